@@ -1,12 +1,13 @@
-//! What it costs to answer for an image and to stream it, without the network: the response to a request, and all frames
-//! of a body of 1 GiB.
+//! Cost of answering for an image and streaming it without the network: the response to a request, and all frames of a
+//! 1 GiB body.
 //!
-//! The base is 64 MiB long, in memory, and sixteen times in the image, so that the bench needs little memory. Nobody looks
-//! at mapped bytes: what is measured is what our code does around the kernel's copy. Reading into buffers is a copy itself.
+//! The base is 64 MiB long, in memory, and occurs sixteen times in the image, so that the bench needs little memory. No
+//! code reads the mapped bytes: the bench measures what our code does around the kernel's copy. Reading into buffers is
+//! a copy itself.
 //!
-//! `cargo bench -p kindling --bench body -- --quick` takes some seconds once built.
+//! `cargo bench -p kindling --bench body -- --quick` takes a few seconds once built.
 
-#![allow(clippy::unwrap_used, missing_docs, reason = "a bench over inputs of its own")]
+#![allow(clippy::unwrap_used, missing_docs, reason = "a bench over its own inputs")]
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -17,20 +18,21 @@ use chrono::{TimeDelta, Utc};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use http_body_util::BodyExt;
 use isogen::{Extent, Plan, Segment, Source};
-use kindling::http::{BodyMode, Content};
+use kindling::http::{BodyMode, Representation};
 
 const BASE_LEN: u64 = 64 << 20;
 const COPIES: usize = 16;
 
-/// An image of 1 GiB, most of it base, with the edits of an infra-env in between.
-fn content(segments: impl IntoIterator<Item = Segment>, source: &Arc<Source>) -> Content {
-    let plan = Arc::new(Plan::of(Arc::clone(source), segments));
+/// A 1 GiB image, mostly base image, with the edits of an infra-env in between.
+fn content(segments: impl IntoIterator<Item = Segment>, source: &Arc<Source>) -> Representation {
+    let plan = Arc::new(Plan::new(Arc::clone(source), segments));
     let changed_at = Utc::now() - TimeDelta::days(1);
     let name = "5e1d0e0b-51d1-4f1a-a4b1-2a5c9e7e3c55-discovery.iso".to_owned();
-    Content::new(plan, format!("\"{}\"", "0".repeat(64)), changed_at, "application/octet-stream", Some(name))
+    let etag = format!("\"{}\"", "0".repeat(64));
+    Representation::new(plan, etag, changed_at, "application/octet-stream", Some(name)).unwrap()
 }
 
-fn image(source: &Arc<Source>) -> Content {
+fn image(source: &Arc<Source>) -> Representation {
     let base = Extent::new(0, BASE_LEN - (128 << 10)).unwrap();
     let copy =
         || [Segment::Base(base), Segment::Bytes(Bytes::from(vec![1; 64 << 10])), Segment::Zero(64 << 10)];
@@ -46,12 +48,12 @@ async fn len(response: Response<Body>) -> u64 {
     len
 }
 
-fn ask(content: &Content, mode: BodyMode, range: Option<&'static str>) -> Response<Body> {
+fn ask(content: &Representation, mode: BodyMode, range: Option<&'static str>) -> Response<Body> {
     let mut headers = HeaderMap::new();
     if let Some(range) = range {
         headers.insert(header::RANGE, HeaderValue::from_static(range));
     }
-    content.respond_in(mode, &Method::GET, &headers, Version::HTTP_11)
+    content.respond_with_mode(mode, &Method::GET, &headers, Version::HTTP_11)
 }
 
 fn benches(criterion: &mut Criterion) {
@@ -80,7 +82,7 @@ fn benches(criterion: &mut Criterion) {
         ("whole", None),
         ("one range", Some("bytes=500000000-500016383")),
         ("eight ranges", Some("bytes=0-1,10-11,20-21,30-31,40-41,50-51,60-61,70-71")),
-        ("no such range", Some("bytes=2000000000-")),
+        ("range outside the image", Some("bytes=2000000000-")),
     ] {
         group.bench_function(name, |b| b.iter(|| ask(black_box(&image), BodyMode::Mapped, range)));
     }

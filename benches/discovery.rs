@@ -1,16 +1,11 @@
-//! What it costs to put a discovery config into the archive that an image takes: the config with everything that an
-//! infra-env can ask for and an override of 20 KiB, packed as members of a cpio archive; and the config and the initrd of an
-//! infra-env with 1,000 hosts whose keyfiles are known.
+//! Cost of packing a discovery config into the archive of an image: a config with every option of an infra-env and an
+//! override of 20 KiB, packed as members of a cpio archive; and the config and the initrd of an infra-env with 1,000
+//! hosts whose keyfiles are cached.
 //!
-//! The promises are 10 ms, from the inputs on and with gzip, and 20 ms. `cargo bench -p kindling --bench discovery -- --quick` takes a
-//! few seconds once built.
+//! The limits are 10 ms, including gzip, and 20 ms. `cargo bench -p kindling --bench discovery -- --quick` takes a few
+//! seconds once built.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    missing_docs,
-    reason = "a bench over inputs of its own"
-)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs, reason = "a bench over its own inputs")]
 
 #[path = "../ignition/tests/setups/mod.rs"]
 mod setups;
@@ -19,12 +14,12 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ignition::discovery::{Discovery, Override};
-use ignition::network::{Generation, HostNetwork, KeyfileCache, Networks};
-use isogen::{Archive, Encoding, Packed};
+use ignition::network::{HostNetwork, HostNetworkFiles, KeyfileCache, NetworkGeneration};
+use isogen::{Archive, Encoding, PackedArchive};
 
 use setups::host::host;
 
-fn pack(config: &str, encoding: Encoding) -> Packed {
+fn pack(config: &str, encoding: Encoding) -> PackedArchive {
     let mut archive = Archive::new();
     archive.insert("config.ign", config.to_owned());
     archive.pack(encoding).unwrap()
@@ -54,12 +49,12 @@ fn many_hosts(criterion: &mut Criterion) {
     let mut discovery = setups::full();
     let hosts: Vec<HostNetwork> = (0..1000).map(host).collect();
     let cache = KeyfileCache::default();
-    let generate = || Networks::generate(&hosts, Generation::Keyfiles, &cache).unwrap();
+    let generate = || HostNetworkFiles::generate(&hosts, NetworkGeneration::Keyfiles, &cache).unwrap();
     let networks = generate();
-    discovery.static_network = Some(networks.ignition());
+    discovery.static_network = Some(networks.ignition_files());
     let config = compose(&discovery);
     assert!(config.contains("/etc/assisted/network/host999/"), "{} bytes", config.len());
-    criterion.bench_function("files of 1,000 known hosts", |b| b.iter(|| generate().ignition()));
+    criterion.bench_function("files of 1,000 cached hosts", |b| b.iter(|| generate().ignition_files()));
     criterion.bench_function("compose the config of 1,000 hosts", |b| {
         b.iter(|| compose(black_box(&discovery)));
     });

@@ -1,5 +1,5 @@
-//! What the store of the inventory costs on SQLite: reading one of ten thousand infra-envs, bringing changes to the disk one
-//! after the other and many at once, and a start.
+//! Cost of the inventory store on SQLite: reading one of ten thousand infra-envs, writing changes to disk one by one
+//! and concurrently, and a start.
 //!
 //! `cargo bench -p kindling --bench inventory` takes half a minute, with `-- --quick` a few seconds.
 
@@ -7,7 +7,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     missing_docs,
-    reason = "a bench over a database of its own"
+    reason = "a bench over its own database"
 )]
 
 use std::hint::black_box;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use futures_util::future::join_all;
-use kindling::inventory::event::{Event, Severity};
+use kindling::inventory::events::{Event, Severity};
 use kindling::inventory::id::InfraEnvId;
 use kindling::inventory::store::{Changes, Key, Kind, Outcome, Row, SqlStore, Step, Store};
 use tempfile::TempDir;
@@ -24,11 +24,11 @@ use tokio::runtime::Runtime;
 use uuid::Uuid;
 
 const INFRA_ENVS: usize = 10_000;
-/// An infra-env with a pull secret and a key is about as long.
+/// About as long as an infra-env with a pull secret and a key.
 const DOCUMENT_LEN: usize = 4 << 10;
 const WRITERS: [usize; 2] = [1, 64];
 
-/// A database in a directory that is gone when the benches are over. It is on the disk of `target`, not in memory.
+/// A database in a temporary directory on the disk of `target`, not in memory.
 struct Bench {
     runtime: Runtime,
     directory: TempDir,
@@ -67,20 +67,20 @@ fn infra_env() -> Key {
 
 fn row(key: Key, generation: i64) -> Row {
     let document = format!("{{\"pull_secret\":\"{}\"}}", "x".repeat(DOCUMENT_LEN));
-    Row { key, cluster: None, token_key: None, deleted: false, generation, document }
+    Row { generation, ..Row::new(key, document) }
 }
 
 async fn commit(store: &SqlStore, changes: Changes) {
     assert_eq!(store.commit(changes).await.unwrap(), Outcome::Done);
 }
 
-/// An update as an operation makes it: a record with the event that tells of it.
+/// An update as an operation makes it: a record and its event.
 async fn update(store: &SqlStore, key: Key, generation: i64) {
     let event = Event::now("updated", Severity::Info, "updated").of_infra_env(InfraEnvId(key.id));
     commit(store, Changes { steps: vec![Step::Replace(row(key, generation))], events: vec![event] }).await;
 }
 
-/// What a start does with the records: it opens them, and looks for tokens of another key.
+/// What the server does with the records at start: it opens them and looks for tokens of another key.
 fn start(c: &mut Criterion, bench: &Bench) {
     c.bench_function("start, 10000 records", |b| {
         b.iter_custom(|rounds| {
@@ -89,7 +89,7 @@ fn start(c: &mut Criterion, bench: &Bench) {
                 for _ in 0..rounds {
                     let start = Instant::now();
                     let store = bench.open().await;
-                    let outdated = store.signed_otherwise(Kind::InfraEnv, None).await.unwrap();
+                    let outdated = store.with_other_token_key(Kind::InfraEnv, None).await.unwrap();
                     assert!(outdated.is_empty());
                     spent += start.elapsed();
                     store.close().await;
@@ -103,7 +103,7 @@ fn start(c: &mut Criterion, bench: &Bench) {
 fn get(c: &mut Criterion, bench: &Bench) {
     let store = bench.runtime.block_on(bench.open());
     let mut group = c.benchmark_group("get by key");
-    // Once through all of them, in no order that a cache would like.
+    // Visits all records in an order that no cache predicts.
     let mut keys = (0..).map(|number: usize| bench.keys[number.wrapping_mul(7919) % INFRA_ENVS]);
     for readers in [1_usize, 8] {
         group.throughput(Throughput::Elements(readers as u64));

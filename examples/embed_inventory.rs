@@ -1,5 +1,5 @@
-//! The whole service inside of an axum application of one's own, below routes of its own:
-//! `cargo run --example embed_inventory -- IMAGE.iso DIRECTORY`.
+//! Embeds the whole service in an axum application, under the application's own routes: `cargo run --example
+//! embed_inventory -- IMAGE.iso DIRECTORY`.
 
 use std::error::Error;
 use std::path::Path;
@@ -8,16 +8,16 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::get;
 use ignition::discovery::HttpUrl;
-use kindling::http::images::{Embedded, ImageServer};
-use kindling::images::Catalogue;
+use kindling::http::images::{EmbeddedInputs, ImageServer};
 use kindling::images::library::{Library, LibrarySettings};
 use kindling::inventory::auth::Policy;
+use kindling::inventory::catalogue::Catalogue;
 use kindling::inventory::files::FileStore;
 use kindling::inventory::store::SqlStore;
 use kindling::inventory::{Inventory, Settings};
 use tokio::net::TcpListener;
 
-/// An application with the service in it. `origin` is where machines reach it.
+/// An application that contains the service. `origin` is the URL where hosts reach it.
 pub(crate) async fn application(
     base: &str,
     directory: &Path,
@@ -35,9 +35,12 @@ pub(crate) async fn application(
     let store = Arc::new(SqlStore::open_file(&directory.join("kindling.db")).await?);
     let files = FileStore::in_directory(&directory.join("files"))?;
     let settings = Settings::new(url.clone(), url.clone());
-    // Everybody may call: whoever embeds it stands in front of it.
+    // No authentication: the embedding application is responsible for it.
     let inventory = Inventory::new(store, files, catalogue, settings, Policy::Open);
-    let images = ImageServer::new(os_images, library, Arc::new(Embedded::new(inventory.clone())), url);
+    let images = ImageServer::new(os_images, library, Arc::new(EmbeddedInputs::new(inventory.clone())), url);
+    // Hosts that stop checking in become disconnected, and failed jobs are tried again.
+    tokio::spawn(inventory.clone().run_monitor());
+    tokio::spawn(inventory.clone().run_jobs());
     let service = kindling::http::app(&inventory, Some(&images));
     Ok(Router::new().route("/about", get(|| async { "an application" })).fallback_service(service))
 }

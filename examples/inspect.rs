@@ -1,9 +1,9 @@
-//! Tells what an image is and what somebody has put into it: `cargo run --example inspect -- IMAGE.iso`.
+//! Prints what an image is and what was embedded in it: `cargo run --example inspect -- IMAGE.iso`.
 
 use std::error::Error;
 use std::fmt::Write;
 
-use ignition::summary::Summary;
+use ignition::summary::ConfigSummary;
 use isogen::BaseImage;
 
 pub(crate) fn describe(path: &str) -> Result<String, Box<dyn Error>> {
@@ -11,10 +11,10 @@ pub(crate) fn describe(path: &str) -> Result<String, Box<dyn Error>> {
     let found = image.inspect()?;
     let mut text = String::new();
     writeln!(text, "{}, format of {}", found.volume.id, found.generation)?;
-    let layout = found.new_layout.as_deref().unwrap_or("as it was mastered");
+    let layout = found.relayout_reason.as_deref().unwrap_or("as it was mastered");
     writeln!(text, "layout: {layout}")?;
     if let Some(config) = found.ignition_area.as_ref().and_then(|area| area.config.as_deref()) {
-        let summary = Summary::of(config)?;
+        let summary = ConfigSummary::parse(config)?;
         writeln!(text, "config: {}", serde_json::to_string(&summary)?)?;
     }
     for check in image.verify()? {

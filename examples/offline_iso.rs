@@ -1,16 +1,16 @@
-//! Makes the discovery ISO of a directory of manifests:
-//! `cargo run --example offline_iso -- BASE.iso MANIFESTS SERVICE_URL OUTPUT.iso`.
+//! Creates the discovery ISO of a directory of manifests: `cargo run --example offline_iso -- BASE.iso MANIFESTS
+//! SERVICE_URL OUTPUT.iso`.
 
 use std::error::Error;
 use std::sync::Arc;
 
-use ignition::discovery::{HttpUrl, ImageReference, Service};
+use ignition::discovery::{HttpUrl, ImageReference, InventoryService};
 use ignition::network::KeyfileCache;
 use isogen::BaseImage;
-use kindling::discovery::{Draft, Form, ImageSet, Surroundings};
+use kindling::discovery::{Draft, Form, ImageSet, ServiceContext};
 use kindling::manifests::Manifests;
 
-/// Makes the image, and gives what there is to say about the manifests.
+/// Creates the image and returns the findings about the manifests.
 pub(crate) fn make(
     base: &str,
     manifests: &str,
@@ -25,9 +25,9 @@ pub(crate) fn make(
     }
     let agent =
         ImageReference::parse("agent", "quay.io/edge-infrastructure/assisted-installer-agent:latest")?;
-    let service = Service::new(HttpUrl::parse("service", service)?, agent);
+    let service = InventoryService::new(HttpUrl::parse("service", service)?, agent);
     let inputs =
-        draft.inputs(&Surroundings { service, version: None }).map_err(|findings| findings.to_string())?;
+        draft.inputs(&ServiceContext { service, version: None }).map_err(|findings| findings.to_string())?;
     let images = ImageSet::new(Arc::new(BaseImage::open(base)?), inputs, &cache)?;
     images.plan(&Form::Full {})?.write_file(output)?;
     Ok(findings.to_string())

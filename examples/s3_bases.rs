@@ -1,18 +1,18 @@
-//! A live image out of a bucket, fetched once, verified and kept:
-//! `cargo run --example s3_bases -- s3://BUCKET/KEY DIRECTORY`.
+//! Fetches a base image from a bucket once, verifies it and keeps it: `cargo run --example s3_bases -- s3://BUCKET/KEY
+//! DIRECTORY`.
 //!
-//! Credentials and endpoint are in the usual variables: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`,
+//! Credentials and endpoint come from the usual variables: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`,
 //! `S3_ENDPOINT_URL`.
 
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-use kindling::images::library::{Base, Library, LibrarySettings};
-use kindling::images::{CpuArchitecture, ImageType, OsImage};
+use kindling::images::library::{Library, LibrarySettings, OpenBaseImage};
+use kindling::inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
 
-/// The live image of a URL, kept in a directory.
-pub(crate) async fn base(url: &str, directory: &Path) -> Result<Arc<Base>, Box<dyn Error>> {
+/// Returns the base image at a URL, kept in a directory.
+pub(crate) async fn base(url: &str, directory: &Path) -> Result<Arc<OpenBaseImage>, Box<dyn Error>> {
     let image = OsImage {
         openshift_version: "4.18".to_owned(),
         cpu_architecture: CpuArchitecture::X86_64,

@@ -1,7 +1,7 @@
-//! Serves one image from a hyper server of one's own, with ranges, conditions and resume:
-//! `cargo run --example serve_from_hyper -- IMAGE.iso CONFIG.ign`.
+//! Serves one image from a plain hyper server, with ranges, preconditions and resume: `cargo run --example
+//! serve_from_hyper -- IMAGE.iso CONFIG.ign`.
 //!
-//! The image that is served has the config in it; it is never written anywhere.
+//! The served image contains the config; no such file is ever written.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -14,27 +14,27 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use isogen::{Archive, BaseImage, Edits, Encoding};
-use kindling::http::{BodyMode, Content};
+use kindling::http::{BodyMode, Representation};
 use tokio::net::TcpListener;
 
-/// The image with a config, as something to be served.
-pub(crate) fn content(base: &str, config: Vec<u8>) -> Result<Content, Box<dyn Error>> {
+/// The image with an embedded config, ready to be served.
+pub(crate) fn content(base: &str, config: Vec<u8>) -> Result<Representation, Box<dyn Error>> {
     let mut archive = Archive::new();
     archive.insert("config.ign", config);
     let plan = BaseImage::open(base)?.plan(&Edits::new().archive(archive.pack(Encoding::Gzip)?))?;
     let etag = format!("\"{}\"", plan.identity()?);
     let name = Some("discovery.iso".to_owned());
-    Ok(Content::new(Arc::new(plan), etag, Utc::now(), "application/x-iso9660-image", name))
+    Ok(Representation::new(Arc::new(plan), etag, Utc::now(), "application/x-iso9660-image", name)?)
 }
 
-/// Answers everybody, until it is dropped.
-pub(crate) async fn serve(listener: TcpListener, content: Content) -> std::io::Result<()> {
+/// Accepts connections until it is dropped.
+pub(crate) async fn serve(listener: TcpListener, content: Representation) -> std::io::Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
         let content = content.clone();
         let answer = service_fn(move |request: Request<Incoming>| {
             let (method, headers, version) = (request.method(), request.headers(), request.version());
-            let response: Response<_> = content.respond_in(BodyMode::Read, method, headers, version);
+            let response: Response<_> = content.respond_with_mode(BodyMode::Read, method, headers, version);
             std::future::ready(Ok::<_, Infallible>(response))
         });
         tokio::spawn(

@@ -1,4 +1,4 @@
-//! An image for embedders: read it as a stream, by ranges, or as the body of an answer.
+//! An image for embedders: read it as a stream, by ranges, or as a response body.
 
 use std::fmt;
 use std::io::{self, SeekFrom};
@@ -15,9 +15,9 @@ use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 
 use crate::http::content::PlanBody;
 use crate::http::zerocopy::{BaseFile, BodyMode};
-use crate::images::library::Base;
+use crate::images::library::OpenBaseImage;
 
-/// An image. Clones share their data, and can be read concurrently.
+/// An image. Clones share their data and can be read concurrently.
 ///
 /// # Examples
 ///
@@ -29,7 +29,7 @@ use crate::images::library::Base;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> std::io::Result<()> {
 /// # let source = std::sync::Arc::new(Source::from_bytes("base", &b"0123456789"[..]));
-/// # let plan = Plan::whole(source).followed_by([Segment::Zero(2)]);
+/// # let plan = Plan::from_source(source).followed_by([Segment::Zero(2)]);
 /// let image = Image::from(plan);
 /// assert_eq!(image.read(3..6).await?, "345");
 /// let mut all = Vec::new();
@@ -58,26 +58,26 @@ impl From<Arc<Plan>> for Image {
 }
 
 impl Image {
-    /// Returns the image of a plan over a base image of the library. During the download of the base image, reads wait
-    /// for the bytes that they need. If its file was changed after it was hashed, they fail.
+    /// Returns the image of a plan over a base image of the library. While the base image is being downloaded, reads
+    /// wait for the bytes that they need. Reads fail if the file changed after it was hashed.
     #[must_use]
-    pub fn over(base: &Base, plan: impl Into<Arc<Plan>>) -> Self {
+    pub fn from_base_image(base: &OpenBaseImage, plan: impl Into<Arc<Plan>>) -> Self {
         Self { plan: plan.into(), base: Arc::clone(base.file()) }
     }
 
-    /// Returns its layout.
+    /// Returns the plan of the image.
     #[must_use]
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// Returns its length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.plan.len()
     }
 
-    /// Reports whether it has no bytes.
+    /// Returns `true` if the image has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.plan.is_empty()
@@ -99,8 +99,8 @@ impl Image {
         Ok(bytes.freeze())
     }
 
-    /// Returns a range as the body of an answer. The part of the range after the end of the image is ignored. The
-    /// length of the body is known.
+    /// Returns a range as a response body. The part of the range after the end of the image is ignored. The length of
+    /// the body is known.
     ///
     /// # Errors
     ///
@@ -109,17 +109,17 @@ impl Image {
         let end = range.end.min(self.len());
         let range = range.start.min(end)..end;
         let parts = (Arc::clone(&self.plan), Arc::clone(&self.base));
-        PlanBody::of_range(parts, range, BodyMode::Read).map(ImageBody)
+        PlanBody::from_range(parts, range, BodyMode::Read).map(ImageBody)
     }
 
-    /// Returns a reader of all bytes, which supports seeking.
+    /// Returns a seekable reader of all bytes.
     #[must_use]
     pub fn reader(&self) -> ImageReader {
         ImageReader { image: self.clone(), position: 0, reading: None, rest: Bytes::new() }
     }
 }
 
-/// The body of an answer. Its bytes are produced on demand. Parts of the base image that are not in memory are read on
+/// A response body. Its bytes are produced on demand. Parts of the base image that are not in memory are read on
 /// threads outside the async runtime.
 pub struct ImageBody(PlanBody);
 
@@ -175,6 +175,7 @@ impl AsyncRead for ImageReader {
             };
             match ready!(Pin::new(body).poll_frame(context)) {
                 None => return Poll::Ready(Ok(())),
+                // Trailers have no bytes of the image.
                 Some(frame) => this.rest = frame?.into_data().unwrap_or_default(),
             }
         }
@@ -194,7 +195,7 @@ impl AsyncSeek for ImageReader {
             SeekFrom::Current(by) => this.position.checked_add_signed(by),
         };
         let position =
-            position.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no place in the image"))?;
+            position.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "invalid seek position"))?;
         if position != this.position {
             (this.position, this.reading, this.rest) = (position, None, Bytes::new());
         }
@@ -213,12 +214,12 @@ mod tests {
 
     use super::*;
 
-    fn image() -> (Image, Vec<u8>) {
+    fn test_image() -> (Image, Vec<u8>) {
         let base: Vec<u8> = (0..3_000_000_u32).map(|at| u8::try_from(at % 251).unwrap()).collect();
         let mut file = tempfile::NamedTempFile::new().unwrap();
         std::io::Write::write_all(&mut file, &base).unwrap();
         let source = Arc::new(Source::open(file.path()).unwrap());
-        let plan = Plan::whole(source)
+        let plan = Plan::from_source(source)
             .followed_by([Segment::Bytes(Bytes::from_static(b"tail")), Segment::Zero(100_000)]);
         let bytes = plan.read_all(1 << 30).unwrap();
         (plan.into(), bytes)
@@ -226,7 +227,7 @@ mod tests {
 
     #[tokio::test]
     async fn reader_and_ranges_return_the_same_bytes() {
-        let (image, bytes) = image();
+        let (image, bytes) = test_image();
         let len = image.len();
         assert_eq!(len, bytes.len() as u64);
         let mut read = Vec::new();
@@ -247,7 +248,7 @@ mod tests {
 
     #[tokio::test]
     async fn reader_seeks_from_start_end_and_current() {
-        let (image, bytes) = image();
+        let (image, bytes) = test_image();
         let mut reader = image.reader();
         let mut buf = [0; 10];
         for (to, position) in [

@@ -1,24 +1,24 @@
-//! Kindling makes per-cluster boot images of CoreOS live images, on the fly.
+//! Kindling makes per-cluster boot images from CoreOS base images, on demand.
 //!
-//! The crate is the product around two others: [`isogen`], which describes changed images as byte plans over an
-//! untouched base, and [`ignition`], which makes the configs that go into them. What the program does, a library call
-//! does as well:
+//! This crate uses two others: [`isogen`] describes edited images as plans over an unmodified base image, and
+//! [`ignition`] makes the configs that go into them. Everything that the program does is available as a library:
 //!
-//! * [`manifests`] reads an infra-env from Kubernetes manifests, as a [`discovery::Draft`]; or a draft is filled by hand.
-//! * [`discovery::Draft::inputs`] makes typed [`discovery::Inputs`] of it, or tells all that is wrong, with the places.
-//! * [`discovery::ImageSet`] gives the images of the inputs on a base as plans; [`discovery::PlanFile`] takes one elsewhere.
-//! * [`Image`] reads a plan: as `AsyncRead` and `AsyncSeek`, by ranges, or as the body of an answer. [`http::Content`] answers
-//!   HTTP requests for one to the letter.
-//! * [`images::library`] is the cache of live images: it fetches, verifies and opens them.
-//! * [`inventory`] is the API of infra-envs, clusters and hosts; [`http::app`] is it together with the images, as a
-//!   `tower` service for any server, or for the one of [`http::serve`].
+//! * [`manifests`] reads an infra-env from Kubernetes manifests, as a [`discovery::Draft`]. A draft can also be filled
+//!   in directly.
+//! * [`discovery::Draft::inputs`] returns typed [`discovery::Inputs`], or all findings with their positions.
+//! * [`discovery::ImageSet`] returns the images of the inputs as plans over a base image. [`discovery::PlanFile`]
+//!   stores a plan in a file, to make the same image elsewhere.
+//! * [`Image`] reads a plan: as `AsyncRead` and `AsyncSeek`, by ranges, or as a response body. [`http::Representation`]
+//!   answers HTTP requests for a plan as RFC 9110 requires.
+//! * [`images::library`] is the image library: it downloads, verifies and opens base images.
+//! * [`inventory`] is the API of infra-envs, clusters and hosts. [`http::app`] combines it with the images as a `tower`
+//!   service, for any server or for [`http::serve`].
+//! * [`simulation::Simulation`] runs the agents of simulated hosts against any server.
 //! * [`boot_test::BootTest`] boots an image in QEMU and waits until it is up.
 //!
-//! The folder `examples` has a program for each.
+//! The folder `examples` has programs that use these parts.
 
-pub mod api_error;
 pub mod boot_test;
-mod bucket;
 pub mod cli;
 pub mod customize;
 pub mod discovery;
@@ -26,10 +26,9 @@ pub mod doctor;
 pub mod http;
 mod image;
 pub mod images;
-pub mod inventory;
 pub mod manifests;
-mod recent;
+pub mod simulation;
 mod trust;
 
 pub use image::{Image, ImageBody, ImageReader};
-pub use {ignition, isogen};
+pub use {agent, assisted, ignition, inventory, isogen};

@@ -1,11 +1,13 @@
-//! Servers that a file of certificates vouches for, beside those that this system trusts.
+//! TLS clients that trust the certificates of a file in addition to those of this system.
 //!
-//! Who has no authority makes a certificate that signs itself, and gives it to clients as it is. `openssl req -x509` marks it as
-//! that of an authority, which by RFC 5280 no server has; OpenSSL's and Go's clients take it all the same, and so do we.
+//! A server without a certificate authority uses a self-signed certificate, which its clients trust directly.
+//! `openssl req -x509` marks it as a certificate of an authority, and RFC 5280 does not allow a server to use such a
+//! certificate. OpenSSL's and Go's clients accept it nevertheless, and so does this module.
 
 use std::error::Error;
 use std::sync::Arc;
 
+use rustls_native_certs::CertificateResult;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use tokio_rustls::rustls::client::{WebPkiServerVerifier, verify_server_name};
 use tokio_rustls::rustls::crypto::aws_lc_rs;
@@ -16,15 +18,15 @@ use tokio_rustls::rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
 };
 
-/// How to speak TLS with servers that have the certificates of a PEM file, or some that those have signed.
+/// Returns a TLS configuration that accepts the certificates of a PEM file, and certificates that they have signed.
 pub(crate) fn client_config(pem: &[u8]) -> Result<ClientConfig, Box<dyn Error + Send + Sync>> {
     let given: Vec<CertificateDer<'static>> =
         CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>()?;
     if given.is_empty() {
-        return Err("there is none in it".into());
+        return Err("no certificates found".into());
     }
     let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    add_system_roots(&mut roots, rustls_native_certs::load_native_certs());
     for certificate in &given {
         roots.add(certificate.clone())?;
     }
@@ -34,19 +36,32 @@ pub(crate) fn client_config(pem: &[u8]) -> Result<ClientConfig, Box<dyn Error + 
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Verifier { usual, given }))
+        .with_custom_certificate_verifier(Arc::new(PemCertificateVerifier { usual, given }))
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
 
+/// Adds the certificates that this system trusts. Logs those that cannot be used, and returns their number. Only
+/// servers that need such a certificate are refused.
+fn add_system_roots(roots: &mut RootCertStore, of_system: CertificateResult) -> usize {
+    for error in &of_system.errors {
+        tracing::warn!(%error, "cannot read some of the system's trusted certificates");
+    }
+    let (_, invalid) = roots.add_parsable_certificates(of_system.certs);
+    if invalid > 0 {
+        tracing::warn!(invalid, "some of the system's trusted certificates are invalid");
+    }
+    of_system.errors.len().saturating_add(invalid)
+}
+
 #[derive(Debug)]
-struct Verifier {
+struct PemCertificateVerifier {
     usual: Arc<WebPkiServerVerifier>,
     given: Vec<CertificateDer<'static>>,
 }
 
-impl ServerCertVerifier for Verifier {
+impl ServerCertVerifier for PemCertificateVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -56,8 +71,8 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, TlsError> {
         match self.usual.verify_server_cert(certificate, between, name, ocsp, now) {
-            // Dates are the first that is looked at: with any other fault, they are right.
-            Err(refused) if !is_of_dates(&refused) && self.given.contains(certificate) => {
+            // The usual verifier checks the dates first, so after any other error the dates are valid.
+            Err(refused) if !is_validity_error(&refused) && self.given.contains(certificate) => {
                 verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
                 Ok(ServerCertVerified::assertion())
             }
@@ -88,7 +103,7 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-fn is_of_dates(error: &TlsError) -> bool {
+fn is_validity_error(error: &TlsError) -> bool {
     let TlsError::InvalidCertificate(error) = error else { return false };
     matches!(
         error,
@@ -97,4 +112,59 @@ fn is_of_dates(error: &TlsError) -> bool {
             | CertificateError::NotValidYet
             | CertificateError::NotValidYetContext { .. }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use rcgen::{CertificateParams, KeyPair};
+    use rustls_native_certs::load_certs_from_paths;
+
+    use super::*;
+
+    fn certificate() -> String {
+        let params = CertificateParams::new(["mirror.example".to_owned()]).unwrap();
+        params.self_signed(&KeyPair::generate().unwrap()).unwrap().pem()
+    }
+
+    fn block(base64: &str) -> String {
+        format!("-----BEGIN CERTIFICATE-----\n{base64}\n-----END CERTIFICATE-----\n")
+    }
+
+    #[test]
+    fn rejects_files_without_a_valid_certificate() {
+        let valid = certificate();
+        client_config(valid.as_bytes()).unwrap();
+        for pem in [String::new(), "\n".to_owned(), "no certificates here".to_owned()] {
+            assert_eq!(client_config(pem.as_bytes()).unwrap_err().to_string(), "no certificates found");
+        }
+        for invalid in [block("AAAA"), block("!"), "-----BEGIN CERTIFICATE-----\nAAAA\n".to_owned()] {
+            assert!(client_config(invalid.as_bytes()).is_err(), "{invalid}");
+            assert!(client_config(format!("{valid}{invalid}").as_bytes()).is_err(), "{invalid}");
+        }
+    }
+
+    #[test]
+    fn invalid_certificates_of_the_system_are_counted_and_not_trusted() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("ca.pem");
+        for (text, invalid, trusted) in [
+            (certificate(), 0, 1),
+            (block("AAAA") + &certificate() + &block("AAAB"), 2, 1),
+            (block("!") + &certificate(), 1, 1),
+        ] {
+            fs::write(&path, &text).unwrap();
+            let mut roots = RootCertStore::empty();
+            assert_eq!(
+                add_system_roots(&mut roots, load_certs_from_paths(Some(&path), None)),
+                invalid,
+                "{text}"
+            );
+            assert_eq!(roots.len(), trusted, "{text}");
+        }
+        let mut roots = RootCertStore::empty();
+        let missing = load_certs_from_paths(Some(&directory.path().join("missing.pem")), None);
+        assert_eq!((add_system_roots(&mut roots, missing), roots.len()), (1, 0));
+    }
 }

@@ -1,18 +1,20 @@
-//! Images of an infra-env, made on every base that has a place for them, and read back.
+//! Images of an infra-env, made from every base image that has an embed area, and read back.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use fixtures::{Architecture, Recipe};
 use ignition::discovery::kernel_arguments::KernelArguments;
-use ignition::discovery::{HttpUrl, ImageReference, ImageType, InfraEnv, InfraEnvId, PullSecret, Service};
-use ignition::network::{Generation, HostNetwork, KeyfileCache, MacInterface};
-use isogen::initrd::Limits;
-use isogen::{Archive, BaseImage, Encoding, Packed, Plan, Source};
-use kindling::discovery::{BaseContext, Inputs};
+use ignition::discovery::{
+    DiscoveryImage, HttpUrl, ImageReference, InfraEnvId, InfraEnvSettings, InventoryService, PullSecret,
+};
+use ignition::network::{HostNetwork, KeyfileCache, MacInterface, NetworkGeneration};
+use isogen::initrd::ArchiveLimits;
+use isogen::{Archive, BaseImage, Encoding, PackedArchive, Plan, Source};
+use kindling::discovery::{BaseContext, Inputs, PackedConfig};
 
 const ROOTFS: &str = "http://192.0.2.1/boot-artifacts/rootfs?arch=x86_64&version=418.94.1";
 
-fn inputs(hosts: usize) -> Inputs {
+fn discovery_inputs(hosts: usize) -> Inputs {
     let host = |number: usize| {
         HostNetwork::new(
             format!("interfaces: [{{name: eth0, type: ethernet, state: up, mtu: {}}}]\n", 1400 + number),
@@ -25,45 +27,45 @@ fn inputs(hosts: usize) -> Inputs {
     let id = InfraEnvId::parse("0f2a5d3c-1111-4222-8333-444455556666").unwrap();
     let secret = PullSecret::parse(r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#).unwrap();
     Inputs {
-        service: Service::new(
+        service: InventoryService::new(
             HttpUrl::parse("service", "http://192.0.2.1:8090").unwrap(),
             ImageReference::parse("agent", "quay.io/example/agent:v1").unwrap(),
         ),
-        infra_env: InfraEnv::new(id, secret),
+        infra_env: InfraEnvSettings::new(id, secret),
         hosts: (0..hosts).map(host).collect(),
         kernel_arguments: KernelArguments::parse(r#"[{"operation": "append", "value": "quiet"}]"#).unwrap(),
         version: "4.18".to_owned(),
-        generation: Generation::Nmstate,
+        generation: NetworkGeneration::Nmstate,
         discovery_delay_seconds: 0,
     }
 }
 
-fn bases() -> impl Iterator<Item = (Recipe, BaseImage)> {
+fn base_images() -> impl Iterator<Item = (Recipe, BaseImage)> {
     Recipe::all().filter_map(|recipe| {
         let image = BaseImage::from_source(Source::from_bytes(recipe.file_name(), recipe.build())).ok()?;
         (image.kargs().is_some() && image.ignition_area().is_some()).then_some((recipe, image))
     })
 }
 
-fn open(plan: &Plan) -> BaseImage {
+fn open_plan(plan: &Plan) -> BaseImage {
     BaseImage::from_source(Source::new("product".into(), plan.len(), plan.clone())).unwrap()
 }
 
-fn member(archive: &Archive, name: &str) -> Vec<u8> {
+fn member_bytes(archive: &Archive, name: &str) -> Vec<u8> {
     archive.get(name).expect(name).to_vec()
 }
 
 #[test]
-fn a_full_image_has_config_networks_and_arguments() {
-    let (inputs, cache) = (inputs(2), KeyfileCache::new(1 << 20));
+fn full_image_contains_config_networks_and_kernel_arguments() {
+    let (inputs, cache) = (discovery_inputs(2), KeyfileCache::new(1 << 20));
     let networks = inputs.networks(&cache).unwrap();
-    let config = inputs.config(ImageType::Full, &networks).unwrap().config.to_string();
-    let full = inputs.rendered(ImageType::Full, &networks).unwrap().pack().unwrap();
+    let config = inputs.config(DiscoveryImage::Full, &networks).unwrap().config.to_string();
+    let full = PackedConfig::new(&inputs.rendered(DiscoveryImage::Full, &networks).unwrap()).unwrap();
     let mut made = 0;
-    for (recipe, base) in bases() {
+    for (recipe, base) in base_images() {
         let plan = full.full_iso(BaseContext { base: &base, nmstatectl: None }).unwrap();
-        let image = open(&plan);
-        assert_eq!(member(&image.archive().unwrap(), "config.ign"), config.as_bytes(), "{recipe:?}");
+        let image = open_plan(&plan);
+        assert_eq!(member_bytes(&image.archive().unwrap(), "config.ign"), config.as_bytes(), "{recipe:?}");
         assert!(image.kargs().unwrap().current().unwrap().ends_with(" quiet"), "{recipe:?}");
         assert_eq!(
             plan.identity().unwrap(),
@@ -76,19 +78,20 @@ fn a_full_image_has_config_networks_and_arguments() {
 }
 
 #[test]
-fn a_minimal_image_has_the_networks_in_files_of_their_own() {
-    let (inputs, cache) = (inputs(2), KeyfileCache::new(1 << 20));
+fn minimal_image_has_networks_in_separate_files() {
+    let (inputs, cache) = (discovery_inputs(2), KeyfileCache::new(1 << 20));
     let networks = inputs.networks(&cache).unwrap();
-    let minimal = inputs.rendered(ImageType::Minimal, &networks).unwrap().pack().unwrap();
-    let program = Packed::of_file("/usr/bin/nmstatectl", 0o100_755, b"program", Encoding::Gzip).unwrap();
+    let minimal = PackedConfig::new(&inputs.rendered(DiscoveryImage::Minimal, &networks).unwrap()).unwrap();
+    let program =
+        PackedArchive::from_file("/usr/bin/nmstatectl", 0o100_755, b"program", Encoding::Gzip).unwrap();
     let mut made = 0;
-    for (recipe, base) in bases().filter(|(recipe, _)| recipe.architecture() == Architecture::X86_64) {
+    for (recipe, base) in base_images().filter(|(recipe, _)| recipe.architecture() == Architecture::X86_64) {
         let ground = BaseContext { base: &base, nmstatectl: Some(&program) };
         let plan = minimal.minimal_iso(ground, ROOTFS).unwrap();
-        let image = open(&plan);
+        let image = open_plan(&plan);
         assert!(image.file("images/pxeboot/rootfs.img").is_err(), "{recipe:?}");
         let network = image.file("images/assisted_installer_custom.img").unwrap().read_all(1 << 20).unwrap();
-        let network = Archive::read(network.as_slice(), Limits::AREA).unwrap();
+        let network = Archive::read(network.as_slice(), ArchiveLimits::IGNITION_AREA).unwrap();
         assert!(network.get("/etc/assisted/network/host1/mac_interface.ini").is_some(), "{recipe:?}");
         assert!(image.file("images/nmstate.img").is_ok(), "{recipe:?}");
         let arguments = image.kargs().unwrap().current().unwrap().to_owned();
@@ -100,38 +103,40 @@ fn a_minimal_image_has_the_networks_in_files_of_their_own() {
 }
 
 #[test]
-fn a_minimal_image_without_networks_has_no_more_files() {
-    let (inputs, cache) = (inputs(0), KeyfileCache::new(1 << 20));
+fn minimal_image_without_networks_has_no_extra_files() {
+    let (inputs, cache) = (discovery_inputs(0), KeyfileCache::new(1 << 20));
     let networks = inputs.networks(&cache).unwrap();
-    let minimal = inputs.rendered(ImageType::Minimal, &networks).unwrap().pack().unwrap();
+    let minimal = PackedConfig::new(&inputs.rendered(DiscoveryImage::Minimal, &networks).unwrap()).unwrap();
     assert!(inputs.initrd(&networks).unwrap().is_empty());
-    let (_, base) = bases().find(|(recipe, _)| recipe.architecture() == Architecture::X86_64).unwrap();
+    let (_, base) = base_images().find(|(recipe, _)| recipe.architecture() == Architecture::X86_64).unwrap();
     let plan = minimal.minimal_iso(BaseContext { base: &base, nmstatectl: None }, ROOTFS).unwrap();
-    assert!(open(&plan).file("images/assisted_installer_custom.img").is_err());
+    assert!(open_plan(&plan).file("images/assisted_installer_custom.img").is_err());
 }
 
 #[test]
-fn machines_that_boot_over_the_network_get_all_archives_behind_the_initrd() {
-    let (inputs, cache) = (inputs(1), KeyfileCache::new(1 << 20));
+fn network_boot_initrd_is_followed_by_all_archives() {
+    let (inputs, cache) = (discovery_inputs(1), KeyfileCache::new(1 << 20));
     let networks = inputs.networks(&cache).unwrap();
-    let minimal = inputs.rendered(ImageType::Minimal, &networks).unwrap().pack().unwrap();
-    let program = Packed::of_file("/usr/bin/nmstatectl", 0o100_755, b"program", Encoding::Gzip).unwrap();
-    for (recipe, base) in bases() {
+    let minimal = PackedConfig::new(&inputs.rendered(DiscoveryImage::Minimal, &networks).unwrap()).unwrap();
+    let program =
+        PackedArchive::from_file("/usr/bin/nmstatectl", 0o100_755, b"program", Encoding::Gzip).unwrap();
+    for (recipe, base) in base_images() {
         let ground = BaseContext { base: &base, nmstatectl: Some(&program) };
         let plan = minimal.network_initrd(ground).unwrap();
         let base_len = base.file("images/pxeboot/initrd.img").unwrap().len();
         let bytes = plan.read_all(64 << 20).unwrap();
-        let added = Archive::read(&bytes[usize::try_from(base_len).unwrap()..], Limits::AREA).unwrap();
-        assert_eq!(member(&added, "/usr/bin/nmstatectl"), b"program", "{recipe:?}");
+        let added = Archive::read(&bytes[usize::try_from(base_len).unwrap()..], ArchiveLimits::IGNITION_AREA)
+            .unwrap();
+        assert_eq!(member_bytes(&added, "/usr/bin/nmstatectl"), b"program", "{recipe:?}");
         assert!(added.get("config.ign").is_some() && added.len() > 4, "{recipe:?}");
     }
 }
 
 #[test]
-fn the_archive_of_networks_is_what_tar_reads() {
-    let (inputs, cache) = (inputs(3), KeyfileCache::new(1 << 20));
+fn network_archive_is_readable_by_tar() {
+    let (inputs, cache) = (discovery_inputs(3), KeyfileCache::new(1 << 20));
     let networks = inputs.networks(&cache).unwrap();
-    let tar = Inputs::network_tar(&networks);
+    let tar = Inputs::network_tar(&networks).unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), &tar).unwrap();
     let listed = std::process::Command::new("tar").arg("-tvPf").arg(file.path()).output().unwrap();

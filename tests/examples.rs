@@ -1,4 +1,4 @@
-//! The programs of `examples/`, run: each is what its users start from.
+//! Runs the programs of `examples/`, which users start from.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 #![allow(dead_code, reason = "their main functions are for those who run them alone")]
@@ -29,8 +29,8 @@ use tokio::net::TcpListener;
 
 const CONFIG: &str = r#"{"ignition": {"version": "3.3.0"}}"#;
 
-/// A directory with a live image.
-fn place() -> (TempDir, String) {
+/// A directory with a base image.
+fn directory_with_base_image() -> (TempDir, String) {
     let place = TempDir::new().unwrap();
     let base = place.path().join("base.iso");
     fs::write(&base, Recipe::new(Architecture::X86_64, Era::E2024_12).with_program().build()).unwrap();
@@ -38,22 +38,22 @@ fn place() -> (TempDir, String) {
     (place, base)
 }
 
-fn manifests() -> String {
+fn site_manifests() -> String {
     format!("{}/tests/offline/manifests/bonded", env!("CARGO_MANIFEST_DIR"))
 }
 
 #[test]
-fn an_iso_is_made_offline_and_looked_into() {
-    let (place, base) = place();
+fn iso_is_created_offline_and_inspected() {
+    let (place, base) = directory_with_base_image();
     let output = place.path().join("discovery.iso");
     let output = output.to_str().unwrap();
-    let said = offline_iso::make(&base, &manifests(), "http://192.0.2.1:8090", output).unwrap();
+    let said = offline_iso::make(&base, &site_manifests(), "http://192.0.2.1:8090", output).unwrap();
     assert_eq!(said, "");
     let text = inspect::describe(output).unwrap();
     assert!(text.contains("layout: as it was mastered") && text.contains("agent.service"), "{text}");
     let before = inspect::describe(&base).unwrap();
     assert!(!before.contains("config:"), "{before}");
-    let error = offline_iso::make(&base, &manifests(), "no url", "unused").unwrap_err().to_string();
+    let error = offline_iso::make(&base, &site_manifests(), "no url", "unused").unwrap_err().to_string();
     assert!(error.contains("no url"), "{error}");
 }
 
@@ -68,8 +68,8 @@ fn configs_are_merged_and_keyfiles_generated() {
 }
 
 #[tokio::test]
-async fn a_hyper_server_serves_ranges_of_an_image() {
-    let (_place, base) = place();
+async fn hyper_server_serves_ranges_of_an_image() {
+    let (_place, base) = directory_with_base_image();
     let content = serve_from_hyper::content(&base, CONFIG.into()).unwrap();
     let bytes = content.plan().read_all(1 << 30).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -84,8 +84,8 @@ async fn a_hyper_server_serves_ranges_of_an_image() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_application_has_the_service_in_it() {
-    let (place, base) = place();
+async fn application_embeds_the_service() {
+    let (place, base) = directory_with_base_image();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
     let application = embed_inventory::application(&base, place.path(), &origin).await.unwrap();
@@ -110,7 +110,7 @@ async fn an_application_has_the_service_in_it() {
     server.abort();
 }
 
-/// The endpoint and the credentials are in variables, so that this has a process of its own.
+/// The endpoint and the credentials are in variables, so this needs its own process.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "the process that another test starts"]
 async fn process_with_a_bucket() {
@@ -120,15 +120,15 @@ async fn process_with_a_bucket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_live_image_comes_out_of_a_bucket() {
+async fn base_image_is_fetched_from_a_bucket() {
     let Ok(endpoint) = env::var("KINDLING_TEST_S3") else {
         assert!(env::var_os("KINDLING_REQUIRE_TOOLS").is_none(), "KINDLING_TEST_S3 is not set");
         eprintln!("NOTICE: no S3 (KINDLING_TEST_S3); not tested");
         return;
     };
-    let (place, base) = place();
+    let (place, base) = directory_with_base_image();
     let bytes = fs::read(&base).unwrap();
-    let digest = isogen::Digest::of(&bytes);
+    let digest = isogen::Digest::from_data(&bytes);
     let bucket = format!("{endpoint}/examples-{}", std::process::id());
     let client = reqwest::Client::new();
     for request in [client.put(&bucket), client.put(format!("{bucket}/base.iso")).body(bytes)] {

@@ -12,10 +12,10 @@
 mod support;
 
 use sha2::{Digest, Sha256};
-use support::{CONFIG, Output, Scratch, each, published};
+use support::{CONFIG, RunOutput, Scratch, check_each, published_images};
 
-/// What is known of one image.
-struct Known {
+/// One published image with the recorded results.
+struct RecordedImage {
     name: &'static str,
     image: &'static str,
     /// After `iso kargs modify -a foobar=val`.
@@ -26,29 +26,29 @@ struct Known {
     minimal: Option<[&'static str; 2]>,
 }
 
-const KNOWN: &[Known] = &[
-    Known {
+const KNOWN: &[RecordedImage] = &[
+    RecordedImage {
         name: "embed-areas-2020-09",
         image: "748e9a3a5d2e3ad7013f6421a335ff2196823cf2f9987caa4c9e45def6b087fe",
         kargs: None,
         recorded: None,
         minimal: None,
     },
-    Known {
+    RecordedImage {
         name: "embed-areas-2021-01",
         image: "92355b648201b260a76d4a7cc2b30d889d485878fdd2081894d8f9cd8631d64d",
         kargs: Some("451cef123776150cf4002220a1ee6b79c619d715a30b80a9a7b13fc147e749e9"),
         recorded: None,
         minimal: None,
     },
-    Known {
+    RecordedImage {
         name: "embed-areas-2021-09",
         image: "62d2ccb2f9998ba7a9d88787690b49d0e6cda3b96ff3bea265dd4e30a2e1d472",
         kargs: Some("e1d4e924ef6aee57e98897fcec93186e1e34941dcc555b26212fdb1203ae7c9a"),
         recorded: None,
         minimal: None,
     },
-    Known {
+    RecordedImage {
         name: "embed-areas-2021-12",
         image: "af3870b377dae61b51cec9b59e3b33baf711484aa0d32520a6ddb4d07398877f",
         kargs: Some("f863cb6e333d59609ab47fc7a4215b129fa10ae7c73e4ddb278dd5975d0d5136"),
@@ -58,7 +58,7 @@ const KNOWN: &[Known] = &[
             "2c58aa8c76cdcb3361eac9766f5be72a1139c8d909475535ed4c2c89618c7923",
         ]),
     },
-    Known {
+    RecordedImage {
         name: "embed-areas-2022-02",
         image: "634dadf7f9231b9820fdf43e25e31307c78540072126ec0479ca72d59eca17be",
         kargs: Some("97c7a16a3885634cd0f85dae8b691e5c03e44d45b50ce493473a5bb0d544cd02"),
@@ -68,7 +68,7 @@ const KNOWN: &[Known] = &[
             "733d7e871a1ad2f6ae37d031465c0481d527e32d9ef4176df4d0cd1554a8773b",
         ]),
     },
-    Known {
+    RecordedImage {
         name: "embed-areas-2022-09",
         image: "5ab68daec527a73a3dfbaeb21e4704202a563b8c5c0dc918e99575eb843ba911",
         kargs: Some("4e2993e0af1db715f86cfd708b358cb1fae3b77846721ad8c1b40e5fb0c739c3"),
@@ -78,7 +78,7 @@ const KNOWN: &[Known] = &[
             "143cf6dfd68494484e44146354c93a00d88d1245aedb1dc51adbf9f62485973e",
         ]),
     },
-    Known {
+    RecordedImage {
         name: "embed-areas-2023-03.x86_64",
         image: "c4e985015b1bce61f1e965e2aa0873003621613296c6f5037cba8a4e7cac21ce",
         kargs: Some("e4223c39cf484287e03f3e509631f22b8147381b38f552e64ecaa36898af715c"),
@@ -88,14 +88,14 @@ const KNOWN: &[Known] = &[
             "f4e1cb87aeb8eb24fcfd022c32c0fc6559795785a75b2ff5994878cce8daecbd",
         ]),
     },
-    Known {
+    RecordedImage {
         name: "embed-areas-2023-03.s390x",
         image: "a55d0d8a7dfce4f7674e68e2ec036da5b9c2e57da56bc1397ef6284ce7da8dca",
         kargs: None,
         recorded: Some("1eba30dede5045b239f0c6b67e38c3e07b26b881580a0aaf817a798dcd914087"),
         minimal: None,
     },
-    Known {
+    RecordedImage {
         name: "embed-areas-2023-07.x86_64",
         image: "a4079e6ffe863a6ab4a1f6c3f8e52c9aa84619f770c1aaba9137bddb6ffc6519",
         kargs: Some("9f26236be90510b0a4ff63f0de7411d08d14086dcca73c0c9cefc84826441e07"),
@@ -105,7 +105,7 @@ const KNOWN: &[Known] = &[
             "ff74a08a251b1cd2a7923772b04bfed5be73e9b38de935a31873e7b0457d54d5",
         ]),
     },
-    Known {
+    RecordedImage {
         name: "embed-areas-2023-07.s390x",
         image: "f365f000adf990ba79af6682533bce5872380eeaa5302161d352aadf15c3aa50",
         kargs: Some("28e2e56677b3a7b7379c4422bce06bcda18e62f484d2ef83a66ff94b65c555dc"),
@@ -117,7 +117,7 @@ const KNOWN: &[Known] = &[
     },
 ];
 
-/// The digest of the one image that is no live image.
+/// The name and digest of the image that is not a base image.
 const SYNTHETIC: (&str, &str) =
     ("synthetic", "ee324769c67a40f0cd6f8093a44f45fa6149870b97c482c88eead3ce144765d6");
 
@@ -125,10 +125,10 @@ fn sha256(bytes: &[u8]) -> String {
     fixtures::hex(&Sha256::digest(bytes))
 }
 
-/// Every known image that is there, in a folder of its own, as `image.iso`.
-fn each_known(check: impl Fn(&Known, &Scratch)) {
-    let images = published();
-    each(
+/// Runs a check for each recorded image that is present, with a copy of it as `image.iso` in a new folder.
+fn check_each_recorded(check: impl Fn(&RecordedImage, &Scratch)) {
+    let images = published_images();
+    check_each(
         &images,
         |(name, _)| name.clone(),
         |(name, bytes)| {
@@ -141,8 +141,8 @@ fn each_known(check: impl Fn(&Known, &Scratch)) {
 }
 
 #[test]
-fn the_images_are_the_ones_that_are_known() {
-    let images = published();
+fn fixtures_have_the_recorded_digests() {
+    let images = published_images();
     if images.is_empty() {
         return;
     }
@@ -155,42 +155,42 @@ fn the_images_are_the_ones_that_are_known() {
 }
 
 #[test]
-fn modified_kernel_arguments_give_known_images_and_reset_takes_them_back() {
-    each_known(|known, scratch| {
-        let modified = scratch.kindling("iso kargs modify -a foobar=val image.iso");
+fn modified_kernel_arguments_have_recorded_digests_and_reset_reverts_them() {
+    check_each_recorded(|known, scratch| {
+        let modified = scratch.run_kindling("iso kargs modify -a foobar=val image.iso");
         let Some(expected) = known.kargs else {
-            return modified.failure("No karg embed areas found; old or corrupted CoreOS ISO image");
+            return modified.expect_failure("No karg embed areas found; old or corrupted CoreOS ISO image");
         };
-        modified.success();
+        modified.expect_success();
         assert_eq!(sha256(&scratch.read("image.iso")), expected);
         for reset in ["iso kargs reset", "iso reset"] {
-            let restored = scratch.kindling(&format!("{reset} -o - image.iso")).success();
+            let restored = scratch.run_kindling(&format!("{reset} -o - image.iso")).expect_success();
             assert_eq!(sha256(&restored), known.image, "{reset}");
         }
-        scratch.kindling("iso kargs modify -d foobar=val image.iso").success();
+        scratch.run_kindling("iso kargs modify -d foobar=val image.iso").expect_success();
         assert_eq!(sha256(&scratch.read("image.iso")), known.image);
     });
 }
 
 #[test]
-fn minimal_images_are_known() {
-    each_known(|known, scratch| {
-        let extract = |options: &str| -> Output {
-            scratch.kindling(&format!("iso extract minimal-iso {options} image.iso"))
+fn minimal_images_have_the_recorded_digests() {
+    check_each_recorded(|known, scratch| {
+        let extract = |options: &str| -> RunOutput {
+            scratch.run_kindling(&format!("iso extract minimal-iso {options} image.iso"))
         };
         let Some([plain, with_url]) = known.minimal else {
             let reason = if known.kargs.is_none() { "No karg embed areas found" } else { "does not support" };
-            return extract("").failure(reason);
+            return extract("").expect_failure(reason);
         };
-        assert_eq!(sha256(&extract("").success()), plain);
-        assert_eq!(sha256(&extract("--rootfs-url https://example.com/rootfs").success()), with_url);
+        assert_eq!(sha256(&extract("").expect_success()), plain);
+        assert_eq!(sha256(&extract("--rootfs-url https://example.com/rootfs").expect_success()), with_url);
     });
 }
 
-/// An altered image cannot give the recorded minimal one, and the error tells which that is.
+/// An altered image cannot result in the recorded minimal image, and the error names the recorded digest.
 #[test]
-fn recorded_digests_of_minimal_images_are_known() {
-    each_known(|known, scratch| {
+fn minimal_image_digests_are_recorded() {
+    check_each_recorded(|known, scratch| {
         let (Some(digest), Some(_)) = (known.recorded, known.minimal) else { return };
         let text = scratch.read("image.iso");
         let kernel = b"the kernel";
@@ -198,19 +198,19 @@ fn recorded_digests_of_minimal_images_are_known() {
         let mut altered = text;
         altered[place] = b'T';
         scratch.write("image.iso", altered);
-        let failed = scratch.kindling("iso extract minimal-iso image.iso");
-        failed.failure("wrong final digest");
+        let failed = scratch.run_kindling("iso extract minimal-iso image.iso");
+        failed.expect_failure("wrong final digest");
         assert!(failed.stderr.contains(digest), "{}", failed.stderr);
     });
 }
 
 #[test]
-fn what_was_embedded_is_removed_without_a_trace() {
-    each_known(|known, scratch| {
+fn removed_config_leaves_no_trace() {
+    check_each_recorded(|known, scratch| {
         scratch.write("config.ign", CONFIG);
-        scratch.kindling("iso ignition embed -i config.ign image.iso").success();
+        scratch.run_kindling("iso ignition embed -i config.ign image.iso").expect_success();
         assert_ne!(sha256(&scratch.read("image.iso")), known.image);
-        scratch.kindling("iso ignition remove image.iso").success();
+        scratch.run_kindling("iso ignition remove image.iso").expect_success();
         assert_eq!(sha256(&scratch.read("image.iso")), known.image);
     });
 }

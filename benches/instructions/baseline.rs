@@ -1,56 +1,54 @@
-//! What operations cost when somebody looked last, as a file of lines, and what has grown since.
+//! The recorded costs of operations, as a file of lines, and what has grown since.
 //!
-//! A line is a name, the instructions of one operation, and its system calls. A call that waits takes no instructions: what
-//! sleeps where it did not before shows in the calls.
+//! A line has a name, the instructions of one operation, and its system calls. A call that waits takes no instructions:
+//! a new wait is visible only in the system calls.
 
 use std::fmt;
 
-/// What one operation costs.
+/// The cost of one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cost {
     pub(crate) instructions: u64,
-    /// System calls.
     pub(crate) calls: u64,
 }
 
-/// By how much a cost may be above the one of the baseline, in percent.
+/// The percentage by which a cost may exceed the baseline.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tolerance {
     pub(crate) instructions: u64,
     pub(crate) calls: u64,
 }
 
-/// A cost that was counted just now.
+/// A newly counted cost.
 #[derive(Debug, Clone)]
-pub(crate) struct Counted {
+pub(crate) struct MeasuredOperation {
     pub(crate) name: String,
     pub(crate) cost: Cost,
     pub(crate) tolerance: Tolerance,
 }
 
-/// What was counted when somebody looked last.
+/// The recorded costs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Baseline {
-    /// The programs that it was counted with; with others, counts differ by themselves.
+    /// The programs that the costs were counted with; other versions give other counts.
     pub(crate) tools: String,
     lines: Vec<(String, Cost)>,
 }
 
-/// What of the costs is not as it was.
+/// A difference from the baseline.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
-    /// More than the tolerance allows: of what, from, to.
+    /// Above the tolerance: name, old cost, new cost.
     Grown(String, &'static str, u64, u64),
-    /// Less than the tolerance would allow the other way round. No failure, but the baseline hides what grows from here.
+    /// Below the tolerance. Not a failure, but the old baseline would hide later growth.
     Shrunk(String, &'static str, u64, u64),
-    /// Nobody knows what it cost.
+    /// The operation has no baseline.
     New(String),
-    /// Nobody counted it any more.
+    /// The operation was not counted.
     Gone(String),
 }
 
 impl Baseline {
-    /// Reads the lines of a file.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut baseline = Self::default();
         for (number, line) in text.lines().enumerate() {
@@ -61,7 +59,7 @@ impl Baseline {
                     format!("line {}: not a name, instructions and system calls: {line:?}", number + 1)
                 })?;
                 if baseline.cost(&parsed.0).is_some() {
-                    return Err(format!("line {}: {} is there twice", number + 1, parsed.0));
+                    return Err(format!("line {}: duplicate entry {}", number + 1, parsed.0));
                 }
                 baseline.lines.push(parsed);
             }
@@ -73,10 +71,10 @@ impl Baseline {
         self.lines.iter().find(|(known, _)| known == name).map(|(_, cost)| *cost)
     }
 
-    /// What is not as it was. Where only some operations were counted, the others are not missed.
-    pub(crate) fn compare(&self, counted: &[Counted], is_everything: bool) -> Vec<Difference> {
+    /// Returns all differences. If only some operations were counted, the others are not reported as missing.
+    pub(crate) fn compare(&self, counted: &[MeasuredOperation], is_everything: bool) -> Vec<Difference> {
         let mut found = Vec::new();
-        for Counted { name, cost, tolerance } in counted {
+        for MeasuredOperation { name, cost, tolerance } in counted {
             let Some(before) = self.cost(name) else {
                 found.push(Difference::New(name.clone()));
                 continue;
@@ -91,10 +89,10 @@ impl Baseline {
         found
     }
 
-    /// The baseline of what was counted now; of what was not counted, the lines stay, unless all of it was.
-    pub(crate) fn updated(self, counted: &[Counted], is_everything: bool, tools: String) -> Self {
+    /// A new baseline with these costs. Lines of operations that were not counted stay, unless all were selected.
+    pub(crate) fn updated(self, counted: &[MeasuredOperation], is_everything: bool, tools: String) -> Self {
         let mut lines = if is_everything { Vec::new() } else { self.lines };
-        for Counted { name, cost, .. } in counted {
+        for MeasuredOperation { name, cost, .. } in counted {
             match lines.iter_mut().find(|(known, _)| known == name) {
                 Some((_, known)) => *known = *cost,
                 None => lines.push((name.clone(), *cost)),
@@ -123,7 +121,7 @@ fn difference(name: &str, what: &'static str, (before, now, percent): (u64, u64,
 }
 
 impl Difference {
-    /// Whether it has to be put right.
+    /// Whether the difference is a failure.
     pub(crate) fn is_failure(&self) -> bool {
         !matches!(self, Self::Shrunk(..))
     }

@@ -1,19 +1,21 @@
-//! What the hot operations cost in instructions and system calls, held against what they cost before. Counts are nearly the
-//! same on a busy machine and on an idle one, where times are not.
+//! Compares the instructions and system calls of hot operations with a recorded baseline. Counts are nearly the same on
+//! a busy and an idle machine; times are not.
 //!
-//! `.ci/instructions` builds and runs it: it counts under callgrind, compares with `benches/instructions.txt`, and fails where
-//! something grew. `.ci/instructions --update` writes that file anew, and `.ci/instructions NAME...` is for some operations.
+//! `.ci/instructions` builds and runs this program: it counts under callgrind, compares with the file of this compiler
+//! in `benches/instructions/baselines`, and fails if a count grew. `.ci/instructions --update` rewrites that file;
+//! `.ci/instructions NAME...` selects operations.
 //!
-//! Every operation is run in a process of its own, a number of times and three times as often; what is counted is the
-//! difference, so that the setup, which is the same both times, is none of it. Processors differ in the instructions that
-//! libraries choose at run time; valgrind shows each program the same processor, wherever the real one has AVX2.
+//! Every operation runs in its own process, once N times and once 3 N times. The difference is the cost, so that the
+//! setup, the same in both runs, does not count. Libraries choose instructions by processor at run time; valgrind shows
+//! every program the same processor on any real one with AVX2.
 
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     missing_docs,
-    reason = "a bench over inputs of its own"
+    reason = "a bench over its own inputs"
 )]
 
 mod baseline;
@@ -24,21 +26,24 @@ mod setups;
 
 use std::env;
 use std::fs;
+use std::io;
 use std::num::NonZero;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::{Mutex, OnceLock};
 use std::thread;
 
-use baseline::{Baseline, Cost, Counted};
+use baseline::{Baseline, Cost, MeasuredOperation};
 use operations::{OPERATIONS, Operation};
 use tempfile::TempDir;
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions.txt");
-/// Has glibc keep what was freed at hand, by its size. Otherwise how long it looks for a place depends on how the rest of the heap
-/// lies, which is a fortieth of a merge.
-const HEAP: (&str, &str) = ("GLIBC_TUNABLES", "glibc.malloc.mxfast=0:glibc.malloc.tcache_count=1000");
-/// The word that makes this program do an operation and nothing else.
+/// The folder with a baseline for each version of the compiler, because another version gives other counts.
+const BASELINES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions/baselines");
+/// Makes glibc cache freed memory by size. Otherwise the time of an allocation depends on the layout of the rest of the
+/// heap, which varies the cost of a merge by 2.5 %.
+const CHANGING_HEAP: (&str, &str) =
+    ("GLIBC_TUNABLES", "glibc.malloc.mxfast=0:glibc.malloc.tcache_count=1000");
+/// The argument that makes this program run one operation and nothing more.
 const RUN: &str = "run";
 
 fn main() -> ExitCode {
@@ -54,21 +59,24 @@ fn main() -> ExitCode {
         options.iter().all(|option| *option == "--update"),
         "usage: .ci/instructions [--update] [NAME...]"
     );
-    let Some(tools) = tools() else { return ExitCode::SUCCESS };
+    let Some(Tools { compiler, all: tools }) = tools() else { return ExitCode::SUCCESS };
+    let file = format!("{BASELINES}/{compiler}.txt");
     if cfg!(debug_assertions) {
-        eprintln!("this is not built to be counted: use .ci/instructions");
+        eprintln!("not built for counting: use .ci/instructions");
         return ExitCode::FAILURE;
     }
     let is_everything = names.is_empty();
     let chosen: Vec<Operation> =
         if is_everything { OPERATIONS.to_vec() } else { names.into_iter().map(operation).collect() };
     let counted = count(&chosen);
-    let baseline = match fs::read_to_string(FILE) {
-        Ok(text) => Baseline::parse(&text).unwrap_or_else(|error| panic!("{FILE}: {error}")),
-        Err(_) => Baseline::default(),
+    let is_update = !options.is_empty();
+    let baseline = match fs::read_to_string(&file) {
+        Ok(text) => Baseline::parse(&text).unwrap_or_else(|error| panic!("{file}: {error}")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && is_update => Baseline::default(),
+        Err(error) => panic!("{file}: {error}; `.ci/instructions --update` writes it for this compiler"),
     };
-    if !options.is_empty() {
-        fs::write(FILE, baseline.updated(&counted, is_everything, tools).to_string()).unwrap();
+    if is_update {
+        fs::write(file, baseline.updated(&counted, is_everything, tools).to_string()).unwrap();
         return ExitCode::SUCCESS;
     }
     let differences = baseline.compare(&counted, is_everything);
@@ -79,7 +87,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     println!("The baseline was counted with {}.\nThis is {tools}.", baseline.tools);
-    println!("If it has to be so, `.ci/instructions --update` writes benches/instructions.txt anew.");
+    println!("If this is intended, `.ci/instructions --update` rewrites the baseline.");
     if differences.iter().any(baseline::Difference::is_failure) {
         ExitCode::FAILURE
     } else {
@@ -89,12 +97,19 @@ fn main() -> ExitCode {
 
 fn operation(name: &str) -> Operation {
     let found = OPERATIONS.iter().find(|operation| operation.name == name);
-    *found.unwrap_or_else(|| panic!("{name} is no operation"))
+    *found.unwrap_or_else(|| panic!("{name} is not an operation"))
 }
 
-/// What of this machine counts depend on: the compiler and the counter. None where there is no counter, which
-/// `KINDLING_REQUIRE_TOOLS=1` makes a failure.
-fn tools() -> Option<String> {
+/// Versions of the programs on which counts depend.
+struct Tools {
+    /// The compiler, for example `rustc-1.95.0`.
+    compiler: String,
+    /// The compiler with its commit, the processor, and valgrind.
+    all: String,
+}
+
+/// Returns the versions, or `None` without valgrind, which is a failure with `KINDLING_REQUIRE_TOOLS=1`.
+fn tools() -> Option<Tools> {
     let version = |program: &str| {
         let output = Command::new(program).arg("--version").output().ok()?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
@@ -103,15 +118,17 @@ fn tools() -> Option<String> {
         assert_ne!(
             env::var("KINDLING_REQUIRE_TOOLS").as_deref(),
             Ok("1"),
-            "valgrind is not installed, but required"
+            "valgrind is required but not installed"
         );
         eprintln!("SKIPPED: valgrind is not installed");
         return None;
     };
-    Some(format!("{} on {}, {valgrind}", version("rustc").unwrap_or_default(), env::consts::ARCH))
+    let rustc = version("rustc").expect("rustc has built this program");
+    let compiler = rustc.split(' ').take(2).collect::<Vec<_>>().join("-");
+    Some(Tools { compiler, all: format!("{rustc} on {}, {valgrind}", env::consts::ARCH) })
 }
 
-/// The operation, done so often.
+/// Runs the operation this many times.
 fn run(folder: &Path, operation: Operation, times: usize) {
     let mut ready = (operation.set_up)(folder);
     for _ in 0..times {
@@ -119,11 +136,11 @@ fn run(folder: &Path, operation: Operation, times: usize) {
     }
 }
 
-/// Counts operations, one on each processor.
-fn count(operations: &[Operation]) -> Vec<Counted> {
+/// Counts operations in parallel, one per processor.
+fn count(operations: &[Operation]) -> Vec<MeasuredOperation> {
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     operations::prepare(folder.path());
-    let counted: Vec<OnceLock<Counted>> = operations.iter().map(|_| OnceLock::new()).collect();
+    let counted: Vec<OnceLock<MeasuredOperation>> = operations.iter().map(|_| OnceLock::new()).collect();
     let turns = Mutex::new(operations.iter().zip(&counted));
     let next = || turns.lock().unwrap().next();
     let work = || {
@@ -138,7 +155,7 @@ fn count(operations: &[Operation]) -> Vec<Counted> {
     counted.into_iter().map(|one| one.into_inner().unwrap()).collect()
 }
 
-fn counted_one(folder: &Path, operation: &Operation) -> Counted {
+fn counted_one(folder: &Path, operation: &Operation) -> MeasuredOperation {
     let (often, seldom) = (operation.times * 3, operation.times);
     let [more, less] = [often, seldom].map(|times| costs(folder, operation, times));
     let each = |more: u64, less: u64| {
@@ -150,24 +167,29 @@ fn counted_one(folder: &Path, operation: &Operation) -> Counted {
         calls: each(more.calls, less.calls),
     };
     println!("{:<24} {:>10} instructions {:>6} system calls", operation.name, cost.instructions, cost.calls);
-    Counted { name: operation.name.to_owned(), cost, tolerance: operation.tolerance }
+    MeasuredOperation { name: operation.name.to_owned(), cost, tolerance: operation.tolerance }
 }
 
-/// What a process costs that does an operation so often.
+/// The cost of a process that runs an operation this many times.
 fn costs(folder: &Path, operation: &Operation, times: usize) -> Cost {
     let report = folder.join(format!("callgrind.{}.{times}", operation.name));
     let mut command = Command::new("valgrind");
     command.args(["--quiet", "--tool=callgrind", "--collect-systime=yes"]);
     command.arg(format!("--callgrind-out-file={}", report.display())).arg(env::current_exe().unwrap());
-    command.arg(RUN).arg(folder).arg(operation.name).arg(times.to_string()).env(HEAP.0, HEAP.1);
-    // Valgrind does not know every call, and says so each time.
+    command
+        .arg(RUN)
+        .arg(folder)
+        .arg(operation.name)
+        .arg(times.to_string())
+        .env(CHANGING_HEAP.0, CHANGING_HEAP.1);
+    // Valgrind warns about every system call that it does not know.
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{} was not made:\n{said}", report.display());
+    assert!(output.status.success(), "{} was not written:\n{said}", report.display());
     read(&fs::read_to_string(&report).unwrap()).unwrap_or_else(|| panic!("{}: no totals", report.display()))
 }
 
-/// The totals of a report of callgrind: each is of the event that has the same place in the line of events.
+/// The totals of a callgrind report, in the order of the events line.
 fn read(report: &str) -> Option<Cost> {
     let line = |start: &str| report.lines().find_map(|line| line.strip_prefix(start));
     let (events, totals) = (line("events: ")?, line("totals: ")?);

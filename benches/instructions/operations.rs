@@ -1,4 +1,4 @@
-//! What is counted: every operation by its name, with all that comes before it.
+//! The counted operations by name, with their setup.
 
 use std::fs::File;
 use std::future::Future;
@@ -12,48 +12,48 @@ use axum::http::{HeaderMap, HeaderValue, Method, Version, header};
 use chrono::{TimeDelta, Utc};
 use fixtures::{Architecture, Era, Recipe};
 use http_body_util::BodyExt;
+use ignition::config::Config;
 use ignition::discovery::Override;
-use ignition::document::Document;
-use ignition::network::{Generation, HostNetwork, KeyfileCache, Networks};
+use ignition::network::{HostNetwork, HostNetworkFiles, KeyfileCache, NetworkGeneration};
 use isogen::{Archive, BaseImage, Digest, Edits, Encoding, KargsEdit, KargsOperations, Plan};
-use kindling::http::{BodyMode, Content};
+use kindling::http::{BodyMode, Representation};
 
 use super::baseline::Tolerance;
 use super::service;
 use super::setups::{self, host::host};
 
-/// The root file system is as long as it has to be for whole frames: nothing that is counted here depends on its length.
+/// Long enough for whole frames: no counted operation depends on this length.
 const ROOTFS_LEN: u64 = 8 << 20;
 const CONFIG_LEN: usize = 100 << 10;
-/// A config that needs a new layout.
+/// A config that needs a re-layout.
 const LARGE_CONFIG_LEN: usize = 300 << 10;
-/// How many ranges are looked up as one operation.
+/// Ranges that are looked up as one operation.
 const LOOKUPS: usize = 100;
 
-/// An operation, set up and ready to be repeated.
+/// A prepared operation that can be repeated.
 pub(crate) type Ready = Box<dyn FnMut()>;
 
-/// Something that is counted.
+/// An operation and how it is counted.
 #[derive(Clone, Copy)]
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
-    /// How many of them are counted: enough to rise above what the same start differs by from run to run.
+    /// Repetitions: enough to exceed the variation of the setup between runs.
     pub(crate) times: usize,
     pub(crate) tolerance: Tolerance,
     pub(crate) set_up: fn(&Path) -> Ready,
 }
 
-/// What runs on one thread takes the same instructions each time, but for the seeds of hash tables.
-const ALONE: Tolerance = Tolerance { instructions: 2, calls: 0 };
-/// The same with a heap that grows and shrinks: how often the allocator asks the kernel depends on where it begins.
+/// Single-threaded: the same count each time, except for hash seeds.
+const SINGLE_THREADED: Tolerance = Tolerance { instructions: 2, calls: 0 };
+/// Single-threaded with a changing heap: how often the allocator calls the kernel depends on its start.
 const WITH_LARGE_HEAP: Tolerance = Tolerance { instructions: 2, calls: 100 };
-/// What threads hand to each other depends on who comes first, and how often they wait for it does more so.
+/// Multi-threaded: counts depend on scheduling, and system calls even more so.
 const AMONG_THREADS: Tolerance = Tolerance { instructions: 5, calls: 100 };
-/// What goes over a connection is done so often that threads differ by less.
+/// Over a connection, repeated so often that scheduling matters less.
 const OVER_A_CONNECTION: Tolerance = Tolerance { instructions: 3, calls: 5 };
 /// One thread after the other, each waiting for the next.
 const IN_TURNS: Tolerance = Tolerance { instructions: 5, calls: 5 };
-/// A database hands over row by row: whether each is waited for is chance. Its calls tell of nothing but an avalanche.
+/// A database returns row by row; which rows are waited for is chance. Its system calls only show large regressions.
 const ROW_BY_ROW: Tolerance = Tolerance { instructions: 5, calls: 400 };
 
 const fn counted(
@@ -65,21 +65,23 @@ const fn counted(
     Operation { name, times, tolerance, set_up }
 }
 
-/// All of them.
+/// All operations.
 pub(crate) const OPERATIONS: &[Operation] = &[
-    counted("open", 20, ALONE, opening),
-    counted("plan-in-place", 200, ALONE, |folder| planning(folder, CONFIG_LEN, Encoding::Gzip)),
-    counted("plan-laid-out-anew", 50, ALONE, |folder| planning(folder, LARGE_CONFIG_LEN, Encoding::Stored)),
-    counted("plan-minimal", 100, ALONE, minimal),
-    counted("lookup-of-100-ranges", 100, ALONE, looking_up),
-    counted("body-2KiB", 500, ALONE, |folder| body(folder, BodyMode::Mapped, 2 << 10)),
-    counted("body-1MiB", 500, ALONE, |folder| body(folder, BodyMode::Mapped, 1 << 20)),
-    counted("body-read-1MiB", 100, ALONE, |folder| body(folder, BodyMode::Read, 1 << 20)),
-    counted("sha256-shared-prefix", 1, ALONE, digesting),
+    counted("open", 20, SINGLE_THREADED, opening),
+    counted("plan-in-place", 200, SINGLE_THREADED, |folder| planning(folder, CONFIG_LEN, Encoding::Gzip)),
+    counted("plan-relayout", 50, SINGLE_THREADED, |folder| {
+        planning(folder, LARGE_CONFIG_LEN, Encoding::Stored)
+    }),
+    counted("plan-minimal", 100, SINGLE_THREADED, minimal),
+    counted("lookup-of-100-ranges", 100, SINGLE_THREADED, looking_up),
+    counted("body-2KiB", 500, SINGLE_THREADED, |folder| body(folder, BodyMode::Mapped, 2 << 10)),
+    counted("body-1MiB", 500, SINGLE_THREADED, |folder| body(folder, BodyMode::Mapped, 1 << 20)),
+    counted("body-read-1MiB", 100, SINGLE_THREADED, |folder| body(folder, BodyMode::Read, 1 << 20)),
+    counted("sha256-shared-prefix", 1, SINGLE_THREADED, digesting),
     counted("pack-gzip", 2, WITH_LARGE_HEAP, |_| packing(Encoding::Gzip)),
     counted("pack-xz", 1, WITH_LARGE_HEAP, |_| packing(Encoding::Xz)),
     counted("discovery-config", 3, WITH_LARGE_HEAP, |_| composing()),
-    counted("merge", 10, ALONE, |_| merging()),
+    counted("merge", 10, SINGLE_THREADED, |_| merging()),
     counted("keyfiles-1-host", 20, AMONG_THREADS, |_| keyfiles(1)),
     counted("keyfiles-100-hosts", 1, AMONG_THREADS, |_| keyfiles(100)),
     counted("request-image-2KiB", 2500, IN_TURNS, service::image_range),
@@ -89,7 +91,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     counted("request-100-infra-envs", 10, ROW_BY_ROW, service::infra_envs),
 ];
 
-/// What operations find in their folder: an image, and an inventory.
+/// What operations find in their folder: an image and an inventory.
 pub(crate) fn prepare(folder: &Path) {
     let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12).rootfs_len(ROOTFS_LEN);
     recipe.write_to(&image_path(folder)).unwrap();
@@ -109,14 +111,14 @@ fn opening(folder: &Path) -> Ready {
     Box::new(move || drop(BaseImage::open(black_box(&path)).unwrap()))
 }
 
-/// A config that is mostly base64, as real ones are: it shrinks to three quarters.
+/// A config that is mostly base64, like real ones: it compresses to three quarters.
 fn config(len: usize) -> Vec<u8> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut next = numbers();
     std::iter::repeat_with(|| LETTERS[usize::try_from(next() % 64).unwrap()]).take(len).collect()
 }
 
-/// Numbers in no order, the same ones each time.
+/// Pseudo-random numbers, the same each time.
 fn numbers() -> impl FnMut() -> u64 {
     let mut state = 1_u64;
     move || {
@@ -140,7 +142,7 @@ fn planning(folder: &Path, len: usize, encoding: Encoding) -> Ready {
 
 fn minimal(folder: &Path) -> Ready {
     let (image, edits) = (open(folder), Edits::new().minimal(None));
-    // The description is verified once in the life of a base.
+    // The description is verified once per base image.
     image.verify_minimal().unwrap();
     Box::new(move || drop(image.plan(black_box(&edits)).unwrap()))
 }
@@ -159,10 +161,10 @@ fn looking_up(folder: &Path) -> Ready {
     })
 }
 
-/// An answer with a range of the root file system, and all frames of it. The bytes are in memory, so nobody waits.
+/// Sends a range of the root file system and reads all frames. The bytes are in memory, so nothing waits.
 fn body(folder: &Path, mode: BodyMode, len: u64) -> Ready {
     let plan = plan(folder);
-    // All bytes are read once.
+    // Reads all bytes once.
     std::io::copy(&mut File::open(image_path(folder)).unwrap(), &mut std::io::sink()).unwrap();
     // A whole frame, in the middle of the root file system.
     let at = (plan.len() / 2).next_multiple_of(1 << 20);
@@ -170,10 +172,11 @@ fn body(folder: &Path, mode: BodyMode, len: u64) -> Ready {
     let range = HeaderValue::try_from(format!("bytes={at}-{}", at + len - 1)).unwrap();
     headers.insert(header::RANGE, range);
     let changed_at = Utc::now() - TimeDelta::days(1);
+    let etag = "\"0\"".to_owned();
     let content =
-        Content::new(Arc::new(plan), "\"0\"".to_owned(), changed_at, "application/octet-stream", None);
+        Representation::new(Arc::new(plan), etag, changed_at, "application/octet-stream", None).unwrap();
     Box::new(move || {
-        let mut body = content.respond_in(mode, &Method::GET, &headers, Version::HTTP_11).into_body();
+        let mut body = content.respond_with_mode(mode, &Method::GET, &headers, Version::HTTP_11).into_body();
         let mut sent = 0;
         while let Some(frame) = at_once(body.frame()) {
             sent += black_box(frame.unwrap().into_data().unwrap()).len() as u64;
@@ -182,7 +185,8 @@ fn body(folder: &Path, mode: BodyMode, len: u64) -> Ready {
     })
 }
 
-/// What comes out without waiting. A wait costs few instructions and may take long, so it is none of what is counted.
+/// Returns the result of a future that never waits. A wait would take few instructions and much time, so it would not
+/// be counted.
 fn at_once<T>(work: impl Future<Output = T>) -> T {
     match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
@@ -192,9 +196,9 @@ fn at_once<T>(work: impl Future<Output = T>) -> T {
 
 fn digesting(folder: &Path) -> Ready {
     let plan = open(folder).plan(&edits(LARGE_CONFIG_LEN, Encoding::Stored)).unwrap();
-    // The base is read once in its life.
+    // The base image is hashed once.
     plan.sha256().unwrap();
-    Box::new(move || assert_ne!(black_box(&plan).sha256().unwrap(), Digest::of(b"")))
+    Box::new(move || assert_ne!(black_box(&plan).sha256().unwrap(), Digest::from_data(b"")))
 }
 
 fn packing(encoding: Encoding) -> Ready {
@@ -203,7 +207,7 @@ fn packing(encoding: Encoding) -> Ready {
     Box::new(move || drop(black_box(&archive).pack(encoding).unwrap()))
 }
 
-/// All that an infra-env can ask for, with an override of 20 KiB merged and checked.
+/// All options of an infra-env, with an override of 20 KiB that is merged and validated.
 fn composing() -> Ready {
     let mut discovery = setups::full();
     discovery.infra_env.config_override = Some(Override::new(setups::override_text()));
@@ -211,17 +215,17 @@ fn composing() -> Ready {
 }
 
 fn merging() -> Ready {
-    let read = |text: &str| Document::parse(text.as_bytes()).unwrap().document;
+    let read = |text: &str| Config::parse(text.as_bytes()).unwrap().config;
     let parent = read(&setups::full().compose().unwrap().config.to_string());
     let child = read(&setups::override_text());
     Box::new(move || drop(ignition::merge::merge(black_box(&parent), black_box(&child))))
 }
 
-/// The files of hosts that nobody has seen before.
+/// Generates the files of new hosts.
 fn keyfiles(hosts: usize) -> Ready {
     let hosts: Vec<HostNetwork> = (0..hosts).map(host).collect();
     Box::new(move || {
         let cache = KeyfileCache::default();
-        drop(Networks::generate(black_box(&hosts), Generation::Keyfiles, &cache).unwrap());
+        drop(HostNetworkFiles::generate(black_box(&hosts), NetworkGeneration::Keyfiles, &cache).unwrap());
     })
 }

@@ -1,4 +1,4 @@
-//! Whole requests: to the service as another server would call it, and over a connection to our own.
+//! Whole requests: to the service as a library, and over a connection to our own server.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use axum::body::Body;
 use axum::http::{Method, Request, header};
 use http_body_util::BodyExt;
 use ignition::discovery::HttpUrl;
-use kindling::http::images::{Embedded, ImageServer};
-use kindling::http::{App, Limits, Listener, Server};
-use kindling::images::Catalogue;
+use kindling::http::images::{EmbeddedInputs, ImageServer};
+use kindling::http::{App, Listener, Server, ServerLimits};
 use kindling::images::library::{Library, LibrarySettings};
 use kindling::inventory::auth::Policy;
+use kindling::inventory::catalogue::Catalogue;
 use kindling::inventory::files::FileStore;
 use kindling::inventory::store::{SqlStore, Store};
 use kindling::inventory::{Inventory, Settings};
@@ -26,14 +26,14 @@ use super::operations::{Ready, image_path};
 
 const DATABASE: &str = "kindling.db";
 const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";
-/// Of which one is asked for, and then all.
+/// Two of these are requested: first one, then all.
 const COUNT: usize = 100;
 const ORIGIN: &str = "http://192.0.2.1";
-/// Where in the image the range is: in its root file system, behind all that is edited.
+/// The offset of the range: in the root file system, after all edits.
 const RANGE: &str = "bytes=4194304-4196351";
 const RANGE_LEN: usize = 2048;
 
-/// The service, with all that runs beside it.
+/// The service with its background tasks.
 struct Service {
     runtime: Runtime,
     store: Arc<SqlStore>,
@@ -41,7 +41,7 @@ struct Service {
 }
 
 impl Service {
-    /// The service on what is in a folder, on the thread of who asks.
+    /// The service on the data of a folder, on the caller's thread.
     fn open(folder: &Path) -> Self {
         Self::open_on(Builder::new_current_thread(), folder, &own_database(folder))
     }
@@ -53,7 +53,7 @@ impl Service {
         Self { runtime, store, app }
     }
 
-    /// The body of an answer.
+    /// Reads the body of a response.
     fn ask(&self, method: Method, path: &str, body: Option<&Value>, status: u16) -> Vec<u8> {
         let request = Request::builder().method(method).uri(path).header(header::RANGE, RANGE);
         let request = match body {
@@ -76,7 +76,7 @@ impl Service {
     }
 }
 
-/// A copy of the prepared database: a database belongs to one process.
+/// A copy of the prepared database, because a database belongs to one process.
 fn own_database(folder: &Path) -> PathBuf {
     let copy = folder.join(format!("{}.db", std::process::id()));
     std::fs::copy(folder.join(DATABASE), &copy).unwrap();
@@ -95,11 +95,11 @@ fn app(folder: &Path, store: Arc<SqlStore>) -> App {
     let files = FileStore::in_directory(&folder.join("files")).unwrap();
     let settings = Settings::new(url.clone(), url.clone());
     let inventory = Inventory::new(store, files, catalogue, settings, Policy::Open);
-    let images = ImageServer::new(os_images, library, Arc::new(Embedded::new(inventory.clone())), url);
+    let images = ImageServer::new(os_images, library, Arc::new(EmbeddedInputs::new(inventory.clone())), url);
     kindling::http::app(&inventory, Some(&images))
 }
 
-/// Makes infra-envs, and has the live image hashed.
+/// Creates infra-envs and hashes the base image.
 pub(crate) fn prepare(folder: &Path) {
     let service = Service::open_on(Builder::new_current_thread(), folder, &folder.join(DATABASE));
     for number in 0..COUNT {
@@ -126,7 +126,7 @@ fn image_url(folder: &Path) -> String {
     format!("/i/{}/full.iso", id(folder))
 }
 
-/// A range of an image of which others were asked for.
+/// A range of an image whose other ranges were requested before.
 pub(crate) fn image_range(folder: &Path) -> Ready {
     let (service, path) = (Service::open(folder), image_url(folder));
     Box::new(move || assert_eq!(service.get(&path, 206).len(), RANGE_LEN))
@@ -144,14 +144,14 @@ pub(crate) fn infra_envs(folder: &Path) -> Ready {
     Box::new(move || assert!(!service.get(INFRA_ENVS, 200).is_empty()))
 }
 
-/// The same range over a connection that stays open, the client's part counted as well: it writes and reads, no more.
+/// The same range over a kept connection. The client's part is counted too: it only writes and reads.
 pub(crate) fn connection_range(folder: &Path) -> Ready {
-    over_a_connection(folder, Server::new(Limits::default()))
+    over_a_connection(folder, Server::new(ServerLimits::default()))
 }
 
-/// The same with `--fast-path off`: hyper gets every request.
+/// With `--fast-path off`: hyper handles every request.
 pub(crate) fn connection_range_without_fast_path(folder: &Path) -> Ready {
-    over_a_connection(folder, Server::new(Limits::default()).without_fast_path())
+    over_a_connection(folder, Server::new(ServerLimits::default()).without_fast_path())
 }
 
 fn over_a_connection(folder: &Path, server: Server) -> Ready {
@@ -184,7 +184,7 @@ fn over_a_connection(folder: &Path, server: Server) -> Ready {
     })
 }
 
-/// Whether an answer is there to its end.
+/// Whether a response is complete.
 fn is_whole(answer: &[u8]) -> bool {
     answer.windows(4).position(|end| end == b"\r\n\r\n").is_some_and(|at| answer.len() == at + 4 + RANGE_LEN)
 }

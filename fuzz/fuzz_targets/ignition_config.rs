@@ -1,5 +1,5 @@
-//! Texts that may be Ignition configs: what is read is written and read again, merges with itself and with another, and
-//! every finding has a place in the text.
+//! Texts that may be Ignition configs: an accepted config is written and read back, merges with itself and with
+//! another, and every finding has a position in the text.
 //!
 //! ```text
 //! parent [NUL child]
@@ -7,36 +7,41 @@
 
 #![no_main]
 
-use ignition::document::Document;
+use ignition::config::Config;
 use ignition::lint::{check, lint};
 use ignition::merge::merge;
+use ignition::rewrite::rewrite;
 use ignition::spec::Spec;
 use ignition::translate::translate;
 use ignition::validate::validate;
 use libfuzzer_sys::fuzz_target;
 
-/// Reads a config that must survive being written.
-fn read(text: &[u8]) -> Option<Document> {
+/// Reads a config that must survive a round trip.
+fn read(text: &[u8]) -> Option<Config> {
     let report = check(text);
+    let _ = rewrite(text);
     assert!(report.findings().iter().all(|finding| finding.position.is_some()), "{report:?}");
-    let document = match Document::parse(text) {
-        Ok(parsed) => parsed.document,
+    let config = match Config::parse(text) {
+        Ok(parsed) => parsed.config,
         Err(_) => {
             assert!(report.is_fatal());
             return None;
         }
     };
-    for text in [document.to_string(), document.to_pretty()] {
-        let again = Document::parse(text.as_bytes()).unwrap();
+    for text in [config.to_string(), config.to_pretty()] {
+        let again = Config::parse(text.as_bytes()).unwrap();
         assert!(again.warnings.is_empty(), "{:?}", again.warnings);
-        assert_eq!(again.document, document);
+        assert_eq!(again.config, config);
     }
-    let config = document.to_config().unwrap();
-    assert_eq!(Document::try_from(&config).unwrap(), document);
-    let latest = translate(&document, Spec::LATEST).unwrap();
+    if let Ok(rewritten) = rewrite(config.to_string().as_bytes()) {
+        assert_eq!(rewritten.warnings, [""; 0]);
+        assert_eq!(Config::parse(rewritten.json.as_bytes()).unwrap().config, config);
+    }
+    let latest = translate(&config, Spec::LATEST).unwrap();
     assert_eq!(latest.spec(), Spec::LATEST);
-    assert_eq!(merge(&document, &Document::empty(document.spec())), document);
-    Some(document)
+    let empty = format!(r#"{{"ignition":{{"version":"{}"}}}}"#, config.spec());
+    assert_eq!(merge(&config, &Config::parse(empty.as_bytes()).unwrap().config), config);
+    Some(config)
 }
 
 fuzz_target!(|input: &[u8]| {
@@ -45,6 +50,6 @@ fuzz_target!(|input: &[u8]| {
     let child = texts.next().and_then(read).unwrap_or_else(|| parent.clone());
     let merged = merge(&parent, &child);
     assert_eq!(merged.spec(), parent.spec().max(child.spec()));
-    assert_eq!(Document::parse(merged.to_string().as_bytes()).unwrap().document, merged);
+    assert_eq!(Config::parse(merged.to_string().as_bytes()).unwrap().config, merged);
     let _ = (validate(&merged), lint(&merged));
 });

@@ -1,5 +1,4 @@
-//! Images that nobody vouches for: opening one, and everything that an open one offers, must not panic, hang or eat
-//! memory.
+//! Untrusted images: opening one, and every operation on an open one, must not panic, hang or use too much memory.
 
 #![no_main]
 
@@ -7,9 +6,9 @@ use isogen::BaseImage;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    let Some(source) = isogen_fuzz::image(input) else { return };
+    let Some(source) = isogen_fuzz::decode_image(input) else { return };
     match BaseImage::from_source(source) {
-        Ok(image) => isogen_fuzz::reach(&image, input[0]),
+        Ok(image) => isogen_fuzz::run_operations(&image, input[0]),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 });

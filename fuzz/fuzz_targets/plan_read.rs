@@ -1,4 +1,4 @@
-//! Plans of any segments and any changes: each range of one is what naive copying gives, however it is asked for.
+//! Plans of any segments and any patches: every range equals a naive copy, however it is requested.
 
 #![no_main]
 
@@ -13,16 +13,16 @@ const BASE_LEN: usize = 500;
 
 static BASE: LazyLock<Vec<u8>> = LazyLock::new(|| (0..BASE_LEN).map(|at| (at % 251) as u8).collect());
 
-static DIGEST: LazyLock<Digest> = LazyLock::new(|| Digest::of(&BASE));
+static DIGEST: LazyLock<Digest> = LazyLock::new(|| Digest::from_data(&BASE));
 
 #[derive(Debug, Clone, Arbitrary)]
-enum Piece {
+enum SegmentSpec {
     Base(u16, u16),
     Bytes(Vec<u8>),
     Zero(u16),
 }
 
-impl Piece {
+impl SegmentSpec {
     fn segment(&self) -> Segment {
         match self {
             Self::Base(start, len) => {
@@ -37,20 +37,20 @@ impl Piece {
 }
 
 #[derive(Debug, Arbitrary)]
-enum Step {
-    Patch(Vec<(u32, Piece)>),
-    Append(Vec<Piece>),
+enum PlanStep {
+    Patch(Vec<(u32, SegmentSpec)>),
+    Append(Vec<SegmentSpec>),
 }
 
 #[derive(Debug, Arbitrary)]
 struct Input {
-    pieces: Vec<Piece>,
-    steps: Vec<Step>,
+    specs: Vec<SegmentSpec>,
+    steps: Vec<PlanStep>,
     reads: Vec<(u32, u16)>,
-    far: u64,
+    distant_offset: u64,
 }
 
-fn bytes_of(segment: &Segment) -> Vec<u8> {
+fn segment_bytes(segment: &Segment) -> Vec<u8> {
     match segment {
         Segment::Base(extent) => BASE[extent.offset() as usize..extent.end() as usize].to_vec(),
         Segment::Bytes(bytes) => bytes.to_vec(),
@@ -58,17 +58,17 @@ fn bytes_of(segment: &Segment) -> Vec<u8> {
     }
 }
 
-fn joined(segments: impl IntoIterator<Item = Segment>) -> Vec<u8> {
-    // In whole pieces: a loop over bytes would be instrumented, and take most of the time.
-    segments.into_iter().map(|segment| bytes_of(&segment)).collect::<Vec<_>>().concat()
+fn concatenated_bytes(segments: impl IntoIterator<Item = Segment>) -> Vec<u8> {
+    // Whole slices: a loop over bytes would be instrumented and take most of the time.
+    segments.into_iter().map(|segment| segment_bytes(&segment)).collect::<Vec<_>>().concat()
 }
 
-/// The bytes with changes; `None` where two changes share a byte or one passes the end.
-fn patched(model: &[u8], patches: &[Patch]) -> Option<Vec<u8>> {
+/// The bytes with patches applied; `None` if two patches overlap or one passes the end.
+fn naive_patch(model: &[u8], patches: &[Patch]) -> Option<Vec<u8>> {
     let mut copy = model.to_vec();
     let mut written: Vec<std::ops::Range<usize>> = Vec::new();
     for patch in patches {
-        let bytes = bytes_of(&patch.segment);
+        let bytes = segment_bytes(&patch.segment);
         let start = patch.offset as usize;
         let range = start..start + bytes.len();
         if bytes.is_empty() {
@@ -86,21 +86,21 @@ fn patched(model: &[u8], patches: &[Patch]) -> Option<Vec<u8>> {
 fuzz_target!(|input: Input| {
     let source = Arc::new(Source::from_bytes("base", &BASE[..]));
     source.set_digest(*DIGEST);
-    let mut plan = Plan::of(source, input.pieces.iter().map(Piece::segment));
-    let mut model = joined(input.pieces.iter().map(Piece::segment));
+    let mut plan = Plan::new(source, input.specs.iter().map(SegmentSpec::segment));
+    let mut model = concatenated_bytes(input.specs.iter().map(SegmentSpec::segment));
     for step in &input.steps {
         match step {
-            Step::Append(pieces) => {
-                plan = plan.followed_by(pieces.iter().map(Piece::segment));
-                model.extend(joined(pieces.iter().map(Piece::segment)));
+            PlanStep::Append(specs) => {
+                plan = plan.followed_by(specs.iter().map(SegmentSpec::segment));
+                model.extend(concatenated_bytes(specs.iter().map(SegmentSpec::segment)));
             }
-            Step::Patch(patches) => {
-                let patch = |(offset, piece): &(u32, Piece)| Patch {
+            PlanStep::Patch(patches) => {
+                let patch = |(offset, piece): &(u32, SegmentSpec)| Patch {
                     offset: u64::from(*offset % 5000),
                     segment: piece.segment(),
                 };
                 let patches: Vec<Patch> = patches.iter().map(patch).collect();
-                match patched(&model, &patches) {
+                match naive_patch(&model, &patches) {
                     Some(changed) => {
                         plan = plan.patched(patches).unwrap();
                         model = changed;
@@ -119,13 +119,13 @@ fuzz_target!(|input: Input| {
         let start = (*start as usize) % (model.len() + 10);
         let end = (start + usize::from(*len)).min(model.len()).max(start);
         let expected = model.get(start..end).unwrap_or_default();
-        assert_eq!(joined(plan.segments(start as u64..end as u64)), expected);
+        assert_eq!(concatenated_bytes(plan.segments(start as u64..end as u64)), expected);
         let mut buf = vec![0; usize::from(*len)];
         assert_eq!(plan.read_at(&mut buf, start as u64).unwrap(), expected.len());
         assert_eq!(&buf[..expected.len()], expected);
     }
     let mut buf = [0; 3];
-    let there = plan.read_at(&mut buf, input.far).unwrap() as u64;
-    assert_eq!(there, plan.len().saturating_sub(input.far).min(3));
+    let there = plan.read_at(&mut buf, input.distant_offset).unwrap() as u64;
+    assert_eq!(there, plan.len().saturating_sub(input.distant_offset).min(3));
     assert_eq!(plan.identity().unwrap(), plan.clone().identity().unwrap());
 });

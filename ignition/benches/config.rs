@@ -1,15 +1,16 @@
-//! What a config costs: reading it, merging an override into it, checking the result, and all of that in one go.
+//! Cost of a config: parsing, merging an override, validating the result, and all three together.
 //!
-//! The config is as a discovery image has it: a few scripts and units, keys, certificates and a pull secret. The override
-//! has 20 KiB. `cargo bench -p ignition` takes half a minute, `cargo bench -p ignition -- --quick` a few seconds.
+//! The config is like that of a discovery image: a few scripts and units, keys, certificates and a pull secret. The
+//! override has 20 KiB. `cargo bench -p ignition` takes half a minute, `cargo bench -p ignition -- --quick` a few
+//! seconds.
 
-#![allow(clippy::unwrap_used, missing_docs, reason = "a bench over configs of its own")]
+#![allow(clippy::unwrap_used, missing_docs, reason = "a bench over its own configs")]
 
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ignition::builder::{ConfigBuilder, FileMode, UnitState};
-use ignition::document::Document;
+use ignition::config::Config;
 use ignition::lint::lint;
 use ignition::merge::merge;
 use ignition::validate::validate;
@@ -17,13 +18,13 @@ use serde_json::json;
 
 const OVERRIDE_LEN: usize = 20 << 10;
 
-/// A script of so many lines.
+/// A script of this many lines.
 fn script(lines: usize) -> String {
     let line = |number| format!("nmcli connection modify eth{number} ipv4.method manual # step {number}\n");
     std::iter::once("#!/bin/bash\n".to_owned()).chain((0..lines).map(line)).collect()
 }
 
-/// The config that every machine gets.
+/// The config that every host gets.
 fn build() -> Vec<u8> {
     let mut config = ConfigBuilder::new();
     for number in 0..6 {
@@ -40,10 +41,10 @@ fn build() -> Vec<u8> {
         );
         config.add_unit(format!("step-{number}.service"), unit, UnitState::Enabled).unwrap();
     }
-    config.to_json().unwrap().unwrap()
+    config.to_installer_json().unwrap().unwrap()
 }
 
-/// What somebody wants to have otherwise.
+/// A user's override.
 fn override_text() -> Vec<u8> {
     let file = |number: usize| {
         json!({"path": format!("/etc/extra/{number}.conf"), "mode": 420, "overwrite": true, "user": {"name": "root"},
@@ -59,8 +60,8 @@ fn override_text() -> Vec<u8> {
     config.to_string().into_bytes()
 }
 
-fn read(text: &[u8]) -> Document {
-    Document::parse(text).unwrap().document
+fn read(text: &[u8]) -> Config {
+    Config::parse(text).unwrap().config
 }
 
 fn configs(criterion: &mut Criterion) {

@@ -1,13 +1,8 @@
-//! What a discovery config costs: everything that an infra-env can ask for, with an override of 20 KiB merged and checked.
+//! Cost of a discovery config: all options of an infra-env, with an override of 20 KiB merged and validated.
 //!
-//! The promise is 2 ms. `cargo bench -p ignition --bench discovery -- --quick` takes a few seconds.
+//! The limit is 2 ms. `cargo bench -p ignition --bench discovery -- --quick` takes a few seconds.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    missing_docs,
-    reason = "a bench over inputs of its own"
-)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs, reason = "a bench over its own inputs")]
 
 #[path = "../tests/setups/mod.rs"]
 mod setups;
@@ -17,7 +12,7 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use ignition::discovery::Override;
 
-/// An override whose last file clashes with one of the config: the costliest way to be refused.
+/// An override whose last file conflicts with one of the config: the most expensive refusal.
 fn bad_override() -> String {
     let text = setups::override_text();
     text.replacen(

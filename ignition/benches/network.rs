@@ -1,9 +1,9 @@
-//! What networks cost: the keyfiles of a host and of a hundred that nobody knows, the files of a set of hosts that is known
-//! but for one, and the checks.
+//! Cost of networks: the keyfiles of one and of a hundred new hosts, the files of a set of cached hosts with one new
+//! host, and the checks.
 //!
-//! `cargo run --release -p ignition --example ten_thousand_hosts` has the figures for whole sets, and for memory.
+//! `cargo run --release -p ignition --example ten_thousand_hosts` measures whole sets, and memory.
 
-#![allow(clippy::unwrap_used, missing_docs, reason = "a bench over documents of its own")]
+#![allow(clippy::unwrap_used, missing_docs, reason = "a bench over its own documents")]
 
 #[path = "../tests/setups/host.rs"]
 mod host;
@@ -11,8 +11,8 @@ mod host;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use ignition::network::check::check;
-use ignition::network::{Generation, HostNetwork, KeyfileCache, Networks, keyfiles};
+use ignition::network::check::{ClusterNetworks, check_hosts};
+use ignition::network::{HostNetwork, HostNetworkFiles, KeyfileCache, NetworkGeneration, keyfiles};
 
 use host::host;
 
@@ -23,11 +23,14 @@ fn networks(criterion: &mut Criterion) {
     });
     let hosts: Vec<HostNetwork> = (0..1000).map(host).collect();
     let cache = KeyfileCache::default();
-    let generate = |hosts: &[HostNetwork]| Networks::generate(hosts, Generation::Keyfiles, &cache).unwrap();
+    let generate = |hosts: &[HostNetwork]| {
+        HostNetworkFiles::generate(hosts, NetworkGeneration::Keyfiles, &cache).unwrap()
+    };
     let few = hosts.get(..100).unwrap();
     criterion.bench_function("keyfiles of 100 new hosts", |b| {
         b.iter(|| {
-            Networks::generate(black_box(few), Generation::Keyfiles, &KeyfileCache::default()).unwrap()
+            HostNetworkFiles::generate(black_box(few), NetworkGeneration::Keyfiles, &KeyfileCache::default())
+                .unwrap()
         });
     });
     generate(&hosts);
@@ -40,7 +43,9 @@ fn networks(criterion: &mut Criterion) {
             generate(&hosts)
         });
     });
-    criterion.bench_function("checks of 1,000 known hosts", |b| b.iter(|| check(black_box(&hosts), &cache)));
+    criterion.bench_function("checks of 1,000 known hosts", |b| {
+        b.iter(|| check_hosts(black_box(&hosts), &ClusterNetworks::default(), &cache))
+    });
 }
 
 criterion_group!(benches, networks);

@@ -8,9 +8,9 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::{env, fs};
 
-use ignition::network::check::check;
+use ignition::network::check::{ClusterNetworks, check_hosts};
 use ignition::network::{
-    EntryKind, Generation, HostNetwork, InitrdOptions, KeyfileCache, MacInterface, Networks,
+    EntryKind, HostNetwork, HostNetworkFiles, InitrdOptions, KeyfileCache, MacInterface, NetworkGeneration,
 };
 
 /// Reads a map: MAC addresses and the names that the document has for their interfaces.
@@ -24,16 +24,16 @@ fn read_map(text: &str) -> Result<Vec<MacInterface>, String> {
 
 /// The text of the files, and what the checks find.
 pub(crate) fn keyfiles(document: &str, map: &str) -> Result<(String, String), Box<dyn Error>> {
-    let hosts = [HostNetwork::new(document, read_map(map)?).named("host")];
+    let hosts = [HostNetwork::new(document, read_map(map)?).with_name("host")];
     // The checks name every fault with its line; generating alone would stop at the first.
     let cache = KeyfileCache::default();
-    let report = check(&hosts, &cache);
+    let report = check_hosts(&hosts, &ClusterNetworks::default(), &cache);
     if report.is_fatal() {
         return Err(report.to_string().into());
     }
-    let networks = Networks::generate(&hosts, Generation::Keyfiles, &cache)?;
+    let networks = HostNetworkFiles::generate(&hosts, NetworkGeneration::Keyfiles, &cache)?;
     let mut text = String::new();
-    for entry in networks.initrd(&InitrdOptions::default()) {
+    for entry in networks.initrd_entries(&InitrdOptions::default()) {
         // Beside the host's files, an image gets the script that picks one of its hosts, and a unit for that.
         if let (EntryKind::File { contents, .. }, true) = (&entry.kind, entry.path.contains("/host0/")) {
             text += &format!("# {}\n{}\n", entry.path, String::from_utf8_lossy(contents).trim_end());

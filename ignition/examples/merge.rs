@@ -7,7 +7,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::{env, fs};
 
-use ignition::document::Document;
+use ignition::config::Config;
 use ignition::lint::check;
 use ignition::merge::merge;
 use ignition::validate::validate;
@@ -22,14 +22,14 @@ pub(crate) struct Merged {
 /// Merges configs, each with its name for messages.
 pub(crate) fn merged(parent: (&str, &[u8]), child: (&str, &[u8])) -> Result<Merged, Box<dyn Error>> {
     let mut warnings = String::new();
-    let mut read = |(name, text): (&str, &[u8])| -> Result<Document, Box<dyn Error>> {
+    let mut read = |(name, text): (&str, &[u8])| -> Result<Config, Box<dyn Error>> {
         // What the parser leaves out, the rules of Ignition, and what they let pass; all with lines.
         let report = check(text);
         if report.is_fatal() {
             return Err(report.to_text(name).into());
         }
         warnings += &report.to_text(name);
-        Ok(Document::parse(text)?.document)
+        Ok(Config::parse(text)?.config)
     };
     let (parent, child) = (read(parent)?, read(child)?);
     // Good configs may make a bad one. What else there is to say was said of them.

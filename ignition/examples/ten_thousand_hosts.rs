@@ -1,7 +1,7 @@
 //! What the networks of many hosts cost: `cargo run --release -p ignition --example ten_thousand_hosts`.
 //!
-//! Prints seconds by the clock and of the processors, and the most memory that the process had, for keyfiles of hosts with
-//! two interfaces each: 1,000 of them, 10,000, one more, and the checks of all.
+//! Prints seconds by the clock and of the processors, and the most memory that the process had, for keyfiles of hosts
+//! with two interfaces each: 1,000 of them, 10,000, one more, and the checks of all.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program that shows figures")]
 
@@ -11,8 +11,8 @@ mod host;
 use std::fs;
 use std::time::Instant;
 
-use ignition::network::check::check;
-use ignition::network::{Generation, HostNetwork, InitrdOptions, KeyfileCache, Networks};
+use ignition::network::check::{ClusterNetworks, check_hosts};
+use ignition::network::{HostNetwork, HostNetworkFiles, InitrdOptions, KeyfileCache, NetworkGeneration};
 
 use host::host;
 
@@ -41,18 +41,24 @@ fn measure<T>(what: &str, job: impl FnOnce() -> T) -> T {
 fn main() {
     let mut hosts: Vec<HostNetwork> = (0..10_000).map(host).collect();
     let cache = KeyfileCache::default();
-    let generate = |hosts: &[HostNetwork]| Networks::generate(hosts, Generation::Keyfiles, &cache).unwrap();
+    let generate = |hosts: &[HostNetwork]| {
+        HostNetworkFiles::generate(hosts, NetworkGeneration::Keyfiles, &cache).unwrap()
+    };
     let thousand = hosts.get(..1000).unwrap_or_default();
     measure("keyfiles of 1,000 hosts", || generate(thousand));
     let all = measure("keyfiles of 10,000 hosts, 9,000 of them new", || generate(&hosts));
-    let entries = measure("their files for an archive", || all.initrd(&InitrdOptions::default()));
+    let entries = measure("their files for an archive", || all.initrd_entries(&InitrdOptions::default()));
     println!("{} files", entries.len());
     drop((entries, all));
     hosts.push(host(10_000));
     let all = measure("keyfiles of one host more", || generate(&hosts));
-    measure("their files for an archive", || all.initrd(&InitrdOptions::default()));
-    let report = measure("checks of 10,001 hosts with known keyfiles", || check(&hosts, &cache));
-    assert!(report.is_empty(), "{report}");
-    let report = measure("checks of 10,001 hosts", || check(&hosts, &KeyfileCache::default()));
-    assert!(report.is_empty(), "{report}");
+    measure("their files for an archive", || all.initrd_entries(&InitrdOptions::default()));
+    let report = measure("checks of 10,001 hosts with known keyfiles", || {
+        check_hosts(&hosts, &ClusterNetworks::default(), &cache)
+    });
+    assert!(report.findings().is_empty(), "{report}");
+    let report = measure("checks of 10,001 hosts", || {
+        check_hosts(&hosts, &ClusterNetworks::default(), &KeyfileCache::default())
+    });
+    assert!(report.findings().is_empty(), "{report}");
 }

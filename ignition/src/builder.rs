@@ -1,38 +1,38 @@
-//! Putting a new config together.
+//! A builder for configs of files, units, users, certificate authorities and child configs.
 //!
-//! The builder writes spec 3.3.0, which every image since 2021 reads. Contents become compressed
-//! [`resource`]s; child configs are referenced from `ignition.config.merge`, so the machine merges them at boot.
+//! The two kinds of generated configs differ in two points:
+//!
+//! | | a config for the embed area, as `coreos-installer` makes it | a discovery or pointer config |
+//! |---|---|---|
+//! | contents | compressed | plain, because the archive around the config is compressed |
+//! | written by | [`ConfigBuilder::to_installer_json`], with `null` for each unset value | [`Config`], compact |
+//!
 //! Files and units keep the order in which they were added.
 
-use std::collections::BTreeSet;
+use std::fmt;
 
-use ignition_config::v3_3::{Config as Target, File, Unit};
+use crate::config::{Config, ConfigError};
+use crate::json::{Json, Object};
+use crate::resource::{compressed_resource, plain_resource};
+use crate::rewrite::rewrite_tree;
+use crate::spec::Spec;
 
-use crate::config::{self, Config, ConfigError};
-use crate::resource;
-
-/// Why something could not be added to a config.
-#[derive(Debug, thiserror::Error)]
+/// Why an item could not be added to a config.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Two files with one path.
+    /// Two files have the same path.
     #[error("config already specifies path {path}")]
     DuplicatePath {
-        /// The path that is taken.
+        /// The path.
         path: String,
     },
-    /// Two units with one name.
+    /// Two units have the same name.
     #[error("config already specifies unit {name}")]
     DuplicateUnit {
-        /// The name that is taken.
+        /// The name.
         name: String,
     },
-    /// A child config could not be written as JSON.
-    #[error("cannot embed a child config")]
-    Child(#[source] ConfigError),
-    /// The finished config could not be written as JSON.
-    #[error("cannot write the config as JSON")]
-    Write(#[source] serde_json::Error),
 }
 
 /// The permission bits of a file in a config.
@@ -40,37 +40,37 @@ pub enum BuildError {
 pub struct FileMode(u16);
 
 impl FileMode {
-    /// Read and written by root alone: 0600.
+    /// 0600: root reads and writes.
     pub const PRIVATE: Self = Self(0o600);
-    /// Written by root, read by everybody: 0644.
-    pub const PUBLIC: Self = Self(0o644);
-    /// Written by root, read and run by everybody: 0755.
-    pub const EXECUTABLE: Self = Self(0o755);
-    /// Written and run by root, read by everybody: 0744.
-    pub const OWNER_EXECUTABLE: Self = Self(0o744);
-    /// Read, written and run by root alone: 0700.
+    /// 0644: root writes, all users read.
+    pub(crate) const PUBLIC: Self = Self(0o644);
+    /// 0755: root writes, all users read and execute.
+    pub(crate) const EXECUTABLE: Self = Self(0o755);
+    /// 0744: root writes and executes, all users read.
+    pub(crate) const OWNER_EXECUTABLE: Self = Self(0o744);
+    /// 0700: root reads, writes and executes.
     pub const PRIVATE_EXECUTABLE: Self = Self(0o700);
 
-    /// Permissions for owner, group and others; nothing for bits beyond those.
-    #[must_use]
-    pub const fn from_bits(bits: u16) -> Option<Self> {
+    /// Returns the mode with these permission bits, or `None` if other bits are set.
+    pub(crate) const fn from_bits(bits: u16) -> Option<Self> {
         const PERMISSIONS: u16 = 0o777;
         if bits <= PERMISSIONS { Some(Self(bits)) } else { None }
     }
+}
 
-    /// The bits as the decimal number that JSON carries.
-    #[must_use]
-    pub fn bits(self) -> u16 {
-        self.0
+impl From<FileMode> for Json {
+    /// Writes the bits as a decimal number, as the Ignition specification requires.
+    fn from(mode: FileMode) -> Self {
+        Self::Integer(mode.0.into())
     }
 }
 
-/// Whether systemd starts a unit by itself.
+/// The state of a unit at boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitState {
     /// `"enabled": true`: the unit's `[Install]` section takes effect.
     Enabled,
-    /// `"enabled": false`: the unit is there but only started by another.
+    /// `"enabled": false`: only another unit starts this one.
     Disabled,
 }
 
@@ -82,37 +82,50 @@ pub enum UnitState {
 /// use ignition::builder::{ConfigBuilder, FileMode};
 ///
 /// let mut builder = ConfigBuilder::new();
-/// assert_eq!(builder.to_json()?, None);
+/// assert_eq!(builder.to_installer_json()?, None);
 /// builder.add_file("/etc/motd", b"hello\n", FileMode::PRIVATE)?;
-/// assert!(builder.to_json()?.is_some_and(|json| json.ends_with(b"}\n")));
-/// # Ok::<(), ignition::builder::BuildError>(())
+/// assert!(builder.to_installer_json()?.is_some_and(|json| json.ends_with(b"}\n")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct ConfigBuilder {
-    config: Target,
-    paths: BTreeSet<String>,
-    units: BTreeSet<String>,
+    merges: Vec<Json>,
+    proxy: Option<Json>,
+    authorities: Vec<Json>,
+    users: Vec<Json>,
+    files: Vec<Json>,
+    units: Vec<Json>,
+}
+
+/// Shows only counts, because contents hold secrets.
+impl fmt::Debug for ConfigBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConfigBuilder")
+            .field("merges", &self.merges.len())
+            .field("authorities", &self.authorities.len())
+            .field("users", &self.users.len())
+            .field("files", &self.files.len())
+            .field("units", &self.units.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl ConfigBuilder {
-    /// An empty config.
+    /// The spec version of [`to_installer_json`](Self::to_installer_json). Every base image since 2021 reads it.
+    const INSTALLER_SPEC: Spec = Spec::V3_3;
+
+    /// Creates an empty config.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether nothing has been added yet.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.config == Target::default()
-    }
-
-    /// Adds a file owned by root.
+    /// Adds a file with compressed contents. Ignition fails if the system already has this file.
     ///
     /// # Errors
     ///
-    /// When the path is taken. Aliases that only the running system
-    /// knows, such as `/usr/local` and `/var/usrlocal`, are different paths here.
+    /// Returns [`BuildError::DuplicatePath`] if the config already has a file with this path. Aliases that only the
+    /// running system knows, such as `/usr/local` and `/var/usrlocal`, count as different paths.
     pub fn add_file(
         &mut self,
         path: impl Into<String>,
@@ -120,16 +133,14 @@ impl ConfigBuilder {
         mode: FileMode,
     ) -> Result<(), BuildError> {
         let path = path.into();
-        if self.paths.contains(&path) {
+        if contains_entry(&self.files, "path", &path) {
             return Err(BuildError::DuplicatePath { path });
         }
-        self.paths.insert(path.clone());
-        let storage = self.config.storage.get_or_insert_default();
-        storage.files.get_or_insert_default().push(File {
-            contents: Some(resource::encode(contents)),
-            mode: Some(i64::from(mode.bits())),
-            ..File::new(path)
-        });
+        self.files.push(Json::object([
+            ("path", path.into()),
+            ("mode", mode.into()),
+            ("contents", compressed_resource(contents)),
+        ]));
         Ok(())
     }
 
@@ -137,7 +148,7 @@ impl ConfigBuilder {
     ///
     /// # Errors
     ///
-    /// When the name is taken.
+    /// Returns [`BuildError::DuplicateUnit`] if the config already has a unit with this name.
     pub fn add_unit(
         &mut self,
         name: impl Into<String>,
@@ -145,75 +156,174 @@ impl ConfigBuilder {
         state: UnitState,
     ) -> Result<(), BuildError> {
         let name = name.into();
-        if !self.units.insert(name.clone()) {
+        if contains_entry(&self.units, "name", &name) {
             return Err(BuildError::DuplicateUnit { name });
         }
-        let systemd = self.config.systemd.get_or_insert_default();
-        systemd.units.get_or_insert_default().push(Unit {
-            contents: Some(text.into()),
-            enabled: Some(state == UnitState::Enabled),
-            ..Unit::new(name)
-        });
+        self.units.push(unit_entry(name, state, text.into()));
         Ok(())
     }
 
     /// Adds a PEM bundle of certificate authorities that Ignition trusts when it fetches over HTTPS.
     pub fn add_certificate_authority(&mut self, pem: &[u8]) {
-        let security = self.config.ignition.security.get_or_insert_default();
-        let tls = security.tls.get_or_insert_default();
-        tls.certificate_authorities.get_or_insert_default().push(resource::encode(pem));
+        self.authorities.push(compressed_resource(pem));
     }
 
     /// Adds a child config that Ignition merges over this one at boot. The child may have any spec version.
-    ///
-    /// # Errors
-    ///
-    /// When the child cannot be written as JSON.
-    pub fn merge(&mut self, child: &Config) -> Result<(), BuildError> {
-        let json = config::to_json(child).map_err(BuildError::Child)?;
-        let config = self.config.ignition.config.get_or_insert_default();
-        config.merge.get_or_insert_default().push(resource::encode(&json));
-        Ok(())
+    pub fn merge(&mut self, child: &str) {
+        self.merges.push(compressed_resource(child.as_bytes()));
     }
 
-    /// The config as JSON on one line with a final newline, or `None` when it is empty.
+    /// Returns the config as `coreos-installer` writes it: JSON on one line with a final newline. Returns `None` if the
+    /// config is empty.
     ///
-    /// An empty config is not the same as none: its presence alone disables the console autologin of a live
-    /// system.
+    /// An empty config differs from no config: any config disables the console autologin of a live system.
     ///
     /// # Errors
     ///
-    /// Only when the JSON writer fails.
-    pub fn to_json(&self) -> Result<Option<Vec<u8>>, BuildError> {
-        if self.is_empty() {
+    /// Returns [`ConfigError::Write`] if the JSON writer fails.
+    pub fn to_installer_json(&self) -> Result<Option<Vec<u8>>, ConfigError> {
+        if *self == Self::default() {
             return Ok(None);
         }
-        let mut json = serde_json::to_vec(&self.config).map_err(BuildError::Write)?;
+        let mut json = rewrite_tree(self.clone().into_json(Self::INSTALLER_SPEC))?.json.into_bytes();
         json.push(b'\n');
         Ok(Some(json))
     }
+}
+
+/// Methods for discovery and pointer configs. They do not check for duplicate paths and names; validation of the whole
+/// config does.
+impl ConfigBuilder {
+    /// Adds a file of root that replaces a file of the system.
+    pub(crate) fn replace_file(&mut self, path: &str, mode: FileMode, contents: impl AsRef<[u8]>) {
+        self.files.push(Json::object([
+            ("path", path.to_owned().into()),
+            ("mode", mode.into()),
+            ("overwrite", Json::Boolean(true)),
+            ("user", Json::object([("name", "root".into())])),
+            ("contents", plain_resource(contents.as_ref())),
+        ]));
+    }
+
+    /// Adds certificates that all programs trust. The system collects the files of this directory when it boots.
+    pub(crate) fn add_trust_anchor(&mut self, name: &str, pem: &str) {
+        self.replace_file(&format!("/etc/pki/ca-trust/source/anchors/{name}"), FileMode::PUBLIC, pem);
+    }
+
+    /// Appends to a file of the system.
+    pub(crate) fn append_to_file(&mut self, path: &str, contents: &str) {
+        let appended = Json::List(vec![plain_resource(contents.as_bytes())]);
+        self.files.push(Json::object([("path", path.to_owned().into()), ("append", appended)]));
+    }
+
+    /// Adds a unit with its full text.
+    pub(crate) fn replace_unit(&mut self, name: &str, state: UnitState, contents: &str) {
+        self.units.push(unit_entry(name.to_owned(), state, contents.to_owned()));
+    }
+
+    /// Enables a unit of the system.
+    pub(crate) fn enable_unit(&mut self, name: &str) {
+        self.units.push(Json::object([("name", name.to_owned().into()), ("enabled", Json::Boolean(true))]));
+    }
+
+    /// Adds a drop-in to a unit of this config or of the system.
+    pub(crate) fn add_dropin(&mut self, unit: &str, name: &str, contents: &str) {
+        let dropin =
+            Json::object([("name", name.to_owned().into()), ("contents", contents.to_owned().into())]);
+        let dropins = Json::List(vec![dropin]);
+        let is_it = |it: &Json| it.get("name").and_then(Json::as_text).is_some_and(|name| name == unit);
+        match self.units.iter_mut().find(|it| is_it(it)) {
+            Some(Json::Object(known)) => known.set("dropins", dropins),
+            _ => self.units.push(Json::object([("name", unit.to_owned().into()), ("dropins", dropins)])),
+        }
+    }
+
+    /// Adds a user.
+    pub(crate) fn add_user(&mut self, user: Json) {
+        self.users.push(user);
+    }
+
+    /// Sets the proxies of Ignition.
+    pub(crate) fn set_proxy(&mut self, proxy: Json) {
+        self.proxy = Some(proxy);
+    }
+
+    /// Adds a config that Ignition fetches and merges over this one.
+    pub(crate) fn merge_reference(&mut self, reference: Json) {
+        self.merges.push(reference);
+    }
+
+    /// Adds a plain PEM bundle of certificate authorities that Ignition trusts.
+    pub(crate) fn add_plain_certificate_authority(&mut self, pem: &str) {
+        self.authorities.push(plain_resource(pem.as_bytes()));
+    }
+
+    /// Returns the config without validating it.
+    pub(crate) fn into_config(self, spec: Spec) -> Result<Config, ConfigError> {
+        Config::from_json(self.into_json(spec))
+    }
+
+    fn into_json(self, spec: Spec) -> Json {
+        let tls = object_with_list("certificateAuthorities", self.authorities)
+            .map(|tls| Json::object([("tls", tls)]));
+        let ignition = [
+            ("config", object_with_list("merge", self.merges)),
+            ("proxy", self.proxy),
+            ("security", tls),
+            ("version", Some(spec.as_str().into())),
+        ];
+        let sections = [
+            ("ignition", Some(object_of_set_fields(ignition))),
+            ("passwd", object_with_list("users", self.users)),
+            ("storage", object_with_list("files", self.files)),
+            ("systemd", object_with_list("units", self.units)),
+        ];
+        object_of_set_fields(sections)
+    }
+}
+
+fn unit_entry(name: String, state: UnitState, contents: String) -> Json {
+    Json::object([
+        ("name", name.into()),
+        ("enabled", Json::Boolean(state == UnitState::Enabled)),
+        ("contents", contents.into()),
+    ])
+}
+
+fn contains_entry(items: &[Json], field: &str, text: &str) -> bool {
+    items.iter().any(|item| item.get(field).and_then(Json::as_text) == Some(text))
+}
+
+/// Returns an object with one list, or `None` if the list is empty.
+fn object_with_list(name: &'static str, items: Vec<Json>) -> Option<Json> {
+    (!items.is_empty()).then(|| Json::object([(name, Json::List(items))]))
+}
+
+/// Returns an object of the fields that have a value.
+fn object_of_set_fields<const N: usize>(fields: [(&'static str, Option<Json>); N]) -> Json {
+    let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    fields.collect::<Object>().into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn text(builder: &ConfigBuilder) -> String {
-        String::from_utf8(builder.to_json().unwrap().unwrap()).unwrap()
+    fn installer_text(builder: &ConfigBuilder) -> String {
+        String::from_utf8(builder.to_installer_json().unwrap().unwrap()).unwrap()
     }
 
     #[test]
-    fn nothing_added_gives_no_config() {
-        assert!(ConfigBuilder::new().is_empty());
-        assert_eq!(ConfigBuilder::new().to_json().unwrap(), None);
+    fn empty_builder_returns_no_config() {
+        assert_eq!(ConfigBuilder::new().to_installer_json().unwrap(), None);
     }
 
     #[test]
-    fn a_file_spells_out_its_nulls_and_a_decimal_mode() {
+    fn file_is_written_with_nulls_and_decimal_mode() {
         let mut builder = ConfigBuilder::new();
         builder.add_file("/a", b"", FileMode::PRIVATE).unwrap();
         assert_eq!(
-            text(&builder),
+            installer_text(&builder),
             concat!(
                 r#"{"ignition":{"version":"3.3.0"},"storage":{"files":["#,
                 r#"{"contents":{"compression":"gzip","source":"data:;base64,H4sIAAAAAAAC/wMAAAAAAAAAAAA="},"#,
@@ -224,18 +334,18 @@ mod tests {
     }
 
     #[test]
-    fn permissions_have_nine_bits() {
+    fn rejects_mode_bits_beyond_permissions() {
         assert_eq!(FileMode::from_bits(0o755), Some(FileMode::EXECUTABLE));
         assert_eq!(FileMode::from_bits(0o4755), None);
     }
 
     #[test]
-    fn a_unit_spells_out_its_mask() {
+    fn unit_is_written_with_null_mask() {
         let mut builder = ConfigBuilder::new();
         builder.add_unit("a.service", "[Unit]", UnitState::Enabled).unwrap();
         builder.add_unit("b.service", "", UnitState::Disabled).unwrap();
         assert_eq!(
-            text(&builder),
+            installer_text(&builder),
             concat!(
                 r#"{"ignition":{"version":"3.3.0"},"systemd":{"units":["#,
                 r#"{"contents":"[Unit]","enabled":true,"mask":null,"name":"a.service"},"#,
@@ -247,11 +357,10 @@ mod tests {
 
     #[test]
     fn children_and_authorities_go_into_the_ignition_section() {
-        let child = config::parse(br#"{"ignition":{"version":"3.6.0"}}"#).unwrap();
         let mut builder = ConfigBuilder::new();
         builder.add_certificate_authority(b"");
-        builder.merge(&child.config).unwrap();
-        let text = text(&builder);
+        builder.merge(r#"{"ignition":{"version":"3.6.0"}}"#);
+        let text = installer_text(&builder);
         let start =
             r#"{"ignition":{"config":{"merge":[{"compression":"gzip","source":"data:;base64,H4sIAAAAAAAC/"#;
         assert!(text.starts_with(start), "{text}");
@@ -260,15 +369,34 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_are_refused_and_leave_the_config_alone() {
+    fn rejects_duplicates_and_keeps_the_config() {
         let mut builder = ConfigBuilder::new();
         builder.add_file("/a", b"1", FileMode::PRIVATE).unwrap();
         builder.add_unit("a.service", "1", UnitState::Enabled).unwrap();
-        let before = text(&builder);
+        let before = builder.clone();
         let path = builder.add_file("/a", b"2", FileMode::PRIVATE_EXECUTABLE).unwrap_err();
         assert_eq!(path.to_string(), "config already specifies path /a");
         let unit = builder.add_unit("a.service", "2", UnitState::Enabled).unwrap_err();
         assert_eq!(unit.to_string(), "config already specifies unit a.service");
-        assert_eq!(text(&builder), before);
+        assert_eq!(builder, before);
+    }
+
+    #[test]
+    fn dropin_is_added_to_its_unit_or_creates_one() {
+        let mut builder = ConfigBuilder::new();
+        builder.replace_unit("a.service", UnitState::Disabled, "[Unit]\nA=b\n");
+        builder.add_dropin("a.service", "x.conf", "[Unit]\nC=d\n");
+        builder.add_dropin("b.service", "x.conf", "");
+        let root = builder.into_config(Spec::V3_1).unwrap().to_value();
+        let units = root["systemd"]["units"].as_array().unwrap();
+        assert_eq!(units[0]["dropins"][0]["contents"], "[Unit]\nC=d\n");
+        assert_eq!((units.len(), &units[1]["name"]), (2, &"b.service".into()));
+    }
+
+    #[test]
+    fn debug_output_has_no_contents() {
+        let mut builder = ConfigBuilder::new();
+        builder.replace_file("/a", FileMode::PRIVATE, "hunter2");
+        assert!(!format!("{builder:?}").contains("hunter2"));
     }
 }

@@ -1,176 +1,487 @@
-//! Reading an Ignition config of any supported spec version, and writing it back.
+//! The model of a config: one tree for all supported spec versions, which [`merge`](crate::merge),
+//! [`translate`](crate::translate), [`validate`](crate::validate) and [`lint`](crate::lint) work on.
 //!
-//! Reading checks the structure that the declared version demands and collects the keys that the version does
-//! not know. It does not check values (paths, modes, URLs), and it neither merges nor translates.
+//! The reader follows Ignition: `null` and absent are the same, an absent mandatory value is an empty one, an unknown
+//! key is a warning, and a key in the wrong case is used. It is stricter in one point: a repeated key is an error.
+//! Ignition silently takes the last one.
+//!
+//! The tree holds no `null`, no empty list and no empty object, and its keys have one order. So equal configs are equal
+//! trees and equal bytes. [`rewrite`](crate::rewrite) keeps what the tree drops, as `coreos-installer` does.
 
-use std::fmt;
+use std::collections::HashSet;
 
-pub use ignition_config::Config;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
-/// The oldest and newest spec versions that [`parse`] reads.
-pub const SUPPORTED_VERSIONS: (&str, &str) = ("3.0.0", "3.6.0");
+use crate::json::{Json, Object};
+use crate::json_pointer::JsonPointer;
+use crate::position::{self, TextPosition};
+use crate::report::{ConfigFinding, ConfigReport, Severity};
+use crate::schema::{CONFIG, EntryType, FieldSchema, FieldType, ObjectSchema};
+use crate::spec::{Spec, UnknownSpec};
 
-/// A config that was read, with what its version did not understand.
+/// A config of any supported spec version.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parsed {
-    /// The config, in the types of its own spec version.
-    pub config: Config,
-    /// What was skipped, in the order of the text.
-    pub warnings: Vec<Warning>,
+pub struct Config {
+    spec: Spec,
+    root: Object,
 }
 
-/// Something in a config that has no effect.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A parsed config and a report of the keys that have no effect.
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Warning {
-    /// A key that the declared spec version does not know; holds its path, such as `$.storage.luks`.
-    UnusedKey(String),
-    /// Any other remark of the reader.
-    Other(String),
+pub struct ParsedConfig {
+    /// The config.
+    pub config: Config,
+    /// Unknown keys and keys in the wrong case, with their positions.
+    pub warnings: ConfigReport,
 }
 
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnusedKey(path) => write!(f, "unused key: {path}"),
-            Self::Other(text) => f.write_str(text),
-        }
-    }
-}
-
-impl From<ignition_config::Warning> for Warning {
-    fn from(warning: ignition_config::Warning) -> Self {
-        match warning {
-            ignition_config::Warning::UnusedKey(path) => Self::UnusedKey(path),
-            other => Self::Other(other.to_string()),
-        }
-    }
-}
-
-/// Why a config could not be read or written.
+/// Why a config cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The text is not JSON, or not of the shape that its version demands.
-    #[error("the config is not valid Ignition JSON")]
-    Json(#[source] serde_json::Error),
-    /// `ignition.version` is not a version number at all.
-    #[error("ignition.version is not a version number such as 3.3.0")]
-    Version(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// `ignition.version` names a version that this crate does not know.
-    #[error(
-        "ignition.version {found} is not supported; supported are {oldest} to {newest}",
-        oldest = SUPPORTED_VERSIONS.0,
-        newest = SUPPORTED_VERSIONS.1
-    )]
-    UnsupportedVersion {
-        /// The version that the config declares.
-        found: String,
+    /// The text is not JSON.
+    #[error("not valid JSON")]
+    Syntax(#[source] serde_json::Error),
+    /// The text is a Butane config, from which an Ignition config is made.
+    #[error("this is a Butane config ({variant}), not an Ignition config; convert it with `butane`")]
+    Butane {
+        /// Its `variant`.
+        variant: String,
     },
-    /// Any other failure of the reader.
-    #[error("the config cannot be read")]
-    Other(#[source] ignition_config::Error),
-    /// The config could not be written as JSON.
-    #[error("the config cannot be written as JSON")]
+    /// The version is missing or not supported.
+    #[error("{0}")]
+    Spec(UnknownSpec),
+    /// A value has the wrong type.
+    #[error("{} is {found}, but has to be {expected}", if pointer.is_empty() { "the config" } else { pointer })]
+    WrongType {
+        /// The JSON pointer of the value.
+        pointer: String,
+        /// The position of the value in the text.
+        position: Option<TextPosition>,
+        /// The expected type.
+        expected: &'static str,
+        /// The type of the value.
+        found: &'static str,
+    },
+    /// An object contains a key twice.
+    #[error("the key {pointer} is repeated")]
+    RepeatedKey {
+        /// The JSON pointer of the key.
+        pointer: String,
+        /// The position of the last occurrence.
+        position: Option<TextPosition>,
+    },
+    /// A mandatory key is missing. Only [`rewrite`](crate::rewrite::rewrite) requires these keys.
+    #[error("{} has no {key:?}", if pointer.is_empty() { "the config" } else { pointer })]
+    MissingKey {
+        /// The JSON pointer of the object.
+        pointer: String,
+        /// The position of the object.
+        position: Option<TextPosition>,
+        /// The key.
+        key: &'static str,
+    },
+    /// The config cannot be written as JSON.
+    #[error("cannot write the config as JSON")]
     Write(#[source] serde_json::Error),
 }
 
-impl From<ignition_config::Error> for ConfigError {
-    fn from(error: ignition_config::Error) -> Self {
-        match error {
-            ignition_config::Error::Serialization(source) => Self::Json(source),
-            ignition_config::Error::InvalidVersion(source) => Self::Version(Box::new(source)),
-            ignition_config::Error::UnknownVersion(found) => {
-                Self::UnsupportedVersion { found: found.to_string() }
+impl ConfigError {
+    pub(crate) fn to_finding(&self) -> ConfigFinding {
+        let error = |pointer: &str, message: String| ConfigFinding::new(Severity::Error, pointer, message);
+        match self {
+            Self::Syntax(source) => ConfigFinding {
+                position: Some(TextPosition { line: source.line().max(1), column: source.column().max(1) }),
+                ..error("", format!("{self}: {source}"))
+            },
+            Self::Butane { .. } => ConfigFinding {
+                position: Some(TextPosition { line: 1, column: 1 }),
+                ..error("", self.to_string())
+            },
+            Self::Spec(unknown) => error("/ignition/version", unknown.to_string()),
+            Self::WrongType { pointer, position, expected, found } => ConfigFinding {
+                position: *position,
+                ..error(pointer, format!("is {found}, but has to be {expected}"))
+            },
+            Self::RepeatedKey { pointer, position } => {
+                ConfigFinding { position: *position, ..error(pointer, "the key is repeated".to_owned()) }
             }
-            other => Self::Other(other),
+            Self::MissingKey { pointer, position, key } => {
+                ConfigFinding { position: *position, ..error(pointer, format!("has no {key:?}")) }
+            }
+            Self::Write(source) => error("", format!("{self}: {source}")),
+        }
+    }
+
+    /// Returns the error of a text that is not JSON.
+    pub(crate) fn not_json(text: &[u8], error: serde_json::Error) -> Self {
+        match butane_variant(text) {
+            Some(variant) => Self::Butane { variant },
+            None => Self::Syntax(error),
+        }
+    }
+
+    pub(crate) fn locate(mut self, text: &[u8]) -> Self {
+        if let Self::WrongType { pointer, position, .. }
+        | Self::MissingKey { pointer, position, .. }
+        | Self::RepeatedKey { pointer, position } = &mut self
+        {
+            *position = position::locate(text, &[pointer]).into_iter().next().flatten();
+        }
+        self
+    }
+}
+
+impl Config {
+    /// Creates a config that has no effect.
+    #[cfg(test)]
+    pub(crate) fn empty(spec: Spec) -> Self {
+        let mut empty = Self { spec, root: Object::default() };
+        empty.set_spec(spec);
+        empty
+    }
+
+    /// Parses a config.
+    ///
+    /// # Errors
+    ///
+    /// * [`ConfigError::Syntax`] if the text is not JSON, or [`ConfigError::Butane`] if it is a Butane config.
+    /// * [`ConfigError::Spec`] if the version is missing or not supported.
+    /// * [`ConfigError::WrongType`] if a value has the wrong type.
+    /// * [`ConfigError::RepeatedKey`] if an object contains a key twice.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ignition::config::Config;
+    ///
+    /// let text = br#"{"ignition": {"version": "3.1.0"}, "storage": {"luks": [], "files": [{"path": "/a"}]}}"#;
+    /// let parsed = Config::parse(text)?;
+    /// assert_eq!(parsed.warnings.findings()[0].pointer, "/storage/luks");
+    /// let json = r#"{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"/a"}]}}"#;
+    /// assert_eq!(parsed.config.to_string(), json);
+    /// # Ok::<(), ignition::config::ConfigError>(())
+    /// ```
+    pub fn parse(text: &[u8]) -> Result<ParsedConfig, ConfigError> {
+        let json: Json = serde_json::from_slice(text).map_err(|error| ConfigError::not_json(text, error))?;
+        Self::read(json).map_err(|error| error.locate(text)).map(|mut parsed| {
+            parsed.warnings.locate(text);
+            parsed
+        })
+    }
+
+    /// Reads a tree as [`parse`](Self::parse) reads a text.
+    pub(crate) fn from_json(json: Json) -> Result<Self, ConfigError> {
+        Ok(Self::read(json)?.config)
+    }
+
+    fn read(json: Json) -> Result<ParsedConfig, ConfigError> {
+        let spec = spec_version(&json)?;
+        let mut reader = SchemaReader { spec, warnings: ConfigReport::default() };
+        let root = reader.object(&CONFIG, json, &JsonPointer::Root)?;
+        Ok(ParsedConfig { config: Self { spec, root }, warnings: reader.warnings })
+    }
+
+    /// Returns the spec version.
+    #[must_use]
+    pub fn spec(&self) -> Spec {
+        self.spec
+    }
+
+    /// Returns the tree as a JSON value: known keys in a fixed order, without `null` and without empty values.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        Json::Object(self.root.clone()).into()
+    }
+
+    /// Returns the config as JSON on one line.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ConfigError::Write`] if the JSON writer fails.
+    pub fn to_json(&self) -> Result<String, ConfigError> {
+        serde_json::to_string(&self.root).map_err(ConfigError::Write)
+    }
+
+    /// Returns the config as JSON on several lines, with a final newline.
+    #[must_use]
+    pub fn to_pretty(&self) -> String {
+        format!("{:#}\n", self.to_value())
+    }
+
+    pub(crate) fn new(spec: Spec, root: Object) -> Self {
+        let mut config = Self { spec, root };
+        config.set_spec(spec);
+        config
+    }
+
+    pub(crate) fn set_spec(&mut self, spec: Spec) {
+        self.spec = spec;
+        if self.root.get("ignition").is_none() {
+            self.root.set("ignition", Object::default().into());
+        }
+        if let Some(Json::Object(ignition)) = self.root.get_mut("ignition") {
+            ignition.set("version", spec.as_str().into());
+        }
+    }
+
+    pub(crate) fn root(&self) -> &Object {
+        &self.root
+    }
+
+    pub(crate) fn root_mut(&mut self) -> &mut Object {
+        &mut self.root
+    }
+}
+
+/// Returns the variant of a Butane config: YAML with the keys `variant` and `version`.
+fn butane_variant(text: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(text).ok()?;
+    let value_of = |key: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+        Some(value.trim().trim_matches(['"', '\'']))
+    };
+    let is_name = |name: &&str| {
+        (1..=32).contains(&name.len()) && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-')
+    };
+    value_of("version").and_then(|_| value_of("variant")).filter(is_name).map(str::to_owned)
+}
+
+/// Writes the config as JSON on one line.
+impl std::fmt::Display for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.to_json().map_err(|_| std::fmt::Error)?)
+    }
+}
+
+/// Serializes the config as JSON.
+impl Serialize for Config {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.root.serialize(serializer)
+    }
+}
+
+/// Returns the version of a config. The version decides how the reader reads all other keys.
+pub(crate) fn spec_version(config: &Json) -> Result<Spec, ConfigError> {
+    let root = JsonPointer::Root;
+    let (key, ignition) = field_in_any_case(config, "ignition", &root)?.unwrap_or(("", &Json::Null));
+    let pointer = JsonPointer::Field(&root, key);
+    let version = match field_in_any_case(ignition, "version", &pointer)? {
+        None | Some((_, Json::Null)) => "",
+        Some((_, Json::Text(version))) => version,
+        Some((key, other)) => return Err(wrong_type(&JsonPointer::Field(&pointer, key), "a string", other)),
+    };
+    version.parse().map_err(ConfigError::Spec)
+}
+
+/// Returns a field of an object with its key, which may be in the wrong case.
+fn field_in_any_case<'a>(
+    json: &'a Json,
+    key: &str,
+    pointer: &JsonPointer,
+) -> Result<Option<(&'a str, &'a Json)>, ConfigError> {
+    let object = match json {
+        Json::Object(object) => object,
+        Json::Null => return Ok(None),
+        other => return Err(wrong_type(pointer, "an object", other)),
+    };
+    let exact = object.iter().find(|(name, _)| *name == key);
+    Ok(exact.or_else(|| object.iter().find(|(name, _)| name.eq_ignore_ascii_case(key))))
+}
+
+/// Turns JSON into a tree that follows the schema.
+struct SchemaReader {
+    spec: Spec,
+    warnings: ConfigReport,
+}
+
+impl SchemaReader {
+    fn object(
+        &mut self,
+        schema: &'static ObjectSchema,
+        json: Json,
+        pointer: &JsonPointer,
+    ) -> Result<Object, ConfigError> {
+        let given = match json {
+            Json::Object(fields) => fields,
+            Json::Null => Object::default(),
+            other => return Err(wrong_type(pointer, "an object", &other)),
+        };
+        let mut unknown = HashSet::new();
+        let mut known: Vec<&FieldSchema> = Vec::with_capacity(schema.fields.len());
+        let mut object = Object::with_capacity(given.len().min(schema.fields.len()));
+        for (key, json) in given {
+            let pointer = JsonPointer::Field(pointer, &key);
+            let is_new = match self.field(schema, &key, pointer) {
+                Some(field) if known.iter().any(|it| std::ptr::eq(*it, field)) => false,
+                Some(field) => {
+                    known.push(field);
+                    if let Some(value) = self.value(field, json, &pointer)? {
+                        object.add(field.name, value);
+                    }
+                    true
+                }
+                None => unknown.insert(key.clone()),
+            };
+            if !is_new {
+                return Err(ConfigError::RepeatedKey { pointer: pointer.to_string(), position: None });
+            }
+        }
+        for field in schema.fields.iter().filter(|field| field.is_plain(self.spec)) {
+            if object.get(field.name).is_none() {
+                object.add(field.name, "".into());
+            }
+        }
+        // The schema's fields are in the order of their names, too.
+        object.sort();
+        Ok(object)
+    }
+
+    /// Returns the field that a key means. Adds a warning if the key is unknown or in the wrong case.
+    fn field(
+        &mut self,
+        schema: &'static ObjectSchema,
+        key: &str,
+        pointer: JsonPointer,
+    ) -> Option<&'static FieldSchema> {
+        let known = |field: &&FieldSchema| field.since <= self.spec;
+        if let Some(field) = schema.field(key).filter(known) {
+            return Some(field);
+        }
+        let similar = schema.fields.iter().filter(known).find(|field| field.name.eq_ignore_ascii_case(key));
+        let message = match (similar, schema.field(key)) {
+            (Some(field), _) => format!("wrong case: Ignition reads the key as {:?}", field.name),
+            (None, Some(field)) => {
+                format!("unknown key: spec {} does not have it, {} does", self.spec, field.since)
+            }
+            (None, None) => "unknown key: Ignition ignores it".to_owned(),
+        };
+        self.warnings.push(ConfigFinding::new(Severity::Warning, pointer.to_string(), message));
+        similar
+    }
+
+    /// Returns a value as the tree holds it, or `None` if Ignition treats it as absent.
+    fn value(
+        &mut self,
+        field: &'static FieldSchema,
+        json: Json,
+        pointer: &JsonPointer,
+    ) -> Result<Option<Json>, ConfigError> {
+        let value = match (&field.kind, json) {
+            (_, Json::Null) => return Ok(None),
+            // A partition's number is the only plain integer: Ignition treats zero as absent.
+            (FieldType::Integer, Json::Integer(0)) if field.name == "number" => return Ok(None),
+            (FieldType::Text, json @ Json::Text(_))
+            | (FieldType::Integer, json @ Json::Integer(_))
+            | (FieldType::Boolean, json @ Json::Boolean(_)) => json,
+            (FieldType::Struct(schema), json) => {
+                let object = self.object(schema, json, pointer)?;
+                return Ok((!object.is_empty()).then(|| object.into()));
+            }
+            (FieldType::List(item, _), Json::List(items)) => {
+                let items = items.into_iter().enumerate();
+                let list: Result<Vec<Json>, _> = items
+                    .map(|(index, json)| self.item(item, json, &JsonPointer::Entry(pointer, index)))
+                    .collect();
+                let list = list?;
+                return Ok((!list.is_empty()).then_some(Json::List(list)));
+            }
+            (kind, other) => return Err(wrong_type(pointer, expected_type(kind), &other)),
+        };
+        Ok(Some(value))
+    }
+
+    fn item(
+        &mut self,
+        item: &'static EntryType,
+        json: Json,
+        pointer: &JsonPointer,
+    ) -> Result<Json, ConfigError> {
+        match (item, json) {
+            (EntryType::Struct(schema), json) => self.object(schema, json, pointer).map(Json::Object),
+            (EntryType::Text, json @ Json::Text(_)) => Ok(json),
+            (EntryType::Text, Json::Null) => Ok("".into()),
+            (EntryType::Text, other) => Err(wrong_type(pointer, "a string", &other)),
         }
     }
 }
 
-/// Reads a config of spec 3.0 to 3.6.
-///
-/// # Errors
-///
-/// When the text is not JSON, when it lacks a mandatory key or holds a value of the wrong type, and when its
-/// version is missing, malformed or unknown.
-///
-/// # Examples
-///
-/// ```
-/// let parsed = ignition::config::parse(br#"{"ignition": {"version": "3.4.0"}, "colour": "blue"}"#)?;
-/// assert_eq!(parsed.warnings[0].to_string(), "unused key: $.colour");
-/// # Ok::<(), ignition::config::ConfigError>(())
-/// ```
-pub fn parse(json: &[u8]) -> Result<Parsed, ConfigError> {
-    let (config, warnings) = Config::parse_slice(json)?;
-    Ok(Parsed { config, warnings: warnings.into_iter().map(Warning::from).collect() })
+pub(crate) fn expected_type(kind: &FieldType) -> &'static str {
+    match kind {
+        FieldType::Text => "a string",
+        FieldType::Integer => "an integer",
+        FieldType::Boolean => "a boolean",
+        FieldType::Struct(_) => "an object",
+        FieldType::List(..) => "a list",
+    }
 }
 
-/// Writes a config as JSON on one line, without a final newline.
-///
-/// Unset values of simple types appear as `null`; unset sections and lists do not appear. Unknown keys of the
-/// text that was read are gone.
-///
-/// # Errors
-///
-/// Only when the JSON writer fails, which no config that [`parse`] returned makes it do.
-pub fn to_json(config: &Config) -> Result<Vec<u8>, ConfigError> {
-    serde_json::to_vec(config).map_err(ConfigError::Write)
+pub(crate) fn wrong_type(pointer: &JsonPointer, expected: &'static str, found: &Json) -> ConfigError {
+    ConfigError::WrongType {
+        pointer: pointer.to_string(),
+        position: None,
+        expected,
+        found: found.type_name(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::error::Error as _;
-
     use super::*;
 
     #[test]
-    fn every_minor_version_is_read_and_kept() {
-        for minor in 0..=6 {
-            let text = format!(r#"{{"ignition":{{"version":"3.{minor}.0"}}}}"#);
-            let parsed = parse(text.as_bytes()).unwrap();
-            assert!(parsed.warnings.is_empty());
-            assert_eq!(to_json(&parsed.config).unwrap(), text.as_bytes());
+    fn absent_mandatory_values_are_read_as_empty() {
+        let text = r#"{"ignition":{"version":"3.0.0"},"storage":{"raid":[{}]}}"#;
+        let config = Config::parse(text.as_bytes()).unwrap().config;
+        let raid = r#""storage":{"raid":[{"level":"","name":""}]}"#;
+        assert!(config.to_string().contains(raid), "{config}");
+    }
+
+    #[test]
+    fn butane_config_is_recognized() {
+        let text = "# a comment\nvariant: fcos\nversion: 1.5.0\n";
+        let error = Config::parse(text.as_bytes()).unwrap_err();
+        let expected = "this is a Butane config (fcos), not an Ignition config; convert it with `butane`";
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(error.to_finding().to_string(), format!("1:1: error: /: {expected}"));
+        for text in
+            ["variant: fcos\n", "version: 1.5.0\n", "variant: \nversion: 1\n", " variant: a\n version: 1\n"]
+        {
+            assert!(matches!(Config::parse(text.as_bytes()), Err(ConfigError::Syntax(_))), "{text}");
         }
     }
 
     #[test]
-    fn unknown_keys_are_warnings_with_their_path() {
-        let text = br#"{"ignition":{"version":"3.0.0"},
-            "storage":{"files":[{"path":"/a","shiny":1}],"luks":[]}}"#;
-        let parsed = parse(text).unwrap();
-        assert_eq!(
-            parsed.warnings,
-            [
-                Warning::UnusedKey("$.storage.files.0.shiny".into()),
-                Warning::UnusedKey("$.storage.luks".into()),
-            ]
-        );
-    }
-
-    #[test]
-    fn writing_spells_out_unset_simple_values() {
-        let text = br#"{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"/a"}]}}"#;
-        let json = to_json(&parse(text).unwrap().config).unwrap();
-        let json = String::from_utf8(json).unwrap();
-        assert!(json.contains(r#""mode":null"#), "{json}");
-        assert!(!json.contains("systemd"), "{json}");
-    }
-
-    #[test]
-    fn errors_say_what_is_wrong() {
-        let json = parse(b"[connection]").unwrap_err();
-        assert!(matches!(json, ConfigError::Json(_)), "{json:?}");
-        assert!(json.source().is_some());
-        let version = parse(br#"{"ignition":{"version":"3.1"}}"#).unwrap_err();
-        assert!(matches!(version, ConfigError::Version(_)), "{version:?}");
-        let future = parse(br#"{"ignition":{"version":"3.7.0-experimental"}}"#).unwrap_err();
-        assert_eq!(
-            future.to_string(),
-            "ignition.version 3.7.0-experimental is not supported; supported are 3.0.0 to 3.6.0"
-        );
-        assert!(parse(b"{}").is_err());
-        assert!(parse(br#"{"ignition":{"version":"3.0.0"},"storage":{"files":[{}]}}"#).is_err());
+    fn errors_name_the_value() {
+        for (text, message, finding) in [
+            (
+                "[",
+                "not valid JSON",
+                "1:1: error: /: not valid JSON: EOF while parsing a list at line 1 column 1",
+            ),
+            (
+                r#"{"ignition":{"version":"3.7.0"}}"#,
+                r#""3.7.0" is not a supported spec version; supported are 3.0.0 to 3.6.0"#,
+                r#"error: /ignition/version: "3.7.0" is not a supported spec version; supported are 3.0.0 to 3.6.0"#,
+            ),
+            (
+                r#"{"ignition":{"version":"3.1.0","timeouts":{"httpTotal":1.5}}}"#,
+                "/ignition/timeouts/httpTotal is a number that is not a 64-bit integer, but has to be an integer",
+                "1:56: error: /ignition/timeouts/httpTotal: is a number that is not a 64-bit integer, but has to be an integer",
+            ),
+            (
+                r#"{"ignition":{"version":"3.1.0"},"ignition":{}}"#,
+                "the key /ignition is repeated",
+                "1:44: error: /ignition: the key is repeated",
+            ),
+        ] {
+            let error = Config::parse(text.as_bytes()).unwrap_err();
+            assert_eq!(
+                (error.to_string().as_str(), error.to_finding().to_string().as_str()),
+                (message, finding)
+            );
+        }
     }
 }

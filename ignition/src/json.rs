@@ -1,52 +1,53 @@
-//! JSON as it stands in a text: objects keep repeated keys, which a map would hide. Configs are trees of it, too: one of a
-//! thousand machines has thousands of objects, and each is one list here, whose keys are those of the schema.
+//! JSON values whose objects keep repeated keys, which a map would hide. Configs are trees of these values too. The
+//! config of a thousand machines has thousands of objects, so each object is one list and borrows its keys from the
+//! schema.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 
-/// A value of a JSON text. The JSON reader bounds its depth.
+/// A JSON value. The JSON parser limits its depth.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Json {
     Null,
     Boolean(bool),
     Integer(i64),
-    /// A number that is no integer of 64 bits.
-    Number,
+    /// A number that is not a signed integer of 64 bits. No field of a config has this type.
+    Number(Number),
     Text(Cow<'static, str>),
     List(Vec<Self>),
     Object(Object),
 }
 
 impl Json {
-    /// An object of these fields.
+    /// Creates an object of these fields.
     pub(crate) fn object<const N: usize>(fields: [(&'static str, Self); N]) -> Self {
         Self::Object(fields.into_iter().collect())
     }
 
-    /// A list of texts.
+    /// Creates a list of texts.
     pub(crate) fn texts(items: &[String]) -> Self {
         Self::List(items.iter().cloned().map(Self::from).collect())
     }
 
-    /// What the value is, for messages.
-    pub(crate) fn kind(&self) -> &'static str {
+    /// Returns the type of the value for messages.
+    pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Boolean(_) => "a boolean",
             Self::Integer(_) => "an integer",
-            Self::Number => "a number that is no integer of 64 bits",
+            Self::Number(_) => "a number that is not a 64-bit integer",
             Self::Text(_) => "a string",
             Self::List(_) => "a list",
             Self::Object(_) => "an object",
         }
     }
 
-    /// A field, where this is an object that has it.
+    /// Returns a field if this is an object that has it.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         if let Self::Object(object) = self { object.get(key) } else { None }
     }
@@ -80,8 +81,8 @@ impl Json {
     }
 }
 
-/// The fields of an object in their order, of which a text may have one twice. They are so few, in all that a config
-/// knows, that looking at each takes less than the hash of one.
+/// The fields of an object in order. A text may contain a field twice. Objects in configs have few fields, so comparing
+/// each key is faster than hashing one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Object(Vec<(Cow<'static, str>, Json)>);
 
@@ -102,7 +103,7 @@ impl Object {
         self.0.iter_mut().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// Sets a field, which is the last one if it is new.
+    /// Sets a field. A new field is appended.
     pub(crate) fn set(&mut self, key: &'static str, value: Json) {
         match self.get_mut(key) {
             Some(there) => *there = value,
@@ -110,19 +111,19 @@ impl Object {
         }
     }
 
-    /// Appends a field that is not there yet.
+    /// Appends a field that the object does not have yet.
     pub(crate) fn add(&mut self, key: &'static str, value: Json) {
         self.0.push((key.into(), value));
     }
 
-    /// What a JSON pointer names whose parts all are plain keys of objects.
+    /// Returns the value at a JSON pointer that consists of keys of objects without escapes.
     pub(crate) fn pointer_mut(&mut self, pointer: &str) -> Option<&mut Json> {
         let mut keys = pointer.split('/').skip(1);
         let first = self.get_mut(keys.next()?)?;
         keys.try_fold(first, |value, key| value.get_mut(key))
     }
 
-    /// Puts the fields in the order of their names.
+    /// Sorts the fields by name.
     pub(crate) fn sort(&mut self) {
         self.0.sort_by(|(one, _), (other, _)| one.cmp(other));
     }
@@ -154,7 +155,8 @@ impl<K: Into<Cow<'static, str>>> FromIterator<(K, Json)> for Object {
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Null | Self::Number => serializer.serialize_unit(),
+            Self::Null => serializer.serialize_unit(),
+            Self::Number(number) => number.serialize(serializer),
             Self::Boolean(value) => serializer.serialize_bool(*value),
             Self::Integer(number) => serializer.serialize_i64(*number),
             Self::Text(text) => serializer.serialize_str(text),
@@ -172,7 +174,7 @@ impl Serialize for Object {
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Builder)
+        deserializer.deserialize_any(JsonVisitor)
     }
 }
 
@@ -197,7 +199,8 @@ impl From<Object> for Json {
 impl From<Json> for Value {
     fn from(json: Json) -> Self {
         match json {
-            Json::Null | Json::Number => Self::Null,
+            Json::Null => Self::Null,
+            Json::Number(number) => Self::Number(number),
             Json::Boolean(value) => Self::Bool(value),
             Json::Integer(number) => Self::Number(number.into()),
             Json::Text(text) => Self::String(text.into_owned()),
@@ -209,9 +212,9 @@ impl From<Json> for Value {
     }
 }
 
-struct Builder;
+struct JsonVisitor;
 
-impl<'de> Visitor<'de> for Builder {
+impl<'de> Visitor<'de> for JsonVisitor {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -231,11 +234,11 @@ impl<'de> Visitor<'de> for Builder {
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Json, E> {
-        Ok(i64::try_from(value).map_or(Json::Number, Json::Integer))
+        Ok(i64::try_from(value).map_or_else(|_| Json::Number(value.into()), Json::Integer))
     }
 
-    fn visit_f64<E: Error>(self, _: f64) -> Result<Json, E> {
-        Ok(Json::Number)
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Json, E> {
+        Number::from_f64(value).map(Json::Number).ok_or_else(|| E::custom("not a finite number"))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Json, E> {
@@ -268,18 +271,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repeated_keys_and_kinds_are_kept() {
+    fn repeated_keys_and_types_are_kept() {
         let text = r#"{"a":1,"a":[null,true,1.0,18446744073709551615,-2,"x\n"]}"#;
         let json: Json = serde_json::from_str(text).unwrap();
         let list = [
             Json::Null,
             Json::Boolean(true),
-            Json::Number,
-            Json::Number,
+            Json::Number(Number::from_f64(1.0).unwrap()),
+            Json::Number(u64::MAX.into()),
             Json::Integer(-2),
             Json::Text("x\n".into()),
         ];
         assert_eq!(json, Json::object([("a", Json::Integer(1)), ("a", Json::List(list.into()))]));
+        assert_eq!(serde_json::to_string(&json).unwrap(), text, "a number that no config has is not lost");
         assert!(serde_json::from_str::<Json>(&"[".repeat(1000)).is_err(), "the depth is bounded");
     }
 }

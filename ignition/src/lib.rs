@@ -1,36 +1,89 @@
-//! Ignition configs and static network configuration, built and checked in process.
+//! Ignition configs and static network configuration, generated and checked in process.
 //!
-//! The crate reads no file, opens no socket and runs no program: bytes come in, typed values or bytes go out.
-//! The same inputs give the same bytes on every machine.
+//! [Ignition](https://coreos.github.io/ignition/) configures a CoreOS machine at its first boot, from a JSON document:
+//! the Ignition config. This crate parses, checks, merges, translates and generates such configs, in all spec versions
+//! from 3.0.0 to 3.6.0. It also turns nmstate documents into the `NetworkManager` keyfiles of hosts with static
+//! networks.
 //!
-//! * [`config`] reads a config of any supported spec version into its own types and writes it back.
-//! * [`document`] reads it into one tree for all versions, which [`merge`], [`translate`], [`validate`] and [`lint`]
-//!   work on; they answer with a [`report`].
-//! * [`builder`] puts a new config together from files, units, certificate authorities and child configs.
-//! * [`discovery`] builds the config of a machine that waits to be installed, [`mod@pointer`] that of an installed one.
-//! * [`resource`] is the `data:` form in which a config carries contents.
-//! * [`network`] turns an nmstate document into `NetworkManager` keyfiles.
+//! The crate has no I/O: it reads no files, opens no sockets and runs no programs. Callers pass bytes or typed inputs
+//! and get typed values or bytes. The same inputs give the same bytes on every machine. Secrets such as tokens and pull
+//! secrets have their own types, which hide them in `Debug` output and errors.
 //!
-//! The types of the configs themselves are those of the `ignition-config` crate.
+//! # What it is not
+//!
+//! * Not Ignition itself: it does not apply a config to a machine, and it does not fetch the configs that Ignition
+//!   merges at boot.
+//! * Not Butane: it reads configs as JSON, not Butane's YAML.
+//! * Not a set of Rust types for each spec version. A config is one tree for all versions. The crate `ignition-config`
+//!   has such types.
+//! * Not a tool for images: embedding a config into an image is the task of the crate `isogen`.
+//!
+//! # Walk-through
+//!
+//! A service that changes a user's config takes these steps:
+//!
+//! 1. [`lint::check`] parses and checks the text, for an immediate answer to the user. It returns a [`report`], whose
+//!    findings have a severity, a JSON pointer and a line.
+//! 2. [`Config::parse`](config::Config::parse) returns the config for further work.
+//! 3. [`merge::merge`] merges another config over it, as Ignition does. [`translate::translate`] changes only the spec
+//!    version.
+//! 4. [`validate::validate`] checks the result, because two valid configs can make an invalid one.
+//! 5. [`Config::to_json`](config::Config::to_json) writes the result. If it must have the form that `coreos-installer`
+//!    writes, [`rewrite::rewrite`] converts the text.
+//!
+//! ```
+//! use ignition::config::Config;
+//! use ignition::merge::merge;
+//! use ignition::validate::validate;
+//!
+//! let parse = |text: &str| Config::parse(text.as_bytes()).map(|parsed| parsed.config);
+//! let parent = r#"{"ignition": {"version": "3.1.0"}, "storage": {"files": [{"path": "/a", "user": {"id": 1}}]}}"#;
+//! let child = r#"{"ignition": {"version": "3.3.0"}, "storage": {"files": [{"path": "/a", "user": {"name": "b"}}]}}"#;
+//! assert!(!ignition::lint::check(parent.as_bytes()).is_fatal());
+//! assert!(!ignition::lint::check(child.as_bytes()).is_fatal());
+//!
+//! let merged = merge(&parse(parent)?, &parse(child)?);
+//! let report = validate(&merged);
+//! assert_eq!(report.findings()[0].to_string(), "error: /storage/files/0/user: an owner has either an id or a name");
+//! # Ok::<(), ignition::config::ConfigError>(())
+//! ```
+//!
+//! # Modules by task
+//!
+//! | to | use |
+//! |---|---|
+//! | parse and write a config of any supported [spec version](spec) | [`config`] |
+//! | check a config against Ignition's rules, and for probable mistakes | [`validate`], [`lint`], [`report`] |
+//! | merge a config over another, or change its spec version | [`merge`], [`translate`] |
+//! | write a config as `coreos-installer` does | [`rewrite`] |
+//! | show the contents of a config | [`summary`] |
+//! | make a config from files, units, certificate authorities and child configs | [`builder`] |
+//! | make the config of a host that waits to be installed | [`discovery`] |
+//! | make the config of a host that Metal3 manages | [`mod@ironic`] |
+//! | make the config of an installed host | [`mod@pointer`] |
+//! | turn nmstate documents into keyfiles, for one host or for an image | [`network`] |
+//! | compare versions of OpenShift | [`version`] |
 
 #![forbid(unsafe_code)]
 
 pub mod builder;
-mod bytes;
+mod byte_set;
 pub mod config;
 pub mod discovery;
-pub mod document;
+pub mod ironic;
 mod json;
+mod json_pointer;
 pub mod lint;
 pub mod merge;
 pub mod network;
-mod place;
 pub mod pointer;
-pub mod position;
+mod position;
 pub mod report;
-pub mod resource;
+mod resource;
+pub mod rewrite;
 mod schema;
 pub mod spec;
 pub mod summary;
 pub mod translate;
 pub mod validate;
+pub mod version;

@@ -1,74 +1,64 @@
-//! Where in a JSON text the values stand that a pointer names.
+//! Finds the positions of values in a JSON text by their JSON pointers.
 //!
-//! Nothing is kept while a config is read: most configs have no findings. The text is walked once for all pointers that
-//! are asked for, and only into values on the way to one of them.
+//! The parser records no positions, because most configs have no findings. Instead, the text is scanned once for all
+//! pointers, and only values on the way to one of them are entered.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use serde::Serialize;
 
-/// A place in a text, counted from one.
+/// A position in a text. Lines and columns count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Position {
-    /// The line.
+pub struct TextPosition {
+    /// The line number.
     pub line: usize,
-    /// The byte in the line.
+    /// The column number, in bytes.
     pub column: usize,
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for TextPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
 }
 
-/// Deepest nesting that is walked into. The JSON reader refuses deeper texts.
+/// Maximum nesting that is scanned. The JSON parser rejects deeper texts.
 const MAX_DEPTH: usize = 128;
 
-/// The positions of the values that JSON pointers name, in the order of the pointers.
+/// Returns the positions of the values that JSON pointers name, in the order of the pointers.
 ///
-/// A pointer to what the text does not hold gets the position of the innermost value around it that is there. Of a
-/// repeated key, the last counts.
-///
-/// # Examples
-///
-/// ```
-/// let text = b"{\n  \"storage\": {\"files\": [{}, {\"mode\": 644}]}\n}";
-/// let found = ignition::position::locate(text, &["/storage/files/1/mode", "/storage/files/1/path"]);
-/// assert_eq!(found[0].map(|it| (it.line, it.column)), Some((2, 38)));
-/// assert_eq!(found[1].map(|it| (it.line, it.column)), Some((2, 29)));
-/// ```
-#[must_use]
-pub fn locate(text: &[u8], pointers: &[&str]) -> Vec<Option<Position>> {
-    let mut wanted = Wanted::default();
+/// If the text does not contain a value, its position is that of the innermost value around it. If a key is repeated,
+/// the last one counts.
+pub(crate) fn locate(text: &[u8], pointers: &[&str]) -> Vec<Option<TextPosition>> {
+    let mut wanted = PointerTree::default();
     let nodes: Vec<usize> = pointers.iter().map(|pointer| wanted.insert(pointer)).collect();
-    Walk { text, at: 0, wanted: &mut wanted }.value(Some(Wanted::ROOT), MAX_DEPTH);
-    positions(text, nodes.into_iter().map(|node| wanted.offset(node)).collect())
+    JsonScanner { text, at: 0, wanted: &mut wanted }.scan_value(Some(PointerTree::ROOT), MAX_DEPTH);
+    positions_at_offsets(text, nodes.into_iter().map(|node| wanted.offset(node)).collect())
 }
 
-/// The pointers that are asked for, as a tree of their parts.
-struct Wanted {
-    nodes: Vec<Node>,
+/// The requested pointers, as a tree of their parts.
+struct PointerTree {
+    nodes: Vec<PointerNode>,
 }
 
 #[derive(Default)]
-struct Node {
+struct PointerNode {
     parent: Option<usize>,
     children: HashMap<String, usize>,
     offset: Option<usize>,
 }
 
-impl Wanted {
+impl PointerTree {
     const ROOT: usize = 0;
 
     fn insert(&mut self, pointer: &str) -> usize {
         pointer.split('/').skip(1).take(MAX_DEPTH).fold(Self::ROOT, |place, part| {
             let new = self.nodes.len();
             let Some(node) = self.nodes.get_mut(place) else { return place };
-            let child = *node.children.entry(unescape(part)).or_insert(new);
+            let child = *node.children.entry(unescape_part(part)).or_insert(new);
             if child == new {
-                self.nodes.push(Node { parent: Some(place), ..Node::default() });
+                self.nodes.push(PointerNode { parent: Some(place), ..PointerNode::default() });
             }
             child
         })
@@ -78,36 +68,36 @@ impl Wanted {
         self.nodes.get(node?)?.children.get(part).copied()
     }
 
-    /// Where the value stands, else the innermost around it.
+    /// Returns the offset of the value, or of the innermost value around it that was found.
     fn offset(&self, node: usize) -> Option<usize> {
-        let parent = |node: &&Node| self.nodes.get(node.parent?);
+        let parent = |node: &&PointerNode| self.nodes.get(node.parent?);
         std::iter::successors(self.nodes.get(node), parent).find_map(|node| node.offset)
     }
 }
 
-impl Default for Wanted {
+impl Default for PointerTree {
     fn default() -> Self {
-        Self { nodes: vec![Node::default()] }
+        Self { nodes: vec![PointerNode::default()] }
     }
 }
 
-/// A part of a pointer as it stands in one.
-pub(crate) fn escape(part: &str) -> String {
+/// Escapes a part of a JSON pointer.
+pub(crate) fn escape_part(part: &str) -> String {
     part.replace('~', "~0").replace('/', "~1")
 }
 
-fn unescape(part: &str) -> String {
+fn unescape_part(part: &str) -> String {
     part.replace("~1", "/").replace("~0", "~")
 }
 
-/// A walk over a text that is JSON; over any other it goes astray, but comes to an end.
-struct Walk<'a> {
+/// A scan of a JSON text. Other texts lead to wrong positions, but the scan ends.
+struct JsonScanner<'a> {
     text: &'a [u8],
     at: usize,
-    wanted: &'a mut Wanted,
+    wanted: &'a mut PointerTree,
 }
 
-impl Walk<'_> {
+impl JsonScanner<'_> {
     fn peek(&mut self) -> Option<u8> {
         while self.text.get(self.at).is_some_and(u8::is_ascii_whitespace) {
             self.at += 1;
@@ -121,43 +111,43 @@ impl Walk<'_> {
         eaten
     }
 
-    fn value(&mut self, wanted: Option<usize>, depth: usize) {
+    fn scan_value(&mut self, wanted: Option<usize>, depth: usize) {
         let first = self.peek();
         if let Some(node) = wanted.and_then(|node| self.wanted.nodes.get_mut(node)) {
             node.offset = Some(self.at);
         }
         let Some(depth) = depth.checked_sub(1) else { return };
         match first {
-            Some(b'{') => self.object(wanted, depth),
-            Some(b'[') => self.array(wanted, depth),
+            Some(b'{') => self.scan_object(wanted, depth),
+            Some(b'[') => self.scan_array(wanted, depth),
             Some(b'"') => {
-                self.string();
+                self.scan_string();
             }
-            _ => self.word(),
+            _ => self.scan_literal(),
         }
     }
 
-    fn object(&mut self, wanted: Option<usize>, depth: usize) {
+    fn scan_object(&mut self, wanted: Option<usize>, depth: usize) {
         self.at += 1;
         while self.peek().is_some_and(|byte| byte != b'}') {
-            let key: String = serde_json::from_slice(self.string()).unwrap_or_default();
+            let key: String = serde_json::from_slice(self.scan_string()).unwrap_or_default();
             if !self.eat(b':') {
                 return;
             }
             let child = self.wanted.child(wanted, &key);
-            self.value(child, depth);
+            self.scan_value(child, depth);
             self.eat(b',');
         }
         self.at += 1;
     }
 
-    fn array(&mut self, wanted: Option<usize>, depth: usize) {
+    fn scan_array(&mut self, wanted: Option<usize>, depth: usize) {
         self.at += 1;
         let mut index = 0_usize;
         while self.peek().is_some_and(|byte| byte != b']') {
             let start = self.at;
             let child = self.wanted.child(wanted, &index.to_string());
-            self.value(child, depth);
+            self.scan_value(child, depth);
             self.eat(b',');
             if self.at == start {
                 return;
@@ -167,8 +157,8 @@ impl Walk<'_> {
         self.at += 1;
     }
 
-    /// Passes a string and gives it with its quotes.
-    fn string(&mut self) -> &[u8] {
+    /// Skips a string and returns it with its quotes.
+    fn scan_string(&mut self) -> &[u8] {
         let first = self.peek();
         let start = self.at;
         self.at += usize::from(first.is_some());
@@ -181,20 +171,20 @@ impl Walk<'_> {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    fn word(&mut self) {
+    fn scan_literal(&mut self) {
         while self.text.get(self.at).is_some_and(|byte| !b",]} \t\r\n".contains(byte)) {
             self.at += 1;
         }
     }
 }
 
-fn positions(text: &[u8], offsets: Vec<Option<usize>>) -> Vec<Option<Position>> {
+fn positions_at_offsets(text: &[u8], offsets: Vec<Option<usize>>) -> Vec<Option<TextPosition>> {
     let breaks = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
     let starts: Vec<usize> = std::iter::once(0).chain(breaks).collect();
     let position = |offset: usize| {
         let line = starts.partition_point(|start| *start <= offset);
         let start = starts.get(line.saturating_sub(1)).copied().unwrap_or_default();
-        Position { line, column: offset - start + 1 }
+        TextPosition { line, column: offset - start + 1 }
     };
     offsets.into_iter().map(|offset| offset.map(position)).collect()
 }
@@ -206,42 +196,42 @@ mod tests {
 
     use super::*;
 
-    fn at(text: &str, pointer: &str) -> Option<(usize, usize)> {
+    fn line_and_column(text: &str, pointer: &str) -> Option<(usize, usize)> {
         locate(text.as_bytes(), &[pointer])[0].map(|it| (it.line, it.column))
     }
 
     #[test]
-    fn values_are_found_at_their_first_byte() {
+    fn position_is_the_first_byte_of_the_value() {
         let text = "{\"a\": [1, {\"b/~\": \"x\\\"}\"}],\n \"c\\u0064\" :\tnull, \"e\":{}}\n";
-        assert_eq!(at(text, ""), Some((1, 1)));
-        assert_eq!(at(text, "/a"), Some((1, 7)));
-        assert_eq!(at(text, "/a/0"), Some((1, 8)));
-        assert_eq!(at(text, "/a/1/b~1~0"), Some((1, 19)));
-        assert_eq!(at(text, "/cd"), Some((2, 14)));
-        assert_eq!(at(text, "/e/gone/deeper"), Some((2, 24)), "the innermost value that is there");
-        assert_eq!(at("", "/a"), Some((1, 1)));
+        assert_eq!(line_and_column(text, ""), Some((1, 1)));
+        assert_eq!(line_and_column(text, "/a"), Some((1, 7)));
+        assert_eq!(line_and_column(text, "/a/0"), Some((1, 8)));
+        assert_eq!(line_and_column(text, "/a/1/b~1~0"), Some((1, 19)));
+        assert_eq!(line_and_column(text, "/cd"), Some((2, 14)));
+        assert_eq!(line_and_column(text, "/e/gone/deeper"), Some((2, 24)), "the innermost value that exists");
+        assert_eq!(line_and_column("", "/a"), Some((1, 1)));
     }
 
     #[test]
-    fn the_last_of_a_repeated_key_counts() {
-        assert_eq!(at("{\"a\":1,\n\"a\":2}", "/a"), Some((2, 5)));
+    fn repeated_key_has_position_of_the_last() {
+        assert_eq!(line_and_column("{\"a\":1,\n\"a\":2}", "/a"), Some((2, 5)));
     }
 
-    fn pointers(value: &Value, pointer: String, found: &mut Vec<(String, Value)>) {
+    fn collect_pointers(value: &Value, pointer: String, found: &mut Vec<(String, Value)>) {
         match value {
             Value::Array(items) => items
                 .iter()
                 .enumerate()
-                .for_each(|(index, item)| pointers(item, format!("{pointer}/{index}"), found)),
-            Value::Object(fields) => fields
-                .iter()
-                .for_each(|(key, item)| pointers(item, format!("{pointer}/{}", escape(key)), found)),
+                .for_each(|(index, item)| collect_pointers(item, format!("{pointer}/{index}"), found)),
+            Value::Object(fields) => fields.iter().for_each(|(key, item)| {
+                collect_pointers(item, format!("{pointer}/{}", escape_part(key)), found)
+            }),
             _ => {}
         }
         found.push((pointer, value.clone()));
     }
 
-    fn json() -> impl Strategy<Value = Value> {
+    fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),
@@ -259,11 +249,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_stands_at_a_position_is_the_value(value in json(), pretty: bool) {
+        fn any_value_is_found_at_its_position(value in any_json(), pretty: bool) {
             let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
             let text = text.unwrap();
             let mut all = Vec::new();
-            pointers(&value, String::new(), &mut all);
+            collect_pointers(&value, String::new(), &mut all);
             let names: Vec<&str> = all.iter().map(|(pointer, _)| pointer.as_str()).collect();
             for ((pointer, value), position) in all.iter().zip(locate(text.as_bytes(), &names)) {
                 let position = position.unwrap();
@@ -275,7 +265,7 @@ mod tests {
         }
 
         #[test]
-        fn a_text_that_is_no_json_does_no_harm(text: Vec<u8>, pointer in "(/[a-z0-9]{1,3}){0,3}") {
+        fn any_other_text_does_not_panic(text: Vec<u8>, pointer in "(/[a-z0-9]{1,3}){0,3}") {
             let found = locate(&text, &[&pointer]);
             prop_assert!(found[0].is_none_or(|it| it.line >= 1 && it.column <= text.len() + 1));
         }

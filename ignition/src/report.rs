@@ -1,21 +1,22 @@
-//! What is found in a config: how bad, where, and what.
+//! Findings in a config: severity, position and message.
 
 use std::fmt;
 
 use serde::Serialize;
 
-use crate::document::ReadError;
-use crate::position::{self, Position};
+use crate::config::ConfigError;
+use crate::position;
+pub use crate::position::TextPosition;
 
-/// How bad a finding is, in Ignition's words.
+/// The severity of a finding, with the names that Ignition uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Ignition refuses the config: the machine does not boot.
+    /// Ignition rejects the config, and the machine does not boot.
     Error,
-    /// The config works, but hardly as it was meant.
+    /// The config works, but probably not as intended.
     Warning,
-    /// Worth knowing.
+    /// A remark that needs no action.
     Info,
 }
 
@@ -29,34 +30,34 @@ impl fmt::Display for Severity {
     }
 }
 
-/// Whose rule a finding comes from.
+/// The source of a finding's rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Origin {
-    /// A rule of Ignition itself.
+pub enum RuleOrigin {
+    /// Ignition itself.
     Ignition,
-    /// A rule of this crate, for what Ignition accepts.
+    /// This crate, for configs that Ignition accepts.
     Lint,
 }
 
-/// One thing that was found.
+/// One problem in a config.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Finding {
-    /// How bad it is.
+pub struct ConfigFinding {
+    /// The severity.
     pub severity: Severity,
-    /// Whose rule it is.
-    pub origin: Origin,
+    /// The source of the rule.
+    pub origin: RuleOrigin,
     /// The JSON pointer of the value; empty for the whole config.
     pub pointer: String,
-    /// Where the value stands in the text, once [`Report::locate`] has looked.
+    /// The position of the value in the text; set by [`ConfigReport::locate`].
     #[serde(flatten)]
-    pub position: Option<Position>,
-    /// What is wrong.
+    pub position: Option<TextPosition>,
+    /// The problem.
     pub message: String,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for ConfigFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { severity, pointer, message, .. } = self;
         let pointer = if pointer.is_empty() { "/" } else { pointer };
@@ -67,39 +68,39 @@ impl fmt::Display for Finding {
     }
 }
 
-/// All that was found in a config, in the order of the config.
+/// All findings of a config, in the order of the config.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Report {
-    findings: Vec<Finding>,
+pub struct ConfigReport {
+    findings: Vec<ConfigFinding>,
 }
 
-impl Report {
-    /// What was found.
+impl ConfigReport {
+    /// Returns the findings.
     #[must_use]
-    pub fn findings(&self) -> &[Finding] {
+    pub fn findings(&self) -> &[ConfigFinding] {
         &self.findings
     }
 
-    /// Whether nothing was found.
+    /// Returns whether there are no findings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.findings.is_empty()
     }
 
-    /// How many findings are this bad.
+    /// Returns the number of findings with this severity.
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|finding| finding.severity == severity).count()
     }
 
-    /// Whether Ignition would refuse the config.
+    /// Returns whether Ignition would reject the config.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         self.count(Severity::Error) > 0
     }
 
-    /// Finds the lines of all findings in the text that the config was read from.
+    /// Sets the positions of all findings in the text of the config.
     pub fn locate(&mut self, text: &[u8]) {
         if self.is_empty() {
             return;
@@ -111,47 +112,52 @@ impl Report {
         }
     }
 
-    /// Adds what another look has found.
+    /// Appends the findings of another report.
     pub fn append(&mut self, other: Self) {
         self.findings.extend(other.findings);
     }
 
-    /// Keeps only some findings.
-    pub fn retain(&mut self, keep: impl FnMut(&Finding) -> bool) {
+    /// Keeps the findings for which `keep` returns `true`.
+    pub fn retain(&mut self, keep: impl FnMut(&ConfigFinding) -> bool) {
         self.findings.retain(keep);
     }
 
-    /// The report as text, a line for each finding, under the name of the file.
+    /// Returns the report as text, one line per finding: file, line, JSON pointer, severity and message.
     ///
     /// # Examples
     ///
     /// ```
     /// let text = b"{\"ignition\": {\"version\": \"3.3.0\"},\n \"colour\": 1}";
     /// let report = ignition::lint::check(text);
-    /// assert_eq!(report.to_text("a.ign"), "a.ign:2:12: warning: /colour: unknown key: Ignition ignores it\n");
+    /// assert_eq!(report.to_text("a.ign"), "a.ign:2: /colour: warning: unknown key: Ignition ignores it\n");
     /// ```
     #[must_use]
     pub fn to_text(&self, file: &str) -> String {
-        let separator = |finding: &Finding| if finding.position.is_some() { "" } else { " " };
-        self.findings.iter().map(|it| format!("{file}:{}{it}\n", separator(it))).collect()
+        let line = |finding: &ConfigFinding| {
+            let ConfigFinding { severity, pointer, position, message, .. } = finding;
+            let line = position.map(|position| format!("{}:", position.line)).unwrap_or_default();
+            let pointer = if pointer.is_empty() { String::new() } else { format!(" {pointer}:") };
+            format!("{file}:{line}{pointer} {severity}: {message}\n")
+        };
+        self.findings.iter().map(line).collect()
     }
 
-    pub(crate) fn push(&mut self, finding: Finding) {
+    pub(crate) fn push(&mut self, finding: ConfigFinding) {
         self.findings.push(finding);
     }
 }
 
-impl From<ReadError> for Report {
-    fn from(error: ReadError) -> Self {
+impl From<ConfigError> for ConfigReport {
+    fn from(error: ConfigError) -> Self {
         Self { findings: vec![error.to_finding()] }
     }
 }
 
-impl Finding {
+impl ConfigFinding {
     pub(crate) fn new(severity: Severity, pointer: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             severity,
-            origin: Origin::Ignition,
+            origin: RuleOrigin::Ignition,
             pointer: pointer.into(),
             position: None,
             message: message.into(),
@@ -159,7 +165,7 @@ impl Finding {
     }
 
     pub(crate) fn lint(severity: Severity, pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { origin: Origin::Lint, ..Self::new(severity, pointer, message) }
+        Self { origin: RuleOrigin::Lint, ..Self::new(severity, pointer, message) }
     }
 }
 
@@ -168,13 +174,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_reads_as_one_line_and_as_json() {
-        let mut report = Report::default();
-        report.push(Finding::new(Severity::Error, "/a/0", "wrong"));
-        report.push(Finding::lint(Severity::Info, "", "large"));
-        assert_eq!(report.to_text("x.ign"), "x.ign: error: /a/0: wrong\nx.ign: info: /: large\n");
+    fn finding_is_written_as_one_line_and_as_json() {
+        let mut report = ConfigReport::default();
+        report.push(ConfigFinding::new(Severity::Error, "/a/0", "wrong"));
+        report.push(ConfigFinding::lint(Severity::Info, "", "large"));
+        assert_eq!(report.to_text("x.ign"), "x.ign: /a/0: error: wrong\nx.ign: info: large\n");
         report.locate(b"\n{\"a\": [1]}");
-        assert_eq!(report.to_text("x.ign"), "x.ign:2:8: error: /a/0: wrong\nx.ign:2:1: info: /: large\n");
+        assert_eq!(report.to_text("x.ign"), "x.ign:2: /a/0: error: wrong\nx.ign:2: info: large\n");
         let json = r#"{"severity":"error","origin":"ignition","pointer":"/a/0","line":2,"column":8,"message":"wrong"}"#;
         assert_eq!(serde_json::to_string(&report.findings()[0]).unwrap(), json);
         assert!(report.is_fatal());

@@ -1,165 +1,111 @@
-//! Contents carried inside a config: gzip in a base64 `data:` URL.
+//! Inline contents of a config, as `data:` URLs.
 //!
 //! ```text
-//! {"compression":"gzip","source":"data:;base64,H4sIAAAAAAAC/..."}
+//! {"compression":"gzip","source":"data:;base64,H4sIAAAAAAAC/..."}      compressed
+//! {"source":"data:,plain%20text"}                                      plain
 //! ```
 //!
-//! The gzip header holds no time and no name (`1F 8B 08 00`, four zero bytes), says "best compression" (`02`) and
-//! "unknown system" (`FF`), so equal contents give equal sources. They are deflated by the library that
-//! `coreos-installer` uses, so that both programs make the same config of the same input.
+//! The gzip header has no time and no name (`1F 8B 08 00`, four zero bytes), the flag "best compression" (`02`) and the
+//! system "unknown" (`FF`), so equal contents have equal sources. `miniz_oxide` compresses them, as in
+//! `coreos-installer`, so that both programs make the same config from the same input.
 
-use std::fmt;
-use std::io::{self, Read as _};
+use std::io::Read as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use flate2::Crc;
 use flate2::read::GzDecoder;
-use ignition_config::v3_3::Resource;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::validate::url;
+use crate::json::Json;
 
-/// What every source that this module writes begins with.
-const DATA_PREFIX: &str = "data:;base64,";
+/// Characters that are escaped in the data of a `data:` URL: all but letters, digits and harmless punctuation.
+const ESCAPED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b':')
+    .remove(b'=')
+    .remove(b'@')
+    .remove(b'/')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'!')
+    .remove(b'*')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')');
 
-/// The value of a resource's `compression` key.
-const GZIP: &str = "gzip";
-
-/// Most bytes that [`decode`] unpacks. An embed area holds 256 KiB, so honest contents stay far below; a deflate
-/// stream of that size could otherwise grow a thousandfold.
-pub const MAX_DECODED_LEN: usize = 64 << 20;
-
-/// Why contents could not be taken out of a resource.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ResourceError {
-    /// The resource does not carry its contents in the form that this module writes.
-    #[error("the resource source {found} does not start with \"data:;base64,\"")]
-    NotInline {
-        /// The beginning of the source, or what is there instead.
-        found: Beginning,
-    },
-    /// The resource names a compression other than gzip.
-    #[error("the resource compression {found:?} is not \"gzip\"")]
-    UnknownCompression {
-        /// The compression that is named.
-        found: String,
-    },
-    /// The source is not a valid `data:` URL.
-    #[error("the source is not a valid data URL")]
-    Url(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The data URL is not valid base64.
-    #[error("the data URL is not valid base64")]
-    Base64(#[source] base64::DecodeError),
-    /// The gzip stream is damaged.
-    #[error("the compressed contents are damaged")]
-    Decompress(#[source] io::Error),
-    /// The contents are larger than [`MAX_DECODED_LEN`].
-    #[error("the contents unpack to more than {MAX_DECODED_LEN} bytes")]
+/// Why a gzip stream cannot be decompressed.
+#[derive(Debug)]
+pub(crate) enum GunzipError {
+    /// The stream is damaged.
+    Damaged,
+    /// The contents are larger than the limit.
     TooLarge,
 }
 
-/// The first characters of a source, fit for an error message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Beginning(String);
+/// Returns contents as a compressed resource.
+pub(crate) fn compressed_resource(contents: &[u8]) -> Json {
+    let source = format!("data:;base64,{}", BASE64.encode(gzip(contents)));
+    Json::object([("compression", "gzip".into()), ("source", source.into())])
+}
 
-impl Beginning {
-    const MAX_CHARS: usize = 40;
+/// Returns contents as a plain resource. A compressed one would break overrides that change only the source of a file:
+/// they would inherit its `compression`.
+pub(crate) fn plain_resource(contents: &[u8]) -> Json {
+    Json::object([("source", data_url(contents).into())])
+}
 
-    fn of(source: Option<&str>) -> Self {
-        Self(match source {
-            None => "(none)".to_owned(),
-            Some(text) => format!("{:?}", text.chars().take(Self::MAX_CHARS).collect::<String>()),
-        })
+/// Returns contents as a `data:` URL. Text stays readable and compresses well; other bytes are base64.
+pub(crate) fn data_url(contents: &[u8]) -> String {
+    match std::str::from_utf8(contents) {
+        Ok(text) => {
+            let mut url = String::with_capacity(text.len() + text.len() / 2);
+            url.push_str("data:,");
+            url.extend(utf8_percent_encode(text, ESCAPED_CHARACTERS));
+            url
+        }
+        Err(_) => format!("data:;base64,{}", BASE64.encode(contents)),
     }
 }
 
-impl fmt::Display for Beginning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Packs contents into a resource.
-///
-/// # Examples
-///
-/// ```
-/// let resource = ignition::resource::encode(b"hello\n");
-/// assert!(resource.source.as_deref().is_some_and(|s| s.starts_with("data:;base64,H4sIAAAAAAAC/")));
-/// assert_eq!(ignition::resource::decode(&resource)?, b"hello\n");
-/// # Ok::<(), ignition::resource::ResourceError>(())
-/// ```
-#[must_use]
-pub fn encode(contents: &[u8]) -> Resource {
-    Resource {
-        source: Some(format!("{DATA_PREFIX}{}", BASE64.encode(gzip(contents)))),
-        compression: Some(GZIP.to_owned()),
-        ..Resource::default()
-    }
-}
-
-/// No time, no name, best compression, unknown system.
+/// The header without time and name, with best compression and an unknown system.
 const GZIP_HEADER: [u8; 10] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 2, 0xFF];
-/// The strongest level that gzip knows.
-const LEVEL: u8 = 9;
+/// The highest compression level.
+const COMPRESSION_LEVEL: u8 = 9;
 
 pub(crate) fn gzip(contents: &[u8]) -> Vec<u8> {
     let mut checksum = Crc::new();
     checksum.update(contents);
-    let deflated = miniz_oxide::deflate::compress_to_vec(contents, LEVEL);
+    let deflated = miniz_oxide::deflate::compress_to_vec(contents, COMPRESSION_LEVEL);
     [&GZIP_HEADER, deflated.as_slice(), &checksum.sum().to_le_bytes(), &checksum.amount().to_le_bytes()]
         .concat()
 }
 
-/// Takes the contents out of a resource that [`encode`] could have written, compressed or not.
-///
-/// # Errors
-///
-/// When the source is anything but a plain base64 data URL, when it is damaged, and when it unpacks to more than
-/// [`MAX_DECODED_LEN`].
-pub fn decode(resource: &Resource) -> Result<Vec<u8>, ResourceError> {
-    let source = resource.source.as_deref();
-    let Some(text) = source.and_then(|s| s.strip_prefix(DATA_PREFIX)) else {
-        return Err(ResourceError::NotInline { found: Beginning::of(source) });
-    };
-    unpack(BASE64.decode(text).map_err(ResourceError::Base64)?, resource.compression.as_deref())
-}
-
-fn unpack(packed: Vec<u8>, compression: Option<&str>) -> Result<Vec<u8>, ResourceError> {
-    match compression {
-        None | Some("") => Ok(packed),
-        Some(GZIP) => gunzip(&packed, MAX_DECODED_LEN),
-        Some(other) => Err(ResourceError::UnknownCompression { found: other.to_owned() }),
-    }
-}
-
-/// Takes the contents out of a `data:` URL of any form, unpacked if they are compressed.
-///
-/// # Errors
-///
-/// When the source is no valid `data:` URL, and as [`decode`] does.
-///
-/// # Examples
-///
-/// ```
-/// assert_eq!(ignition::resource::contents("data:,a%20b", None)?, b"a b");
-/// # Ok::<(), ignition::resource::ResourceError>(())
-/// ```
-pub fn contents(source: &str, compression: Option<&str>) -> Result<Vec<u8>, ResourceError> {
-    unpack(url::decode(source).map_err(|error| ResourceError::Url(Box::new(error)))?, compression)
-}
-
-/// Unpacks a gzip stream of at most so many bytes.
-pub(crate) fn gunzip(packed: &[u8], max_len: usize) -> Result<Vec<u8>, ResourceError> {
+/// Decompresses a gzip stream whose contents have at most `max_len` bytes.
+pub(crate) fn gunzip(packed: &[u8], max_len: usize) -> Result<Vec<u8>, GunzipError> {
+    let mut decoder = GzDecoder::new(packed);
     let mut contents = Vec::new();
-    let limit = u64::try_from(max_len).unwrap_or(u64::MAX).saturating_add(1);
-    let read =
-        GzDecoder::new(packed).take(limit).read_to_end(&mut contents).map_err(ResourceError::Decompress)?;
-    if read > max_len {
-        return Err(ResourceError::TooLarge);
+    // `usize` always fits into `u64` on supported platforms.
+    let limit = u64::try_from(max_len).map_err(|_| GunzipError::TooLarge)?;
+    decoder.by_ref().take(limit).read_to_end(&mut contents).map_err(|_| GunzipError::Damaged)?;
+    match decoder.read(&mut [0]) {
+        Ok(0) => Ok(contents),
+        Ok(_) => Err(GunzipError::TooLarge),
+        Err(_) => Err(GunzipError::Damaged),
     }
-    Ok(contents)
+}
+
+/// Returns the contents of a `data:` URL of any form, decompressed if they are compressed.
+#[cfg(test)]
+pub(crate) fn decode_contents(source: &str, compression: Option<&str>) -> Vec<u8> {
+    let bytes = crate::validate::url::decode_data_url(source).unwrap();
+    if compression == Some("gzip") { gunzip(&bytes, 1 << 20).unwrap() } else { bytes }
 }
 
 #[cfg(test)]
@@ -168,54 +114,50 @@ mod tests {
 
     use super::*;
 
-    fn raw(resource: &Resource) -> Vec<u8> {
-        let source = resource.source.as_deref().unwrap();
-        BASE64.decode(source.strip_prefix(DATA_PREFIX).unwrap()).unwrap()
+    fn source(resource: &Json) -> &str {
+        resource.get("source").and_then(Json::as_text).unwrap()
     }
 
     #[test]
-    fn the_header_names_neither_time_nor_file_nor_system() {
-        let resource = encode(b"anything");
-        assert_eq!(raw(&resource)[..10], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 255]);
+    fn gzip_header_has_no_time_no_file_name_and_no_system() {
+        assert_eq!(gzip(b"anything")[..10], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 255]);
     }
 
     #[test]
-    fn the_json_has_two_keys_in_this_order() {
-        let json = serde_json::to_string(&encode(b"")).unwrap();
+    fn compressed_resource_has_compression_then_source() {
+        let json = serde_json::to_string(&compressed_resource(b"")).unwrap();
         let source = "H4sIAAAAAAAC/wMAAAAAAAAAAAA=";
         assert_eq!(json, format!(r#"{{"compression":"gzip","source":"data:;base64,{source}"}}"#));
     }
 
     #[test]
-    fn foreign_resources_are_refused() {
-        let with = |source: Option<&str>, compression: Option<&str>| Resource {
-            source: source.map(str::to_owned),
-            compression: compression.map(str::to_owned),
-            ..Resource::default()
-        };
-        let error = |resource| decode(&resource).unwrap_err().to_string();
-        assert!(error(with(None, None)).contains("(none)"));
-        assert!(error(with(Some("https://example.com/a"), None)).contains("https://example.com/a"));
-        assert!(error(with(Some("data:;base64,AAAA"), Some("xz"))).contains("\"xz\""));
-        assert!(error(with(Some("data:;base64,!"), None)).contains("base64"));
-        assert!(error(with(Some("data:;base64,AAAA"), Some("gzip"))).contains("damaged"));
-        assert_eq!(decode(&with(Some("data:;base64,aGk="), None)).unwrap(), b"hi");
+    fn text_stays_readable_and_bytes_are_base64() {
+        assert_eq!(data_url(b"a=b\nc"), "data:,a=b%0Ac");
+        assert_eq!(
+            data_url("-_.~$&+:=@/,;!*'()\"%\u{e4}\0".as_bytes()),
+            "data:,-_.~$&+:=@/,;!*'()%22%25%C3%A4%00"
+        );
+        assert_eq!(data_url(&[0xFF]), "data:;base64,/w==");
     }
 
     #[test]
-    fn a_bomb_stops_at_the_limit() {
-        let len = MAX_DECODED_LEN;
-        let bomb = encode(&vec![0; len + 1]);
-        assert!(matches!(decode(&bomb), Err(ResourceError::TooLarge)));
-        let largest = encode(&vec![0; len]);
-        assert_eq!(decode(&largest).unwrap().len(), len);
+    fn gzip_bomb_stops_at_the_limit() {
+        let packed = gzip(&vec![0; 1000]);
+        assert_eq!(gunzip(&packed, 1000).unwrap().len(), 1000);
+        assert!(matches!(gunzip(&packed, 999), Err(GunzipError::TooLarge)));
+        assert!(matches!(gunzip(&packed[..packed.len() - 9], 1000), Err(GunzipError::Damaged)));
     }
 
     proptest! {
         #[test]
-        fn contents_survive(contents in proptest::collection::vec(any::<u8>(), 0..4096)) {
-            let resource = encode(&contents);
-            prop_assert_eq!(decode(&resource).unwrap(), contents);
+        fn contents_survive_compressed_and_plain(bytes in proptest::collection::vec(any::<u8>(), 0..4096)) {
+            prop_assert_eq!(&decode_contents(source(&compressed_resource(&bytes)), Some("gzip")), &bytes);
+            prop_assert_eq!(decode_contents(source(&plain_resource(&bytes)), None), bytes);
+        }
+
+        #[test]
+        fn text_survives(text: String) {
+            prop_assert_eq!(decode_contents(&data_url(text.as_bytes()), None), text.into_bytes());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// A version of the specification that this crate reads and writes.
+/// A version of the Ignition specification that this crate reads and writes.
 ///
 /// # Examples
 ///
@@ -20,11 +20,11 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Spec {
-    /// 3.0.0
+    /// 3.0.0.
     V3_0,
     /// 3.1.0: proxies, HTTP headers, mount options.
     V3_1,
-    /// 3.2.0: LUKS, partition resizing, users that shall not exist.
+    /// 3.2.0: LUKS, partition resizing, removal of users.
     V3_2,
     /// 3.3.0: kernel arguments.
     V3_3,
@@ -41,11 +41,11 @@ impl Spec {
     pub const ALL: [Self; 7] =
         [Self::V3_0, Self::V3_1, Self::V3_2, Self::V3_3, Self::V3_4, Self::V3_5, Self::V3_6];
     /// The oldest version.
-    pub const OLDEST: Self = Self::V3_0;
+    pub(crate) const OLDEST: Self = Self::V3_0;
     /// The newest version.
     pub const LATEST: Self = Self::V3_6;
 
-    /// The text that stands in `ignition.version`.
+    /// Returns the text of `ignition.version`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl Serialize for Spec {
     }
 }
 
-/// A text that is no version of the specification, or none that this crate knows.
+/// The error for a text that is not a supported version of the Ignition specification.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{found:?} is not a supported spec version; supported are {oldest} to {latest}",

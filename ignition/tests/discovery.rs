@@ -1,4 +1,4 @@
-//! The discovery config as a whole: over all combinations of inputs, against its golden file, and with hostile values.
+//! The discovery config: all combinations of inputs, its golden file, and hostile values.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,22 +7,25 @@
     reason = "test code: what is not as expected must stop the test"
 )]
 
+mod resources;
 mod setups;
 
 use std::collections::BTreeSet;
 
+use ignition::config::Config;
 use ignition::discovery::{
-    ComposeError, Discovery, HttpUrl, ImageType, Override, Proxies, SshKeys, TimeSources,
+    ComposeError, Discovery, DiscoveryImage, HttpUrl, Override, Proxies, SshKeys, TimeSources,
 };
-use ignition::document::Document;
+use ignition::network::{EntryKind, HostNetworkFiles, InitrdOptions, KeyfileCache, NetworkGeneration};
 use ignition::spec::Spec;
 use ignition::validate::validate;
 use proptest::prelude::*;
+use resources::contents;
 use serde_json::{Value, json};
-use setups::{assert_golden, contents, full, hostile, list, matrix, minimal, mode, page, unit};
+use setups::{assert_golden, entries, full, hostile, list, matrix, minimal, mode, page, unit};
 
 #[test]
-fn every_combination_is_valid_and_known_to_its_spec() {
+fn every_combination_is_valid_in_its_spec_version() {
     let all = matrix();
     assert!(all.len() >= 24, "{}", all.len());
     let mut seen = BTreeSet::new();
@@ -32,7 +35,7 @@ fn every_combination_is_valid_and_known_to_its_spec() {
         assert!(report.is_empty(), "{name}: {}", report.to_text("config"));
         assert_eq!(composed.config.spec(), Spec::V3_1, "{name}");
         let text = composed.config.to_string();
-        let again = Document::parse(text.as_bytes()).unwrap();
+        let again = Config::parse(text.as_bytes()).unwrap();
         assert!(again.warnings.is_empty(), "{name}: {}", again.warnings.to_text("config"));
         assert_eq!(
             discovery.compose().unwrap().config.to_string(),
@@ -45,21 +48,21 @@ fn every_combination_is_valid_and_known_to_its_spec() {
 }
 
 #[test]
-fn the_golden_config() {
+fn golden_config() {
     assert_golden("discovery.json", &full().compose().unwrap().config);
 }
 
-/// The page goes through the config file by file; here the config goes through the page.
+/// The page is checked for every file of the config, and the config for every file of the page.
 #[test]
-fn the_page_lists_every_file_with_its_mode_and_every_unit() {
+fn documentation_lists_every_file_and_unit() {
     let page = page().rest;
     for (name, discovery) in matrix() {
         let config = discovery.compose().unwrap().config;
         for file in config.to_value()["storage"]["files"].as_array().unwrap() {
             let path = file["path"].as_str().unwrap();
             let mode = mode(file);
-            let is_network =
-                path.starts_with("/etc/assisted/network/") || path == ignition::network::SCRIPT_PATH;
+            let is_network = path.starts_with("/etc/assisted/network/")
+                || path == "/usr/local/bin/pre-network-manager-config.sh";
             assert!(
                 is_network || page.contains(&format!("\n| `{path}` | {mode} |")),
                 "{name}: {path} {mode}"
@@ -74,7 +77,7 @@ fn the_page_lists_every_file_with_its_mode_and_every_unit() {
 
 /// The example on the page.
 #[test]
-fn a_clash_is_told_as_the_page_says() {
+fn conflict_error_matches_the_documentation() {
     let page = page().rest;
     let over = r#"{"ignition": {"version": "3.1.0"},
  "storage": {"links": [{"path": "/tmp/a", "target": "/x"},
@@ -86,7 +89,7 @@ fn a_clash_is_told_as_the_page_says() {
 }
 
 #[test]
-fn the_least_config_has_what_every_machine_needs() {
+fn smallest_config_is_complete() {
     let config = minimal().compose().unwrap().config;
     assert_eq!(
         list(&config, "/systemd/units", "name"),
@@ -122,7 +125,7 @@ fn the_least_config_has_what_every_machine_needs() {
 }
 
 #[test]
-fn modes_and_owners_are_meant() {
+fn file_modes_and_owners_are_expected() {
     for (name, discovery) in matrix() {
         let config = discovery.compose().unwrap().config;
         for file in config.to_value()["storage"]["files"].as_array().unwrap() {
@@ -144,7 +147,7 @@ fn modes_and_owners_are_meant() {
 }
 
 #[test]
-fn the_static_network_is_in_the_config_of_full_images_only() {
+fn static_network_is_only_in_the_config_of_full_images() {
     let mut discovery = full();
     let in_full = discovery.compose().unwrap().config;
     assert_eq!(
@@ -152,7 +155,7 @@ fn the_static_network_is_in_the_config_of_full_images_only() {
         b"52:54:00:aa:bb:01=eth0"
     );
     assert!(unit(&in_full, "pre-network-manager-config.service").contains("Before=NetworkManager.service\n"));
-    discovery.infra_env.image_type = ImageType::Minimal;
+    discovery.infra_env.image_type = DiscoveryImage::Minimal;
     let in_minimal = discovery.compose().unwrap().config.to_string();
     assert!(
         !in_minimal.contains("/etc/assisted/network") && !in_minimal.contains("pre-network-manager-config")
@@ -160,20 +163,20 @@ fn the_static_network_is_in_the_config_of_full_images_only() {
 }
 
 #[test]
-fn ironic_takes_over_the_agent() {
+fn ironic_replaces_the_agent_service() {
     let mut discovery = minimal();
     let before = discovery.compose().unwrap().config;
     discovery.ironic = Some(setups::ironic());
     let config = discovery.compose().unwrap().config;
     let root = config.to_value();
     assert_eq!(root["systemd"]["units"][0]["enabled"], false);
-    let count = |config: &Document, pointer: &str, key| list(config, pointer, key).len();
+    let count = |config: &Config, pointer: &str, key| list(config, pointer, key).len();
     assert_eq!(count(&config, "/storage/files", "path"), count(&before, "/storage/files", "path") + 1);
     assert_eq!(count(&config, "/systemd/units", "name"), count(&before, "/systemd/units", "name") + 1);
 }
 
 #[test]
-fn an_override_merges_as_the_worked_example_says() {
+fn override_merges_like_the_documented_example() {
     let mut discovery = full();
     let base = discovery.compose().unwrap().config;
     for version in ["3.1.0", "3.2.0"] {
@@ -217,7 +220,7 @@ fn an_override_merges_as_the_worked_example_says() {
 }
 
 #[test]
-fn overrides_are_refused_as_the_worked_examples_say() {
+fn overrides_are_refused_like_the_documented_examples() {
     let error = |version: &str, rest: Value| {
         let mut over = rest;
         over["ignition"] = json!({"version": version});
@@ -257,7 +260,7 @@ fn overrides_are_refused_as_the_worked_examples_say() {
 }
 
 #[test]
-fn a_system_gets_no_spec_that_it_does_not_read() {
+fn config_uses_a_spec_version_that_the_system_supports() {
     let mut discovery = minimal();
     discovery.infra_env.config_override = Some(Override::new(r#"{"ignition":{"version":"3.4.0"}}"#));
     discovery.newest_spec = Spec::V3_4;
@@ -294,7 +297,7 @@ fn a_thousand_exceptions_fit() {
     assert!(file.contains(&format!("\nno_proxy=\"{list}\"\n")));
 }
 
-/// What a file for `EnvironmentFile=` sets: double-quoted values with backslashes.
+/// Parses a file for `EnvironmentFile=`: double-quoted values with backslashes.
 fn read_environment_file(text: &str) -> Vec<(String, String)> {
     text.lines().map(|line| read_assignment(line, "\"\\`$")).collect()
 }
@@ -321,7 +324,7 @@ fn unescape(value: &str, special: &str) -> String {
     result
 }
 
-/// What a script of `export NAME='value'` lines sets.
+/// Parses a script of `export NAME='value'` lines.
 fn read_profile(text: &str) -> Vec<(String, String)> {
     let assignment = |line: &str| {
         let (name, value) = line.strip_prefix("export ").unwrap().split_once('=').unwrap();
@@ -334,7 +337,7 @@ fn read_profile(text: &str) -> Vec<(String, String)> {
     text.lines().map(assignment).collect()
 }
 
-/// What a drop-in with `Environment="NAME=value"` lines sets.
+/// Parses a drop-in with `Environment="NAME=value"` lines.
 fn read_dropin(text: &str) -> Vec<(String, String)> {
     let assignment = |line: &str| {
         let quoted = line.strip_prefix("Environment=\"").and_then(|line| line.strip_suffix('"')).unwrap();
@@ -346,7 +349,7 @@ fn read_dropin(text: &str) -> Vec<(String, String)> {
     text.strip_prefix("[Service]\n").unwrap().lines().map(assignment).collect()
 }
 
-fn with(change: impl FnOnce(&mut Discovery)) -> Document {
+fn with(change: impl FnOnce(&mut Discovery)) -> Config {
     let mut discovery = minimal();
     change(&mut discovery);
     let config = discovery.compose().unwrap().config;
@@ -354,28 +357,38 @@ fn with(change: impl FnOnce(&mut Discovery)) -> Document {
     config
 }
 
-fn text(config: &Document, path: &str) -> String {
+fn text(config: &Config, path: &str) -> String {
     String::from_utf8(contents(config, path).unwrap()).unwrap()
+}
+
+/// The drop-in with the proxies in the initrd of a minimal image.
+fn rootfs_dropin(proxies: &Proxies) -> String {
+    let networks =
+        HostNetworkFiles::generate(&[], NetworkGeneration::Keyfiles, &KeyfileCache::default()).unwrap();
+    let entries =
+        networks.initrd_entries(&InitrdOptions { proxies: proxies.clone(), ..InitrdOptions::default() });
+    let dropin =
+        entries.iter().find(|entry| entry.path.contains("coreos-livepxe-rootfs.service.d/")).unwrap();
+    let EntryKind::File { contents, .. } = &dropin.kind else { panic!("{dropin:?}") };
+    String::from_utf8(contents.to_vec()).unwrap()
 }
 
 proptest! {
     #[test]
-    fn a_proxy_is_refused_or_intact(url in hostile("http://user:p"), exception in hostile(".example")) {
+    fn proxy_is_refused_or_unchanged(url in hostile("http://user:p"), exception in hostile(".example")) {
         let url = format!("{url}@proxy:3128");
         let proxies = Proxies::parse(&url, "", "").or_else(|_| Proxies::parse("", "", &exception));
         let Ok(proxies) = proxies else { return Ok(()) };
-        if proxies.is_empty() {
+        if proxies == Proxies::default() {
             return Ok(());
         }
-        let value = proxies.http().map_or_else(|| proxies.none_for().join(","), |url| url.as_str().to_owned());
-        if proxies.http().is_some() {
-            prop_assert_eq!(&value, url.trim());
-        }
+        let has_url = Proxies::parse(&url, "", "").is_ok();
+        let value = if has_url { url.trim().to_owned() } else { entries(&exception).join(",") };
         let config = with(|discovery| discovery.infra_env.proxies = proxies.clone());
         let forms = [
             read_environment_file(&text(&config, "/etc/assisted/proxy.env")),
             read_profile(&text(&config, "/etc/profile.d/proxy.sh")),
-            read_dropin(&proxies.rootfs_dropin().unwrap()),
+            read_dropin(&rootfs_dropin(&proxies)),
         ];
         for form in forms {
             prop_assert_eq!(form.len(), 2);
@@ -384,14 +397,14 @@ proptest! {
                 prop_assert_eq!(&found, &value);
             }
         }
-        if proxies.http().is_some() {
+        if has_url {
             let root = config.to_value();
             prop_assert_eq!(root["ignition"]["proxy"]["httpProxy"].as_str(), Some(value.as_str()));
         }
     }
 
     #[test]
-    fn a_base_url_is_refused_or_one_argument(url in hostile("https://a/b")) {
+    fn base_url_is_refused_or_one_argument(url in hostile("https://a/b")) {
         let Ok(url) = HttpUrl::parse("base_url", &url) else { return Ok(()) };
         let config = with(|discovery| discovery.service.base_url = url.clone());
         let agent = unit(&config, "agent.service");
@@ -406,7 +419,7 @@ proptest! {
     }
 
     #[test]
-    fn a_key_is_refused_or_intact(comment in hostile("me@host")) {
+    fn ssh_key_is_refused_or_unchanged(comment in hostile("me@host")) {
         let key = format!("{} {comment}", setups::KEY);
         let Ok(keys) = SshKeys::parse(&key) else { return Ok(()) };
         let config = with(|discovery| discovery.infra_env.ssh_keys = keys.clone());
@@ -415,16 +428,15 @@ proptest! {
     }
 
     #[test]
-    fn a_time_server_is_refused_or_intact(server in hostile("ntp.example.com")) {
+    fn time_server_is_refused_or_unchanged(server in hostile("ntp.example.com")) {
         let Ok(sources) = TimeSources::parse(&server, "") else { return Ok(()) };
         let config = with(|discovery| discovery.infra_env.time_sources = sources.clone());
-        let TimeSources::Additional(list) = sources else { return Ok(()) };
+        let TimeSources::Additional(_) = sources else { return Ok(()) };
         let appended = text(&config, "/etc/chrony.conf");
         let mut found: Vec<&str> = Vec::new();
         for line in appended.lines().filter(|line| !line.is_empty() && *line != "makestep 1.0 -1") {
             found.push(line.strip_prefix("server ").and_then(|line| line.strip_suffix(" iburst")).unwrap());
         }
-        prop_assert_eq!(found, list.iter().map(|source| source.as_str()).collect::<Vec<_>>());
-        prop_assert!(list.iter().all(|source| server.contains(source.as_str())));
+        prop_assert_eq!(found, entries(&server));
     }
 }

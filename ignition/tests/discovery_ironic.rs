@@ -1,5 +1,5 @@
-//! The config of Ironic without a service: over all combinations of inputs, against its golden file and its page, and with
-//! hostile values.
+//! The config of Ironic without a service: all combinations of inputs, its golden file and its page, and hostile
+//! values.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,42 +8,42 @@
     reason = "test code: what is not as expected must stop the test"
 )]
 
+mod resources;
 mod setups;
 
 use std::collections::BTreeSet;
 
-use ignition::discovery::{
-    CertificateCheck, ComposeError, HostName, HttpUrl, ImageReference, Ironic, StandaloneIronic, TimeSources,
-    VlanInterfaces,
-};
-use ignition::document::Document;
+use ignition::config::Config;
+use ignition::discovery::{CertificateCheck, ComposeError, HostName, HttpUrl, ImageReference, TimeSources};
+use ignition::ironic::{Ironic, StandaloneIronic, VlanInterfaces};
 use ignition::network::{EntryKind, HostNetwork, IgnitionFiles, NetworkEntry};
 use ignition::spec::Spec;
 use ignition::validate::validate;
 use proptest::prelude::*;
+use resources::contents;
 use serde_json::{Value, json};
 use setups::{
-    assert_golden, contents, full_standalone, hostile, list, mode, page, standalone, standalone_matrix, unit,
+    assert_golden, entries, full_standalone, hostile, list, mode, page, standalone, standalone_matrix, unit,
 };
 
 const CONF: &str = "/etc/ironic-python-agent.conf";
 const UNIT: &str = "ironic-agent.service";
 const CONNECTIONS: &str = "/etc/NetworkManager/system-connections/";
 
-fn compose(standalone: &StandaloneIronic) -> Document {
+fn compose(standalone: &StandaloneIronic) -> Config {
     standalone.compose().unwrap().config
 }
 
-fn text(config: &Document, path: &str) -> String {
+fn text(config: &Config, path: &str) -> String {
     String::from_utf8(contents(config, path).unwrap()).unwrap()
 }
 
-fn root(config: &Document) -> Value {
+fn root(config: &Config) -> Value {
     config.to_value()
 }
 
 #[test]
-fn every_combination_is_valid_and_known_to_its_spec() {
+fn every_combination_is_valid_in_its_spec_version() {
     let mut seen = BTreeSet::new();
     let all = standalone_matrix();
     for (name, standalone) in &all {
@@ -53,7 +53,7 @@ fn every_combination_is_valid_and_known_to_its_spec() {
         assert!(report.is_empty(), "{name}: {}", report.to_text("config"));
         assert_eq!(composed.config.spec(), Spec::V3_2, "{name}");
         let text = composed.config.to_string();
-        let again = Document::parse(text.as_bytes()).unwrap();
+        let again = Config::parse(text.as_bytes()).unwrap();
         assert!(again.warnings.is_empty(), "{name}: {}", again.warnings.to_text("config"));
         assert_eq!(compose(standalone).to_string(), text, "{name}: the same bytes every time");
         seen.insert(text);
@@ -62,11 +62,11 @@ fn every_combination_is_valid_and_known_to_its_spec() {
 }
 
 #[test]
-fn the_golden_config() {
+fn golden_config() {
     assert_golden("ironic.json", &compose(&full_standalone()));
 }
 
-/// A row for a file, with the part of its path that is the user's left open.
+/// The documentation's row for a file, without the user-defined part of its path.
 fn row(file: &Value) -> String {
     let path = file["path"].as_str().unwrap();
     let path = match path.strip_prefix(CONNECTIONS) {
@@ -76,9 +76,9 @@ fn row(file: &Value) -> String {
     format!("| `{path}` | {} |", mode(file))
 }
 
-/// The page and the configs go through each other: what is in the one is in the other.
+/// The page lists exactly the files of the configs.
 #[test]
-fn the_page_lists_every_file_with_its_mode_and_every_unit_and_nothing_else() {
+fn documentation_lists_exactly_the_files_and_units() {
     let page = page().standalone;
     let rows: BTreeSet<&str> = page.lines().filter(|line| line.starts_with("| `/")).collect();
     let unit_rows: BTreeSet<&str> =
@@ -88,7 +88,9 @@ fn the_page_lists_every_file_with_its_mode_and_every_unit_and_nothing_else() {
         let config = compose(&standalone);
         for file in config.to_value()["storage"]["files"].as_array().unwrap() {
             let path = file["path"].as_str().unwrap();
-            if path.starts_with("/etc/assisted/network/") || path == ignition::network::SCRIPT_PATH {
+            if path.starts_with("/etc/assisted/network/")
+                || path == "/usr/local/bin/pre-network-manager-config.sh"
+            {
                 continue;
             }
             let start = row(file);
@@ -105,7 +107,7 @@ fn the_page_lists_every_file_with_its_mode_and_every_unit_and_nothing_else() {
 }
 
 #[test]
-fn the_least_config_has_the_agent_alone() {
+fn smallest_config_has_only_the_agent() {
     let config = compose(&standalone());
     assert_eq!(list(&config, "/systemd/units", "name"), [UNIT]);
     assert_eq!(
@@ -136,7 +138,7 @@ fn the_least_config_has_the_agent_alone() {
 }
 
 #[test]
-fn the_full_config_tells_the_agent_everything() {
+fn full_config_passes_every_setting_to_the_agent() {
     let config = compose(&full_standalone());
     let unit = unit(&config, UNIT);
     for line in [
@@ -178,7 +180,7 @@ enable_vlan_interfaces =
 }
 
 #[test]
-fn modes_and_owners_are_meant() {
+fn file_modes_and_owners_are_expected() {
     for (name, standalone) in standalone_matrix() {
         for file in compose(&standalone).to_value()["storage"]["files"].as_array().unwrap() {
             let path = file["path"].as_str().unwrap();
@@ -201,7 +203,7 @@ fn modes_and_owners_are_meant() {
 }
 
 #[test]
-fn vlans_are_looked_at_unless_the_network_is_static() {
+fn vlan_scan_is_off_for_static_networks() {
     let vlans = |setting, is_static: bool| {
         let mut standalone = standalone();
         standalone.ironic.vlan_interfaces = setting;
@@ -221,14 +223,14 @@ fn vlans_are_looked_at_unless_the_network_is_static() {
 }
 
 #[test]
-fn a_network_without_files_is_none() {
+fn network_without_files_is_ignored() {
     let mut without_files = standalone();
     without_files.static_network = Some(IgnitionFiles { files: Vec::new(), unit: None });
     assert_eq!(compose(&without_files), compose(&standalone()));
 }
 
 #[test]
-fn keyfiles_are_as_they_were_generated() {
+fn generated_keyfiles_are_unchanged() {
     let host = HostNetwork::without_macs(
         "interfaces:\n- {name: eno2, type: ethernet, state: down}\n- {name: eno1, type: ethernet, state: up}\n",
     );
@@ -243,22 +245,22 @@ fn keyfiles_are_as_they_were_generated() {
 }
 
 #[test]
-fn networks_that_give_nothing_are_refused_with_the_name_of_their_host() {
+fn rejects_network_without_keyfiles_and_names_its_host() {
     let twice = "interfaces:\n- {name: a, profile-name: x, type: ethernet, state: up}\n\
                  - {name: b, profile-name: x, type: ethernet, state: up}\n";
     for (document, expected) in [
         ("{}", "the network of node-0 has no interfaces"),
         ("", "the network of node-0 has no interfaces"),
         ("colour: blue", "network of node-0"),
-        (twice, "the network of node-0 gives two keyfiles of the name \"x.nmconnection\""),
+        (twice, "the network of node-0 produces two keyfiles with the name \"x.nmconnection\""),
     ] {
-        let host = HostNetwork::without_macs(document).named("node-0");
+        let host = HostNetwork::without_macs(document).with_name("node-0");
         assert_eq!(IgnitionFiles::for_one_host(&host).unwrap_err().to_string(), expected, "{document}");
     }
 }
 
 #[test]
-fn what_does_not_fit_together_is_refused() {
+fn rejects_contradictory_settings() {
     let refused = |change: fn(&mut StandaloneIronic)| {
         let mut standalone = full_standalone();
         change(&mut standalone);
@@ -334,7 +336,7 @@ proptest! {
     }
 
     #[test]
-    fn a_host_name_is_refused_or_intact(name in hostile("node-0")) {
+    fn host_name_is_refused_or_unchanged(name in hostile("node-0")) {
         let Ok(hostname) = HostName::parse("hostname", &name) else { return Ok(()) };
         let mut standalone = standalone();
         standalone.hostname = Some(hostname);
@@ -348,7 +350,7 @@ proptest! {
     }
 
     #[test]
-    fn a_url_is_refused_or_intact(path in hostile("b")) {
+    fn url_is_refused_or_unchanged(path in hostile("b")) {
         let url = format!("https://a:1/{path}");
         let image = ImageReference::parse("image", "quay.io/example/ipa:v1").unwrap();
         let Ok(ironic) = Ironic::parse(&url, &url, image) else { return Ok(()) };
@@ -364,15 +366,15 @@ proptest! {
     }
 
     #[test]
-    fn a_time_server_is_refused_or_intact(server in hostile("ntp.example.com")) {
+    fn time_server_is_refused_or_unchanged(server in hostile("ntp.example.com")) {
         let Ok(sources) = TimeSources::parse(&server, "") else { return Ok(()) };
         let mut standalone = standalone();
         standalone.time_sources = sources.clone();
         let config = compose(&standalone);
-        let TimeSources::Additional(list) = sources else { return Ok(()) };
+        let TimeSources::Additional(_) = sources else { return Ok(()) };
         let appended = text(&config, "/etc/chrony.conf");
         let found: Vec<&str> = appended.lines().filter_map(|line| line.strip_prefix("server ")).collect();
-        let expected: Vec<String> = list.iter().map(|it| format!("{} iburst", it.as_str())).collect();
+        let expected: Vec<String> = entries(&server).iter().map(|it| format!("{it} iburst")).collect();
         prop_assert_eq!(found, expected);
     }
 }

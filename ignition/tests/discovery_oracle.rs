@@ -1,7 +1,7 @@
-//! Asks programs that share no code with this crate about discovery configs: the real Ignition's validator, shellcheck about
-//! every script, and systemd about every unit.
+//! Checks discovery configs with programs that share no code with this crate: the real Ignition's validator, shellcheck
+//! for every script, and systemd for every unit.
 //!
-//! A missing program is reported and skipped, unless `KINDLING_REQUIRE_TOOLS=1` makes that a failure.
+//! A missing program is reported and skipped, or fails with `KINDLING_REQUIRE_TOOLS=1`.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,6 +12,7 @@
 
 #[allow(dead_code, reason = "the engine itself is asked elsewhere")]
 mod engine;
+mod resources;
 mod setups;
 
 use std::collections::BTreeMap;
@@ -21,34 +22,37 @@ use std::process::{Command, Output, Stdio};
 use std::{env, fs};
 
 use engine::Validator;
-use ignition::discovery::{CertificateBundle, HttpUrl, Proxies, Token};
-use ignition::document::Document;
-use ignition::pointer::{DiscoveryMedia, Endpoint, Header, Host, Pool, Server};
+use ignition::config::Config;
+use ignition::discovery::{AgentToken, CertificateBundle, HttpUrl, Proxies};
+use ignition::pointer::{
+    ConfigEndpoint, DiscoveryMedia, InstalledHost, MachineConfigPool, MachineConfigServer, RequestHeader,
+};
+use resources::contents;
 use serde_json::Value;
-use setups::{contents, matrix};
+use setups::matrix;
 
 /// All discovery configs, with a service and without, and a pointer config.
-fn configs() -> Vec<(String, Document)> {
+fn configs() -> Vec<(String, Config)> {
     let mut all: Vec<_> =
         matrix().into_iter().map(|(name, it)| (name, it.compose().unwrap().config)).collect();
     let alone = setups::standalone_matrix().into_iter();
     all.extend(alone.map(|(name, it)| (name, it.compose().unwrap().config)));
     let pem = "-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERTIFICATE-----\n";
-    let endpoint = Endpoint {
-        server: Server::ApiHost("api.lab.example.com".to_owned()),
-        pool: Pool::new("worker").unwrap(),
-        token: Some(Token::new("t").unwrap()),
-        headers: vec![Header::new("X-Site", "lab").unwrap()],
+    let endpoint = ConfigEndpoint {
+        server: MachineConfigServer::ApiHost("api.lab.example.com".to_owned()),
+        pool: MachineConfigPool::new("worker").unwrap(),
+        token: Some(AgentToken::new("t").unwrap()),
+        headers: vec![RequestHeader::new("X-Site", "lab").unwrap()],
         authority: Some(CertificateBundle::parse("f", pem).unwrap()),
     };
-    let mut host = Host::new("node").unwrap();
+    let mut host = InstalledHost::new("node").unwrap();
     host.discovery_media = DiscoveryMedia::Disk;
     let pointer = host.compose(&endpoint.pointer_config().unwrap()).unwrap().config;
     all.push(("pointer".to_owned(), pointer));
     all
 }
 
-/// Runs a program, or says that it is not there.
+/// Runs a program, or prints a notice if it is missing.
 fn run(program: &str, configure: impl FnOnce(&mut Command)) -> Option<Output> {
     let mut command = Command::new(program);
     configure(&mut command);
@@ -64,7 +68,7 @@ fn run(program: &str, configure: impl FnOnce(&mut Command)) -> Option<Output> {
 }
 
 #[test]
-fn the_validator_accepts_every_config_without_a_word() {
+fn validator_accepts_every_config_silently() {
     let Some(validator) = Validator::find() else { return };
     for (name, config) in configs() {
         let verdict = validator.validate(&config.to_string());
@@ -88,7 +92,7 @@ fn scripts() -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn shellcheck_has_nothing_against_any_script() {
+fn shellcheck_accepts_every_script() {
     let scripts = scripts();
     assert!(scripts.len() >= 7, "{:?}", scripts.keys());
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +102,8 @@ fn shellcheck_has_nothing_against_any_script() {
         let output = run("shellcheck", |command| {
             command.args(["--severity", "style"]).arg(&file);
             if !text.starts_with(b"#!") {
-                // Read by shells of all kinds. That a dollar sign is not expanded there is the very point.
+                // Shells of all kinds read this file. Shellcheck reports that a dollar sign is not expanded, which is
+                // intended.
                 command.args(["--shell", "sh", "--exclude", "SC2016"]);
             }
         });
@@ -107,9 +112,9 @@ fn shellcheck_has_nothing_against_any_script() {
     }
 }
 
-/// The shell that a login runs gives the values that went in.
+/// The login shell returns the original values.
 #[test]
-fn a_shell_reads_the_proxies_as_they_are() {
+fn shell_reads_proxies_unchanged() {
     let url = HttpUrl::parse("f", "http://u'$(id)&;*!%25:p~@10.0.0.1:3128").unwrap();
     let mut discovery = setups::minimal();
     discovery.infra_env.proxies = Proxies::parse(url.as_str(), "", "*").unwrap();
@@ -127,8 +132,8 @@ fn a_shell_reads_the_proxies_as_they_are() {
     }
 }
 
-/// A system that has the programs and units that the units name.
-fn write_system(root: &Path, config: &Document) -> Vec<String> {
+/// A root with the programs and units that the units refer to.
+fn write_system(root: &Path, config: &Config) -> Vec<String> {
     const PROGRAMS: [&str; 14] = [
         "/bin/bash",
         "/bin/sh",
@@ -177,8 +182,8 @@ fn write_system(root: &Path, config: &Document) -> Vec<String> {
     names
 }
 
-/// What systemd says about the units of a config.
-fn verify(config: &Document) -> Option<String> {
+/// The messages of systemd about the units of a config.
+fn verify(config: &Config) -> Option<String> {
     let root = tempfile::tempdir().unwrap();
     let units = write_system(root.path(), config);
     let output = run("systemd-analyze", |command| {
@@ -190,7 +195,7 @@ fn verify(config: &Document) -> Option<String> {
 }
 
 #[test]
-fn systemd_has_nothing_against_any_unit() {
+fn systemd_accepts_every_unit() {
     for (name, config) in configs() {
         // The many combinations have the same few units.
         if name.contains("trust") || name.len() > 40 {
@@ -202,12 +207,12 @@ fn systemd_has_nothing_against_any_unit() {
 }
 
 #[test]
-fn systemd_would_have_said_something() {
+fn systemd_rejects_broken_units() {
     for (good, bad) in
         [("ExecStart=/usr/local/bin/agent ", "ExecStart=/missing "), ("RestartSec=3", "RestartSec=soon")]
     {
         let config = setups::full().compose().unwrap().config.to_string().replace(good, bad);
-        let config = Document::parse(config.as_bytes()).unwrap().document;
+        let config = Config::parse(config.as_bytes()).unwrap().config;
         let Some(said) = verify(&config) else { return };
         assert!(said.contains(bad.rsplit('=').next().unwrap().trim()), "{bad}: {said}");
     }

@@ -1,4 +1,4 @@
-//! Runs the scripts of a discovery config with programs that only note how they were called.
+//! Runs the scripts of a discovery config with fake programs that record their calls.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,6 +7,7 @@
     reason = "test code: what is not as expected must stop the test"
 )]
 
+mod resources;
 mod setups;
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,8 +15,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs};
 
-use ignition::document::Document;
-use setups::{contents, full_standalone, minimal};
+use ignition::config::Config;
+use resources::contents;
+use setups::{full_standalone, minimal};
 use tempfile::TempDir;
 
 /// A folder with a script and the programs that it calls.
@@ -24,13 +26,13 @@ struct Stage {
 }
 
 impl Stage {
-    /// `programs` are names and the shell lines that they run. All calls are noted first.
+    /// `programs` are names and shell code. Every call is recorded first.
     fn new(script: &str, programs: &[(&str, &str)]) -> Self {
         Self::with(&minimal().compose().unwrap().config, script, programs)
     }
 
     /// The same with a script of another config.
-    fn with(config: &Document, script: &str, programs: &[(&str, &str)]) -> Self {
+    fn with(config: &Config, script: &str, programs: &[(&str, &str)]) -> Self {
         let stage = Self { folder: tempfile::tempdir().unwrap() };
         stage.write("script", &contents(config, script).unwrap());
         for (name, lines) in programs {
@@ -49,12 +51,12 @@ impl Stage {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Runs the script. Nothing when there is no bash.
+    /// Runs the script. Does nothing without bash.
     fn run(&self, argument: &str) -> Option<i32> {
         self.run_where(argument, &[])
     }
 
-    /// The same where variables have values.
+    /// The same with environment variables.
     fn run_where(&self, argument: &str, variables: &[(&str, &str)]) -> Option<i32> {
         let path = env::join_paths([self.folder.path(), "/usr/bin".as_ref(), "/bin".as_ref()]).unwrap();
         let mut command = Command::new("/bin/bash");
@@ -77,12 +79,12 @@ impl Stage {
 }
 
 #[test]
-fn only_an_image_that_is_not_listed_is_removed() {
+fn only_unlisted_image_is_removed() {
     let removed = |listed: &str, image: &str| {
         let podman = format!("[ \"$1\" != images ] || printf '%s\\n' {listed}; [ \"$1\" = images ]");
         let stage = Stage::new("/usr/local/bin/agent-fix-bz1964591", &[("podman", &podman)]);
         let status = stage.run(image)?;
-        assert_eq!(status, 0, "the agent starts in any case");
+        assert_eq!(status, 0, "the agent starts anyway");
         Some(stage.calls().contains(&format!("podman rmi --force {image}")))
     };
     for (listed, image, expected) in [
@@ -101,7 +103,7 @@ fn only_an_image_that_is_not_listed_is_removed() {
 }
 
 #[test]
-fn pulling_pauses_longer_and_longer_until_it_works() {
+fn image_pull_retries_with_growing_delay() {
     let podman = "[ \"$1\" = pull ] && [ \"$(grep -c 'podman pull' \"$STAGE/calls\")\" -gt 8 ]";
     let stage = Stage::new("/usr/local/bin/agent-pull-image", &[("podman", podman), ("sleep", "")]);
     let Some(status) = stage.run("quay.io/a") else { return };
@@ -138,7 +140,7 @@ fn user_data_is_run_on_oracle_cloud_only() {
 }
 
 #[test]
-fn a_machine_gets_the_name_that_ironic_knows_only_if_it_has_none() {
+fn host_gets_the_ironic_name_only_without_its_own() {
     let config = full_standalone().compose().unwrap().config;
     let known_as = Some(("--transient", "node-0.lab.example.com"));
     let from_dhcp = |name| Some(("--static --transient", name));
@@ -147,11 +149,11 @@ fn a_machine_gets_the_name_that_ironic_knows_only_if_it_has_none() {
         ("localhost", "", known_as),
         ("localhost.localdomain", "", known_as),
         ("node-1", "", None),
-        // It is a part of the name only.
+        // A part of the name must not match.
         ("my-localhost-1", "", None),
         ("node-1", "a.example.com", from_dhcp("a.example.com")),
         ("node-1", "a.example.com.", from_dhcp("a.example.com")),
-        // A name without a domain is no full name.
+        // A name without a domain is not fully qualified.
         ("localhost", "a", known_as),
         ("node-1", hostile, from_dhcp(hostile)),
     ] {

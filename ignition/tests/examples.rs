@@ -1,4 +1,4 @@
-//! What the examples print, so that they stay true.
+//! The output of the examples.
 
 #![allow(clippy::unwrap_used, reason = "test code: what is not as expected must stop the test")]
 
@@ -12,7 +12,7 @@ mod merge;
 const VERSION: &str = r#""ignition": {"version": "3.3.0"}"#;
 
 #[test]
-fn merge_prints_the_result_and_what_is_hardly_meant_so() {
+fn merge_prints_the_result_and_warnings() {
     let parent = format!(
         "{{{VERSION}, \"systemd\": {{\"units\": [{{\"name\": \"a.service\", \"enabled\": true}}]}}}}"
     );
@@ -20,21 +20,21 @@ fn merge_prints_the_result_and_what_is_hardly_meant_so() {
         "{{{VERSION}, \"colour\": 1,\n\"systemd\": {{\"units\": [{{\"name\": \"a.service\", \"enabled\": false}}]}}}}"
     );
     let merged = merge::merged(("a.ign", parent.as_bytes()), ("b.ign", child.as_bytes())).unwrap();
-    assert_eq!(merged.warnings, "b.ign:1:46: warning: /colour: unknown key: Ignition ignores it\n");
+    assert_eq!(merged.warnings, "b.ign:1: /colour: warning: unknown key: Ignition ignores it\n");
     let config: serde_json::Value = serde_json::from_str(&merged.config).unwrap();
     assert_eq!(config["systemd"]["units"], serde_json::json!([{"name": "a.service", "enabled": false}]));
 }
 
 #[test]
-fn merge_refuses_a_bad_result() {
+fn merge_rejects_invalid_result() {
     let file = |owner: &str| {
         format!("{{{VERSION}, \"storage\": {{\"files\": [{{\"path\": \"/a\", \"user\": {{{owner}}}}}]}}}}")
     };
     let (parent, child) = (file("\"name\": \"root\""), file("\"id\": 0"));
     let error = merge::merged(("a.ign", parent.as_bytes()), ("b.ign", child.as_bytes())).unwrap_err();
-    assert!(error.to_string().starts_with("merged: error: /storage/files/0/user: "), "{error}");
+    assert!(error.to_string().starts_with("merged: /storage/files/0/user: error: "), "{error}");
     let error = merge::merged(("a.ign", parent.as_bytes()), ("b.ign", b"{}")).unwrap_err();
-    assert!(error.to_string().starts_with("b.ign:1:1: error: /ignition/version: "), "{error}");
+    assert!(error.to_string().starts_with("b.ign:1: /ignition/version: error: "), "{error}");
 }
 
 #[test]

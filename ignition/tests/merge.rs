@@ -1,4 +1,4 @@
-//! What merging makes of the cases in `tests/merge`, and what holds for all configs.
+//! The merge cases in `tests/merge`, and properties that hold for all configs.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,8 +11,9 @@ mod cases;
 mod random;
 
 use cases::Case;
-use ignition::document::Document;
+use ignition::config::Config;
 use ignition::merge::merge;
+use ignition::rewrite::rewrite;
 use ignition::spec::Spec;
 use ignition::translate::translate;
 use ignition::validate::validate;
@@ -38,10 +39,10 @@ fn every_case_merges_as_expected() {
 }
 
 #[test]
-fn every_case_is_as_valid_as_it_says() {
+fn every_case_has_its_stated_validity() {
     for case in Case::all() {
-        let is_valid = |document: &Document, expected: bool, what: &str| {
-            let report = validate(document);
+        let is_valid = |config: &Config, expected: bool, what: &str| {
+            let report = validate(config);
             assert_eq!(
                 !report.is_fatal(),
                 expected,
@@ -58,41 +59,47 @@ fn every_case_is_as_valid_as_it_says() {
 }
 
 #[test]
-fn the_types_of_every_version_hold_the_results() {
+fn merged_cases_survive_rewriting() {
     for case in Case::all() {
         let merged = merge(&case.parent(), &case.child());
-        let config = merged.to_config().unwrap();
-        assert_eq!(Document::try_from(&config).unwrap(), merged, "{}", case.name);
+        let written = rewrite(merged.to_string().as_bytes()).unwrap();
+        assert_eq!(written.warnings, [""; 0], "{}", case.name);
+        assert_eq!(Config::parse(written.json.as_bytes()).unwrap().config, merged, "{}", case.name);
     }
 }
 
-fn documents(specs: &[Spec], shape: Shape) -> impl Strategy<Value = Document> {
-    random::document(specs.to_vec(), shape)
+/// A config that does nothing.
+fn empty(spec: Spec) -> Config {
+    cases::read(&Value::Object(serde_json::Map::new()), spec.as_str())
 }
 
-/// Nothing here is undone by a config further down: a deletion, another kind of node, an absent plain value.
-fn additive() -> impl Strategy<Value = Document> {
-    documents(&Spec::ALL[3..], Shape { crossing: false, headers: false, ..Shape::ANY })
+fn configs(specs: &[Spec], shape: Shape) -> impl Strategy<Value = Config> {
+    random::any_config(specs.to_vec(), shape)
+}
+
+/// Leaves out everything that a later config can undo: deletions, changes of a node's kind, absent plain values.
+fn additive() -> impl Strategy<Value = Config> {
+    configs(&Spec::ALL[3..], Shape { crossing: false, headers: false, ..Shape::ANY })
 }
 
 proptest! {
     #[test]
     fn merging_with_the_empty_config_changes_the_version_at_most(
-        document in documents(&Spec::ALL, Shape::ANY),
+        config in configs(&Spec::ALL, Shape::ANY),
         spec in proptest::sample::select(&Spec::ALL[..]),
     ) {
-        let newer = translate(&document, spec.max(document.spec())).unwrap();
-        prop_assert_eq!(&merge(&document, &Document::empty(spec)), &newer);
-        prop_assert_eq!(merge(&Document::empty(spec), &document), newer);
+        let newer = translate(&config, spec.max(config.spec())).unwrap();
+        prop_assert_eq!(&merge(&config, &empty(spec)), &newer);
+        prop_assert_eq!(merge(&empty(spec), &config), newer);
     }
 
     #[test]
-    fn merging_is_associative_where_nothing_is_undone(a in additive(), b in additive(), c in additive()) {
+    fn merging_is_associative_without_removals(a in additive(), b in additive(), c in additive()) {
         prop_assert_eq!(merge(&merge(&a, &b), &c), merge(&a, &merge(&b, &c)));
     }
 
     #[test]
-    fn merging_twice_adds_nothing_but_to_lists_without_keys(a in additive(), b in additive()) {
+    fn merging_twice_changes_only_lists_without_keys(a in additive(), b in additive()) {
         let once = merge(&a, &b);
         let twice = merge(&once, &b);
         let appended = ["append", "options", "mountOptions"];
@@ -100,9 +107,9 @@ proptest! {
     }
 
     #[test]
-    fn configs_that_do_not_meet_stay_valid(
-        parent in documents(&Spec::ALL, Shape { prefix: "p", ..Shape::ANY }),
-        child in documents(&Spec::ALL, Shape { prefix: "c", ..Shape::ANY }),
+    fn merging_disjoint_configs_keeps_validity(
+        parent in configs(&Spec::ALL, Shape { prefix: "p", ..Shape::ANY }),
+        child in configs(&Spec::ALL, Shape { prefix: "c", ..Shape::ANY }),
     ) {
         prop_assume!(!validate(&parent).is_fatal() && !validate(&child).is_fatal());
         let spec = parent.spec().max(child.spec());
@@ -111,16 +118,16 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read_again(document in documents(&Spec::ALL, Shape::ANY)) {
-        for text in [document.to_string(), document.to_pretty()] {
-            let parsed = Document::parse(text.as_bytes()).unwrap();
+    fn written_config_is_read_back(config in configs(&Spec::ALL, Shape::ANY)) {
+        for text in [config.to_string(), config.to_pretty()] {
+            let parsed = Config::parse(text.as_bytes()).unwrap();
             prop_assert!(parsed.warnings.is_empty());
-            prop_assert_eq!(&parsed.document, &document);
+            prop_assert_eq!(&parsed.config, &config);
         }
     }
 }
 
-/// A tree without fields of these names, at any depth.
+/// Removes the fields with these names at any depth.
 fn without(names: &[&str], value: Value) -> Value {
     match value {
         Value::Object(fields) => {

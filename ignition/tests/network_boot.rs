@@ -1,7 +1,7 @@
-//! Runs the early-boot script for real: in scratch roots whose interfaces are made up, under every POSIX shell there is,
-//! and in a network namespace with interfaces of the kernel.
+//! Runs the early-boot script: in scratch roots with simulated interfaces, under every installed POSIX shell, and in a
+//! network namespace with kernel interfaces.
 //!
-//! A missing shell is reported and skipped, unless `KINDLING_REQUIRE_TOOLS=1` makes that a failure.
+//! A missing shell is reported and skipped, or fails with `KINDLING_REQUIRE_TOOLS=1`.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,17 +19,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use ignition::network::{
-    EntryKind, Generation, HostNetwork, InitrdOptions, KeyfileCache, Networks, SCRIPT, SCRIPT_PATH,
+    EntryKind, HostNetwork, HostNetworkFiles, InitrdOptions, KeyfileCache, NetworkGeneration,
 };
 use network::{BOND, PAIR, VLAN, host, mac};
 use tempfile::TempDir;
 
-/// Shells with the arguments that make them one.
+/// Path of the early-boot script in an image.
+const SCRIPT_PATH: &str = "/usr/local/bin/pre-network-manager-config.sh";
+const SCRIPT: &str = include_str!("../src/network/boot/pre-network-manager-config.sh");
+
+/// Shells with the arguments that make them POSIX shells.
 const SHELLS: &[&[&str]] = &[&["dash"], &["busybox", "sh"], &["bash", "--posix"]];
 
 fn missing(what: &str) {
     assert_ne!(std::env::var("KINDLING_REQUIRE_TOOLS").as_deref(), Ok("1"), "{what} is required");
-    eprintln!("SKIPPED: {what} is not there");
+    eprintln!("SKIPPED: {what} is not installed");
 }
 
 fn shells() -> Vec<&'static [&'static str]> {
@@ -44,17 +48,17 @@ fn shells() -> Vec<&'static [&'static str]> {
     SHELLS.iter().filter(works).copied().collect()
 }
 
-/// A machine that has files of hosts, and interfaces by name and MAC address.
+/// A machine with the files of hosts, and with interfaces by name and MAC address.
 struct Machine {
     folder: TempDir,
 }
 
 impl Machine {
-    fn new(hosts: &[HostNetwork], generation: Generation, interfaces: &[(&str, String)]) -> Self {
+    fn new(hosts: &[HostNetwork], generation: NetworkGeneration, interfaces: &[(&str, String)]) -> Self {
         let folder = tempfile::Builder::new().prefix("with space ").tempdir().unwrap();
         let machine = Self { folder };
-        let networks = Networks::generate(hosts, generation, &KeyfileCache::default()).unwrap();
-        for entry in networks.initrd(&InitrdOptions::default()) {
+        let networks = HostNetworkFiles::generate(hosts, generation, &KeyfileCache::default()).unwrap();
+        for entry in networks.initrd_entries(&InitrdOptions::default()) {
             if let EntryKind::File { mode, contents } = entry.kind {
                 machine.write(&entry.path, &contents);
                 let permissions = fs::Permissions::from_mode(mode.into());
@@ -95,7 +99,7 @@ impl Machine {
         command
     }
 
-    /// Runs the script, and gives what it logged.
+    /// Runs the script, and returns its log.
     fn boot(&self, shell: &[&str]) -> String {
         log(self.command(shell).output().unwrap())
     }
@@ -109,12 +113,12 @@ impl Machine {
     }
 
     fn keyfiles(&self) -> BTreeMap<String, String> {
-        assert!(!self.path("/run/static-network").exists(), "nothing is left behind");
+        assert!(!self.path("/run/static-network").exists(), "temporary files were left");
         let files = self.files("/etc/coreos-firstboot-network");
         files.into_iter().map(|(name, text)| (name.replace(".nmconnection", ""), text)).collect()
     }
 
-    /// That nothing is changed.
+    /// Asserts that nothing has changed.
     fn assert_untouched(&self) {
         let old = ("default_connection".to_owned(), "old".to_owned());
         assert_eq!(self.keyfiles(), BTreeMap::from([old]));
@@ -127,11 +131,11 @@ fn log(output: Output) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Boots a machine with keyfiles of hosts under every shell. The machine and its log have to be the same.
+/// Boots a machine with keyfiles of hosts under every shell. The machine and its log must be the same for all.
 fn boot(hosts: &[HostNetwork], interfaces: &[(&str, String)]) -> (Machine, String) {
     let mut first: Option<(Machine, String)> = None;
     for shell in shells() {
-        let machine = Machine::new(hosts, Generation::Keyfiles, interfaces);
+        let machine = Machine::new(hosts, NetworkGeneration::Keyfiles, interfaces);
         let log = machine.boot(shell).replace(machine.folder.path().to_str().unwrap(), "");
         if let Some((other, other_log)) = &first {
             assert_eq!((machine.keyfiles(), &log), (other.keyfiles(), other_log), "{shell:?}");
@@ -146,7 +150,7 @@ fn values<'a>(keyfile: &'a str, key: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn the_host_of_the_machine_is_chosen_and_its_interfaces_are_renamed() {
+fn matching_host_is_selected_and_its_interfaces_are_renamed() {
     let hosts = [host(PAIR, 16), host(BOND, 32), host(VLAN, 48)];
     // The addresses are in lower case in the map, and in upper case here.
     let interfaces = [("ens3f0", mac(32).to_uppercase()), ("ens3f1", mac(33).to_uppercase())];
@@ -168,7 +172,7 @@ fn the_host_of_the_machine_is_chosen_and_its_interfaces_are_renamed() {
 }
 
 #[test]
-fn swapped_names_stay_with_their_addresses() {
+fn swapped_interface_names_follow_their_mac_addresses() {
     let (machine, _) = boot(&[host(PAIR, 16)], &[("eth1", mac(16)), ("eth0", mac(17))]);
     let files = machine.keyfiles();
     assert_eq!(files.keys().collect::<Vec<_>>(), ["eth0", "eth1"]);
@@ -176,32 +180,32 @@ fn swapped_names_stay_with_their_addresses() {
         assert_eq!(values(&files[name], "interface-name"), [name]);
         assert_eq!(values(&files[name], "address0"), [address]);
     }
-    // The rule moves with the interface; a search domain that is called like one does not.
+    // The rule follows the renamed interface; a search domain with the same name is unchanged.
     let all = files.values().cloned().collect::<String>();
     assert!(all.contains(" iif eth0 ") && !all.contains(" iif eth1 "), "{all}");
     assert!(all.contains("dns-search=eth0"), "{all}");
 }
 
 #[test]
-fn nothing_is_changed_without_a_host_for_the_machine() {
+fn machine_without_a_matching_host_is_unchanged() {
     let (machine, log) = boot(&[host(PAIR, 16), host(BOND, 32)], &[("eth0", mac(1)), ("eth1", mac(2))]);
     machine.assert_untouched();
     assert_eq!(log, "static network: no host has an interface of this machine: nothing is changed\n");
 }
 
 #[test]
-fn nothing_is_done_without_hosts() {
+fn script_without_hosts_changes_nothing() {
     let (machine, log) = boot(&[], &[]);
     machine.assert_untouched();
     assert_eq!(log, "static network: there is no /etc/assisted/network: nothing to do\n");
 }
 
 #[test]
-fn what_an_absent_interface_was_meant_for_is_kept_unless_another_has_its_name() {
+fn keyfile_of_an_absent_interface_is_kept_unless_its_name_is_taken() {
     let (machine, log) = boot(&[host(BOND, 16)], &[("ens3", mac(16))]);
     assert_eq!(machine.keyfiles().into_keys().collect::<Vec<_>>(), ["bond0", "bond0.404", "ens3", "eth1"]);
     assert!(log.contains(" eth0/ens3; not here: eth1\n"), "{log}");
-    // The machine's eth1 is the host's eth0, and the host's eth1 is not here: its address must not go to it.
+    // The machine's eth1 is the host's eth0, and the host's eth1 is absent: eth1 must not get its address.
     let (machine, log) = boot(&[host(PAIR, 16)], &[("eth1", mac(16))]);
     let files = machine.keyfiles();
     assert_eq!(files.keys().collect::<Vec<_>>(), ["eth1"]);
@@ -210,7 +214,7 @@ fn what_an_absent_interface_was_meant_for_is_kept_unless_another_has_its_name() 
 }
 
 #[test]
-fn long_names_of_vlans_are_cut_and_stay_apart() {
+fn long_vlan_names_are_shortened_and_distinct() {
     let (machine, _) = boot(&[host(VLAN, 16)], &[("enp94s0f0np0", mac(16)), ("ens9", mac(17))]);
     let files = machine.keyfiles();
     let names = ["enp94s0f0n.2507", "enp94s0f0np0", "ens9", "ens9.2507"];
@@ -218,7 +222,7 @@ fn long_names_of_vlans_are_cut_and_stay_apart() {
     assert_eq!(values(&files["enp94s0f0n.2507"], "parent"), ["enp94s0f0np0"]);
     assert_eq!(values(&files["enp94s0f0n.2507"], "interface-name"), ["enp94s0f0n.2507"]);
     assert_eq!(values(&files["ens9"], "autoconnect"), ["true"]);
-    // Both would be cut to the same name.
+    // Both would be shortened to the same name.
     let (machine, _) = boot(&[host(VLAN, 16)], &[("enp94s0f0np0", mac(16)), ("enp94s0f0np1", mac(17))]);
     let files = machine.keyfiles();
     assert_eq!(files.len(), 4);
@@ -227,10 +231,10 @@ fn long_names_of_vlans_are_cut_and_stay_apart() {
 }
 
 #[test]
-fn hardware_comes_before_what_is_built_on_it() {
+fn physical_interfaces_come_before_dependent_ones() {
     for shell in shells() {
         let interfaces = [("aggregate", mac(16)), ("ens3", mac(16)), ("ens4", mac(17))];
-        let machine = Machine::new(&[host(PAIR, 16)], Generation::Keyfiles, &interfaces);
+        let machine = Machine::new(&[host(PAIR, 16)], NetworkGeneration::Keyfiles, &interfaces);
         for name in ["ens3", "ens4"] {
             symlink("/dev/null", machine.path(&format!("/sys/class/net/{name}/device"))).unwrap();
         }
@@ -240,7 +244,7 @@ fn hardware_comes_before_what_is_built_on_it() {
 }
 
 #[test]
-fn the_first_of_two_hosts_with_one_address_wins() {
+fn first_of_two_hosts_with_one_mac_address_wins() {
     let (machine, log) = boot(&[host(PAIR, 16), host(VLAN, 16)], &[("ens3", mac(16)), ("ens4", mac(17))]);
     assert!(
         log.contains("error: host1: eth0.nmconnection is left out: there is a ens3.nmconnection"),
@@ -250,9 +254,9 @@ fn the_first_of_two_hosts_with_one_address_wins() {
 }
 
 #[test]
-fn the_booted_system_keeps_its_own_connections_folder() {
+fn booted_system_keeps_its_own_connections_folder() {
     for shell in shells() {
-        let machine = Machine::new(&[host(PAIR, 16)], Generation::Keyfiles, &[("ens3", mac(16))]);
+        let machine = Machine::new(&[host(PAIR, 16)], NetworkGeneration::Keyfiles, &[("ens3", mac(16))]);
         fs::remove_file(machine.path("/etc/initrd-release")).unwrap();
         machine.boot(shell);
         let files = machine.files("/etc/NetworkManager/system-connections");
@@ -264,7 +268,7 @@ fn the_booted_system_keeps_its_own_connections_folder() {
 #[test]
 fn broken_directories_do_no_harm() {
     for shell in shells() {
-        let machine = Machine::new(&[host(PAIR, 16)], Generation::Keyfiles, &[("ens3", mac(16))]);
+        let machine = Machine::new(&[host(PAIR, 16)], NetworkGeneration::Keyfiles, &[("ens3", mac(16))]);
         machine.write("/etc/assisted/network/host00/a.nmconnection", b"");
         machine.write("/etc/assisted/network/host01/mac_interface.ini", b"\n=\nx y\n*=eth0\n[=[\n");
         machine.write("/etc/assisted/network/host02/mac_interface.ini", mac(16).as_bytes());
@@ -278,7 +282,8 @@ fn broken_directories_do_no_harm() {
 fn policies_are_applied_by_nmstate() {
     for shell in shells() {
         let interfaces = [("ens3", mac(32)), ("ens4", mac(33))];
-        let machine = Machine::new(&[host(PAIR, 16), host(BOND, 32)], Generation::Nmstate, &interfaces);
+        let machine =
+            Machine::new(&[host(PAIR, 16), host(BOND, 32)], NetworkGeneration::Nmstate, &interfaces);
         machine.program(
             "/bin/nmstatectl",
             "echo \"nmstatectl $1\"; mkdir -p \"$NETWORK_ROOT/etc/NetworkManager/system-connections\"\n\
@@ -295,17 +300,17 @@ fn policies_are_applied_by_nmstate() {
 }
 
 #[test]
-fn interfaces_of_the_kernel_are_found() {
+fn kernel_interfaces_are_found() {
     let probe = ["-n", "-m", "ip", "link", "add", "ens3", "type", "veth", "peer", "name", "ens4"];
     let works = Command::new("unshare").args(probe).output();
     if !works.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: no network namespace with interfaces can be made here");
+        eprintln!("SKIPPED: cannot create a network namespace with interfaces");
         return;
     }
     for shell in shells() {
-        let machine = Machine::new(&[host(PAIR, 16), host(BOND, 32)], Generation::Keyfiles, &[]);
+        let machine = Machine::new(&[host(PAIR, 16), host(BOND, 32)], NetworkGeneration::Keyfiles, &[]);
         fs::remove_dir_all(machine.path("/sys/class/net")).unwrap();
-        // The mounts end with the process: a file system of the kernel shows the interfaces of its namespace.
+        // The mounts end with the process: sysfs shows the interfaces of its namespace.
         let script = format!(
             "set -e; ip link add ens3 address {} type veth peer name ens4 address {}\n\
              mount -t sysfs none /sys; rmdir \"$NETWORK_ROOT/sys/class\"\n\
@@ -327,7 +332,7 @@ fn interfaces_of_the_kernel_are_found() {
 }
 
 #[test]
-fn the_script_is_clean() {
+fn script_passes_shellcheck() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/network/boot/pre-network-manager-config.sh");
     match Command::new("shellcheck").arg(&path).output() {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),

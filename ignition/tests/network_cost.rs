@@ -1,4 +1,4 @@
-//! What hostile YAML costs: the processor time of refusing it is linear in its length.
+//! Cost of hostile YAML: the processor time of refusing it is linear in its length.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,21 +9,22 @@
 
 use std::error::Error as _;
 use std::fs;
-use std::thread;
 use std::time::Duration;
 
-use ignition::network::check::{check, check_until};
-use ignition::network::{
-    Cancel, Generation, HostError, HostNetwork, KeyfileCache, MacInterface, Networks, keyfiles, read_hosts,
-};
+use ignition::network::check::{ClusterNetworks, NetworkReport, check_hosts};
+use ignition::network::{HostNetwork, KeyfileCache, keyfiles, read_hosts};
 
-/// Far more than any case takes in a debug build, far less than the quadratic reader took for the smallest.
+/// Far more than any case takes in a debug build, far less than quadratic parsing took for the smallest.
 const MAX_TIME: Duration = Duration::from_secs(1);
 
 /// Processor time of this thread.
 fn processor_time() -> Duration {
     let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(stat.split(' ').next().unwrap().parse().unwrap())
+}
+
+fn check(host: HostNetwork) -> NetworkReport {
+    check_hosts(&[host], &ClusterNetworks::default(), &KeyfileCache::default())
 }
 
 fn reason(document: &str) -> String {
@@ -38,7 +39,7 @@ fn reason(document: &str) -> String {
 fn deep_flow_collections_are_refused_at_the_first_level_too_deep() {
     for count in [4000, 16_000, 64_000] {
         let closed = format!("{}{}", "{a: ".repeat(count), "}".repeat(count));
-        // The hundred-and-twenty-ninth level begins after 128 times `{a: `.
+        // Level 129 starts after 128 times `{a: `.
         let expected = "collections are nested more than 128 levels deep at line 1 column 513";
         assert_eq!(reason(&closed), expected);
         assert_eq!(reason(&"{a: ".repeat(count)), expected);
@@ -47,7 +48,7 @@ fn deep_flow_collections_are_refused_at_the_first_level_too_deep() {
     }
 }
 
-/// Each of these has a part that may be looked at once for each part before it.
+/// A naive parser would scan some part of each of these once for each earlier part.
 #[test]
 fn time_is_linear_for_hostile_lines() {
     let makers: [fn(usize) -> String; 4] = [
@@ -60,7 +61,7 @@ fn time_is_linear_for_hostile_lines() {
         let time = |count: usize| {
             let host = HostNetwork::without_macs(make(count));
             let start = processor_time();
-            assert!(!check(&[host], &KeyfileCache::default()).findings().is_empty());
+            assert!(!check(host).findings().is_empty());
             processor_time() - start
         };
         let few = time(16_000).max(Duration::from_millis(5));
@@ -105,45 +106,9 @@ fn deep_lists_of_hosts_are_refused() {
 }
 
 #[test]
-fn checks_name_the_position_of_what_is_too_deep() {
-    let host = HostNetwork::without_macs(format!("interfaces:\n- {}", "{a: ".repeat(16_000))).named("a.yaml");
-    let report = check(&[host], &KeyfileCache::default()).to_string();
+fn checks_name_the_position_of_too_deep_values() {
+    let host =
+        HostNetwork::without_macs(format!("interfaces:\n- {}", "{a: ".repeat(16_000))).with_name("a.yaml");
+    let report = check(host).to_string();
     assert!(report.contains("more than 128 levels deep at line 2 column "), "{report}");
-}
-
-/// Many more hosts than are processed in the time that it takes to notice the first.
-fn many_hosts() -> Vec<HostNetwork> {
-    let host = |number: u32| {
-        let document =
-            format!("interfaces: [{{name: eth0, type: ethernet, state: up, description: h{number}}}]");
-        let mac_address =
-            format!("52:54:00:{:02x}:{:02x}:{:02x}", number >> 16, number >> 8 & 255, number & 255);
-        HostNetwork::new(document, vec![MacInterface { logical_nic_name: "eth0".to_owned(), mac_address }])
-    };
-    (0..20_000).map(host).collect()
-}
-
-/// Runs `work`, which is cancelled as soon as the cache holds a host. Returns how many hosts were processed.
-fn cancelled(work: impl FnOnce(&[HostNetwork], &KeyfileCache, &Cancel)) -> usize {
-    let (hosts, cache, cancel) = (many_hosts(), KeyfileCache::default(), Cancel::new());
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while cache.hosts() == 0 {
-                thread::yield_now();
-            }
-            cancel.cancel();
-        });
-        work(&hosts, &cache, &cancel);
-    });
-    cache.hosts()
-}
-
-#[test]
-fn cancelled_work_leaves_most_hosts_alone() {
-    let checked = cancelled(|hosts, cache, cancel| assert_eq!(check_until(hosts, cache, cancel), None));
-    let generated = cancelled(|hosts, cache, cancel| {
-        let made = Networks::generate_until(hosts, Generation::Keyfiles, cache, cancel);
-        assert!(matches!(made, Err(HostError::Cancelled)));
-    });
-    assert!(checked < 10_000 && generated < 10_000, "{checked} {generated}");
 }

@@ -1,14 +1,15 @@
-//! Documents and what has to come of them: outcomes that users of the agents in the field rely on.
+//! Documents and their expected results, which users of released agents rely on.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "test code")]
 
 use std::error::Error;
 
 use ignition::network::{
-    EntryKind, Generation, HostNetwork, InitrdOptions, KeyfileCache, MacInterface, Networks, keyfiles,
+    EntryKind, HostNetwork, HostNetworkFiles, InitrdOptions, KeyfileCache, MacInterface, NetworkGeneration,
+    keyfiles,
 };
 
-/// A host with the MAC addresses 52:54:00:aa:bb:01 and so on for some names.
+/// A host that maps these names to the MAC addresses 52:54:00:aa:bb:01 and following.
 fn host(document: &str, names: &[&str]) -> HostNetwork {
     let interface = |(number, name): (usize, &&str)| MacInterface {
         logical_nic_name: (*name).to_owned(),
@@ -18,12 +19,12 @@ fn host(document: &str, names: &[&str]) -> HostNetwork {
 }
 
 /// The text of one file of the first host in an initrd.
-fn file(host: HostNetwork, generation: Generation, name: &str) -> String {
-    let networks = Networks::generate(&[host], generation, &KeyfileCache::default()).unwrap();
+fn file(host: HostNetwork, generation: NetworkGeneration, name: &str) -> String {
+    let networks = HostNetworkFiles::generate(&[host], generation, &KeyfileCache::default()).unwrap();
     let path = format!("/etc/assisted/network/host0/{name}");
-    let entries = networks.initrd(&InitrdOptions::default());
+    let entries = networks.initrd_entries(&InitrdOptions::default());
     let entry = entries.into_iter().find(|entry| entry.path == path).unwrap_or_else(|| panic!("no {path}"));
-    let EntryKind::File { contents, .. } = entry.kind else { panic!("{path} is no file") };
+    let EntryKind::File { contents, .. } = entry.kind else { panic!("{path} is not a file") };
     String::from_utf8(contents.to_vec()).unwrap()
 }
 
@@ -39,8 +40,8 @@ routes:
 ";
 
 #[test]
-fn a_static_address_with_name_server_and_route() {
-    let keyfile = file(host(STATIC, &["eth0"]), Generation::Keyfiles, "eth0.nmconnection");
+fn static_address_with_name_server_and_route() {
+    let keyfile = file(host(STATIC, &["eth0"]), NetworkGeneration::Keyfiles, "eth0.nmconnection");
     let sections: Vec<Vec<&str>> = keyfile.trim_end().split("\n\n").map(|it| it.lines().collect()).collect();
     let expected = [
         vec![
@@ -67,7 +68,7 @@ fn a_static_address_with_name_server_and_route() {
         vec!["[ipv6]", "dhcp-timeout=2147483647", "method=disabled"],
     ];
     assert_eq!(sections, expected);
-    let map = file(host(STATIC, &["eth0"]), Generation::Keyfiles, "mac_interface.ini");
+    let map = file(host(STATIC, &["eth0"]), NetworkGeneration::Keyfiles, "mac_interface.ini");
     assert_eq!(map, "52:54:00:aa:bb:01=eth0");
 }
 
@@ -91,9 +92,9 @@ routes:
 ";
 
 #[test]
-fn a_bond_with_a_vlan_on_top() {
+fn bond_with_a_vlan_on_top() {
     let keyfile = |name: &str| {
-        file(host(BOND, &["eth0", "eth1"]), Generation::Keyfiles, &format!("{name}.nmconnection"))
+        file(host(BOND, &["eth0", "eth1"]), NetworkGeneration::Keyfiles, &format!("{name}.nmconnection"))
     };
     let has = |name: &str, lines: &[&str]| {
         let text = keyfile(name);
@@ -108,8 +109,8 @@ fn a_bond_with_a_vlan_on_top() {
 }
 
 #[test]
-fn a_policy_names_interfaces_by_their_addresses() {
-    let generation = Generation::for_version("4.18.1");
+fn policy_names_interfaces_by_their_addresses() {
+    let generation = NetworkGeneration::for_version("4.18.1");
     let policy = file(host(BOND, &["eth0", "eth1"]), generation, "ymlFile0.yml");
     for text in [
         "interfaces.mac-address == \"52:54:00:AA:BB:01\"",
@@ -122,15 +123,15 @@ fn a_policy_names_interfaces_by_their_addresses() {
         assert!(policy.contains(text), "{text}: {policy}");
     }
     assert!(!policy.contains("eth0"), "{policy}");
-    // It is a policy, and no state by itself.
+    // It is a policy, which contains a state.
     assert!(keyfiles(policy.as_bytes()).is_err());
     for version in ["4.18.0-rc.1", "", "4.17.9"] {
-        assert_eq!(Generation::for_version(version), Generation::Keyfiles, "{version}");
+        assert_eq!(NetworkGeneration::for_version(version), NetworkGeneration::Keyfiles, "{version}");
     }
 }
 
 #[test]
-fn what_no_keyfile_can_say_is_refused() {
+fn rejects_settings_that_no_keyfile_can_express() {
     let refused = |interfaces: &str, rest: &str, expected: &str| {
         let document = format!("interfaces: [{interfaces}]\n{rest}");
         let error = keyfiles(document.as_bytes()).unwrap_err();
@@ -153,14 +154,16 @@ fn what_no_keyfile_can_say_is_refused() {
 }
 
 #[test]
-fn an_empty_list_is_no_host() {
+fn empty_list_has_no_host() {
     assert_eq!(keyfiles(b"interfaces: []").unwrap().len(), 0);
     let none = host("interfaces: []", &["eth0"]);
-    assert!(Networks::generate(&[none], Generation::Keyfiles, &KeyfileCache::default()).is_err());
+    assert!(
+        HostNetworkFiles::generate(&[none], NetworkGeneration::Keyfiles, &KeyfileCache::default()).is_err()
+    );
 }
 
 #[test]
-fn an_interface_known_by_its_address_has_no_name_in_its_keyfile() {
+fn interface_matched_by_mac_address_has_no_name_in_its_keyfile() {
     let document = "interfaces: [{name: prov, type: ethernet, state: up, identifier: mac-address, \
                     mac-address: '52:54:00:aa:bb:01', ipv4: {enabled: true, dhcp: true}}]";
     let keyfiles = keyfiles(document.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! The files of hosts in images: what is in them, where they are and that nothing but the hosts decides about them.
+//! The files of hosts in images: their contents and paths, which depend only on the hosts.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,18 +14,28 @@ use std::process::{Command, Stdio};
 
 use ignition::discovery::Proxies;
 use ignition::network::{
-    EntryKind, Generation, HostError, HostNetwork, InitrdOptions, KeyfileCache, NetworkEntry, Networks,
-    SCRIPT_PATH, keyfiles,
+    EntryKind, HostError, HostNetwork, HostNetworkFiles, InitrdOptions, KeyfileCache, NetworkEntry,
+    NetworkGeneration, keyfiles,
 };
 use network::{BOND, PAIR, VLAN, host, mac, texts};
 use proptest::prelude::*;
 
-fn generate(hosts: &[HostNetwork], generation: Generation) -> Networks {
-    Networks::generate(hosts, generation, &KeyfileCache::default()).unwrap()
+/// Path of the early-boot script in an image.
+const SCRIPT_PATH: &str = "/usr/local/bin/pre-network-manager-config.sh";
+
+/// The number of hosts in a cache.
+fn known(cache: &KeyfileCache) -> usize {
+    let text = format!("{cache:?}");
+    let (_, rest) = text.split_once("hosts: ").unwrap();
+    rest.split_once(',').unwrap().0.parse().unwrap()
 }
 
-fn initrd(hosts: &[HostNetwork], generation: Generation) -> Vec<NetworkEntry> {
-    generate(hosts, generation).initrd(&InitrdOptions::default())
+fn generate(hosts: &[HostNetwork], generation: NetworkGeneration) -> HostNetworkFiles {
+    HostNetworkFiles::generate(hosts, generation, &KeyfileCache::default()).unwrap()
+}
+
+fn initrd(hosts: &[HostNetwork], generation: NetworkGeneration) -> Vec<NetworkEntry> {
+    generate(hosts, generation).initrd_entries(&InitrdOptions::default())
 }
 
 fn mode(entry: &NetworkEntry) -> u16 {
@@ -36,8 +46,8 @@ fn mode(entry: &NetworkEntry) -> u16 {
 }
 
 #[test]
-fn the_archive_of_keyfiles() {
-    let entries = initrd(&[host(VLAN, 16)], Generation::Keyfiles);
+fn archive_contains_the_keyfiles() {
+    let entries = initrd(&[host(VLAN, 16)], NetworkGeneration::Keyfiles);
     let listed: Vec<String> =
         entries.iter().map(|entry| format!("{:04o} {}", mode(entry), entry.path)).collect();
     let expected = [
@@ -74,9 +84,10 @@ fn the_archive_of_keyfiles() {
 }
 
 #[test]
-fn the_archive_of_policies() {
-    let networks = generate(&[host(BOND, 16), host(PAIR, 32)], Generation::Nmstate);
-    let entries = networks.initrd(&InitrdOptions { discovery_delay_seconds: 7, ..InitrdOptions::default() });
+fn archive_contains_the_policies() {
+    let networks = generate(&[host(BOND, 16), host(PAIR, 32)], NetworkGeneration::Nmstate);
+    let entries =
+        networks.initrd_entries(&InitrdOptions { discovery_delay_seconds: 7, ..InitrdOptions::default() });
     let texts = texts(&entries);
     let hosts: Vec<&&str> = texts.keys().filter(|path| path.starts_with("/etc/assisted")).collect();
     let expected =
@@ -101,10 +112,11 @@ fn the_archive_of_policies() {
 }
 
 #[test]
-fn the_ignition_config_takes_the_same_files() {
-    for generation in [Generation::Keyfiles, Generation::Nmstate] {
+fn ignition_config_contains_the_same_files() {
+    for generation in [NetworkGeneration::Keyfiles, NetworkGeneration::Nmstate] {
         let networks = generate(&[host(BOND, 16), host(PAIR, 32)], generation);
-        let (ignition, initrd) = (networks.ignition(), networks.initrd(&InitrdOptions::default()));
+        let (ignition, initrd) =
+            (networks.ignition_files(), networks.initrd_entries(&InitrdOptions::default()));
         let data = |entries: &[NetworkEntry]| -> Vec<NetworkEntry> {
             entries
                 .iter()
@@ -118,25 +130,29 @@ fn the_ignition_config_takes_the_same_files() {
         assert_eq!(ours.len(), ignition.files.len());
         let unit = ignition.unit.unwrap();
         let before = match generation {
-            Generation::Keyfiles => "Before=NetworkManager.service",
-            Generation::Nmstate => "Before=nmstate.service",
+            NetworkGeneration::Keyfiles => "Before=NetworkManager.service",
+            NetworkGeneration::Nmstate => "Before=nmstate.service",
         };
         assert!(unit.contents.contains(before) && unit.contents.contains("WantedBy=multi-user.target"));
         let mut config = ignition::builder::ConfigBuilder::new();
         config.add_unit(unit.name, unit.contents, ignition::builder::UnitState::Enabled).unwrap();
-        let json = config.to_json().unwrap().unwrap();
+        let json = config.to_installer_json().unwrap().unwrap();
         assert_eq!(ignition::lint::check(&json).to_text("unit"), "");
     }
 }
 
 #[test]
-fn proxies_alone_make_an_archive() {
-    let none = generate(&[], Generation::Keyfiles);
-    assert_eq!(none.initrd(&InitrdOptions::default()), []);
-    assert_eq!((none.ignition().files.len(), none.ignition().unit), (0, None));
+fn proxies_alone_give_an_archive() {
+    let none = generate(&[], NetworkGeneration::Keyfiles);
+    assert_eq!(none.initrd_entries(&InitrdOptions::default()), []);
+    assert_eq!((none.ignition_files().files.len(), none.ignition_files().unit), (0, None));
     let proxies = Proxies::parse("http://u%40x:p@10.0.0.1:3128", "", ".lab").unwrap();
-    let expected = proxies.rootfs_dropin().unwrap();
-    let entries = none.initrd(&InitrdOptions { proxies, ..InitrdOptions::default() });
+    let url = "http://u%%40x:p@10.0.0.1:3128";
+    let expected = format!(
+        "[Service]\nEnvironment=\"HTTP_PROXY={url}\"\nEnvironment=\"http_proxy={url}\"\n\
+         Environment=\"NO_PROXY=.lab\"\nEnvironment=\"no_proxy=.lab\"\n"
+    );
+    let entries = none.initrd_entries(&InitrdOptions { proxies, ..InitrdOptions::default() });
     let [entry] = &entries[..] else { panic!("{entries:?}") };
     assert_eq!(entry.path, "/etc/systemd/system/coreos-livepxe-rootfs.service.d/10-proxy.conf");
     assert_eq!(mode(entry), 0o664);
@@ -144,13 +160,13 @@ fn proxies_alone_make_an_archive() {
 }
 
 #[test]
-fn errors_name_the_first_host_that_has_one() {
+fn errors_name_the_first_failing_host() {
     let error = |hosts: &[HostNetwork]| {
-        Networks::generate(hosts, Generation::Keyfiles, &KeyfileCache::default()).unwrap_err()
+        HostNetworkFiles::generate(hosts, NetworkGeneration::Keyfiles, &KeyfileCache::default()).unwrap_err()
     };
     let bad = host("interfaces: 7", 16);
     assert_eq!(
-        error(&[host(PAIR, 1), bad.clone().named("b.yaml"), bad.clone()]).to_string(),
+        error(&[host(PAIR, 1), bad.clone().with_name("b.yaml"), bad.clone()]).to_string(),
         "network of b.yaml"
     );
     assert_eq!(error(&[host(PAIR, 1), bad]).to_string(), "network of host 2");
@@ -158,30 +174,37 @@ fn errors_name_the_first_host_that_has_one() {
     assert!(matches!(error(&[HostNetwork::without_macs(PAIR)]), HostError::NoMacs { .. }));
     let twice = "interfaces:\n- {name: eth0, type: ethernet, profile-name: a}\n- {name: eth1, type: ethernet, profile-name: a}\n";
     let error = error(&[host(twice, 1)]);
-    assert_eq!(error.to_string(), "the network of host 1 gives two keyfiles of the name \"a.nmconnection\"");
+    assert_eq!(
+        error.to_string(),
+        "the network of host 1 produces two keyfiles with the name \"a.nmconnection\""
+    );
 }
 
 #[test]
 fn hosts_are_generated_once() {
     let cache = KeyfileCache::default();
-    let mut hosts = vec![host(PAIR, 16), host(BOND, 32), host(PAIR, 16).named("again")];
-    let first = Networks::generate(&hosts, Generation::Keyfiles, &cache).unwrap();
-    assert_eq!((first.hosts(), cache.hosts()), (2, 2));
+    let mut hosts = vec![host(PAIR, 16), host(BOND, 32), host(PAIR, 16).with_name("again")];
+    let first = HostNetworkFiles::generate(&hosts, NetworkGeneration::Keyfiles, &cache).unwrap();
+    assert_eq!((first.host_count(), known(&cache)), (2, 2));
     hosts.push(host(VLAN, 48));
-    let second = Networks::generate(&hosts, Generation::Keyfiles, &cache).unwrap();
-    assert_eq!((second.hosts(), cache.hosts()), (3, 3));
-    let fresh = initrd(&hosts, Generation::Keyfiles);
-    assert_eq!(second.initrd(&InitrdOptions::default()), fresh);
-    // What is remembered is the same, not merely equal.
-    let contents = |networks: &Networks, name: &str| {
-        let entry =
-            networks.initrd(&InitrdOptions::default()).into_iter().find(|it| it.path.contains(name)).unwrap();
-        let EntryKind::File { contents, .. } = entry.kind else { panic!("{name} is no file") };
+    let second = HostNetworkFiles::generate(&hosts, NetworkGeneration::Keyfiles, &cache).unwrap();
+    assert_eq!((second.host_count(), known(&cache)), (3, 3));
+    let fresh = initrd(&hosts, NetworkGeneration::Keyfiles);
+    assert_eq!(second.initrd_entries(&InitrdOptions::default()), fresh);
+    // The cached object is the same, not merely equal.
+    let contents = |networks: &HostNetworkFiles, name: &str| {
+        let entry = networks
+            .initrd_entries(&InitrdOptions::default())
+            .into_iter()
+            .find(|it| it.path.contains(name))
+            .unwrap();
+        let EntryKind::File { contents, .. } = entry.kind else { panic!("{name} is not a file") };
         contents.as_ptr()
     };
     assert_eq!(contents(&first, "bond0.nm"), contents(&second, "bond0.nm"));
-    assert!(ignition::network::check::check(&hosts[1..], &cache).is_empty());
-    assert_eq!(cache.hosts(), 3);
+    let report = ignition::network::check::check_hosts(&hosts[1..], &<_>::default(), &cache);
+    assert_eq!(report.findings(), []);
+    assert_eq!(known(&cache), 3);
 }
 
 /// `nmcli` reads a keyfile and writes it again, without a daemon.
@@ -197,12 +220,12 @@ fn nmcli(keyfile: &str) -> Option<Result<String, String>> {
     child.stdin.take().unwrap().write_all(keyfile.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    // It warns about what it does not understand, and goes on.
+    // It warns about unknown settings and continues.
     let is_good = output.status.success() && output.stderr.is_empty();
     Some(if is_good { Ok(text(output.stdout)) } else { Err(text(output.stderr)) })
 }
 
-/// Documents of all kinds of interfaces that hosts are given.
+/// Documents with all supported kinds of interfaces.
 const KINDS: &[&str] = &[
     BOND,
     VLAN,
@@ -239,7 +262,7 @@ fn network_manager_reads_all_keyfiles() {
     let mut count = 0;
     for document in KINDS {
         let own = keyfiles(document.as_bytes()).unwrap();
-        let networks = initrd(&[host(document, 16)], Generation::Keyfiles);
+        let networks = initrd(&[host(document, 16)], NetworkGeneration::Keyfiles);
         let shipped = texts(&networks).into_iter().filter(|(path, _)| path.ends_with(".nmconnection"));
         let shipped = shipped.map(|(path, text)| (path.to_owned(), text.to_owned()));
         for (name, text) in own.into_iter().map(|it| (it.name, it.contents)).chain(shipped) {
@@ -265,11 +288,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn the_order_of_the_hosts_means_nothing(order in Just((0..12).collect::<Vec<usize>>()).prop_shuffle(), nmstate: bool) {
-        let generation = if nmstate { Generation::Nmstate } else { Generation::Keyfiles };
+    fn order_of_hosts_does_not_change_the_result(order in Just((0..12).collect::<Vec<usize>>()).prop_shuffle(), nmstate: bool) {
+        let generation = if nmstate { NetworkGeneration::Nmstate } else { NetworkGeneration::Keyfiles };
         let documents = [PAIR, BOND, VLAN];
         let hosts = |order: &[usize]| -> Vec<HostNetwork> {
-            order.iter().map(|number| host(documents[number % 3], 16 * number).named(format!("{order:?}"))).collect()
+            order.iter().map(|number| host(documents[number % 3], 16 * number).with_name(format!("{order:?}"))).collect()
         };
         let sorted: Vec<usize> = (0..12).collect();
         prop_assert_eq!(initrd(&hosts(&order), generation), initrd(&hosts(&sorted), generation));

@@ -1,8 +1,8 @@
-//! Asks the real Ignition, which shares no code with this crate: its validator about every config of the cases, its engine
-//! about every merge, and about what it makes of a config on a disk: files, units, users.
+//! Compares with the real Ignition, which shares no code with this crate: its validator for every config of the cases,
+//! its engine for every merge, and the resulting files, units and users on a disk.
 //!
-//! Debian's Ignition 2.14 reads specs up to 3.3. A missing program is reported and skipped, unless
-//! `KINDLING_REQUIRE_TOOLS=1` makes that a failure.
+//! Debian's Ignition 2.14 reads specs up to 3.3. A missing program is reported and skipped, or fails with
+//! `KINDLING_REQUIRE_TOOLS=1`.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,6 +16,7 @@ mod cases;
 mod engine;
 mod findings;
 mod random;
+mod resources;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,11 +25,10 @@ use std::path::Path;
 
 use accounts::Accounts;
 use engine::{Engine, NEWEST, Validator, as_kept, asking};
-use ignition::document::Document;
+use ignition::config::Config;
 use ignition::merge::merge;
-use ignition::resource;
 use ignition::spec::Spec;
-use ignition::summary::Summary;
+use ignition::summary::ConfigSummary;
 use ignition::translate::translate;
 use ignition::validate::validate;
 use proptest::strategy::{Strategy, ValueTree as _};
@@ -36,10 +36,10 @@ use proptest::test_runner::TestRunner;
 use random::Shape;
 use serde_json::{Value, json};
 
-/// Pairs of random configs that are tried.
+/// Number of random config pairs.
 const PAIRS: usize = 300;
 
-/// Pairs of random users that are made, which takes the engine a while.
+/// Number of random user pairs, which take the engine a while.
 const USER_PAIRS: usize = 40;
 
 fn old() -> Vec<Spec> {
@@ -52,21 +52,26 @@ fn samples<T: std::fmt::Debug>(strategy: &impl Strategy<Value = T>) -> Vec<T> {
     (0..PAIRS).map(|_| strategy.new_tree(&mut runner).unwrap().current()).collect()
 }
 
-fn pairs() -> Vec<(Document, Document)> {
-    samples(&(random::document(old(), Shape::ANY), random::document(old(), Shape::ANY)))
+fn pairs() -> Vec<(Config, Config)> {
+    samples(&(random::any_config(old(), Shape::ANY), random::any_config(old(), Shape::ANY)))
 }
 
 #[test]
-fn the_validator_finds_what_we_find() {
+fn validator_agrees_with_our_findings() {
     let Some(validator) = Validator::find() else { return };
     let cases: Vec<_> =
-        findings::Case::all("validate").into_iter().filter(|case| case.document().spec() <= NEWEST).collect();
+        findings::Case::all("validate").into_iter().filter(|case| case.config().spec() <= NEWEST).collect();
     assert!(cases.iter().filter(|case| !case.newer).count() > 40);
     for case in cases {
         let verdict = validator.validate(&case.text());
-        let ours = validate(&case.document());
+        let ours = validate(&case.config());
         if case.newer {
-            assert_ne!(verdict.findings, findings::found(&ours), "{}: not that new", case.name);
+            assert_ne!(
+                verdict.findings,
+                findings::found(&ours),
+                "{}: marked as newer, but Ignition has this rule",
+                case.name
+            );
             continue;
         }
         assert_eq!(verdict.findings, findings::found(&ours), "{}\n{}", case.name, verdict.text);
@@ -75,21 +80,21 @@ fn the_validator_finds_what_we_find() {
 }
 
 #[test]
-fn the_validator_judges_merges_as_we_do() {
+fn validator_agrees_on_merged_configs() {
     let Some(validator) = Validator::find() else { return };
     let cases = cases::Case::all().into_iter().map(|case| (case.parent(), case.child()));
     let mut judged = [0_usize; 2];
     for (parent, child) in cases.chain(pairs()) {
-        for document in [&parent, &child, &merge(&parent, &child)] {
-            if document.spec() > NEWEST {
+        for config in [&parent, &child, &merge(&parent, &child)] {
+            if config.spec() > NEWEST {
                 continue;
             }
-            let verdict = validator.validate(&document.to_string());
-            let ours = validate(document);
+            let verdict = validator.validate(&config.to_string());
+            let ours = validate(config);
             assert_eq!(
                 verdict.is_valid,
                 !ours.is_fatal(),
-                "{document}\n{}\n{}",
+                "{config}\n{}\n{}",
                 verdict.text,
                 ours.to_text("ours")
             );
@@ -101,7 +106,7 @@ fn the_validator_judges_merges_as_we_do() {
 
 /// The engine merges in its newest version, to which it translates both sides first.
 #[test]
-fn the_engine_merges_as_we_do() {
+fn engine_merges_like_this_crate() {
     let Some(engine) = Engine::find() else { return };
     let cases = cases::Case::all().into_iter().filter(|case| case.engine);
     let cases = cases.map(|case| (case.name.clone(), case.parent(), case.child()));
@@ -128,7 +133,7 @@ fn the_engine_merges_as_we_do() {
 }
 
 #[test]
-fn the_engine_writes_what_the_merged_config_says() {
+fn engine_writes_the_files_of_the_merged_config() {
     let Some(engine) = Engine::find() else { return };
     let machine = engine.fetch(&asking(&base(), &change())).unwrap();
     let root = machine.root();
@@ -154,11 +159,10 @@ fn the_engine_writes_what_the_merged_config_says() {
     assert_units(&root, &list("/systemd/units"));
 }
 
-/// Every form of a user works outside of an initrd: the engine calls `useradd` and its kin with `--root`, for which a few
-/// files are enough. So does every form of a group but the change of one that is there, which `groupadd` refuses
-/// anywhere.
+/// Every form of a user works outside of an initrd: the engine calls `useradd` with `--root`, for which a few files are
+/// enough. So does every form of a group except the change of an existing one, which `groupadd` refuses anywhere.
 #[test]
-fn the_engine_makes_the_users_of_the_merged_config() {
+fn engine_creates_the_users_of_the_merged_config() {
     let Some(engine) = Engine::find() else { return };
     let forms = user_forms();
     let random =
@@ -178,13 +182,13 @@ fn the_engine_makes_the_users_of_the_merged_config() {
         let after = Accounts::read(&root);
         let config = merged.to_value();
         after.assert_made_of(&before, &config["passwd"], &root);
-        let parsed = Document::parse(merged.to_string().as_bytes()).unwrap();
-        assert_summary(&Summary::from(&parsed), &before, &after);
+        let parsed = Config::parse(merged.to_string().as_bytes()).unwrap();
+        assert_summary(&ConfigSummary::from(&parsed), &before, &after);
     }
 }
 
-/// A user that changes or goes is in the summary, and one in the summary was to change or to go.
-fn assert_summary(summary: &Summary, before: &Accounts, after: &Accounts) {
+/// Exactly the users that the config changes or removes are in the summary.
+fn assert_summary(summary: &ConfigSummary, before: &Accounts, after: &Accounts) {
     let [changed, gone] = after.changes_since(before);
     for (named, changed, there) in [(&summary.users, changed, true), (&summary.removed_users, gone, false)] {
         assert!(changed.iter().all(|name| named.contains(name)), "{summary:?}: {changed:?}");
@@ -192,14 +196,14 @@ fn assert_summary(summary: &Summary, before: &Accounts, after: &Accounts) {
     }
 }
 
-/// What only the users of the machine can tell is no fault of a config, but the end of its boot.
+/// Errors that depend on the machine's users are not errors of the config; they fail its boot.
 #[test]
-fn the_engine_fails_on_users_that_cannot_be() {
+fn engine_fails_on_invalid_users() {
     let Some(engine) = Engine::find() else { return };
     let bad = [
         (
-            json!({"users": [{"name": "new", "groups": ["nobody-has-it"]}]}),
-            "group 'nobody-has-it' does not exist",
+            json!({"users": [{"name": "new", "groups": ["missing-group"]}]}),
+            "group 'missing-group' does not exist",
         ),
         (
             json!({"users": [{"name": "new", "noCreateHome": true, "sshAuthorizedKeys": ["a b"]}]}),
@@ -222,11 +226,11 @@ fn the_engine_fails_on_users_that_cannot_be() {
     }
 }
 
-/// What there is to a user, each in a base and a change.
+/// All fields of a user, each in a base and a change.
 fn user_forms() -> Vec<(Value, Value)> {
     let only = |users: Value| json!({"users": users});
     vec![
-        // As a discovery config and an override of it.
+        // Like a discovery config and its override.
         (
             only(
                 json!([{"name": "core", "passwordHash": "!", "sshAuthorizedKeys": ["ssh-ed25519 AA me"], "groups": ["sudo"]}]),
@@ -235,17 +239,17 @@ fn user_forms() -> Vec<(Value, Value)> {
                 json!([{"name": "core", "passwordHash": "$6$salt$hash", "sshAuthorizedKeys": ["ssh-rsa BB"], "groups": ["adm"]}]),
             ),
         ),
-        // An empty hash locks, whatever there was before.
+        // An empty hash locks the account, whatever it was before.
         (
             only(json!([{"name": "core", "passwordHash": "$6$a$b"}])),
             only(json!([{"name": "core", "passwordHash": ""}])),
         ),
-        // Some are removed, one of them although the change has more to say about it.
+        // Some users are removed, one of them although the change sets further fields.
         (
             only(json!([{"name": "guest", "shouldExist": false}, {"name": "never", "shouldExist": false}])),
             only(json!([{"name": "other", "shouldExist": false}, {"name": "guest", "gecos": "a"}])),
         ),
-        // All that a new one can have, in a group of the same config.
+        // All fields of a new user, in a group of the same config.
         (
             json!({"groups": [{"name": "staff", "gid": 1500, "passwordHash": "x"}, {"name": "old", "shouldExist": false}]}),
             json!({
@@ -258,7 +262,7 @@ fn user_forms() -> Vec<(Value, Value)> {
                 ],
             }),
         ),
-        // One that is there moves with all that it has.
+        // An existing user moves with all of its data.
         (
             only(
                 json!([{"name": "core", "uid": 1700, "homeDir": "/srv/core", "sshAuthorizedKeys": ["ssh-ed25519 EE"]}]),
@@ -268,11 +272,11 @@ fn user_forms() -> Vec<(Value, Value)> {
     ]
 }
 
-/// Whether files can be given to others, which the engine does.
+/// Whether this process may change file owners, as the engine does.
 fn may_give(root: &Path) -> bool {
     let may = fs::metadata(root).unwrap().uid() == 0;
     if !may {
-        eprintln!("SKIPPED: only root can give files to others");
+        eprintln!("SKIPPED: only root can change file owners");
     }
     may
 }
@@ -294,7 +298,7 @@ fn assert_file(root: &Path, file: &Value) {
     let parts = std::iter::once(&file["contents"]).chain(file["append"].as_array().into_iter().flatten());
     let parts = parts.filter_map(|part| Some((part["source"].as_str()?, part["compression"].as_str())));
     let expected: Vec<u8> =
-        parts.flat_map(|(source, compression)| resource::contents(source, compression).unwrap()).collect();
+        parts.flat_map(|(source, compression)| resources::decode(source, compression)).collect();
     assert_eq!(fs::read(&path).unwrap(), expected, "{file}");
 }
 
@@ -322,8 +326,8 @@ fn assert_units(root: &Path, units: &[Value]) {
     assert_eq!(found, presets);
 }
 
-fn base() -> Document {
-    let hello = resource::encode(b"hello\n");
+fn base() -> Config {
+    let hello = json!({"compression": "gzip", "source": "data:;base64,H4sIAAAAAAAC/8tIzcnJ5wIAIDA6NgYAAAA="});
     let config = json!({
         "storage": {
             "files": [
@@ -342,7 +346,7 @@ fn base() -> Document {
     cases::read(&config, "3.1.0")
 }
 
-fn change() -> Document {
+fn change() -> Config {
     let config = json!({
         "storage": {
             "files": [

@@ -1,4 +1,4 @@
-//! What Ignition's rules and ours find in the cases in `tests/validate` and `tests/lint`.
+//! Findings of Ignition's rules and ours for the cases in `tests/validate` and `tests/lint`.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,60 +9,60 @@
 
 mod findings;
 
-use ignition::document::{Document, ReadError};
+use ignition::config::{Config, ConfigError};
 use ignition::lint::{check, lint};
 use ignition::validate::validate;
 use proptest::prelude::*;
 
 #[test]
-fn ignitions_rules_find_what_the_cases_say() {
+fn upstream_rules_give_the_expected_findings() {
     findings::check_all("validate", validate);
 }
 
 #[test]
-fn our_rules_find_what_the_cases_say() {
-    findings::check_all("lint", |document| {
-        let report = validate(document);
+fn our_rules_give_the_expected_findings() {
+    findings::check_all("lint", |config| {
+        let report = validate(config);
         assert!(!report.is_fatal(), "a lint case has to pass Ignition: {}", report.to_text("case"));
-        lint(document)
+        lint(config)
     });
 }
 
 #[test]
-fn a_text_that_is_no_config_has_one_finding_with_its_place() {
+fn text_that_is_not_a_config_has_one_finding_with_a_position() {
     let version = r#"{"ignition": {"version": "3.3.0"}"#;
     for (text, expected) in [
-        ("".to_owned(), "x:1:1: error: /: not valid JSON: EOF while parsing a value at line 1 column 0\n"),
-        ("{\n]".to_owned(), "x:2:1: error: /: not valid JSON: key must be a string at line 2 column 1\n"),
+        ("".to_owned(), "x:1: error: not valid JSON: EOF while parsing a value at line 1 column 0\n"),
+        ("{\n]".to_owned(), "x:2: error: not valid JSON: key must be a string at line 2 column 1\n"),
         (
             "{}".to_owned(),
-            "x:1:1: error: /ignition/version: \"\" is not a supported spec version; supported are 3.0.0 to 3.6.0\n",
+            "x:1: /ignition/version: error: \"\" is not a supported spec version; supported are 3.0.0 to 3.6.0\n",
         ),
         (
             "{\"ignition\":\n{\"version\": \"2.2.0\"}}".to_owned(),
-            "x:2:13: error: /ignition/version: \"2.2.0\" is not a supported spec version; supported are 3.0.0 to 3.6.0\n",
+            "x:2: /ignition/version: error: \"2.2.0\" is not a supported spec version; supported are 3.0.0 to 3.6.0\n",
         ),
-        ("[]".to_owned(), "x:1:1: error: /: is a list, but has to be an object\n"),
-        ("{\"Ignition\":\n[]}".to_owned(), "x:2:1: error: /Ignition: is a list, but has to be an object\n"),
+        ("[]".to_owned(), "x:1: error: is a list, but has to be an object\n"),
+        ("{\"Ignition\":\n[]}".to_owned(), "x:2: /Ignition: error: is a list, but has to be an object\n"),
         (
             "{\"ignition\":\n{\"Version\": 3}}".to_owned(),
-            "x:2:13: error: /ignition/Version: is an integer, but has to be a string\n",
+            "x:2: /ignition/Version: error: is an integer, but has to be a string\n",
         ),
         (
             "{\"ignition\":\n{\"version\": \"3.3.0\", \"Version\": \"3.1.0\"}}".to_owned(),
-            "x:2:33: error: /ignition/Version: the key is repeated\n",
+            "x:2: /ignition/Version: error: the key is repeated\n",
         ),
         (
             format!("{version},\n\"storage\": {{\"files\": {{}}}}}}"),
-            "x:2:22: error: /storage/files: is an object, but has to be a list\n",
+            "x:2: /storage/files: error: is an object, but has to be a list\n",
         ),
         (
             format!("{version},\n\"storage\": {{\"files\": [{{\"path\": \"/a\", \"mode\": 1.0}}]}}}}"),
-            "x:2:46: error: /storage/files/0/mode: is a number that is no integer of 64 bits, but has to be an integer\n",
+            "x:2: /storage/files/0/mode: error: is a number that is not a 64-bit integer, but has to be an integer\n",
         ),
         (
             format!("{version},\n\"storage\": {{}}, \"storage\": null}}"),
-            "x:2:27: error: /storage: the key is repeated\n",
+            "x:2: /storage: error: the key is repeated\n",
         ),
     ] {
         assert_eq!(check(text.as_bytes()).to_text("x"), expected, "{text}");
@@ -70,31 +70,31 @@ fn a_text_that_is_no_config_has_one_finding_with_its_place() {
 }
 
 #[test]
-fn unknown_keys_are_warnings_with_their_place() {
+fn unknown_keys_are_warnings_with_a_position() {
     let text = b"{\"ignition\": {\"version\": \"3.1.0\"},\n\"Storage\": {\"luks\": [],\n\"files\": [{\"path\": \"/a\", \"a/b\": 1}]}}";
     let report = check(text).to_text("x");
-    let expected = "x:2:12: warning: /Storage: wrong case: Ignition reads the key as \"storage\"\n\
-        x:2:21: warning: /Storage/luks: unknown key: spec 3.1.0 does not have it, 3.2.0 does\n\
-        x:3:33: warning: /Storage/files/0/a~1b: unknown key: Ignition ignores it\n";
+    let expected = "x:2: /Storage: warning: wrong case: Ignition reads the key as \"storage\"\n\
+        x:2: /Storage/luks: warning: unknown key: spec 3.1.0 does not have it, 3.2.0 does\n\
+        x:3: /Storage/files/0/a~1b: warning: unknown key: Ignition ignores it\n";
     assert_eq!(report, expected);
-    let document = Document::parse(text).unwrap().document;
+    let config = Config::parse(text).unwrap().config;
     let json = r#"{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"/a"}]}}"#;
-    assert_eq!(document.to_string(), json, "the key in the wrong case counts");
+    assert_eq!(config.to_string(), json, "the key in the wrong case counts");
 }
 
 #[test]
-fn the_version_may_be_in_the_wrong_case() {
+fn version_key_may_have_the_wrong_case() {
     let text = br#"{"Ignition": {"VERSION": "3.1.0"}}"#;
-    let expected = "x:1:14: warning: /Ignition: wrong case: Ignition reads the key as \"ignition\"\n\
-        x:1:26: warning: /Ignition/VERSION: wrong case: Ignition reads the key as \"version\"\n";
+    let expected = "x:1: /Ignition: warning: wrong case: Ignition reads the key as \"ignition\"\n\
+        x:1: /Ignition/VERSION: warning: wrong case: Ignition reads the key as \"version\"\n";
     assert_eq!(check(text).to_text("x"), expected);
-    assert_eq!(Document::parse(text).unwrap().document.to_string(), r#"{"ignition":{"version":"3.1.0"}}"#);
+    assert_eq!(Config::parse(text).unwrap().config.to_string(), r#"{"ignition":{"version":"3.1.0"}}"#);
 }
 
 #[test]
-fn errors_say_what_is_wrong() {
-    let error = |text: &str| Document::parse(text.as_bytes()).unwrap_err();
-    assert!(matches!(error("[1"), ReadError::Syntax(_)));
+fn parse_errors_name_the_problem() {
+    let error = |text: &str| Config::parse(text.as_bytes()).unwrap_err();
+    assert!(matches!(error("[1"), ConfigError::Syntax(_)));
     assert_eq!(error("[]").to_string(), "the config is a list, but has to be an object");
     assert_eq!(
         error("{\"ignition\": null}").to_string(),
@@ -105,7 +105,7 @@ fn errors_say_what_is_wrong() {
 }
 
 #[test]
-fn a_config_larger_than_the_area_is_seen() {
+fn config_larger_than_the_embed_area_is_reported() {
     let mut state = 1_u64;
     let noise = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -118,8 +118,14 @@ fn a_config_larger_than_the_area_is_seen() {
         )
     };
     let large = check(config(600_000, noise.take(600_000).collect()).as_bytes());
-    assert!(large.findings().iter().any(|it| it.message.contains("an image has 262144 for it")), "{large:?}");
-    assert!(check(config(600_000, "a".repeat(600_000)).as_bytes()).is_empty(), "packed, this is small");
+    assert!(
+        large.findings().iter().any(|it| it.message.contains("the embed area of an image has 262144")),
+        "{large:?}"
+    );
+    assert!(
+        check(config(600_000, "a".repeat(600_000)).as_bytes()).is_empty(),
+        "the compressed config is small"
+    );
 }
 
 proptest! {

@@ -1,9 +1,10 @@
-//! What an image costs, one bench for each axis: opening it, planning an edit, finding a range, reading one, editing it in
-//! place, and reading a program out of its root file system. The image is a sparse file of a GiB, as long as a real one, and the config has 100 KiB.
+//! Cost of an image, one bench for each operation: opening it, planning an edit, finding a range, reading one, editing
+//! it in place, and reading a program from its root file system. The image is a sparse 1 GiB file, as long as a real
+//! one, and the config has 100 KiB.
 //!
 //! `cargo bench -p isogen` takes half a minute, `cargo bench -p isogen -- --quick` a few seconds.
 
-#![allow(clippy::unwrap_used, missing_docs, reason = "a bench over an image of its own")]
+#![allow(clippy::unwrap_used, missing_docs, reason = "a bench over its own image")]
 
 use std::fs::OpenOptions;
 use std::hint::black_box;
@@ -16,36 +17,37 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use fixtures::erofs::Erofs;
 use fixtures::{Architecture, Era, Filesystem, Recipe, rootfs_image};
 use isogen::{
-    Archive, BaseImage, Edits, Encoding, KargsEdit, KargsOperations, Packed, Plan, RootFilesystem, Source,
+    Archive, BaseImage, Edits, Encoding, KargsEdit, KargsOperations, PackedArchive, Plan, RootFilesystem,
+    Source,
 };
 
 const ROOTFS_LEN: u64 = 1 << 30;
 const CONFIG_LEN: usize = 100 << 10;
-/// A config that needs a new layout.
+/// A config that needs a re-layout.
 const LARGE_CONFIG_LEN: usize = 1 << 20;
 
-/// The image, which is gone when the benches are over.
-struct Bench {
+/// A temporary image.
+struct BenchImage {
     folder: tempfile::TempDir,
     edits: Edits,
     large: Edits,
-    packed: Packed,
+    packed: PackedArchive,
     archive: Archive,
 }
 
-impl Bench {
+impl BenchImage {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12).rootfs_len(ROOTFS_LEN);
         recipe.write_to(&folder.path().join("image.iso")).unwrap();
         let mut archive = Archive::new();
-        archive.insert("config.ign", config(CONFIG_LEN));
+        archive.insert("config.ign", config_of_len(CONFIG_LEN));
         let packed = archive.pack(Encoding::Gzip).unwrap();
         let append = vec!["console=ttyS0".to_owned()];
         let kargs = KargsEdit::Default(KargsOperations { append, ..KargsOperations::default() });
         let edits = Edits::new().archive(packed.clone()).kargs(kargs.clone());
         let mut large = Archive::new();
-        large.insert("config.ign", config(LARGE_CONFIG_LEN));
+        large.insert("config.ign", config_of_len(LARGE_CONFIG_LEN));
         let large = Edits::new().archive(large.pack(Encoding::Stored).unwrap()).kargs(kargs);
         Self { folder, edits, large, packed, archive }
     }
@@ -55,16 +57,16 @@ impl Bench {
     }
 
     fn plan(&self) -> Plan {
-        open(&self.path()).plan(&self.edits).unwrap()
+        open_image(&self.path()).plan(&self.edits).unwrap()
     }
 }
 
-fn open(path: &Path) -> BaseImage {
+fn open_image(path: &Path) -> BaseImage {
     BaseImage::open(path).unwrap()
 }
 
-/// A config that is mostly base64, as real ones are: it shrinks to three quarters.
-fn config(len: usize) -> Vec<u8> {
+/// A config that is mostly base64, like real ones: it compresses to three quarters.
+fn config_of_len(len: usize) -> Vec<u8> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut state = 1_u64;
     let letters = std::iter::repeat_with(|| {
@@ -74,24 +76,24 @@ fn config(len: usize) -> Vec<u8> {
     letters.take(len).collect()
 }
 
-fn opening(criterion: &mut Criterion, bench: &Bench) {
+fn bench_open(criterion: &mut Criterion, bench: &BenchImage) {
     let path = bench.path();
-    criterion.bench_function("open", |bencher| bencher.iter(|| open(black_box(&path))));
+    criterion.bench_function("open", |bencher| bencher.iter(|| open_image(black_box(&path))));
 }
 
-fn planning(criterion: &mut Criterion, bench: &Bench) {
-    let image = open(&bench.path());
+fn bench_plan(criterion: &mut Criterion, bench: &BenchImage) {
+    let image = open_image(&bench.path());
     let mut group = criterion.benchmark_group("plan");
     group.bench_function("edits", |bencher| bencher.iter(|| image.plan(black_box(&bench.edits)).unwrap()));
-    // The base's digest is read once in the life of a base, not for each plan.
-    image.source().set_digest(isogen::Digest::of(b"known"));
+    // The base is hashed once in its lifetime, not for each plan.
+    image.source().set_digest(isogen::Digest::from_data(b"known"));
     let plan = image.plan(&bench.edits).unwrap();
     group.bench_function("identity", |bencher| bencher.iter(|| black_box(&plan).identity().unwrap()));
     group.bench_function("initrd", |bencher| {
         bencher.iter(|| image.initrd([black_box(bench.packed.clone())]).unwrap());
     });
     let described = Edits::new().minimal(None);
-    // The description is verified once in the life of a base.
+    // The description is verified once per base.
     image.verify_minimal().unwrap();
     group.bench_function("minimal", |bencher| bencher.iter(|| image.plan(black_box(&described)).unwrap()));
     group.bench_function("relayout", |bencher| bencher.iter(|| image.plan(black_box(&bench.large)).unwrap()));
@@ -107,7 +109,7 @@ fn planning(criterion: &mut Criterion, bench: &Bench) {
 }
 
 /// Offsets all over an artifact, the same ones each time.
-fn offsets(len: u64) -> impl FnMut() -> u64 {
+fn pseudorandom_offsets(len: u64) -> impl FnMut() -> u64 {
     let mut state = 7_u64;
     move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -115,12 +117,12 @@ fn offsets(len: u64) -> impl FnMut() -> u64 {
     }
 }
 
-fn looking_up(criterion: &mut Criterion, bench: &Bench) {
+fn bench_lookup(criterion: &mut Criterion, bench: &BenchImage) {
     let plan = bench.plan();
     let mut group = criterion.benchmark_group("lookup");
     let range = |offset: u64| offset..offset + (64 << 10);
     group.bench_function("segments", |bencher| {
-        let next = offsets(plan.len());
+        let next = pseudorandom_offsets(plan.len());
         bencher.iter_batched(
             next,
             |at| plan.segments(range(at)).map(|segment| segment.len()).sum::<u64>(),
@@ -130,15 +132,15 @@ fn looking_up(criterion: &mut Criterion, bench: &Bench) {
     group.finish();
 }
 
-fn reading(criterion: &mut Criterion, bench: &Bench) {
-    let image = open(&bench.path());
+fn bench_read_at(criterion: &mut Criterion, bench: &BenchImage) {
+    let image = open_image(&bench.path());
     let plan = bench.plan();
     let mut group = criterion.benchmark_group("read_at");
     for (name, len) in [("4KiB", 4 << 10), ("64KiB", 64 << 10), ("1MiB", 1 << 20)] {
         let mut buf = vec![0; len];
         group.throughput(Throughput::Bytes(len as u64));
         group.bench_function(name, |bencher| {
-            let next = offsets(plan.len() - len as u64);
+            let next = pseudorandom_offsets(plan.len() - len as u64);
             bencher.iter_batched(next, |at| plan.read_at(&mut buf, at).unwrap(), BatchSize::SmallInput);
         });
     }
@@ -151,27 +153,27 @@ fn reading(criterion: &mut Criterion, bench: &Bench) {
     group.finish();
 }
 
-/// The full digest of an image of a GiB whose base was hashed before, and, of one changed in place, by a full pass.
-fn digesting(criterion: &mut Criterion, bench: &Bench) {
-    let image = open(&bench.path());
+/// The full digest of a 1 GiB image whose base was hashed before, and, for an image edited in place, by a full pass.
+fn bench_sha256(criterion: &mut Criterion, bench: &BenchImage) {
+    let image = open_image(&bench.path());
     let mut group = criterion.benchmark_group("sha256");
     group.sample_size(10);
     let shared = image.plan(&bench.large).unwrap();
     shared.sha256().unwrap();
     group.bench_function("shared-prefix", |bencher| bencher.iter(|| black_box(&shared).sha256().unwrap()));
     group.bench_function("full-pass", |bencher| {
-        // A base that was opened anew has no saved states.
+        // A newly opened base has no saved hash states.
         bencher.iter_batched(|| bench.plan(), |plan| plan.sha256().unwrap(), BatchSize::PerIteration);
     });
     group.finish();
 }
 
-fn embedding(criterion: &mut Criterion, bench: &Bench) {
+fn bench_embed_in_place(criterion: &mut Criterion, bench: &BenchImage) {
     let path = bench.path();
     criterion.bench_function("embed-in-place", |bencher| {
-        // As the command does it: open the image, plan the edit, write the changes and wait for the disk.
+        // Like the command: open the image, plan the edit, write the changes and sync to disk.
         bencher.iter(|| {
-            let image = open(&path);
+            let image = open_image(&path);
             let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
             image
                 .plan(&bench.edits)
@@ -182,8 +184,8 @@ fn embedding(criterion: &mut Criterion, bench: &Bench) {
     });
 }
 
-/// A program of 8 MiB that shrinks to about a half.
-fn program() -> Vec<u8> {
+/// A program of 8 MiB that compresses to about a half.
+fn program_bytes() -> Vec<u8> {
     let mut state = 3_u64;
     let words = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -192,13 +194,13 @@ fn program() -> Vec<u8> {
     words.take(2 << 20).flatten().collect()
 }
 
-/// Finding and reading a program, and packing it, which is most of the work.
-fn extracting(criterion: &mut Criterion, bench: &Bench) {
-    let program = program();
+/// Finding, reading and packing a program; packing takes most of the time.
+fn bench_nmstatectl(criterion: &mut Criterion, bench: &BenchImage) {
+    let program = program_bytes();
     let path = "usr/bin/nmstatectl";
     let erofs = Erofs::RELEASE.image([(path, program.as_slice())]);
     let mut images = vec![("erofs-lzma", rootfs_image(Filesystem::Erofs, &erofs))];
-    match squashfs(bench.folder.path(), path, &program) {
+    match squashfs_image(bench.folder.path(), path, &program) {
         Some(squashfs) => images.push(("squashfs-zstd", rootfs_image(Filesystem::Squashfs, &squashfs))),
         None => eprintln!("SKIPPED: mksquashfs is not installed"),
     }
@@ -206,16 +208,17 @@ fn extracting(criterion: &mut Criterion, bench: &Bench) {
     group.sample_size(10).throughput(Throughput::Bytes(program.len() as u64));
     for (name, image) in images {
         let source = Arc::new(Source::from_bytes("rootfs.img", image));
-        let open = || RootFilesystem::open("rootfs.img", Plan::whole(Arc::clone(&source))).unwrap();
-        group.bench_function(name, |bencher| bencher.iter(|| open().nmstatectl().unwrap()));
+        let open_filesystem =
+            || RootFilesystem::open("rootfs.img", Plan::from_source(Arc::clone(&source))).unwrap();
+        group.bench_function(name, |bencher| bencher.iter(|| open_filesystem().nmstatectl().unwrap()));
         group.bench_function(format!("{name}-packed"), |bencher| {
-            bencher.iter(|| open().pack_nmstatectl().unwrap());
+            bencher.iter(|| open_filesystem().pack_nmstatectl().unwrap());
         });
     }
     group.finish();
 }
 
-fn squashfs(folder: &Path, path: &str, program: &[u8]) -> Option<Vec<u8>> {
+fn squashfs_image(folder: &Path, path: &str, program: &[u8]) -> Option<Vec<u8>> {
     let file = folder.join("tree").join(path);
     std::fs::create_dir_all(file.parent()?).unwrap();
     std::fs::write(file, program).unwrap();
@@ -225,20 +228,28 @@ fn squashfs(folder: &Path, path: &str, program: &[u8]) -> Option<Vec<u8>> {
     std::fs::read(folder.join("fs")).ok()
 }
 
-fn axes(criterion: &mut Criterion) {
-    let bench = Bench::new();
-    for axis in [opening, planning, looking_up, reading, digesting, embedding, extracting] {
-        axis(criterion, &bench);
+fn run_all(criterion: &mut Criterion) {
+    let bench = BenchImage::new();
+    for bench_operation in [
+        bench_open,
+        bench_plan,
+        bench_lookup,
+        bench_read_at,
+        bench_sha256,
+        bench_embed_in_place,
+        bench_nmstatectl,
+    ] {
+        bench_operation(criterion, &bench);
     }
 }
 
-fn brief() -> Criterion {
+fn short_measurements() -> Criterion {
     Criterion::default().warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2))
 }
 
 criterion_group! {
     name = image;
-    config = brief();
-    targets = axes
+    config = short_measurements();
+    targets = run_all
 }
 criterion_main!(image);

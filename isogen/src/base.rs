@@ -1,21 +1,21 @@
-//! Opens and reads a base image. Planning is in [`planner`](BaseImage::plan) and other files above this one.
+//! Opens and reads a base image. `planner` and other modules above this one plan with it.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
-use crate::areas::{Features, IgnitionArea, SystemAreaHeaders, read_kargs};
-use crate::eltorito::{BootCatalog, Platform};
+use crate::areas::{Features, IgnitionArea, SystemAreaHeaders, read_kargs_areas};
+use crate::eltorito::{BootCatalog, BootPlatform};
 use crate::error::{Error, Result};
 use crate::extent::Extent;
-use crate::initrd::{Archive, Limits};
+use crate::initrd::{Archive, ArchiveLimits};
 use crate::kargs::KargsAreas;
 use crate::miniso::{self, MinimalDescription};
 use crate::partitions::PartitionTables;
 use crate::plan::{Plan, Segment};
 use crate::source::Source;
-use crate::volume::{Entry, Kind, Volume};
+use crate::volume::{EntryKind, TreeEntry, Volume};
 use crate::write::EDIT_MARKER;
 
 /// The directory of the PXE files.
@@ -37,7 +37,7 @@ pub enum Architecture {
     S390x,
 }
 
-/// An opened CoreOS live image.
+/// A base image that has been opened.
 ///
 /// It is immutable. All structures that plans rely on have been read and checked.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub struct BaseImage {
     /// Whether the minimal ISO that `miniso.dat` describes has the recorded digest.
     minimal_verified: OnceLock<bool>,
     /// Whether an in-place edit was started but not completed.
-    interrupted: bool,
+    is_interrupted: bool,
 }
 
 impl BaseImage {
@@ -64,7 +64,7 @@ impl BaseImage {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file is not a complete ISO 9660 image, is not a CoreOS live image, or contradicts
+    /// Returns an error if the file is not a complete ISO 9660 image, is not a CoreOS live ISO, or contradicts
     /// itself.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_source(Source::open(path)?)
@@ -80,18 +80,20 @@ impl BaseImage {
         let volume = Volume::read(&source)?;
         let headers = SystemAreaHeaders::read(&source)?;
         let ignition = IgnitionArea::read(&source, &volume, &headers)?;
-        let mut kargs = read_kargs(&source, &volume, &headers)?;
-        check_apart(&source, ignition, kargs.as_ref())?;
+        let mut kargs = read_kargs_areas(&source, &volume, &headers)?;
+        check_areas_disjoint(&source, ignition, kargs.as_ref())?;
         if ignition.is_none() && volume.tree().find(PXE_DIRECTORY).is_none() {
             return Err(not_core_os(&source, &volume, PXE_DIRECTORY));
         }
-        let interrupted =
-            ignition.map(|area| has_edit_marker(&source, area)).transpose()?.unwrap_or_default();
+        let is_interrupted = match ignition {
+            Some(area) => has_edit_marker(&source, area)?,
+            None => false,
+        };
         if let Some(kargs) = &mut kargs {
-            kargs.interrupted = interrupted;
+            kargs.is_interrupted = is_interrupted;
         }
         Ok(Self {
-            interrupted,
+            is_interrupted,
             minimal: OnceLock::new(),
             minimal_verified: OnceLock::new(),
             catalog: BootCatalog::read(&source, &volume)?,
@@ -131,7 +133,7 @@ impl BaseImage {
 
     /// Returns the headers in the system area.
     #[must_use]
-    pub fn headers(&self) -> &SystemAreaHeaders {
+    pub(crate) fn headers(&self) -> &SystemAreaHeaders {
         &self.headers
     }
 
@@ -147,7 +149,7 @@ impl BaseImage {
     ///
     /// Returns an error if the image does not have one.
     pub fn require_ignition_area(&self) -> Result<IgnitionArea> {
-        let missing = "place for an Ignition config";
+        let missing = "Ignition embed area";
         self.ignition.ok_or_else(|| not_core_os(&self.source, &self.volume, missing))
     }
 
@@ -177,7 +179,7 @@ impl BaseImage {
     pub fn architecture(&self) -> Option<Architecture> {
         let has = |path: &str| self.volume.tree().find(path).is_some_and(|entry| !entry.extent.is_empty());
         let bios =
-            |catalog: &BootCatalog| catalog.entries.iter().any(|entry| entry.platform == Platform::Bios);
+            |catalog: &BootCatalog| catalog.entries.iter().any(|entry| entry.platform == BootPlatform::Bios);
         if has("images/cdboot.img") {
             Some(Architecture::S390x)
         } else if has("ppc") || has("boot/grub/grub.cfg") {
@@ -199,11 +201,11 @@ impl BaseImage {
     /// in-place edit that was not completed.
     pub fn archive(&self) -> Result<Archive> {
         let extent = self.require_ignition_area()?.extent;
-        if self.interrupted {
+        if self.is_interrupted {
             return Err(self.interrupted_error());
         }
-        let area = Plan::of(Arc::clone(&self.source), [Segment::Base(extent)]);
-        Archive::read(area.reader(), Limits::AREA).map_err(|source| Error::Archive {
+        let area = Plan::new(Arc::clone(&self.source), [Segment::Base(extent)]);
+        Archive::read(area.reader(), ArchiveLimits::IGNITION_AREA).map_err(|source| Error::Archive {
             file: self.source.name().to_owned(),
             offset: extent.offset(),
             source,
@@ -215,7 +217,7 @@ impl BaseImage {
     /// # Errors
     ///
     /// Returns an error if the image does not have the file.
-    pub fn require_file(&self, path: &str) -> Result<&Entry> {
+    pub fn require_file(&self, path: &str) -> Result<&TreeEntry> {
         let missing = || Error::NotFound { file: self.source.name().to_owned(), path: path.to_owned() };
         self.volume.file(path).ok_or_else(missing)
     }
@@ -227,14 +229,14 @@ impl BaseImage {
     /// Returns an error if the image does not have the file.
     pub fn file(&self, path: &str) -> Result<Plan> {
         let extent = self.require_file(path)?.extent;
-        Ok(Plan::of(Arc::clone(&self.source), [Segment::Base(extent)]))
+        Ok(Plan::new(Arc::clone(&self.source), [Segment::Base(extent)]))
     }
 
     /// Returns the path of the file that contains an extent.
     #[must_use]
     pub fn file_at(&self, extent: Extent) -> Option<String> {
         let tree = self.volume().tree();
-        let holds = |entry: &Entry| entry.kind == Kind::File && entry.extent.contains(extent);
+        let holds = |entry: &TreeEntry| entry.kind == EntryKind::File && entry.extent.contains(extent);
         tree.entries().find(|(_, entry)| holds(entry)).map(|(id, _)| tree.path(id))
     }
 
@@ -242,21 +244,21 @@ impl BaseImage {
     #[must_use]
     pub fn files_in(&self, extent: Extent) -> Vec<String> {
         let tree = self.volume().tree();
-        let overlaps = |entry: &Entry| entry.kind == Kind::File && entry.extent.overlaps(extent);
+        let overlaps = |entry: &TreeEntry| entry.kind == EntryKind::File && entry.extent.overlaps(extent);
         let mut found: Vec<_> = tree.entries().filter(|(_, entry)| overlaps(entry)).collect();
         found.sort_by_key(|(_, entry)| entry.extent.offset());
         found.into_iter().map(|(id, _)| tree.path(id)).collect()
     }
 
     /// Returns the path of the file that contains an extent, and the offset of the extent in it.
-    pub(crate) fn file_around(&self, extent: Extent) -> Option<(String, u64)> {
+    pub(crate) fn locate_in_file(&self, extent: Extent) -> Option<(String, u64)> {
         let path = self.file_at(extent)?;
         let offset = extent.offset().checked_sub(self.require_file(&path).ok()?.extent.offset())?;
         Some((path, offset))
     }
 
     /// Returns the path of a file as the image spells it: without Rock Ridge, names are cut to 8.3.
-    pub(crate) fn spelling(&self, path: &str) -> String {
+    pub(crate) fn path_in_image(&self, path: &str) -> String {
         let tree = self.volume.tree();
         tree.find_id(path).map_or_else(|| path.to_owned(), |id| tree.path(id))
     }
@@ -266,7 +268,7 @@ impl BaseImage {
     /// # Errors
     ///
     /// Returns an error if the image has no valid description.
-    pub fn minimal_description(&self) -> Result<Arc<MinimalDescription>> {
+    pub(crate) fn minimal_description(&self) -> Result<Arc<MinimalDescription>> {
         if let Some(description) = self.minimal.get() {
             return Ok(Arc::clone(description));
         }
@@ -276,17 +278,17 @@ impl BaseImage {
 
     fn read_minimal_description(&self) -> Result<MinimalDescription> {
         let missing = || Error::NoMinimal { file: self.source().name().to_owned() };
-        let extent = self.volume().file(miniso::PATH).ok_or_else(missing)?.extent;
-        if extent.len() > miniso::MAX_LEN {
-            let expected = format!("at most {} bytes", miniso::MAX_LEN);
+        let extent = self.volume().file(miniso::MINISO_PATH).ok_or_else(missing)?.extent;
+        if extent.len() > miniso::MAX_MINISO_LEN {
+            let expected = format!("at most {} bytes", miniso::MAX_MINISO_LEN);
             return Err(self.source().malformed(extent.offset(), "miniso.dat", expected, extent.len()));
         }
         MinimalDescription::parse(self.source(), extent.offset(), &self.source().read_extent(extent)?)
     }
 
-    /// Hashes the minimal image that `miniso.dat` describes, in memory bounded by a buffer, and compares the result with
-    /// the recorded digest. The digests differ if a file that both images share was changed. This reads about a hundred
-    /// megabytes.
+    /// Hashes the minimal image that `miniso.dat` describes, in memory bounded by a buffer, and compares the result
+    /// with the recorded digest. The digests differ if a file that both images share was changed. This reads about a
+    /// hundred megabytes.
     ///
     /// # Errors
     ///
@@ -325,7 +327,7 @@ impl BaseImage {
 
     /// Returns `true` if an in-place edit was started but not completed.
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupted
+        self.is_interrupted
     }
 
     /// Checks that the image is not customised: its Ignition area is empty and its kernel arguments are the default
@@ -353,21 +355,39 @@ fn not_core_os(source: &Source, volume: &Volume, missing: &'static str) -> Error
 
 /// Returns `true` if an area begins with the marker of an in-place edit that was not completed.
 fn has_edit_marker(source: &Source, area: IgnitionArea) -> Result<bool> {
-    let start = Extent::new(area.extent.offset(), area.extent.len().min(EDIT_MARKER.len() as u64));
-    Ok(start.map(|start| source.read_extent(start)).transpose()?.is_some_and(|start| start == EDIT_MARKER))
+    let start = area.extent.slice(0..EDIT_MARKER.len() as u64);
+    Ok(source.read_extent(start)? == EDIT_MARKER)
 }
 
 /// Rejects areas that share bytes: edits would overwrite each other.
-fn check_apart(source: &Source, ignition: Option<IgnitionArea>, kargs: Option<&KargsAreas>) -> Result<()> {
+fn check_areas_disjoint(
+    source: &Source,
+    ignition: Option<IgnitionArea>,
+    kargs: Option<&KargsAreas>,
+) -> Result<()> {
     let Some(ignition) = ignition else { return Ok(()) };
-    let areas = kargs.map_or(&[][..], KargsAreas::areas);
-    match areas.iter().find(|area| area.extent.overlaps(ignition.extent)) {
+    let mut areas = kargs.into_iter().flat_map(KargsAreas::areas);
+    match areas.find(|area| area.extent.overlaps(ignition.extent)) {
         Some(area) => Err(source.malformed(
             area.extent.offset(),
             "kargs area",
-            "bytes of its own",
+            "an area that overlaps no other",
             format!("{}, which overlaps the Ignition area {}", area.extent, ignition.extent),
         )),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The description has about a megabyte. All plans share it.
+    #[test]
+    fn minimal_description_is_read_once() {
+        let recipe = fixtures::Recipe::new(fixtures::Architecture::X86_64, fixtures::Era::E2023_07);
+        let image = BaseImage::from_source(Source::from_bytes("base.iso", recipe.build())).unwrap();
+        let [first, second] = [0, 1].map(|_| image.minimal_description().unwrap());
+        assert!(Arc::ptr_eq(&first, &second));
     }
 }

@@ -1,59 +1,61 @@
-//! What differs between two images: first in meaning, then in bytes.
+//! The differences between two images: in meaning and in bytes.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::base::BaseImage;
+use crate::bytes_at::prefix_mut;
 use crate::digest::Digest;
-use crate::error::Result;
+use crate::error::{OrInternal, Result};
 use crate::extent::Extent;
 use crate::plan::Plan;
-use crate::volume::Kind;
+use crate::volume::EntryKind;
 
-/// Differing stretches that are nearer to each other than this are reported as one.
-const JOIN_WITHIN: u64 = 64;
-/// Most stretches that are listed.
-const MAX_STRETCHES: usize = 1000;
-/// Bytes compared at a time.
+/// Differing ranges with fewer equal bytes than this between them are reported as one.
+const MAX_JOINED_GAP: u64 = 64;
+/// Most differing ranges that are listed.
+const MAX_RANGES: usize = 1000;
 const CHUNK_LEN: usize = 1 << 20;
 
-/// How two images differ. Everything empty means that they are equal to the byte.
+/// The differences between two images. Two images with equal bytes have none.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Difference {
-    /// What differs in meaning.
-    pub changes: Vec<Change>,
-    /// Which bytes differ.
-    pub stretches: Vec<Extent>,
-    /// Whether there are more stretches than are listed.
-    pub more: bool,
-    /// The lengths, where they differ.
+pub struct ImageDifference {
+    /// The differences in meaning.
+    pub changes: Vec<ImageChange>,
+    /// The ranges of bytes that differ.
+    #[serde(rename = "stretches")]
+    pub ranges: Vec<Extent>,
+    /// `true` if further ranges differ that are not listed.
+    #[serde(rename = "more")]
+    pub has_more: bool,
+    /// The lengths of both images, if they differ.
     pub lengths: Option<(u64, u64)>,
 }
 
 /// One difference in meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
-    /// What differs.
+pub struct ImageChange {
+    /// Name of the fact that differs.
     pub what: String,
-    /// How the first image has it; none where it has not.
+    /// Its value in the first image; `None` if that image does not have it.
     pub first: Option<String>,
-    /// How the second image has it; none where it has not.
+    /// Its value in the second image; `None` if that image does not have it.
     pub second: Option<String>,
 }
 
-impl Difference {
-    /// Compares two images: all of their bytes are read.
+impl ImageDifference {
+    /// Compares two images. Reads all bytes of both.
     ///
     /// # Errors
     ///
-    /// Fails where the storage of one does.
+    /// Returns an error if the storage of either image fails.
     pub fn between(first: &BaseImage, second: &BaseImage) -> Result<Self> {
-        let (facts_first, facts_second) = (facts(first)?, facts(second)?);
+        let (facts_first, facts_second) = (image_facts(first)?, image_facts(second)?);
         let names: std::collections::BTreeSet<_> = facts_first.keys().chain(facts_second.keys()).collect();
         let change = |name: &String| {
             let (first, second) = (facts_first.get(name).cloned(), facts_second.get(name).cloned());
-            (first != second).then(|| Change { what: name.clone(), first, second })
+            (first != second).then(|| ImageChange { what: name.clone(), first, second })
         };
         let mut difference =
             Self { changes: names.into_iter().filter_map(change).collect(), ..Self::default() };
@@ -61,10 +63,10 @@ impl Difference {
         Ok(difference)
     }
 
-    /// Tells whether the images are equal to the byte.
+    /// Returns `true` if all bytes of the images are equal.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.stretches.is_empty() && self.lengths.is_none()
+        self.ranges.is_empty() && self.lengths.is_none()
     }
 
     fn compare_bytes(&mut self, first: &BaseImage, second: &BaseImage) -> Result<()> {
@@ -75,38 +77,40 @@ impl Difference {
         let [a, b] = &mut buffers;
         let mut offset = 0;
         while offset < end {
-            let len = usize::try_from(end - offset).map_or(CHUNK_LEN, |rest| rest.min(CHUNK_LEN));
-            let (Some(a), Some(b)) = (a.get_mut(..len), b.get_mut(..len)) else { break };
+            let (a, b) = (prefix_mut(a, end - offset), prefix_mut(b, end - offset));
             first.source().read_exact_at(a, offset)?;
             second.source().read_exact_at(b, offset)?;
             if a != b {
-                self.add_chunk(a, b, offset);
+                self.add_differing_bytes(a, b, offset)?;
             }
-            offset += len as u64;
+            offset += a.len() as u64;
         }
         Ok(())
     }
 
-    fn add_chunk(&mut self, a: &[u8], b: &[u8], offset: u64) {
+    fn add_differing_bytes(&mut self, a: &[u8], b: &[u8], offset: u64) -> Result<()> {
         let different = a.iter().zip(b).zip(offset..).filter(|((a, b), _)| a != b);
         for (_, at) in different {
-            let full = self.stretches.len() == MAX_STRETCHES;
-            match self.stretches.last_mut() {
-                Some(last) if at < last.end() + JOIN_WITHIN => {
-                    *last = Extent::new(last.offset(), at + 1 - last.offset()).unwrap_or(*last);
+            let full = self.ranges.len() == MAX_RANGES;
+            match self.ranges.last_mut() {
+                Some(last) if at < last.end() + MAX_JOINED_GAP => {
+                    let joined = Extent::new(last.offset(), at + 1 - last.offset());
+                    *last = joined.or_internal("offset of a differing byte", at)?;
                 }
                 _ if full => {
-                    self.more = true;
-                    return;
+                    self.has_more = true;
+                    return Ok(());
                 }
-                _ => self.stretches.extend(Extent::new(at, 1)),
+                _ => self.ranges.push(Extent::new(at, 1).or_internal("offset of a differing byte", at)?),
             }
         }
+        Ok(())
     }
 }
 
-/// What an image means, as named facts to compare. Contents stand in it as digests: they may be secret, and long.
-fn facts(image: &BaseImage) -> Result<BTreeMap<String, String>> {
+/// Describes an image as named facts that can be compared. Contents are stated as digests, because they may be secret
+/// or long.
+fn image_facts(image: &BaseImage) -> Result<BTreeMap<String, String>> {
     let mut facts = BTreeMap::new();
     let mut fact = |name: String, value: String| drop(facts.insert(name, value));
     fact("volume id".into(), image.volume().id().to_owned());
@@ -116,10 +120,13 @@ fn facts(image: &BaseImage) -> Result<BTreeMap<String, String>> {
     }
     match image.archive() {
         Ok(archive) => archive.iter().for_each(|(name, contents)| {
-            fact(format!("ignition area: {name}"), describe(contents.len() as u64, Digest::of(contents)));
+            fact(
+                format!("ignition area: {name}"),
+                describe_contents(contents.len() as u64, Digest::from_data(contents)),
+            );
         }),
         Err(_) if image.ignition_area().is_none() => {}
-        Err(error) => fact("ignition area".into(), crate::error::with_causes(&error)),
+        Err(error) => fact("ignition area".into(), crate::error::format_with_causes(&error)),
     }
     if let Some(kargs) = image.kargs() {
         let text = |kargs: Result<&str, _>| kargs.map_or_else(|error| format!("{error}"), str::to_owned);
@@ -127,12 +134,14 @@ fn facts(image: &BaseImage) -> Result<BTreeMap<String, String>> {
         fact("default kernel arguments".into(), text(kargs.default()));
     }
     let tree = image.volume().tree();
-    let empty = tree.entries().filter(|(_, entry)| entry.kind == Kind::File && entry.extent.is_empty());
-    empty.for_each(|(id, _)| fact(format!("file {}", tree.path(id)), describe(0, Digest::of(b""))));
-    // Files that overlap are no files of a sound image; reading each byte once bounds what an unsound one costs.
+    let empty = tree.entries().filter(|(_, entry)| entry.kind == EntryKind::File && entry.extent.is_empty());
+    empty.for_each(|(id, _)| {
+        fact(format!("file {}", tree.path(id)), describe_contents(0, Digest::from_data(b"")))
+    });
+    // Files of a sound image do not overlap. Reading each byte at most once limits the cost of a malicious one.
     let mut read_to = 0;
     for (extent, ids) in image.volume().files_by_extent() {
-        // The Ignition area is compared by what it means.
+        // The facts already contain the members of the Ignition area.
         if image.ignition_area().is_some_and(|area| area.extent == extent) {
             continue;
         }
@@ -140,14 +149,14 @@ fn facts(image: &BaseImage) -> Result<BTreeMap<String, String>> {
             format!("{} bytes at byte {}, which overlap another file", extent.len(), extent.offset())
         } else {
             read_to = extent.end();
-            let plan = Plan::of(image.source().clone(), [crate::plan::Segment::Base(extent)]);
-            describe(plan.len(), plan.sha256()?)
+            let plan = Plan::new(image.source().clone(), [crate::plan::Segment::Base(extent)]);
+            describe_contents(plan.len(), plan.sha256()?)
         };
         ids.into_iter().for_each(|id| fact(format!("file {}", tree.path(id)), text.clone()));
     }
     Ok(facts)
 }
 
-fn describe(len: u64, digest: Digest) -> String {
+fn describe_contents(len: u64, digest: Digest) -> String {
     format!("{len} bytes, sha256 {digest}")
 }

@@ -1,4 +1,4 @@
-//! SHA-256 values, their textual form, and saved states of hashing.
+//! SHA-256 digests, their text form, and saved hash states.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,14 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
-/// A SHA-256 value.
+/// A SHA-256 digest.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// The digest of some bytes.
+    /// Returns the digest of some bytes.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn from_data(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 }
@@ -37,15 +37,15 @@ impl serde::Serialize for Digest {
     }
 }
 
-/// What a digest in text may not be.
+/// The error of parsing a [`Digest`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no SHA-256: expected 64 hexadecimal digits")]
+#[error("invalid SHA-256 digest {0:?}: expected 64 hexadecimal digits")]
 pub struct ParseDigestError(String);
 
 impl FromStr for Digest {
     type Err = ParseDigestError;
 
-    /// Reads the textual form, in small or capital letters: as `sha256sum` prints it, without the name of the file.
+    /// Parses 64 hexadecimal digits in lower or upper case, as `sha256sum` prints them, without a file name.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let refused = || ParseDigestError(text.chars().take(80).collect());
         let digits: Option<Vec<u8>> =
@@ -60,16 +60,16 @@ impl FromStr for Digest {
     }
 }
 
-/// States of hashing behind the beginnings that artifacts of one base share: the newest few, each by what identifies
-/// its beginning.
+/// The most recently used hash states of one base. Artifacts of one base share prefixes. Each state is the one after a
+/// prefix, and is found by a digest that identifies the prefix.
 #[derive(Debug, Default)]
 pub(crate) struct HashStates(Mutex<VecDeque<(Digest, Hasher)>>);
 
-/// States that are kept: a base has few classes of artifacts, each with few long runs. A state has some hundred bytes.
-const MAX_STATES: usize = 64;
+/// Most states per base: it has few classes of artifacts, each with few long runs. A state has a few hundred bytes.
+const MAX_HASH_STATES: usize = 64;
 
 impl HashStates {
-    /// The state behind a beginning, which thereby becomes the newest.
+    /// Returns the state after a prefix and makes it the most recently used one.
     pub(crate) fn get(&self, prefix: &Digest) -> Option<Hasher> {
         let mut states = self.lock();
         let at = states.iter().position(|(known, _)| known == prefix)?;
@@ -79,39 +79,39 @@ impl HashStates {
         Some(state)
     }
 
-    /// Saves the state behind a beginning.
+    /// Saves the state after a prefix.
     pub(crate) fn put(&self, prefix: Digest, state: Hasher) {
         let mut states = self.lock();
         states.retain(|(known, _)| *known != prefix);
-        if states.len() >= MAX_STATES {
+        if states.len() >= MAX_HASH_STATES {
             states.pop_front();
         }
         states.push_back((prefix, state));
     }
 
-    /// A panic elsewhere leaves the list whole: every change of it is one call.
+    /// A panic while the lock is held leaves the list consistent: each change is one call.
     fn lock(&self) -> MutexGuard<'_, VecDeque<(Digest, Hasher)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A SHA-256 in the making.
+/// A SHA-256 computation.
 #[derive(Clone, Default)]
 pub struct Hasher(Sha256);
 
 impl Hasher {
-    /// Begins with nothing.
+    /// Starts with no bytes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes more bytes.
+    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The digest of all bytes taken.
+    /// Returns the digest of all bytes that were added.
     #[must_use]
     pub fn finish(self) -> Digest {
         Digest(self.0.finalize().into())
@@ -129,16 +129,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_empty_digest_is_the_known_one() {
+    fn digest_of_no_bytes_is_the_known_one() {
         assert_eq!(
-            Digest::of(b"").to_string(),
+            Digest::from_data(b"").to_string(),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
     }
 
     #[test]
-    fn digests_are_read_as_they_are_written() {
-        let digest = Digest::of(b"kindling");
+    fn digest_round_trips_as_text() {
+        let digest = Digest::from_data(b"kindling");
         assert_eq!(digest.to_string().parse(), Ok(digest));
         assert_eq!(digest.to_string().to_uppercase().parse(), Ok(digest));
         for bad in ["", "12", &"g".repeat(64), &"0".repeat(65), &format!(" {digest}")] {
@@ -147,10 +147,10 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_states_go_first() {
+    fn oldest_states_are_dropped_first() {
         let states = HashStates::default();
-        let prefix = |number: usize| Digest::of(&number.to_le_bytes());
-        for number in 0..=MAX_STATES {
+        let prefix = |number: usize| Digest::from_data(&number.to_le_bytes());
+        for number in 0..=MAX_HASH_STATES {
             states.put(prefix(number), Hasher::new());
             assert!(states.get(&prefix(1.min(number))).is_some());
         }

@@ -1,34 +1,73 @@
-//! The El Torito boot catalogue: which files firmware starts from a CD.
+//! The El Torito boot catalogue, which lists the files that firmware boots from a CD.
 //!
-//! Entries of 32 bytes: a validation entry, the default entry, then sections, each a header (`90`, or `91` for the
-//! last) and its entries.
+//! It consists of entries of 32 bytes: a validation entry, the default entry, then sections. A section is a header
+//! (`90`, or `91` for the last one) and its entries.
 
 use serde::Serialize;
 
 use crate::bytes_at::{u16_le, u32_le};
-use crate::error::Result;
+use crate::error::{OrInternal, Result};
 use crate::extent::{Extent, Sector};
 use crate::source::Source;
-use crate::volume::{Descriptor, Volume};
+use crate::volume::{Volume, VolumeDescriptor};
 
 const ENTRY_LEN: usize = 32;
-/// Bytes of the catalogue that are read: one sector holds 64 entries, real ones use four.
+/// Number of bytes of the catalogue that are read. One sector holds 64 entries, and published images use four.
 const CATALOG_LEN: u32 = 2048;
 
-/// The machine that an entry is for.
+/// The boot info table, with which isolinux finds its own file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BootInfoTable {
+    volume: Sector,
+    sector: Sector,
+    len: u32,
+    checksum: u32,
+}
+
+impl BootInfoTable {
+    /// Offset of the table in its file. `SECTOR_AT` is the offset of its field with the file's sector.
+    pub(crate) const OFFSET: u64 = 8;
+    pub(crate) const SECTOR_AT: u64 = 12;
+    /// Length of the table in bytes. Those after the four numbers are zero.
+    pub(crate) const LEN: usize = 56;
+    /// Offset of the bytes after the table.
+    pub(crate) const END: u64 = 64;
+    /// Longest file with a table. isolinux has about 40 KiB.
+    pub(crate) const MAX_FILE_LEN: u64 = 1 << 20;
+
+    /// Computes the table of a file at `sector`. The checksum covers the bytes after the table.
+    pub(crate) fn new(volume: &Volume, sector: Sector, file: &[u8]) -> Result<Self> {
+        let after = file.get(64..).or_internal("file too short for a boot info table", sector.offset())?;
+        let words = after.chunks(4).map(|chunk| {
+            let mut word = [0; 4];
+            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+            u32::from_le_bytes(word)
+        });
+        let checksum = words.fold(0, u32::wrapping_add);
+        let len = u32::try_from(file.len()).or_internal("boot image of 4 GiB", sector.offset())?;
+        Ok(Self { volume: volume.primary().sector, sector, len, checksum })
+    }
+
+    /// Returns the numbers of the table: sector of the volume descriptor, sector of the file, its length, checksum.
+    pub(crate) fn fields(self) -> [u32; 4] {
+        [self.volume.0, self.sector.0, self.len, self.checksum]
+    }
+}
+
+/// The platform that an entry boots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum Platform {
+pub enum BootPlatform {
     /// 80x86 BIOS.
     Bios,
     /// UEFI.
     Efi,
-    /// Another number.
+    /// Another platform, by its number.
     Other(u8),
 }
 
-impl From<u8> for Platform {
+impl From<u8> for BootPlatform {
     fn from(byte: u8) -> Self {
         match byte {
             0x00 => Self::Bios,
@@ -38,47 +77,48 @@ impl From<u8> for Platform {
     }
 }
 
-/// One boot image of the catalogue.
+/// A boot image in the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BootEntry {
-    /// Where the entry stands in the image.
+    /// Offset of the entry in the image.
     pub position: u64,
-    /// The machine it is for.
-    pub platform: Platform,
-    /// Whether firmware may start it.
-    pub bootable: bool,
-    /// The emulation; 0 for none.
+    /// The platform that it boots.
+    pub platform: BootPlatform,
+    /// `true` if firmware may boot it.
+    #[serde(rename = "bootable")]
+    pub is_bootable: bool,
+    /// The emulated medium; 0 for no emulation.
     pub media: u8,
-    /// The segment that a BIOS loads it to; 0 for the usual one.
+    /// The segment where a BIOS loads the boot image; 0 for the default.
     pub load_segment: u16,
-    /// Sectors of 512 bytes to load, as far as 16 bits can say.
+    /// Number of 512-byte sectors to load, limited to 16 bits.
     pub load_count: u16,
-    /// Where the boot image begins.
+    /// First sector of the boot image.
     pub sector: Sector,
 }
 
 /// The boot catalogue of a volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BootCatalog {
-    /// Where it stands.
+    /// Sector of the catalogue.
     pub sector: Sector,
-    /// Whether the words of the validation entry add up to zero, as they should.
+    /// `true` if the words of the validation entry add up to zero, as required.
     pub checksum_ok: bool,
-    /// Whether every section has the entries that its header counts, within the one sector that is read.
+    /// `true` if all sections have as many entries as their headers state, within the sector that is read.
     pub sections_complete: bool,
     /// The default entry, then those of the sections.
     pub entries: Vec<BootEntry>,
 }
 
 impl BootCatalog {
-    /// Reads the catalogue that the volume's boot record names; `None` where it names none.
+    /// Reads the catalogue; `None` if the volume has no El Torito boot record.
     ///
     /// # Errors
     ///
-    /// Fails where the catalogue or a boot image lies outside of the image, or the catalogue is not one.
-    pub fn read(source: &Source, volume: &Volume) -> Result<Option<Self>> {
+    /// Returns an error if the catalogue or a boot image is outside of the image, or if the catalogue is malformed.
+    pub(crate) fn read(source: &Source, volume: &Volume) -> Result<Option<Self>> {
         let boot = volume.descriptors().iter().find_map(|descriptor| match descriptor {
-            Descriptor::Boot { sector, catalog: Some(catalog), .. } => Some((*sector, *catalog)),
+            VolumeDescriptor::Boot { sector, catalog: Some(catalog), .. } => Some((*sector, *catalog)),
             _ => None,
         });
         let Some((descriptor, sector)) = boot else { return Ok(None) };
@@ -100,27 +140,25 @@ impl BootCatalog {
         let [validation, default, sections @ ..] = entries else {
             return Err(source.malformed(sector.offset(), "boot catalogue", "two entries", bytes.len()));
         };
-        let key = (validation.first().copied(), validation.get(30..).unwrap_or_default());
-        if key != (Some(1), &[0x55, 0xAA]) {
+        let [1, platform, .., 0x55, 0xAA] = validation else {
             let found = validation.escape_ascii();
             return Err(source.malformed(sector.offset(), "validation entry", "01 … 55 AA", found));
-        }
-        let sum =
-            (0..ENTRY_LEN).step_by(2).filter_map(|at| u16_le(validation, at)).fold(0, u16::wrapping_add);
-        let mut catalog =
-            Self { sector, checksum_ok: sum == 0, sections_complete: true, entries: Vec::new() };
-        let mut platform = Platform::from(validation.get(1).copied().unwrap_or_default());
-        catalog.add(source, default, 1, platform)?;
+        };
+        let words = validation.as_chunks::<2>().0.iter().map(|word| u16::from_le_bytes(*word));
+        let checksum_ok = words.fold(0, u16::wrapping_add) == 0;
+        let mut catalog = Self { sector, checksum_ok, sections_complete: true, entries: Vec::new() };
+        let mut platform = BootPlatform::from(*platform);
+        catalog.add_entry(source, default, 1, platform)?;
         let mut expected = 0;
         let mut more = false;
         for (entry, number) in sections.iter().zip(2..) {
             if expected > 0 {
                 expected -= 1;
-                catalog.add(source, entry, number, platform)?;
-            } else if let [kind @ (0x90 | 0x91), id, ..] = entry {
-                platform = Platform::from(*id);
-                expected = u16_le(entry, 2).unwrap_or_default();
-                more = *kind == 0x90;
+                catalog.add_entry(source, entry, number, platform)?;
+            } else if let [kind @ (0x90 | 0x91), id, low, high, ..] = *entry {
+                platform = BootPlatform::from(id);
+                expected = u16::from_le_bytes([low, high]);
+                more = kind == 0x90;
             } else {
                 break;
             }
@@ -129,22 +167,29 @@ impl BootCatalog {
         Ok(catalog)
     }
 
-    fn add(&mut self, source: &Source, entry: &[u8], number: u64, platform: Platform) -> Result<()> {
-        let byte = |offset: usize| entry.get(offset).copied().unwrap_or_default();
+    fn add_entry(
+        &mut self,
+        source: &Source,
+        entry: &[u8; ENTRY_LEN],
+        number: u64,
+        platform: BootPlatform,
+    ) -> Result<()> {
         let position = self.sector.offset() + number * ENTRY_LEN as u64;
-        let sector = Sector(u32_le(entry, 8).unwrap_or_default());
-        let bootable = byte(0) == 0x88;
-        if bootable && (sector < Sector(16) || sector.offset() >= source.len()) {
+        let [indicator, media, ..] = *entry;
+        let u16_at = |at: usize| u16_le(entry, at).or_internal("short boot catalogue entry", position);
+        let sector = Sector(u32_le(entry, 8).or_internal("short boot catalogue entry", position)?);
+        let is_bootable = indicator == 0x88;
+        if is_bootable && (sector < Sector(16) || sector.offset() >= source.len()) {
             let expected = format!("a sector from 16 on, within {} bytes", source.len());
             return Err(source.malformed(position + 8, "sector of a boot image", expected, sector));
         }
         self.entries.push(BootEntry {
             position,
             platform,
-            bootable,
-            media: byte(1),
-            load_segment: u16_le(entry, 2).unwrap_or_default(),
-            load_count: u16_le(entry, 6).unwrap_or_default(),
+            is_bootable,
+            media,
+            load_segment: u16_at(2)?,
+            load_count: u16_at(6)?,
             sector,
         });
         Ok(())
@@ -174,12 +219,23 @@ mod tests {
         let catalog = BootCatalog::parse(&source, Sector(44), &catalog()).unwrap();
         assert!(catalog.checksum_ok);
         let entries: Vec<_> = catalog.entries.iter().map(|entry| (entry.platform, entry.sector)).collect();
-        assert_eq!(entries, [(Platform::Bios, Sector(45)), (Platform::Efi, Sector(64))]);
+        assert_eq!(entries, [(BootPlatform::Bios, Sector(45)), (BootPlatform::Efi, Sector(64))]);
         assert_eq!(catalog.entries[1].position, 44 * 2048 + 96);
     }
 
     #[test]
-    fn a_catalogue_that_ends_early_says_so() {
+    fn boot_info_table_of_a_short_file_is_an_internal_error() {
+        let image =
+            fixtures::Recipe::new(fixtures::Architecture::X86_64, fixtures::Era::E2023_07).master().image;
+        let volume = Volume::read(&Source::from_bytes("test", image.to_vec())).unwrap();
+        let table = |len: usize| BootInfoTable::new(&volume, Sector(45), &vec![1; len]);
+        assert_eq!(table(70).unwrap().fields(), [16, 45, 70, 0x0101_0101 + 0x0101]);
+        let error = table(63).unwrap_err();
+        assert!(matches!(error, crate::Error::Internal { offset: 92_160, .. }), "{error}");
+    }
+
+    #[test]
+    fn truncated_catalogue_is_not_complete() {
         let source = Source::from_bytes("test", vec![0; 65 * 2048]);
         let complete =
             |bytes: &[u8]| BootCatalog::parse(&source, Sector(44), bytes).unwrap().sections_complete;
@@ -191,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boot_image_outside_is_refused() {
+    fn rejects_boot_images_outside_of_the_image() {
         let source = Source::from_bytes("test", vec![0; 64 * 2048]);
         let error = BootCatalog::parse(&source, Sector(44), &catalog()).unwrap_err().to_string();
         assert!(error.contains("byte 90216: sector of a boot image"), "{error}");

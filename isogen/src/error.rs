@@ -1,11 +1,13 @@
-//! What can go wrong with an image, an archive or an edit.
+//! The errors of images, archives and edits.
 //!
-//! Each variant says which file, where in it, and which value was met. `Display` prints one level; the cause, where
-//! there is one, is behind `source()`.
+//! [`Malformed`](Error::Malformed) and similar variants report a damaged image, [`InvalidEdit`](Error::InvalidEdit)
+//! reports a mistake of the caller, and [`Internal`](Error::Internal) reports a bug in this crate. Each variant names
+//! the position of the problem and the value that was found. `Display` prints one level; `source()` returns the cause.
 
 use std::io;
+use std::num::TryFromIntError;
 
-/// The result of everything in this crate.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why an image could not be read, edited or written.
@@ -17,7 +19,7 @@ pub enum Error {
     Open {
         /// Name of the file.
         file: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// The file could not be read.
@@ -25,9 +27,9 @@ pub enum Error {
     Read {
         /// Name of the file.
         file: String,
-        /// Where the read began.
+        /// Offset of the read.
         offset: u64,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// The output could not be written.
@@ -35,33 +37,45 @@ pub enum Error {
     Write {
         /// Name of the file.
         file: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file is shorter than its volume descriptor says: most often an interrupted download.
+    /// The file is shorter than its volume descriptor states. The usual cause is an interrupted download.
     #[error(
-        "{file}: ISO image is incomplete: the volume descriptor promises {expected} bytes, the file has {found}"
+        "{file}: ISO image is incomplete: the volume descriptor declares {expected} bytes, the file has {found}"
     )]
     Incomplete {
         /// Name of the file.
         file: String,
-        /// Bytes that the volume descriptor promises.
+        /// Length of the volume in bytes, as the volume descriptor states it.
         expected: u64,
-        /// Bytes that there are.
+        /// Length of the file in bytes.
         found: u64,
+    },
+    /// The file is not an ISO image.
+    #[error(
+        "{file}: not an ISO 9660 image: expected a volume descriptor (CD001) at byte {offset}, found {found}"
+    )]
+    NotIso {
+        /// Name of the file.
+        file: String,
+        /// Offset of the identifier of the first volume descriptor.
+        offset: u64,
+        /// The bytes that were found, or the end of the file.
+        found: String,
     },
     /// A structure breaks the rules of its format.
     #[error("{file}: byte {offset}: {what}: expected {expected}, found {found}")]
     Malformed {
         /// Name of the file.
         file: String,
-        /// Where the structure stands.
+        /// Offset of the structure.
         offset: u64,
-        /// What was being read.
+        /// The structure or field.
         what: &'static str,
-        /// What the format asks for.
+        /// The value that the format requires.
         expected: String,
-        /// What stands there.
+        /// The value that was found.
         found: String,
     },
     /// A path that an operation needs does not exist in the image.
@@ -69,17 +83,17 @@ pub enum Error {
     NotFound {
         /// Name of the image.
         file: String,
-        /// The path inside it.
+        /// The path in the image.
         path: String,
     },
-    /// The image is an ISO, but not a CoreOS one, or one without a place for an Ignition config.
+    /// The file is an ISO image, but not a CoreOS one, or it has no embed area for an Ignition config.
     #[error("Unrecognized CoreOS ISO image: {file} has no {missing} (volume ID {volume_id:?})")]
     NotCoreOs {
         /// Name of the image.
         file: String,
-        /// What a CoreOS image would have.
+        /// The part of a CoreOS image that it does not have.
         missing: &'static str,
-        /// Its volume identifier.
+        /// The volume identifier.
         volume_id: String,
     },
     /// A JSON description inside the image cannot be used.
@@ -87,9 +101,9 @@ pub enum Error {
     Description {
         /// Name of the image.
         file: String,
-        /// The JSON file inside it.
+        /// The JSON file in the image.
         path: String,
-        /// What is wrong with it, with the value.
+        /// What is wrong with the description, with the value.
         reason: String,
     },
     /// The initrd archives of an image or file cannot be decoded.
@@ -97,12 +111,12 @@ pub enum Error {
     Archive {
         /// Name of the file.
         file: String,
-        /// Where the archives begin in it.
+        /// Offset of the archives in the file.
         offset: u64,
         /// What is wrong.
         source: crate::initrd::ArchiveError,
     },
-    /// The image carries no kernel-argument areas.
+    /// The image has no embed areas for kernel arguments.
     #[error("No karg embed areas found; old or corrupted CoreOS ISO image ({file}).")]
     NoKargs {
         /// Name of the image.
@@ -116,23 +130,23 @@ pub enum Error {
         /// What is wrong.
         reason: KargsError,
     },
-    /// The packed archive does not fit into the area.
+    /// The packed archive does not fit into the Ignition area.
     #[error("Compressed initramfs is too large: {len} > {capacity} bytes of the Ignition area of {file}")]
     ArchiveTooLarge {
         /// Name of the image.
         file: String,
-        /// Bytes of the packed archive.
+        /// Length of the packed archive in bytes.
         len: u64,
-        /// Bytes of the area.
+        /// Length of the area in bytes.
         capacity: u64,
     },
-    /// The image has no description of its minimal form.
+    /// The image has no description of its minimal ISO.
     #[error("This ISO image does not support extracting a minimal ISO ({file} has no coreos/miniso.dat).")]
     NoMinimal {
         /// Name of the image.
         file: String,
     },
-    /// Unpacking the minimal ISO did not give what was packed.
+    /// The minimal ISO that was unpacked does not have the recorded digest.
     #[error("{file}: wrong final digest of the minimal ISO: expected {expected}, found {found}")]
     MinimalDigest {
         /// Name of the image.
@@ -142,72 +156,71 @@ pub enum Error {
         /// The digest of the unpacked bytes.
         found: String,
     },
-    /// The image holds customisations where an untouched one is needed.
-    #[error(
-        "Cannot operate on ISO with embedded customizations ({what} of {file}). Reset it with `iso reset` and try again."
-    )]
+    /// The image is customised, and the operation needs one that is not.
+    #[error("Cannot operate on ISO with embedded customizations ({what} of {file}).")]
     Customized {
         /// Name of the image.
         file: String,
-        /// What is not as published.
+        /// The customised area.
         what: &'static str,
     },
-    /// The plan rearranges the image, so it cannot be written over it.
+    /// The plan moves bytes of the image, so it cannot be written over the image.
     #[error("{file}: the plan moves bytes of the image and cannot be written in place")]
     NotInPlace {
         /// Name of the image.
         file: String,
     },
-    /// An edit of this file in place was begun and never finished.
-    #[error(
-        "{file}: an edit in place was interrupted before it was complete; `iso reset` makes the image whole again"
-    )]
+    /// An in-place edit of the file was not completed. Edits that overwrite all embed areas repair the image.
+    #[error("{file}: an in-place edit was interrupted before it was complete")]
     Interrupted {
         /// Name of the image.
         file: String,
     },
-    /// A structure uses a part of its format that is not read here.
+    /// A structure uses a feature of its format that this crate does not support.
     #[error("{file}: byte {offset}: {what}: {found} is not supported")]
     Unsupported {
         /// Name of the file.
         file: String,
-        /// Where the structure stands.
+        /// Offset of the structure.
         offset: u64,
-        /// What was being read.
+        /// The structure or field.
         what: &'static str,
-        /// What stands there.
+        /// The value that was found.
         found: String,
     },
-    /// The root file system has no `nmstatectl`, as that of most systems but RHCOS.
+    /// The root file system has no `nmstatectl`. Most systems other than RHCOS do not have it.
     #[error("{file}: rootfs without nmstatectl: its {filesystem} has no {path}")]
     NoNmstatectl {
         /// Name of the root file system image.
         file: String,
-        /// The kind of file system in it.
+        /// The type of the file system.
         filesystem: &'static str,
         /// The path that was looked for.
         path: String,
     },
-    /// A value handed in by the caller cannot be used.
-    #[error("{what} {value:?} is refused: {reason}")]
-    Refused {
-        /// The value.
+    /// The caller asked for an edit that is not possible. The image is not at fault.
+    #[error("invalid {what} {value:?}: {reason}")]
+    InvalidEdit {
+        /// The part of the edit that is not valid.
         what: &'static str,
-        /// Its value.
+        /// The value of that part.
         value: String,
-        /// Why not.
+        /// Why it is not valid.
         reason: &'static str,
+    },
+    /// An invariant of this crate is broken. This is a bug: neither an image nor an edit can cause it.
+    #[error("internal error at byte {offset}: {what}")]
+    Internal {
+        /// The invariant and its structure.
+        what: &'static str,
+        /// Offset in the image or in that structure.
+        offset: u64,
     },
 }
 
 impl Error {
-    /// Tells whether this is a missing path, as opposed to a broken structure.
-    #[must_use]
-    pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::NotFound { .. } | Self::NoNmstatectl { .. })
-    }
-
-    /// Returns the offset of bytes that are not available yet, if the storage answered [`WouldBlock`](io::ErrorKind::WouldBlock).
+    /// Returns the offset of bytes that are not available yet, if the storage returned
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock).
     #[must_use]
     pub fn would_block_at(&self) -> Option<u64> {
         match self {
@@ -218,32 +231,32 @@ impl Error {
     }
 }
 
-/// Why kernel arguments are refused.
+/// Why kernel arguments cannot be read or an edit of them is refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KargsError {
-    /// The arguments do not fit.
+    /// The arguments do not fit into the areas.
     #[error("kargs too large for area: {len} vs {capacity}")]
     TooLarge {
-        /// Bytes that they would take, with the end character.
+        /// Length of the arguments in bytes, with the end character.
         len: usize,
-        /// Bytes of the area.
+        /// Length of an area in bytes.
         capacity: usize,
     },
     /// A replacement is not of the form `KEY=OLD=NEW`.
     #[error("invalid replacement {value:?}: format should be: KEY=OLD=NEW")]
-    Replacement {
+    InvalidReplacement {
         /// The value.
         value: String,
     },
-    /// An argument holds a character that would end the boot loader's line.
-    #[error("kernel argument {value:?} holds the control character {found:?} at byte {offset}")]
-    Control {
+    /// An argument contains a control character, which could end the line in the boot loader's config.
+    #[error("kernel argument {value:?} contains the control character {found:?} at byte {offset}")]
+    ControlCharacter {
         /// The argument.
         value: String,
-        /// Where.
+        /// Offset of the character in the argument.
         offset: usize,
-        /// Which one.
+        /// The character.
         found: char,
     },
     /// The areas of the image hold different arguments.
@@ -251,28 +264,54 @@ pub enum KargsError {
     Mismatch {
         /// The arguments of the first area.
         first: String,
-        /// Where it begins.
+        /// Offset of that area.
         first_at: u64,
-        /// The arguments of another one.
+        /// The arguments of an area that differs.
         other: String,
-        /// Where it begins.
+        /// Offset of that area.
         other_at: u64,
     },
-    /// An area is not text.
-    #[error("the kargs area at byte {offset} is not UTF-8 from its byte {bad} on")]
+    /// The contents of an area are not UTF-8.
+    #[error("the kargs area at byte {offset} has invalid UTF-8 at its byte {invalid_at}")]
     NotText {
-        /// Where the area begins.
+        /// Offset of the area.
         offset: u64,
-        /// Where in it the text breaks.
-        bad: usize,
+        /// Offset in the area of the first byte that is not UTF-8.
+        invalid_at: usize,
     },
-    /// The image does not say what its arguments were when it was made.
+    /// An argument that the operation replaces is missing.
+    #[error("the kernel arguments have no {key}")]
+    MissingArgument {
+        /// The start of the argument, up to its `=`.
+        key: &'static str,
+    },
+    /// The image does not record its default arguments.
     #[error("the image does not record its default kargs, so they cannot be restored")]
     NoDefault,
 }
 
-/// An error and its causes on one line.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+/// Conversion of a value that is missing only because of a bug.
+pub(crate) trait OrInternal<T> {
+    /// Returns the value, or [`Error::Internal`] if it is missing.
+    fn or_internal(self, what: &'static str, offset: u64) -> Result<T>;
+}
+
+impl<T> OrInternal<T> for Option<T> {
+    #[inline]
+    fn or_internal(self, what: &'static str, offset: u64) -> Result<T> {
+        self.ok_or(Error::Internal { what, offset })
+    }
+}
+
+impl<T> OrInternal<T> for Result<T, TryFromIntError> {
+    #[inline]
+    fn or_internal(self, what: &'static str, offset: u64) -> Result<T> {
+        self.ok().or_internal(what, offset)
+    }
+}
+
+/// Formats an error and its causes as one line.
+pub(crate) fn format_with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,9 +1,10 @@
-//! Positions: byte ranges, and the 2048-byte sectors that ISO 9660 counts in.
+//! Byte ranges, and the 2048-byte sectors of ISO 9660.
 
 use std::fmt;
+use std::ops::Range;
 
 /// Bytes in one sector of the image formats that this crate reads.
-pub const SECTOR_SIZE: u64 = 2048;
+pub(crate) const SECTOR_SIZE: u64 = 2048;
 
 /// The number of a 2048-byte sector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
@@ -11,7 +12,7 @@ pub const SECTOR_SIZE: u64 = 2048;
 pub struct Sector(pub u32);
 
 impl Sector {
-    /// The byte at which the sector begins. A 32-bit sector number cannot overflow this.
+    /// Returns the offset of the sector's first byte. A 32-bit sector number cannot overflow it.
     #[must_use]
     pub fn offset(self) -> u64 {
         u64::from(self.0) * SECTOR_SIZE
@@ -24,7 +25,7 @@ impl fmt::Display for Sector {
     }
 }
 
-/// A run of bytes: where it begins and how long it is. The end never passes `u64::MAX`.
+/// A range of bytes, as an offset and a length. The end never exceeds `u64::MAX`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct Extent {
     offset: u64,
@@ -32,63 +33,72 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Makes an extent, or `None` where its end would pass 64 bits.
+    /// Creates an extent; `None` if its end would exceed `u64::MAX`.
     #[must_use]
     pub fn new(offset: u64, len: u64) -> Option<Self> {
         offset.checked_add(len).map(|_| Self { offset, len })
     }
 
-    /// The first `len` bytes.
+    /// Creates the extent of the first `len` bytes.
     #[must_use]
-    pub fn first(len: u64) -> Self {
+    pub fn from_start(len: u64) -> Self {
         Self { offset: 0, len }
     }
 
-    /// The extent of `len` bytes that begins at a sector; 32 bits each cannot overflow.
+    /// Creates the extent of `len` bytes that begins at a sector. It cannot overflow with 32 bits each.
     #[must_use]
-    pub fn at_sector(sector: Sector, len: u32) -> Self {
+    pub(crate) fn at_sector(sector: Sector, len: u32) -> Self {
         Self { offset: sector.offset(), len: u64::from(len) }
     }
 
-    /// The first byte.
+    /// Returns the offset of the first byte.
     #[must_use]
     pub fn offset(self) -> u64 {
         self.offset
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn len(self) -> u64 {
         self.len
     }
 
-    /// Tells whether there are no bytes in it.
+    /// Returns `true` if the extent has no bytes.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// The first byte behind it.
+    /// Returns the offset after the last byte.
     #[must_use]
     pub fn end(self) -> u64 {
         self.offset + self.len
     }
 
-    /// Tells whether `inner` lies wholly inside.
+    /// Returns `true` if `inner` is completely inside this extent.
     #[must_use]
     pub fn contains(self, inner: Self) -> bool {
         self.offset <= inner.offset && inner.end() <= self.end()
     }
 
-    /// Tells whether the two share a byte.
+    /// Returns `true` if the two extents share a byte.
     #[must_use]
-    pub fn overlaps(self, other: Self) -> bool {
+    pub(crate) fn overlaps(self, other: Self) -> bool {
         self.offset < other.end() && other.offset < self.end() && self.len > 0 && other.len > 0
     }
 
-    /// The part of it given by `inner`, an extent counted from its start; `None` where that is not inside.
+    /// Returns the part within `range`, counted from the start of the extent and limited to it.
     #[must_use]
-    pub fn part(self, inner: Self) -> Option<Self> {
+    pub(crate) fn slice(self, range: Range<u64>) -> Self {
+        let end = range.end.min(self.len);
+        let start = range.start.min(end);
+        Self { offset: self.offset + start, len: end - start }
+    }
+
+    /// Returns `inner`, whose offset counts from the start of this extent, as an extent of the file; `None` if it is
+    /// not inside.
+    #[must_use]
+    pub(crate) fn subextent(self, inner: Self) -> Option<Self> {
         if inner.end() > self.len {
             return None;
         }
@@ -111,15 +121,23 @@ mod tests {
     }
 
     #[test]
-    fn an_end_beyond_64_bits_is_no_extent() {
+    fn rejects_an_end_beyond_64_bits() {
         assert_eq!(Extent::new(u64::MAX, 1), None);
         assert!(Extent::new(u64::MAX, 0).is_some());
     }
 
     #[test]
-    fn parts_stay_inside() {
-        assert_eq!(extent(100, 10).part(extent(4, 6)), Some(extent(104, 6)));
-        assert_eq!(extent(100, 10).part(extent(4, 7)), None);
+    fn rejects_subextents_outside_of_the_extent() {
+        assert_eq!(extent(100, 10).subextent(extent(4, 6)), Some(extent(104, 6)));
+        assert_eq!(extent(100, 10).subextent(extent(4, 7)), None);
+    }
+
+    #[test]
+    fn slice_is_limited_to_the_extent() {
+        assert_eq!(extent(100, 10).slice(4..6), extent(104, 2));
+        assert_eq!(extent(100, 10).slice(4..u64::MAX), extent(104, 6));
+        assert_eq!(extent(100, 10).slice(u64::MAX..u64::MAX), extent(110, 0));
+        assert_eq!(extent(100, 10).slice(Range { start: 6, end: 4 }), extent(104, 0));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Everything that is known about an image, for people and programs to look at.
+//! Describes images, for users and programs.
 
 use std::sync::Arc;
 
@@ -7,61 +7,62 @@ use serde::Serialize;
 use crate::areas::{Features, IgnitionArea, IgnitionOrigin, KARGS_INFO};
 use crate::base::{Architecture, BaseImage};
 use crate::eltorito::BootCatalog;
-use crate::error::{Error, with_causes};
+use crate::error::{Error, OrInternal, format_with_causes};
 use crate::extent::Extent;
 use crate::initrd::{Archive, IGNITION_CONFIG};
 use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
 use crate::partitions::PartitionTables;
 use crate::plan::{Plan, Segment};
-use crate::volume::{EntryId, Finding, Kind};
+use crate::volume::{EntryId, EntryKind, VolumeFinding};
 
-/// A description of an image.
+/// A description of an image, which can be serialized.
 #[derive(Debug, Serialize)]
 pub struct Inspection {
     /// The name of the image.
     pub file: String,
-    /// Its length in bytes.
+    /// The length of the image in bytes.
     pub len: u64,
-    /// Its volume.
+    /// Identifiers and size of the volume.
     pub volume: VolumeSummary,
-    /// The machine it is for.
+    /// The architecture that the image boots on.
     pub architecture: Option<Architecture>,
-    /// The generation of its format: the month from which on images were made like this one.
+    /// The generation of the image format: the month in which builders began to make images like this one.
     pub generation: &'static str,
-    /// Why the image was laid out anew; none of an image as it was mastered.
-    pub new_layout: Option<String>,
-    /// The files that firmware and boot loaders check the signatures of, or that hold such files.
-    pub boot_files: Vec<BootFile>,
-    /// The boot catalogue.
+    /// Why the image was re-laid out; `None` if its layout is that of its builder.
+    #[serde(rename = "new_layout")]
+    pub relayout_reason: Option<String>,
+    /// Boot loaders and kernels that secure boot verifies, and file system images that contain them.
+    pub boot_files: Vec<BootFileSummary>,
+    /// The El Torito boot catalogue.
     pub boot_catalog: Option<BootCatalog>,
-    /// The partition tables.
+    /// The partition tables in the system area.
     pub partitions: PartitionTables,
-    /// The Ignition area and what is in it.
+    /// The Ignition area and its contents.
     pub ignition_area: Option<IgnitionSummary>,
-    /// The kernel-argument areas and what is in them.
+    /// The kernel-argument areas and their contents.
     pub kargs: Option<KargsSummary>,
-    /// What the live system understands.
+    /// The features of the live system.
     pub features: Features,
-    /// The minimal form, or why there is none.
+    /// The minimal ISO, or the reason why it is not available.
     pub minimal: MinimalSummary,
-    /// Every file and directory, in the order of the directory tree.
+    /// All files and directories, in the order of the directory tree.
     pub files: Vec<FileSummary>,
-    /// What is odd, yet bearable.
-    pub findings: Vec<Finding>,
+    /// Irregularities of the volume that do not prevent its use.
+    pub findings: Vec<VolumeFinding>,
 }
 
-/// A file that is booted, by its digest: one and the same in every image made of a base.
+/// A file that takes part in booting. Its digest is the same in all images made from one base image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct BootFile {
-    /// Its path.
+pub struct BootFileSummary {
+    /// Path of the file.
     pub path: String,
-    /// Its length in bytes.
+    /// Length of the file in bytes.
     pub len: u64,
-    /// Its SHA-256.
+    /// SHA-256 digest of the file.
     pub sha256: crate::digest::Digest,
 }
 
-/// A volume's identifiers and size.
+/// Identifiers and size of a volume.
 #[derive(Debug, Serialize)]
 pub struct VolumeSummary {
     /// The volume identifier.
@@ -70,105 +71,111 @@ pub struct VolumeSummary {
     pub set_id: String,
     /// The system identifier.
     pub system_id: String,
-    /// Sectors in the volume.
+    /// Number of sectors in the volume.
     pub sectors: u32,
-    /// The Joliet level, where there is a Joliet tree.
+    /// The Joliet level, if the volume has a Joliet tree.
     pub joliet_level: Option<u8>,
-    /// Whether the tree has Rock Ridge names.
-    pub rock_ridge: bool,
+    /// `true` if the directory tree has Rock Ridge entries.
+    #[serde(rename = "rock_ridge")]
+    pub has_rock_ridge: bool,
 }
 
-/// The Ignition area.
+/// The Ignition area and its contents.
 #[derive(Debug, Serialize)]
 pub struct IgnitionSummary {
-    /// Where it is.
+    /// Position of the area.
     pub extent: Extent,
-    /// How it was found.
+    /// How the area was found.
     pub origin: IgnitionOrigin,
-    /// Bytes up to the last one that is not zero.
-    pub used: u64,
-    /// The members of its archive.
+    /// Number of bytes up to the last one that is not zero.
+    #[serde(rename = "used")]
+    pub used_len: u64,
+    /// The members of the area's archives.
     pub members: Vec<MemberSummary>,
-    /// Why they cannot be told.
+    /// Why the members cannot be read.
     pub error: Option<String>,
-    /// The Ignition config; not part of the written form, since it holds secrets.
+    /// The Ignition config. It is not serialized, because it may contain secrets.
     #[serde(skip)]
     pub config: Option<bytes::Bytes>,
 }
 
-/// A member of an archive.
+/// A member of an initrd archive.
 #[derive(Debug, Serialize)]
 pub struct MemberSummary {
-    /// Its name.
+    /// Name of the member.
     pub name: String,
-    /// Its length in bytes.
+    /// Length of the contents in bytes.
     pub len: u64,
 }
 
-/// The kernel arguments.
+/// The kernel arguments and their areas.
 #[derive(Debug, Serialize)]
 pub struct KargsSummary {
     /// How the areas were found.
     pub origin: KargsOrigin,
-    /// The arguments now; none where the areas disagree.
+    /// The current arguments; `None` if they cannot be read.
     pub current: Option<String>,
-    /// The arguments with which the image was made.
+    /// The default arguments, with which the builder made the image.
     pub default: Option<String>,
-    /// Bytes of each area. The longest command line is one byte shorter.
+    /// Length of each area in bytes. The longest command line is one byte shorter.
     pub area_len: u64,
-    /// Bytes that may still be added.
-    pub free: u64,
-    /// Each area.
+    /// Number of bytes that can be appended to the current arguments.
+    #[serde(rename = "free")]
+    pub free_len: u64,
+    /// The areas, in the order of the image.
     pub areas: Vec<KargsAreaSummary>,
-    /// Why there are no current arguments.
+    /// Why the current arguments cannot be read.
     pub error: Option<String>,
 }
 
 /// A kernel-argument area.
 #[derive(Debug, Serialize)]
 pub struct KargsAreaSummary {
-    /// Where it is.
+    /// Position of the area.
     pub extent: Extent,
-    /// The file that it is in.
+    /// The file that contains the area.
     pub file: Option<String>,
 }
 
-/// The minimal form of an image.
+/// The minimal ISO of an image.
 #[derive(Debug, Serialize)]
 pub struct MinimalSummary {
-    /// Whether the image has a usable description of it.
-    pub available: bool,
-    /// Its length in bytes.
+    /// `true` if the image has a valid description of its minimal ISO.
+    #[serde(rename = "available")]
+    pub is_available: bool,
+    /// Length of the minimal ISO in bytes.
     pub len: Option<u64>,
-    /// Its SHA-256.
+    /// SHA-256 digest of the minimal ISO.
     pub sha256: Option<crate::digest::Digest>,
-    /// The version of the program that described it.
+    /// The version of the program that wrote the description.
     pub writer: Option<String>,
-    /// Why it is not available.
+    /// Why the minimal ISO is not available.
     pub error: Option<String>,
 }
 
 /// A file or directory.
 #[derive(Debug, Serialize)]
 pub struct FileSummary {
-    /// Its path.
+    /// Path, with Rock Ridge names if the image has them.
     pub path: String,
-    /// Its path in ISO 9660 names.
+    /// Path, with ISO 9660 names.
     pub iso_path: String,
-    /// Whether it is a directory.
-    pub directory: bool,
-    /// Where its data is.
+    /// `true` for a directory.
+    #[serde(rename = "directory")]
+    pub is_directory: bool,
+    /// Position of the contents.
     pub extent: Extent,
-    /// Where its directory record is.
-    pub record: u64,
+    /// Offset of the directory record.
+    #[serde(rename = "record")]
+    pub record_offset: u64,
 }
 
 impl BaseImage {
-    /// Describes the image. What is broken about its areas is told in the description.
+    /// Describes the image. The description contains the errors of areas that cannot be read.
     ///
     /// # Errors
     ///
-    /// Fails where the storage does.
+    /// Returns an error if the storage fails.
     pub fn inspect(&self) -> Result<Inspection, Error> {
         let volume = self.volume();
         Ok(Inspection {
@@ -180,26 +187,26 @@ impl BaseImage {
                 system_id: volume.primary().system_id.clone(),
                 sectors: volume.primary().space_size,
                 joliet_level: volume.joliet().and_then(|descriptor| descriptor.joliet).map(|level| level.0),
-                rock_ridge: volume.tree().entries().any(|(_, entry)| entry.mode.is_some()),
+                has_rock_ridge: volume.tree().entries().any(|(_, entry)| entry.mode.is_some()),
             },
             architecture: self.architecture(),
             generation: self.generation(),
-            new_layout: self.layout_reason()?,
+            relayout_reason: self.layout_reason()?,
             boot_files: self.boot_files()?,
             boot_catalog: self.boot_catalog().cloned(),
             partitions: self.partitions().clone(),
             ignition_area: self.ignition_area().map(|area| self.inspect_ignition(area)).transpose()?,
             kargs: self.kargs().map(|kargs| self.inspect_kargs(kargs)),
             features: self.features().clone(),
-            minimal: self.inspect_minimal(),
-            files: self.inspect_files(),
+            minimal: self.inspect_minimal()?,
+            files: self.inspect_files()?,
             findings: volume.findings().to_vec(),
         })
     }
 
-    /// The generation of the image's format, judged by the mechanisms that it has.
+    /// Returns the generation of the image format, which follows from the mechanisms that the image has.
     #[must_use]
-    pub fn generation(&self) -> &'static str {
+    pub(crate) fn generation(&self) -> &'static str {
         let named = |area: &KargsArea| area.pad.is_some();
         let kargs = self.kargs();
         let has = |path: &str| self.volume().file(path).is_some();
@@ -222,23 +229,23 @@ impl BaseImage {
         }
     }
 
-    /// The files whose signatures secure boot checks, or that hold such files: boot loaders for UEFI, the file system
-    /// with their copies, and the kernel. Reads them whole.
+    /// Returns the files that secure boot verifies and those that contain such files: UEFI boot loaders, the file
+    /// system image with copies of them, and the kernel. Reads each file completely.
     ///
     /// # Errors
     ///
-    /// Fails where the storage does.
-    pub fn boot_files(&self) -> Result<Vec<BootFile>, Error> {
+    /// Returns an error if the storage fails.
+    pub fn boot_files(&self) -> Result<Vec<BootFileSummary>, Error> {
         const OTHERS: [&str; 3] =
             ["images/efiboot.img", "images/pxeboot/vmlinuz", "images/pxeboot/kernel.img"];
         let tree = self.volume().tree();
         let signed = |path: &str| OTHERS.contains(&path) || path.to_ascii_lowercase().ends_with(".efi");
         let mut files = Vec::new();
-        for (id, entry) in tree.entries().filter(|(_, entry)| entry.kind == Kind::File) {
+        for (id, entry) in tree.entries().filter(|(_, entry)| entry.kind == EntryKind::File) {
             let path = tree.path(id);
             if signed(&path) {
-                let plan = Plan::of(Arc::clone(self.source()), [Segment::Base(entry.extent)]);
-                files.push(BootFile { path, len: plan.len(), sha256: plan.sha256()? });
+                let plan = Plan::new(Arc::clone(self.source()), [Segment::Base(entry.extent)]);
+                files.push(BootFileSummary { path, len: plan.len(), sha256: plan.sha256()? });
             }
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -250,25 +257,27 @@ impl BaseImage {
             name: name.to_owned(),
             len: contents.len() as u64,
         };
-        let (archive, error) = split(self.archive());
+        // If the archive cannot be read, `error` says why and no members are listed.
+        let (archive, error) = value_and_error(self.archive());
         let archive: Archive = archive.unwrap_or_default();
         Ok(IgnitionSummary {
             extent: area.extent,
             origin: area.origin,
-            used: self.used(area.extent)?,
+            used_len: self.used_len(area.extent)?,
             members: archive.iter().map(member).collect(),
             error,
             config: archive.get(IGNITION_CONFIG).cloned(),
         })
     }
 
-    /// Bytes of an extent up to the last one that is not zero, read from its end.
-    fn used(&self, extent: Extent) -> Result<u64, Error> {
+    /// Returns the number of bytes of an extent up to the last one that is not zero. Reads from the end, because most
+    /// areas are mostly zeros.
+    fn used_len(&self, extent: Extent) -> Result<u64, Error> {
         const STEP: u64 = 64 << 10;
         let mut end = extent.end();
         while end > extent.offset() {
             let start = end.saturating_sub(STEP).max(extent.offset());
-            let Some(chunk) = Extent::new(start, end - start) else { break };
+            let chunk = extent.slice(start - extent.offset()..end - extent.offset());
             let bytes = self.source().read_extent(chunk)?;
             if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
                 return Ok(start + last as u64 + 1 - extent.offset());
@@ -279,7 +288,7 @@ impl BaseImage {
     }
 
     fn inspect_kargs(&self, kargs: &KargsAreas) -> KargsSummary {
-        let (current, error) = split(kargs.current());
+        let (current, error) = value_and_error(kargs.current());
         let len = current.map_or(0, |current| current.len() as u64 + 1);
         let file =
             |area: &KargsArea| KargsAreaSummary { extent: area.extent, file: self.file_at(area.extent) };
@@ -288,29 +297,30 @@ impl BaseImage {
             current: current.map(ToOwned::to_owned),
             default: kargs.default().ok().map(ToOwned::to_owned),
             area_len: kargs.area_len(),
-            free: kargs.area_len().saturating_sub(len),
+            free_len: kargs.area_len().saturating_sub(len),
             areas: kargs.areas().iter().map(file).collect(),
             error,
         }
     }
 
-    fn inspect_minimal(&self) -> MinimalSummary {
-        let (description, error) = split(self.minimal_description());
-        MinimalSummary {
-            available: description.is_some(),
-            len: description.as_ref().map(|description| description.plan(self.source()).len()),
+    fn inspect_minimal(&self) -> Result<MinimalSummary, Error> {
+        let (description, error) = value_and_error(self.minimal_description());
+        let plan = description.as_ref().map(|description| description.plan(self.source())).transpose()?;
+        Ok(MinimalSummary {
+            is_available: description.is_some(),
+            len: plan.map(|plan| plan.len()),
             sha256: description.as_ref().map(|description| description.digest),
             writer: description.map(|description| description.writer.clone()),
             error,
-        }
+        })
     }
 
-    fn inspect_files(&self) -> Vec<FileSummary> {
+    fn inspect_files(&self) -> Result<Vec<FileSummary>, Error> {
         let tree = self.volume().tree();
         let mut files = Vec::new();
         let mut pending = vec![EntryId::ROOT];
         while let Some(id) = pending.pop() {
-            let Some(entry) = tree.entry(id) else { continue };
+            let entry = tree.entry(id).or_internal("entry of another tree", 0)?;
             let mut children: Vec<EntryId> = tree.children(id).map(|(id, _)| id).collect();
             children.reverse();
             pending.extend(children);
@@ -318,20 +328,20 @@ impl BaseImage {
                 files.push(FileSummary {
                     path: tree.path(id),
                     iso_path: tree.iso_path(id),
-                    directory: entry.directory.is_some(),
+                    is_directory: entry.directory.is_some(),
                     extent: entry.extent,
-                    record: entry.record.position,
+                    record_offset: entry.record.position,
                 });
             }
         }
-        files
+        Ok(files)
     }
 }
 
-/// A result as a value and a text that says why there is none, with all causes.
-fn split<T, E: std::error::Error>(result: Result<T, E>) -> (Option<T>, Option<String>) {
+/// Splits a result into its value and the text of its error with all causes.
+fn value_and_error<T, E: std::error::Error>(result: Result<T, E>) -> (Option<T>, Option<String>) {
     match result {
         Ok(value) => (Some(value), None),
-        Err(error) => (None, Some(with_causes(&error))),
+        Err(error) => (None, Some(format_with_causes(&error))),
     }
 }

@@ -1,12 +1,12 @@
 //! Kernel arguments: the embed areas that contain them, and edits.
 //!
-//! A base image has its command line in the configs of its boot loaders (on s390x: in its boot image). Each copy is in
-//! an area of the same length: the arguments, an end character, then filler. The last byte of the filler's line is
+//! A base image has its command line in the configs of its boot loaders, or on s390x in its boot image. Each copy is in
+//! an area of the same length: the arguments, an end character, then filler. The last byte of the line of filler is
 //! outside of the area, so that a full area still ends in a comment line.
 
 use bytes::Bytes;
 
-use crate::error::{Error, KargsError, Result};
+use crate::error::{Error, KargsError, OrInternal, Result};
 use crate::extent::Extent;
 use crate::plan::{Patch, Segment};
 use crate::source::Source;
@@ -42,8 +42,9 @@ pub struct KargsAreas {
     /// The name of the image.
     pub(crate) file: String,
     /// Whether an in-place edit was not completed, so that the contents of the areas are unknown.
-    pub(crate) interrupted: bool,
+    pub(crate) is_interrupted: bool,
     areas: Vec<KargsArea>,
+    area_len: u64,
     default: Option<String>,
     origin: KargsOrigin,
 }
@@ -66,26 +67,26 @@ impl KargsArea {
     /// # Errors
     ///
     /// Returns an error if the area is not text.
-    pub fn text(&self) -> Result<&str, KargsError> {
+    pub(crate) fn text(&self) -> Result<&str, KargsError> {
         let text = std::str::from_utf8(&self.contents).map_err(|error| KargsError::NotText {
             offset: self.extent.offset(),
-            bad: error.valid_up_to(),
+            invalid_at: error.valid_up_to(),
         })?;
         Ok(text.trim_end_matches(self.pad()).trim_end_matches(self.end()).trim())
     }
 
     /// Returns the bytes of the area with `kargs` in it.
-    fn filled(&self, kargs: &str) -> Result<Bytes, KargsError> {
-        self.filled_to(kargs, self.contents.len())
+    fn fill(&self, kargs: &str) -> Result<Bytes, KargsError> {
+        self.fill_to_len(kargs, self.contents.len())
     }
 
     /// Returns the bytes of an area of `capacity` bytes with `kargs` in it.
-    pub(crate) fn filled_to(&self, kargs: &str, capacity: usize) -> Result<Bytes, KargsError> {
+    pub(crate) fn fill_to_len(&self, kargs: &str, capacity: usize) -> Result<Bytes, KargsError> {
         let mut bytes = format!("{kargs}{}", self.end()).into_bytes();
         if bytes.len() > capacity {
             return Err(KargsError::TooLarge { len: bytes.len(), capacity });
         }
-        // Other tools that write these areas use the low byte only, too.
+        // Only the low byte of the filler is used, as by other tools that write these areas.
         let [pad, ..] = u32::from(self.pad()).to_le_bytes();
         bytes.resize(capacity, pad);
         Ok(bytes.into())
@@ -93,7 +94,8 @@ impl KargsArea {
 }
 
 impl KargsAreas {
-    /// Sorts areas by offset. Returns the reason as an error if no area is given or two share bytes.
+    /// Sorts areas of equal length by offset. Returns the reason as an error if there are no areas or two of them
+    /// overlap.
     pub(crate) fn new(
         source: &Source,
         mut areas: Vec<KargsArea>,
@@ -101,15 +103,15 @@ impl KargsAreas {
         origin: KargsOrigin,
     ) -> Result<Self, String> {
         areas.sort_by_key(|area| area.extent);
-        // The same area named twice is one area.
+        // An area that is named twice is one area.
         areas.dedup_by(|a, b| a.extent == b.extent && a.pad == b.pad && a.end == b.end);
-        if areas.is_empty() {
+        let Some(area_len) = areas.first().map(|area| area.extent.len()) else {
             return Err("it names no areas".into());
-        }
+        };
         if let Some([a, b]) = areas.array_windows().find(|[a, b]| a.extent.overlaps(b.extent)) {
             return Err(format!("the areas {} and {} overlap", a.extent, b.extent));
         }
-        Ok(Self { file: source.name().to_owned(), interrupted: false, areas, default, origin })
+        Ok(Self { file: source.name().to_owned(), is_interrupted: false, areas, area_len, default, origin })
     }
 
     /// Returns the areas, in the order of the image.
@@ -118,16 +120,16 @@ impl KargsAreas {
         &self.areas
     }
 
-    /// Returns the description that named them.
+    /// Returns the kind of description that named the areas.
     #[must_use]
-    pub fn origin(&self) -> KargsOrigin {
+    pub(crate) fn origin(&self) -> KargsOrigin {
         self.origin
     }
 
-    /// Returns the bytes of each area. The longest command line is one byte shorter.
+    /// Returns the length of each area in bytes. The longest command line is one byte shorter.
     #[must_use]
     pub fn area_len(&self) -> u64 {
-        self.areas.first().map_or(0, |area| area.extent.len())
+        self.area_len
     }
 
     /// Returns the default arguments, with which the builder made the image.
@@ -136,10 +138,10 @@ impl KargsAreas {
     ///
     /// Returns an error if the image does not record them.
     pub fn default(&self) -> Result<&str> {
-        self.default.as_deref().ok_or_else(|| self.error(KargsError::NoDefault))
+        self.default.as_deref().ok_or_else(|| self.kargs_error(KargsError::NoDefault))
     }
 
-    fn error(&self, reason: KargsError) -> Error {
+    fn kargs_error(&self, reason: KargsError) -> Error {
         Error::Kargs { file: self.file.clone(), reason }
     }
 
@@ -150,26 +152,11 @@ impl KargsAreas {
     /// Returns an error if the areas are not text or differ from each other, or after an in-place edit that was not
     /// completed.
     pub fn current(&self) -> Result<&str> {
-        if self.interrupted {
+        if self.is_interrupted {
             return Err(Error::Interrupted { file: self.file.clone() });
         }
-        self.text().map_err(|reason| self.error(reason))
-    }
-
-    fn text(&self) -> Result<&str, KargsError> {
-        let [first, others @ ..] = self.areas.as_slice() else { return Ok("") };
-        let text = first.text()?;
-        for other in others {
-            if other.text()? != text {
-                return Err(KargsError::Mismatch {
-                    first: text.to_owned(),
-                    first_at: first.extent.offset(),
-                    other: other.text()?.to_owned(),
-                    other_at: other.extent.offset(),
-                });
-            }
-        }
-        Ok(text)
+        let (first, others) = self.areas.split_first().or_internal("no kernel-argument areas", 0)?;
+        common_text(first, others).map_err(|reason| self.kargs_error(reason))
     }
 
     /// Applies an edit and returns the new arguments. Only [`patches`](Self::patches) checks that they fit.
@@ -177,14 +164,14 @@ impl KargsAreas {
     /// # Errors
     ///
     /// Returns an error if the arguments cannot be read or an operation is not valid.
-    pub fn edited(&self, edit: &KargsEdit) -> Result<String> {
+    pub(crate) fn apply_edit(&self, edit: &KargsEdit) -> Result<String> {
         let edited = match edit {
-            KargsEdit::Set(kargs) => check_control(kargs).map(|()| kargs.trim().to_owned()),
+            KargsEdit::Set(kargs) => check_no_control_characters(kargs).map(|()| kargs.trim().to_owned()),
             KargsEdit::Reset => Ok(self.default()?.to_owned()),
             KargsEdit::Current(operations) => operations.apply(self.current()?),
             KargsEdit::Default(operations) => operations.apply(self.default()?),
         };
-        edited.map_err(|reason| self.error(reason))
+        edited.map_err(|reason| self.kargs_error(reason))
     }
 
     /// Returns `true` if `kargs` fits into every area.
@@ -197,26 +184,42 @@ impl KargsAreas {
     /// # Errors
     ///
     /// Returns an error if `kargs` does not fit.
-    pub fn patches(&self, kargs: &str) -> Result<Vec<Patch>> {
+    pub(crate) fn patches(&self, kargs: &str) -> Result<Vec<Patch>> {
         let patch = |area: &KargsArea| {
-            let segment = Segment::Bytes(area.filled(kargs).map_err(|reason| self.error(reason))?);
+            let segment = Segment::Bytes(area.fill(kargs).map_err(|reason| self.kargs_error(reason))?);
             Ok(Patch { offset: area.extent.offset(), segment })
         };
         self.areas.iter().map(patch).collect()
     }
 }
 
+/// Returns the arguments that all areas contain.
+fn common_text<'a>(first: &'a KargsArea, others: &[KargsArea]) -> Result<&'a str, KargsError> {
+    let text = first.text()?;
+    for other in others {
+        if other.text()? != text {
+            return Err(KargsError::Mismatch {
+                first: text.to_owned(),
+                first_at: first.extent.offset(),
+                other: other.text()?.to_owned(),
+                other_at: other.extent.offset(),
+            });
+        }
+    }
+    Ok(text)
+}
+
 /// A change of the kernel arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KargsEdit {
-    /// These arguments.
+    /// Replaces the arguments with these.
     Set(String),
-    /// The default arguments.
+    /// Restores the default arguments.
     Reset,
-    /// The current arguments with operations applied.
+    /// Applies operations to the current arguments.
     Current(KargsOperations),
-    /// The default arguments with operations applied.
+    /// Applies operations to the default arguments.
     Default(KargsOperations),
 }
 
@@ -240,23 +243,23 @@ impl KargsOperations {
         self.delete.is_empty() && self.append.is_empty() && self.replace.is_empty()
     }
 
-    /// Applies them to a command line.
+    /// Applies the operations to a command line.
     ///
     /// # Errors
     ///
     /// Returns an error if a replacement is malformed or an argument contains control characters.
-    pub fn apply(&self, kargs: &str) -> Result<String, KargsError> {
+    pub(crate) fn apply(&self, kargs: &str) -> Result<String, KargsError> {
         let mut line = format!(" {kargs} ");
         for argument in &self.delete {
             line = line.replace(&format!(" {} ", argument.trim()), " ");
         }
         for argument in &self.append {
-            check_control(argument)?;
+            check_no_control_characters(argument)?;
             line.push_str(argument.trim());
             line.push(' ');
         }
         for replacement in &self.replace {
-            check_control(replacement)?;
+            check_no_control_characters(replacement)?;
             let (key, old, new) = split_replacement(replacement)?;
             line = line.replace(&format!(" {key}={old} "), &format!(" {key}={new} "));
         }
@@ -268,16 +271,16 @@ fn split_replacement(value: &str) -> Result<(&str, &str, &str), KargsError> {
     let parts: Vec<&str> = value.split('=').collect();
     match parts.as_slice() {
         [key, old, new] if parts.iter().all(|part| !part.is_empty()) => Ok((key, old, new)),
-        _ => Err(KargsError::Replacement { value: value.to_owned() }),
+        _ => Err(KargsError::InvalidReplacement { value: value.to_owned() }),
     }
 }
 
-fn check_control(value: &str) -> Result<(), KargsError> {
+fn check_no_control_characters(value: &str) -> Result<(), KargsError> {
     // White space around an argument is trimmed.
     let leading = value.len() - value.trim_start().len();
     match value.trim().char_indices().find(|(_, character)| character.is_control()) {
         Some((offset, found)) => {
-            Err(KargsError::Control { value: value.to_owned(), offset: leading + offset, found })
+            Err(KargsError::ControlCharacter { value: value.to_owned(), offset: leading + offset, found })
         }
         None => Ok(()),
     }
@@ -295,35 +298,38 @@ mod tests {
     }
 
     #[test]
-    fn operations_come_in_their_own_order() {
+    fn operations_are_applied_in_the_order_of_the_fields() {
         assert_eq!(apply("a b c", &["b"], &["k=1"], &["k=1=2"]).unwrap(), "a c k=2");
     }
 
     #[test]
-    fn whole_arguments_match_and_inner_spaces_stay() {
+    fn delete_matches_whole_arguments_and_keeps_inner_spaces() {
         assert_eq!(apply("rw  foo foobar", &["foo"], &[], &[]).unwrap(), "rw  foobar");
         assert_eq!(apply("a b c d", &["b c"], &[], &[]).unwrap(), "a d");
     }
 
-    /// Neighbours share the space between them; scripts may rely on what `coreos-installer` makes of that.
+    /// Neighbours share the space between them. Scripts may depend on this result of `coreos-installer`.
     #[test]
-    fn adjacent_duplicates_leave_one() {
+    fn delete_of_adjacent_duplicates_leaves_one() {
         assert_eq!(apply("a a a", &["a"], &[], &[]).unwrap(), "a");
     }
 
     #[test]
-    fn replacements_need_three_parts() {
+    fn rejects_replacements_without_three_parts() {
         for bad in ["a", "a=b", "a=b=c=d", "=b=c", "a==c", "a=b="] {
-            assert!(matches!(apply("a=b", &[], &[], &[bad]), Err(KargsError::Replacement { .. })), "{bad}");
+            assert!(
+                matches!(apply("a=b", &[], &[], &[bad]), Err(KargsError::InvalidReplacement { .. })),
+                "{bad}"
+            );
         }
     }
 
     #[test]
-    fn a_line_break_is_refused() {
+    fn rejects_line_breaks_in_arguments() {
         let error = apply("a", &[], &["b\nc"], &[]).unwrap_err();
-        assert_eq!(error, KargsError::Control { value: "b\nc".into(), offset: 1, found: '\n' });
+        assert_eq!(error, KargsError::ControlCharacter { value: "b\nc".into(), offset: 1, found: '\n' });
         let error = apply("a", &[], &["  b\nc\n"], &[]).unwrap_err();
-        assert_eq!(error, KargsError::Control { value: "  b\nc\n".into(), offset: 3, found: '\n' });
+        assert_eq!(error, KargsError::ControlCharacter { value: "  b\nc\n".into(), offset: 3, found: '\n' });
     }
 
     fn area(text: &str, len: usize) -> KargsArea {
@@ -334,16 +340,16 @@ mod tests {
     }
 
     #[test]
-    fn an_area_holds_one_byte_less_than_its_length() {
+    fn area_holds_one_byte_less_than_its_length() {
         let area = area("quiet\n", 10);
         assert_eq!(area.text().unwrap(), "quiet");
-        assert_eq!(area.filled("123456789").unwrap(), "123456789\n");
-        assert_eq!(area.filled("1234567890"), Err(KargsError::TooLarge { len: 11, capacity: 10 }));
+        assert_eq!(area.fill("123456789").unwrap(), "123456789\n");
+        assert_eq!(area.fill("1234567890"), Err(KargsError::TooLarge { len: 11, capacity: 10 }));
     }
 
     #[test]
-    fn an_argument_that_ends_in_filler_survives() {
-        let filled = area("", 10).filled("a#").unwrap();
+    fn argument_that_ends_in_filler_is_kept() {
+        let filled = area("", 10).fill("a#").unwrap();
         assert_eq!(filled, "a#\n#######");
         let read = KargsArea { contents: filled, ..area("", 10) };
         assert_eq!(read.text().unwrap(), "a#");

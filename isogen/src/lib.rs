@@ -1,8 +1,28 @@
-//! Plans changed CoreOS live images over an unmodified base image.
+//! Plans customised CoreOS live ISOs without copying the base image.
 //!
-//! The input is a live ISO of RHCOS, Fedora CoreOS or SCOS. The output is a [`Plan`]: the exact byte layout of a
-//! changed image, as references into the base image and a few new bytes. A plan takes kilobytes of memory and no disk,
-//! and any number of threads can read any range of it at the same time.
+//! The input, the *base image*, is a live ISO of RHCOS, Fedora CoreOS or SCOS. The output is a [`Plan`]: the exact byte
+//! layout of a customised image, as references into the base image and a few new bytes. A plan takes kilobytes of
+//! memory and no disk space. Any number of threads can read any ranges of it at the same time, so a server can send
+//! customised images that no file contains.
+//!
+//! # What it is not
+//!
+//! - It is not a server or a downloader: it does no networking and does not depend on an async runtime. [`ReadAt`]
+//!   connects it to storage other than files.
+//! - It is not an Ignition library: it does not parse or validate configs. An Ignition config is a member of an
+//!   [`Archive`].
+//! - It is not a mastering tool: it does not create images from scratch. [`BaseImage::relayout`] changes files of an
+//!   existing image.
+//! - It is not a general ISO 9660 library: [`Volume`] reads the subset of the format that images of CoreOS builders
+//!   use.
+//!
+//! # Walk-through
+//!
+//! [`BaseImage::open`] reads and checks the structures of a base image. [`Edits`] describe the changes: an initrd
+//! archive with the Ignition config and network files, kernel arguments, or the removal of the root file system.
+//! [`BaseImage::plan`] plans the image. It edits the image in place if all changes fit into the embed areas of the base
+//! image, and re-lays out the image otherwise; [`BaseImage::layout_strategy`] returns the choice. The plan is then read
+//! at any offset, written to a new file, or written over the base image:
 //!
 //! ```no_run
 //! use isogen::{Archive, BaseImage, Edits, Encoding, KargsEdit, KargsOperations};
@@ -19,23 +39,38 @@
 //! # }
 //! ```
 //!
-//! The crate does no networking, does not depend on an async runtime and does not parse Ignition configs. It treats its
-//! input as hostile: it checks every number of an image before use and bounds every loop over one.
+//! [`Plan::read_at`] and [`Plan::segments`] serve ranges, [`Plan::write_to`] and [`Plan::send_to`] write a stream,
+//! [`Plan::write_file`] creates a file, and [`Plan::write_in_place`] changes the file of the base image.
+//! [`Plan::identity`] identifies the bytes of a plan by its layout and the digest of the base image, so a server can
+//! use it as an entity tag without reading the image. [`Plan::sha256`] hashes the bytes.
+//!
+//! Further entry points:
+//!
+//! - [`BaseImage::kernel`], [`BaseImage::initrd`] and [`BaseImage::rootfs`] plan the files for a network boot.
+//! - [`BaseImage::inspect`] describes an image, [`BaseImage::verify`] checks it, and [`ImageDifference::between`]
+//!   compares two.
+//! - [`BaseImage::root_filesystem`] reads files of the live system's root file system.
+//! - [`BaseImage::relayout`] drops, adds and replaces files of an image.
+//!
+//! # Untrusted images
+//!
+//! The crate treats images as hostile input: it checks every number of an image before use, and bounds every loop over
+//! such a number and the memory for it. An [`Error`] names the position and the value.
 //!
 //! # Layers
 //!
-//! Imports point down this list, or to the right within a line, and no two files import each other. Files import each
-//! other by their own path, not through the names that the crate root re-exports.
+//! Imports point down this list, or to the right within a line. No two files import each other. A file imports another
+//! one by its own path, not through the names that the crate root re-exports.
 //!
 //! 1. `planner` (chooses the layout strategy for [`Edits`]); [`diff`], [`inspect`], [`verify`] (describe an image)
-//! 2. [`relayout`], `minimal_iso`, [`rootfs`], `pxe`: plan and read what in-place edits do not cover
-//! 3. `base`: [`BaseImage`], an image whose structures have been read and checked
+//! 2. `relayout`, `minimal_iso`, `rootfs`, `pxe` (plan and read what in-place edits do not cover)
+//! 3. `base` ([`BaseImage`], an image whose structures have been read and checked)
 //! 4. `areas` (finds the embed areas), `edits`
-//! 5. [`kargs`], [`miniso`], [`eltorito`], [`write`](mod@write)
+//! 5. [`kargs`], `miniso`, [`eltorito`], [`write`](mod@write)
 //! 6. [`partitions`], [`volume`], [`plan`]
-//! 7. `source`, [`map`], `error`, [`initrd`], `digest`, `extent`, `bytes_at`
+//! 7. `source`, [`mapping`], `error`, [`initrd`], `digest`, `extent`, `bytes_at`
 //!
-//! Methods of [`BaseImage`] are in the file of their layer: `BaseImage::plan` in `planner`, `BaseImage::kernel` in
+//! Methods of [`BaseImage`] are in the file of their layer: `BaseImage::plan` is in `planner`, `BaseImage::kernel` in
 //! `pxe`.
 
 #![cfg_attr(test, allow(clippy::cast_possible_truncation))]
@@ -52,34 +87,34 @@ mod extent;
 pub mod initrd;
 pub mod inspect;
 pub mod kargs;
-pub mod map;
+pub mod mapping;
 mod minimal_iso;
-pub mod miniso;
+mod miniso;
 pub mod partitions;
 pub mod plan;
 mod planner;
 mod pxe;
-pub mod relayout;
-pub mod rootfs;
+mod relayout;
+mod rootfs;
 mod source;
 pub mod verify;
 pub mod volume;
 pub mod write;
 
-pub use areas::{Features, IgnitionArea, IgnitionOrigin, SystemAreaHeaders};
+pub use areas::{Features, IgnitionArea, IgnitionOrigin};
 pub use base::{Architecture, BaseImage};
-pub use diff::Difference;
+pub use diff::ImageDifference;
 pub use digest::{Digest, Hasher, ParseDigestError};
 pub use edits::Edits;
 pub use error::{Error, KargsError, Result};
-pub use extent::{Extent, SECTOR_SIZE, Sector};
-pub use initrd::{Archive, ArchiveError, Encoding, Packed};
+pub use extent::{Extent, Sector};
+pub use initrd::{Archive, ArchiveError, Encoding, PackedArchive};
 pub use inspect::Inspection;
 pub use kargs::{KargsAreas, KargsEdit, KargsOperations};
 pub use plan::{Plan, Segment};
 pub use planner::LayoutStrategy;
 pub use pxe::PxeFile;
-pub use relayout::{Contents, FileOperations};
+pub use relayout::{FileContents, FileOperations};
 pub use rootfs::RootFilesystem;
 pub use source::{ReadAt, Source};
 pub use volume::Volume;

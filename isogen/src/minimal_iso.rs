@@ -6,35 +6,35 @@
 use crate::areas::{KARGS_INFO, KargsDescription};
 use crate::base::BaseImage;
 use crate::edits::Edits;
-use crate::error::{Error, Result};
+use crate::error::{Error, KargsError, OrInternal, Result};
 use crate::kargs::{KargsEdit, KargsOperations};
 use crate::plan::{Patch, Plan, Segment};
 use crate::source::Source;
 
 /// Names the label of the ISO that holds the root file system. A minimal ISO does not have this argument.
-const LIVE_ISO: &str = "coreos.liveiso=";
-const ROOTFS_URL: &str = "coreos.live.rootfs_url=";
+const LIVEISO_KEY: &str = "coreos.liveiso=";
+const ROOTFS_URL_KEY: &str = "coreos.live.rootfs_url=";
 
 impl BaseImage {
     /// Plans the minimal ISO that `miniso.dat` describes, with the other edits in the embed areas of that ISO.
     pub(crate) fn plan_described_minimal(&self, edits: &Edits) -> Result<Plan> {
         self.require_pristine()?;
-        let mastered = self.minimal_description()?.plan(self.source());
+        let mastered = self.minimal_description()?.plan(self.source())?;
         let name = self.source().name().to_owned();
         let minimal = Self::from_source(Source::new(name, mastered.len(), mastered.clone()))?;
-        let default = minimal.minimal_default()?;
+        let default = minimal.minimal_default_kargs()?;
         let mut patches = minimal.require_kargs()?.patches(&self.edited_kargs(edits)?)?;
         patches.extend(minimal.minimal_kargs_description(default)?);
         if let Some(archive) = &edits.archive {
             patches.extend(minimal.require_ignition_area()?.patches(minimal.source().name(), archive)?);
         }
-        mastered.patched(patches)
+        mastered.patched_structures(patches)
     }
 
     /// Returns the default kernel arguments of a minimal ISO. `self` is that ISO as the builder made it.
-    fn minimal_default(&self) -> Result<String> {
+    fn minimal_default_kargs(&self) -> Result<String> {
         let kargs = self.require_kargs()?;
-        without_label(self, kargs.current()?)
+        remove_liveiso_label(self, kargs.current()?)
     }
 
     /// Returns the kernel arguments after `edits`. A minimal ISO has the root file system's URL instead of the label.
@@ -42,9 +42,9 @@ impl BaseImage {
         let areas = self.require_kargs()?;
         // No edit means no operations.
         let unchanged = KargsEdit::Current(KargsOperations::default());
-        let kargs = areas.edited(edits.kargs.as_ref().unwrap_or(&unchanged))?;
+        let kargs = areas.apply_edit(edits.kargs.as_ref().unwrap_or(&unchanged))?;
         let Some(minimal) = &edits.minimal else { return Ok(kargs) };
-        let kargs = if kargs.contains(LIVE_ISO) { without_label(self, &kargs)? } else { kargs };
+        let kargs = if kargs.contains(LIVEISO_KEY) { remove_liveiso_label(self, &kargs)? } else { kargs };
         let rootfs = minimal.rootfs_url.as_deref().map(rootfs_argument).transpose()?;
         Ok(rootfs.map_or(kargs.clone(), |rootfs| format!("{kargs} {rootfs}")))
     }
@@ -57,9 +57,9 @@ impl BaseImage {
         description.default = default;
         let extent = self.require_file(KARGS_INFO)?.extent;
         let mut json = description.to_json(self.source())?;
-        let len = usize::try_from(extent.len()).unwrap_or(usize::MAX);
+        let len = usize::try_from(extent.len()).or_internal("length of kargs.json", extent.offset())?;
         if json.len() > len {
-            let reason = format!("the new description takes {} bytes, the file has {len}", json.len());
+            let reason = format!("the new description needs {} bytes, the file has only {len}", json.len());
             return Err(Error::Description {
                 file: self.source().name().to_owned(),
                 path: KARGS_INFO.to_owned(),
@@ -72,16 +72,13 @@ impl BaseImage {
 }
 
 /// Removes the label of the ISO that holds the root file system.
-pub(crate) fn without_label(image: &BaseImage, kargs: &str) -> Result<String> {
-    let label = kargs.split_whitespace().find(|argument| argument.starts_with(LIVE_ISO));
-    let Some(label) = label else {
-        let path = format!("kernel argument {LIVE_ISO}");
-        return Err(Error::NotFound { file: image.source().name().to_owned(), path });
-    };
-    let delete = vec![label.to_owned()];
-    let operations = KargsOperations { delete, ..KargsOperations::default() };
-    let file = image.source().name().to_owned();
-    operations.apply(kargs).map_err(|reason| Error::Kargs { file, reason })
+pub(crate) fn remove_liveiso_label(image: &BaseImage, kargs: &str) -> Result<String> {
+    let label = kargs.split_whitespace().find(|argument| argument.starts_with(LIVEISO_KEY));
+    let without = label.ok_or(KargsError::MissingArgument { key: LIVEISO_KEY }).and_then(|label| {
+        let delete = vec![label.to_owned()];
+        KargsOperations { delete, ..KargsOperations::default() }.apply(kargs)
+    });
+    without.map_err(|reason| Error::Kargs { file: image.source().name().to_owned(), reason })
 }
 
 /// Returns the kernel argument for a root file system's URL, in double quotes if GRUB would interpret a character of
@@ -93,9 +90,9 @@ pub(crate) fn without_label(image: &BaseImage, kargs: &str) -> Result<String> {
 ///
 /// Returns an error if a boot loader cannot pass the URL on unchanged.
 fn rootfs_argument(url: &str) -> Result<String> {
-    let refused = |reason| Err(Error::Refused { what: "rootfs URL", value: url.to_owned(), reason });
+    let refused = |reason| Err(Error::InvalidEdit { what: "rootfs URL", value: url.to_owned(), reason });
     if url.chars().any(|character| character.is_whitespace() || character.is_control()) {
-        return refused("a kernel argument ends at white space");
+        return refused("a URL in a kernel argument must not contain white space");
     }
     if url.contains(['"', '\\', '$']) {
         return refused("GRUB interprets \" \\ and $ even between quotes");
@@ -105,10 +102,10 @@ fn rootfs_argument(url: &str) -> Result<String> {
         return refused("the live system fetches http:, https: and tftp: URLs only");
     };
     if rest.is_empty() || rest.starts_with(['/', '?', '#']) {
-        return refused("no host stands behind its scheme");
+        return refused("it has no host");
     }
     let quote = if url.contains(['{', '}', '|', '&', ';', '<', '>', '\'']) { "\"" } else { "" };
-    Ok(format!("{ROOTFS_URL}{quote}{url}{quote}"))
+    Ok(format!("{ROOTFS_URL_KEY}{quote}{url}{quote}"))
 }
 
 #[cfg(test)]
@@ -120,6 +117,15 @@ mod tests {
         let argument = |url| rootfs_argument(url).unwrap();
         assert_eq!(argument("https://example.com/r"), "coreos.live.rootfs_url=https://example.com/r");
         assert_eq!(argument("http://h/r?a=1&b=2"), "coreos.live.rootfs_url=\"http://h/r?a=1&b=2\"");
+    }
+
+    #[test]
+    fn rejects_kernel_arguments_without_the_label() {
+        let recipe = fixtures::Recipe::new(fixtures::Architecture::X86_64, fixtures::Era::E2023_07);
+        let image = BaseImage::from_source(Source::from_bytes("base.iso", recipe.build())).unwrap();
+        assert_eq!(remove_liveiso_label(&image, "rw coreos.liveiso=fedora quiet").unwrap(), "rw quiet");
+        let error = remove_liveiso_label(&image, "rw quiet").unwrap_err();
+        assert_eq!(error.to_string(), "base.iso: the kernel arguments have no coreos.liveiso=");
     }
 
     #[test]
@@ -136,7 +142,7 @@ mod tests {
             "https:///rootfs.img",
             "tftp://?h",
         ] {
-            assert!(matches!(rootfs_argument(url), Err(Error::Refused { .. })), "{url:?}");
+            assert!(matches!(rootfs_argument(url), Err(Error::InvalidEdit { .. })), "{url:?}");
         }
     }
 }

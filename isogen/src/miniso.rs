@@ -17,42 +17,45 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::bytes_at::array;
+use crate::bytes_at::{array_at, count_leading_zeros};
 use crate::digest::Digest;
-use crate::error::{Error, Result};
+use crate::error::{Error, OrInternal, Result};
 use crate::extent::{Extent, Sector};
 use crate::plan::{Plan, Segment};
 use crate::source::Source;
 
-pub(crate) const PATH: &str = "coreos/miniso.dat";
-const MAGIC: &[u8] = b"MINISO\0\0";
-const VERSION: u64 = 1;
+pub(crate) const MINISO_PATH: &str = "coreos/miniso.dat";
+const MINISO_MAGIC: &[u8] = b"MINISO\0\0";
+const MINISO_VERSION: u64 = 1;
 /// The largest description that is read. Builders reserve 16 KiB.
-pub(crate) const MAX_LEN: u64 = 1 << 20;
+pub(crate) const MAX_MINISO_LEN: u64 = 1 << 20;
 /// The limit of unpacked bytes: metadata and the ends of sectors, in practice below a MiB.
-const MAX_UNPACKED: u64 = 64 << 20;
+const MAX_UNPACKED_LEN: u64 = 64 << 20;
 /// The memory limit of the xz decoder: preset 9 needs 65 MiB.
 const DECODER_MEMORY: u64 = 256 << 20;
+/// Runs of zeros at least this long become [`Segment::Zero`]: a page, below which a segment costs more than it saves.
+const MIN_ZERO_RUN: usize = 4096;
+
 /// A run of the minimal image that is a file of the full one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TableEntry {
+pub(crate) struct SharedExtent {
     /// Its first sector in the minimal image.
-    pub minimal: Sector,
+    pub(crate) minimal_sector: Sector,
     /// Its first sector in the full image.
-    pub full: Sector,
+    pub(crate) full_sector: Sector,
     /// Its length in bytes.
-    pub len: u32,
+    pub(crate) len: u32,
 }
 
 /// A parsed `miniso.dat`.
 #[derive(Debug, Clone)]
-pub struct MinimalDescription {
+pub(crate) struct MinimalDescription {
     /// The version of the program that wrote it.
-    pub writer: String,
+    pub(crate) writer: String,
     /// The runs that are files, in the order of the minimal image.
-    pub table: Vec<TableEntry>,
+    pub(crate) table: Vec<SharedExtent>,
     /// The digest of the minimal image.
-    pub digest: Digest,
+    pub(crate) digest: Digest,
     /// All other bytes, in order.
     literal: Bytes,
 }
@@ -63,10 +66,10 @@ impl MinimalDescription {
     /// # Errors
     ///
     /// Returns an error if the bytes are not a `miniso.dat`, refer to bytes outside of the image, or do not unpack.
-    pub fn parse(full: &Source, offset: u64, bytes: &[u8]) -> Result<Self> {
-        let mut fields = Fields { full, offset, bytes, at: 0 };
-        let magic = fields.take(MAGIC.len(), "magic")?;
-        if magic != MAGIC {
+    pub(crate) fn parse(full: &Source, offset: u64, bytes: &[u8]) -> Result<Self> {
+        let mut fields = FieldCursor { full, offset, bytes, at: 0 };
+        let magic = fields.take(MINISO_MAGIC.len(), "magic")?;
+        if magic != MINISO_MAGIC {
             return Err(fields.malformed_at(
                 0,
                 "miniso magic",
@@ -75,42 +78,42 @@ impl MinimalDescription {
             ));
         }
         let at = fields.at;
-        let version = fields.number("version")?;
-        if version != VERSION {
+        let version = fields.read_number("version")?;
+        if version != MINISO_VERSION {
             let expected = "1 (incompatible miniso file version)";
             return Err(fields.malformed_at(at, "miniso version", expected, version));
         }
-        let writer = fields.len("version of the writer")?;
+        let writer = fields.read_len("version of the writer")?;
         let writer = String::from_utf8_lossy(fields.take(writer, "version of the writer")?).into_owned();
-        let table = fields.table()?;
-        let digest = fields.digest()?;
-        let packed_len = fields.len("packed bytes")?;
+        let table = fields.read_table()?;
+        let digest = fields.read_digest()?;
+        let packed_len = fields.read_len("packed bytes")?;
         let packed_at = fields.position(fields.at);
         let packed = fields.take(packed_len, "packed bytes")?;
-        let literal = unpack(packed)
+        let literal = unpack_xz(packed)
             .map_err(|error| full.malformed(packed_at, "miniso packed bytes", "an xz stream", error))?;
         let description = Self { writer, table, digest, literal: literal.into() };
-        description.check(full, offset)?;
+        description.check_table(full, offset)?;
         Ok(description)
     }
 
-    fn check(&self, full: &Source, offset: u64) -> Result<()> {
+    fn check_table(&self, full: &Source, offset: u64) -> Result<()> {
         let mut end = 0;
         let mut gaps = 0;
         for entry in &self.table {
-            let minimal = Extent::at_sector(entry.minimal, entry.len);
-            let source = Extent::at_sector(entry.full, entry.len);
+            let minimal = Extent::at_sector(entry.minimal_sector, entry.len);
+            let source = Extent::at_sector(entry.full_sector, entry.len);
             if minimal.offset() < end {
-                let found = format!("sector {}, inside the entry before", entry.minimal);
+                let found = format!("sector {}, inside the previous entry", entry.minimal_sector);
                 return Err(full.malformed(
                     offset,
                     "miniso table",
-                    "entries in order, none overlapping",
+                    "sorted entries that do not overlap",
                     found,
                 ));
             }
             if source.end() > full.len() {
-                let found = format!("sector {}, {} bytes", entry.full, entry.len);
+                let found = format!("sector {}, {} bytes", entry.full_sector, entry.len);
                 return Err(full.malformed(offset, "miniso table", "entries within the image", found));
             }
             gaps += minimal.offset() - end;
@@ -135,13 +138,13 @@ impl MinimalDescription {
     /// # Errors
     ///
     /// Returns an error if the digests differ or `full` cannot be read.
-    pub fn verify(&self, full: &Arc<Source>) -> Result<()> {
+    pub(crate) fn verify(&self, full: &Arc<Source>) -> Result<()> {
         // A base image that is being downloaded arrives in order. If the last byte that is needed is missing, this read
         // names it, and the caller waits once instead of hashing again for each byte that was missing.
-        if let Some(last) = self.last_byte() {
+        if let Some(last) = self.last_shared_byte() {
             full.read_extent(last)?;
         }
-        let found = self.plan(full).sha256()?;
+        let found = self.plan(full)?.sha256()?;
         if found == self.digest {
             return Ok(());
         }
@@ -153,36 +156,40 @@ impl MinimalDescription {
     }
 
     /// Returns the last byte of the full image that the minimal one contains.
-    fn last_byte(&self) -> Option<Extent> {
-        let ends = self.table.iter().map(|entry| Extent::at_sector(entry.full, entry.len).end());
+    fn last_shared_byte(&self) -> Option<Extent> {
+        let ends = self.table.iter().map(|entry| Extent::at_sector(entry.full_sector, entry.len).end());
         Extent::new(ends.max()?.checked_sub(1)?, 1)
     }
 
     /// Plans the minimal image as the builder mastered it.
-    pub(crate) fn plan(&self, full: &Arc<Source>) -> Plan {
+    pub(crate) fn plan(&self, full: &Arc<Source>) -> Result<Plan> {
         let mut segments = Vec::new();
         let mut rest = self.literal.clone();
         let mut end = 0;
         for entry in &self.table {
-            let gap = usize::try_from(entry.minimal.offset().saturating_sub(end)).unwrap_or(rest.len());
-            segments.extend(Plan::split_zeros(&rest.split_to(gap.min(rest.len()))));
-            segments.push(Segment::Base(Extent::at_sector(entry.full, entry.len)));
-            end = Extent::at_sector(entry.minimal, entry.len).end();
+            let start = entry.minimal_sector.offset();
+            // `check_table` proved both: entries are in order, and the packed bytes fill the gaps between them.
+            let gap = start.checked_sub(end).or_internal("miniso entries out of order", start)?;
+            let gap = usize::try_from(gap).ok().filter(|gap| *gap <= rest.len());
+            let gap = gap.or_internal("too few packed bytes between miniso entries", start)?;
+            segments.extend(split_zeros(&rest.split_to(gap)));
+            segments.push(Segment::Base(Extent::at_sector(entry.full_sector, entry.len)));
+            end = Extent::at_sector(entry.minimal_sector, entry.len).end();
         }
-        segments.extend(Plan::split_zeros(&rest));
-        Plan::of(Arc::clone(full), segments)
+        segments.extend(split_zeros(&rest));
+        Ok(Plan::new(Arc::clone(full), segments))
     }
 }
 
 /// A cursor over the fields of a description.
-struct Fields<'a> {
+struct FieldCursor<'a> {
     full: &'a Source,
     offset: u64,
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> FieldCursor<'a> {
     /// Returns an error about the field at `at`.
     fn malformed_at(
         &self,
@@ -209,62 +216,83 @@ impl<'a> Fields<'a> {
         Ok(taken)
     }
 
-    fn number(&mut self, what: &'static str) -> Result<u64> {
-        let at = self.at;
-        let tag = self.take(1, what)?.first().copied().unwrap_or_default();
-        let len = match tag {
-            0..=250 => return Ok(u64::from(tag)),
-            251 => 2,
-            252 => 4,
-            253 => 8,
-            _ => return Err(self.malformed_at(at, what, "a number of up to 64 bits", tag)),
-        };
-        let mut bytes = [0; 8];
-        for (to, from) in bytes.iter_mut().zip(self.take(len, what)?) {
-            *to = *from;
-        }
-        Ok(u64::from_le_bytes(bytes))
+    fn take_array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N]> {
+        let at = self.position(self.at);
+        array_at(self.take(N, what)?, 0).or_internal("short field of miniso.dat", at)
     }
 
-    fn len(&mut self, what: &'static str) -> Result<usize> {
+    fn read_number(&mut self, what: &'static str) -> Result<u64> {
         let at = self.at;
-        let len = self.number(what)?;
+        let [tag] = self.take_array(what)?;
+        match tag {
+            0..=250 => Ok(u64::from(tag)),
+            251 => Ok(u16::from_le_bytes(self.take_array(what)?).into()),
+            252 => Ok(u32::from_le_bytes(self.take_array(what)?).into()),
+            253 => Ok(u64::from_le_bytes(self.take_array(what)?)),
+            _ => Err(self.malformed_at(at, what, "a number of up to 64 bits", tag)),
+        }
+    }
+
+    fn read_len(&mut self, what: &'static str) -> Result<usize> {
+        let at = self.at;
+        let len = self.read_number(what)?;
         usize::try_from(len).map_err(|_| self.malformed_at(at, what, "a length that fits in memory", len))
     }
 
-    fn number_u32(&mut self, what: &'static str) -> Result<u32> {
+    fn read_u32(&mut self, what: &'static str) -> Result<u32> {
         let at = self.at;
-        let number = self.number(what)?;
+        let number = self.read_number(what)?;
         u32::try_from(number).map_err(|_| self.malformed_at(at, what, "32 bits", number))
     }
 
     /// Reads the table. Memory grows with the bytes that exist, not with the stated count.
-    fn table(&mut self) -> Result<Vec<TableEntry>> {
-        let count = self.number("miniso table")?;
+    fn read_table(&mut self) -> Result<Vec<SharedExtent>> {
+        let count = self.read_number("miniso table")?;
         let mut table = Vec::new();
         for _ in 0..count {
-            table.push(TableEntry {
-                minimal: Sector(self.number_u32("sector in the minimal image")?),
-                full: Sector(self.number_u32("sector in the full image")?),
-                len: self.number_u32("length of a file")?,
+            table.push(SharedExtent {
+                minimal_sector: Sector(self.read_u32("sector in the minimal image")?),
+                full_sector: Sector(self.read_u32("sector in the full image")?),
+                len: self.read_u32("length of a file")?,
             });
         }
         Ok(table)
     }
 
-    fn digest(&mut self) -> Result<Digest> {
-        let bytes = self.take(32, "digest")?;
-        Ok(Digest(array(bytes, 0).unwrap_or_default()))
+    fn read_digest(&mut self) -> Result<Digest> {
+        self.take_array("digest").map(Digest)
     }
 }
 
-fn unpack(packed: &[u8]) -> std::io::Result<Vec<u8>> {
+/// Splits bytes into segments, so that long runs of zeros take no memory.
+fn split_zeros(bytes: &Bytes) -> Vec<Segment> {
+    let mut segments = Vec::new();
+    let mut kept = 0;
+    let mut at = 0;
+    while at < bytes.len() {
+        let zeros = count_leading_zeros(bytes.split_at(at).1);
+        if zeros >= MIN_ZERO_RUN {
+            segments.push(Segment::Bytes(bytes.slice(kept..at)));
+            segments.push(Segment::Zero(zeros as u64));
+            kept = at + zeros;
+        }
+        at += zeros;
+        at += bytes.iter().skip(at).take_while(|byte| **byte != 0).count();
+    }
+    segments.push(Segment::Bytes(bytes.slice(kept..)));
+    segments.retain(|segment| !segment.is_empty());
+    segments
+}
+
+fn unpack_xz(packed: &[u8]) -> std::io::Result<Vec<u8>> {
     let stream = liblzma::stream::Stream::new_stream_decoder(DECODER_MEMORY, 0)?;
     let mut unpacked = Vec::new();
     let decoder = liblzma::bufread::XzDecoder::new_stream(packed, stream);
-    decoder.take(MAX_UNPACKED + 1).read_to_end(&mut unpacked)?;
-    if unpacked.len() as u64 > MAX_UNPACKED {
-        return Err(std::io::Error::other(format!("the packed bytes grow beyond {MAX_UNPACKED}")));
+    decoder.take(MAX_UNPACKED_LEN + 1).read_to_end(&mut unpacked)?;
+    if unpacked.len() as u64 > MAX_UNPACKED_LEN {
+        return Err(std::io::Error::other(format!(
+            "the packed bytes expand to more than {MAX_UNPACKED_LEN} bytes"
+        )));
     }
     Ok(unpacked)
 }
@@ -292,20 +320,48 @@ mod tests {
             .into_iter()
             .flat_map(|(byte, len)| vec![byte; len])
             .collect();
-        assert_eq!(description.plan(&full).read_all(1 << 20).unwrap(), expected);
-        assert_eq!(description.last_byte(), Extent::new(7 * 2048 + 2047, 1));
+        assert_eq!(description.plan(&full).unwrap().read_all(1 << 20).unwrap(), expected);
+        assert_eq!(description.last_shared_byte(), Extent::new(7 * 2048 + 2047, 1));
     }
 
     #[test]
-    fn counts_are_not_believed() {
+    fn split_zeros_keeps_every_byte() {
+        for lens in [[4, 5000, 1], [5000, 3, 5000], [1, 4095, 1], [0, 4096, 0], [0, 0, 0]] {
+            let runs = lens.into_iter().enumerate().map(|(index, len)| vec![(index % 2) as u8 ^ 1; len]);
+            let bytes: Bytes = runs.collect::<Vec<_>>().concat().into();
+            let segments = split_zeros(&bytes);
+            assert_eq!(
+                segments.iter().any(|it| matches!(it, Segment::Zero(_))),
+                lens[1] >= MIN_ZERO_RUN && lens[0] < 5000
+            );
+            let plan = Plan::new(Arc::new(Source::from_bytes("base", Bytes::new())), segments);
+            assert_eq!(plan.read_all(1 << 20).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn plan_of_an_unchecked_description_is_an_internal_error() {
+        let full = Arc::new(Source::from_bytes("full", vec![0; 1 << 20]));
+        let entry =
+            |minimal| SharedExtent { minimal_sector: Sector(minimal), full_sector: Sector(0), len: 2048 };
+        for (table, literal) in [(vec![entry(1), entry(1)], 2048), (vec![entry(1)], 2047)] {
+            let literal = vec![0; literal].into();
+            let description =
+                MinimalDescription { writer: String::new(), table, digest: Digest::default(), literal };
+            assert!(matches!(description.plan(&full), Err(Error::Internal { offset: 2048, .. })));
+        }
+    }
+
+    #[test]
+    fn rejects_counts_beyond_the_bytes() {
         let mut bytes = b"MINISO\0\0\x01\x00\xFD".to_vec();
         bytes.extend(u64::MAX.to_le_bytes());
         assert!(parse(&bytes).is_err());
     }
 
-    /// A table of 100 entries, each the whole image again.
+    /// The table has 100 entries, each of the whole image.
     #[test]
-    fn a_minimal_image_is_not_longer_than_the_full_one() {
+    fn rejects_minimal_images_longer_than_the_full_one() {
         let mut bytes = b"MINISO\0\0\x01\x00\x64".to_vec();
         for entry in 0..100_u16 {
             bytes.push(251);
@@ -320,9 +376,9 @@ mod tests {
         assert!(error.contains("length of the minimal image: expected at most the 1048576 bytes"), "{error}");
     }
 
-    /// A broken stream is the image's fault, not the storage's, and stands at its own place.
+    /// A malformed stream is a fault of the image, not of the storage. The error has the offset of the stream.
     #[test]
-    fn packed_bytes_that_do_not_decode_are_malformed() {
+    fn rejects_packed_bytes_that_do_not_decode() {
         let mut bytes = b"MINISO\0\0\x01\x00\x00".to_vec();
         bytes.extend([0; 32]);
         bytes.extend(b"\x06\xFD7zXZ\0");
@@ -331,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_that_is_malformed_has_its_own_place() {
+    fn malformed_field_is_reported_with_its_offset() {
         let magic = b"MINISO\0\0".to_vec();
         let with = |rest: &[u8]| [magic.as_slice(), rest].concat();
         for (bytes, at) in [
@@ -352,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_at_the_end_of_64_bits_is_refused_too() {
+    fn rejects_descriptions_at_the_end_of_64_bits() {
         let full = Source::from_bytes("full", vec![0; 2048]);
         for bytes in [&b"MINISO\0\0"[..], b"MINISO\0\0\x01\xFF"] {
             assert!(MinimalDescription::parse(&full, u64::MAX, bytes).is_err());
@@ -360,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_and_versions_are_named() {
+    fn rejects_other_files_and_versions() {
         assert!(parse(b"MINISO\0\x01").unwrap_err().to_string().contains("not a miniso file!"));
         assert!(
             parse(b"MINISO\0\0\x02").unwrap_err().to_string().contains("incompatible miniso file version")

@@ -1,80 +1,81 @@
-//! Partition tables in the system area: what makes an image start from a USB disk.
+//! Partition tables in the system area, from which firmware boots an image on a USB disk.
 //!
-//! x86_64 images carry an MBR with the isolinux boot code and a GPT, both written by `isohybrid`; those of ppc64le an
-//! Apple partition map beside an MBR; the others nothing. Reading judges nothing: overlapping partitions and a first
-//! one at sector 0 are what `isohybrid` makes.
+//! x86_64 images have an MBR with the isolinux boot code and a GPT, both written by `isohybrid`. ppc64le images have an
+//! Apple partition map and an MBR. Other images have none. Reading does not validate: `isohybrid` itself makes
+//! overlapping partitions and a first one at sector 0.
 
 use serde::Serialize;
 
-use crate::bytes_at::{array, u16_be, u32_be, u32_le, u64_le};
-use crate::error::Result;
-use crate::extent::{Extent, Sector};
+use crate::bytes_at::{array_at, put_slice, u16_be, u32_be, u32_le, u64_le};
+use crate::error::{OrInternal, Result};
+use crate::extent::Extent;
 use crate::source::Source;
 
 /// Bytes in one sector of a disk.
-pub const DISK_SECTOR_SIZE: u64 = 512;
+pub(crate) const DISK_SECTOR_SIZE: u64 = 512;
 
-/// A partition of an MBR.
+/// A partition in an MBR.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MbrPartition {
-    /// Its place in the table, from 1.
+    /// Number in the table, from 1.
     pub number: usize,
-    /// Whether it is marked as active.
-    pub active: bool,
-    /// Its type.
+    /// `true` if the partition is marked as active.
+    #[serde(rename = "active")]
+    pub is_active: bool,
+    /// Partition type.
     pub type_id: u8,
-    /// Its first disk sector.
+    /// First disk sector.
     pub start: u32,
-    /// Its number of disk sectors.
+    /// Number of disk sectors.
     pub count: u32,
 }
 
 /// The master boot record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mbr {
-    /// The disk sector of `isolinux.bin`, which the isohybrid boot code reads; 0 where there is none.
+    /// Disk sector of `isolinux.bin`, which the isohybrid boot code reads; 0 if the image has none.
     pub boot_sector: u32,
-    /// The identifier of the disk.
+    /// Identifier of the disk.
     pub disk_id: u32,
     /// The partitions that are not empty.
     pub partitions: Vec<MbrPartition>,
 }
 
-/// A partition of a GPT.
+/// A partition in a GPT.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GptPartition {
-    /// Its place in the table, from 1.
+    /// Number in the table, from 1.
     pub number: usize,
-    /// The type, as a GUID.
+    /// GUID of the partition type.
     pub type_guid: String,
-    /// Its own GUID.
+    /// GUID of the partition.
     pub guid: String,
-    /// Its first disk sector.
+    /// First disk sector.
     pub first: u64,
-    /// Its last disk sector.
+    /// Last disk sector.
     pub last: u64,
-    /// Its name.
+    /// Name of the partition.
     pub name: String,
 }
 
-/// One copy of a GPT header and its table.
+/// One copy of a GPT header, with its table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Gpt {
-    /// Where the header stands in the image.
+    /// Offset of the header in the image.
     pub position: u64,
-    /// The disk sector that the header says it stands in.
+    /// Disk sector of the header, as stated in the header.
     pub current: u64,
-    /// The disk sector of the other copy.
+    /// Disk sector of the other copy.
     pub backup: u64,
-    /// The last disk sector that partitions may use.
+    /// Last disk sector that partitions may use.
     pub last_usable: u64,
-    /// The identifier of the disk.
+    /// Identifier of the disk.
     pub guid: String,
-    /// The disk sector of the table.
+    /// Disk sector of the table.
     pub table: u64,
-    /// Whether the header's checksum is right.
+    /// `true` if the checksum of the header is correct.
     pub header_crc_ok: bool,
-    /// Whether the table's checksum is right.
+    /// `true` if the checksum of the table is correct.
     pub table_crc_ok: bool,
     /// The partitions that are not empty.
     pub partitions: Vec<GptPartition>,
@@ -83,42 +84,44 @@ pub struct Gpt {
 /// An entry of an Apple partition map.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ApplePartition {
-    /// Its name.
+    /// Name of the partition.
     pub name: String,
-    /// Its type.
+    /// Type of the partition.
     pub type_name: String,
-    /// Its first block, of the map's block size.
+    /// First block, in units of the map's block size.
     pub start: u32,
-    /// Its number of blocks.
+    /// Number of blocks.
     pub count: u32,
 }
 
-/// What the system area holds.
+/// The partition tables of an image.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PartitionTables {
     /// The master boot record.
     pub mbr: Option<Mbr>,
-    /// The GPT at the front.
+    /// The primary GPT, at the start of the image.
     pub gpt: Option<Gpt>,
-    /// The copy of the GPT at the end.
+    /// The backup GPT, at the end of the image.
     pub backup_gpt: Option<Gpt>,
-    /// The Apple partition map.
+    /// The entries of the Apple partition map; empty if the image has no map.
     pub apple: Vec<ApplePartition>,
 }
 
 impl PartitionTables {
-    /// Reads whatever tables there are.
+    /// Reads all tables that the image has.
     ///
     /// # Errors
     ///
-    /// Fails only where the storage does: an image without tables, or with odd ones, is none of a reader's business.
-    pub fn read(source: &Source) -> Result<Self> {
+    /// Returns an error only if the storage fails. Missing and malformed tables are not errors.
+    pub(crate) fn read(source: &Source) -> Result<Self> {
         let len = source.len().min(32 << 10);
-        let area = source.read_extent(Extent::new(0, len).unwrap_or(Extent::at_sector(Sector(0), 0)))?;
+        let area = source.read_extent(Extent::from_start(len))?;
         let gpt = read_gpt(source, DISK_SECTOR_SIZE)?;
         let backup_at = gpt.as_ref().and_then(|gpt| gpt.backup.checked_mul(DISK_SECTOR_SIZE));
         let backup_gpt = backup_at.map(|at| read_gpt(source, at)).transpose()?.flatten();
-        Ok(Self { mbr: read_mbr(&area), gpt, backup_gpt, apple: read_apple(&area) })
+        // Without a map, the image has no partitions in one.
+        let apple = read_apple(&area).unwrap_or_default();
+        Ok(Self { mbr: read_mbr(&area), gpt, backup_gpt, apple })
     }
 }
 
@@ -129,8 +132,8 @@ fn read_mbr(area: &[u8]) -> Option<Mbr> {
     let (table, _) = area.get(446..510)?.as_chunks::<16>();
     let partitions = table.iter().zip(1..).filter_map(|(entry, number)| {
         let (start, count) = (u32_le(entry, 8)?, u32_le(entry, 12)?);
-        let active = entry.first() == Some(&0x80);
-        (count > 0).then_some(MbrPartition { number, active, type_id: *entry.get(4)?, start, count })
+        let is_active = entry.first() == Some(&0x80);
+        (count > 0).then_some(MbrPartition { number, is_active, type_id: *entry.get(4)?, start, count })
     });
     Some(Mbr {
         boot_sector: u32_le(area, 432)?,
@@ -139,7 +142,7 @@ fn read_mbr(area: &[u8]) -> Option<Mbr> {
     })
 }
 
-/// Most bytes of a partition table: 128 entries of 128 bytes are usual.
+/// Longest partition table that is read. A usual table has 128 entries of 128 bytes.
 const MAX_TABLE_LEN: u64 = 64 << 10;
 
 fn read_gpt(source: &Source, position: u64) -> Result<Option<Gpt>> {
@@ -148,9 +151,9 @@ fn read_gpt(source: &Source, position: u64) -> Result<Option<Gpt>> {
         return Ok(None);
     };
     let header = source.read_extent(extent)?;
-    let Some(mut gpt) = parse_gpt_header(&header, position) else { return Ok(None) };
-    let count = u64::from(u32_le(&header, 80).unwrap_or_default());
-    let entry_len = u64::from(u32_le(&header, 84).unwrap_or_default());
+    let Some(mut gpt) = parse_gpt_header(&header, position)? else { return Ok(None) };
+    let field = |at: usize| u32_le(&header, at).map(u64::from).or_internal("short GPT header", position);
+    let (count, entry_len) = (field(80)?, field(84)?);
     let table = gpt.table.checked_mul(DISK_SECTOR_SIZE).and_then(|at| Extent::new(at, count * entry_len));
     let table = table.filter(|table| table.len() <= MAX_TABLE_LEN && table.end() <= source.len());
     if let (Some(table), Ok(entry_len @ 128..)) = (table, usize::try_from(entry_len)) {
@@ -162,31 +165,38 @@ fn read_gpt(source: &Source, position: u64) -> Result<Option<Gpt>> {
     Ok(Some(gpt))
 }
 
-fn parse_gpt_header(header: &[u8], position: u64) -> Option<Gpt> {
-    if header.get(..8)? != b"EFI PART" {
-        return None;
+/// Parses the sector of a GPT header. Returns `None` if it does not have the signature.
+fn parse_gpt_header(header: &[u8], position: u64) -> Result<Option<Gpt>> {
+    if !header.starts_with(b"EFI PART") {
+        return Ok(None);
     }
-    let len = usize::try_from(u32_le(header, 12)?).ok()?;
-    let checked = header.get(..len).filter(|checked| checked.len() >= 92).map(|checked| {
-        let mut bytes = checked.to_vec();
-        bytes.get_mut(16..20).unwrap_or_default().fill(0);
-        crc32(&bytes)
-    });
-    Some(Gpt {
+    let number = |at: usize| u64_le(header, at).or_internal("short GPT header", position);
+    Ok(Some(Gpt {
         position,
-        current: u64_le(header, 24)?,
-        backup: u64_le(header, 32)?,
-        last_usable: u64_le(header, 48)?,
-        guid: guid(array(header, 56)?),
-        table: u64_le(header, 72)?,
-        header_crc_ok: checked == u32_le(header, 16),
+        current: number(24)?,
+        backup: number(32)?,
+        last_usable: number(48)?,
+        guid: format_guid(array_at(header, 56).or_internal("short GPT header", position)?),
+        table: number(72)?,
+        header_crc_ok: gpt_header_crc(header)? == u32_le(header, 16),
         table_crc_ok: false,
         partitions: Vec::new(),
-    })
+    }))
+}
+
+/// Returns the checksum of a GPT header; `None` if the header states a length that is not possible.
+fn gpt_header_crc(header: &[u8]) -> Result<Option<u32>> {
+    let len = u32_le(header, 12).and_then(|len| usize::try_from(len).ok());
+    let Some(checked) = len.and_then(|len| header.get(..len)).filter(|checked| checked.len() >= 92) else {
+        return Ok(None);
+    };
+    let mut bytes = checked.to_vec();
+    put_slice(&mut bytes, 16, &[0; 4])?;
+    Ok(Some(crc32(&bytes)))
 }
 
 fn parse_gpt_partition(entry: &[u8], number: usize) -> Option<GptPartition> {
-    let type_bytes: [u8; 16] = array(entry, 0)?;
+    let type_bytes: [u8; 16] = array_at(entry, 0)?;
     if type_bytes == [0; 16] {
         return None;
     }
@@ -194,16 +204,16 @@ fn parse_gpt_partition(entry: &[u8], number: usize) -> Option<GptPartition> {
     let name = char::decode_utf16(units.take_while(|unit| *unit != 0));
     Some(GptPartition {
         number,
-        type_guid: guid(type_bytes),
-        guid: guid(array(entry, 16)?),
+        type_guid: format_guid(type_bytes),
+        guid: format_guid(array_at(entry, 16)?),
         first: u64_le(entry, 32)?,
         last: u64_le(entry, 40)?,
         name: name.map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect(),
     })
 }
 
-/// A GUID as people write it: the first three parts are little-endian numbers, the rest bytes.
-fn guid(bytes: [u8; 16]) -> String {
+/// Formats a GUID. Its first three parts are little-endian numbers, the rest are bytes.
+fn format_guid(bytes: [u8; 16]) -> String {
     let [a, b, c, d, e, f, g, h, i, j, rest @ ..] = bytes;
     let tail: String = rest.iter().map(|byte| format!("{byte:02X}")).collect();
     format!("{d:02X}{c:02X}{b:02X}{a:02X}-{f:02X}{e:02X}-{h:02X}{g:02X}-{i:02X}{j:02X}-{tail}")
@@ -218,15 +228,15 @@ pub(crate) fn crc32(bytes: &[u8]) -> u32 {
 /// Most entries of an Apple partition map that are read.
 const MAX_APPLE_ENTRIES: u32 = 15;
 
-fn read_apple(area: &[u8]) -> Vec<ApplePartition> {
-    if area.get(..2) != Some(b"ER") {
-        return Vec::new();
+fn read_apple(area: &[u8]) -> Option<Vec<ApplePartition>> {
+    if !area.starts_with(b"ER") {
+        return None;
     }
-    let block = usize::from(u16_be(area, 2).unwrap_or_default()).max(512);
-    let count = u32_be(area, block + 4).unwrap_or_default().min(MAX_APPLE_ENTRIES);
+    let block = usize::from(u16_be(area, 2)?).max(512);
+    let count = u32_be(area, block + 4)?.min(MAX_APPLE_ENTRIES);
     let entries =
         (1..=count).map_while(|number| area.get(block.checked_mul(usize::try_from(number).ok()?)?..));
-    entries.map_while(parse_apple).collect()
+    Some(entries.map_while(parse_apple).collect())
 }
 
 fn parse_apple(entry: &[u8]) -> Option<ApplePartition> {
@@ -235,8 +245,8 @@ fn parse_apple(entry: &[u8]) -> Option<ApplePartition> {
     }
     let text = |range| {
         let field: &[u8] = entry.get::<std::ops::Range<usize>>(range)?;
-        let field = field.split(|byte| *byte == 0).next().unwrap_or_default();
-        Some(String::from_utf8_lossy(field).into_owned())
+        let text: Vec<u8> = field.iter().copied().take_while(|byte| *byte != 0).collect();
+        Some(String::from_utf8_lossy(&text).into_owned())
     };
     Some(ApplePartition {
         name: text(16..48)?,
@@ -251,20 +261,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guid_reads_as_people_write_it() {
+    fn guid_is_formatted_in_the_usual_form() {
         let basic_data =
             [0xA2, 0xA0, 0xD0, 0xEB, 0xE5, 0xB9, 0x33, 0x44, 0x87, 0xC0, 0x68, 0xB6, 0xB7, 0x26, 0x99, 0xC7];
-        assert_eq!(guid(basic_data), "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7");
+        assert_eq!(format_guid(basic_data), "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7");
     }
 
     #[test]
-    fn an_empty_system_area_has_no_tables() {
+    fn empty_system_area_has_no_tables() {
         let tables = PartitionTables::read(&Source::from_bytes("empty", vec![0; 4096])).unwrap();
         assert_eq!(tables, PartitionTables::default());
     }
 
     #[test]
-    fn a_tiny_file_has_no_tables() {
+    fn tiny_file_has_no_tables() {
         assert!(PartitionTables::read(&Source::from_bytes("tiny", vec![0; 3])).is_ok());
     }
 }

@@ -1,7 +1,7 @@
-//! The exact byte layout of one artifact, described over an untouched base.
+//! The exact byte layout of one artifact, relative to an unmodified base.
 //!
-//! A [`Plan`] is a sorted list of [`Segment`]s. It copies no base bytes, has no cursor and no state: any number of
-//! readers may ask it for any range in any order. Looking a range up is a binary search.
+//! A [`Plan`] is a sorted list of [`Segment`]s. It copies no base bytes and has no cursor and no mutable state, so any
+//! number of readers can read any ranges in any order. A lookup of a range is a binary search.
 
 use std::io;
 use std::ops::Range;
@@ -9,25 +9,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::bytes_at::zeros_at_start;
+use crate::bytes_at::prefix_mut;
 use crate::digest::{Digest, Hasher};
 use crate::error::{Error, Result};
 use crate::extent::Extent;
 use crate::source::Source;
 
-/// A run of bytes of an artifact.
+/// A contiguous piece of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Segment {
-    /// Bytes of the base, at this place in it.
+    /// These bytes of the base.
     Base(Extent),
-    /// Bytes that only this artifact has.
+    /// New bytes, which the base does not have.
     Bytes(Bytes),
-    /// Zeros, this many.
+    /// This number of zeros.
     Zero(u64),
 }
 
 impl Segment {
-    /// The number of bytes.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         match self {
@@ -37,90 +37,85 @@ impl Segment {
         }
     }
 
-    /// Tells whether there are no bytes in it.
+    /// Returns `true` if the segment has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The part of it within `range`, counted from its start and cut at its end.
+    /// Returns the part within `range`, counted from the start of the segment and limited to it.
     #[must_use]
     pub fn slice(&self, range: Range<u64>) -> Self {
-        let end = range.end.min(self.len());
-        let start = range.start.min(end);
         match self {
-            Self::Base(extent) => {
-                let part = Extent::new(start, end - start).and_then(|inner| extent.part(inner));
-                Self::Base(part.unwrap_or(*extent))
-            }
+            Self::Base(extent) => Self::Base(extent.slice(range)),
             Self::Bytes(bytes) => {
-                let [start, end] = [start, end].map(|at| usize::try_from(at).unwrap_or(bytes.len()));
-                Self::Bytes(bytes.slice(start..end))
+                // An offset that does not fit into `usize` is beyond the end.
+                let limited = |at: u64| usize::try_from(at).map_or(bytes.len(), |at| at.min(bytes.len()));
+                let end = limited(range.end);
+                Self::Bytes(bytes.slice(limited(range.start).min(end)..end))
             }
-            Self::Zero(_) => Self::Zero(end - start),
+            Self::Zero(len) => Self::Zero(range.end.min(*len).saturating_sub(range.start)),
         }
     }
 }
 
-/// A segment and where in the artifact it begins.
+/// A segment and its position in the artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placed {
-    /// The first byte, counted in the artifact.
+pub struct PlacedSegment {
+    /// Offset of the first byte in the artifact.
     pub start: u64,
-    /// What is there.
+    /// The bytes.
     pub segment: Segment,
 }
 
-impl Placed {
-    /// The first byte behind it, counted in the artifact.
+impl PlacedSegment {
+    /// Returns the offset after the last byte, in the artifact.
     #[must_use]
     pub fn end(&self) -> u64 {
-        // A plan has no more bytes than this can tell.
+        // `Plan::new` limits a plan to `u64::MAX` bytes, so this cannot overflow.
         self.start + self.segment.len()
     }
 }
 
-/// New bytes at a place of an artifact, in place of what was there.
+/// New bytes that replace bytes of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
-    /// The first byte that changes.
+    /// Offset of the first replaced byte in the artifact.
     pub offset: u64,
-    /// What is there afterwards.
+    /// The new bytes, which replace as many old ones.
     pub segment: Segment,
 }
 
-/// Runs of zeros at least this long become [`Segment::Zero`]: a page, below which a segment costs more than it saves.
-const MIN_ZERO_RUN: usize = 4096;
+/// Shortest run of base bytes after which [`Plan::sha256`] saves its hash state.
+const MIN_SHARED_LEN: u64 = 1 << 20;
 
-/// Runs of base bytes at least this long are worth a saved [hash state](Plan::sha256) behind them.
-const MIN_SHARED_RUN: u64 = 1 << 20;
+/// Most bytes that are hashed in one step.
+const HASH_BUFFER_LEN: usize = 1 << 20;
 
-/// Bytes that are hashed in one step.
-const HASH_BUFFER: usize = 1 << 20;
-
-/// Version of the layout rules; part of every [identity](Plan::identity), so that a change of them changes it.
+/// Version of the layout rules. It is part of every [identity](Plan::identity), so that changed rules change
+/// identities.
 const PLAN_VERSION: u8 = 1;
 
-/// The byte layout of one artifact. See the [module](self) for what it promises.
+/// The exact byte layout of one artifact. The [module documentation](self) describes its properties.
 #[derive(Debug, Clone)]
 pub struct Plan {
     source: Arc<Source>,
-    segments: Arc<[Placed]>,
+    segments: Arc<[PlacedSegment]>,
     len: u64,
 }
 
 impl Plan {
-    /// The base as it is.
+    /// Creates a plan of the whole base, unchanged.
     #[must_use]
-    pub fn whole(source: Arc<Source>) -> Self {
+    pub fn from_source(source: Arc<Source>) -> Self {
         let extent = Extent::new(0, source.len());
-        Self::of(source, extent.map(Segment::Base))
+        Self::new(source, extent.map(Segment::Base))
     }
 
-    /// A layout of segments, one behind the other. Empty ones are left out, neighbours that continue each other
-    /// are joined. What lies past `u64::MAX` bytes is left out too: nobody can ask for it.
-    pub fn of(source: Arc<Source>, segments: impl IntoIterator<Item = Segment>) -> Self {
-        let mut placed: Vec<Placed> = Vec::new();
+    /// Creates a plan of consecutive segments. Empty segments are left out, and neighbours that continue each other are
+    /// joined. Bytes beyond an offset of `u64::MAX` are left out, because no range can contain them.
+    pub fn new(source: Arc<Source>, segments: impl IntoIterator<Item = Segment>) -> Self {
+        let mut placed: Vec<PlacedSegment> = Vec::new();
         let mut len = 0;
         for mut segment in segments {
             let room = u64::MAX - len;
@@ -132,115 +127,104 @@ impl Plan {
             }
             let start = len;
             len += segment.len();
-            match placed.last_mut().and_then(|last| joined(&last.segment, &segment).map(|both| (last, both)))
+            match placed
+                .last_mut()
+                .and_then(|last| try_join(&last.segment, &segment).map(|both| (last, both)))
             {
                 Some((last, both)) => last.segment = both,
-                None => placed.push(Placed { start, segment }),
+                None => placed.push(PlacedSegment { start, segment }),
             }
         }
         Self { source, segments: placed.into(), len }
     }
 
-    /// Splits bytes into segments, so that long runs of zeros take no memory.
-    #[must_use]
-    pub fn split_zeros(bytes: &Bytes) -> Vec<Segment> {
-        let mut segments = Vec::new();
-        let mut kept = 0;
-        let mut at = 0;
-        while at < bytes.len() {
-            let zeros = zeros_at_start(bytes.get(at..).unwrap_or_default());
-            if zeros >= MIN_ZERO_RUN {
-                segments.push(Segment::Bytes(bytes.slice(kept..at)));
-                segments.push(Segment::Zero(zeros as u64));
-                kept = at + zeros;
-            }
-            at += zeros;
-            at += bytes.iter().skip(at).take_while(|byte| **byte != 0).count();
-        }
-        segments.push(Segment::Bytes(bytes.slice(kept..)));
-        segments.retain(|segment| !segment.is_empty());
-        segments
-    }
-
-    /// The same artifact with some stretches replaced. Patches may come in any order, must not overlap, and must lie
-    /// inside.
+    /// Returns the artifact with some bytes replaced. Patches may be in any order.
     ///
     /// # Errors
     ///
-    /// Fails where a patch overlaps another one or passes the end.
-    pub fn patched(&self, mut patches: Vec<Patch>) -> Result<Self> {
+    /// Returns an error if a patch overlaps another one or exceeds the artifact.
+    pub fn patched(&self, patches: Vec<Patch>) -> Result<Self> {
+        self.try_patched(patches).map_err(|patch| Error::InvalidEdit {
+            what: "patch",
+            value: format!("{} bytes at byte {}", patch.segment.len(), patch.offset),
+            reason: "it overlaps another patch or exceeds the image",
+        })
+    }
+
+    /// Returns the artifact with changed structures of its base.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if structures of the base share bytes or exceed it.
+    pub(crate) fn patched_structures(&self, patches: Vec<Patch>) -> Result<Self> {
+        self.try_patched(patches).map_err(|patch| {
+            let expected = format!("a structure within {} bytes that overlaps no other", self.len);
+            let found =
+                format!("{} bytes, which overlap another structure or exceed the image", patch.segment.len());
+            self.source.malformed(patch.offset, "structure to change", expected, found)
+        })
+    }
+
+    /// Replaces bytes. Returns the first patch that overlaps the one before it or exceeds the artifact as an error.
+    fn try_patched(&self, mut patches: Vec<Patch>) -> Result<Self, Patch> {
         patches.retain(|patch| !patch.segment.is_empty());
         patches.sort_by_key(|patch| patch.offset);
         let mut segments = Vec::new();
         let mut at = 0;
         for patch in patches {
             let end = patch.offset.checked_add(patch.segment.len()).filter(|end| *end <= self.len);
-            let (Some(end), true) = (end, patch.offset >= at) else {
-                let expected = format!("a stretch of its own within {} bytes", self.len);
-                let found = format!("{} bytes, the last change ends at {at}", patch.segment.len());
-                return Err(self.source.malformed(patch.offset, "change of the image", expected, found));
-            };
+            let Some(end) = end.filter(|_| patch.offset >= at) else { return Err(patch) };
             segments.extend(self.segments(at..patch.offset));
             segments.push(patch.segment);
             at = end;
         }
         segments.extend(self.segments(at..self.len));
-        Ok(Self::of(Arc::clone(&self.source), segments))
+        Ok(Self::new(Arc::clone(&self.source), segments))
     }
 
-    /// The artifact with more segments behind it.
+    /// Returns the artifact with more segments appended.
     #[must_use]
     pub fn followed_by(&self, more: impl IntoIterator<Item = Segment>) -> Self {
-        Self::of(Arc::clone(&self.source), self.segments(0..self.len).chain(more))
+        Self::new(Arc::clone(&self.source), self.segments(0..self.len).chain(more))
     }
 
-    /// The same artifact, of a plan whose base is itself what `inner` describes.
-    #[must_use]
-    pub fn resolved(&self, inner: &Self) -> Self {
-        let resolve = |placed: &Placed| match &placed.segment {
-            Segment::Base(extent) => inner.segments(extent.offset()..extent.end()).collect(),
-            other => vec![other.clone()],
-        };
-        Self::of(Arc::clone(&inner.source), self.segments.iter().flat_map(resolve))
-    }
-
-    /// The number of bytes.
+    /// Returns the number of bytes of the artifact.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Tells whether the artifact has no bytes.
+    /// Returns `true` if the artifact has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The base that segments refer to.
+    /// Returns the base that segments refer to.
     #[must_use]
     pub fn source(&self) -> &Arc<Source> {
         &self.source
     }
 
-    /// How many bytes it keeps in memory, beside what it takes from the base.
+    /// Returns the memory that the plan takes in bytes, without its base.
     #[must_use]
-    pub fn own_bytes(&self) -> usize {
-        let own = |placed: &Placed| match &placed.segment {
+    pub fn memory_bytes(&self) -> usize {
+        let own = |placed: &PlacedSegment| match &placed.segment {
             Segment::Bytes(bytes) => bytes.len(),
             _ => 0,
         };
-        self.layout().iter().map(|placed| own(placed) + size_of::<Placed>()).sum()
+        self.layout().iter().map(|placed| own(placed) + size_of::<PlacedSegment>()).sum()
     }
 
-    /// The whole layout.
+    /// Returns all segments with their positions.
     #[must_use]
-    pub fn layout(&self) -> &[Placed] {
+    pub fn layout(&self) -> &[PlacedSegment] {
         &self.segments
     }
 
-    /// The segments of a range of the artifact, cut to it. What lies past the end is left out; an empty range has none.
+    /// Returns the segments of a range, cut to it. Bytes after the end are left out. An empty range has no segments.
     pub fn segments(&self, range: Range<u64>) -> impl Iterator<Item = Segment> + '_ {
-        // A range that ends before it begins is an empty one.
+        // A range that ends before it begins is empty.
         let first = match range.is_empty() {
             true => self.segments.len(),
             false => self.segments.partition_point(|placed| placed.end() <= range.start),
@@ -251,17 +235,18 @@ impl Plan {
         })
     }
 
-    /// Reads at `offset` into `buf` and tells how many bytes there were: all of `buf`, or fewer at the end.
+    /// Reads at `offset` into `buf` and returns the number of bytes, which is less than the length of `buf` only at the
+    /// end.
     ///
     /// # Errors
     ///
-    /// Fails where the storage of the base does.
+    /// Returns an error if the storage of the base fails.
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut rest = buf;
         let mut filled = 0;
         let end = offset.saturating_add(rest.len() as u64);
         for segment in self.segments(offset..end) {
-            // A segment of the range is never longer than the buffer, so its length fits.
+            // A segment of the range is not longer than the buffer, so its length fits.
             let len = usize::try_from(segment.len()).map_err(io::Error::other)?;
             let (chunk, behind) = rest.split_at_mut_checked(len).ok_or(io::ErrorKind::InvalidInput)?;
             match segment {
@@ -277,11 +262,11 @@ impl Plan {
         Ok(filled)
     }
 
-    /// All bytes in memory: for small artifacts, such as one config file of an image.
+    /// Reads all bytes into memory. This is for small artifacts, such as one config file of an image.
     ///
     /// # Errors
     ///
-    /// Fails where the artifact passes `limit` or the storage of the base fails.
+    /// Returns an error if the artifact is longer than `limit`, or if the storage of the base fails.
     pub fn read_all(&self, limit: u64) -> Result<Vec<u8>> {
         let len = usize::try_from(self.len).ok().filter(|_| self.len <= limit).ok_or_else(|| {
             self.source.malformed(0, "length to read into memory", format!("at most {limit}"), self.len)
@@ -291,80 +276,83 @@ impl Plan {
         Ok(bytes)
     }
 
-    /// A strong identity that costs no reading of the base: a digest of the base's digest, the version of the layout
-    /// rules, and every segment. Equal plans have equal identities on every machine, and different bytes never do.
+    /// Returns an identity of the artifact's bytes: a digest of the base's digest, the version of the layout rules, and
+    /// all segments. Equal plans have equal identities on every machine. Plans of different bytes have different
+    /// identities. The base is read only if its digest is not known.
     ///
     /// # Errors
     ///
-    /// Fails where the base's digest is neither [known](Source::set_digest) nor can be computed.
+    /// Returns an error if the base's digest is not [set](Source::set_digest) and the base cannot be read.
     pub fn identity(&self) -> Result<Digest> {
         let mut hasher = Hasher::new();
         hasher.update(b"kindling plan");
         hasher.update(&[PLAN_VERSION]);
         hasher.update(&self.source.digest()?.0);
         for placed in &*self.segments {
-            describe(&placed.segment, &mut hasher);
+            hash_description(&placed.segment, &mut hasher);
         }
         Ok(hasher.finish())
     }
 
-    /// The SHA-256 of all bytes. What this artifact begins with is not read where an artifact of the same base with
-    /// the same beginning was hashed before: layouts put what is an artifact's own behind what it shares.
+    /// Returns the SHA-256 digest of all bytes. A prefix is not read again if an artifact of the same base with the
+    /// same prefix was hashed before. Layouts put an artifact's new bytes after the shared ones for this purpose.
     ///
     /// # Errors
     ///
-    /// Fails where the storage of the base does.
+    /// Returns an error if the storage of the base fails.
     pub fn sha256(&self) -> Result<Digest> {
         let states = self.source.hash_states();
         let prefixes = self.shared_prefixes();
         let known = prefixes.iter().rev().find_map(|(end, prefix)| Some((*end, states.get(prefix)?)));
-        let (mut offset, mut hasher) = known.unwrap_or_default();
+        let (mut offset, mut hasher) = known.unwrap_or((0, Hasher::new()));
         for (end, prefix) in prefixes {
             if end > offset {
-                self.hash(offset..end, &mut hasher)?;
+                self.hash_range(offset..end, &mut hasher)?;
                 states.put(prefix, hasher.clone());
                 offset = end;
             }
         }
-        self.hash(offset..self.len, &mut hasher)?;
+        self.hash_range(offset..self.len, &mut hasher)?;
         Ok(hasher.finish())
     }
 
-    /// Where runs of base bytes end that are long enough to be worth a saved state, and what identifies everything up
-    /// to there.
+    /// Returns the end of each run of base bytes that is long enough for a saved state, with a digest of the segments
+    /// up to there.
     fn shared_prefixes(&self) -> Vec<(u64, Digest)> {
         let mut hasher = Hasher::new();
         let mut prefixes = Vec::new();
         for placed in &*self.segments {
-            describe(&placed.segment, &mut hasher);
-            if matches!(&placed.segment, Segment::Base(extent) if extent.len() >= MIN_SHARED_RUN) {
+            hash_description(&placed.segment, &mut hasher);
+            if matches!(&placed.segment, Segment::Base(extent) if extent.len() >= MIN_SHARED_LEN) {
                 prefixes.push((placed.end(), hasher.clone().finish()));
             }
         }
         prefixes
     }
 
-    fn hash(&self, range: Range<u64>, hasher: &mut Hasher) -> Result<()> {
-        let mut buf =
-            vec![0; usize::try_from(range.end - range.start).map_or(HASH_BUFFER, |len| len.min(HASH_BUFFER))];
+    fn hash_range(&self, range: Range<u64>, hasher: &mut Hasher) -> Result<()> {
+        let len = range.end - range.start;
+        let mut buf = vec![0; usize::try_from(len).map_or(HASH_BUFFER_LEN, |len| len.min(HASH_BUFFER_LEN))];
         let mut offset = range.start;
         while offset < range.end {
-            let len = usize::try_from(range.end - offset).map_or(buf.len(), |rest| rest.min(buf.len()));
-            let chunk = buf.get_mut(..len).unwrap_or_default();
+            let chunk = prefix_mut(&mut buf, range.end - offset);
             self.read_at(chunk, offset).map_err(|error| self.source.read_error(offset, error))?;
             hasher.update(chunk);
-            offset += len as u64;
+            offset += chunk.len() as u64;
         }
         Ok(())
     }
 
-    /// The stretches that differ from the base, where nothing else does: what an edit in place has to write.
+    /// Returns the changes that an in-place edit of the base has to write.
     ///
     /// # Errors
     ///
-    /// Fails where the plan moves base bytes or changes the length.
+    /// Returns an error if the plan moves base bytes or changes the length.
     pub fn changes_in_place(&self) -> Result<Vec<Patch>> {
-        let moved = |placed: &Placed| matches!(&placed.segment, Segment::Base(extent) if extent.offset() != placed.start);
+        let moved = |placed: &PlacedSegment| match &placed.segment {
+            Segment::Base(extent) => extent.offset() != placed.start,
+            _ => false,
+        };
         if self.len != self.source.len() || self.segments.iter().any(moved) {
             return Err(Error::NotInPlace { file: self.source.name().to_owned() });
         }
@@ -373,8 +361,8 @@ impl Plan {
     }
 }
 
-/// Tells a hasher which bytes a segment stands for, without reading them.
-fn describe(segment: &Segment, hasher: &mut Hasher) {
+/// Hashes a description of a segment, without reading base bytes.
+fn hash_description(segment: &Segment, hasher: &mut Hasher) {
     let (tag, first, bytes): (u8, u64, &[u8]) = match segment {
         Segment::Base(extent) => (1, extent.offset(), &[]),
         Segment::Bytes(bytes) => (2, 0, bytes),
@@ -386,8 +374,8 @@ fn describe(segment: &Segment, hasher: &mut Hasher) {
     hasher.update(bytes);
 }
 
-/// One segment for two neighbours that continue each other.
-fn joined(first: &Segment, second: &Segment) -> Option<Segment> {
+/// Returns one segment for two neighbours that continue each other; otherwise `None`.
+fn try_join(first: &Segment, second: &Segment) -> Option<Segment> {
     match (first, second) {
         (Segment::Base(a), Segment::Base(b)) if a.end() == b.offset() => {
             Extent::new(a.offset(), a.len() + b.len()).map(Segment::Base)
@@ -416,24 +404,29 @@ mod tests {
 
     #[test]
     fn patches_replace_and_keep_the_length() {
-        let plan = Plan::whole(base()).patched(vec![patch(8, "yz"), patch(0, "a"), patch(3, "bc")]).unwrap();
+        let plan =
+            Plan::from_source(base()).patched(vec![patch(8, "yz"), patch(0, "a"), patch(3, "bc")]).unwrap();
         assert_eq!(text(&plan), "a12bc567yz");
         assert_eq!(plan.changes_in_place().unwrap().len(), 3);
     }
 
+    /// Patches that overlap are the caller's mistake in an edit, but the image's fault if they are of its structures.
     #[test]
-    fn overlapping_patches_are_refused() {
-        let plan = Plan::whole(base());
-        assert!(plan.patched(vec![patch(1, "abc"), patch(3, "d")]).is_err());
-        assert!(plan.patched(vec![patch(9, "ab")]).is_err());
-        assert!(plan.patched(vec![patch(u64::MAX, "ab")]).is_err());
+    fn rejects_overlapping_patches() {
+        let plan = Plan::from_source(base());
+        for patches in
+            [vec![patch(1, "abc"), patch(3, "d")], vec![patch(9, "ab")], vec![patch(u64::MAX, "ab")]]
+        {
+            assert!(matches!(plan.patched(patches.clone()), Err(Error::InvalidEdit { .. })));
+            assert!(matches!(plan.patched_structures(patches), Err(Error::Malformed { .. })));
+        }
     }
 
-    /// Bytes of which the last five are still coming.
+    /// Ten bytes of which the last five are not available yet.
     #[derive(Debug)]
-    struct Late;
+    struct IncompleteReader;
 
-    impl ReadAt for Late {
+    impl ReadAt for IncompleteReader {
         fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
             if offset >= 5 {
                 return Err(io::ErrorKind::WouldBlock.into());
@@ -443,30 +436,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_would_block_at_is_told_from_what_is_broken() {
-        let plan = Plan::whole(Arc::new(Source::new("late".to_owned(), 10, Late)));
+    fn unavailable_bytes_are_distinguished_from_missing_ones() {
+        let plan = Plan::from_source(Arc::new(Source::new("late".to_owned(), 10, IncompleteReader)));
         assert_eq!(plan.read_all(10).unwrap_err().would_block_at(), Some(5));
         assert_eq!(plan.sha256().unwrap_err().would_block_at(), Some(5));
-        let short = Plan::whole(Arc::new(Source::new("short".to_owned(), 10, Bytes::from_static(b"01234"))));
+        let short =
+            Plan::from_source(Arc::new(Source::new("short".to_owned(), 10, Bytes::from_static(b"01234"))));
         assert_eq!(short.read_all(10).unwrap_err().would_block_at(), None);
     }
 
     #[test]
     fn neighbours_are_joined() {
-        let plan = Plan::whole(base()).patched(vec![patch(5, "x")]).unwrap();
+        let plan = Plan::from_source(base()).patched(vec![patch(5, "x")]).unwrap();
         let segments = plan.segments(0..5).chain(Some(Segment::Base(Extent::new(5, 5).unwrap())));
-        assert_eq!(Plan::of(base(), segments).layout().len(), 1);
+        assert_eq!(Plan::new(base(), segments).layout().len(), 1);
     }
 
     #[test]
-    fn a_moved_base_is_not_in_place() {
-        let moved = Plan::of(base(), [Segment::Zero(1), Segment::Base(Extent::new(0, 9).unwrap())]);
+    fn rejects_in_place_changes_of_a_moved_base() {
+        let moved = Plan::new(base(), [Segment::Zero(1), Segment::Base(Extent::new(0, 9).unwrap())]);
         assert!(matches!(moved.changes_in_place(), Err(Error::NotInPlace { .. })));
     }
 
     #[test]
-    fn reads_end_at_the_end() {
-        let plan = Plan::whole(base()).followed_by([Segment::Zero(2)]);
+    fn read_stops_at_the_end() {
+        let plan = Plan::from_source(base()).followed_by([Segment::Zero(2)]);
         let mut buf = [1; 8];
         assert_eq!(plan.read_at(&mut buf, 8).unwrap(), 4);
         assert_eq!(&buf, b"89\0\0\x01\x01\x01\x01");
@@ -475,16 +469,16 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_range_has_no_segments() {
-        let plan = Plan::whole(base());
+    fn empty_range_has_no_segments() {
+        let plan = Plan::from_source(base());
         for range in [0..0, 5..5, Range { start: 7, end: 3 }, 10..10, u64::MAX..u64::MAX] {
             assert_eq!(plan.segments(range.clone()).count(), 0, "{range:?}");
         }
     }
 
     #[test]
-    fn a_layout_ends_where_64_bits_do() {
-        let long = Plan::of(base(), [Segment::Zero(u64::MAX - 2)]);
+    fn layout_is_limited_to_64_bits() {
+        let long = Plan::new(base(), [Segment::Zero(u64::MAX - 2)]);
         for more in [Segment::Zero(u64::MAX), Segment::Bytes(Bytes::from_static(b"abc"))] {
             let full = long.followed_by([more, Segment::Zero(1)]);
             assert_eq!(full.len(), u64::MAX);
@@ -493,17 +487,8 @@ mod tests {
     }
 
     #[test]
-    fn long_zeros_are_split_off() {
-        let mut bytes = b"head\0\0tail".to_vec();
-        bytes.extend(vec![0; 5000]);
-        bytes.push(b'!');
-        let segments = Plan::split_zeros(&Bytes::from(bytes));
-        assert_eq!(segments.iter().map(Segment::len).collect::<Vec<_>>(), [10, 5000, 1]);
-    }
-
-    #[test]
-    fn the_identity_tells_plans_apart_and_is_stable() {
-        let whole = Plan::whole(base());
+    fn identity_differs_between_plans_and_is_stable() {
+        let whole = Plan::from_source(base());
         let zero = whole.patched(vec![Patch { offset: 0, segment: Segment::Zero(1) }]).unwrap();
         assert_ne!(whole.identity().unwrap(), zero.identity().unwrap());
         assert_eq!(

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::kargs::KargsEdit;
 use crate::miniso;
 use crate::plan::Plan;
-use crate::relayout::oversized;
+use crate::relayout::oversized_edits;
 
 /// The layout that the plan for some edits has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum LayoutStrategy {
     InPlace,
     /// The minimal ISO that the base image describes in `miniso.dat`, with changes in its embed areas only.
     DescribedMinimal,
-    /// [Re-layout](crate::relayout), for this reason.
+    /// [Re-layout](BaseImage::relayout), for this reason.
     Relayout(&'static str),
 }
 
@@ -26,8 +26,8 @@ impl fmt::Display for LayoutStrategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InPlace => f.write_str("in place"),
-            Self::DescribedMinimal => f.write_str("as the live image describes it"),
-            Self::Relayout(reason) => write!(f, "laid out anew: {reason}"),
+            Self::DescribedMinimal => f.write_str("as described by the base image"),
+            Self::Relayout(reason) => write!(f, "re-layout: {reason}"),
         }
     }
 }
@@ -42,7 +42,7 @@ impl BaseImage {
         match self.layout_strategy(edits)? {
             LayoutStrategy::InPlace => self.patch_areas(edits),
             LayoutStrategy::DescribedMinimal => self.plan_described_minimal(edits),
-            LayoutStrategy::Relayout(reason) => oversized::plan(self, edits, reason),
+            LayoutStrategy::Relayout(reason) => oversized_edits::plan_relayout(self, edits, reason),
         }
     }
 
@@ -53,7 +53,7 @@ impl BaseImage {
     ///
     /// Returns an error if an edit is not valid or the image has no embed area for it.
     pub fn layout_strategy(&self, edits: &Edits) -> Result<LayoutStrategy> {
-        self.check_complete(edits)?;
+        self.check_not_interrupted(edits)?;
         if !edits.images.is_empty() {
             return Ok(LayoutStrategy::Relayout("an initrd image is added"));
         }
@@ -69,7 +69,7 @@ impl BaseImage {
         }
         Ok(match &edits.minimal {
             None => LayoutStrategy::InPlace,
-            Some(_) if self.volume().file(miniso::PATH).is_none() => {
+            Some(_) if self.volume().file(miniso::MINISO_PATH).is_none() => {
                 LayoutStrategy::Relayout("the image does not describe its minimal form")
             }
             Some(_) if self.is_minimal_verified()? => LayoutStrategy::DescribedMinimal,
@@ -84,7 +84,7 @@ impl BaseImage {
     /// Returns an error if an edit does not fit into its embed area, if it is not valid, or if the image has no embed
     /// area for it.
     pub fn plan_in_place(&self, edits: &Edits) -> Result<Plan> {
-        self.check_complete(edits)?;
+        self.check_not_interrupted(edits)?;
         self.patch_areas(edits)
     }
 
@@ -95,13 +95,13 @@ impl BaseImage {
         }
         if let Some(edit) = &edits.kargs {
             let kargs = self.require_kargs()?;
-            patches.extend(kargs.patches(&kargs.edited(edit)?)?);
+            patches.extend(kargs.patches(&kargs.apply_edit(edit)?)?);
         }
-        Plan::whole(Arc::clone(self.source())).patched(patches)
+        Plan::from_source(Arc::clone(self.source())).patched_structures(patches)
     }
 
     /// Returns an error if an in-place edit was interrupted and `edits` do not overwrite all embed areas.
-    fn check_complete(&self, edits: &Edits) -> Result<()> {
+    fn check_not_interrupted(&self, edits: &Edits) -> Result<()> {
         let kargs =
             matches!(&edits.kargs, Some(KargsEdit::Set(_) | KargsEdit::Reset | KargsEdit::Default(_)));
         let overwrites_all = edits.archive.is_some() && (kargs || self.kargs().is_none());

@@ -7,17 +7,17 @@ use bytes::Bytes;
 use crate::base::{BaseImage, PXE_DIRECTORY};
 use crate::error::{Error, Result};
 use crate::extent::Extent;
-use crate::initrd::{Packed, newc};
+use crate::initrd::{PackedArchive, newc};
 use crate::plan::{Plan, Segment};
 
-const INITRD: &str = "images/pxeboot/initrd.img";
-pub(crate) const ROOTFS: &str = "images/pxeboot/rootfs.img";
-/// The names of the kernel over the years.
-const KERNELS: [&str; 2] = ["images/pxeboot/vmlinuz", "images/pxeboot/kernel.img"];
+const INITRD_PATH: &str = "images/pxeboot/initrd.img";
+pub(crate) const ROOTFS_PATH: &str = "images/pxeboot/rootfs.img";
+/// The possible paths of the kernel.
+const KERNEL_PATHS: [&str; 2] = ["images/pxeboot/vmlinuz", "images/pxeboot/kernel.img"];
 /// On s390x: the address and size of the initrd.
-const ADDRSIZE: &str = "images/initrd.addrsize";
+const ADDRSIZE_PATH: &str = "images/initrd.addrsize";
 /// On s390x: the list of files to load, with their addresses.
-const LOAD_LIST: &str = "generic.ins";
+const LOAD_LIST_PATH: &str = "generic.ins";
 
 /// A file of the PXE directory.
 #[derive(Debug, Clone)]
@@ -40,9 +40,9 @@ impl BaseImage {
             || Error::NotFound { file: self.source().name().to_owned(), path: PXE_DIRECTORY.to_owned() };
         let directory = tree.find_id(PXE_DIRECTORY).ok_or_else(missing)?;
         let files = tree.children(directory).filter(|(_, entry)| entry.directory.is_none());
-        let artifact = |entry: &crate::volume::Entry| PxeFile {
+        let artifact = |entry: &crate::volume::TreeEntry| PxeFile {
             name: entry.iso_name.to_lowercase(),
-            plan: Plan::of(Arc::clone(self.source()), [Segment::Base(entry.extent)]),
+            plan: Plan::new(Arc::clone(self.source()), [Segment::Base(entry.extent)]),
         };
         Ok(files.map(|(_, entry)| artifact(entry)).collect())
     }
@@ -53,7 +53,7 @@ impl BaseImage {
     ///
     /// Returns an error if the image does not have one.
     pub fn kernel(&self) -> Result<Plan> {
-        let [vmlinuz, kernel] = KERNELS.map(|path| self.file(path));
+        let [vmlinuz, kernel] = KERNEL_PATHS.map(|path| self.file(path));
         vmlinuz.or_else(|missing| kernel.map_err(|_| missing))
     }
 
@@ -63,7 +63,7 @@ impl BaseImage {
     ///
     /// Returns an error if the image does not have one, like a minimal ISO.
     pub fn rootfs(&self) -> Result<Plan> {
-        self.file(ROOTFS)
+        self.file(ROOTFS_PATH)
     }
 
     /// Returns the initrd followed by archives. Each begins at a multiple of four bytes, as the kernel requires.
@@ -71,8 +71,8 @@ impl BaseImage {
     /// # Errors
     ///
     /// Returns an error if the image does not have an initrd.
-    pub fn initrd(&self, archives: impl IntoIterator<Item = Packed>) -> Result<Plan> {
-        let initrd = self.file(INITRD)?;
+    pub fn initrd(&self, archives: impl IntoIterator<Item = PackedArchive>) -> Result<Plan> {
+        let initrd = self.file(INITRD_PATH)?;
         let padding = Segment::Bytes(Bytes::from_static(newc::padding(initrd.len())));
         let archives = archives.into_iter().map(|packed| Segment::Bytes(packed.as_bytes().clone()));
         Ok(initrd.followed_by(std::iter::once(padding).chain(archives)))
@@ -85,8 +85,9 @@ impl BaseImage {
     ///
     /// Returns an error if the image does not have the file or it is malformed.
     pub fn initrd_addrsize(&self, len: u64) -> Result<Plan> {
-        let extent = self.require_file(ADDRSIZE)?.extent;
-        let address = Extent::new(0, 8).and_then(|inner| extent.part(inner)).filter(|_| extent.len() == 16);
+        let extent = self.require_file(ADDRSIZE_PATH)?.extent;
+        let address =
+            Extent::new(0, 8).and_then(|inner| extent.subextent(inner)).filter(|_| extent.len() == 16);
         let Some(address) = address else {
             return Err(self.source().malformed(
                 extent.offset(),
@@ -96,7 +97,7 @@ impl BaseImage {
             ));
         };
         let len = Bytes::copy_from_slice(&len.to_be_bytes());
-        Ok(Plan::of(Arc::clone(self.source()), [Segment::Base(address), Segment::Bytes(len)]))
+        Ok(Plan::new(Arc::clone(self.source()), [Segment::Base(address), Segment::Bytes(len)]))
     }
 
     /// Returns `generic.ins` (s390x), the list of files that the firmware loads, with their addresses.
@@ -105,6 +106,6 @@ impl BaseImage {
     ///
     /// Returns an error if the image does not have the file.
     pub fn load_list(&self) -> Result<Plan> {
-        self.file(LOAD_LIST)
+        self.file(LOAD_LIST_PATH)
     }
 }

@@ -1,4 +1,4 @@
-//! Where base bytes come from: positioned reads, no cursor, any number of readers at once.
+//! The bytes that plans refer to: positioned reads without a cursor, by any number of readers at once.
 
 use std::fmt;
 use std::fs::File;
@@ -9,20 +9,22 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
+use crate::bytes_at::prefix_mut;
 use crate::digest::{Digest, HashStates, Hasher};
 use crate::error::{Error, Result};
 use crate::extent::Extent;
 
 /// Bytes that can be read at any position, by any thread, without a cursor.
 pub trait ReadAt: fmt::Debug + Send + Sync {
-    /// Reads at `offset` into `buf` and returns the number of bytes; 0 only at the end.
+    /// Reads at `offset` into `buf` and returns the number of bytes, which is 0 only at the end.
     ///
     /// # Errors
     ///
-    /// Returns the error of the storage, and [`WouldBlock`](io::ErrorKind::WouldBlock) for bytes that are not available yet.
+    /// Returns the error of the storage, or [`WouldBlock`](io::ErrorKind::WouldBlock) if the bytes are not available
+    /// yet.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Returns the file, if the bytes are those of one file: in-kernel copies and mappings need it.
+    /// Returns the file if the bytes are those of one file. In-kernel copies and mappings need it.
     fn as_file(&self) -> Option<&File> {
         None
     }
@@ -50,16 +52,15 @@ impl<T: ReadAt + ?Sized> ReadAt for Arc<T> {
 
 impl ReadAt for Bytes {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        let rest = usize::try_from(offset).ok().and_then(|start| self.get(start..)).unwrap_or_default();
+        // An offset beyond the end reads 0 bytes.
+        let rest = usize::try_from(offset).ok().and_then(|start| self.get(start..)).unwrap_or(&[]);
         let len = rest.len().min(buf.len());
-        if let (Some(to), Some(from)) = (buf.get_mut(..len), rest.get(..len)) {
-            to.copy_from_slice(from);
-        }
+        buf.split_at_mut(len).0.copy_from_slice(rest.split_at(len).0);
         Ok(len)
     }
 }
 
-/// A named, immutable run of bytes of known length: what plans refer to.
+/// A named, immutable sequence of bytes of known length, which plans refer to.
 #[derive(Debug)]
 pub struct Source {
     name: String,
@@ -74,7 +75,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// Fails where the file cannot be opened or is something without a length, such as a pipe or a directory.
+    /// Returns an error if the file cannot be opened, or if it has no length (a pipe or a directory).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -84,11 +85,11 @@ impl Source {
         }
     }
 
-    /// Takes a file that is already open, under the name that messages shall call it.
+    /// Creates a source from an open file. Errors call it `name`.
     ///
     /// # Errors
     ///
-    /// Fails where the file has no length, as a pipe or a directory.
+    /// Returns an error if the file has no length (a pipe or a directory).
     pub fn from_file(file: File, name: impl Into<String>) -> Result<Self> {
         let name = name.into();
         match seekable_len(&file) {
@@ -97,14 +98,14 @@ impl Source {
         }
     }
 
-    /// Takes bytes in memory.
+    /// Creates a source from bytes in memory.
     #[must_use]
     pub fn from_bytes(name: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self::new(name.into(), bytes.len() as u64, bytes)
     }
 
-    /// Takes any reader of `len` bytes.
+    /// Creates a source from any reader of `len` bytes.
     pub fn new(name: String, len: u64, reader: impl ReadAt + 'static) -> Self {
         Self {
             name,
@@ -115,35 +116,35 @@ impl Source {
         }
     }
 
-    /// The name that messages call it.
+    /// Returns the name for errors.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The number of bytes, fixed when it was opened.
+    /// Returns the number of bytes, which is fixed when the source is created.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Tells whether there are no bytes.
+    /// Returns `true` if there are no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The file behind it, where there is one.
+    /// Returns the file if the bytes are those of one file.
     #[must_use]
     pub fn as_file(&self) -> Option<&File> {
         self.reader.as_file()
     }
 
-    /// Fills `buf` from `offset`.
+    /// Fills `buf` with the bytes from `offset` on.
     ///
     /// # Errors
     ///
-    /// Fails where the storage does, or where the bytes end before `buf` is full.
+    /// Returns an error if the storage fails, or if the bytes end before `buf` is full.
     pub fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
         let end = offset.checked_add(buf.len() as u64);
         if end.is_none_or(|end| end > self.len) {
@@ -155,7 +156,7 @@ impl Source {
                 Ok(len) => {
                     let wanted = buf.len();
                     let Some(rest) = buf.get_mut(len..) else {
-                        let lied = format!("the reader was asked for {wanted} bytes and tells of {len}");
+                        let lied = format!("the reader returned {len} bytes instead of at most {wanted}");
                         return Err(self.read_error(offset, io::Error::other(lied)));
                     };
                     buf = rest;
@@ -172,7 +173,8 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// Fails where the extent passes the end, before anything is allocated, or where the storage fails.
+    /// Returns an error if the storage fails, or if the extent ends after the source does. In the latter case, no
+    /// memory is allocated.
     pub fn read_extent(&self, extent: Extent) -> Result<Vec<u8>> {
         let len = usize::try_from(extent.len()).ok().filter(|_| extent.end() <= self.len);
         let Some(len) = len else {
@@ -188,11 +190,11 @@ impl Source {
         Ok(buf)
     }
 
-    /// The SHA-256 of all bytes: read once, then remembered.
+    /// Returns the SHA-256 digest of all bytes. The first call reads all bytes; later calls return the saved digest.
     ///
     /// # Errors
     ///
-    /// Fails where the storage does.
+    /// Returns an error if the storage fails.
     pub fn digest(&self) -> Result<Digest> {
         if let Some(digest) = self.digest.get() {
             return Ok(*digest);
@@ -201,22 +203,21 @@ impl Source {
         let mut buf = vec![0; 1 << 20];
         let mut offset = 0;
         while offset < self.len {
-            let len = usize::try_from(self.len - offset).map_or(buf.len(), |rest| rest.min(buf.len()));
-            let chunk = buf.get_mut(..len).unwrap_or_default();
+            let chunk = prefix_mut(&mut buf, self.len - offset);
             self.read_exact_at(chunk, offset)?;
             hasher.update(chunk);
-            offset += len as u64;
+            offset += chunk.len() as u64;
         }
         Ok(*self.digest.get_or_init(|| hasher.finish()))
     }
 
-    /// Tells the SHA-256 that is known from elsewhere, so that [`digest`](Self::digest) need not read the bytes.
+    /// Sets the SHA-256 digest that the caller already knows, so that [`digest`](Self::digest) need not read the bytes.
     /// The first value stays.
     pub fn set_digest(&self, digest: Digest) {
         self.digest.get_or_init(|| digest);
     }
 
-    /// What is saved of hashing artifacts of this base.
+    /// Returns the saved hash states of artifacts of this base.
     pub(crate) fn hash_states(&self) -> &HashStates {
         &self.hash_states
     }
@@ -242,7 +243,7 @@ impl Source {
     }
 }
 
-/// The length of a regular file or block device; an error that says so for everything else.
+/// Returns the length of a regular file or block device, or an error for a file that has no length.
 fn seekable_len(file: &File) -> io::Result<u64> {
     if file.metadata()?.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
@@ -254,11 +255,11 @@ fn seekable_len(file: &File) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    /// Gives one byte a call, as a slow or odd storage may.
+    /// Returns one byte per call.
     #[derive(Debug)]
-    struct OneByte(Bytes);
+    struct OneByteSource(Bytes);
 
-    impl ReadAt for OneByte {
+    impl ReadAt for OneByteSource {
         fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
             let len = buf.len().min(1);
             self.0.read_at(&mut buf[..len], offset)
@@ -266,27 +267,27 @@ mod tests {
     }
 
     #[test]
-    fn short_reads_are_put_together() {
-        let source = Source::new("odd".into(), 5, OneByte(Bytes::from_static(b"abcde")));
+    fn short_reads_are_joined() {
+        let source = Source::new("odd".into(), 5, OneByteSource(Bytes::from_static(b"abcde")));
         assert_eq!(source.read_extent(Extent::new(1, 3).unwrap()).unwrap(), b"bcd");
-        assert_eq!(source.digest().unwrap(), Digest::of(b"abcde"));
+        assert_eq!(source.digest().unwrap(), Digest::from_data(b"abcde"));
     }
 
     #[test]
-    fn an_extent_past_the_end_is_refused_before_allocation() {
+    fn rejects_extents_past_the_end_before_allocation() {
         let source = Source::from_bytes("small", &b"abc"[..]);
         let error = source.read_extent(Extent::new(1, 1 << 60).unwrap()).unwrap_err();
         assert!(error.to_string().contains("small: byte 1: extent"), "{error}");
     }
 
     #[test]
-    fn a_source_that_shrank_is_an_error() {
+    fn source_that_shrank_is_an_error() {
         let source = Source::new("shrunk".into(), 9, Bytes::from_static(b"abc"));
         assert!(matches!(source.digest(), Err(Error::Read { offset: 3, .. })));
     }
 
     #[test]
-    fn nothing_is_read_past_the_length() {
+    fn reads_end_at_the_length() {
         let source = Source::new("longer".into(), 3, Bytes::from_static(b"abcdef"));
         let mut buf = [0; 2];
         source.read_exact_at(&mut buf, 1).unwrap();
@@ -297,24 +298,24 @@ mod tests {
         source.read_exact_at(&mut [], 3).unwrap();
     }
 
-    /// Tells of more bytes than there is room for.
+    /// Reports more bytes than `buf` can hold.
     #[derive(Debug)]
-    struct Boaster;
+    struct OverlongSource;
 
-    impl ReadAt for Boaster {
+    impl ReadAt for OverlongSource {
         fn read_at(&self, buf: &mut [u8], _: u64) -> io::Result<usize> {
             Ok(buf.len() + 1)
         }
     }
 
     #[test]
-    fn a_reader_that_tells_of_too_many_bytes_is_not_believed() {
-        let error = Source::new("odd".into(), 9, Boaster).read_exact_at(&mut [0; 4], 2).unwrap_err();
+    fn rejects_readers_that_report_too_many_bytes() {
+        let error = Source::new("odd".into(), 9, OverlongSource).read_exact_at(&mut [0; 4], 2).unwrap_err();
         assert!(matches!(error, Error::Read { offset: 2, .. }), "{error}");
     }
 
     #[test]
-    fn a_directory_is_not_a_source() {
+    fn rejects_directories() {
         assert!(matches!(Source::open("/"), Err(Error::Open { .. })));
     }
 }

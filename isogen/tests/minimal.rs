@@ -9,25 +9,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use images::{Good, few};
-use isogen::{BaseImage, Edits, LayoutStrategy, ReadAt, SECTOR_SIZE, Source};
+use images::{FixtureImage, diverse_images};
+use isogen::{BaseImage, Edits, Error, LayoutStrategy, ReadAt, Source};
 
-const WRONG: LayoutStrategy =
+const WRONG_DESCRIPTION: LayoutStrategy =
     LayoutStrategy::Relayout("the image's description of its minimal form is wrong");
 
-fn edits() -> Edits {
+fn minimal_edits() -> Edits {
     Edits::new().minimal(Some("http://192.0.2.1/rootfs.img"))
 }
 
-/// Images with a description that take a new layout as well.
-fn described() -> impl Iterator<Item = &'static Good> {
-    few().iter().filter(|good| good.truth.minimal.is_some() && good.has_kargs())
+/// Images with a description that also support a re-layout.
+fn images_with_description() -> impl Iterator<Item = &'static FixtureImage> {
+    diverse_images().iter().filter(|fixture| fixture.mastered.minimal.is_some() && fixture.has_kargs())
 }
 
-/// The image with one byte of a file changed.
-fn changed(good: &Good, path: &str, at: u64) -> Vec<u8> {
-    let mut bytes = good.bytes.to_vec();
-    bytes[(good.truth.files[path].offset + at) as usize] ^= 1;
+/// The image with one changed byte in a file.
+fn with_flipped_byte(fixture: &FixtureImage, path: &str, at: u64) -> Vec<u8> {
+    let mut bytes = fixture.bytes.to_vec();
+    bytes[(fixture.mastered.files[path].offset + at) as usize] ^= 1;
     bytes
 }
 
@@ -36,36 +36,45 @@ fn open(bytes: impl Into<Bytes>) -> BaseImage {
 }
 
 #[test]
-fn wrong_description_is_replaced_by_a_new_layout() {
-    for good in described() {
+fn wrong_description_is_replaced_by_a_relayout() {
+    for fixture in images_with_description() {
         for (path, at) in [("images/pxeboot/initrd.img", 200), ("coreos/miniso.dat", 0)] {
-            let image = open(changed(good, path, at));
-            assert_eq!(image.layout_strategy(&edits()).unwrap(), WRONG, "{}: {path}", good.name());
-            let plan = image.plan(&edits()).unwrap();
+            let image = open(with_flipped_byte(fixture, path, at));
+            assert_eq!(
+                image.layout_strategy(&minimal_edits()).unwrap(),
+                WRONG_DESCRIPTION,
+                "{}: {path}",
+                fixture.name()
+            );
+            let plan = image.plan(&minimal_edits()).unwrap();
             let minimal = open(plan.read_all(plan.len()).unwrap());
-            let LayoutStrategy::Relayout(reason) = WRONG else { unreachable!() };
-            assert_eq!(minimal.layout_reason().unwrap().as_deref(), Some(reason), "{}", good.name());
-            assert!(minimal.rootfs().is_err_and(|error| error.is_not_found()));
+            let LayoutStrategy::Relayout(reason) = WRONG_DESCRIPTION else { unreachable!() };
+            assert_eq!(
+                minimal.inspect().unwrap().relayout_reason.as_deref(),
+                Some(reason),
+                "{}",
+                fixture.name()
+            );
+            assert!(matches!(minimal.rootfs(), Err(Error::NotFound { .. })));
             let contents = |image: &BaseImage| {
                 let initrd = image.file("images/pxeboot/initrd.img").unwrap();
                 initrd.read_all(initrd.len()).unwrap()
             };
-            assert!(contents(&minimal) == contents(&image), "{}: {path}", good.name());
+            assert!(contents(&minimal) == contents(&image), "{}: {path}", fixture.name());
         }
     }
 }
 
-/// An image of which one byte may be missing. It counts how often one byte of the initrd is read, which only verifying
-/// does.
+/// An image of which one byte may be missing. It counts reads of one byte of the initrd, which only verification reads.
 #[derive(Debug, Clone)]
-struct Arriving {
+struct PartialSource {
     bytes: Bytes,
     missing: Arc<AtomicU64>,
     watched: u64,
     reads: Arc<AtomicU64>,
 }
 
-impl ReadAt for Arriving {
+impl ReadAt for PartialSource {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let missing = self.missing.load(Ordering::Relaxed);
         if offset == missing {
@@ -81,33 +90,33 @@ impl ReadAt for Arriving {
     }
 }
 
-impl Arriving {
-    fn new(good: &Good, bytes: impl Into<Bytes>) -> (Self, BaseImage) {
-        let (bytes, initrd): (Bytes, _) = (bytes.into(), good.truth.files["images/pxeboot/initrd.img"]);
+impl PartialSource {
+    fn new(fixture: &FixtureImage, bytes: impl Into<Bytes>) -> (Self, BaseImage) {
+        let (bytes, initrd): (Bytes, _) = (bytes.into(), fixture.mastered.files["images/pxeboot/initrd.img"]);
         let (len, watched) = (bytes.len() as u64, initrd.offset + initrd.len / 2);
-        let arriving = Self { bytes, missing: Arc::new(u64::MAX.into()), watched, reads: Arc::default() };
-        let source = Source::new("arriving".into(), len, arriving.clone());
-        (arriving, BaseImage::from_source(source).unwrap())
+        let partial = Self { bytes, missing: Arc::new(u64::MAX.into()), watched, reads: Arc::default() };
+        let source = Source::new("arriving".into(), len, partial.clone());
+        (partial, BaseImage::from_source(source).unwrap())
     }
 
-    /// Plans a minimal ISO, and returns its layout and how often the initrd was read so far.
-    fn planned(&self, image: &BaseImage) -> (LayoutStrategy, u64) {
-        let strategy = image.layout_strategy(&edits()).unwrap();
-        image.plan(&edits()).unwrap();
+    /// Plans a minimal ISO; returns its layout and the number of reads of the initrd so far.
+    fn plan_minimal(&self, image: &BaseImage) -> (LayoutStrategy, u64) {
+        let strategy = image.layout_strategy(&minimal_edits()).unwrap();
+        image.plan(&minimal_edits()).unwrap();
         (strategy, self.reads.load(Ordering::Relaxed))
     }
 }
 
 #[test]
 fn description_is_verified_once() {
-    for good in described() {
+    for fixture in images_with_description() {
         for (bytes, strategy) in [
-            (good.bytes.clone(), LayoutStrategy::DescribedMinimal),
-            (changed(good, "images/pxeboot/initrd.img", 200).into(), WRONG),
+            (fixture.bytes.clone(), LayoutStrategy::DescribedMinimal),
+            (with_flipped_byte(fixture, "images/pxeboot/initrd.img", 200).into(), WRONG_DESCRIPTION),
         ] {
-            let (arriving, image) = Arriving::new(good, bytes);
+            let (partial, image) = PartialSource::new(fixture, bytes);
             for _ in 0..3 {
-                assert_eq!(arriving.planned(&image), (strategy, 1), "{}", good.name());
+                assert_eq!(partial.plan_minimal(&image), (strategy, 1), "{}", fixture.name());
             }
         }
     }
@@ -115,28 +124,29 @@ fn description_is_verified_once() {
 
 #[test]
 fn recorded_result_is_used_and_nothing_is_verified() {
-    for good in described() {
-        let bytes = Bytes::from(changed(good, "images/pxeboot/initrd.img", 200));
-        for (is_verified, strategy) in [(true, LayoutStrategy::DescribedMinimal), (false, WRONG)] {
-            let (arriving, image) = Arriving::new(good, bytes.clone());
+    for fixture in images_with_description() {
+        let bytes = Bytes::from(with_flipped_byte(fixture, "images/pxeboot/initrd.img", 200));
+        for (is_verified, strategy) in [(true, LayoutStrategy::DescribedMinimal), (false, WRONG_DESCRIPTION)]
+        {
+            let (partial, image) = PartialSource::new(fixture, bytes.clone());
             image.set_minimal_verified(is_verified);
-            assert_eq!(arriving.planned(&image), (strategy, 0), "{}", good.name());
+            assert_eq!(partial.plan_minimal(&image), (strategy, 0), "{}", fixture.name());
         }
     }
 }
 
-/// A caller that waits for the missing byte tries again once: the last byte that is needed is read first.
+/// A caller that waits for the missing byte needs one retry, because the last needed byte is read first.
 #[test]
-fn missing_byte_is_an_error_and_no_verdict() {
-    for good in described() {
-        let (arriving, image) = Arriving::new(good, good.bytes.clone());
-        let shared = good.truth.minimal.as_ref().unwrap().table.iter();
-        let end = shared.map(|copied| copied.full_sector * SECTOR_SIZE + copied.len).max().unwrap();
-        arriving.missing.store(end - 1, Ordering::Relaxed);
-        let error = image.plan(&edits()).unwrap_err();
-        assert_eq!(error.would_block_at(), Some(end - 1), "{}: {error}", good.name());
-        assert_eq!(arriving.reads.load(Ordering::Relaxed), 0, "{}", good.name());
-        arriving.missing.store(u64::MAX, Ordering::Relaxed);
-        assert_eq!(arriving.planned(&image), (LayoutStrategy::DescribedMinimal, 1), "{}", good.name());
+fn missing_byte_is_an_error_and_retried() {
+    for fixture in images_with_description() {
+        let (partial, image) = PartialSource::new(fixture, fixture.bytes.clone());
+        let shared = fixture.mastered.minimal.as_ref().unwrap().table.iter();
+        let end = shared.map(|copied| copied.full_sector * 2048 + copied.len).max().unwrap();
+        partial.missing.store(end - 1, Ordering::Relaxed);
+        let error = image.plan(&minimal_edits()).unwrap_err();
+        assert_eq!(error.would_block_at(), Some(end - 1), "{}: {error}", fixture.name());
+        assert_eq!(partial.reads.load(Ordering::Relaxed), 0, "{}", fixture.name());
+        partial.missing.store(u64::MAX, Ordering::Relaxed);
+        assert_eq!(partial.plan_minimal(&image), (LayoutStrategy::DescribedMinimal, 1), "{}", fixture.name());
     }
 }

@@ -1,13 +1,13 @@
-//! Asks programs that share no code with this crate: `cpio`, `xz` and `gzip` about the archives that it packs; `xorriso`,
-//! `isoinfo` and the `iso9660` crate about the images that its plans write.
+//! Compares with programs that share no code with this crate: `cpio`, `xz` and `gzip` for packed archives; `xorriso`,
+//! `isoinfo` and the `iso9660` crate for written images.
 //!
-//! A missing program is reported and skipped, unless `KINDLING_REQUIRE_TOOLS=1` makes that a failure.
+//! A missing program is reported and skipped, or fails with `KINDLING_REQUIRE_TOOLS=1`.
 
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "test code over images and archives of its own"
+    reason = "test code over its own images and archives"
 )]
 
 mod images;
@@ -17,12 +17,16 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use images::{Good, good};
+use images::{FixtureImage, images_with_ignition_area};
+use isogen::volume::EntryKind;
 use isogen::{Archive, BaseImage, Edits, Encoding, KargsEdit, Plan};
-use readers::{have, isoinfo, lines, ours, read_by_other_crate, run, without_empty, xorriso};
+use readers::{
+    are_installed, clear_sectors_of_empty_files, list_tree, parse_isoinfo, parse_xorriso,
+    read_with_iso9660_crate, run_program, text_lines,
+};
 
-/// Names as configs and network settings have them, contents of every length up to a multiple of four and beyond.
-fn sample() -> Archive {
+/// Names like those of configs and network settings, contents of every length up to a multiple of four and beyond.
+fn sample_archive() -> Archive {
     let mut archive = Archive::new();
     let names =
         ["config.ign", "a/b", "a/c d", "a-/x", "etc/coreos-firstboot-network/ä.nmconnection", "z/y/x/w/v"];
@@ -33,8 +37,8 @@ fn sample() -> Archive {
     archive
 }
 
-/// The plain cpio archive in an encoded one, as the real decoder gives it.
-fn unpacked(folder: &Path, encoding: Encoding, encoded: &Path) -> std::path::PathBuf {
+/// The plain cpio archive in an encoded one, as the real decoder returns it.
+fn decode_archive(folder: &Path, encoding: Encoding, encoded: &Path) -> std::path::PathBuf {
     let decoder = match encoding {
         Encoding::Xz => Some(["xz", "-dc"]),
         Encoding::Gzip => Some(["gzip", "-dc"]),
@@ -42,30 +46,30 @@ fn unpacked(folder: &Path, encoding: Encoding, encoded: &Path) -> std::path::Pat
     };
     let Some(decoder) = decoder else { return encoded.to_owned() };
     let plain = folder.join("plain.cpio");
-    std::fs::write(&plain, run(folder, Some(encoded), &decoder)).unwrap();
+    std::fs::write(&plain, run_program(folder, Some(encoded), &decoder)).unwrap();
     plain
 }
 
 #[test]
-fn cpio_extracts_what_was_packed() {
-    if !have(&["cpio", "xz", "gzip"]) {
+fn cpio_extracts_packed_archives() {
+    if !are_installed(&["cpio", "xz", "gzip"]) {
         return;
     }
-    let archive = sample();
+    let archive = sample_archive();
     for encoding in [Encoding::Xz, Encoding::Gzip, Encoding::Stored] {
         let folder = tempfile::tempdir().unwrap();
         let encoded = folder.path().join("encoded");
         std::fs::write(&encoded, archive.pack(encoding).unwrap().as_bytes()).unwrap();
-        let plain = unpacked(folder.path(), encoding, &encoded);
+        let plain = decode_archive(folder.path(), encoding, &encoded);
 
-        let listed = lines(&run(folder.path(), Some(&plain), &["cpio", "-it", "--quiet"]));
+        let listed = text_lines(&run_program(folder.path(), Some(&plain), &["cpio", "-it", "--quiet"]));
         let directories = ["a", "a-", "etc", "etc/coreos-firstboot-network", "z", "z/y", "z/y/x", "z/y/x/w"];
         let mut expected: Vec<&str> = archive.iter().map(|(name, _)| name).chain(directories).collect();
         expected.sort_unstable();
         let mut sorted = listed.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, expected, "{encoding:?}");
-        // The kernel leaves out a file whose folder it has not met yet.
+        // The kernel skips a file whose folder has not come before it.
         let place = |name: &str| listed.iter().position(|listed| listed == name);
         for name in &listed {
             let parent = name.rsplit_once('/').map(|(parent, _)| parent);
@@ -74,7 +78,7 @@ fn cpio_extracts_what_was_packed() {
 
         let extracted = folder.path().join("extracted");
         std::fs::create_dir(&extracted).unwrap();
-        run(&extracted, Some(&plain), &["cpio", "-i", "--quiet", "--make-directories"]);
+        run_program(&extracted, Some(&plain), &["cpio", "-i", "--quiet", "--make-directories"]);
         for (name, contents) in archive.iter() {
             assert!(std::fs::read(extracted.join(name)).unwrap() == contents[..], "{encoding:?}: {name}");
         }
@@ -82,30 +86,30 @@ fn cpio_extracts_what_was_packed() {
 }
 
 /// An image with a config and kernel arguments, written to a file.
-struct Edited {
+struct EditedImage {
     folder: tempfile::TempDir,
     plan: Plan,
 }
 
-impl Edited {
-    fn new(good: &Good) -> Self {
-        let image = good.open();
-        let mut edits = Edits::new().archive(sample().pack(Encoding::Gzip).unwrap());
-        if good.has_kargs() {
+impl EditedImage {
+    fn new(fixture: &FixtureImage) -> Self {
+        let image = fixture.open();
+        let mut edits = Edits::new().archive(sample_archive().pack(Encoding::Gzip).unwrap());
+        if fixture.has_kargs() {
             edits = edits.kargs(KargsEdit::Set("quiet".into()));
         }
         let plan = image.plan(&edits).unwrap();
-        Self::written(plan)
+        Self::from_plan(plan)
     }
 
-    fn written(plan: Plan) -> Self {
+    fn from_plan(plan: Plan) -> Self {
         let folder = tempfile::tempdir().unwrap();
         plan.write_file(folder.path().join("image.iso")).unwrap();
         Self { folder, plan }
     }
 
     fn run(&self, command: &[&str]) -> Vec<u8> {
-        run(self.folder.path(), None, command)
+        run_program(self.folder.path(), None, command)
     }
 
     fn open(&self) -> BaseImage {
@@ -115,41 +119,41 @@ impl Edited {
 
 #[test]
 fn isoinfo_lists_edited_images_as_this_crate_does() {
-    if !have(&["isoinfo"]) {
+    if !are_installed(&["isoinfo"]) {
         return;
     }
-    for good in good() {
-        let edited = Edited::new(good);
-        let theirs = isoinfo(&lines(&edited.run(&["isoinfo", "-R", "-l", "-i", "image.iso"])));
+    for fixture in images_with_ignition_area() {
+        let edited = EditedImage::new(fixture);
+        let theirs = parse_isoinfo(&text_lines(&edited.run(&["isoinfo", "-R", "-l", "-i", "image.iso"])));
         let image = edited.open();
-        let mut ours = ours(image.volume().tree());
+        let mut ours = list_tree(image.volume().tree());
         let mut theirs = theirs;
-        without_empty(&mut ours);
-        without_empty(&mut theirs);
-        assert_eq!(theirs, ours, "{}", good.name());
+        clear_sectors_of_empty_files(&mut ours);
+        clear_sectors_of_empty_files(&mut theirs);
+        assert_eq!(theirs, ours, "{}", fixture.name());
         assert!(theirs.len() > 10);
     }
 }
 
 #[test]
 fn xorriso_lists_edited_images_as_this_crate_does() {
-    if !have(&["xorriso"]) {
+    if !are_installed(&["xorriso"]) {
         return;
     }
-    for good in good() {
-        let edited = Edited::new(good);
+    for fixture in images_with_ignition_area() {
+        let edited = EditedImage::new(fixture);
         let command = ["xorriso", "-indev", "image.iso", "-find", "/", "-exec", "lsdl", "--"];
-        let theirs = xorriso(&lines(&edited.run(&command)));
-        let ours = ours(edited.open().volume().tree());
+        let theirs = parse_xorriso(&text_lines(&edited.run(&command)));
+        let ours = list_tree(edited.open().volume().tree());
         let lengths = ours.into_iter().map(|(path, data)| (path, data.map(|(len, _)| len)));
-        assert_eq!(theirs, lengths.collect(), "{}", good.name());
+        assert_eq!(theirs, lengths.collect(), "{}", fixture.name());
     }
 }
 
-/// The whole way that a config takes: into the area, out through somebody else's programs.
+/// The complete path of a config: written to the area by this crate, extracted by other programs.
 #[test]
 fn xorriso_xz_and_cpio_find_the_config_of_an_edited_image() {
-    if !have(&["xorriso", "xz", "cpio"]) {
+    if !are_installed(&["xorriso", "xz", "cpio"]) {
         return;
     }
     let config = br#"{"ignition":{"version":"3.3.0"}}"#;
@@ -157,70 +161,83 @@ fn xorriso_xz_and_cpio_find_the_config_of_an_edited_image() {
     archive.insert("config.ign", &config[..]);
     let packed = archive.pack(Encoding::Xz).unwrap();
     // On s390x the area is a part of a larger file.
-    for good in good().iter().filter(|good| good.truth.files.contains_key("images/ignition.img")) {
-        let edited = Edited::written(good.open().plan(&Edits::new().archive(packed.clone())).unwrap());
+    for fixture in images_with_ignition_area()
+        .iter()
+        .filter(|fixture| fixture.mastered.files.contains_key("images/ignition.img"))
+    {
+        let edited =
+            EditedImage::from_plan(fixture.open().plan(&Edits::new().archive(packed.clone())).unwrap());
         let extract = ["-extract", "/images/ignition.img", "area"];
         edited.run(&[&["xorriso", "-osirrox", "on", "-indev", "image.iso"], &extract[..]].concat());
         let folder = edited.folder.path();
-        let plain = unpacked(folder, Encoding::Xz, &folder.join("area"));
-        let found = run(folder, Some(&plain), &["cpio", "-i", "--quiet", "--to-stdout", "config.ign"]);
-        assert_eq!(found, config, "{}", good.name());
+        let plain = decode_archive(folder, Encoding::Xz, &folder.join("area"));
+        let found =
+            run_program(folder, Some(&plain), &["cpio", "-i", "--quiet", "--to-stdout", "config.ign"]);
+        assert_eq!(found, config, "{}", fixture.name());
     }
 }
 
-/// Images laid out anew: a file added, a file dropped, sizes and partition tables changed.
+/// Re-laid out images: a file added, a file dropped, sizes and partition tables changed.
 #[test]
-fn images_laid_out_anew_are_listed_alike() {
-    if !have(&["isoinfo", "xorriso"]) {
+fn isoinfo_and_xorriso_list_re_laid_out_images_alike() {
+    if !are_installed(&["isoinfo", "xorriso"]) {
         return;
     }
-    // Those of early 2021 have a header that cannot follow when a config changes its length.
-    let described = |good: &&Good| good.truth.files.contains_key("coreos/kargs.json");
-    for good in good().iter().filter(described) {
-        let more = sample().pack(Encoding::Gzip).unwrap();
+    // Images of early 2021 have a header that cannot be adjusted when a config changes its length.
+    let described = |fixture: &&FixtureImage| fixture.mastered.files.contains_key("coreos/kargs.json");
+    for fixture in images_with_ignition_area().iter().filter(described) {
+        let more = sample_archive().pack(Encoding::Gzip).unwrap();
         let edits = Edits::new().minimal(Some("http://example.com/rootfs")).initrd_image("more.img", &more);
-        let edited = Edited::written(good.open().plan(&edits).unwrap());
-        let mut ours = ours(edited.open().volume().tree());
-        let mut theirs = isoinfo(&lines(&edited.run(&["isoinfo", "-R", "-l", "-i", "image.iso"])));
+        let edited = EditedImage::from_plan(fixture.open().plan(&edits).unwrap());
+        let mut ours = list_tree(edited.open().volume().tree());
+        let mut theirs = parse_isoinfo(&text_lines(&edited.run(&["isoinfo", "-R", "-l", "-i", "image.iso"])));
         let command = ["xorriso", "-indev", "image.iso", "-find", "/", "-exec", "lsdl", "--"];
         let lengths = ours.iter().map(|(path, data)| (path.clone(), data.map(|(len, _)| len)));
-        assert_eq!(xorriso(&lines(&edited.run(&command))), lengths.collect(), "{}", good.name());
-        without_empty(&mut ours);
-        without_empty(&mut theirs);
-        assert_eq!(theirs, ours, "{}", good.name());
-        assert!(!ours.keys().any(|path| path.ends_with("rootfs.img")), "{}", good.name());
+        assert_eq!(
+            parse_xorriso(&text_lines(&edited.run(&command))),
+            lengths.collect(),
+            "{}",
+            fixture.name()
+        );
+        clear_sectors_of_empty_files(&mut ours);
+        clear_sectors_of_empty_files(&mut theirs);
+        assert_eq!(theirs, ours, "{}", fixture.name());
+        assert!(!ours.keys().any(|path| path.ends_with("rootfs.img")), "{}", fixture.name());
 
-        let (theirs, ours) = read_twice(&edited);
-        assert!(theirs == ours, "{}", good.name());
+        let (theirs, ours) = read_with_both(&edited);
+        assert!(theirs == ours, "{}", fixture.name());
     }
 }
 
 #[test]
-fn minimal_images_are_listed_alike() {
-    if !have(&["isoinfo", "xorriso"]) {
+fn isoinfo_and_xorriso_list_minimal_images_alike() {
+    if !are_installed(&["isoinfo", "xorriso"]) {
         return;
     }
-    for good in good().iter().filter(|good| good.truth.minimal.is_some() && good.has_kargs()) {
-        let edited = Edited::written(good.open().plan(&Edits::new().minimal(None)).unwrap());
-        let ours: Vec<_> = ours(edited.open().volume().tree()).into_keys().collect();
-        let theirs = isoinfo(&lines(&edited.run(&["isoinfo", "-R", "-l", "-i", "image.iso"])));
-        assert_eq!(theirs.into_keys().collect::<Vec<_>>(), ours, "{}", good.name());
+    for fixture in images_with_ignition_area()
+        .iter()
+        .filter(|fixture| fixture.mastered.minimal.is_some() && fixture.has_kargs())
+    {
+        let edited = EditedImage::from_plan(fixture.open().plan(&Edits::new().minimal(None)).unwrap());
+        let ours: Vec<_> = list_tree(edited.open().volume().tree()).into_keys().collect();
+        let theirs = parse_isoinfo(&text_lines(&edited.run(&["isoinfo", "-R", "-l", "-i", "image.iso"])));
+        assert_eq!(theirs.into_keys().collect::<Vec<_>>(), ours, "{}", fixture.name());
         let command = ["xorriso", "-indev", "image.iso", "-find", "/", "-exec", "lsdl", "--"];
-        let theirs = xorriso(&lines(&edited.run(&command)));
-        assert_eq!(theirs.into_keys().collect::<Vec<_>>(), ours, "{}", good.name());
+        let theirs = parse_xorriso(&text_lines(&edited.run(&command)));
+        assert_eq!(theirs.into_keys().collect::<Vec<_>>(), ours, "{}", fixture.name());
         assert!(!ours.iter().any(|path| path.ends_with("rootfs.img")));
     }
 }
 
 /// The files of an image by ISO path, as the other crate reads them and as this one does.
-fn read_twice(edited: &Edited) -> (BTreeMap<String, Vec<u8>>, BTreeMap<String, Vec<u8>>) {
+fn read_with_both(edited: &EditedImage) -> (BTreeMap<String, Vec<u8>>, BTreeMap<String, Vec<u8>>) {
     let file = File::open(edited.folder.path().join("image.iso")).unwrap();
     let mut theirs = BTreeMap::new();
-    read_by_other_crate(&iso9660::ISO9660::new(file).unwrap().root, "", &mut theirs);
+    read_with_iso9660_crate(&iso9660::ISO9660::new(file).unwrap().root, "", &mut theirs);
 
     let image = edited.open();
     let tree = image.volume().tree();
-    let files = tree.entries().filter(|(_, entry)| entry.directory.is_none());
+    let files = tree.entries().filter(|(_, entry)| entry.kind != EntryKind::Directory);
     let ours = files.map(|(id, entry)| {
         let mut contents = vec![0; usize::try_from(entry.extent.len()).unwrap()];
         edited.plan.read_at(&mut contents, entry.extent.offset()).unwrap();
@@ -230,12 +247,12 @@ fn read_twice(edited: &Edited) -> (BTreeMap<String, Vec<u8>>, BTreeMap<String, V
 }
 
 #[test]
-fn another_reader_finds_the_same_files_in_edited_images() {
-    for good in good() {
-        let (theirs, ours) = read_twice(&Edited::new(good));
+fn iso9660_crate_finds_the_same_files_in_edited_images() {
+    for fixture in images_with_ignition_area() {
+        let (theirs, ours) = read_with_both(&EditedImage::new(fixture));
         let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
-        assert_eq!(names(&theirs), names(&ours), "{}", good.name());
+        assert_eq!(names(&theirs), names(&ours), "{}", fixture.name());
         let differ = ours.iter().find(|(path, contents)| theirs[*path] != **contents);
-        assert_eq!(differ.map(|(path, _)| path), None, "{}", good.name());
+        assert_eq!(differ.map(|(path, _)| path), None, "{}", fixture.name());
     }
 }

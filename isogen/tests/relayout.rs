@@ -5,45 +5,45 @@
 use bytes::Bytes;
 use fixtures::Recipe;
 use isogen::plan::Patch;
-use isogen::verify::Outcome;
-use isogen::volume::Kind;
+use isogen::verify::CheckOutcome;
+use isogen::volume::EntryKind;
 use isogen::{
-    Archive, BaseImage, Contents, Edits, Encoding, Error, Extent, FileOperations, KargsEdit, KargsOperations,
-    LayoutStrategy, Packed, Plan, Segment, Source,
+    Archive, BaseImage, Edits, Encoding, Error, Extent, FileContents, FileOperations, KargsEdit,
+    KargsOperations, LayoutStrategy, PackedArchive, Plan, Segment, Source,
 };
 
 const URL: &str = "http://192.0.2.1/rootfs?arch=x86_64&version=4.20";
 
-fn images() -> impl Iterator<Item = BaseImage> {
+fn fixture_images() -> impl Iterator<Item = BaseImage> {
     Recipe::all()
         .map(|recipe| BaseImage::from_source(Source::from_bytes(recipe.file_name(), recipe.build())).unwrap())
 }
 
-fn open(plan: &Plan) -> BaseImage {
+fn open_plan(plan: &Plan) -> BaseImage {
     BaseImage::from_source(Source::new("new".into(), plan.len(), plan.clone())).unwrap()
 }
 
-/// Opens a product and demands that it is sound.
-fn sound(plan: &Plan, name: &str) -> BaseImage {
-    let image = open(plan);
+/// Opens a product and asserts that it is valid.
+fn open_and_verify(plan: &Plan, name: &str) -> BaseImage {
+    let image = open_plan(plan);
     for check in image.verify().unwrap() {
         let ignored = check.name == "minimal iso" && image.volume().file("coreos/miniso.dat").is_some();
-        assert!(ignored || !matches!(check.outcome, Outcome::Wrong(_)), "{name}: {check:?}");
+        assert!(ignored || !matches!(check.outcome, CheckOutcome::Wrong(_)), "{name}: {check:?}");
     }
     image
 }
 
-fn paths(image: &BaseImage) -> Vec<String> {
+fn file_paths(image: &BaseImage) -> Vec<String> {
     let mut paths: Vec<String> = image.inspect().unwrap().files.into_iter().map(|file| file.path).collect();
     paths.sort();
     paths
 }
 
-fn contents(image: &BaseImage, path: &str) -> Vec<u8> {
+fn file_contents(image: &BaseImage, path: &str) -> Vec<u8> {
     image.file(path).unwrap().read_all(1 << 30).unwrap()
 }
 
-/// An archive that no compression brings below `len`.
+/// An archive that is larger than `len` under any compression.
 fn large_archive(len: usize) -> Archive {
     let mut archive = Archive::new();
     archive.insert("config.ign", noise(len));
@@ -64,10 +64,11 @@ fn noise(len: usize) -> Vec<u8> {
 /// The strategy compares lengths; only planning in place fills the areas. Both must agree.
 #[test]
 fn layout_strategy_is_in_place_if_and_only_if_edits_fit() {
-    for image in images() {
+    for image in fixture_images() {
         let mut edits = Vec::new();
         if let Some(area) = image.ignition_area() {
-            let archive = |len: u64| Packed::from_encoded(vec![b'0'; usize::try_from(len).unwrap()].into());
+            let archive =
+                |len: u64| PackedArchive::from_encoded(vec![b'0'; usize::try_from(len).unwrap()].into());
             edits.extend(
                 [area.extent.len(), area.extent.len() + 4].map(|len| Edits::new().archive(archive(len))),
             );
@@ -88,20 +89,23 @@ fn layout_strategy_is_in_place_if_and_only_if_edits_fit() {
 
 #[test]
 fn layout_strategy_rejects_edits_that_leave_an_interrupted_image_incomplete() {
-    let image = images().find(|image| image.ignition_area().is_some() && image.kargs().is_some()).unwrap();
+    let image =
+        fixture_images().find(|image| image.ignition_area().is_some() && image.kargs().is_some()).unwrap();
     let offset = image.ignition_area().unwrap().extent.offset();
     let marker = Segment::Bytes(Bytes::from_static(b"KINDLING EDIT WAS NOT COMPLETED\n"));
-    let plan = Plan::whole(image.source().clone()).patched(vec![Patch { offset, segment: marker }]).unwrap();
-    let interrupted = open(&plan);
-    let edits = Edits::new().initrd_image("more.img", &Packed::from_encoded(Bytes::from_static(b"more")));
+    let plan =
+        Plan::from_source(image.source().clone()).patched(vec![Patch { offset, segment: marker }]).unwrap();
+    let interrupted = open_plan(&plan);
+    let edits =
+        Edits::new().initrd_image("more.img", &PackedArchive::from_encoded(Bytes::from_static(b"more")));
     assert!(matches!(interrupted.layout_strategy(&edits), Err(Error::Interrupted { .. })));
-    let complete = edits.archive(Packed::default()).kargs(KargsEdit::Reset);
+    let complete = edits.archive(PackedArchive::default()).kargs(KargsEdit::Reset);
     assert!(matches!(interrupted.layout_strategy(&complete).unwrap(), LayoutStrategy::Relayout(_)));
 }
 
 #[test]
-fn no_operations_are_the_identity() {
-    for image in images() {
+fn no_operations_return_the_base() {
+    for image in fixture_images() {
         let plan = image.relayout(&FileOperations::new()).unwrap();
         assert_eq!(plan.layout().len(), 1);
         assert_eq!(plan.len(), image.source().len());
@@ -109,48 +113,49 @@ fn no_operations_are_the_identity() {
 }
 
 #[test]
-fn a_file_that_is_dropped_is_gone_and_all_others_read_the_same() {
-    for image in images() {
+fn dropped_file_is_gone_and_others_are_unchanged() {
+    for image in fixture_images() {
         let name = image.source().name().to_owned();
         let mut operations = FileOperations::new();
         operations.drop_file("images/pxeboot/rootfs.img");
-        let new = sound(&image.relayout(&operations).unwrap(), &name);
-        let mut expected = paths(&image);
+        let new = open_and_verify(&image.relayout(&operations).unwrap(), &name);
+        let mut expected = file_paths(&image);
         expected.retain(|path| path != "images/pxeboot/rootfs.img");
-        assert_eq!(paths(&new), expected, "{name}");
+        assert_eq!(file_paths(&new), expected, "{name}");
         for path in expected.iter().filter(|path| new.volume().file(path).is_some()) {
-            // The boot info table says where its file is.
-            assert!(contents(&new, path) == contents(&image, path), "{name}: {path}");
+            // The boot info table contains the position of its file.
+            assert!(file_contents(&new, path) == file_contents(&image, path), "{name}: {path}");
         }
     }
 }
 
 #[test]
-fn a_file_that_is_dropped_and_added_back_reads_the_same() {
-    for image in images() {
+fn dropped_and_re_added_file_reads_the_same() {
+    for image in fixture_images() {
         let name = image.source().name().to_owned();
-        let rootfs = contents(&image, "images/pxeboot/rootfs.img");
+        let rootfs = file_contents(&image, "images/pxeboot/rootfs.img");
         let mut operations = FileOperations::new();
-        operations.put_file("images/pxeboot/rootfs.img", Contents::from(Bytes::from(rootfs.clone())));
-        let new = sound(&image.relayout(&operations).unwrap(), &name);
-        assert_eq!(paths(&new), paths(&image), "{name}");
-        assert!(contents(&new, "images/pxeboot/rootfs.img") == rootfs, "{name}");
+        operations.put_file("images/pxeboot/rootfs.img", FileContents::from(Bytes::from(rootfs.clone())));
+        let new = open_and_verify(&image.relayout(&operations).unwrap(), &name);
+        assert_eq!(file_paths(&new), file_paths(&image), "{name}");
+        assert!(file_contents(&new, "images/pxeboot/rootfs.img") == rootfs, "{name}");
     }
 }
 
-/// So many that their directory has to move, and with it its place in its parent, its children and the path tables.
+/// So many that their directory moves, and with it the references in its parent, its children and the path tables.
 #[test]
 fn added_files_may_outgrow_their_directory() {
-    for image in images() {
+    for image in fixture_images() {
         let name = image.source().name().to_owned();
         let mut operations = FileOperations::new();
         for number in 0..60 {
-            let contents = Contents::new(vec![Segment::Bytes(vec![number; 10 + usize::from(number)].into())]);
+            let contents =
+                FileContents::new(vec![Segment::Bytes(vec![number; 10 + usize::from(number)].into())]);
             operations.put_file(format!("images/added_file_{number}.img"), contents);
         }
-        let new = sound(&image.relayout(&operations).unwrap(), &name);
-        assert_eq!(paths(&new).len(), paths(&image).len() + 60, "{name}");
-        assert_eq!(contents(&new, "images/added_file_59.img"), vec![59; 69], "{name}");
+        let new = open_and_verify(&image.relayout(&operations).unwrap(), &name);
+        assert_eq!(file_paths(&new).len(), file_paths(&image).len() + 60, "{name}");
+        assert_eq!(file_contents(&new, "images/added_file_59.img"), vec![59; 69], "{name}");
         let kernel = |image: &BaseImage| image.kernel().unwrap().read_all(1 << 30).unwrap();
         assert!(kernel(&new) == kernel(&image), "{name}");
         if let (Some(tree), Some(joliet)) = (Some(new.volume().tree()), new.volume().joliet_tree()) {
@@ -163,24 +168,24 @@ fn added_files_may_outgrow_their_directory() {
 }
 
 #[test]
-fn an_archive_of_any_size_fits() {
-    for image in images().filter(|image| image.ignition_area().is_some()) {
+fn archive_of_any_size_fits() {
+    for image in fixture_images().filter(|image| image.ignition_area().is_some()) {
         let name = image.source().name().to_owned();
         let archive = large_archive(700_000);
         let edits = Edits::new().archive(archive.pack(Encoding::Gzip).unwrap());
         assert!(matches!(image.layout_strategy(&edits).unwrap(), LayoutStrategy::Relayout(_)));
-        let new = sound(&image.plan(&edits).unwrap(), &name);
+        let new = open_and_verify(&image.plan(&edits).unwrap(), &name);
         assert!(new.archive().unwrap() == archive, "{name}");
         assert_eq!(new.require_ignition_area().unwrap().extent.len(), 1 << 20, "{name}");
-        // What was laid out anew can be edited in place, and reset.
+        // A re-laid out image can be edited in place, and reset.
         let reset = new.plan_in_place(&Edits::new().archive(Default::default())).unwrap();
-        assert!(open(&reset).archive().unwrap().is_empty());
+        assert!(open_plan(&reset).archive().unwrap().is_empty());
     }
 }
 
 #[test]
 fn kernel_arguments_may_be_longer_than_their_area() {
-    for image in images().filter(|image| image.kargs().is_some()) {
+    for image in fixture_images().filter(|image| image.kargs().is_some()) {
         let name = image.source().name().to_owned();
         let long = format!("long={}", "x".repeat(1500));
         let operations = KargsOperations { append: vec![long.clone()], ..KargsOperations::default() };
@@ -189,7 +194,7 @@ fn kernel_arguments_may_be_longer_than_their_area() {
             assert!(image.plan(&edits).is_err(), "{name}");
             continue;
         }
-        let new = sound(&image.plan(&edits).unwrap(), &name);
+        let new = open_and_verify(&image.plan(&edits).unwrap(), &name);
         assert!(new.kargs().unwrap().current().unwrap().ends_with(&long), "{name}");
         assert_eq!(
             new.kargs().unwrap().default().unwrap(),
@@ -199,12 +204,12 @@ fn kernel_arguments_may_be_longer_than_their_area() {
     }
 }
 
-/// What the boot loaders say before the arguments takes its part of the 2046 bytes that all of them pass on whole.
+/// The boot loaders' own text counts towards the 2046 bytes that all of them pass on completely.
 #[test]
-fn kernel_arguments_end_where_boot_loaders_end() {
+fn kernel_arguments_are_limited_by_boot_loaders() {
     let is_s390x = |image: &BaseImage| image.architecture() == Some(isogen::Architecture::S390x);
     let more = large_archive(1).pack(Encoding::Stored).unwrap();
-    for image in images().filter(|image| image.kargs().is_some() && !is_s390x(image)) {
+    for image in fixture_images().filter(|image| image.kargs().is_some() && !is_s390x(image)) {
         let name = image.source().name().to_owned();
         let isolinux = image.volume().file("isolinux/isolinux.cfg").is_some();
         for (edits, added) in
@@ -214,62 +219,70 @@ fn kernel_arguments_end_where_boot_loaders_end() {
             let initrds = if isolinux { initrds.len() } else { 0 };
             let longest = 2046 - "BOOT_IMAGE=/images/pxeboot/vmlinuz ".len() - initrds;
             let plan = |len| image.plan(&edits.clone().kargs(KargsEdit::Set("x".repeat(len))));
-            let new = sound(&plan(longest).unwrap(), &name);
+            let new = open_and_verify(&plan(longest).unwrap(), &name);
             assert_eq!(new.kargs().unwrap().current().unwrap().len(), longest, "{name}");
             assert!(plan(longest + 1).unwrap_err().to_string().contains("too large"), "{name}");
-            // Nor does a later edit find room for more.
+            // A later edit finds no more space either.
             let later = Edits::new().kargs(KargsEdit::Set("x".repeat(longest + 1)));
             assert!(new.plan(&later).is_err(), "{name}");
         }
     }
 }
 
-/// A volume with nothing but 8.3 names has its description under another name, and no second one beside it.
+/// A volume with only 8.3 names has its description under another name, and must not get a second one.
 #[test]
-fn the_description_of_grown_arguments_is_found_by_its_short_name() {
+fn grown_kargs_description_is_found_by_its_short_name() {
     let is_described = |image: &BaseImage| image.volume().file("coreos/kargs.json").is_some();
-    let image = images().find(|image| image.volume().joliet().is_none() && is_described(image)).unwrap();
-    let mut bytes = image.source().read_extent(Extent::first(image.source().len())).unwrap();
-    for (_, entry) in image.volume().tree().entries().filter(|(_, entry)| entry.kind == Kind::Directory) {
+    let image =
+        fixture_images().find(|image| image.volume().joliet().is_none() && is_described(image)).unwrap();
+    let mut bytes = image.source().read_extent(Extent::from_start(image.source().len())).unwrap();
+    for (_, entry) in image.volume().tree().entries().filter(|(_, entry)| entry.kind == EntryKind::Directory)
+    {
         let directory = &mut bytes[usize::try_from(entry.extent.offset()).unwrap()..][..2048];
-        let names: Vec<usize> =
-            directory.windows(4).enumerate().filter(|(_, it)| is_rock_ridge(it)).map(|(at, _)| at).collect();
+        let names: Vec<usize> = directory
+            .windows(4)
+            .enumerate()
+            .filter(|(_, it)| is_rock_ridge_entry(it))
+            .map(|(at, _)| at)
+            .collect();
         names.into_iter().for_each(|at| directory[at..at + 2].fill(b'X'));
     }
     let image = BaseImage::from_source(Source::from_bytes("short", bytes)).unwrap();
-    assert!(paths(&image).contains(&"COREOS/KARGS.JSO".to_owned()));
+    assert!(file_paths(&image).contains(&"COREOS/KARGS.JSO".to_owned()));
     let long = "x".repeat(1500);
-    let new = sound(&image.plan(&Edits::new().kargs(KargsEdit::Set(long.clone()))).unwrap(), "short");
+    let new =
+        open_and_verify(&image.plan(&Edits::new().kargs(KargsEdit::Set(long.clone()))).unwrap(), "short");
     assert_eq!(new.kargs().unwrap().current().unwrap(), long);
-    let mut expected = paths(&image);
+    let mut expected = file_paths(&image);
     expected.retain(|path| path != "COREOS/MINISO.DAT");
-    assert_eq!(paths(&new), expected);
+    assert_eq!(file_paths(&new), expected);
 }
 
-/// Tells whether these bytes begin an entry with a name or with a file's mode.
-fn is_rock_ridge(entry: &[u8]) -> bool {
+/// Whether these bytes start an entry with a name or with a file's mode.
+fn is_rock_ridge_entry(entry: &[u8]) -> bool {
     matches!(entry, [b'N', b'M', _, 1] | [b'P', b'X', 36 | 44, 1])
 }
 
-/// An area that was grown to the last byte shrinks when a boot loader says more before it.
+/// An area that was grown to its limit shrinks when a boot loader has to put more text before it.
 #[test]
-fn an_added_image_takes_its_room_from_the_arguments() {
-    let image = images().find(|image| image.source().name().contains("41.20241215.3.0-live.x86_64")).unwrap();
-    let grown = open(&image.plan(&Edits::new().kargs(KargsEdit::Set("x".repeat(1500)))).unwrap());
+fn added_initrd_image_takes_space_from_the_kernel_arguments() {
+    let image =
+        fixture_images().find(|image| image.source().name().contains("41.20241215.3.0-live.x86_64")).unwrap();
+    let grown = open_plan(&image.plan(&Edits::new().kargs(KargsEdit::Set("x".repeat(1500)))).unwrap());
     let more = large_archive(1).pack(Encoding::Stored).unwrap();
-    let new = sound(&grown.plan(&Edits::new().initrd_image("more.img", &more)).unwrap(), "more");
+    let new = open_and_verify(&grown.plan(&Edits::new().initrd_image("more.img", &more)).unwrap(), "more");
     let len = |image: &BaseImage| image.kargs().unwrap().area_len();
     assert_eq!(len(&grown) - len(&new), ",/images/more.img".len() as u64);
     assert_eq!(new.kargs().unwrap().current().unwrap(), "x".repeat(1500));
 }
 
 #[test]
-fn a_minimal_iso_takes_more_initrd_images() {
-    for image in images().filter(|image| image.kargs().is_some()) {
+fn minimal_iso_accepts_extra_initrd_images() {
+    for image in fixture_images().filter(|image| image.kargs().is_some()) {
         let name = image.source().name().to_owned();
         let network = large_archive(5000).pack(Encoding::Stored).unwrap();
         let edits = Edits::new().minimal(Some(URL)).initrd_image("network.img", &network);
-        let new = sound(&image.plan(&edits).unwrap(), &name);
+        let new = open_and_verify(&image.plan(&edits).unwrap(), &name);
         assert!(new.volume().file("images/pxeboot/rootfs.img").is_none(), "{name}");
         let kargs = new.kargs().unwrap();
         let current = kargs.current().unwrap();
@@ -279,9 +292,9 @@ fn a_minimal_iso_takes_more_initrd_images() {
         if image.architecture() == Some(isogen::Architecture::S390x) {
             assert_eq!(new.archive().unwrap(), large_archive(5000), "{name}");
         } else {
-            assert!(contents(&new, "images/network.img") == **network.as_bytes(), "{name}");
+            assert!(file_contents(&new, "images/network.img") == **network.as_bytes(), "{name}");
             for area in new.inspect().unwrap().kargs.unwrap().areas {
-                let config = String::from_utf8(contents(&new, &area.file.unwrap())).unwrap();
+                let config = String::from_utf8(file_contents(&new, &area.file.unwrap())).unwrap();
                 assert!(config.contains("/images/network.img"), "{name}");
             }
         }
@@ -289,13 +302,13 @@ fn a_minimal_iso_takes_more_initrd_images() {
 }
 
 #[test]
-fn ways_to_a_minimal_iso_agree_in_what_they_mean() {
-    for image in images().filter(|image| image.kargs().is_some()) {
+fn layout_strategies_of_minimal_isos_agree() {
+    for image in fixture_images().filter(|image| image.kargs().is_some()) {
         let name = image.source().name().to_owned();
         let edits = Edits::new().minimal(Some(URL));
         let described = image.layout_strategy(&edits).unwrap() == LayoutStrategy::DescribedMinimal;
         assert_eq!(described, image.volume().file("coreos/miniso.dat").is_some(), "{name}");
-        let new = sound(&image.plan(&edits).unwrap(), &name);
+        let new = open_and_verify(&image.plan(&edits).unwrap(), &name);
         assert!(new.volume().file("images/pxeboot/rootfs.img").is_none(), "{name}");
         assert!(new.kargs().unwrap().current().unwrap().contains(URL), "{name}");
         let default = new.kargs().unwrap().default().unwrap();
@@ -303,10 +316,10 @@ fn ways_to_a_minimal_iso_agree_in_what_they_mean() {
     }
 }
 
-/// A URL that does not fit into the areas takes another layout, not the image's own description of its minimal form.
+/// A URL that does not fit into the areas needs a re-layout instead of the image's own minimal description.
 #[test]
-fn a_long_url_is_no_obstacle() {
-    for image in images().filter(|image| image.kargs().is_some()) {
+fn long_url_is_accepted() {
+    for image in fixture_images().filter(|image| image.kargs().is_some()) {
         let name = image.source().name().to_owned();
         let url = format!("http://192.0.2.1/{}", "x".repeat(1500));
         let edits = Edits::new().minimal(Some(&url));
@@ -317,16 +330,18 @@ fn a_long_url_is_no_obstacle() {
         }
         let reason = "the kernel arguments are longer than their areas";
         assert_eq!(image.layout_strategy(&edits).unwrap(), LayoutStrategy::Relayout(reason), "{name}");
-        let new = sound(&image.plan(&edits).unwrap(), &name);
+        let new = open_and_verify(&image.plan(&edits).unwrap(), &name);
         assert!(new.kargs().unwrap().current().unwrap().ends_with(&url), "{name}");
-        assert_eq!(new.layout_reason().unwrap().as_deref(), Some(reason), "{name}");
+        assert_eq!(new.inspect().unwrap().relayout_reason.as_deref(), Some(reason), "{name}");
     }
 }
 
-/// Whatever the header of an image of 2021 says is as true afterwards as that of its description.
+/// The header of an image of 2021 stays as correct as its description.
 #[test]
 fn headers_and_descriptions_agree_on_kernel_arguments() {
-    for image in images().filter(|image| image.headers().has_kargs()) {
+    let header = Extent::new(32_672, 8).unwrap();
+    let has_header = |image: &BaseImage| image.source().read_extent(header).unwrap() == b"coreKarg";
+    for image in fixture_images().filter(has_header) {
         let name = image.source().name().to_owned();
         let append = vec![format!("long={}", "x".repeat(1500))];
         let operations = KargsOperations { append, ..KargsOperations::default() };
@@ -337,14 +352,15 @@ fn headers_and_descriptions_agree_on_kernel_arguments() {
             Edits::new().archive(large_archive(700_000).pack(Encoding::Stored).unwrap()),
         ];
         for edits in edits {
-            let new = sound(&image.plan(&edits).unwrap(), &name);
+            let new = open_and_verify(&image.plan(&edits).unwrap(), &name);
             let mut undescribed = FileOperations::new();
             if new.volume().file("coreos/kargs.json").is_some() {
                 undescribed.drop_file("coreos/kargs.json");
             }
-            let by_header = open(&new.relayout(&undescribed).unwrap());
+            let by_header = open_plan(&new.relayout(&undescribed).unwrap());
+            let origin = by_header.inspect().unwrap().kargs.unwrap().origin;
+            assert_eq!(origin, isogen::kargs::KargsOrigin::Header, "{name}");
             let (new, by_header) = (new.kargs().unwrap(), by_header.kargs().unwrap());
-            assert_eq!(by_header.origin(), isogen::kargs::KargsOrigin::Header, "{name}");
             assert_eq!(by_header.current().unwrap(), new.current().unwrap(), "{name}");
             assert_eq!(by_header.default().unwrap(), new.default().unwrap(), "{name}");
             assert_eq!(by_header.area_len(), new.area_len(), "{name}");
@@ -353,8 +369,8 @@ fn headers_and_descriptions_agree_on_kernel_arguments() {
 }
 
 #[test]
-fn images_of_one_class_begin_alike() {
-    for image in images().filter(|image| image.ignition_area().is_some()) {
+fn images_of_one_size_class_share_their_prefix() {
+    for image in fixture_images().filter(|image| image.ignition_area().is_some()) {
         let plan = |len| {
             let archive = large_archive(len).pack(Encoding::Stored).unwrap();
             image.plan(&Edits::new().archive(archive)).unwrap()
@@ -363,22 +379,23 @@ fn images_of_one_class_begin_alike() {
         assert_eq!(one.len(), other.len());
         let differing = one.layout().iter().zip(other.layout()).position(|(a, b)| a != b).unwrap();
         let at = one.layout()[differing].start;
-        let area = open(&one).require_ignition_area().unwrap().extent;
+        let area = open_plan(&one).require_ignition_area().unwrap().extent;
         assert_eq!(at, area.offset(), "{}", image.source().name());
     }
 }
 
-/// Where further initrds share the Ignition area, what it held before is kept.
+/// If extra initrds share the Ignition area, its old contents are kept.
 #[test]
-fn an_added_image_keeps_what_the_area_holds() {
-    for image in images().filter(|image| image.kargs().is_some()) {
+fn added_initrd_image_keeps_the_embed_area() {
+    for image in fixture_images().filter(|image| image.kargs().is_some()) {
         let name = image.source().name().to_owned();
         let archive = large_archive(3000);
-        let held = open(&image.plan(&Edits::new().archive(archive.pack(Encoding::Gzip).unwrap())).unwrap());
+        let held =
+            open_plan(&image.plan(&Edits::new().archive(archive.pack(Encoding::Gzip).unwrap())).unwrap());
         let mut more = Archive::new();
         more.insert("more", &b"more"[..]);
         let edits = Edits::new().initrd_image("more.img", &more.pack(Encoding::Stored).unwrap());
-        let new = sound(&held.plan(&edits).unwrap(), &name).archive().unwrap();
+        let new = open_and_verify(&held.plan(&edits).unwrap(), &name).archive().unwrap();
         assert_eq!(new.get("config.ign"), archive.get("config.ign"), "{name}");
     }
 }

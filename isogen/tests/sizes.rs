@@ -1,7 +1,7 @@
 //! Archives of the sizes that large clusters have: the keyfiles of 20,000 hosts, an Ignition config of 32 MiB. Images
-//! with them are right, and planning one neither copies the archives nor takes much memory beside them.
+//! with them are correct, and planning one neither copies the archives nor needs much memory.
 //!
-//! A program of its own, with a single test: it counts what the whole program allocates.
+//! A separate program with a single test, because it counts the allocations of the whole program.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,9 +12,9 @@
 #![allow(unsafe_code, reason = "counting allocations means being the allocator")]
 
 mod images;
-#[path = "products/made.rs"]
-mod made;
 mod readers;
+#[path = "products/relayout_kinds.rs"]
+mod relayout_kinds;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::Write;
@@ -22,55 +22,55 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use fixtures::{Architecture, Era, Recipe};
-use isogen::initrd::Limits;
-use isogen::verify::Outcome;
-use isogen::{Archive, BaseImage, Edits, Encoding, Packed, Plan, Segment, Source};
+use isogen::initrd::ArchiveLimits;
+use isogen::verify::CheckOutcome;
+use isogen::{Archive, BaseImage, Edits, Encoding, PackedArchive, Plan, Segment, Source};
 
-use made::{URL, noise, open};
-use readers::{have, run};
+use readers::{are_installed, run_program};
+use relayout_kinds::{ROOTFS_URL, incompressible_bytes, open_plan};
 
-/// Bytes that are allocated now, and the most there ever were since the last look.
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
+/// Allocated bytes, and their peak since the last reading.
+static ALLOCATED_BYTES: AtomicUsize = AtomicUsize::new(0);
+static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-struct Counting;
+struct CountingAllocator;
 
-// SAFETY: every call goes to the system's allocator as it came; counting allocates nothing.
-unsafe impl GlobalAlloc for Counting {
+// SAFETY: every call is passed on to the system's allocator unchanged; counting allocates nothing.
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let live = LIVE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(live, Ordering::Relaxed);
+        let live = ALLOCATED_BYTES.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK_BYTES.fetch_max(live, Ordering::Relaxed);
         // SAFETY: the caller keeps the contract of this very function.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        ALLOCATED_BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller keeps the contract of this very function.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Most that planning may take beside the archives: the structures of an image are tens of kilobytes.
-const PLANNING: usize = 4 << 20;
+/// Limit for planning, in addition to the archives: the structures of an image are tens of kilobytes.
+const PLANNING_MEMORY_LIMIT: usize = 4 << 20;
 
-/// Does some work and gives what it made, and the most memory that it took meanwhile.
-fn measured<T>(what: &str, work: impl FnOnce() -> T) -> (T, usize) {
-    let before = LIVE.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
+/// Runs `work`; returns its result and the peak memory.
+fn measure_memory<T>(what: &str, work: impl FnOnce() -> T) -> (T, usize) {
+    let before = ALLOCATED_BYTES.load(Ordering::Relaxed);
+    PEAK_BYTES.store(before, Ordering::Relaxed);
     let start = Instant::now();
     let made = work();
-    let peak = PEAK.load(Ordering::Relaxed).saturating_sub(before);
+    let peak = PEAK_BYTES.load(Ordering::Relaxed).saturating_sub(before);
     println!("{what}: {:?}, {} KiB", start.elapsed(), peak >> 10);
     (made, peak)
 }
 
-const HOSTS: u32 = 20_000;
+const HOST_COUNT: u32 = 20_000;
 
-/// One keyfile of one of a host's two network cards, as nmstate writes them.
+/// A keyfile of one of a host's two network cards, as nmstate writes it.
 fn keyfile(host: u32, card: u32) -> String {
     let [_, high, middle, low] = host.to_be_bytes();
     let mut text = String::new();
@@ -114,16 +114,17 @@ fn keyfile(host: u32, card: u32) -> String {
 
 fn keyfiles() -> Archive {
     let mut archive = Archive::new();
-    for host in 0..HOSTS {
+    for host in 0..HOST_COUNT {
         for card in 0..2 {
-            archive.insert_network(&format!("host-{host:05}/eno{card}.nmconnection"), keyfile(host, card));
+            archive
+                .insert_network_file(&format!("host-{host:05}/eno{card}.nmconnection"), keyfile(host, card));
         }
     }
     archive
 }
 
-/// Demands that all that is large in a plan is the base's or the archives' own memory.
-fn assert_shared(plan: &Plan, archives: &[&Packed], what: &str) {
+/// Asserts that all large segments of a plan are in the base's or the archives' own memory.
+fn assert_bytes_are_shared(plan: &Plan, archives: &[&PackedArchive], what: &str) {
     let inside = |bytes: &[u8]| {
         let ranges = archives.iter().map(|packed| packed.as_bytes().as_ptr_range());
         ranges
@@ -138,34 +139,34 @@ fn assert_shared(plan: &Plan, archives: &[&Packed], what: &str) {
         }
     }
     assert_eq!(shared, archives.iter().map(|packed| packed.as_bytes().len()).sum::<usize>(), "{what}");
-    assert!(copied < 128 << 10, "{what}: {copied} bytes of its own");
+    assert!(copied < 128 << 10, "{what}: {copied} copied bytes");
 }
 
-fn assert_sound(image: &BaseImage, what: &str) {
+fn assert_verified(image: &BaseImage, what: &str) {
     for check in image.verify().unwrap() {
-        assert!(!matches!(check.outcome, Outcome::Wrong(_)), "{what}: {check:?}");
+        assert!(!matches!(check.outcome, CheckOutcome::Wrong(_)), "{what}: {check:?}");
     }
 }
 
-/// The initrd images that a boot loader loads behind the live one, as one archive.
-fn loaded(image: &BaseImage) -> Archive {
+/// The initrd images that a boot loader loads after the live one, as one archive.
+fn loaded_archive(image: &BaseImage) -> Archive {
     let mut loaded = image.archive().unwrap();
     if let Ok(more) = image.file("images/network.img") {
-        let more = Archive::read(more.reader(), Limits::AREA).unwrap();
+        let more = Archive::read(more.reader(), ArchiveLimits::IGNITION_AREA).unwrap();
         more.iter().for_each(|(name, bytes)| loaded.insert(name, bytes.clone()));
     }
     loaded
 }
 
-/// What xorriso finds in the two files that hold the archives.
+/// The two files that hold the archives, as xorriso finds them.
 fn assert_extracted(plan: &Plan, what: &str) {
     let folder = tempfile::tempdir().unwrap();
     plan.write_file(folder.path().join("image.iso")).unwrap();
-    let image = open(plan, what);
+    let image = open_plan(plan, what);
     for path in ["images/ignition.img", "images/network.img", "images/cdboot.img"] {
         let Ok(expected) = image.file(path) else { continue };
         let strict = ["xorriso", "-return_with", "WARNING", "32", "-osirrox", "on", "-indev", "image.iso"];
-        run(folder.path(), None, &[&strict[..], &["-extract", path, "extracted"]].concat());
+        run_program(folder.path(), None, &[&strict[..], &["-extract", path, "extracted"]].concat());
         let extracted = Source::open(folder.path().join("extracted")).unwrap();
         assert_eq!(extracted.digest().unwrap(), expected.sha256().unwrap(), "{what}: {path}");
         std::fs::remove_file(folder.path().join("extracted")).unwrap();
@@ -173,14 +174,14 @@ fn assert_extracted(plan: &Plan, what: &str) {
 }
 
 #[test]
-fn images_for_twenty_thousand_hosts_and_large_configs() {
+fn images_for_twenty_thousand_hosts_stay_within_limits() {
     let network = keyfiles();
     assert!((600..800).contains(&keyfile(12_345, 1).len()), "{}", keyfile(12_345, 1));
     let mut config = Archive::new();
-    config.insert("config.ign", noise(32 << 20));
+    config.insert("config.ign", incompressible_bytes(32 << 20));
     let mut both = network.clone();
     config.iter().for_each(|(name, bytes)| both.insert(name, bytes.clone()));
-    let (network, _) = measured("packing 40,000 keyfiles", || network.pack(Encoding::Gzip).unwrap());
+    let (network, _) = measure_memory("packing 40,000 keyfiles", || network.pack(Encoding::Gzip).unwrap());
     let config = config.pack(Encoding::Stored).unwrap();
     println!(
         "keyfiles: {} KiB packed, config: {} KiB",
@@ -192,23 +193,24 @@ fn images_for_twenty_thousand_hosts_and_large_configs() {
         let recipe = Recipe::new(architecture, Era::E2024_12);
         let base = BaseImage::from_source(Source::from_bytes(recipe.name(), recipe.build())).unwrap();
         let full = Edits::new().archive(config.clone()).initrd_image("network.img", &network);
-        for (form, edits) in [("full", full.clone()), ("minimal", full.minimal(Some(URL)))] {
+        for (form, edits) in [("full", full.clone()), ("minimal", full.minimal(Some(ROOTFS_URL)))] {
             let what = format!("{}, {form}", recipe.name());
-            let (plan, peak) = measured(&what, || base.plan(&edits).unwrap());
-            assert!(peak < PLANNING, "{what}: {peak} bytes");
-            assert_shared(&plan, &[&config, &network], &what);
-            let image = open(&plan, &what);
-            assert_sound(&image, &what);
-            assert!(loaded(&image) == both, "{what}");
-            if have(&["xorriso"]) {
+            let (plan, peak) = measure_memory(&what, || base.plan(&edits).unwrap());
+            assert!(peak < PLANNING_MEMORY_LIMIT, "{what}: {peak} bytes");
+            assert_bytes_are_shared(&plan, &[&config, &network], &what);
+            let image = open_plan(&plan, &what);
+            assert_verified(&image, &what);
+            assert!(loaded_archive(&image) == both, "{what}");
+            if are_installed(&["xorriso"]) {
                 assert_extracted(&plan, &what);
             }
         }
         let what = format!("{}, PXE", recipe.name());
-        let (initrd, peak) = measured(&what, || base.initrd([network.clone(), config.clone()]).unwrap());
+        let (initrd, peak) =
+            measure_memory(&what, || base.initrd([network.clone(), config.clone()]).unwrap());
         assert!(peak < 64 << 10, "{what}: {peak} bytes");
-        assert_shared(&initrd, &[&config, &network], &what);
-        let limits = Limits { decoded: 256 << 20, kept: 256 << 20, members: 200_000 };
+        assert_bytes_are_shared(&initrd, &[&config, &network], &what);
+        let limits = ArchiveLimits { decoded_bytes: 256 << 20, kept_bytes: 256 << 20, members: 200_000 };
         let booted = Archive::read(initrd.reader(), limits).unwrap();
         let missing = both.iter().find(|(name, bytes)| booted.get(name) != Some(*bytes));
         assert_eq!(missing.map(|(name, _)| name), None, "{what}");

@@ -3,34 +3,33 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{BootTest, BootTestError, Firmware, Media};
+use super::{BootMedia, BootTest, BootTestError, Firmware};
 
-/// The program.
 const QEMU: &str = "qemu-system-x86_64";
 
-/// UEFI and its variables, where distributions have them.
+/// UEFI firmware and its variables, where distributions install them.
 const UEFI: [(&str, &str); 3] = [
     ("/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"),
     ("/usr/share/edk2/ovmf/OVMF_CODE.fd", "/usr/share/edk2/ovmf/OVMF_VARS.fd"),
     ("/usr/share/OVMF/OVMF_CODE.fd", "/usr/share/OVMF/OVMF_VARS.fd"),
 ];
-/// The same for Secure Boot, with the keys that machines are sold with.
+/// The same for Secure Boot, with the usual vendor keys enrolled.
 const SECURE_BOOT: [(&str, &str); 3] = [
     ("/usr/share/OVMF/OVMF_CODE_4M.secboot.fd", "/usr/share/OVMF/OVMF_VARS_4M.ms.fd"),
     ("/usr/share/edk2/ovmf/OVMF_CODE.secboot.fd", "/usr/share/edk2/ovmf/OVMF_VARS.secboot.fd"),
     ("/usr/share/OVMF/OVMF_CODE.secboot.fd", "/usr/share/OVMF/OVMF_VARS.ms.fd"),
 ];
 
-pub(super) fn command(test: &BootTest) -> Result<Command, BootTestError> {
-    if matches!(test.media, Media::Http | Media::Ipxe) && !is_url(&test.image) {
+pub(super) fn qemu_command(test: &BootTest) -> Result<Command, BootTestError> {
+    if matches!(test.media, BootMedia::Http | BootMedia::Ipxe) && !is_url(&test.image) {
         return Err(BootTestError::NeedsUrl { image: test.image.clone() });
     }
     let mut command = Command::new(QEMU);
     if !test.emulate {
-        // The first accelerator that there is counts.
+        // QEMU uses the first accelerator that is available.
         command.args(["-accel", "kvm"]);
     }
-    // RHEL 9 and later want more of a processor than the oldest one has.
+    // RHEL 9 and later require more CPU features than QEMU's default model has.
     command.args(["-accel", "tcg", "-cpu", "max", "-machine", "q35"]);
     command.args(["-nodefaults", "-no-reboot", "-display", "none", "-vga", "std", "-serial", "stdio"]);
     command.args(["-m", &test.memory_mib.to_string(), "-device", "virtio-rng-pci"]);
@@ -42,20 +41,23 @@ pub(super) fn command(test: &BootTest) -> Result<Command, BootTestError> {
             add_firmware(&mut command, &SECURE_BOOT)?;
         }
     }
-    if test.media == Media::Ipxe {
-        command.args(["-netdev", &format!("user,id=net,bootfile={}", value(&test.image))]);
+    if test.media == BootMedia::Ipxe {
+        command.args(["-netdev", &format!("user,id=net,bootfile={}", escaped_option_value(&test.image))]);
         command.args(["-device", "virtio-net-pci,netdev=net,bootindex=0"]);
         return Ok(command);
     }
-    let drive = format!("if=none,id=image,format=raw,readonly=on,file={}", value(&file_name(&test.image)));
+    let drive = format!(
+        "if=none,id=image,format=raw,readonly=on,file={}",
+        escaped_option_value(&escaped_file_name(&test.image))
+    );
     command.args(["-drive", &drive]);
     match test.media {
-        Media::Usb => {
+        BootMedia::Usb => {
             command.args(["-device", "qemu-xhci", "-device", "usb-storage,drive=image,bootindex=0"])
         }
         _ => command.args(["-device", "ide-cd,drive=image,bootindex=0"]),
     };
-    // Without its ROM, so that firmware does not try it.
+    // Without its option ROM, so that the firmware does not try to boot from the network.
     command.args(["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="]);
     Ok(command)
 }
@@ -68,7 +70,7 @@ fn add_firmware(command: &mut Command, known: &[(&'static str, &'static str)]) -
         return Err(BootTestError::NoFirmware { looked_for });
     };
     command.args(["-drive", &format!("if=pflash,unit=0,format=raw,readonly=on,file={code}")]);
-    // What the firmware writes into its variables is for this boot alone.
+    // Changes of the firmware variables are discarded after this boot.
     command.args(["-drive", &format!("if=pflash,unit=1,format=raw,snapshot=on,file={variables}")]);
     Ok(())
 }
@@ -77,13 +79,13 @@ fn is_url(image: &str) -> bool {
     image.starts_with("http://") || image.starts_with("https://")
 }
 
-/// A file by a name that QEMU takes for no protocol, whatever colons are in it.
-fn file_name(image: &str) -> String {
+/// Returns a file name that QEMU does not take for a protocol, even if it contains colons.
+fn escaped_file_name(image: &str) -> String {
     if is_url(image) || image.starts_with('/') { image.to_owned() } else { format!("./{image}") }
 }
 
-/// The value of an option, in which a comma is two.
-fn value(text: &str) -> String {
+/// Escapes a value of a QEMU option: commas are doubled.
+fn escaped_option_value(text: &str) -> String {
     text.replace(',', ",,")
 }
 
@@ -91,32 +93,32 @@ fn value(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn arguments(test: &BootTest) -> String {
-        let command = command(test).unwrap();
+    fn qemu_arguments(test: &BootTest) -> String {
+        let command = qemu_command(test).unwrap();
         command.get_args().map(|it| it.to_str().unwrap()).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
-    fn names_are_names_and_not_options() {
-        let line = arguments(&BootTest::new("nbd:a,snapshot=on.iso"));
+    fn file_names_are_escaped_in_options() {
+        let line = qemu_arguments(&BootTest::new("nbd:a,snapshot=on.iso"));
         assert!(line.contains("file=./nbd:a,,snapshot=on.iso "), "{line}");
-        let line = arguments(&BootTest::new("http://192.0.2.1/a,b.iso"));
+        let line = qemu_arguments(&BootTest::new("http://192.0.2.1/a,b.iso"));
         assert!(line.contains("file=http://192.0.2.1/a,,b.iso "), "{line}");
-        let test = BootTest { media: Media::Ipxe, ..BootTest::new("http://192.0.2.1/a,b") };
-        assert!(arguments(&test).contains("bootfile=http://192.0.2.1/a,,b "));
+        let test = BootTest { media: BootMedia::Ipxe, ..BootTest::new("http://192.0.2.1/a,b") };
+        assert!(qemu_arguments(&test).contains("bootfile=http://192.0.2.1/a,,b "));
     }
 
     #[test]
-    fn kvm_is_used_where_it_is_there() {
+    fn kvm_is_tried_unless_emulated() {
         let test = BootTest::new("a.iso");
-        assert!(arguments(&test).starts_with("-accel kvm -accel tcg "));
-        assert!(arguments(&BootTest { emulate: true, ..test }).starts_with("-accel tcg "));
+        assert!(qemu_arguments(&test).starts_with("-accel kvm -accel tcg "));
+        assert!(qemu_arguments(&BootTest { emulate: true, ..test }).starts_with("-accel tcg "));
     }
 
     #[test]
-    fn what_needs_a_url_takes_no_file() {
-        for media in [Media::Http, Media::Ipxe] {
-            let refused = command(&BootTest { media, ..BootTest::new("a.iso") }).unwrap_err();
+    fn rejects_file_if_url_is_needed() {
+        for media in [BootMedia::Http, BootMedia::Ipxe] {
+            let refused = qemu_command(&BootTest { media, ..BootTest::new("a.iso") }).unwrap_err();
             assert!(matches!(refused, BootTestError::NeedsUrl { image } if image == "a.iso"));
         }
     }

@@ -1,8 +1,8 @@
-//! Boots an image in QEMU, and follows its serial console until the system says what is waited for.
+//! Boots an image in QEMU and follows its serial console until a marker appears.
 //!
-//! It is for whoever wants to know that an image comes up before a machine far away is given it. QEMU and the firmware are
-//! those of the system; nothing is written, neither to the image nor to the variables of the firmware. Without KVM, the
-//! processor is emulated, and everything takes ten times as long.
+//! Use it to check that an image boots before a remote machine gets it. QEMU and the firmware are those of the system.
+//! Nothing is written, neither to the image nor to the firmware variables. Without KVM, the CPU is emulated, and a boot
+//! takes ten times as long.
 
 mod console;
 mod machine;
@@ -12,14 +12,14 @@ use std::io::{self, Write};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use console::{Console, Watch};
+use console::{MarkerWatch, RunningMachine};
 
-pub use trace::{ReadRange, Reading, TraceError, readings, trace_url};
+pub use trace::{ClientReading, ReadingRange, TraceError, fetch_readings, trace_url};
 
-/// What systems with Ignition say before their first login prompt, once a config of the user's was applied.
+/// The line that a system prints before its first login prompt if Ignition applied a config of the user.
 pub const IGNITION_MARKER: &str = "Ignition: user-provided config was applied";
 
-/// What starts the machine.
+/// The firmware of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Firmware {
     /// A BIOS.
@@ -27,91 +27,89 @@ pub enum Firmware {
     Bios,
     /// UEFI.
     Uefi,
-    /// UEFI that starts what is signed, and nothing else.
+    /// UEFI with Secure Boot: it starts only signed programs.
     SecureBoot,
 }
 
-/// How the image gets into the machine.
+/// How the machine reads the image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Media {
+pub enum BootMedia {
     /// As a CD.
     #[default]
     Cd,
     /// As a USB stick.
     Usb,
-    /// As a CD that is read off a server while the machine boots, as the virtual media of a BMC: the image is a URL.
+    /// As a CD that the machine reads from a server while it boots, as with virtual media of a BMC. The image is a URL.
     Http,
-    /// Not at all: iPXE boots over the network, and the image is the URL of its script.
+    /// As a network boot: iPXE runs a script. The image is the URL of the script.
     Ipxe,
 }
 
-/// A boot to be tried.
+/// A boot to test.
 #[derive(Clone, Debug)]
 pub struct BootTest {
-    /// A file or an `http` or `https` URL, which is read in ranges while the machine boots.
+    /// A file, or an `http` or `https` URL that is read in ranges while the machine boots.
     pub image: String,
-    /// What starts the machine.
+    /// The firmware of the machine.
     pub firmware: Firmware,
-    /// How the image gets into the machine.
-    pub media: Media,
-    /// Whether the processor is emulated, even if there is KVM.
+    /// How the machine reads the image.
+    pub media: BootMedia,
+    /// Whether to emulate the CPU even if KVM is available.
     pub emulate: bool,
-    /// The memory of the machine, in MiB. A live system of CoreOS wants 4096.
+    /// Memory of the machine in MiB. A CoreOS live system needs 4096.
     pub memory_mib: u32,
-    /// What the console has to say.
+    /// The text to wait for on the console.
     pub marker: String,
-    /// For how long that is waited for.
+    /// How long to wait for it.
     pub timeout: Duration,
 }
 
-/// How a boot came out.
+/// The result of a boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The console said what was waited for, after this time.
+pub enum BootOutcome {
+    /// The marker appeared after this time.
     Seen(Duration),
-    /// The machine ended before, in this way.
+    /// The machine ended before the marker appeared.
     Ended(ExitStatus),
-    /// It did not say it in time.
+    /// The marker did not appear in time.
     TimedOut,
 }
 
-/// Why a boot could not be tried.
+/// Why a boot could not be tested.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BootTestError {
-    /// A way of starting that needs a URL, and a file.
-    #[error("{image} is a file, and this needs an http or https URL")]
+    /// The medium needs a URL, and the image is a file.
+    #[error("this medium needs an http or https URL, but {image} is a file")]
     NeedsUrl {
         /// The file.
         image: String,
     },
-    /// Nothing to wait for.
-    #[error("the marker is empty, so that everything has it")]
+    /// The marker is empty.
+    #[error("the marker is empty")]
     EmptyMarker,
-    /// Firmware that is not installed.
-    #[error(
-        "there is no firmware for that: neither of {looked_for:?} is there; the package is ovmf or edk2-ovmf"
-    )]
+    /// The firmware is not installed.
+    #[error("firmware not found: none of {looked_for:?} exists; install the package ovmf or edk2-ovmf")]
     NoFirmware {
-        /// Where it was looked for.
+        /// The paths that were tried.
         looked_for: Vec<&'static str>,
     },
-    /// QEMU is not there, or cannot be run.
-    #[error("qemu-system-x86_64 cannot be started; the package is qemu-system-x86")]
+    /// QEMU is not installed or cannot be started.
+    #[error("cannot start qemu-system-x86_64; install the package qemu-system-x86")]
     Qemu(#[source] io::Error),
-    /// What the machine says cannot be read, or cannot be written.
-    #[error("following the console")]
+    /// Reading the console or writing its output failed.
+    #[error("cannot follow the console")]
     Console(#[source] io::Error),
 }
 
 impl BootTest {
-    /// Boots an image as a CD of a BIOS, and waits ten minutes for what Ignition says.
+    /// Returns a test that boots an image as a CD with a BIOS and waits ten minutes for [`IGNITION_MARKER`].
     #[must_use]
     pub fn new(image: impl Into<String>) -> Self {
         Self {
             image: image.into(),
             firmware: Firmware::default(),
-            media: Media::default(),
+            media: BootMedia::default(),
             emulate: false,
             memory_mib: 4096,
             marker: IGNITION_MARKER.to_owned(),
@@ -119,42 +117,42 @@ impl BootTest {
         }
     }
 
-    /// Boots it, and writes what the serial console says as it comes. The machine is gone afterwards.
+    /// Boots the machine and writes its console output to `output`. The machine is stopped before this returns.
     ///
     /// # Errors
     ///
-    /// When the boot cannot be tried; a boot that comes to nothing is an [`Outcome`].
+    /// Returns an error if the boot cannot be tested. A boot that fails is a [`BootOutcome`].
     ///
     /// # Examples
     ///
     /// ```no_run
-    /// use kindling::boot_test::{BootTest, Firmware, Outcome};
+    /// use kindling::boot_test::{BootOutcome, BootTest, Firmware};
     ///
     /// let test = BootTest { firmware: Firmware::Uefi, ..BootTest::new("discovery.iso") };
-    /// assert!(matches!(test.run(&mut std::io::stdout())?, Outcome::Seen(_)));
+    /// assert!(matches!(test.run(&mut std::io::stdout())?, BootOutcome::Seen(_)));
     /// # Ok::<(), kindling::boot_test::BootTestError>(())
     /// ```
-    pub fn run(&self, output: &mut impl Write) -> Result<Outcome, BootTestError> {
+    pub fn run(&self, output: &mut impl Write) -> Result<BootOutcome, BootTestError> {
         if self.marker.is_empty() {
             return Err(BootTestError::EmptyMarker);
         }
-        let mut command = machine::command(self)?;
+        let mut command = machine::qemu_command(self)?;
         let begun = Instant::now();
-        let mut console = Console::start(&mut command).map_err(BootTestError::Qemu)?;
-        let mut watch = Watch::new(&self.marker);
+        let mut console = RunningMachine::start(&mut command).map_err(BootTestError::Qemu)?;
+        let mut watch = MarkerWatch::new(&self.marker);
         while let Some(left) = self.timeout.checked_sub(begun.elapsed()) {
-            let Some(bytes) = console.next(left).map_err(BootTestError::Console)? else {
+            let Some(bytes) = console.next_output(left).map_err(BootTestError::Console)? else {
                 return if begun.elapsed() < self.timeout {
-                    console.wait().map(Outcome::Ended).map_err(BootTestError::Console)
+                    console.wait().map(BootOutcome::Ended).map_err(BootTestError::Console)
                 } else {
-                    Ok(Outcome::TimedOut)
+                    Ok(BootOutcome::TimedOut)
                 };
             };
             output.write_all(&bytes).and_then(|()| output.flush()).map_err(BootTestError::Console)?;
-            if watch.sees(&bytes) {
-                return Ok(Outcome::Seen(begun.elapsed()));
+            if watch.find_marker(&bytes) {
+                return Ok(BootOutcome::Seen(begun.elapsed()));
             }
         }
-        Ok(Outcome::TimedOut)
+        Ok(BootOutcome::TimedOut)
     }
 }

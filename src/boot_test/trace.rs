@@ -1,59 +1,59 @@
-//! The server's side of a boot: what it says its clients have read.
+//! The server's boot trace of an image: what its clients have read.
 
 use std::time::Duration;
 
 use reqwest::{Client, Response};
 use serde::Deserialize;
 
-/// A server that has just sent an image has this at hand.
+/// Timeout of the request. A server that has just sent an image has its trace in memory.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The address that this machine has from the one in QEMU, which URLs for iPXE have.
+/// The address of this machine in QEMU's user network, which iPXE URLs contain.
 const HOST_IN_MACHINE: &str = "10.0.2.2";
 
-/// Why a server's trace could not be had.
+/// Why the boot trace could not be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the server does not tell what was read")]
+#[error("cannot read the boot trace from the server")]
 pub struct TraceError(#[from] reqwest::Error);
 
-/// What a client has read of a file.
+/// What one client has read of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
-pub struct Reading {
-    /// Its address.
+pub struct ClientReading {
+    /// The client's address.
     pub client: String,
-    /// The file, as it stands in URLs.
+    /// The file name, as in URLs.
     pub file: String,
-    /// How long the file is.
+    /// Length of the file in bytes.
     pub size: u64,
-    /// The share that was sent at least once.
+    /// Percentage of the file that was sent at least once.
     pub percent: u8,
-    /// All bytes that were sent.
+    /// Number of bytes sent, including repetitions.
     pub bytes_sent: u64,
-    /// In how many answers.
+    /// Number of responses.
     pub answers: u64,
-    /// What was sent at least once, in blocks of 64 KiB. Of very many ranges, the server tells the first.
+    /// The parts that were sent at least once, in blocks of 64 KiB. The server lists only the first of very many.
     #[serde(default)]
-    pub ranges: Vec<ReadRange>,
+    pub ranges: Vec<ReadingRange>,
 }
 
 /// A range of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
-pub struct ReadRange {
+pub struct ReadingRange {
     /// First byte.
     pub first: u64,
     /// Last byte.
     pub last: u64,
-    /// The files of the live image of which there is something in it.
+    /// The files of the base image that overlap the range.
     pub files: Vec<String>,
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    readers: Vec<Reading>,
+struct TraceAnswer {
+    readers: Vec<ClientReading>,
 }
 
-/// Where the server of an image tells which ranges were read of it, if the URL is one of ours.
+/// Returns the URL of the boot trace of an image, if `image` has the form of a Kindling image URL.
 ///
 /// # Examples
 ///
@@ -78,17 +78,18 @@ pub fn trace_url(image: &str) -> Option<String> {
     Some(format!("{scheme}://{host}/i/{who}/boot-trace?ranges=true{query}"))
 }
 
-/// What the clients of an image have read, as its server tells; nothing where the image is of no server of ours.
+/// Returns what the clients of an image have read, according to its server. Returns nothing if `image` is not a
+/// Kindling image URL.
 ///
 /// # Errors
 ///
-/// When the server does not answer, or with something else.
-pub async fn readings(image: &str) -> Result<Vec<Reading>, TraceError> {
+/// Returns an error if the server does not answer, or answers with an error or unexpected JSON.
+pub async fn fetch_readings(image: &str) -> Result<Vec<ClientReading>, TraceError> {
     let Some(url) = trace_url(image) else { return Ok(Vec::new()) };
     let client = Client::builder().timeout(PATIENCE).build()?;
-    // Tokens in URLs are no part of errors.
+    // Errors must not contain the token of the URL.
     let answer = client.get(url).send().await.and_then(Response::error_for_status);
-    let answer: Answer =
+    let answer: TraceAnswer =
         answer.map_err(reqwest::Error::without_url)?.json().await.map_err(reqwest::Error::without_url)?;
     Ok(answer.readers)
 }
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_machines_name_of_this_host_is_not_ours() {
+    fn address_of_qemu_host_becomes_loopback() {
         let here = "http://127.0.0.1:8090/i/ID/boot-trace?ranges=true";
         assert_eq!(trace_url("http://10.0.2.2:8090/i/ID/script.ipxe").as_deref(), Some(here));
         let elsewhere = "http://10.0.2.22/i/ID/boot-trace?ranges=true";

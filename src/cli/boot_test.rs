@@ -1,4 +1,4 @@
-//! `kindling boot-test`: whether an image boots.
+//! `kindling boot-test`: boots an image in QEMU.
 
 use std::fmt::Write;
 use std::io;
@@ -9,28 +9,30 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
 use super::duration;
-use crate::boot_test::{BootTest, Firmware, IGNITION_MARKER, Media, Outcome, ReadRange, Reading, readings};
+use crate::boot_test::{
+    BootMedia, BootOutcome, BootTest, ClientReading, Firmware, IGNITION_MARKER, ReadingRange, fetch_readings,
+};
 
-/// Boot an image in QEMU, and wait until its serial console says that it is up
+/// Boot an image in QEMU, and wait for a marker on its serial console
 ///
-/// The console goes to the standard output. A system says something there only if its kernel arguments have
-/// console=ttyS0. With the URL of an image of `kindling serve`, what the server says was read comes at the end.
+/// The console is copied to stdout. A system writes to it only if its kernel arguments contain console=ttyS0. If the
+/// image is a URL of `kindling serve`, the server's boot trace is printed at the end.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit code: 0 the marker was seen, 1 it was not.")]
-pub(super) struct Boot {
-    /// What starts the machine
+pub(super) struct BootTestOptions {
+    /// Firmware of the machine
     #[arg(long, value_name = "FIRMWARE", default_value = "bios")]
-    firmware: FirmwareName,
-    /// How the image gets into the machine
+    firmware: FirmwareOption,
+    /// Media that the machine boots from
     #[arg(long, value_name = "MEDIA", default_value = "cd")]
-    media: MediaName,
-    /// What the console has to say
+    media: MediaOption,
+    /// Text to wait for on the console
     #[arg(long, value_name = "TEXT", default_value = IGNITION_MARKER)]
     marker: String,
-    /// How long to wait for that
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration::parse)]
+    /// How long to wait for the marker
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration::parse_duration)]
     timeout: Duration,
-    /// Emulate the processor, even if there is KVM
+    /// Emulate the CPU, even if KVM is available
     #[arg(long)]
     emulate: bool,
     /// Memory of the machine, in MiB
@@ -42,39 +44,39 @@ pub(super) struct Boot {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum FirmwareName {
+enum FirmwareOption {
     Bios,
     Uefi,
-    /// UEFI that starts only what is signed
+    /// UEFI with Secure Boot
     #[value(name = "secureboot")]
     SecureBoot,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum MediaName {
+enum MediaOption {
     Cd,
     /// A USB stick
     Usb,
-    /// A CD that is read off a server while the machine boots
+    /// A CD that QEMU reads from the server while the machine boots
     Http,
-    /// None: the URL is that of a script for iPXE
+    /// No medium: iPXE runs the script at the URL
     Ipxe,
 }
 
-impl Boot {
+impl BootTestOptions {
     pub(super) fn run(self) -> Result<ExitCode> {
         let test = BootTest {
             image: self.image,
             firmware: match self.firmware {
-                FirmwareName::Bios => Firmware::Bios,
-                FirmwareName::Uefi => Firmware::Uefi,
-                FirmwareName::SecureBoot => Firmware::SecureBoot,
+                FirmwareOption::Bios => Firmware::Bios,
+                FirmwareOption::Uefi => Firmware::Uefi,
+                FirmwareOption::SecureBoot => Firmware::SecureBoot,
             },
             media: match self.media {
-                MediaName::Cd => Media::Cd,
-                MediaName::Usb => Media::Usb,
-                MediaName::Http => Media::Http,
-                MediaName::Ipxe => Media::Ipxe,
+                MediaOption::Cd => BootMedia::Cd,
+                MediaOption::Usb => BootMedia::Usb,
+                MediaOption::Http => BootMedia::Http,
+                MediaOption::Ipxe => BootMedia::Ipxe,
             },
             emulate: self.emulate,
             memory_mib: self.memory,
@@ -85,41 +87,41 @@ impl Boot {
         eprintln!();
         print_readings(&test.image)?;
         Ok(match outcome {
-            Outcome::Seen(after) => {
+            BootOutcome::Seen(after) => {
                 eprintln!("{:?} after {:.1} s", test.marker, after.as_secs_f64());
                 ExitCode::SUCCESS
             }
-            Outcome::Ended(status) => {
-                eprintln!("The machine has ended ({status}) without {:?}", test.marker);
+            BootOutcome::Ended(status) => {
+                eprintln!("The machine ended ({status}) before the console showed {:?}", test.marker);
                 ExitCode::FAILURE
             }
-            Outcome::TimedOut => {
-                eprintln!("The machine has not said {:?} within {:?}", test.marker, test.timeout);
+            BootOutcome::TimedOut => {
+                eprintln!("The console did not show {:?} within {:?}", test.marker, test.timeout);
                 ExitCode::FAILURE
             }
         })
     }
 }
 
-/// What the server says; that it does not say it changes nothing.
+/// Prints the server's boot trace, or a warning if the server does not return it.
 fn print_readings(image: &str) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("the runtime cannot be started")?;
-    match runtime.block_on(readings(image)) {
-        Ok(readings) => readings.iter().for_each(|reading| eprint!("{}", lines(reading))),
+    let runtime = runtime.context("cannot start the async runtime")?;
+    match runtime.block_on(fetch_readings(image)) {
+        Ok(readings) => readings.iter().for_each(|reading| eprint!("{}", format_reading(reading))),
         Err(error) => eprintln!("Warning: {:#}", anyhow::Error::new(error)),
     }
     Ok(())
 }
 
-/// What a client has read, and below it the ranges with the files in them.
-fn lines(reading: &Reading) -> String {
-    let Reading { client, file, size, percent, bytes_sent, answers, ranges, .. } = reading;
+/// Formats what a client has read, and below it the ranges with their files.
+fn format_reading(reading: &ClientReading) -> String {
+    let ClientReading { client, file, size, percent, bytes_sent, answers, ranges, .. } = reading;
     let mut text = format!(
-        "{client} has read {percent} % of the {size} bytes of {file}: {bytes_sent} bytes in {answers} answers\n"
+        "{client} read {percent} % of the {size} bytes of {file}: {bytes_sent} bytes in {answers} responses\n"
     );
-    for ReadRange { first, last, files, .. } in ranges {
-        // Text has room for whatever is written.
+    for ReadingRange { first, last, files, .. } in ranges {
+        // Writing to a `String` does not fail.
         let _ = writeln!(text, "{first:>14} to {last:<14} {}", files.join(" "));
     }
     text

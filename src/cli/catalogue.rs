@@ -1,4 +1,4 @@
-//! Which images and releases there are.
+//! The options that list base images and releases.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -8,21 +8,22 @@ use clap::Args;
 use serde::de::IgnoredAny;
 
 use crate::cli::auth::read_text;
-use crate::cli::environment::variable_with;
-use crate::images::{Catalogue, CatalogueError};
+use crate::cli::environment::variable_with_value;
+use inventory::catalogue::{Catalogue, CatalogueError};
 
-/// The largest list that is read from a file. One of every release that ever was has less.
+/// Largest list that is read from a file. A list of all releases so far is smaller.
 const MAX_LIST: u64 = 16 << 20;
 
-/// The live images that there are.
+/// The list of base images.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Images and releases")]
 pub(in crate::cli) struct OsImagesOptions {
-    /// The live images that there are, as a JSON list, or as @ and the name of a file with one; the variable
-    /// RHCOS_VERSIONS is read as well
+    /// List of base images, as JSON, or as @FILE for a file with the list
+    ///
+    /// RHCOS_VERSIONS is read as well.
     #[arg(long, env = "OS_IMAGES", value_name = "JSON|@FILE")]
     os_images: Option<String>,
-    /// File with the list of live images
+    /// File with the list of base images
     #[arg(long, env = "KINDLING_OS_IMAGES_FILE", value_name = "FILE", conflicts_with = "os_images")]
     os_images_file: Option<PathBuf>,
 }
@@ -32,7 +33,7 @@ pub(in crate::cli) struct OsImagesOptions {
 pub(in crate::cli) struct CatalogueOptions {
     #[command(flatten)]
     os_images: OsImagesOptions,
-    /// The releases that clusters can be made of, as a JSON list, or as @ and the name of a file with one
+    /// List of OpenShift releases that clusters can install, as JSON, or as @FILE for a file with the list
     #[arg(long, env = "RELEASE_IMAGES", value_name = "JSON|@FILE")]
     release_images: Option<String>,
     /// File with the list of releases
@@ -43,79 +44,82 @@ pub(in crate::cli) struct CatalogueOptions {
         conflicts_with = "release_images"
     )]
     release_images_file: Option<PathBuf>,
-    /// Versions that are not offered, as a JSON list
+    /// OpenShift versions to leave out of the lists, as a JSON list or as @FILE
     #[arg(long, env = "IGNORED_OPENSHIFT_VERSIONS", value_name = "JSON|@FILE")]
     ignored_openshift_versions: Option<String>,
 }
 
 impl OsImagesOptions {
-    pub(in crate::cli) fn read(&self) -> Result<Catalogue> {
-        let text = Setting { option: "--os-images", variable: "OS_IMAGES", value: self.os_images.as_deref() };
-        let file = Setting {
+    pub(in crate::cli) fn read_catalogue(&self) -> Result<Catalogue> {
+        let text =
+            OptionValue { option: "--os-images", variable: "OS_IMAGES", value: self.os_images.as_deref() };
+        let file = OptionValue {
             option: "--os-images-file",
             variable: "KINDLING_OS_IMAGES_FILE",
             value: self.os_images_file.as_deref(),
         };
-        let Some(images) = list(&text, Some(&file))? else { return Ok(Catalogue::default()) };
-        Catalogue::parse(&images.text).map_err(|error| images.rejected("OS_IMAGES", &error))
+        let Some(images) = read_list(&text, Some(&file))? else { return Ok(Catalogue::default()) };
+        Catalogue::parse(&images.text).map_err(|error| images.invalid_list_error("OS_IMAGES", &error))
     }
 }
 
 impl CatalogueOptions {
-    pub(in crate::cli) fn read(&self) -> Result<Catalogue> {
-        let text = Setting {
+    pub(in crate::cli) fn read_catalogue(&self) -> Result<Catalogue> {
+        let text = OptionValue {
             option: "--release-images",
             variable: "RELEASE_IMAGES",
             value: self.release_images.as_deref(),
         };
-        let file = Setting {
+        let file = OptionValue {
             option: "--release-images-file",
             variable: "KINDLING_RELEASE_IMAGES_FILE",
             value: self.release_images_file.as_deref(),
         };
-        let ignored = Setting {
+        let ignored = OptionValue {
             option: "--ignored-openshift-versions",
             variable: "IGNORED_OPENSHIFT_VERSIONS",
             value: self.ignored_openshift_versions.as_deref(),
         };
-        let mut catalogue = self.os_images.read()?;
-        if let Some(releases) = list(&text, Some(&file))? {
+        let mut catalogue = self.os_images.read_catalogue()?;
+        if let Some(releases) = read_list(&text, Some(&file))? {
             let with = catalogue.with_release_images(&releases.text);
-            catalogue = with.map_err(|error| releases.rejected("RELEASE_IMAGES", &error))?;
+            catalogue = with.map_err(|error| releases.invalid_list_error("RELEASE_IMAGES", &error))?;
         }
-        if let Some(versions) = list(&ignored, None)? {
+        if let Some(versions) = read_list(&ignored, None)? {
             let without = catalogue.ignoring(&versions.text);
-            catalogue = without.map_err(|error| versions.rejected("IGNORED_OPENSHIFT_VERSIONS", &error))?;
+            catalogue =
+                without.map_err(|error| versions.invalid_list_error("IGNORED_OPENSHIFT_VERSIONS", &error))?;
         }
         Ok(catalogue)
     }
 }
 
 /// The value of an option, which may come from a variable.
-struct Setting<'a, T: ?Sized> {
+struct OptionValue<'a, T: ?Sized> {
     option: &'static str,
     variable: &'static str,
     value: Option<&'a T>,
 }
 
-impl<T: AsRef<OsStr> + ?Sized> Setting<'_, T> {
-    /// The name of the variable that the value comes from, else that of the option.
+impl<T: AsRef<OsStr> + ?Sized> OptionValue<'_, T> {
+    /// Returns the name of the variable that the value comes from, or that of the option.
     fn name(&self) -> String {
         let value = self.value.map(AsRef::as_ref);
-        variable_with(self.variable, value).unwrap_or_else(|| self.option.to_owned())
+        variable_with_value(self.variable, value).unwrap_or_else(|| self.option.to_owned())
     }
 }
 
 /// A list as text.
-struct List {
-    /// Where it comes from, for messages.
+struct ListText {
+    /// The option, variable or file, for messages.
     source: String,
     text: String,
 }
 
-impl List {
-    /// The error of a list whose entries are wrong. The catalogue begins its messages with the name of a variable.
-    fn rejected(&self, variable: &str, error: &CatalogueError) -> anyhow::Error {
+impl ListText {
+    /// Returns the error of a list with invalid entries. The catalogue's messages begin with the name of a variable,
+    /// which is replaced by the source of the list.
+    fn invalid_list_error(&self, variable: &str, error: &CatalogueError) -> anyhow::Error {
         let message = error.to_string();
         let reason =
             message.strip_prefix(variable).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&message);
@@ -124,27 +128,27 @@ impl List {
 }
 
 /// Reads the JSON list in the value of the first option, or in a file that either option names.
-fn list(option: &Setting<str>, file: Option<&Setting<Path>>) -> Result<Option<List>> {
+fn read_list(option: &OptionValue<str>, file: Option<&OptionValue<Path>>) -> Result<Option<ListText>> {
     let file = file.and_then(|file| Some((file.name(), file.value?)));
     let (source, path) = match (file, option.value) {
         (Some(file), _) => file,
         (None, Some(text)) => match text.strip_prefix('@') {
             Some(path) => (option.name(), Path::new(path)),
             None => {
-                let list = List { source: option.name(), text: text.to_owned() };
-                return check_inline(&list).map(|()| Some(list));
+                let list = ListText { source: option.name(), text: text.to_owned() };
+                return check_inline_list(&list).map(|()| Some(list));
             }
         },
         (None, None) => return Ok(None),
     };
-    let list = List { source: format!("{source}: {}", path.display()), text: read_text(path, MAX_LIST)? };
+    let list = ListText { source: format!("{source}: {}", path.display()), text: read_text(path, MAX_LIST)? };
     match list_error(&list.text) {
         Some(error) => bail!("{}: {error}", list.source),
         None => Ok(Some(list)),
     }
 }
 
-fn check_inline(List { source, text }: &List) -> Result<()> {
+fn check_inline_list(ListText { source, text }: &ListText) -> Result<()> {
     let Some(error) = list_error(text) else { return Ok(()) };
     let remedy = if Path::new(text).is_file() {
         format!("to read the file {text}, write @{text}")
@@ -154,7 +158,7 @@ fn check_inline(List { source, text }: &List) -> Result<()> {
     bail!("{source}: {error}; {remedy}");
 }
 
-/// Why a text is not a JSON list. The catalogue refuses an empty text.
+/// Returns why a text is not a JSON list. An empty text is accepted here, since the catalogue refuses it.
 fn list_error(text: &str) -> Option<String> {
     /// Most characters that a message repeats.
     const MAX_SHOWN: usize = 40;

@@ -1,4 +1,4 @@
-//! `kindling completions`: what shells complete the command line with.
+//! `kindling completions`: completion scripts for shells.
 
 use anyhow::Result;
 use clap::{Args, Command};
@@ -6,13 +6,7 @@ use clap_complete::{Shell, generate};
 
 use super::output::print_bytes;
 
-const HELP: &str = "\
-bash: kindling completions bash > /etc/bash_completion.d/kindling
-zsh:  kindling completions zsh > /usr/share/zsh/site-functions/_kindling
-fish: kindling completions fish > ~/.config/fish/completions/kindling.fish";
-
 #[derive(Debug, Args)]
-#[command(after_help = HELP)]
 pub(super) struct Completions {
     /// Shell that the script is for
     #[arg(value_enum)]
@@ -20,7 +14,7 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    /// Prints the script for a command line of which nothing was set by the environment.
+    /// Prints the script. `command` must not contain values from the environment.
     pub(super) fn run(&self, mut command: Command) -> Result<()> {
         let name = command.get_name().to_owned();
         let mut script = Vec::new();

@@ -1,80 +1,110 @@
-//! `kindling demo`: a server to try things with.
+//! `kindling demo`: a server with data to try.
 
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
+use agent::simulated::SimulatedSite;
 use anyhow::{Context, Result, bail};
+use assisted::client::ApiClient;
 use clap::Args;
 use fixtures::Recipe;
 use ignition::discovery::HttpUrl;
 use serde_json::json;
 
-use super::serve::value::address;
-use crate::http::images::{Embedded, ImageServer};
-use crate::http::{Limits, Listener, Server};
-use crate::images::Catalogue;
+use super::serve::DEFAULT_ADDRESS;
+use super::serve::value::parse_address;
+use crate::http::images::{EmbeddedInputs, ImageServer};
+use crate::http::{Listener, Server, ServerLimits};
 use crate::images::library::{Library, LibrarySettings};
-use crate::inventory::auth::Policy;
-use crate::inventory::files::FileStore;
-use crate::inventory::infra_env::InfraEnvCreateParams;
-use crate::inventory::store::SqlStore;
-use crate::inventory::{Inventory, Settings};
+use crate::simulation::{Simulation, SimulationOptions, read_profile};
+use inventory::auth::Policy;
+use inventory::catalogue::Catalogue;
+use inventory::files::FileStore;
+use inventory::id::InfraEnvId;
+use inventory::infra_env::InfraEnvCreateParams;
+use inventory::store::SqlStore;
+use inventory::{Inventory, Settings};
 
-/// The live image of the demonstration, of those that tests run on.
+/// The synthetic base image of the demonstration, from the recipes of the tests.
 const RECIPE: &str = "2024-12.x86_64";
-/// The version of OpenShift that it is said to be for.
+/// The OpenShift version that the catalogue lists it for.
 const VERSION: &str = "4.18";
+/// The profile of simulated hosts: three control plane nodes, then workers.
+const PROFILE: &str = "standard";
+/// The same hosts in every demonstration.
+const SEED: u64 = 1;
+/// Pause between the polls of a simulated host: short, so that a user sees the page change.
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Serve throw-away data, with commands to try
 ///
-/// There is a synthetic live image, which has everything but boots nothing, and one infra-env. When the program ends, all of
-/// it is gone.
+/// Serves a synthetic base image, which is complete but does not boot, and one infra-env. All data is deleted when the
+/// command ends.
 #[derive(Debug, Args)]
 pub(super) struct Demo {
-    /// Address to listen on, a loopback one; port 0 is any free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8090", value_parser = address)]
+    /// Loopback address to listen on; port 0 selects a free port
+    #[arg(long, value_name = "ADDRESS", default_value_t = DEFAULT_ADDRESS, value_parser = parse_address)]
     listen: SocketAddr,
+    /// Number of simulated hosts that boot the image, register and check in
+    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=100))]
+    hosts: u32,
 }
 
 impl Demo {
     pub(super) fn run(self) -> Result<ExitCode> {
         if !self.listen.ip().to_canonical().is_loopback() {
             bail!(
-                "{} can be reached from other machines, and a demonstration is open to everybody",
+                "other machines can reach {}, but the demo has no authentication; use a loopback address",
                 self.listen
             );
         }
-        let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
+        let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
         runtime.block_on(self.demonstrate())?;
         Ok(ExitCode::SUCCESS)
     }
 
     async fn demonstrate(self) -> Result<()> {
         let directory = tempfile::Builder::new().prefix("kindling-demo.").tempdir();
-        let directory = directory.context("there is no place for the data of the demonstration")?;
-        let listener = Listener::tcp(self.listen).await;
-        let listener = listener.with_context(|| format!("{} cannot be listened on", self.listen))?;
+        let directory = directory.context("cannot create a directory for the demo data")?;
+        let listener = Listener::bind_tcp(self.listen).await;
+        let listener = listener.with_context(|| format!("cannot listen on {}", self.listen))?;
         let origin = listener.url().context("the address has no URL")?;
-        let (inventory, images) = services(directory.path(), &origin).await?;
-        let id = infra_env(&inventory).await?;
-        // Nobody has to read it.
-        let _ = std::io::stdout().write_all(commands(&origin, &id).as_bytes());
+        let (inventory, images) = open_services(directory.path(), &origin).await?;
+        let id = register_infra_env(&inventory).await?;
+        let simulation = if self.hosts == 0 { None } else { Some(simulation(&origin, id, self.hosts)?) };
+        // A closed standard output is not an error.
+        let _ = std::io::stdout().write_all(commands_to_try(&origin, id).as_bytes());
         let app = crate::http::app(&inventory, Some(&images));
+        let monitor = tokio::spawn(inventory.clone().run_monitor());
+        let hosts = simulation.map(|simulation| tokio::spawn(run(simulation)));
         let mut signals = super::serve::Signals::new()?;
-        super::serve::serve(&Server::new(Limits::default()), vec![listener], &app, &mut signals).await?;
-        inventory.records().store().close().await;
+        super::serve::serve_until_signal(
+            &Server::new(ServerLimits::default()),
+            vec![listener],
+            &app,
+            &mut signals,
+        )
+        .await?;
+        monitor.abort();
+        if let Some(hosts) = hosts {
+            hosts.abort();
+        }
+        inventory.close().await;
         Ok(())
     }
 }
 
-/// An inventory and its images, with all they have in a directory.
-async fn services(directory: &Path, origin: &str) -> Result<(Inventory, ImageServer)> {
+/// Returns an inventory and its image server, with all their files in `directory`.
+async fn open_services(directory: &Path, origin: &str) -> Result<(Inventory, ImageServer)> {
     let base = directory.join("base.iso");
-    let recipe = Recipe::all().find(|recipe| recipe.name() == RECIPE).context("the live image is unknown")?;
-    std::fs::write(&base, recipe.with_program().build()).context("the live image cannot be written")?;
+    let recipe = Recipe::all()
+        .find(|recipe| recipe.name() == RECIPE)
+        .context("the synthetic base image is unknown")?;
+    std::fs::write(&base, recipe.with_program().build()).context("cannot write the synthetic base image")?;
     let images = json!([{
         "openshift_version": VERSION,
         "cpu_architecture": "x86_64",
@@ -89,12 +119,33 @@ async fn services(directory: &Path, origin: &str) -> Result<(Inventory, ImageSer
     let url = HttpUrl::parse("origin", origin)?;
     let settings = Settings::new(url.clone(), url.clone());
     let inventory = Inventory::new(store, files, catalogue, settings, Policy::Open);
-    let images = ImageServer::new(os_images, library, Arc::new(Embedded::new(inventory.clone())), url);
+    let images = ImageServer::new(os_images, library, Arc::new(EmbeddedInputs::new(inventory.clone())), url);
     Ok((inventory, images))
 }
 
-/// Makes the infra-env.
-async fn infra_env(inventory: &Inventory) -> Result<String> {
+/// Returns simulated hosts of the infra-env.
+fn simulation(origin: &str, infra_env: InfraEnvId, hosts: u32) -> Result<Simulation> {
+    let profile = read_profile(PROFILE)?;
+    let site = Arc::new(SimulatedSite::new(profile, hosts, SEED).context("cannot simulate hosts")?);
+    // The server listens on a loopback address.
+    let transport = reqwest::Client::builder().no_proxy();
+    let client = ApiClient::builder(origin).transport(transport).build()?;
+    let mut options = SimulationOptions::default();
+    (options.hosts_per_second, options.poll_interval) = (1, Some(POLL_INTERVAL));
+    let infra_env = infra_env.to_string().parse()?;
+    Ok(Simulation::new((origin, client), infra_env, site, options))
+}
+
+/// Runs simulated hosts until the server ends.
+async fn run(simulation: Simulation) {
+    if let Err(error) = simulation.run(std::future::pending(), |_| {}).await {
+        let error = &error as &dyn std::error::Error;
+        tracing::warn!(error, "the simulated hosts have ended");
+    }
+}
+
+/// Registers the infra-env and returns its id.
+async fn register_infra_env(inventory: &Inventory) -> Result<InfraEnvId> {
     let params: InfraEnvCreateParams = serde_json::from_value(json!({
         "name": "demo",
         "openshift_version": VERSION,
@@ -107,29 +158,29 @@ async fn infra_env(inventory: &Inventory) -> Result<String> {
         }],
     }))?;
     let made = inventory.register_infra_env(params).await?;
-    Ok(made.id.to_string())
+    Ok(made.id)
 }
 
-/// What to try.
-fn commands(origin: &str, id: &str) -> String {
+/// Returns the text that lists commands to try.
+fn commands_to_try(origin: &str, id: InfraEnvId) -> String {
     format!(
-        "Listening on {origin}, with a synthetic live image and one infra-env.
+        "Listening on {origin}, with a synthetic base image and one infra-env.
 
 In a browser: {origin}/
 In another terminal:
 
   # The discovery image of the infra-env
   curl -fO {origin}/i/{id}/full.iso
-  # What is in it
+  # Its content
   kindling iso inspect full.iso
   # The config that machines boot with
   kindling iso ignition show full.iso
-  # All files there are, with sizes and entity tags
+  # All files of the infra-env, with sizes and entity tags
   curl {origin}/i/{id}
-  # How far each client is with them
+  # What each client has downloaded
   curl {origin}/i/{id}/boot-trace
 
-Ctrl-C ends it, and nothing is left.
+Ctrl-C ends the demo and deletes its data.
 "
     )
 }

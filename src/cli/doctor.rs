@@ -1,4 +1,4 @@
-//! `kindling doctor`: whether machines can boot from a URL, and which cannot.
+//! `kindling doctor`: checks which clients can boot from a URL.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,30 +11,31 @@ use clap::{Args, ValueEnum};
 use crate::cli::duration;
 use crate::cli::output::{print_bytes, print_json};
 use crate::doctor::{
-    Client, ClientReport, DoctorError, Finding, Options, Outcome, Report, Verdict, Weight, examine,
+    CheckOutcome, ClientKind, ClientReport, ClientVerdict, DoctorError, DoctorFinding, DoctorOptions,
+    DoctorReport, RequirementLevel, examine,
 };
 
-const EXIT_CODES: &str = "Exit code: 0 all of these clients can use the URL (those that have no use for such a file do \
-    not count), 1 one refuses it, or nobody could be asked, 2 wrong usage.";
+const EXIT_CODES: &str = "Exit code: 0 all selected clients can use the URL (clients that never use such files are \
+    not counted), 1 a client cannot use it, or a required check could not be run, 2 wrong usage.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(super) struct Doctor {
-    /// File with the authorities that clients trust, in PEM, in the place of those that this system does
+    /// File with the CA certificates that clients trust, in PEM, instead of those of the system
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Send a header with each request, such as "Authorization: Bearer ..."; not to where the URL is redirected
+    /// Header to send with each request, such as "Authorization: Bearer ..."; not sent to redirect targets
     #[arg(long = "header", value_name = "NAME: VALUE")]
-    headers: Vec<Header>,
-    /// Ask on where the certificate is not trusted, with all tokens of the URL and headers
+    headers: Vec<HeaderOption>,
+    /// Continue if the certificate is not trusted, and send all tokens of the URL and headers (insecure)
     #[arg(long)]
     insecure: bool,
     /// How long a request may take
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = timeout)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_timeout)]
     timeout: Duration,
-    /// Only what these clients make of it
+    /// Clients to check [default: all]
     #[arg(long = "client", value_name = "CLIENT", value_enum)]
-    clients: Vec<Kind>,
+    clients: Vec<ClientOption>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -43,31 +44,31 @@ pub(super) struct Doctor {
     url: String,
 }
 
-/// A header as it was given. It is likely a secret, so that it is looked at by us: an error of the parser would quote it.
+/// A header as given. It is likely a secret, so clap does not validate it: clap's errors would quote it.
 #[derive(Clone)]
-struct Header(String);
+struct HeaderOption(String);
 
-impl From<String> for Header {
+impl From<String> for HeaderOption {
     fn from(text: String) -> Self {
         Self(text)
     }
 }
 
-impl std::fmt::Debug for Header {
+impl std::fmt::Debug for HeaderOption {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Header").finish_non_exhaustive()
+        f.debug_tuple("HeaderOption").finish_non_exhaustive()
     }
 }
 
-/// Ends the program as the parser does.
-fn refuse(why: impl std::fmt::Display) -> ! {
+/// Exits as clap does for an invalid value.
+fn exit_with_usage_error(why: impl std::fmt::Display) -> ! {
     clap::Error::raw(ErrorKind::ValueValidation, format!("{why}\n")).exit()
 }
 
 /// The clients, as the command line has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    /// Virtual media of management controllers
+enum ClientOption {
+    /// Virtual media of BMCs
     Bmc,
     /// The boot loader iPXE
     Ipxe,
@@ -77,68 +78,70 @@ enum Kind {
     Qemu,
     /// Browsers, curl and wget
     Download,
-    /// CoreOS, for the root file system of minimal images
+    /// CoreOS, for the root file system of minimal ISOs
     Rootfs,
 }
 
-impl From<Kind> for Client {
-    fn from(kind: Kind) -> Self {
+impl From<ClientOption> for ClientKind {
+    fn from(kind: ClientOption) -> Self {
         match kind {
-            Kind::Bmc => Self::Bmc,
-            Kind::Ipxe => Self::Ipxe,
-            Kind::Uefi => Self::Uefi,
-            Kind::Qemu => Self::Qemu,
-            Kind::Download => Self::Download,
-            Kind::Rootfs => Self::Rootfs,
+            ClientOption::Bmc => Self::Bmc,
+            ClientOption::Ipxe => Self::Ipxe,
+            ClientOption::Uefi => Self::Uefi,
+            ClientOption::Qemu => Self::Qemu,
+            ClientOption::Download => Self::Download,
+            ClientOption::Rootfs => Self::Rootfs,
         }
     }
 }
 
-fn timeout(text: &str) -> Result<Duration, String> {
-    match duration::parse(text)? {
-        Duration::ZERO => Err("expected some time".to_owned()),
-        time if time > Duration::from_secs(600) => Err("expected ten minutes at most".to_owned()),
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    match duration::parse_duration(text)? {
+        Duration::ZERO => Err("expected a duration greater than 0".to_owned()),
+        time if time > Duration::from_secs(600) => Err("expected at most 10m".to_owned()),
         time => Ok(time),
     }
 }
 
 impl Doctor {
     pub(super) fn run(self) -> Result<ExitCode> {
-        let mut options = Options::default();
+        let mut options = DoctorOptions::default();
         options.ca_file = self.ca;
         options.timeout = self.timeout;
         options.dangerously_any_certificate = self.insecure;
-        for Header(text) in &self.headers {
+        for HeaderOption(text) in &self.headers {
             let Some((name, value)) = text.split_once(':') else {
-                refuse("a value of --header is no name with a colon and a value behind it")
+                exit_with_usage_error("invalid --header: expected NAME: VALUE")
             };
-            options = options.header(name.trim(), value.trim()).unwrap_or_else(|error| refuse(error));
+            options = options
+                .with_header(name.trim(), value.trim())
+                .unwrap_or_else(|error| exit_with_usage_error(error));
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .context("starting the threads of the network")?;
+            .context("cannot start the async runtime")?;
         let mut report = match runtime.block_on(examine(&self.url, &options)) {
             Ok(report) => report,
             Err(
                 error @ (DoctorError::Url { .. } | DoctorError::Scheme { .. } | DoctorError::TooLong { .. }),
-            ) => refuse(error),
+            ) => exit_with_usage_error(error),
             Err(error) => return Err(error.into()),
         };
         if !self.clients.is_empty() {
-            let wanted: Vec<Client> = self.clients.into_iter().map(Client::from).collect();
+            let wanted: Vec<ClientKind> = self.clients.into_iter().map(ClientKind::from).collect();
             report.clients.retain(|client| wanted.contains(&client.client));
         }
         if self.json {
             print_json(&report)?
         } else {
-            print_bytes(text(&report).as_bytes())?
+            print_bytes(report_text(&report).as_bytes())?
         }
         Ok(if report.is_refused() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 
-fn text(report: &Report) -> String {
+fn report_text(report: &DoctorReport) -> String {
     let mut lines = vec![report.url.clone()];
     lines.extend(report.redirects.iter().map(|url| format!("  -> {url}")));
     match (&report.content, report.size) {
@@ -147,34 +150,34 @@ fn text(report: &Report) -> String {
         (None, _) => {}
     }
     lines.push(String::new());
-    lines.extend(report.findings.iter().map(finding));
+    lines.extend(report.findings.iter().map(finding_text));
     for client in &report.clients {
         lines.push(String::new());
-        lines.extend(verdict(client));
+        lines.extend(verdict_lines(client));
     }
     lines.join("\n") + "\n"
 }
 
-fn finding(finding: &Finding) -> String {
+fn finding_text(finding: &DoctorFinding) -> String {
     let outcome = match finding.outcome {
-        Outcome::Holds => "yes",
-        Outcome::Fails => "NO",
+        CheckOutcome::Holds => "yes",
+        CheckOutcome::Fails => "NO",
         _ => "?",
     };
     format!("  {:<21} {outcome:<4} {}", finding.check, finding.detail)
 }
 
-fn verdict(report: &ClientReport) -> Vec<String> {
+fn verdict_lines(report: &ClientReport) -> Vec<String> {
     let verdict = match report.verdict {
-        Verdict::Works => "works",
-        Verdict::WorksWithRemark => "works, but note",
-        Verdict::Refuses => "REFUSES",
-        Verdict::NotForIt => "has no use for such a file",
-        _ => "could not be told",
+        ClientVerdict::Works => "works",
+        ClientVerdict::WorksWithRemark => "works, but note",
+        ClientVerdict::Refuses => "REFUSES",
+        ClientVerdict::NotForIt => "does not use such files",
+        _ => "unknown",
     };
     let mut lines = vec![format!("{:<18} {verdict}", report.client.title())];
     for reason in &report.reasons {
-        let mark = if reason.weight == Weight::Refuses { "!" } else { "-" };
+        let mark = if reason.weight == RequirementLevel::Refuses { "!" } else { "-" };
         lines.push(format!("  {mark} {}: {} ({})", reason.check, reason.why, reason.detail));
     }
     lines

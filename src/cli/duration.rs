@@ -1,8 +1,8 @@
-//! Durations as Go writes them, `1h30m`, which is how the variables of the Assisted Installer have them.
+//! Durations as Go writes them (`1h30m`), which the variables of the Assisted Installer use.
 
 use std::time::Duration;
 
-/// What a number may be followed by, and how many nanoseconds that is. Days are ours.
+/// The units and their lengths in nanoseconds. Days are an extension of Kindling.
 const UNITS: [(&str, u64); 9] = [
     ("ns", 1),
     ("us", 1_000),
@@ -15,8 +15,8 @@ const UNITS: [(&str, u64); 9] = [
     ("d", 86_400_000_000_000),
 ];
 
-/// Reads a duration.
-pub(super) fn parse(text: &str) -> Result<Duration, String> {
+/// Parses a duration.
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     let expected = || "expected a duration, such as 90s, 1h30m or 4h".to_owned();
     let mut rest = text.trim();
     if rest == "0" {
@@ -29,14 +29,25 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
         let (number, after) = rest.split_at_checked(number).ok_or_else(expected)?;
         let unit = after.find(is_of_number).unwrap_or(after.len());
         let (unit, after) = after.split_at_checked(unit).ok_or_else(expected)?;
-        let part = nanoseconds(number, unit).ok_or_else(expected)?;
+        let part = parse_nanoseconds(number, unit).ok_or_else(expected)?;
         sum = Some(sum.unwrap_or(0).checked_add(part).ok_or("the duration is longer than 584 years")?);
         rest = after;
     }
     sum.map(Duration::from_nanos).ok_or_else(expected)
 }
 
-fn nanoseconds(number: &str, unit: &str) -> Option<u64> {
+/// Formats a duration in Go's largest unit that keeps it whole, such as `5m` or `72h`. The help shows defaults in this
+/// form.
+pub(super) fn format_duration(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    let is_unit = |(name, unit): &&(&str, u64)| *name != "d" && nanos.is_multiple_of(u128::from(*unit));
+    match UNITS.iter().rfind(is_unit) {
+        Some((name, unit)) if nanos > 0 => format!("{}{name}", nanos / u128::from(*unit)),
+        _ => "0s".to_owned(),
+    }
+}
+
+fn parse_nanoseconds(number: &str, unit: &str) -> Option<u64> {
     let (_, unit) = UNITS.iter().find(|(name, _)| *name == unit)?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
@@ -57,7 +68,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_those_of_go() {
+    fn formatted_duration_parses_to_the_same() {
+        for (millis, shown) in
+            [(0, "0s"), (1, "1ms"), (1500, "1500ms"), (90_000, "90s"), (300_000, "5m"), (259_200_000, "72h")]
+        {
+            let duration = Duration::from_millis(millis);
+            assert_eq!(format_duration(duration), shown);
+            assert_eq!(parse_duration(shown), Ok(duration));
+        }
+    }
+
+    #[test]
+    fn parse_follows_go_syntax() {
         for (text, millis) in [
             ("0", 0),
             ("0s", 0),
@@ -72,7 +94,7 @@ mod tests {
             ("1000µs", 1),
             ("30d", 2_592_000_000),
         ] {
-            assert_eq!(parse(text), Ok(Duration::from_millis(millis)), "{text}");
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
         for text in [
             "",
@@ -88,8 +110,8 @@ mod tests {
             "99999999999999999999h",
             "0x1s",
         ] {
-            assert!(parse(text).unwrap_err().contains("expected a duration"), "{text}");
+            assert!(parse_duration(text).unwrap_err().contains("expected a duration"), "{text}");
         }
-        assert!(parse("5000000h5000000h").unwrap_err().contains("longer"));
+        assert!(parse_duration("5000000h5000000h").unwrap_err().contains("longer"));
     }
 }

@@ -1,4 +1,4 @@
-//! What commands read: files by name, or the standard input; and the files that they take out of archives.
+//! Input of commands: named files, stdin, and the paths of extracted archive members.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,11 +11,11 @@ use isogen::Source;
 
 use crate::customize::InputFile;
 
-/// Largest config, keyfile or script that is read. An image's area takes a quarter of a MiB.
+/// Largest config, keyfile or script that is read. The Ignition area of an image has 256 KiB.
 const MAX_INPUT_LEN: u64 = 64 << 20;
 
-/// Reads a whole file, or the standard input where no path is given.
-pub(super) fn read(path: Option<&str>) -> Result<Vec<u8>> {
+/// Reads a whole file, or stdin if `path` is `None`.
+pub(super) fn read_input(path: Option<&str>) -> Result<Vec<u8>> {
     match path {
         Some(path) => {
             let file = File::open(path).with_context(|| format!("opening {path}"))?;
@@ -25,28 +25,28 @@ pub(super) fn read(path: Option<&str>) -> Result<Vec<u8>> {
     }
 }
 
-/// Reads a whole file, or the standard input if no path is given, and returns its name for messages.
-pub(super) fn read_named(path: Option<&str>) -> Result<(&str, Vec<u8>)> {
-    Ok((path.unwrap_or("stdin"), read(path)?))
+/// Reads a whole file, or stdin if `path` is `None`. Also returns the name for messages.
+pub(super) fn read_named_input(path: Option<&str>) -> Result<(&str, Vec<u8>)> {
+    Ok((path.unwrap_or("stdin"), read_input(path)?))
 }
 
-/// The name of the standard input among files.
+/// The argument that means stdin.
 const STDIN: &str = "-";
 
-/// A file that is text, under the name that messages have for it.
-pub(super) struct Text {
+/// An input with its name for messages.
+pub(super) struct NamedText {
     pub(super) name: String,
     pub(super) bytes: Vec<u8>,
 }
 
-impl Text {
+impl NamedText {
     pub(super) fn read(path: &str) -> Result<Self> {
         let (name, path) = if path == STDIN { ("stdin", None) } else { (path, Some(path)) };
-        Ok(Self { name: name.to_owned(), bytes: read(path)? })
+        Ok(Self { name: name.to_owned(), bytes: read_input(path)? })
     }
 
-    /// Reads as [`Text::read`] does, but returns `None` if the standard input begins with bytes that the caller refuses.
-    /// It gets up to 64 KiB.
+    /// Reads like [`NamedText::read`], but returns `None` if `is_refused` returns true for the first bytes of stdin, up
+    /// to 64 KiB.
     pub(super) fn read_unless(path: &str, is_refused: impl Fn(&[u8]) -> bool) -> Result<Option<Self>> {
         const START_LEN: u64 = 64 << 10;
         if path != STDIN {
@@ -62,7 +62,7 @@ impl Text {
         Ok(Some(Self { name: "stdin".to_owned(), bytes }))
     }
 
-    /// Reads files in their order. The standard input ends once.
+    /// Reads files in order. Stdin can be listed only once.
     pub(super) fn read_all(paths: &[String]) -> Result<Vec<Self>> {
         anyhow::ensure!(
             paths.iter().filter(|path| *path == STDIN).count() <= 1,
@@ -79,12 +79,12 @@ fn read_limited(input: impl Read, name: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads files that are going to be named after themselves.
+/// Reads files whose names are used in the image.
 pub(super) fn read_files(paths: &[String]) -> Result<Vec<InputFile>> {
-    paths.iter().map(|path| Ok(InputFile::new(path.as_str(), read(Some(path))?)?)).collect()
+    paths.iter().map(|path| Ok(InputFile::new(path.as_str(), read_input(Some(path))?)?)).collect()
 }
 
-/// Opens the initrd that a path, `-` or nothing names, as a stream.
+/// Opens an initrd as a stream. `-` and `None` mean stdin.
 pub(super) fn open_stream(path: Option<&str>) -> Result<(Box<dyn Read>, String)> {
     match path {
         None | Some("-") => Ok((Box::new(io::stdin().lock()), "stdin".to_owned())),
@@ -95,7 +95,7 @@ pub(super) fn open_stream(path: Option<&str>) -> Result<(Box<dyn Read>, String)>
     }
 }
 
-/// Opens a file for reading at any position. A pipe has none: its bytes go to an unnamed file first.
+/// Opens a file for reads at any offset. The content of a pipe is copied to an unnamed file first.
 pub(super) fn open_source(path: &str) -> Result<Source> {
     let mut file = File::open(path).with_context(|| format!("opening {path}"))?;
     let kind = file.metadata().with_context(|| format!("reading {path}"))?.file_type();
@@ -107,8 +107,9 @@ pub(super) fn open_source(path: &str) -> Result<Source> {
     Ok(Source::from_file(spool, path)?)
 }
 
-/// The path of an archive member below a folder. Archives come from strangers: one that would leave it is refused.
-pub(super) fn below(directory: &Path, member: &str) -> Result<PathBuf> {
+/// Returns the path of an archive member below a directory. Archives are untrusted, so a member that would leave the
+/// directory is refused.
+pub(super) fn path_below(directory: &Path, member: &str) -> Result<PathBuf> {
     let inside = |part: Component| matches!(part, Component::Normal(_) | Component::CurDir);
     if !Path::new(member).components().all(inside) {
         bail!("member {member:?} contains path traversal");
@@ -116,8 +117,8 @@ pub(super) fn below(directory: &Path, member: &str) -> Result<PathBuf> {
     Ok(directory.join(member))
 }
 
-/// What reads the path of a directory or an image. An empty one is what it is to the program that Kindling stands in for:
-/// the current directory, or the name of no file.
-pub(super) fn any_path() -> impl TypedValueParser<Value = PathBuf> {
+/// Returns a parser for the path of a directory or an image. Like `coreos-installer`, it accepts an empty path: the
+/// current directory, or a file that does not exist.
+pub(super) fn any_path_parser() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
 }

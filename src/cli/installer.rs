@@ -1,4 +1,5 @@
-//! The name `coreos-installer`: its version, and the commands of the original program that Kindling does not provide.
+//! The program name `coreos-installer`: its version, and the commands of the original program that Kindling does not
+//! provide.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,20 +10,23 @@ use std::path::PathBuf;
 use clap::Command;
 use clap::error::ErrorKind;
 
-/// The name under which scripts may call us.
+/// The name under which scripts may run Kindling.
 pub(super) const NAME: &str = "coreos-installer";
-/// The version of that program whose verbs ours follow.
+/// The version of `coreos-installer` whose commands Kindling follows.
 pub(super) const VERSION: &str = concat!("0.27.0+kindling.", env!("CARGO_PKG_VERSION"));
-/// The commands of that program that have no counterpart.
+/// Commands of `coreos-installer` that Kindling does not provide.
 const NOT_PROVIDED: [&str; 3] = ["download", "install", "list-stream"];
 
-/// Refuses a command that only the original program has, and names the path of that program.
-pub(super) fn refuse(command: &mut Command, arguments: &[OsString]) -> Result<(), clap::Error> {
+/// Returns an error for a command that only the original program has. The error names the path of that program.
+pub(super) fn refuse_missing_command(
+    command: &mut Command,
+    arguments: &[OsString],
+) -> Result<(), clap::Error> {
     let name = arguments.get(1).and_then(|name| name.to_str());
     let Some(name) = name.filter(|name| command.get_name() == NAME && NOT_PROVIDED.contains(name)) else {
         return Ok(());
     };
-    let original = match original() {
+    let original = match original_installer() {
         Some(path) => format!("use the original program, {}", path.display()),
         None => format!("no other program named {NAME} was found in PATH"),
     };
@@ -30,8 +34,8 @@ pub(super) fn refuse(command: &mut Command, arguments: &[OsString]) -> Result<()
     Err(command.error(ErrorKind::InvalidSubcommand, message))
 }
 
-/// The first program of that name in `PATH` that is not this one. It is not run.
-fn original() -> Option<PathBuf> {
+/// Returns the first `coreos-installer` in `PATH` that is not this program. It is not run.
+fn original_installer() -> Option<PathBuf> {
     let identity = |file: &Metadata| (file.dev(), file.ino());
     let own = env::current_exe().and_then(|path| path.metadata()).ok().as_ref().map(identity)?;
     let is_original = |path: &PathBuf| {

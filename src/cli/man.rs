@@ -1,4 +1,4 @@
-//! `kindling man`: the manual pages, out of the same definitions as the help texts.
+//! `kindling man`: manual pages, made from the definitions of the help texts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,47 +6,87 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Args, Command};
 
+use super::examples;
 use super::output::print_bytes;
 
 #[derive(Debug, Args)]
 pub(super) struct Man {
-    /// Directory for a page of each command, such as /usr/share/man/man1; without it, the page of the program is printed
+    /// Directory for one page per command, such as /usr/share/man/man1 [default: print the page of the program]
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
 }
 
 impl Man {
-    /// Writes pages of a command line of which nothing was set by the environment.
+    /// Writes the pages. `command` must not contain values from the environment.
     pub(super) fn run(&self, mut command: Command) -> Result<()> {
         command.build();
-        let Some(directory) = &self.directory else { return print_bytes(&page(&command)?) };
-        fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
-        write(&command, directory)
+        let Some(directory) = &self.directory else { return print_bytes(&render_page(&command)?) };
+        fs::create_dir_all(directory).with_context(|| format!("creating {}", directory.display()))?;
+        write_pages(&command, directory)
     }
 }
 
-/// Writes the page of a command and of all below it that are not hidden.
-fn write(command: &Command, directory: &Path) -> Result<()> {
-    let path = directory.join(format!("{}.1", name(command)));
-    fs::write(&path, page(command)?).with_context(|| format!("writing {}", path.display()))?;
+/// Writes the pages of a command and of its visible subcommands.
+fn write_pages(command: &Command, directory: &Path) -> Result<()> {
+    let path = directory.join(format!("{}.1", page_name(command)));
+    fs::write(&path, render_page(command)?).with_context(|| format!("writing {}", path.display()))?;
     command
         .get_subcommands()
         .filter(|command| !command.is_hide_set())
-        .try_for_each(|command| write(command, directory))
+        .try_for_each(|command| write_pages(command, directory))
 }
 
-/// What pages are called: all words of the command.
-fn name(command: &Command) -> String {
+/// Returns the name of a page: all words of the command, joined.
+fn page_name(command: &Command) -> String {
     command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
 }
 
-fn page(command: &Command) -> Result<Vec<u8>> {
+fn render_page(command: &Command) -> Result<Vec<u8>> {
     let mut page = Vec::new();
-    let title = name(command);
+    let title = page_name(command);
     let manual = concat!("Kindling ", env!("CARGO_PKG_VERSION"));
-    let man =
-        clap_mangen::Man::new(command.clone()).title(title).section("1").source(manual).manual("Kindling");
-    // The time of the build or of the run is of no use to readers, and would make each page another one.
+    let body = command.clone().after_help(None::<&str>).after_long_help(None::<&str>);
+    let man = clap_mangen::Man::new(body).title(title).section("1").source(manual).manual("Kindling");
+    // Without a date: pages must not differ between builds or runs.
     man.date("").render(&mut page).context("writing a manual page")?;
+    let notes = command.get_after_long_help().or_else(|| command.get_after_help());
+    let notes = notes.map(ToString::to_string).unwrap_or_default();
+    page.extend(render_notes(&notes).into_bytes());
     Ok(page)
+}
+
+/// Renders the text at the end of a help text: exit codes and examples.
+fn render_notes(notes: &str) -> String {
+    let (exit_codes, examples) = notes.split_once(examples::HEADING).unwrap_or((notes, ""));
+    let mut page = String::new();
+    if !exit_codes.trim().is_empty() {
+        page += &format!(".SH \"EXIT STATUS\"\n{}\n", escape(exit_codes.trim()));
+    }
+    if !examples.is_empty() {
+        page += &format!(".SH EXAMPLES\n.nf\n{}\n.fi\n", escape(examples.trim_matches('\n')));
+    }
+    page
+}
+
+/// Escapes text for roff. Lines that begin with a period or an apostrophe would be commands.
+fn escape(text: &str) -> String {
+    let lines = text.lines().map(|line| {
+        let line = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+        if line.starts_with('.') { format!("\\&{line}") } else { line }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn examples_keep_their_lines_and_characters() {
+        let notes = "Exit code: 0 it works.\n\nExamples:\n  kindling a -b \'c\' \\\n      .d";
+        let expected = ".SH \"EXIT STATUS\"\nExit code: 0 it works.\n.SH EXAMPLES\n.nf\n  kindling a \\-b \\(aqc\\(aq \\e\n      .d\n.fi\n";
+        assert_eq!(render_notes(notes), expected);
+        assert_eq!(render_notes(""), "");
+        assert_eq!(escape(".x"), "\\&.x");
+    }
 }

@@ -1,19 +1,23 @@
-//! The command line: one file for each command, under the name of its verb.
+//! The command line. Each command has a module with its name.
 //!
-//! The `iso`, `pxe` and `dev` verbs that `coreos-installer` has take the same options, read the same files and print
-//! the same things; under a link of that name, the program calls itself so.
+//! The `iso`, `pxe` and `dev` commands that `coreos-installer` also has take the same options, read the same files and
+//! print the same output. If it is run under that name, the program uses it in its messages.
 
 mod auth;
 mod boot_test;
 mod catalogue;
 mod completions;
-mod created;
+mod created_files;
+#[cfg(feature = "demo")]
 mod demo;
 mod dev;
 mod discovery;
 mod doctor;
 mod duration;
 mod environment;
+mod examples;
+#[cfg(feature = "demo")]
+mod fixture;
 mod ignition;
 mod input;
 mod installer;
@@ -26,6 +30,7 @@ mod pxe;
 mod serve;
 mod servers;
 mod settings_file;
+mod simulate;
 
 use std::ffi::OsString;
 use std::io;
@@ -62,67 +67,78 @@ enum Command {
     /// Serve images and the inventory API
     Serve(Box<serve::Serve>),
     /// Serve throw-away data, with commands to try
+    #[cfg(feature = "demo")]
     Demo(demo::Demo),
-    /// Say whether machines can boot from a URL of any server, and which cannot
+    /// Write a small test image, to try commands without a real base image
+    #[cfg(feature = "demo")]
+    Fixture(fixture::Fixture),
+    /// Simulate hosts that register, poll and reply, against any server
+    Simulate(Box<simulate::Simulate>),
+    /// Check which clients can boot from a URL, on any server
     Doctor(doctor::Doctor),
-    /// Boot an image in QEMU, and wait until its serial console says that it is up
-    BootTest(boot_test::Boot),
+    /// Boot an image in QEMU, and wait for a marker on its serial console
+    BootTest(boot_test::BootTestOptions),
     /// Commands to make keys and tokens
     #[command(subcommand)]
     Auth(auth::Command),
-    /// Print what a shell completes command lines with
+    /// Print a completion script for a shell
     Completions(completions::Completions),
-    /// Print the manual page, or write those of all commands
+    /// Print the manual page, or write the pages of all commands
     Man(man::Man),
-    /// Commands to look into images and archives
+    /// Commands to inspect images and archives
     #[command(subcommand, hide = true)]
     Dev(dev::Command),
 }
 
-/// Runs the command that the arguments name, and gives the exit code: 0 done, 1 failed (or, of `iso diff`, `iso
-/// verify`, `ignition validate`, `ignition merge`, `network check`, `doctor` and `boot-test`, found something), 2 wrong
-/// usage (or, of `iso diff`, failed), 3 of `discovery create` and `discovery apply`: done, and the summary cannot be printed.
+/// Runs the command that the arguments name, and returns its exit code:
+///
+/// * 0: success
+/// * 1: failure, or findings of `iso diff`, `iso verify`, `ignition validate`, `ignition merge`, `network check`,
+///   `doctor` and `boot-test`
+/// * 2: wrong usage, or failure of `iso diff`
+/// * 3: `discovery create`, `plan` or `apply` has written all files but cannot print its summary
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let cli = match parse(&arguments) {
+    let cli = match parse_arguments(&arguments) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    let failure = cli.command.failure();
+    let failure = cli.command.failure_exit_code();
     match cli.command.run(&arguments) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("Error: {}", message(&error));
+            eprintln!("Error: {}", error_message(&error));
             failure
         }
     }
 }
 
-/// The command line as it is defined, under the name by which we are called.
-fn definition(arguments: &[OsString]) -> clap::Command {
+/// Returns the definition of the command line, with the program name under which it runs.
+fn command_definition(arguments: &[OsString]) -> clap::Command {
     let called = arguments.first().and_then(|path| Path::new(path).file_name());
-    match called {
+    let command = match called {
         Some(name) if name == installer::NAME => {
             Cli::command().name(installer::NAME).version(installer::VERSION)
         }
         _ => Cli::command(),
-    }
+    };
+    serve::shorten_summary(examples::add_examples(command), arguments)
 }
 
-fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    let command = definition(arguments);
-    let mut command = settings_file::resolve(environment::resolve(command), arguments)?;
-    installer::refuse(&mut command, arguments)?;
+fn parse_arguments(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let command = command_definition(arguments);
+    let mut command = settings_file::apply_as_defaults(environment::set_variables(command), arguments)?;
+    installer::refuse_missing_command(&mut command, arguments)?;
     let matches = command.try_get_matches_from_mut(arguments);
-    Cli::from_arg_matches(&matches.map_err(|error| environment::explain(error, &command, arguments))?)
+    Cli::from_arg_matches(&matches.map_err(|error| environment::explain_error(error, &command, arguments))?)
 }
 
 impl Command {
-    /// The exit code where it cannot be done.
-    fn failure(&self) -> ExitCode {
+    /// Returns the exit code of a failure.
+    fn failure_exit_code(&self) -> ExitCode {
         match self {
-            Self::Iso(command) => command.failure(),
+            Self::Iso(command) => command.failure_exit_code(),
             _ => ExitCode::FAILURE,
         }
     }
@@ -135,27 +151,32 @@ impl Command {
             Self::Network(command) => command.run(),
             Self::Discovery(command) => command.run(),
             Self::Serve(command) => command.run(),
+            #[cfg(feature = "demo")]
             Self::Demo(command) => command.run(),
+            #[cfg(feature = "demo")]
+            Self::Fixture(command) => command.run().map(|()| ExitCode::SUCCESS),
+            Self::Simulate(command) => command.run(),
             Self::Doctor(command) => command.run(),
             Self::BootTest(command) => command.run(),
             Self::Auth(command) => command.run().map(|()| ExitCode::SUCCESS),
-            Self::Completions(command) => command.run(definition(arguments)).map(|()| ExitCode::SUCCESS),
-            Self::Man(command) => command.run(definition(arguments)).map(|()| ExitCode::SUCCESS),
+            Self::Completions(command) => {
+                command.run(command_definition(arguments)).map(|()| ExitCode::SUCCESS)
+            }
+            Self::Man(command) => command.run(command_definition(arguments)).map(|()| ExitCode::SUCCESS),
             Self::Dev(command) => command.run().map(|()| ExitCode::SUCCESS),
         }
     }
 }
 
-/// A reader that has seen enough closes the pipe; that is no failure.
+/// Returns whether stdout was closed by its reader, which is not a failure.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let is_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(is_pipe))
 }
 
-/// The error and its causes, a line each, without saying anything twice.
-fn message(error: &anyhow::Error) -> String {
-    let mut lines: Vec<String> = vec![error.to_string()];
-    lines.extend(error.chain().skip(1).map(ToString::to_string));
+/// Formats an error and its causes, one per line. Omits a cause that the line before it already contains.
+fn error_message(error: &anyhow::Error) -> String {
+    let mut lines: Vec<String> = error.chain().map(cause_with_advice).collect();
     lines.dedup_by(|next, before| before.ends_with(next.as_str()));
     let [first, causes @ ..] = lines.as_slice() else { return String::new() };
     let mut text = first.clone();
@@ -169,18 +190,42 @@ fn message(error: &anyhow::Error) -> String {
     text
 }
 
+/// Formats an error with the command that helps. Libraries do not know about commands.
+fn cause_with_advice(error: &(dyn std::error::Error + 'static)) -> String {
+    match error.downcast_ref() {
+        Some(isogen::Error::Customized { .. }) => format!("{error} Reset it with `iso reset` and try again."),
+        Some(isogen::Error::Interrupted { .. }) => format!("{error}; `iso reset` repairs the image"),
+        _ => error.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_is_sound() {
+    fn definition_passes_debug_assertions() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn causes_are_listed_once() {
+    fn library_errors_name_the_command_that_helps() {
+        let file = || "a.iso".to_owned();
+        let customized = isogen::Error::Customized { file: file(), what: "the Ignition area" };
+        let text = error_message(&anyhow::Error::new(customized).context("making an image"));
+        assert!(
+            text.ends_with("(the Ignition area of a.iso). Reset it with `iso reset` and try again."),
+            "{text}"
+        );
+        let text = error_message(&isogen::Error::Interrupted { file: file() }.into());
+        let expected =
+            "a.iso: an in-place edit was interrupted before it was complete; `iso reset` repairs the image";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn repeated_causes_are_listed_once() {
         let error = anyhow::anyhow!("cause").context("context").context("top: context");
-        assert_eq!(message(&error), "top: context\n\nCaused by:\n    cause");
+        assert_eq!(error_message(&error), "top: context\n\nCaused by:\n    cause");
     }
 }

@@ -1,4 +1,4 @@
-//! Where commands write: over the image, to a new file, or to the standard output.
+//! Output of commands: over the image, to a new file, or to stdout.
 
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -15,10 +15,10 @@ pub(super) struct EditOptions {
     /// Write ISO to a new output file
     #[arg(short, long, value_name = "path")]
     output: Option<String>,
-    /// Lay the image out anew where a change does not fit
+    /// Re-lay out the image if a change does not fit
     ///
-    /// Without it, a change has to fit into the areas that the image provides. With it, files of any size do; the
-    /// result has to be a new file or stdout.
+    /// Without it, a change must fit into the embed areas of the image. With it, changes of any size are possible, but
+    /// the result must be a new file or stdout.
     #[arg(long)]
     grow: bool,
     /// ISO image
@@ -26,79 +26,78 @@ pub(super) struct EditOptions {
     input: String,
 }
 
-/// An image opened for editing, and where the result goes.
-pub(super) struct Editing {
-    /// The image.
+/// An image opened for editing, and the destination of the result.
+pub(super) struct EditSession {
     pub(super) image: BaseImage,
-    target: Target,
+    target: EditTarget,
     grow: bool,
 }
 
-enum Target {
+enum EditTarget {
     InPlace(File),
     File(String),
     Stdout,
 }
 
 impl EditOptions {
-    /// Opens the image and makes sure that the result can be written.
-    pub(super) fn open(&self) -> Result<Editing> {
+    /// Opens the image, and checks that the result can be written.
+    pub(super) fn open_image(&self) -> Result<EditSession> {
         let iso = self.input.as_str();
         let (source, target) = match self.output.as_deref() {
             Some("-") => {
                 refuse_terminal()?;
-                (Source::open(iso)?, Target::Stdout)
+                (Source::open(iso)?, EditTarget::Stdout)
             }
-            Some(path) => (Source::open(iso)?, Target::File(path.to_owned())),
+            Some(path) => (Source::open(iso)?, EditTarget::File(path.to_owned())),
             None => {
                 let options = OpenOptions::new().read(true).write(true).open(iso);
                 let file = options.with_context(|| format!("opening {iso}"))?;
-                lock(&file, iso)?;
+                lock_image(&file, iso)?;
                 let reader = file.try_clone().with_context(|| format!("opening {iso}"))?;
-                (Source::from_file(reader, iso)?, Target::InPlace(file))
+                (Source::from_file(reader, iso)?, EditTarget::InPlace(file))
             }
         };
-        Ok(Editing { image: BaseImage::from_source(source)?, target, grow: self.grow })
+        Ok(EditSession { image: BaseImage::from_source(source)?, target, grow: self.grow })
     }
 }
 
-/// Keeps two edits in place of one image apart, until the process ends.
-fn lock(file: &File, name: &str) -> Result<()> {
+/// Prevents concurrent in-place edits of one image. The lock is held until the process ends.
+fn lock_image(file: &File, name: &str) -> Result<()> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => bail!("{name} is being edited by another process"),
-        // Some file systems have no locks.
+        // Some file systems do not support locks.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
 }
 
-impl Editing {
-    /// The name of the image, for messages.
-    pub(super) fn name(&self) -> &str {
+impl EditSession {
+    /// Returns the name of the image, for messages.
+    pub(super) fn image_name(&self) -> &str {
         self.image.source().name()
     }
 
-    /// Writes the image with changes.
-    pub(super) fn write(self, edits: &Edits) -> Result<()> {
+    /// Writes the edited image.
+    pub(super) fn write_edited(self, edits: &Edits) -> Result<()> {
         let plan = match self.grow {
             true => self.image.plan(edits)?,
-            false => self.image.plan_in_place(edits).map_err(with_advice)?,
+            false => self.image.plan_in_place(edits).map_err(error_with_advice)?,
         };
         match self.target {
-            Target::InPlace(file) => {
+            EditTarget::InPlace(file) => {
                 match plan.write_in_place(&file, self.image.require_ignition_area()?.extent) {
-                    Err(error @ Error::NotInPlace { .. }) => bail!("{error}: name a new file with -o"),
+                    Err(error @ Error::NotInPlace { .. }) => bail!("{error}; name a new file with -o"),
                     written => written?,
                 }
             }
-            Target::File(path) => plan.write_file(path)?,
-            Target::Stdout => write_stdout(&plan)?,
+            EditTarget::File(path) => plan.write_file(path)?,
+            EditTarget::Stdout => write_stdout(&plan)?,
         }
         Ok(())
     }
 }
 
-/// Says what makes room where a change has none.
-fn with_advice(error: Error) -> anyhow::Error {
+/// Adds the option that helps if a change does not fit.
+fn error_with_advice(error: Error) -> anyhow::Error {
     match error {
         Error::ArchiveTooLarge { .. } | Error::Kargs { reason: KargsError::TooLarge { .. }, .. } => {
             anyhow!("{error} (see --grow)")
@@ -107,7 +106,7 @@ fn with_advice(error: Error) -> anyhow::Error {
     }
 }
 
-/// Fails where the standard output is a terminal, which binary data would upset.
+/// Returns an error if stdout is a terminal, because binary data would garble it.
 pub(super) fn refuse_terminal() -> Result<()> {
     if io::stdout().is_terminal() {
         bail!("Refusing to write binary data to terminal");
@@ -115,15 +114,15 @@ pub(super) fn refuse_terminal() -> Result<()> {
     Ok(())
 }
 
-/// Writes a plan to the standard output.
+/// Writes a plan to stdout.
 pub(super) fn write_stdout(plan: &Plan) -> Result<()> {
     plan.send_to(&mut io::stdout().lock()).context("writing to stdout")
 }
 
-/// Writes bytes to a file, in place of what it held, or to the standard output.
+/// Writes bytes to a file, replacing its content, or to stdout.
 pub(super) fn write_bytes(path: Option<&str>, bytes: &[u8]) -> Result<()> {
     match path {
-        Some("") => bail!("writing \"\": the name of the file is empty"),
+        Some("") => bail!("writing \"\": the file name is empty"),
         Some(path) => std::fs::write(path, bytes).with_context(|| format!("writing {path}")),
         None => {
             refuse_terminal()?;
@@ -132,13 +131,13 @@ pub(super) fn write_bytes(path: Option<&str>, bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Prints text, or what somebody has embedded as such.
+/// Prints text or embedded content.
 pub(super) fn print_bytes(bytes: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).context("writing to stdout")
 }
 
-/// Prints the path of a file that was written. That nobody reads it is no failure.
+/// Prints the path of a written file. A closed stdout is not a failure.
 pub(super) fn print_path(path: &Path) -> Result<()> {
     match writeln!(io::stdout(), "{}", path.display()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("writing to stdout"),
@@ -146,18 +145,18 @@ pub(super) fn print_path(path: &Path) -> Result<()> {
     }
 }
 
-/// Text for people, made by `writeln!`, a line at a time. What comes from images and other files may hold control characters:
-/// they are shown and not sent to the terminal, and make no lines of their own.
+/// Text output, written line by line with `writeln!`. Content from images and other files may contain control
+/// characters: they are escaped, so that they neither reach the terminal nor start a line.
 #[derive(Debug, Default)]
-pub(super) struct Lines(String);
+pub(super) struct EscapedLines(String);
 
-impl Lines {
+impl EscapedLines {
     pub(super) fn into_text(self) -> String {
         self.0
     }
 }
 
-impl fmt::Write for Lines {
+impl fmt::Write for EscapedLines {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
             if character.is_control() {
@@ -169,7 +168,7 @@ impl fmt::Write for Lines {
         Ok(())
     }
 
-    /// What `writeln!` calls: all parts of a line at once, and the line feed that ends it.
+    /// `writeln!` calls this with a whole line. Only its final line feed is not escaped.
     fn write_fmt(&mut self, line: fmt::Arguments<'_>) -> fmt::Result {
         let line = line.to_string();
         let (line, end) = line.strip_suffix('\n').map_or((line.as_str(), ""), |line| (line, "\n"));
@@ -179,12 +178,11 @@ impl fmt::Write for Lines {
     }
 }
 
-/// Prints a line.
 pub(super) fn print_line(line: impl std::fmt::Display) -> Result<()> {
     print_bytes(format!("{line}\n").as_bytes())
 }
 
-/// Prints a value as JSON, as people can read it.
+/// Prints a value as indented JSON.
 pub(super) fn print_json(value: &impl serde::Serialize) -> Result<()> {
     print_line(serde_json::to_string_pretty(value).context("writing JSON")?)
 }

@@ -1,8 +1,9 @@
 //! All progress bars of the command line, and the log lines that replace them if stderr is not a terminal.
 //!
-//! * [`Screen::follow`] shows the base images of a library that are being downloaded or hashed (`serve`,
+//! * [`StderrScreen::show_progress`] shows the base images of a library that are being downloaded or hashed (`serve`,
 //!   `discovery create` and `plan`).
 //! * [`file_bar`] shows one file that is being written (`discovery create` and `apply`).
+//! * [`status_line`] shows a text that changes (`simulate`).
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
@@ -10,41 +11,41 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::images::library::{ImageState, Library, State};
+use crate::images::library::{BaseImageState, ImageState, Library};
 
-/// A line is written for each tenth of an image,
+/// A line is logged for each tenth of an image,
 const TENTHS: u64 = 10;
-/// and after so long.
+/// and after this time without a line.
 const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 
-/// The standard error, where lines go past bars.
+/// The standard error. Lines that are written to it do not disturb the progress bars.
 #[derive(Clone, Debug)]
-pub(in crate::cli) struct Screen(Option<MultiProgress>);
+pub(in crate::cli) struct StderrScreen(Option<MultiProgress>);
 
-impl Screen {
-    /// With bars where it is a terminal of people.
-    pub(in crate::cli) fn for_people() -> Self {
+impl StderrScreen {
+    /// With progress bars if stderr is a terminal.
+    pub(in crate::cli) fn with_bars() -> Self {
         Self(io::stderr().is_terminal().then(MultiProgress::new))
     }
 
-    /// Without bars.
-    pub(in crate::cli) fn for_programs() -> Self {
+    /// Without progress bars.
+    pub(in crate::cli) fn without_bars() -> Self {
         Self(None)
     }
 
-    /// Shows how far the images of a library are, for ever.
-    pub(in crate::cli) async fn follow(self, library: Library) {
-        let mut changes = library.changes();
-        let mut lines = Lines::default();
-        let mut bars = self.0.map(|screen| Bars { screen, bars: BTreeMap::new() });
+    /// Shows the progress of a library's images until the task is aborted.
+    pub(in crate::cli) async fn show_progress(self, library: Library) {
+        let mut changes = library.state_changes();
+        let mut lines = ProgressLog::default();
+        let mut bars = self.0.map(|screen| ProgressBars { screen, bars: BTreeMap::new() });
         loop {
             for image in library.states() {
                 match &mut bars {
-                    Some(bars) => bars.show(&image),
-                    None => lines.tell(&image, Instant::now()),
+                    Some(bars) => bars.update_bar(&image),
+                    None => lines.log_if_due(&image, Instant::now()),
                 }
             }
-            // Without a change, the time is a reason to tell again.
+            // Without a change, the timeout repeats the state.
             if let Ok(Err(_)) = tokio::time::timeout(LONGEST_SILENCE, changes.changed()).await {
                 return;
             }
@@ -52,7 +53,7 @@ impl Screen {
     }
 }
 
-impl Write for Screen {
+impl Write for StderrScreen {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         match &self.0 {
             Some(bars) => bars.suspend(|| io::stderr().write(line)),
@@ -68,55 +69,64 @@ impl Write for Screen {
 /// Returns the bar for a file of `len` bytes that is being written. It is hidden if stderr is not a terminal.
 pub(in crate::cli) fn file_bar(len: u64) -> ProgressBar {
     if io::stderr().is_terminal() {
-        styled(ProgressBar::new(len), "{bar:30} {bytes}/{total_bytes}, {binary_bytes_per_sec}")
+        with_template(ProgressBar::new(len), "{bar:30} {bytes}/{total_bytes}, {binary_bytes_per_sec}")
     } else {
         ProgressBar::hidden()
     }
 }
 
-/// Keeps the usual style if the template is invalid.
-fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+/// Returns a line whose message a command changes. It is hidden if stderr is not a terminal.
+pub(in crate::cli) fn status_line() -> ProgressBar {
+    if io::stderr().is_terminal() {
+        with_template(ProgressBar::new_spinner(), "{elapsed_precise} {wide_msg}")
+    } else {
+        ProgressBar::hidden()
+    }
+}
+
+/// Keeps the default style if the template is invalid.
+fn with_template(bar: ProgressBar, template: &str) -> ProgressBar {
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }
 }
 
-/// The bytes of an image that there are, and those that there will be, while something is done with it.
-fn progress(state: &State) -> Option<(&'static str, u64, u64)> {
+/// Returns the operation on an image, with its done and total bytes.
+fn operation_progress(state: &BaseImageState) -> Option<(&'static str, u64, u64)> {
     match *state {
-        State::Downloading { have, total: Some(total) } => Some(("fetched", have, total)),
-        State::Verifying { have, total } => Some(("looked at", have, total)),
+        BaseImageState::Downloading { have, total: Some(total) } => Some(("downloaded", have, total)),
+        BaseImageState::Verifying { have, total } => Some(("verified", have, total)),
         _ => None,
     }
 }
 
-/// What was told of each image, and when.
+/// The last line of each image.
 #[derive(Debug, Default)]
-struct Lines(BTreeMap<String, Told>);
+struct ProgressLog(BTreeMap<String, ReportedProgress>);
 
 #[derive(Debug)]
-struct Told {
+struct ReportedProgress {
     work: &'static str,
     tenth: u64,
     at: Instant,
 }
 
-impl Lines {
-    fn tell(&mut self, image: &ImageState, now: Instant) {
-        if let Some((work, have, total)) = self.due(image, now) {
-            let percent = share(have, total, 100);
-            tracing::info!(image = image.name, have, total, percent, "the image is being {work}");
+impl ProgressLog {
+    fn log_if_due(&mut self, image: &ImageState, now: Instant) {
+        if let Some((work, have, total)) = self.due_progress(image, now) {
+            let percent = parts_done(have, total, 100);
+            tracing::info!(image = image.name, have, total, percent, "base image is being {work}");
         }
     }
 
-    /// What is to be told of an image now, if anything.
-    fn due(&mut self, image: &ImageState, now: Instant) -> Option<(&'static str, u64, u64)> {
-        let Some((work, have, total)) = progress(&image.state) else {
+    /// Returns the progress to log, if a line is due.
+    fn due_progress(&mut self, image: &ImageState, now: Instant) -> Option<(&'static str, u64, u64)> {
+        let Some((work, have, total)) = operation_progress(&image.state) else {
             self.0.remove(&image.name);
             return None;
         };
-        let tenth = share(have, total, TENTHS);
+        let tenth = parts_done(have, total, TENTHS);
         let told = self.0.get(&image.name);
         let is_new = told.is_none_or(|told| {
             told.work != work || told.tenth != tenth || now.duration_since(told.at) >= LONGEST_SILENCE
@@ -125,27 +135,27 @@ impl Lines {
             return None;
         }
         let is_first = told.is_none();
-        self.0.insert(image.name.clone(), Told { work, tenth, at: now });
-        // That it begins is told where it begins.
+        self.0.insert(image.name.clone(), ReportedProgress { work, tenth, at: now });
+        // Only progress is logged here, not the first state.
         (!is_first).then_some((work, have, total))
     }
 }
 
-/// How many of `parts` equal parts are there.
-fn share(have: u64, total: u64, parts: u64) -> u64 {
+/// Returns how many of `parts` equal parts of `total` are done.
+fn parts_done(have: u64, total: u64, parts: u64) -> u64 {
     have.min(total).saturating_mul(parts).checked_div(total).unwrap_or(parts)
 }
 
-/// A bar for each image that something is done with.
+/// One progress bar for each image with an operation in progress.
 #[derive(Debug)]
-struct Bars {
+struct ProgressBars {
     screen: MultiProgress,
     bars: BTreeMap<String, ProgressBar>,
 }
 
-impl Bars {
-    fn show(&mut self, image: &ImageState) {
-        let Some((work, have, total)) = progress(&image.state) else {
+impl ProgressBars {
+    fn update_bar(&mut self, image: &ImageState) {
+        let Some((work, have, total)) = operation_progress(&image.state) else {
             if let Some(bar) = self.bars.remove(&image.name) {
                 bar.finish_and_clear();
             }
@@ -154,7 +164,7 @@ impl Bars {
         let bar = self.bars.entry(image.name.clone()).or_insert_with(|| {
             let template =
                 "{prefix} {bar:30} {bytes}/{total_bytes} {msg}, {binary_bytes_per_sec}, {eta} left";
-            let bar = styled(ProgressBar::new(total), template);
+            let bar = with_template(ProgressBar::new(total), template);
             bar.set_prefix(image.name.clone());
             bar.set_message(work);
             self.screen.add(bar)
@@ -170,9 +180,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::images::OsImage;
+    use inventory::catalogue::OsImage;
 
-    fn image(state: State) -> ImageState {
+    fn image_in_state(state: BaseImageState) -> ImageState {
         let image: OsImage = serde_json::from_value(json!({
             "openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "u", "version": "1",
         }))
@@ -180,39 +190,41 @@ mod tests {
         ImageState { image, name: "one.iso".to_owned(), state }
     }
 
-    fn downloading(have: u64) -> ImageState {
-        image(State::Downloading { have, total: Some(1000) })
+    fn downloading_image(have: u64) -> ImageState {
+        image_in_state(BaseImageState::Downloading { have, total: Some(1000) })
     }
 
     #[test]
-    fn lines_are_as_many_as_tenths() {
-        let mut lines = Lines::default();
+    fn each_tenth_logs_one_line() {
+        let mut lines = ProgressLog::default();
         let now = Instant::now();
         let told: Vec<u64> = (0..=1000)
-            .filter_map(|have| lines.due(&downloading(have), now))
+            .filter_map(|have| lines.due_progress(&downloading_image(have), now))
             .map(|(_, have, _)| have)
             .collect();
         assert_eq!(told, (1..=10).map(|tenth| tenth * 100).collect::<Vec<_>>());
-        let verifying = image(State::Verifying { have: 0, total: 1000 });
-        assert_eq!(lines.due(&verifying, now), Some(("looked at", 0, 1000)));
+        let verifying = image_in_state(BaseImageState::Verifying { have: 0, total: 1000 });
+        assert_eq!(lines.due_progress(&verifying, now), Some(("verified", 0, 1000)));
     }
 
     #[test]
-    fn a_slow_download_is_told_of_as_well() {
-        let mut lines = Lines::default();
+    fn slow_download_logs_after_timeout() {
+        let mut lines = ProgressLog::default();
         let now = Instant::now();
         let told: Vec<u64> = (0..100)
-            .filter(|second| lines.due(&downloading(1), now + Duration::from_secs(*second)).is_some())
+            .filter(|second| {
+                lines.due_progress(&downloading_image(1), now + Duration::from_secs(*second)).is_some()
+            })
             .collect();
         assert_eq!(told, [30, 60, 90]);
-        assert_eq!(lines.due(&image(State::Absent), now), None);
-        assert_eq!(lines.due(&downloading(5), now), None, "another download begins");
+        assert_eq!(lines.due_progress(&image_in_state(BaseImageState::Absent), now), None);
+        assert_eq!(lines.due_progress(&downloading_image(5), now), None, "another download begins");
     }
 
     #[test]
-    fn shares_of_nothing_and_of_much_are_shares() {
-        assert_eq!(share(0, 0, 10), 10);
-        assert_eq!(share(5, 4, 10), 10);
-        assert_eq!(share(1 << 40, 1 << 41, 100), 50);
+    fn parts_done_of_extreme_values_are_in_range() {
+        assert_eq!(parts_done(0, 0, 10), 10);
+        assert_eq!(parts_done(5, 4, 10), 10);
+        assert_eq!(parts_done(1 << 40, 1 << 41, 100), 50);
     }
 }

@@ -1,4 +1,4 @@
-//! The servers that live images come from.
+//! Options of the servers that base images are downloaded from.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,54 +6,55 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::serve::database::secret;
-use super::serve::value::switch;
-use crate::images::library::{LibrarySettings, Trust};
+use super::serve::database::parse_secret;
+use super::serve::value::parse_switch;
+use crate::images::library::{LibrarySettings, ServerTrust};
 use crate::inventory::Secret;
 
 #[derive(Debug, Args)]
 pub(super) struct ServerOptions {
-    /// File with certificates, in PEM, that servers of live images may have beside those that this system trusts
+    /// File with CA certificates, in PEM, to trust for base image downloads in addition to those of the system
     #[arg(long, env = "OS_IMAGE_DOWNLOAD_TRUSTED_CA_FILE", value_name = "FILE")]
     image_ca_file: Option<PathBuf>,
-    /// Whether servers of live images may have any certificate, so that whoever is on the way may give other images;
-    /// without effect if there is a file of certificates for them
+    /// Skip TLS verification when downloading base images (insecure). Has no effect together with --image-ca-file
     #[arg(
         long,
         env = "INSECURE_SKIP_VERIFY",
         value_name = "BOOL",
-        default_value = "false",
-        value_parser = switch
+        default_value_t = ServerTrust::default() == ServerTrust::DangerouslyAnybody,
+        value_parser = parse_switch
     )]
     insecure_skip_verify: bool,
-    /// Headers of requests for live images, as a JSON object of strings; they are not logged
-    #[arg(long, env = "OS_IMAGES_REQUEST_HEADERS", value_name = "JSON", value_parser = secret)]
+    /// Headers of base image downloads, as a JSON object of strings; not logged
+    #[arg(long, env = "OS_IMAGES_REQUEST_HEADERS", value_name = "JSON", value_parser = parse_secret)]
     image_request_headers: Option<Secret>,
-    /// Parameters of requests for live images, as a JSON object of strings; they are not logged
-    #[arg(long, env = "OS_IMAGES_REQUEST_QUERY_PARAMS", value_name = "JSON", value_parser = secret)]
+    /// Query parameters of base image downloads, as a JSON object of strings; not logged
+    #[arg(long, env = "OS_IMAGES_REQUEST_QUERY_PARAMS", value_name = "JSON", value_parser = parse_secret)]
     image_request_query: Option<Secret>,
 }
 
 impl ServerOptions {
-    pub(super) fn apply(&self, settings: &mut LibrarySettings) -> Result<()> {
+    pub(super) fn apply_to_settings(&self, settings: &mut LibrarySettings) -> Result<()> {
         settings.trust = match &self.image_ca_file {
-            Some(file) => Trust::SystemAnd(file.clone()),
+            Some(file) => ServerTrust::SystemAnd(file.clone()),
             None if self.insecure_skip_verify => {
                 tracing::warn!(
-                    "INSECURE_SKIP_VERIFY is set: whoever is on the way may give other live images"
+                    "INSECURE_SKIP_VERIFY is set: base image downloads are not protected against tampering"
                 );
-                Trust::DangerouslyAnybody
+                ServerTrust::DangerouslyAnybody
             }
-            None => Trust::System,
+            None => ServerTrust::System,
         };
-        settings.request_headers = texts("OS_IMAGES_REQUEST_HEADERS", self.image_request_headers.as_ref())?;
-        settings.request_query = texts("OS_IMAGES_REQUEST_QUERY_PARAMS", self.image_request_query.as_ref())?;
+        settings.request_headers =
+            parse_text_map("OS_IMAGES_REQUEST_HEADERS", self.image_request_headers.as_ref())?;
+        settings.request_query =
+            parse_text_map("OS_IMAGES_REQUEST_QUERY_PARAMS", self.image_request_query.as_ref())?;
         Ok(())
     }
 }
 
-/// Strings by name. An error has the place of a mistake but no value: the values are credentials.
-fn texts(name: &str, json: Option<&Secret>) -> Result<BTreeMap<String, String>> {
+/// Parses an object of strings. An error contains the position but no value, because the values are credentials.
+fn parse_text_map(name: &str, json: Option<&Secret>) -> Result<BTreeMap<String, String>> {
     let Some(json) = json else { return Ok(BTreeMap::new()) };
     let texts = serde_json::from_str(json.reveal());
     texts.map_err(|error| {
@@ -67,9 +68,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_texts_by_name_and_stay_secret() {
-        let read = |json: &str| texts("NAME", Some(&Secret::new(json)));
-        assert_eq!(texts("NAME", None).unwrap(), BTreeMap::new());
+    fn header_errors_hide_values() {
+        let read = |json: &str| parse_text_map("NAME", Some(&Secret::new(json)));
+        assert_eq!(parse_text_map("NAME", None).unwrap(), BTreeMap::new());
         assert_eq!(read(r#"{"Authorization": "s3cret"}"#).unwrap()["Authorization"], "s3cret");
         for wrong in [r#"{"a": ["s3cret"]}"#, r#""s3cret""#, r#"{"a": "s3cret""#, r#"{"a": 3}"#] {
             let error = read(wrong).unwrap_err().to_string();

@@ -1,29 +1,30 @@
-//! The steps in which a customisation becomes files, in the order in which they must happen.
+//! The steps that turn a customisation into files, in the order in which they must happen.
 
 use std::collections::BTreeMap;
 
 use ignition::builder::{ConfigBuilder, FileMode};
-use ignition::config::{self, Config};
 use ignition::network;
+use ignition::rewrite::rewrite;
 
-use super::hook::{self, Stage};
+use super::hook::{self, HookStage};
 use super::installer_config::InstallerConfig;
-use super::{Customization, Customized, Error, InputFile, console};
+use super::{Customization, CustomizeError, Customized, InputFile, console};
 
-/// Where the live system looks for installer configs. It applies them in the order of their names.
+/// The live system's directory of installer configs. It applies them in the order of their names.
 const INSTALLER_CONFIG_DIR: &str = "/etc/coreos/installer.d";
 
-/// Where the installer finds the destination config.
+/// The path of the destination config that the installer reads.
 const DESTINATION_CONFIG: &str = "/etc/coreos/dest.ign";
 
-/// The name of the installer config made from our own options, always the last.
+/// The name of the installer config made from the options. It applies after the user's configs.
 const OWN_INSTALLER_CONFIG: &str = "customize.yaml";
 
-/// A customisation half-way to its files.
+/// The state of a customisation while its files are made.
 #[derive(Default)]
 pub(super) struct Assembly {
     live: ConfigBuilder,
-    destination: Vec<Config>,
+    /// Destination configs, as `coreos-installer` rewrites them.
+    destination: Vec<String>,
     installer: InstallerConfig,
     installer_files: usize,
     network_files: BTreeMap<String, Vec<u8>>,
@@ -31,8 +32,8 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// Reads the destination configs and takes the plain options over.
-    pub(super) fn read_destination(&mut self, options: &Customization) -> Result<(), Error> {
+    /// Reads the destination configs and copies the plain options.
+    pub(super) fn read_destination(&mut self, options: &Customization) -> Result<(), CustomizeError> {
         for file in &options.dest_ignition {
             let config = self.read_config(file)?;
             self.destination.push(config);
@@ -45,13 +46,13 @@ impl Assembly {
         Ok(())
     }
 
-    pub(super) fn add_network(&mut self, options: &Customization) -> Result<(), Error> {
+    pub(super) fn add_network(&mut self, options: &Customization) -> Result<(), CustomizeError> {
         for file in &options.network_keyfiles {
             self.add_keyfile(file.name().to_owned(), file.contents().to_vec())?;
         }
         for file in &options.network_nmstate {
             let keyfiles = network::keyfiles(file.contents())
-                .map_err(|source| Error::Nmstate { path: file.path().to_owned(), source })?;
+                .map_err(|source| CustomizeError::Nmstate { path: file.path().to_owned(), source })?;
             for keyfile in keyfiles {
                 self.add_keyfile(keyfile.name, keyfile.contents.into_bytes())?;
             }
@@ -59,9 +60,9 @@ impl Assembly {
         Ok(())
     }
 
-    fn add_keyfile(&mut self, name: String, contents: Vec<u8>) -> Result<(), Error> {
+    fn add_keyfile(&mut self, name: String, contents: Vec<u8>) -> Result<(), CustomizeError> {
         if self.network_files.contains_key(&name) {
-            return Err(Error::DuplicateKeyfile { name });
+            return Err(CustomizeError::DuplicateKeyfile { name });
         }
         self.network_files.insert(name, contents);
         Ok(())
@@ -73,71 +74,74 @@ impl Assembly {
         }
     }
 
-    pub(super) fn add_hooks(&mut self, options: &Customization) -> Result<(), Error> {
-        for (stage, scripts) in [(Stage::Pre, &options.pre_install), (Stage::Post, &options.post_install)] {
+    pub(super) fn add_hooks(&mut self, options: &Customization) -> Result<(), CustomizeError> {
+        for (stage, scripts) in
+            [(HookStage::Pre, &options.pre_install), (HookStage::Post, &options.post_install)]
+        {
             for script in scripts {
-                let remark = hook::add(&mut self.live, stage, script)?;
+                let remark = hook::add_hook(&mut self.live, stage, script)?;
                 self.notices.extend(remark);
             }
         }
         Ok(())
     }
 
-    pub(super) fn add_installer_configs(&mut self, options: &Customization) -> Result<(), Error> {
+    pub(super) fn add_installer_configs(&mut self, options: &Customization) -> Result<(), CustomizeError> {
         for file in &options.installer_config {
             InstallerConfig::parse(file.contents())
-                .map_err(|source| Error::InstallerConfig { path: file.path().to_owned(), source })?;
+                .map_err(|source| CustomizeError::InstallerConfig { path: file.path().to_owned(), source })?;
             self.add_installer_config(file.name(), file.contents())?;
         }
         Ok(())
     }
 
-    fn add_installer_config(&mut self, name: &str, contents: &[u8]) -> Result<(), Error> {
+    fn add_installer_config(&mut self, name: &str, contents: &[u8]) -> Result<(), CustomizeError> {
         let path = format!("{INSTALLER_CONFIG_DIR}/{:04}-{name}", self.installer_files);
         self.live.add_file(path, contents, FileMode::PRIVATE)?;
         self.installer_files = self.installer_files.saturating_add(1);
         Ok(())
     }
 
-    pub(super) fn add_live_configs(&mut self, options: &Customization) -> Result<(), Error> {
+    pub(super) fn add_live_configs(&mut self, options: &Customization) -> Result<(), CustomizeError> {
         for file in &options.live_ignition {
             let config = self.read_config(file)?;
-            self.live.merge(&config)?;
+            self.live.merge(&config);
         }
         Ok(())
     }
 
-    fn read_config(&mut self, file: &InputFile) -> Result<Config, Error> {
+    /// Returns a config as `coreos-installer` embeds it.
+    fn read_config(&mut self, file: &InputFile) -> Result<String, CustomizeError> {
         let path = file.path();
-        let parsed = config::parse(file.contents())
-            .map_err(|source| Error::IgnitionConfig { path: path.to_owned(), source })?;
-        for warning in parsed.warnings {
+        let rewritten = rewrite(file.contents())
+            .map_err(|source| CustomizeError::IgnitionConfig { path: path.to_owned(), source })?;
+        for warning in rewritten.warnings {
             self.notices.push(format!("Warning parsing {path}: {warning}"));
         }
-        Ok(parsed.config)
+        Ok(rewritten.json)
     }
 
-    /// Adds what depends on everything else, and hands the result over.
-    pub(super) fn finish(mut self, options: &Customization) -> Result<Customized, Error> {
+    /// Adds what depends on everything else, and returns the result.
+    pub(super) fn finish(mut self, options: &Customization) -> Result<Customized, CustomizeError> {
         self.add_destination_config(options)?;
         let runs_installer = options.runs_installer();
         if runs_installer {
             self.notices.push(boot_notice(options));
-            self.installer.copy_network = options.sets_network();
+            self.installer.copy_network = options.configures_network();
         }
         if self.installer != InstallerConfig::default() {
-            let yaml = self.installer.to_yaml().map_err(Error::WriteInstallerConfig)?;
+            let yaml = self.installer.to_yaml().map_err(CustomizeError::WriteInstallerConfig)?;
             self.add_installer_config(OWN_INSTALLER_CONFIG, yaml.as_bytes())?;
         }
         Ok(Customized {
-            live_config: self.live.to_json()?,
+            live_config: self.live.to_installer_json().map_err(CustomizeError::WriteConfig)?,
             network_files: self.network_files,
             notices: self.notices,
             runs_installer,
         })
     }
 
-    fn add_destination_config(&mut self, options: &Customization) -> Result<(), Error> {
+    fn add_destination_config(&mut self, options: &Customization) -> Result<(), CustomizeError> {
         let Some(json) = self.destination_config(options)? else {
             return Ok(());
         };
@@ -146,25 +150,21 @@ impl Assembly {
         Ok(())
     }
 
-    /// A single config without authorities stays as it is; anything more needs a parent around it. Authorities
-    /// alone make no destination config.
-    fn destination_config(&self, options: &Customization) -> Result<Option<Vec<u8>>, Error> {
+    /// Returns the destination config. A single config without certificate authorities is unchanged; anything more
+    /// needs a parent config that merges it. Certificate authorities alone need no destination config.
+    fn destination_config(&self, options: &Customization) -> Result<Option<Vec<u8>>, CustomizeError> {
         match (self.destination.as_slice(), options.ignition_ca.as_slice()) {
             ([], _) => Ok(None),
-            ([only], []) => {
-                let mut json = config::to_json(only).map_err(Error::WriteDestination)?;
-                json.push(b'\n');
-                Ok(Some(json))
-            }
+            ([only], []) => Ok(Some(format!("{only}\n").into_bytes())),
             (configs, authorities) => {
                 let mut parent = ConfigBuilder::new();
                 for file in authorities {
                     parent.add_certificate_authority(file.contents());
                 }
                 for config in configs {
-                    parent.merge(config)?;
+                    parent.merge(config);
                 }
-                Ok(parent.to_json()?)
+                parent.to_installer_json().map_err(CustomizeError::WriteConfig)
             }
         }
     }
@@ -181,16 +181,23 @@ fn boot_notice(options: &Customization) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD as BASE64;
+    use flate2::read::GzDecoder;
+    use serde_json::Value;
+
     use super::super::Capabilities;
     use super::*;
 
     const CONFIG: &str = r#"{"ignition":{"version":"3.4.0"}}"#;
 
-    fn file(path: &str, contents: &str) -> InputFile {
+    fn input_file(path: &str, contents: &str) -> InputFile {
         InputFile::new(path, contents).unwrap()
     }
 
-    fn image() -> Capabilities {
+    fn capable_image() -> Capabilities {
         Capabilities {
             installer_config: true,
             installer_directives: ["console".to_owned()].into(),
@@ -199,35 +206,42 @@ mod tests {
         }
     }
 
-    fn build(options: &Customization) -> Customized {
-        options.build(&image()).unwrap()
+    fn build_customization(options: &Customization) -> Customized {
+        options.build(&capable_image()).unwrap()
     }
 
-    /// The files of the live config, path and contents, in its order.
-    fn files(made: &Customized) -> Vec<(String, String)> {
-        let json = made.live_config.as_deref().unwrap();
-        let Config::V3_3(config) = config::parse(json).unwrap().config else {
-            panic!("not spec 3.3.0");
-        };
-        let text = |resource| String::from_utf8(ignition::resource::decode(&resource).unwrap()).unwrap();
-        let files = config.storage.unwrap_or_default().files.unwrap_or_default();
-        files.into_iter().map(|file| (file.path, text(file.contents.unwrap()))).collect()
+    /// Returns the path and contents of each file of the live config, in order.
+    fn live_files(made: &Customized) -> Vec<(String, String)> {
+        let json: Value = serde_json::from_slice(made.live_config.as_deref().unwrap()).unwrap();
+        assert_eq!(json["ignition"]["version"], "3.3.0");
+        let files = json["storage"]["files"].as_array().unwrap().iter();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        files
+            .map(|file| (text(&file["path"]), unpacked_resource(&text(&file["contents"]["source"]))))
+            .collect()
+    }
+
+    fn unpacked_resource(source: &str) -> String {
+        let packed = BASE64.decode(source.strip_prefix("data:;base64,").unwrap()).unwrap();
+        let mut text = String::new();
+        GzDecoder::new(packed.as_slice()).read_to_string(&mut text).unwrap();
+        text
     }
 
     #[test]
-    fn no_options_make_nothing() {
-        assert_eq!(build(&Customization::default()), Customized::default());
+    fn empty_options_add_nothing() {
+        assert_eq!(build_customization(&Customization::default()), Customized::default());
     }
 
     #[test]
-    fn files_come_in_a_fixed_order_and_our_own_config_is_the_last() {
-        let made = build(&Customization {
-            dest_ignition: vec![file("dest", CONFIG)],
+    fn files_are_ordered_with_own_config_last() {
+        let made = build_customization(&Customization {
+            dest_ignition: vec![input_file("dest", CONFIG)],
             dest_device: Some("/dev/sda".to_owned()),
-            network_keyfiles: vec![file("net/a.nmconnection", "")],
-            pre_install: vec![file("hook", "1")],
-            post_install: vec![file("hook", "2")],
-            installer_config: vec![file("a/x.yaml", "{}"), file("b/x.yaml", "offline: true")],
+            network_keyfiles: vec![input_file("net/a.nmconnection", "")],
+            pre_install: vec![input_file("hook", "1")],
+            post_install: vec![input_file("hook", "2")],
+            installer_config: vec![input_file("a/x.yaml", "{}"), input_file("b/x.yaml", "offline: true")],
             ..Customization::default()
         });
         let own = "ignition-file: /etc/coreos/dest.ign\ncopy-network: true\ndest-device: /dev/sda\n";
@@ -239,20 +253,20 @@ mod tests {
             ("/etc/coreos/dest.ign", "{\"ignition\":{\"version\":\"3.4.0\"}}\n"),
             ("/etc/coreos/installer.d/0002-customize.yaml", own),
         ];
-        assert_eq!(files(&made), expected.map(|(path, text)| (path.to_owned(), text.to_owned())));
+        assert_eq!(live_files(&made), expected.map(|(path, text)| (path.to_owned(), text.to_owned())));
         assert_eq!(made.network_files.into_keys().collect::<Vec<_>>(), ["a.nmconnection"]);
         assert_eq!(made.notices, ["Boot media will automatically install to /dev/sda without confirmation."]);
         assert!(made.runs_installer);
     }
 
     #[test]
-    fn authorities_put_a_parent_around_the_destination_config() {
-        let made = build(&Customization {
-            dest_ignition: vec![file("dest", CONFIG)],
-            ignition_ca: vec![file("ca", "pem")],
+    fn authorities_wrap_destination_config_in_parent() {
+        let made = build_customization(&Customization {
+            dest_ignition: vec![input_file("dest", CONFIG)],
+            ignition_ca: vec![input_file("ca", "pem")],
             ..Customization::default()
         });
-        let (path, parent) = files(&made).swap_remove(0);
+        let (path, parent) = live_files(&made).swap_remove(0);
         assert_eq!(path, DESTINATION_CONFIG);
         assert!(parent.starts_with(r#"{"ignition":{"config":{"merge":[{"#), "{parent}");
         assert!(parent.contains(r#""certificateAuthorities":[{"#), "{parent}");
@@ -260,23 +274,23 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_installer_config_alone_needs_no_config_of_our_own() {
+    fn installer_config_alone_adds_no_own_config() {
         let mut options = Customization {
-            installer_config: vec![file("x.yaml", "dest-device: /dev/sda")],
+            installer_config: vec![input_file("x.yaml", "dest-device: /dev/sda")],
             ..Customization::default()
         };
-        assert_eq!(files(&build(&options)).len(), 1);
-        options.network_keyfiles.push(file("a", ""));
-        let own = files(&build(&options)).swap_remove(1);
+        assert_eq!(live_files(&build_customization(&options)).len(), 1);
+        options.network_keyfiles.push(input_file("a", ""));
+        let own = live_files(&build_customization(&options)).swap_remove(1);
         assert_eq!(own.0, "/etc/coreos/installer.d/0001-customize.yaml");
         assert_eq!(own.1, "copy-network: true\n");
     }
 
     #[test]
-    fn keyfiles_of_one_name_are_refused_wherever_they_come_from() {
+    fn rejects_keyfiles_with_the_same_name() {
         let nmstate = "interfaces: [{name: eth1, type: ethernet, state: up}]";
-        let given = || vec![file("a/eth1.nmconnection", "")];
-        let generated = || vec![file("a.yaml", nmstate)];
+        let given = || vec![input_file("a/eth1.nmconnection", "")];
+        let generated = || vec![input_file("a.yaml", nmstate)];
         let cases = [
             ([given(), given()].concat(), vec![]),
             (given(), generated()),
@@ -284,24 +298,26 @@ mod tests {
         ];
         for (network_keyfiles, network_nmstate) in cases {
             let options = Customization { network_keyfiles, network_nmstate, ..Customization::default() };
-            let error = options.build(&image()).unwrap_err();
+            let error = options.build(&capable_image()).unwrap_err();
             assert_eq!(error.to_string(), "config already specifies keyfile eth1.nmconnection");
         }
     }
 
     #[test]
-    fn features_are_checked_before_files_are_looked_at() {
-        let options = Customization { network_nmstate: vec![file("a", "[")], ..Customization::default() };
+    fn features_are_checked_before_files() {
+        let options =
+            Customization { network_nmstate: vec![input_file("a", "[")], ..Customization::default() };
         let error = options.build(&Capabilities::default()).unwrap_err();
         assert_eq!(error.to_string(), "This OS image does not support customizing network settings.");
-        let error = options.build(&image()).unwrap_err();
+        let error = options.build(&capable_image()).unwrap_err();
         assert_eq!(error.to_string(), "converting nmstate document a");
     }
 
     #[test]
-    fn unknown_keys_are_remarked_upon() {
+    fn unknown_keys_are_reported() {
         let config = r#"{"ignition":{"version":"3.0.0"},"colour":1}"#;
-        let options = Customization { live_ignition: vec![file("a/b", config)], ..Customization::default() };
-        assert_eq!(build(&options).notices, ["Warning parsing a/b: unused key: $.colour"]);
+        let options =
+            Customization { live_ignition: vec![input_file("a/b", config)], ..Customization::default() };
+        assert_eq!(build_customization(&options).notices, ["Warning parsing a/b: unused key: $.colour"]);
     }
 }

@@ -1,19 +1,19 @@
-//! What an image can be asked to do, and what a customisation asks of it.
+//! The features that an image supports, and those that a customisation needs.
 //!
-//! A caller that reads the user's files itself should call [`Needs::check`] first: a missing feature is then
-//! reported even when a file is missing too.
+//! Callers that read the user's files should call [`RequiredFeatures::check`] first: a missing feature is then reported
+//! even if a file is missing too.
 
 use std::collections::BTreeSet;
 
-/// The directive that [`Needs::destination_console`] looks for.
+/// The installer directive that [`RequiredFeatures::destination_console`] requires.
 const CONSOLE: &str = "console";
 
-/// What one image supports, as its `features.json` and its embed areas say.
+/// The features of one image, from its `features.json` and its embed areas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// The live system reads `/etc/coreos/installer.d` (feature `installer-config`).
     pub installer_config: bool,
-    /// The directives that the embedded installer knows (feature `installer-config-directives`).
+    /// The directives that the embedded installer supports (feature `installer-config-directives`).
     pub installer_directives: BTreeSet<String>,
     /// The live system reads keyfiles from its initrd (feature `live-initrd-network`).
     pub live_initrd_network: bool,
@@ -21,36 +21,36 @@ pub struct Capabilities {
     pub live_kargs: bool,
 }
 
-/// What a customisation needs of an image.
+/// The features that a customisation needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
-    /// A console for the installed system is set.
+pub struct RequiredFeatures {
+    /// The options set a console for the installed system.
     pub destination_console: bool,
-    /// Network settings are given.
+    /// The options contain network settings.
     pub network: bool,
-    /// Options for the installer are given, or a config for the installed system.
+    /// The options configure the installer or the installed system.
     pub installer_config: bool,
-    /// Kernel arguments of the live system are edited.
+    /// The options edit kernel arguments of the live system.
     pub live_kargs: bool,
 }
 
-/// Something that the image does not support.
+/// A feature that the image does not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("This OS image does not support customizing {what}.", what = self.what())]
+#[error("This OS image does not support customizing {what}.", what = self.description())]
 #[non_exhaustive]
-pub enum Unsupported {
-    /// Its installer does not know the `console` directive.
+pub enum UnsupportedFeature {
+    /// The installer does not support the `console` directive.
     DestinationConsole,
-    /// Its initrd does not pick up keyfiles.
+    /// The initrd does not read keyfiles.
     Network,
-    /// Its live system does not read installer config files.
+    /// The live system does not read installer config files.
     InstallerConfig,
-    /// It has no areas for kernel arguments.
+    /// The image has no areas for kernel arguments.
     LiveKargs,
 }
 
-impl Unsupported {
-    fn what(self) -> &'static str {
+impl UnsupportedFeature {
+    fn description(self) -> &'static str {
         match self {
             Self::DestinationConsole => "the destination console",
             Self::Network => "network settings",
@@ -60,19 +60,19 @@ impl Unsupported {
     }
 }
 
-impl Needs {
-    /// Compares what is needed with what the image has.
+impl RequiredFeatures {
+    /// Checks that the image has the needed features.
     ///
     /// # Errors
     ///
-    /// Names the first thing that is missing.
-    pub fn check(self, image: &Capabilities) -> Result<(), Unsupported> {
+    /// Returns the first feature that is missing.
+    pub fn check(self, image: &Capabilities) -> Result<(), UnsupportedFeature> {
         let console = image.installer_directives.contains(CONSOLE);
         let needs = [
-            (self.destination_console, console, Unsupported::DestinationConsole),
-            (self.network, image.live_initrd_network, Unsupported::Network),
-            (self.installer_config, image.installer_config, Unsupported::InstallerConfig),
-            (self.live_kargs, image.live_kargs, Unsupported::LiveKargs),
+            (self.destination_console, console, UnsupportedFeature::DestinationConsole),
+            (self.network, image.live_initrd_network, UnsupportedFeature::Network),
+            (self.installer_config, image.installer_config, UnsupportedFeature::InstallerConfig),
+            (self.live_kargs, image.live_kargs, UnsupportedFeature::LiveKargs),
         ];
         match needs.into_iter().find(|(needed, present, _)| *needed && !present) {
             Some((_, _, missing)) => Err(missing),
@@ -86,13 +86,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_need_has_its_message() {
-        let none = Needs::default();
+    fn each_missing_feature_has_its_message() {
+        let none = RequiredFeatures::default();
         let cases = [
-            (Needs { destination_console: true, ..none }, "the destination console"),
-            (Needs { network: true, ..none }, "network settings"),
-            (Needs { installer_config: true, ..none }, "installer configuration"),
-            (Needs { live_kargs: true, ..none }, "live kernel arguments"),
+            (RequiredFeatures { destination_console: true, ..none }, "the destination console"),
+            (RequiredFeatures { network: true, ..none }, "network settings"),
+            (RequiredFeatures { installer_config: true, ..none }, "installer configuration"),
+            (RequiredFeatures { live_kargs: true, ..none }, "live kernel arguments"),
         ];
         for (needs, what) in cases {
             let error = needs.check(&Capabilities::default()).unwrap_err();
@@ -102,16 +102,20 @@ mod tests {
     }
 
     #[test]
-    fn a_full_image_satisfies_every_need_and_an_empty_one_no_needs() {
+    fn check_accepts_all_required_features_or_none() {
         let image = Capabilities {
             installer_config: true,
             installer_directives: BTreeSet::from(["console".to_owned()]),
             live_initrd_network: true,
             live_kargs: true,
         };
-        let all =
-            Needs { destination_console: true, network: true, installer_config: true, live_kargs: true };
+        let all = RequiredFeatures {
+            destination_console: true,
+            network: true,
+            installer_config: true,
+            live_kargs: true,
+        };
         assert_eq!(all.check(&image), Ok(()));
-        assert_eq!(Needs::default().check(&Capabilities::default()), Ok(()));
+        assert_eq!(RequiredFeatures::default().check(&Capabilities::default()), Ok(()));
     }
 }

@@ -5,8 +5,8 @@
 //! tty0 | hvc0 | ttysclp0
 //! ```
 //!
-//! Only consoles that a boot loader can be told about as well have a place here. Serial settings left out mean
-//! 9600 baud, no parity, 8 data bits, and are spelled out on output.
+//! Only consoles that a boot loader can be configured for are supported. Missing serial settings mean 9600 baud, no
+//! parity and 8 data bits; the output always contains them.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::from_text::from_text;
 
-/// How the kernel argument begins.
+/// The prefix of the kernel argument.
 const KARG_PREFIX: &str = "console=";
 
 const DEFAULT_SPEED: u32 = 9600;
@@ -24,7 +24,7 @@ const DEFAULT_SPEED: u32 = 9600;
 /// Column at which the hint about kernel arguments is wrapped.
 const HINT_WIDTH: usize = 80;
 
-/// A console that can be set for kernel and boot loader alike.
+/// A console for both the kernel and the boot loader.
 ///
 /// # Examples
 ///
@@ -40,7 +40,7 @@ const HINT_WIDTH: usize = 80;
 #[serde(into = "String")]
 #[non_exhaustive]
 pub enum Console {
-    /// A screen, or the one paravirtual or mainframe terminal.
+    /// A screen, or a terminal of a hypervisor or mainframe.
     Graphical(GraphicalDevice),
     /// A serial port.
     Serial(SerialPort),
@@ -81,57 +81,57 @@ enum Parity {
     Even,
 }
 
-/// The digit 5 to 8.
+/// A digit from 5 to 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct DataBits(char);
 
-/// Why a console could not be read.
+/// Why a console is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConsoleError {
-    /// The text is a kernel argument or a device path rather than its last part.
+    /// The text starts with `console=` or `/dev/`, which must be left out.
     #[error("console {spec:?}: spec should not start with {prefix:?}")]
     Prefix {
-        /// What was given.
+        /// The text as given.
         spec: String,
-        /// The part to leave out.
+        /// The prefix to leave out.
         prefix: &'static str,
     },
-    /// A port number above 255.
+    /// The port number is above 255.
     #[error("console {spec:?}: couldn't parse port {port}")]
     Port {
-        /// What was given.
+        /// The text as given.
         spec: String,
-        /// The number in it.
+        /// The port number in it.
         port: String,
-        /// Why it is no port number.
+        /// Why the number is invalid.
         #[source]
         source: ParseIntError,
     },
-    /// A speed above 4294967295.
+    /// The speed is above 4294967295.
     #[error("console {spec:?}: couldn't parse speed {speed}")]
     Speed {
-        /// What was given.
+        /// The text as given.
         spec: String,
-        /// The number in it.
+        /// The speed in it.
         speed: String,
-        /// Why it is no speed.
+        /// Why the speed is invalid.
         #[source]
         source: ParseIntError,
     },
-    /// No console of the supported kinds.
+    /// The text is not a supported console.
     #[error(
         "console {spec:?}: invalid or unsupported console argument; expected tty0, hvc0, ttysclp0, \
          or ttyS0 or ttyAMA0 followed by settings such as \",115200n8\""
     )]
     Unknown {
-        /// What was given.
+        /// The text as given.
         spec: String,
     },
 }
 
 impl Console {
-    /// The kernel argument that selects this console.
+    /// Returns the kernel argument that selects this console.
     #[must_use]
     pub fn karg(&self) -> String {
         format!("{KARG_PREFIX}{self}")
@@ -176,7 +176,7 @@ impl SerialPort {
     }
 }
 
-/// A serial spec taken apart, its numbers still text.
+/// The parts of a serial console's text.
 struct SerialParts<'a> {
     driver: SerialDriver,
     number: &'a str,
@@ -212,7 +212,7 @@ impl<'a> SerialParts<'a> {
     }
 }
 
-/// Splits one or more leading digits off.
+/// Splits off one or more leading digits.
 fn split_digits(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))
@@ -279,11 +279,11 @@ impl From<Console> for String {
     }
 }
 
-/// Advice for a user who sets consoles through kernel arguments for the installed system, where only the kernel
-/// and not the boot loader would learn of them.
+/// Returns a hint for kernel arguments that set consoles of the installed system: they configure only the kernel, not
+/// the boot loader.
 ///
-/// There is none when no argument sets a console, and none when an argument sets a console that `--dest-console`
-/// could not express.
+/// Returns `None` if no argument sets a console, or if an argument sets a console that `--dest-console` does not
+/// support.
 #[must_use]
 pub fn karg_hint(kargs: &[String]) -> Option<String> {
     let specs: Vec<&str> = kargs.iter().filter_map(|karg| karg.strip_prefix(KARG_PREFIX)).collect();
@@ -298,11 +298,11 @@ pub fn karg_hint(kargs: &[String]) -> Option<String> {
     let given = options("--dest-karg-append console=");
     let words = ["Note:", "consider", "using", &better, "instead", "of", &given];
     let purpose = ["to", "configure", "both", "kernel", "and", "bootloader", "consoles."];
-    Some(format!("\n{}\n", fill(words.into_iter().chain(purpose))))
+    Some(format!("\n{}\n", wrap_words(words.into_iter().chain(purpose))))
 }
 
-/// Joins words into lines of at most [`HINT_WIDTH`] characters; a longer word gets a line of its own.
-fn fill<'a>(words: impl Iterator<Item = &'a str>) -> String {
+/// Joins words into lines of at most [`HINT_WIDTH`] characters. A longer word gets its own line.
+fn wrap_words<'a>(words: impl Iterator<Item = &'a str>) -> String {
     let mut text = String::new();
     let mut column = 0_usize;
     for word in words {
@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_spelled_out() {
+    fn missing_settings_get_defaults() {
         for (spec, normal) in [
             ("tty0", "tty0"),
             ("hvc0", "hvc0"),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused() {
+    fn rejects_unsupported_consoles() {
         for spec in [
             "",
             "tty",
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_part_that_is_wrong() {
+    fn errors_name_the_invalid_part() {
         let text = |spec: &str| spec.parse::<Console>().unwrap_err().to_string();
         assert_eq!(text("console=tty0"), r#"console "console=tty0": spec should not start with "console=""#);
         assert_eq!(text("/dev/ttyS0"), r#"console "/dev/ttyS0": spec should not start with "/dev/""#);
@@ -395,33 +395,33 @@ mod tests {
         assert!(text("ttyX").contains("unsupported"));
     }
 
-    fn hint(kargs: &[&str]) -> Option<String> {
+    fn hint_for(kargs: &[&str]) -> Option<String> {
         let kargs: Vec<String> = kargs.iter().map(|karg| (*karg).to_owned()).collect();
         karg_hint(&kargs)
     }
 
     #[test]
-    fn the_hint_repeats_what_was_given() {
+    fn hint_quotes_the_arguments() {
         assert_eq!(
-            hint(&["quiet", "console=ttyS0"]).unwrap(),
+            hint_for(&["quiet", "console=ttyS0"]).unwrap(),
             "\nNote: consider using \"--dest-console ttyS0\" instead of\n\
              \"--dest-karg-append console=ttyS0\" to configure both kernel and bootloader\n\
              consoles.\n"
         );
-        let two = hint(&["console=tty0", "console=ttyS0,9600"]).unwrap();
+        let two = hint_for(&["console=tty0", "console=ttyS0,9600"]).unwrap();
         assert!(two.contains("\"--dest-console tty0 --dest-console ttyS0,9600\""), "{two}");
     }
 
     #[test]
-    fn no_hint_without_consoles_or_with_inexpressible_ones() {
-        assert_eq!(hint(&[]), None);
-        assert_eq!(hint(&["quiet"]), None);
-        assert_eq!(hint(&["console=tty0", "console=ttyUSB0"]), None);
+    fn hint_ignores_unsupported_consoles() {
+        assert_eq!(hint_for(&[]), None);
+        assert_eq!(hint_for(&["quiet"]), None);
+        assert_eq!(hint_for(&["console=tty0", "console=ttyUSB0"]), None);
     }
 
     proptest! {
         #[test]
-        fn what_is_printed_parses_to_the_same(
+        fn displayed_console_parses_to_the_same(
             spec in "(ttyS|ttyAMA)[0-9]{1,2}(,[0-9]{1,7}([noe][5-8]?)?)?|tty0|hvc0|ttysclp0"
         ) {
             let console: Console = spec.parse().unwrap();
@@ -429,7 +429,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_it_panic(spec in ".{0,24}|ttyS[0-9]{0,12},?[0-9]{0,12}.{0,3}") {
+        fn any_text_parses_without_panic(spec in ".{0,24}|ttyS[0-9]{0,12},?[0-9]{0,12}.{0,3}") {
             if let Ok(console) = spec.parse::<Console>() {
                 prop_assert_eq!(console.to_string().parse::<Console>().unwrap(), console);
             }

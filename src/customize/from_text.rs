@@ -1,4 +1,4 @@
-//! Values that stand as texts in a file.
+//! Values that config files contain as strings.
 
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
@@ -6,19 +6,19 @@ use std::str::FromStr;
 
 use serde::de::{Deserializer, Error, Visitor};
 
-/// Reads a value from its text. What is wrong with it is said while the reader is at the text: it knows key and line then, and
-/// puts them into the error.
+/// Deserializes a value from a string. Parses it within the visitor, so that the error contains the key and line of the
+/// value.
 pub(super) fn from_text<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: FromStr<Err: Display>,
 {
-    deserializer.deserialize_str(Text(PhantomData))
+    deserializer.deserialize_str(FromTextVisitor(PhantomData))
 }
 
-struct Text<T>(PhantomData<T>);
+struct FromTextVisitor<T>(PhantomData<T>);
 
-impl<T: FromStr<Err: Display>> Visitor<'_> for Text<T> {
+impl<T: FromStr<Err: Display>> Visitor<'_> for FromTextVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,17 +1,17 @@
-//! Customising an image or an initrd that is at hand.
+//! Customisation of an open image or initrd.
 
 use isogen::initrd::{ArchiveError, IGNITION_CONFIG};
 use isogen::{Archive, BaseImage, Edits, Encoding, Features, KargsEdit, KargsOperations};
 
 use super::{Capabilities, Customized};
 
-/// What a live image can be asked to do.
+/// Returns the features of an ISO image.
 #[must_use]
 pub fn capabilities(image: &BaseImage) -> Capabilities {
     Capabilities { live_kargs: image.kargs().is_some(), ..initrd_capabilities(image.features()) }
 }
 
-/// What a live initrd with these features can be asked to do.
+/// Returns the features of a live initrd.
 #[must_use]
 pub fn initrd_capabilities(features: &Features) -> Capabilities {
     let directives = features.installer_config_directives.iter();
@@ -24,7 +24,7 @@ pub fn initrd_capabilities(features: &Features) -> Capabilities {
 }
 
 impl Customized {
-    /// The members that the customisation adds to the live initrd.
+    /// Returns the members that the customisation adds to the live initrd.
     #[must_use]
     pub fn to_archive(&self) -> Archive {
         let mut archive = Archive::new();
@@ -32,17 +32,17 @@ impl Customized {
             archive.insert(IGNITION_CONFIG, config.clone());
         }
         for (name, contents) in &self.network_files {
-            archive.insert_network(name, contents.clone());
+            archive.insert_network_file(name, contents.clone());
         }
         archive
     }
 
-    /// The edits that customise a live image. They replace all that its Ignition area holds; its kernel arguments are
-    /// made from the default ones, or left alone where there are no operations.
+    /// Returns the edits that customise an ISO image. They replace the content of its Ignition area. If there are
+    /// operations, the kernel arguments are made from the defaults; otherwise they are unchanged.
     ///
     /// # Errors
     ///
-    /// Fails where the archive cannot be packed.
+    /// Returns an error if the archive cannot be packed.
     pub fn to_edits(&self, live_kargs: KargsOperations) -> Result<Edits, ArchiveError> {
         let edits = Edits::new().archive(self.to_archive().pack(Encoding::Xz)?);
         Ok(if live_kargs.is_empty() { edits } else { edits.kargs(KargsEdit::Default(live_kargs)) })

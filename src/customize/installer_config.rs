@@ -1,8 +1,8 @@
 //! The installer's config file: the options of `coreos-installer install` as YAML.
 //!
-//! Files that a user brings are only read to see whether the installer is going to understand them; they are
-//! embedded as they are. The one file that a customisation writes itself is [`InstallerConfig::to_yaml`] of its
-//! own options; the keys come in the order of the struct.
+//! Config files of the user are parsed only to check that the installer accepts them; they are embedded unchanged. A
+//! customisation writes its own options as one more file, with [`InstallerConfig::to_yaml`]. Its keys are in the order
+//! of the fields.
 
 mod digest;
 mod retries;
@@ -16,48 +16,48 @@ pub use url::{InstallUrl, InstallUrlError};
 
 use super::console::Console;
 
-/// Every option that an installer config file may hold. Unset options are left out on writing.
+/// The options of an installer config file. Writing omits options that are not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct InstallerConfig {
-    /// Stream whose current image is installed.
+    /// The stream whose current image is installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<String>,
-    /// Where the image is fetched.
+    /// URL of the image to install.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_url: Option<InstallUrl>,
-    /// A local image.
+    /// Path of a local image to install.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_file: Option<String>,
-    /// A local Ignition config for the installed system.
+    /// Path of a local Ignition config for the installed system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignition_file: Option<String>,
-    /// Where the Ignition config for the installed system is fetched.
+    /// URL of the Ignition config for the installed system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignition_url: Option<InstallUrl>,
-    /// What the fetched Ignition config must hash to.
+    /// Digest of the Ignition config at `ignition_url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignition_hash: Option<IgnitionDigest>,
-    /// Processor architecture of the image.
+    /// CPU architecture of the image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub architecture: Option<String>,
     /// Ignition platform of the installed system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub platform: Option<String>,
-    /// Consoles of kernel and boot loader.
+    /// Consoles of the kernel and the boot loader.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub console: Vec<Console>,
-    /// Kernel arguments to add.
+    /// Kernel arguments to append.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub append_karg: Vec<String>,
-    /// Kernel arguments to take away.
+    /// Kernel arguments to delete.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub delete_karg: Vec<String>,
-    /// Take the live system's network configuration over.
+    /// Whether to copy the live system's network configuration.
     #[serde(skip_serializing_if = "is_false")]
     pub copy_network: bool,
-    /// Directory of the network configuration to take over.
+    /// Directory of the network configuration to copy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network_dir: Option<String>,
     /// Label patterns of partitions to keep.
@@ -66,28 +66,28 @@ pub struct InstallerConfig {
     /// Numbers or ranges of partitions to keep.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub save_partindex: Vec<String>,
-    /// Use no network.
+    /// Whether to install without a network.
     #[serde(skip_serializing_if = "is_false")]
     pub offline: bool,
-    /// Accept an image without a signature.
+    /// Whether to accept an image without a signature.
     #[serde(skip_serializing_if = "is_false")]
     pub insecure: bool,
-    /// Accept an Ignition URL without HTTPS or hash.
+    /// Whether to accept an Ignition URL without HTTPS or digest.
     #[serde(skip_serializing_if = "is_false")]
     pub insecure_ignition: bool,
-    /// Where stream metadata is fetched.
+    /// Base URL of the stream metadata.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_base_url: Option<InstallUrl>,
-    /// Leave the partition table alone when the installation fails.
+    /// Whether to keep the partition table if the installation fails.
     #[serde(skip_serializing_if = "is_false")]
     pub preserve_on_error: bool,
-    /// How often a failed fetch is repeated.
-    #[serde(skip_serializing_if = "FetchRetries::is_none")]
+    /// Retries of failed downloads.
+    #[serde(skip_serializing_if = "FetchRetries::is_default")]
     pub fetch_retries: FetchRetries,
-    /// Set up IBM Secure IPL.
+    /// Whether to set up IBM Secure IPL.
     #[serde(skip_serializing_if = "is_false")]
     pub secure_ipl: bool,
-    /// The disk that is overwritten.
+    /// The disk to overwrite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dest_device: Option<String>,
 }
@@ -103,21 +103,20 @@ fn is_false(flag: &bool) -> bool {
 pub struct InstallerConfigError(#[from] serde_yaml_ng::Error);
 
 impl InstallerConfig {
-    /// Reads a config file. Empty text is an empty config.
+    /// Parses a config file. Empty text is an empty config.
     ///
     /// # Errors
     ///
-    /// When the text is not one YAML mapping, when a key is unknown or given twice, and when a value has the
-    /// wrong type or form.
+    /// Returns an error if the text is not a single YAML mapping, a key is unknown or duplicate, or a value is invalid.
     pub fn parse(yaml: &[u8]) -> Result<Self, InstallerConfigError> {
         Ok(serde_yaml_ng::from_slice(yaml)?)
     }
 
-    /// Writes the options that are set, one block-style YAML mapping.
+    /// Returns the options that are set as a YAML mapping in block style.
     ///
     /// # Errors
     ///
-    /// Only when the YAML writer fails.
+    /// Returns an error if the YAML writer fails.
     pub fn to_yaml(&self) -> Result<String, InstallerConfigError> {
         Ok(serde_yaml_ng::to_string(self)?)
     }
@@ -163,14 +162,14 @@ dest-device: /dev/sda
 ";
 
     #[test]
-    fn all_keys_are_read_and_written_in_order() {
+    fn all_keys_round_trip_in_order() {
         let config = InstallerConfig::parse(FULL.as_bytes()).unwrap();
         assert_eq!(config.to_yaml().unwrap(), FULL);
         assert_eq!(FULL.lines().filter(|line| !line.starts_with('-')).count(), 23);
     }
 
     #[test]
-    fn empty_texts_are_empty_configs() {
+    fn empty_text_is_empty_config() {
         for text in ["", "\n", "# remark\n", "---\n", "{}"] {
             assert_eq!(
                 InstallerConfig::parse(text.as_bytes()).unwrap(),
@@ -181,7 +180,7 @@ dest-device: /dev/sda
     }
 
     #[test]
-    fn numbers_stand_for_texts() {
+    fn numbers_are_accepted_as_strings() {
         let text = b"append-karg: [1, true]\nfetch-retries: 3\nsave-partindex: [4]";
         let config = InstallerConfig::parse(text).unwrap();
         assert_eq!(config.append_karg, ["1", "true"]);
@@ -189,7 +188,7 @@ dest-device: /dev/sda
     }
 
     #[test]
-    fn what_the_installer_would_refuse_is_refused() {
+    fn rejects_configs_that_the_installer_rejects() {
         for text in [
             "[connection]",
             "text",
@@ -213,7 +212,7 @@ dest-device: /dev/sda
     }
 
     #[test]
-    fn the_source_says_where_and_which() {
+    fn error_source_names_key_and_line() {
         let error = InstallerConfig::parse(b"stream: a\ncolour: blue").unwrap_err();
         let source = error.source().unwrap().to_string();
         assert!(source.contains("colour") && source.contains("line 2"), "{source}");
@@ -257,7 +256,7 @@ dest-device: /dev/sda
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(config in any_config()) {
+        fn written_config_parses_to_the_same(config in any_config()) {
             let yaml = config.to_yaml().unwrap();
             prop_assert_eq!(InstallerConfig::parse(yaml.as_bytes()).unwrap(), config);
         }

@@ -1,11 +1,11 @@
-//! What `iso customize` and `pxe customize` put into an image, made from options and files already read.
+//! The content that `iso customize` and `pxe customize` add to an image, made from options and input files.
 //!
-//! A [`Customization`] holds the options. [`Customization::build`] turns it into a [`Customized`]: one Ignition
-//! config for the live system and a set of `NetworkManager` keyfiles. Nothing here opens a file or an image;
-//! the caller packs the result into the image's embed area and edits live kernel arguments itself.
+//! A [`Customization`] holds the options. [`Customization::build`] returns a [`Customized`]: an Ignition config for the
+//! live system and a set of `NetworkManager` keyfiles. Neither opens a file or an image. The caller packs the result
+//! into the image's embed area and edits the live kernel arguments.
 //!
-//! The generated files are those of `coreos-installer`: the same paths, modes, units, numbering and order, so
-//! that an image customised by either program boots alike.
+//! The generated files have the paths, modes, units, numbering and order of `coreos-installer`, so that an image boots
+//! alike with either program.
 
 mod assembly;
 pub mod capability;
@@ -22,32 +22,32 @@ mod oracle;
 use std::collections::BTreeMap;
 use std::fmt;
 
-pub use capability::{Capabilities, Needs, Unsupported};
+pub use capability::{Capabilities, RequiredFeatures, UnsupportedFeature};
 pub use console::Console;
-pub use error::Error;
+pub use error::CustomizeError;
 pub use image::{capabilities, initrd_capabilities};
 pub use input::InputFile;
 
 use assembly::Assembly;
 
-/// The options of a customisation, each in the order in which it was given.
+/// The options of a customisation. Lists have the order in which the user gave them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Customization {
     /// Ignition configs for the installed system.
     pub dest_ignition: Vec<InputFile>,
-    /// The disk to install to, overwritten without a question.
+    /// The disk to install to. The installer overwrites it without confirmation.
     pub dest_device: Option<String>,
     /// Consoles of the installed system.
     pub dest_console: Vec<Console>,
-    /// Kernel arguments to add to the installed system.
+    /// Kernel arguments to append to those of the installed system.
     pub dest_karg_append: Vec<String>,
-    /// Kernel arguments to take from the installed system.
+    /// Kernel arguments to delete from those of the installed system.
     pub dest_karg_delete: Vec<String>,
-    /// `NetworkManager` keyfiles for the live system, and for the installed one if the installer runs.
+    /// `NetworkManager` keyfiles for the live system, and for the installed system if the installer runs.
     pub network_keyfiles: Vec<InputFile>,
-    /// nmstate documents, YAML or JSON, to be turned into keyfiles.
+    /// nmstate documents, in YAML or JSON, which are converted to keyfiles.
     pub network_nmstate: Vec<InputFile>,
-    /// PEM bundles of certificate authorities for Ignition.
+    /// PEM bundles of certificate authorities that Ignition trusts.
     pub ignition_ca: Vec<InputFile>,
     /// Scripts to run before the installer.
     pub pre_install: Vec<InputFile>,
@@ -59,21 +59,21 @@ pub struct Customization {
     pub live_ignition: Vec<InputFile>,
 }
 
-/// What a customisation adds to an image.
+/// The content that a customisation adds to an image.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Customized {
-    /// The Ignition config of the live system, if there is anything in it.
+    /// The Ignition config of the live system, unless it is empty.
     pub live_config: Option<Vec<u8>>,
-    /// The keyfiles for the live system by file name, without a directory.
+    /// The keyfiles for the live system, by file name without directory.
     pub network_files: BTreeMap<String, Vec<u8>>,
-    /// Remarks for the user, to be printed to the error stream one after the other.
+    /// Messages for the user, to be printed to stderr in order.
     pub notices: Vec<String>,
-    /// Whether the booted image installs without being asked.
+    /// Whether the booted image runs the installer automatically.
     pub runs_installer: bool,
 }
 
-/// Shows lengths and names: configs and keyfiles hold secrets.
+/// Omits the contents: configs and keyfiles hold secrets.
 impl fmt::Debug for Customized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Customized")
@@ -86,19 +86,19 @@ impl fmt::Debug for Customized {
 }
 
 impl Customization {
-    /// What the options need of an image; live kernel arguments are the caller's to add.
+    /// Returns the features that the options need. The caller sets `live_kargs`.
     #[must_use]
-    pub fn needs(&self) -> Needs {
-        Needs {
+    pub fn required_features(&self) -> RequiredFeatures {
+        RequiredFeatures {
             destination_console: !self.dest_console.is_empty(),
-            network: self.sets_network(),
+            network: self.configures_network(),
             installer_config: self.runs_installer(),
             live_kargs: false,
         }
     }
 
-    /// Whether the booted image is going to install. Hooks, network settings, certificate authorities and live
-    /// configs alone do not make it so.
+    /// Returns whether the booted image runs the installer automatically. Hooks, network settings, certificate
+    /// authorities and live configs alone do not cause that.
     #[must_use]
     pub fn runs_installer(&self) -> bool {
         !self.dest_ignition.is_empty()
@@ -109,17 +109,17 @@ impl Customization {
             || !self.installer_config.is_empty()
     }
 
-    fn sets_network(&self) -> bool {
+    fn configures_network(&self) -> bool {
         !self.network_keyfiles.is_empty() || !self.network_nmstate.is_empty()
     }
 
-    /// Makes everything that goes into the image.
+    /// Builds everything that goes into the image.
     ///
     /// # Errors
     ///
-    /// When the image lacks a feature, when a file does not parse, and when two files would get one name.
-    pub fn build(&self, image: &Capabilities) -> Result<Customized, Error> {
-        self.needs().check(image)?;
+    /// Returns an error if the image lacks a feature, a file cannot be parsed, or two files would have the same name.
+    pub fn build(&self, image: &Capabilities) -> Result<Customized, CustomizeError> {
+        self.required_features().check(image)?;
         let mut assembly = Assembly::default();
         assembly.read_destination(self)?;
         assembly.add_network(self)?;

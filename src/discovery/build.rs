@@ -1,22 +1,19 @@
 //! Builds the discovery ISOs and the initrd of an infra-env: from its inputs to a plan over a base image.
 //!
-//! [`Inputs`] become a [`RenderedConfig`] (the files of one kind of image), which is packed into a [`PackedConfig`]
-//! (archives for initrds). That and a [`BaseContext`] give the plan of a full ISO, minimal ISO or initrd. Which URL or
-//! file an image has is not decided here.
+//! [`Inputs`](super::Inputs) become a [`RenderedConfig`] (the files of one image type), which is packed into a
+//! [`PackedConfig`] (archives for initrds). Together with a [`BaseContext`], it yields the plan of a full ISO, minimal
+//! ISO or initrd. This module does not choose the URL or file name of an image.
 
-use bytes::Bytes;
-use ignition::discovery::ImageType;
-use ignition::discovery::kernel_arguments::{KernelArguments, Operation};
-use ignition::network::Networks;
-use isogen::{BaseImage, Edits, Encoding, KargsEdit, KargsOperations, LayoutStrategy, Packed, Plan};
+use ignition::discovery::kernel_arguments::{KernelArgumentOperation, KernelArguments};
+use isogen::{BaseImage, Edits, Encoding, KargsEdit, KargsOperations, LayoutStrategy, PackedArchive, Plan};
 
-use super::{DiscoveryError, Form, Inputs};
+use super::{DiscoveryError, Form, RenderedConfig};
 
-/// Where the early boot finds the networks of machines.
+/// The path of the image with the network archive.
 const NETWORK_IMAGE: &str = "assisted_installer_custom.img";
-/// Where it finds the program that sets them up.
+/// The path of the image with `nmstatectl`.
 const NMSTATE_IMAGE: &str = "nmstate.img";
-/// Where Ignition looks for its config.
+/// The path at which Ignition reads its config.
 const CONFIG: &str = "config.ign";
 
 /// The base image of a discovery image, with what was extracted from it.
@@ -25,95 +22,16 @@ pub struct BaseContext<'a> {
     /// The base image.
     pub base: &'a BaseImage,
     /// The program `nmstatectl` from its root file system, packed, if the initrd of its version needs it.
-    pub nmstatectl: Option<&'a Packed>,
+    pub nmstatectl: Option<&'a PackedArchive>,
 }
 
-/// The config of an infra-env for one kind of image. It is the same whether this service or another one rendered it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RenderedConfig {
-    /// The Ignition config, as JSON. It holds secrets.
-    pub config: Bytes,
-    /// The archive for the early boot; may be empty. Only a full ISO does without it.
-    pub network: Packed,
-    /// Changes of the kernel arguments.
-    pub kernel_arguments: KernelArguments,
-}
-
-impl std::fmt::Debug for RenderedConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RenderedConfig")
-            .field("config_len", &self.config.len())
-            .field("network_len", &self.network.len())
-            .field("kernel_arguments", &self.kernel_arguments)
-            .finish()
-    }
-}
-
-impl Inputs {
-    /// What goes into a kind of image.
-    ///
-    /// # Errors
-    ///
-    /// When the inputs make no valid config.
-    pub fn rendered(
-        &self,
-        image_type: ImageType,
-        networks: &Networks,
-    ) -> Result<RenderedConfig, DiscoveryError> {
-        let network = match image_type {
-            ImageType::Full => Packed::default(),
-            _ => self.initrd(networks)?,
-        };
-        self.rendered_with(network, image_type, networks)
-    }
-
-    /// What goes into the initrd of a machine that boots over the network: the config of a kind of image, that of the
-    /// infra-env, and always the archive for the early boot.
-    ///
-    /// # Errors
-    ///
-    /// When the inputs make no valid config.
-    pub fn rendered_for_network(
-        &self,
-        image_type: ImageType,
-        networks: &Networks,
-    ) -> Result<RenderedConfig, DiscoveryError> {
-        self.rendered_with(self.initrd(networks)?, image_type, networks)
-    }
-
-    fn rendered_with(
-        &self,
-        network: Packed,
-        image_type: ImageType,
-        networks: &Networks,
-    ) -> Result<RenderedConfig, DiscoveryError> {
-        let config = self.config(image_type, networks)?.config.to_json().into();
-        Ok(RenderedConfig { config, network, kernel_arguments: self.kernel_arguments.clone() })
-    }
-}
-
-impl RenderedConfig {
-    /// The same, packed.
-    ///
-    /// # Errors
-    ///
-    /// When the config cannot be packed.
-    pub fn pack(&self) -> Result<PackedConfig, DiscoveryError> {
-        /// Configs hold secrets.
-        const PRIVATE: u32 = 0o100_600;
-        let config = Packed::of_file(CONFIG, PRIVATE, &self.config, Encoding::Gzip)?;
-        let (network, kernel_arguments) = (self.network.clone(), self.kernel_arguments.clone());
-        Ok(PackedConfig { config, network, kernel_arguments })
-    }
-}
-
-/// A [`RenderedConfig`] as archives. With the same base image, they always make the same bytes.
+/// A [`RenderedConfig`] as archives. With the same base image, it always results in the same bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PackedConfig {
     /// The archive with the Ignition config. It holds secrets.
-    pub config: Packed,
-    /// The archive for the early boot; may be empty.
-    pub network: Packed,
+    pub config: PackedArchive,
+    /// The network archive for the initrd; may be empty.
+    pub network: PackedArchive,
     /// Changes of the kernel arguments.
     pub kernel_arguments: KernelArguments,
 }
@@ -129,7 +47,20 @@ impl std::fmt::Debug for PackedConfig {
 }
 
 impl PackedConfig {
-    /// The full ISO: the live image with the config and the kernel arguments.
+    /// Packs a config into archives.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the config cannot be packed.
+    pub fn new(rendered: &RenderedConfig) -> Result<Self, DiscoveryError> {
+        /// Only root may read the config, because it contains secrets.
+        const PRIVATE: u32 = 0o100_600;
+        let config = PackedArchive::from_file(CONFIG, PRIVATE, &rendered.config, Encoding::Gzip)?;
+        let (network, kernel_arguments) = (rendered.network.clone(), rendered.kernel_arguments.clone());
+        Ok(Self { config, network, kernel_arguments })
+    }
+
+    /// Returns the plan of the full ISO: the base image with the config and the kernel arguments.
     ///
     /// # Errors
     ///
@@ -138,7 +69,7 @@ impl PackedConfig {
         Ok(context.base.plan(&self.edits())?)
     }
 
-    /// The minimal ISO, which fetches its root file system from a URL.
+    /// Returns the plan of the minimal ISO, which downloads its root file system from a URL.
     ///
     /// # Errors
     ///
@@ -147,12 +78,12 @@ impl PackedConfig {
         Ok(context.base.plan(&self.minimal_edits(context, rootfs_url))?)
     }
 
-    /// The initrd of a machine that boots over the network: that of the live image, with the config, the networks and the
-    /// program that sets them up behind it.
+    /// Returns the plan of the initrd of a host that boots over the network: the base image's initrd, followed by the
+    /// config, the network archive and `nmstatectl`.
     ///
     /// # Errors
     ///
-    /// When the base has no initrd.
+    /// Returns an error if the base image has no initrd.
     pub fn network_initrd(&self, context: BaseContext<'_>) -> Result<Plan, DiscoveryError> {
         let mut archives = vec![self.config.clone()];
         if !self.network.is_empty() {
@@ -162,7 +93,7 @@ impl PackedConfig {
         Ok(context.base.initrd(archives)?)
     }
 
-    /// Returns the layout strategy of the full or minimal ISO; `None` for an initrd.
+    /// Returns the layout strategy of the full or minimal ISO, or `None` for an initrd.
     ///
     /// # Errors
     ///
@@ -202,8 +133,8 @@ impl PackedConfig {
         for change in self.kernel_arguments.changes() {
             let value = change.value().to_owned();
             match change.operation() {
-                Operation::Replace => operations.replace.push(value),
-                Operation::Delete => operations.delete.push(value),
+                KernelArgumentOperation::Replace => operations.replace.push(value),
+                KernelArgumentOperation::Delete => operations.delete.push(value),
                 _ => operations.append.push(value),
             }
         }

@@ -1,97 +1,100 @@
-//! An infra-env as somebody wrote it: texts with their places, which become [`Inputs`] when all of them are good.
+//! An unchecked infra-env: texts with their locations, which become [`Inputs`] if all of them are valid.
 
 use std::sync::Arc;
 
-use ignition::discovery::kernel_arguments::{Change, KernelArguments, MAX_CHANGES, Operation};
+use ignition::discovery::kernel_arguments::{
+    KernelArgumentChange, KernelArgumentOperation, KernelArguments, MAX_CHANGES,
+};
 use ignition::discovery::{
-    CertificateBundle, ImageType, InfraEnv, InfraEnvId, InputError, Mirrors, Override, Proxies, PullSecret,
-    Service, SshKeys, TimeSources,
+    CertificateBundle, DiscoveryImage, InfraEnvId, InfraEnvSettings, InputError, InventoryService, Mirrors,
+    Override, Proxies, PullSecret, SshKeys, TimeSources,
 };
 use ignition::lint;
-use ignition::network::check::{self, ClusterNetworks, check_for};
-use ignition::network::{Generation, HostNetwork, KeyfileCache, yaml};
+use ignition::network::check::{ClusterNetworks, NetworkFinding, check_hosts};
+use ignition::network::{HostNetwork, KeyfileCache, NetworkGeneration, yaml};
+use ignition::report::ConfigFinding;
 
 use super::Inputs;
-use super::finding::{Findings, Given, Place};
-use crate::images::Version;
+use super::finding::{DiscoveryReport, Located, SourceLocation};
+use inventory::catalogue::Version;
 
-/// A text, and where it stands.
-pub type Text = Given<String>;
+/// A text and its location.
+pub type Text = Located<String>;
 
-/// An infra-env as somebody wrote it. Nothing of it is known to be right.
+/// An infra-env as the user wrote it. Its values are not checked yet.
 #[derive(Clone, Default)]
 pub struct Draft {
-    /// The id under which the service knows it.
+    /// The id of the infra-env in the inventory.
     pub id: Option<Text>,
-    /// Credentials of registries.
+    /// The pull secret.
     pub pull_secret: Option<Text>,
-    /// Who may log in, a key in each line.
+    /// The SSH public keys that may log in, one per line.
     pub ssh_keys: Option<Text>,
     /// The proxy for `http:` URLs.
     pub http_proxy: Option<Text>,
     /// The proxy for `https:` URLs.
     pub https_proxy: Option<Text>,
-    /// What is reached without a proxy, separated by commas.
+    /// Destinations that are reached without a proxy, separated by commas.
     pub no_proxy: Option<Text>,
-    /// Time servers beside those of the system, separated by commas.
+    /// NTP servers in addition to those of the system, separated by commas.
     pub additional_ntp_sources: Option<Text>,
-    /// Time servers in place of those of the system, separated by commas.
+    /// NTP servers that replace those of the system, separated by commas.
     pub ntp_sources: Option<Text>,
-    /// More certificates to trust, in PEM.
+    /// Additional trusted certificates, in PEM.
     pub trust_bundle: Option<Text>,
-    /// Mirrors of registries: the text of a `registries.conf`.
+    /// The text of a `registries.conf` with mirrors of registries.
     pub registries: Option<Text>,
-    /// Who signed the certificates of the mirrors, in PEM.
+    /// The authorities that signed the certificates of the mirrors, in PEM.
     pub registries_authority: Option<Text>,
-    /// A config that is laid over the generated one.
+    /// A config that is merged over the generated one.
     pub config_override: Option<Text>,
     /// Changes of the kernel arguments.
-    pub kernel_arguments: Vec<Given<(Operation, String)>>,
-    /// The networks of machines.
+    pub kernel_arguments: Vec<Located<(KernelArgumentOperation, String)>>,
+    /// The static networks of the hosts.
     pub hosts: Vec<Host>,
-    /// The networks of the cluster that the machines are meant for.
+    /// The networks of the cluster that the hosts are meant for.
     pub cluster: ClusterNetworks,
-    /// The version of OpenShift whose live image machines boot.
+    /// The OpenShift version whose base image the hosts boot.
     pub version: Option<Text>,
-    /// Where the version would be, if something is there that does not tell it.
-    pub versionless: Option<Place>,
-    /// The processor of the machines.
+    /// The location of a release image whose tag contains no version.
+    pub version_hint: Option<SourceLocation>,
+    /// The CPU architecture of the hosts.
     pub architecture: Option<Text>,
-    /// The kind of image, as the inventory's API calls it.
+    /// The image type, as in the API.
     pub image_type: Option<Text>,
-    /// How many seconds a machine waits before it looks at its network.
-    pub discovery_delay_seconds: Option<Given<u32>>,
+    /// The time in seconds that a host waits before it inspects its network.
+    pub discovery_delay_seconds: Option<Located<u32>>,
 }
 
-/// The network of one machine.
+/// The static network of one host.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// The machine's name, for files and messages.
+    /// The name of the host, for files and messages.
     pub name: String,
     /// The network.
     pub network: HostNetwork,
-    /// Where it stands, if it is a part of a larger document.
+    /// The location of the network, if it is part of a larger document.
     pub origin: Option<Arc<HostOrigin>>,
 }
 
-/// Where in a larger document the network of a machine stands.
+/// The location of a host's network in a larger document.
 #[derive(Clone, Debug)]
 pub struct HostOrigin {
     /// The file.
     pub file: Arc<str>,
     /// The lines of the values in the document.
-    pub lines: Arc<yaml::Lines>,
-    /// How many lines of the file come before the document.
+    pub lines: Arc<yaml::LineIndex>,
+    /// The number of lines before the document in the file.
     pub skipped: usize,
-    /// The path of the network.
+    /// The path of the network in the document.
     pub network: String,
     /// The path of the list of MAC addresses.
     pub interfaces: String,
 }
 
 impl HostOrigin {
-    /// The place of a value of the network, or of its list of MAC addresses.
-    fn place(&self, path: &str) -> Place {
+    /// Returns the location of a value of the network or of its list of MAC addresses.
+    fn place(&self, path: &str) -> SourceLocation {
         let path = match path.strip_prefix("mac_interface_map") {
             Some(entry) => {
                 let entry =
@@ -102,113 +105,118 @@ impl HostOrigin {
             None if self.network.is_empty() => path.to_owned(),
             None => format!("{}.{path}", self.network),
         };
-        // The line where the document begins tells it from others in the file.
+        // If the value has no line, use the first line of the document: it identifies the document in the file.
         let line = self.lines.find(&path).unwrap_or(1).saturating_add(self.skipped);
-        Place { file: self.file.to_string(), line: Some(line), path }
+        SourceLocation { file: self.file.to_string(), line: Some(line), path }
     }
 }
 
-/// What is the same whatever the infra-env.
+/// Settings that all infra-envs of a service share.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
-    /// The service that machines report to.
-    pub service: Service,
-    /// The version of OpenShift that the live image is known to be for, where the draft names none.
+pub struct ServiceContext {
+    /// The service that agents report to.
+    pub service: InventoryService,
+    /// The OpenShift version of the base image, if known. Used if the draft has none.
     pub version: Option<String>,
 }
 
 impl Draft {
-    /// The same with what another has: where both have something, the other's counts.
+    /// Merges `overrides` over this draft: its values take precedence.
     #[must_use]
-    pub fn with(self, over: Self) -> Self {
+    pub fn with(self, overrides: Self) -> Self {
         let join = |mut one: Vec<_>, mut other: Vec<_>| {
             one.append(&mut other);
             one
         };
         Self {
-            id: over.id.or(self.id),
-            pull_secret: over.pull_secret.or(self.pull_secret),
-            ssh_keys: over.ssh_keys.or(self.ssh_keys),
-            http_proxy: over.http_proxy.or(self.http_proxy),
-            https_proxy: over.https_proxy.or(self.https_proxy),
-            no_proxy: over.no_proxy.or(self.no_proxy),
-            // The two exclude one another: who names one kind of time server means none of the other.
-            additional_ntp_sources: match (&over.additional_ntp_sources, &over.ntp_sources) {
+            id: overrides.id.or(self.id),
+            pull_secret: overrides.pull_secret.or(self.pull_secret),
+            ssh_keys: overrides.ssh_keys.or(self.ssh_keys),
+            http_proxy: overrides.http_proxy.or(self.http_proxy),
+            https_proxy: overrides.https_proxy.or(self.https_proxy),
+            no_proxy: overrides.no_proxy.or(self.no_proxy),
+            // The two exclude one another: setting one kind of NTP sources clears the other.
+            additional_ntp_sources: match (&overrides.additional_ntp_sources, &overrides.ntp_sources) {
                 (None, Some(_)) => None,
-                _ => over.additional_ntp_sources.clone().or(self.additional_ntp_sources),
+                _ => overrides.additional_ntp_sources.clone().or(self.additional_ntp_sources),
             },
-            ntp_sources: match (&over.ntp_sources, &over.additional_ntp_sources) {
+            ntp_sources: match (&overrides.ntp_sources, &overrides.additional_ntp_sources) {
                 (None, Some(_)) => None,
-                _ => over.ntp_sources.or(self.ntp_sources),
+                _ => overrides.ntp_sources.or(self.ntp_sources),
             },
-            trust_bundle: over.trust_bundle.or(self.trust_bundle),
-            registries: over.registries.or(self.registries),
-            registries_authority: over.registries_authority.or(self.registries_authority),
-            config_override: over.config_override.or(self.config_override),
-            kernel_arguments: join(self.kernel_arguments, over.kernel_arguments),
-            hosts: if over.hosts.is_empty() { self.hosts } else { over.hosts },
-            cluster: if over.cluster.is_empty() { self.cluster } else { over.cluster },
-            version: over.version.or(self.version),
-            versionless: over.versionless.or(self.versionless),
-            architecture: over.architecture.or(self.architecture),
-            image_type: over.image_type.or(self.image_type),
-            discovery_delay_seconds: over.discovery_delay_seconds.or(self.discovery_delay_seconds),
+            trust_bundle: overrides.trust_bundle.or(self.trust_bundle),
+            registries: overrides.registries.or(self.registries),
+            registries_authority: overrides.registries_authority.or(self.registries_authority),
+            config_override: overrides.config_override.or(self.config_override),
+            kernel_arguments: join(self.kernel_arguments, overrides.kernel_arguments),
+            hosts: if overrides.hosts.is_empty() { self.hosts } else { overrides.hosts },
+            cluster: if overrides.cluster.is_empty() { self.cluster } else { overrides.cluster },
+            version: overrides.version.or(self.version),
+            version_hint: overrides.version_hint.or(self.version_hint),
+            architecture: overrides.architecture.or(self.architecture),
+            image_type: overrides.image_type.or(self.image_type),
+            discovery_delay_seconds: overrides.discovery_delay_seconds.or(self.discovery_delay_seconds),
         }
     }
 
     /// Checks the networks of the machines, the config override and the OpenShift version.
     #[must_use]
-    pub fn check(&self, cache: &KeyfileCache) -> Findings {
-        let mut findings = Findings::default();
+    pub fn check(&self, cache: &KeyfileCache) -> DiscoveryReport {
+        let mut findings = DiscoveryReport::default();
         let networks: Vec<HostNetwork> = self.hosts.iter().map(|host| host.network.clone()).collect();
-        for finding in check_for(&networks, &self.cluster, cache).findings() {
+        for finding in check_hosts(&networks, &self.cluster, cache).findings() {
             let host = self.hosts.get(finding.host);
-            let place = host.map(|host| host.place_of(finding)).unwrap_or_default();
+            let place = host
+                .map_or_else(|| SourceLocation::whole(finding.to_string()), |host| host.place_of(finding));
             findings.push(finding.severity, place, finding.message.clone());
         }
-        if let Some(over) = &self.config_override {
-            for finding in lint::check(over.value.as_bytes()).findings() {
-                let pointer = if finding.pointer.is_empty() { "" } else { ": " };
-                let message = format!("{}{pointer}{}", finding.pointer, finding.message);
-                // The lines of a config that is a text in a manifest are not those of the manifest.
-                let line = finding.position.filter(|_| over.place.path.is_empty()).map(|it| it.line);
-                let place = Place { line: line.or(over.place.line), ..over.place.clone() };
-                findings.push(finding.severity, place, message);
+        if let Some(overrides) = &self.config_override {
+            for finding in lint::check(overrides.value.as_bytes()).findings() {
+                let ConfigFinding { severity, pointer, position, message, .. } = finding.clone();
+                let SourceLocation { file, line, path } = overrides.place.clone();
+                // Lines of a config that is a string in a manifest are not lines of the manifest.
+                let (line, message) = match path.is_empty() {
+                    true => (position.map(|it| it.line).or(line), message),
+                    false if pointer.is_empty() => (line, message),
+                    false => (line, format!("{pointer}: {message}")),
+                };
+                let path = if path.is_empty() { pointer } else { path };
+                findings.push(severity, SourceLocation { file, line, path }, message);
             }
         }
         self.check_version(&mut findings);
         findings
     }
 
-    /// Warns of a version that this program was not made for: more often a typing error than a later release.
-    fn check_version(&self, findings: &mut Findings) {
+    /// Warns about an unknown OpenShift version: a typing error is more likely than a later release.
+    fn check_version(&self, findings: &mut DiscoveryReport) {
         let Some(given) = &self.version else { return };
         let Some(version) = Version::parse(&given.value) else { return };
         if !Version::KNOWN_MINORS.contains(&version.minor()) {
             let ((major, minor), (last_major, last_minor)) = Version::KNOWN_MINORS.into_inner();
-            let known = format!("those from {major}.{minor} to {last_major}.{last_minor} are known");
+            let known = format!("expected {major}.{minor} to {last_major}.{last_minor}");
             let message = format!("{} is not a known OpenShift version: {known}", given.value);
             findings.warning(given.place.clone(), message);
         }
     }
 
-    /// What its images are made of, if all of it is good.
+    /// Parses the values and returns the inputs of the images.
     ///
     /// # Errors
     ///
-    /// When a value is missing or no good: everything that is wrong, with its place.
-    pub fn inputs(&self, surroundings: &Surroundings) -> Result<Inputs, Findings> {
-        let mut findings = Findings::default();
+    /// Returns an error if a value is missing or invalid. It contains all problems with their locations.
+    pub fn inputs(&self, service_context: &ServiceContext) -> Result<Inputs, DiscoveryReport> {
+        let mut findings = DiscoveryReport::default();
         let infra_env = self.infra_env(&mut findings);
-        let version = self.version(surroundings, &mut findings);
+        let version = self.version(service_context, &mut findings);
         let kernel_arguments = self.kernel_arguments(&mut findings);
         let image_type = self.image_type(&mut findings);
         match (infra_env, version) {
             (Some(infra_env), Some(version)) if !findings.is_fatal() => {
-                let generation = Generation::for_version(&version);
+                let generation = NetworkGeneration::for_version(&version);
                 Ok(Inputs {
-                    service: surroundings.service.clone(),
-                    infra_env: InfraEnv { image_type, ..infra_env },
+                    service: service_context.service.clone(),
+                    infra_env: InfraEnvSettings { image_type, ..infra_env },
                     hosts: self.hosts.iter().map(|host| host.network.clone()).collect(),
                     kernel_arguments,
                     generation,
@@ -220,21 +228,21 @@ impl Draft {
         }
     }
 
-    fn infra_env(&self, findings: &mut Findings) -> Option<InfraEnv> {
+    fn infra_env(&self, findings: &mut DiscoveryReport) -> Option<InfraEnvSettings> {
         let id = parsed(self.id.as_ref(), findings, InfraEnvId::parse);
         if self.id.is_none() {
-            findings.error(Place::of("infra-env"), "its id is missing");
+            findings.error(SourceLocation::whole("infra-env"), "id is missing");
         }
         let secret = parsed(self.pull_secret.as_ref(), findings, PullSecret::parse);
         if self.pull_secret.is_none() {
-            findings.error(Place::of("infra-env"), "its pull secret is missing");
+            findings.error(SourceLocation::whole("infra-env"), "pull secret is missing");
         }
         let ssh_keys = parsed(self.ssh_keys.as_ref(), findings, SshKeys::parse);
         let proxies = self.proxies(findings);
         let time_sources = self.time_sources(findings);
         let trust_bundle = certificates(self.trust_bundle.as_ref(), findings);
         let mirrors = self.mirrors(findings);
-        let mut infra_env = InfraEnv::new(id?, secret?);
+        let mut infra_env = InfraEnvSettings::new(id?, secret?);
         infra_env.ssh_keys = ssh_keys.unwrap_or_default();
         infra_env.proxies = proxies;
         infra_env.time_sources = time_sources;
@@ -244,43 +252,47 @@ impl Draft {
         Some(infra_env)
     }
 
-    fn proxies(&self, findings: &mut Findings) -> Proxies {
+    fn proxies(&self, findings: &mut DiscoveryReport) -> Proxies {
         let texts = [&self.http_proxy, &self.https_proxy, &self.no_proxy];
         let [http, https, none_for] = texts.map(|it| it.as_ref().map_or("", |it| it.value.as_str()));
-        let place = texts.into_iter().flatten().next().map(|it| it.place.clone()).unwrap_or_default();
+        let Some(first) = texts.into_iter().flatten().next() else { return Proxies::default() };
         let proxies = Proxies::parse(http, https, none_for).map_err(|error| error.to_string());
-        findings.value(&place, proxies).unwrap_or_default()
+        findings.value(&first.place, proxies).unwrap_or_default()
     }
 
-    fn time_sources(&self, findings: &mut Findings) -> TimeSources {
+    fn time_sources(&self, findings: &mut DiscoveryReport) -> TimeSources {
         let texts = [&self.additional_ntp_sources, &self.ntp_sources];
         let [additional, only] = texts.map(|it| it.as_ref().map_or("", |it| it.value.as_str()));
-        let place = texts.into_iter().flatten().next().map(|it| it.place.clone()).unwrap_or_default();
+        let Some(first) = texts.into_iter().flatten().next() else { return TimeSources::default() };
         let sources = TimeSources::parse(additional, only).map_err(|error| error.to_string());
-        findings.value(&place, sources).unwrap_or_default()
+        findings.value(&first.place, sources).unwrap_or_default()
     }
 
-    fn mirrors(&self, findings: &mut Findings) -> Option<Mirrors> {
+    fn mirrors(&self, findings: &mut DiscoveryReport) -> Option<Mirrors> {
         let authority = certificates(self.registries_authority.as_ref(), findings);
         let registries = self.registries.as_ref().filter(|it| !it.value.trim().is_empty())?;
         let mirrors = Mirrors::new(&registries.value, authority).map_err(|error| reason(&error));
         findings.value(&registries.place, mirrors)
     }
 
-    fn kernel_arguments(&self, findings: &mut Findings) -> KernelArguments {
+    fn kernel_arguments(&self, findings: &mut DiscoveryReport) -> KernelArguments {
         if let Some(first) = self.kernel_arguments.get(MAX_CHANGES) {
-            findings.error(first.place.clone(), format!("there are more than {MAX_CHANGES} changes"));
+            findings
+                .error(first.place.clone(), format!("more than {MAX_CHANGES} changes of kernel arguments"));
         }
-        let mut change = |given: &Given<(Operation, String)>| {
+        let mut change = |given: &Located<(KernelArgumentOperation, String)>| {
             let (operation, value) = &given.value;
-            findings.value(&given.place, Change::new(*operation, value).map_err(|error| reason(&error)))
+            findings.value(
+                &given.place,
+                KernelArgumentChange::new(*operation, value).map_err(|error| reason(&error)),
+            )
         };
         self.kernel_arguments.iter().filter_map(&mut change).collect()
     }
 
-    fn version(&self, surroundings: &Surroundings, findings: &mut Findings) -> Option<String> {
+    fn version(&self, service_context: &ServiceContext, findings: &mut DiscoveryReport) -> Option<String> {
         let is_version = |text: &str| Version::parse(text).is_some();
-        match (&self.version, &surroundings.version) {
+        match (&self.version, &service_context.version) {
             (Some(given), _) if is_version(&given.value) => Some(given.value.clone()),
             (Some(given), _) => {
                 findings.error(
@@ -291,14 +303,14 @@ impl Draft {
             }
             (None, Some(known)) => Some(known.clone()),
             (None, None) => {
-                const REMEDY: &str = "give --openshift-version or spec.osImageVersion";
-                let (place, message) = match &self.versionless {
+                const REMEDY: &str = "set --openshift-version or spec.osImageVersion";
+                let (place, message) = match &self.version_hint {
                     Some(place) => {
-                        (place.clone(), "it tells no version of OpenShift, and neither does the live image")
+                        (place.clone(), "contains no OpenShift version, and neither does the base image")
                     }
                     None => (
-                        Place::of("infra-env"),
-                        "the version of OpenShift is missing, and the live image does not tell it",
+                        SourceLocation::whole("infra-env"),
+                        "OpenShift version is missing, and the base image does not contain it",
                     ),
                 };
                 findings.error(place, format!("{message}: {REMEDY}"));
@@ -307,41 +319,45 @@ impl Draft {
         }
     }
 
-    fn image_type(&self, findings: &mut Findings) -> ImageType {
+    fn image_type(&self, findings: &mut DiscoveryReport) -> DiscoveryImage {
         match self.image_type.as_ref().map(|it| (it.value.as_str(), &it.place)) {
-            None | Some(("full-iso", _)) => ImageType::Full,
-            Some(("minimal-iso", _)) => ImageType::Minimal,
+            None | Some(("full-iso", _)) => DiscoveryImage::Full,
+            Some(("minimal-iso", _)) => DiscoveryImage::Minimal,
             Some((other, place)) => {
                 findings.error(place.clone(), format!("{other:?} is neither full-iso nor minimal-iso"));
-                ImageType::Full
+                DiscoveryImage::Full
             }
         }
     }
 }
 
 impl Host {
-    /// Where it stands.
+    /// Returns the location of the host's network.
     #[must_use]
-    pub fn place(&self) -> Place {
-        self.origin.as_ref().map_or_else(|| Place::of(self.name.as_str()), |origin| origin.place(""))
+    pub fn place(&self) -> SourceLocation {
+        self.origin
+            .as_ref()
+            .map_or_else(|| SourceLocation::whole(self.name.as_str()), |origin| origin.place(""))
     }
 
-    /// The place of a finding about it.
+    /// Returns the location of a finding about this host.
     #[must_use]
-    pub fn place_of(&self, finding: &check::Finding) -> Place {
+    pub fn place_of(&self, finding: &NetworkFinding) -> SourceLocation {
         match &self.origin {
-            // A document that cannot be read has no paths.
+            // A document that cannot be parsed has no paths.
             Some(origin) if origin.network.is_empty() && finding.path.is_empty() => {
                 let line = finding.line.unwrap_or(1).saturating_add(origin.skipped);
-                Place { line: Some(line), ..origin.place("") }
+                SourceLocation { line: Some(line), ..origin.place("") }
             }
             Some(origin) => origin.place(&finding.path),
-            None => Place { file: self.name.clone(), line: finding.line, path: finding.path.clone() },
+            None => {
+                SourceLocation { file: self.name.clone(), line: finding.line, path: finding.path.clone() }
+            }
         }
     }
 }
 
-/// A config with an infra-env's secrets is not for logs.
+/// Omits the config and the credentials.
 impl std::fmt::Debug for Draft {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Draft")
@@ -352,7 +368,7 @@ impl std::fmt::Debug for Draft {
     }
 }
 
-/// What is wrong with a value; its place tells the field.
+/// Returns the reason of an input error with the found value. The location already names the field.
 pub(crate) fn reason(error: &InputError) -> String {
     match &error.found {
         Some(found) => format!("{:?} {}", found.chars().take(100).collect::<String>(), error.reason),
@@ -362,14 +378,14 @@ pub(crate) fn reason(error: &InputError) -> String {
 
 fn parsed<T>(
     given: Option<&Text>,
-    findings: &mut Findings,
+    findings: &mut DiscoveryReport,
     parse: impl Fn(&str) -> Result<T, InputError>,
 ) -> Option<T> {
     let given = given?;
     findings.value(&given.place, parse(&given.value).map_err(|error| reason(&error)))
 }
 
-fn certificates(given: Option<&Text>, findings: &mut Findings) -> Option<CertificateBundle> {
+fn certificates(given: Option<&Text>, findings: &mut DiscoveryReport) -> Option<CertificateBundle> {
     let given = given.filter(|it| !it.value.trim().is_empty());
     parsed(given, findings, |pem| CertificateBundle::parse("certificates", pem))
 }

@@ -1,11 +1,11 @@
-//! All images of an infra-env on one live image.
+//! All images of an infra-env on one base image.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use ignition::discovery::ImageType;
-use ignition::network::{KeyfileCache, MacAddr, Networks, needs_nmstatectl};
-use isogen::{BaseImage, Packed, Plan};
+use ignition::discovery::DiscoveryImage;
+use ignition::network::{HostNetworkFiles, KeyfileCache, MacAddr, needs_nmstatectl};
+use isogen::{BaseImage, PackedArchive, Plan};
 use serde::{Deserialize, Serialize};
 
 use super::{BaseContext, DiscoveryError, Inputs, PackedConfig};
@@ -14,14 +14,14 @@ use super::{BaseContext, DiscoveryError, Inputs, PackedConfig};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "form", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Form {
-    /// The ISO with everything in it.
+    /// The ISO that contains the root file system.
     Full {},
-    /// The ISO that fetches its root file system.
+    /// The ISO that downloads its root file system while it boots.
     Minimal {
-        /// From where.
+        /// The URL of the root file system.
         rootfs_url: String,
     },
-    /// The initrd of a machine that boots over the network.
+    /// The initrd of a host that boots over the network.
     Initrd {},
 }
 
@@ -36,11 +36,11 @@ impl fmt::Display for Form {
 }
 
 impl PackedConfig {
-    /// The image of a form.
+    /// Returns the plan of an image of a form.
     ///
     /// # Errors
     ///
-    /// When the base has no place for what there is.
+    /// Returns an error if the edits do not fit into the base image.
     pub fn plan(&self, form: &Form, context: BaseContext<'_>) -> Result<Plan, DiscoveryError> {
         match form {
             Form::Full {} => self.full_iso(context),
@@ -50,7 +50,7 @@ impl PackedConfig {
     }
 }
 
-/// All images of an infra-env on one live image. What they share is made once.
+/// All images of an infra-env on one base image. Shared parts are computed once.
 ///
 /// # Examples
 ///
@@ -69,49 +69,50 @@ impl PackedConfig {
 pub struct ImageSet {
     base: Arc<BaseImage>,
     inputs: Inputs,
-    networks: Networks,
-    /// The program from the base's root file system, taken out when an image needs it.
-    nmstatectl: Arc<OnceLock<Packed>>,
+    networks: HostNetworkFiles,
+    /// The program `nmstatectl`, extracted when the first image needs it.
+    nmstatectl: Arc<OnceLock<PackedArchive>>,
 }
 
 impl ImageSet {
-    /// Makes the files of the machines' networks, which is most of the work.
+    /// Generates the files of the hosts' networks, which takes most of the time.
     ///
     /// # Errors
     ///
-    /// When the network of a host gives no files.
+    /// Returns an error if the network of a host cannot be converted to files.
     pub fn new(base: Arc<BaseImage>, inputs: Inputs, cache: &KeyfileCache) -> Result<Self, DiscoveryError> {
         let networks = inputs.networks(cache)?;
         Ok(Self { base, inputs, networks, nmstatectl: Arc::default() })
     }
 
-    /// The live image.
+    /// Returns the base image.
     #[must_use]
     pub fn base(&self) -> &Arc<BaseImage> {
         &self.base
     }
 
-    /// What the images are made of.
+    /// Returns the inputs of the images.
     #[must_use]
     pub fn inputs(&self) -> &Inputs {
         &self.inputs
     }
 
-    /// The same for one machine alone. Nothing if no machine has that address.
+    /// Returns the images of one host only, or `None` if no host has that MAC address.
     ///
     /// # Errors
     ///
-    /// When the network of the host gives no files.
+    /// Returns an error if the network of the host cannot be converted to files.
     pub fn of_machine(&self, mac: MacAddr, cache: &KeyfileCache) -> Result<Option<Self>, DiscoveryError> {
         let Some(inputs) = self.inputs.clone().of_machine(mac) else { return Ok(None) };
         self.with(inputs, cache).map(Some)
     }
 
-    /// The same for one of the hosts alone, by its place among the inputs.
+    /// Returns the images of one host only, selected by its index in the inputs, or `None` if the index is out of
+    /// range.
     ///
     /// # Errors
     ///
-    /// When the network of the host gives no files.
+    /// Returns an error if the network of the host cannot be converted to files.
     pub fn of_host(&self, index: usize, cache: &KeyfileCache) -> Result<Option<Self>, DiscoveryError> {
         let Some(host) = self.inputs.hosts.get(index) else { return Ok(None) };
         let inputs = Inputs { hosts: vec![host.clone()], ..self.inputs.clone() };
@@ -124,46 +125,47 @@ impl ImageSet {
         Ok(Self { base, inputs, networks, nmstatectl })
     }
 
-    /// What goes into an image of a form.
+    /// Returns the packed config for an image of a form.
     ///
     /// # Errors
     ///
-    /// When the inputs make no valid config.
+    /// Returns an error if the inputs do not result in a valid config.
     pub fn packed(&self, form: &Form) -> Result<PackedConfig, DiscoveryError> {
         let rendered = match form {
-            Form::Full {} => self.inputs.rendered(ImageType::Full, &self.networks),
-            Form::Minimal { .. } => self.inputs.rendered(ImageType::Minimal, &self.networks),
+            Form::Full {} => self.inputs.rendered(DiscoveryImage::Full, &self.networks),
+            Form::Minimal { .. } => self.inputs.rendered(DiscoveryImage::Minimal, &self.networks),
             Form::Initrd {} => {
                 self.inputs.rendered_for_network(self.inputs.infra_env.image_type, &self.networks)
             }
         };
-        rendered?.pack()
+        PackedConfig::new(&rendered?)
     }
 
-    /// The image of a form.
+    /// Returns the plan of an image of a form.
     ///
     /// # Errors
     ///
-    /// When the inputs make no valid config, the base has no place for what there is, or a program that the early boot
-    /// needs cannot be taken out of its root file system.
+    /// Returns an error if the inputs do not result in a valid config, if the edits do not fit into the base image, or
+    /// if `nmstatectl` is needed and cannot be extracted from its root file system.
     pub fn plan(&self, form: &Form) -> Result<Plan, DiscoveryError> {
         let packed = self.packed(form)?;
         packed.plan(form, self.context(form, &packed)?)
     }
 
-    /// What an image is made on.
+    /// Returns the base image with `nmstatectl`, if the image needs that program.
     ///
     /// # Errors
     ///
-    /// When `nmstatectl` is needed and cannot be taken out of the base.
+    /// Returns an error if the OpenShift version is invalid, or if `nmstatectl` is needed and cannot be extracted from
+    /// the base image.
     pub fn context(&self, form: &Form, packed: &PackedConfig) -> Result<BaseContext<'_>, DiscoveryError> {
-        let is_needed =
-            *form != Form::Full {} && !packed.network.is_empty() && needs_nmstatectl(&self.inputs.version);
+        let version = self.inputs.parsed_version()?.to_string();
+        let is_needed = *form != Form::Full {} && !packed.network.is_empty() && needs_nmstatectl(&version);
         let nmstatectl = if is_needed { Some(self.nmstatectl()?) } else { None };
         Ok(BaseContext { base: &self.base, nmstatectl })
     }
 
-    fn nmstatectl(&self) -> Result<&Packed, DiscoveryError> {
+    fn nmstatectl(&self) -> Result<&PackedArchive, DiscoveryError> {
         if let Some(packed) = self.nmstatectl.get() {
             return Ok(packed);
         }

@@ -1,22 +1,18 @@
-//! What the images of an infra-env are made of: from inputs to an Ignition config, network files and kernel arguments.
+//! Discovery images: from the inputs of an infra-env to an Ignition config, network files, kernel arguments and plans.
 //!
-//! This is where `ignition`, which writes configs, and `isogen`, which puts them into images, meet. [`Inputs`] are the
-//! same whether they come from the inventory, from another service or from files on a laptop.
+//! This module combines `ignition`, which writes configs, and `isogen`, which edits images. [`Inputs`] are the same for
+//! the inventory, an external inventory and files on the command line.
 
 mod build;
 mod draft;
-mod error;
 mod finding;
 mod image_set;
-mod inputs;
 mod plan_file;
-pub(crate) mod tar;
 
-pub use build::{BaseContext, PackedConfig, RenderedConfig};
+pub use build::{BaseContext, PackedConfig};
 pub(crate) use draft::reason;
-pub use draft::{Draft, Host, HostOrigin, Surroundings, Text};
-pub use error::DiscoveryError;
-pub use finding::{Finding, Findings, Given, Place};
+pub use draft::{Draft, Host, HostOrigin, ServiceContext, Text};
+pub use finding::{DiscoveryFinding, DiscoveryReport, Located, SourceLocation};
 pub use image_set::{Form, ImageSet};
-pub use inputs::{Inputs, newest_spec};
-pub use plan_file::{PlanFile, PlanFileError, Stamp};
+pub use inventory::discovery::{DiscoveryError, Inputs, RenderedConfig};
+pub use plan_file::{ImageIdentity, PlanFile, PlanFileError};

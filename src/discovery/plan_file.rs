@@ -1,53 +1,54 @@
-//! Plan files: an image as the digest of its live image and what goes into it, a few KiB.
+//! Plan files: an image as the digest of its base image and the new contents, in a few KiB.
 //!
-//! Whoever has the live image already makes the image of it, byte for byte, without another gigabyte being sent.
+//! A machine that has the base image makes the same image from it, byte for byte, without another download of a
+//! gigabyte.
 
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ignition::discovery::kernel_arguments::KernelArguments;
-use isogen::{BaseImage, Digest, Packed, Plan};
+use isogen::{BaseImage, Digest, PackedArchive, Plan};
 use serde::{Deserialize, Serialize};
 
 use super::{BaseContext, DiscoveryError, Form, PackedConfig};
 
-/// The version of plan files that is written and read.
+/// The version of the plan file format.
 const VERSION: u32 = 1;
 
-/// Why a plan file gives no image.
+/// Why a plan file cannot be read or applied.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanFileError {
     /// The text is not a plan file.
     #[error("not a plan file")]
     Malformed(#[source] serde_json::Error),
-    /// It is one of another version of the format.
-    #[error("it has version {found} of the format, and this program reads version {VERSION}")]
+    /// The file has another version of the format.
+    #[error("plan file has format version {found}, this program reads version {VERSION}")]
     Version {
-        /// The version that it has.
+        /// Its version.
         found: u32,
     },
-    /// One of its archives is no base64.
-    #[error("{field} is no base64: {source}")]
+    /// An archive is not valid base64.
+    #[error("{field} is not valid base64: {source}")]
     Base64 {
-        /// Which one.
+        /// The field of the archive.
         field: &'static str,
-        /// Why.
+        /// The error of the decoder.
         source: base64::DecodeError,
     },
-    /// It is for another live image.
-    #[error("{base} is not the live image of this plan: it has {found}, and that has {wanted}")]
+    /// The plan file is for another base image.
+    #[error("{base} is not the base image of this plan: it has {found}, expected {wanted}")]
     OtherBase {
-        /// The live image.
+        /// The name of the base image.
         base: String,
-        /// What it is.
-        found: Box<Stamp>,
-        /// What it should be.
-        wanted: Box<Stamp>,
+        /// Its length and digest.
+        found: Box<ImageIdentity>,
+        /// The expected length and digest.
+        wanted: Box<ImageIdentity>,
     },
-    /// This program makes something else of it.
-    #[error("this program lays the image out otherwise than {made_by}, which made the plan: use that one")]
+    /// The layout of this program differs from that of the program that made the plan.
+    #[error("plan was made by {made_by}, whose layout differs; apply it with that version")]
     OtherLayout {
         /// The program that made the plan.
         made_by: String,
@@ -57,24 +58,24 @@ pub enum PlanFileError {
     Image(#[from] DiscoveryError),
 }
 
-/// What a file is known by.
+/// The length and digest of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stamp {
+pub struct ImageIdentity {
     /// Its length in bytes.
     pub size: u64,
-    /// Its SHA-256.
+    /// Its SHA-256 digest.
     #[serde(with = "hexadecimal")]
     pub sha256: Digest,
 }
 
-impl fmt::Display for Stamp {
+impl fmt::Display for ImageIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes and SHA-256 {}", self.size, self.sha256)
     }
 }
 
-/// Digests as text.
+/// Serializes digests as hexadecimal text.
 mod hexadecimal {
     use isogen::Digest;
     use serde::{Deserialize, Deserializer, Serializer, de};
@@ -88,20 +89,20 @@ mod hexadecimal {
     }
 }
 
-/// An image as the digest of its live image and what goes into it. The config in it holds secrets.
+/// An image as the digest of its base image and the new contents. The config in it contains secrets.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
     kindling_plan: u32,
     made_by: String,
     image: Form,
-    base: Stamp,
-    result: Stamp,
+    base: ImageIdentity,
+    result: ImageIdentity,
     /// The archive with the config, as base64.
     config: String,
-    /// The archive for the early boot, as base64.
+    /// The network archive for the initrd, as base64.
     network: String,
-    /// Whether the program `nmstatectl` of the live image goes in as well.
+    /// Whether the image includes the program `nmstatectl` of the base image.
     nmstatectl: bool,
     kernel_arguments: KernelArguments,
 }
@@ -117,15 +118,15 @@ impl fmt::Debug for PlanFile {
 }
 
 impl PlanFile {
-    /// The plan file of an image. All of the image is read, for its digest and that of its base.
+    /// Creates the plan file of an image. Reads the whole image and its base image to compute their digests.
     ///
     /// # Errors
     ///
-    /// When the image cannot be made or read.
-    pub fn of(form: &Form, packed: &PackedConfig, context: BaseContext<'_>) -> Result<Self, DiscoveryError> {
+    /// Returns an error if the image cannot be made or read.
+    pub fn new(form: &Form, packed: &PackedConfig, context: BaseContext<'_>) -> Result<Self, DiscoveryError> {
         let plan = packed.plan(form, context)?;
         let source = context.base.source();
-        // Each takes a processor for as long as it takes to read a gigabyte.
+        // Hash both at the same time: each occupies one CPU core for as long as it takes to read a gigabyte.
         let (result, base) = std::thread::scope(|scope| {
             let base = scope.spawn(|| source.digest());
             (plan.sha256(), base.join().unwrap_or_else(|_| source.digest()))
@@ -134,8 +135,8 @@ impl PlanFile {
             kindling_plan: VERSION,
             made_by: concat!("kindling ", env!("CARGO_PKG_VERSION")).to_owned(),
             image: form.clone(),
-            base: Stamp { size: source.len(), sha256: base? },
-            result: Stamp { size: plan.len(), sha256: result? },
+            base: ImageIdentity { size: source.len(), sha256: base? },
+            result: ImageIdentity { size: plan.len(), sha256: result? },
             config: STANDARD.encode(packed.config.as_bytes()),
             network: STANDARD.encode(packed.network.as_bytes()),
             nmstatectl: context.nmstatectl.is_some(),
@@ -143,17 +144,17 @@ impl PlanFile {
         })
     }
 
-    /// Reads a plan file.
+    /// Parses a plan file.
     ///
     /// # Errors
     ///
-    /// When it is none, or one of another version.
+    /// Returns an error if the text is not a plan file, or has another version of the format.
     pub fn parse(json: &[u8]) -> Result<Self, PlanFileError> {
         #[derive(Deserialize)]
         struct Version {
             kindling_plan: u32,
         }
-        // A later version may have other fields: its number says more than their names.
+        // Check the version first: a later version may have other fields.
         let Version { kindling_plan: found } =
             serde_json::from_slice(json).map_err(PlanFileError::Malformed)?;
         if found != VERSION {
@@ -162,44 +163,44 @@ impl PlanFile {
         serde_json::from_slice(json).map_err(PlanFileError::Malformed)
     }
 
-    /// Its text.
+    /// Returns the plan file as JSON.
     ///
     /// # Errors
     ///
-    /// Never, as long as there is memory for it.
+    /// Does not fail in practice.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self).map(|text| text + "\n")
     }
 
-    /// The form of the image.
+    /// Returns the form of the image.
     #[must_use]
     pub fn form(&self) -> &Form {
         &self.image
     }
 
-    /// What the live image is known by.
+    /// Returns the length and digest of the base image.
     #[must_use]
-    pub fn base(&self) -> Stamp {
+    pub fn base(&self) -> ImageIdentity {
         self.base
     }
 
-    /// What the image is known by.
+    /// Returns the length and digest of the image.
     #[must_use]
-    pub fn result(&self) -> Stamp {
+    pub fn result(&self) -> ImageIdentity {
         self.result
     }
 
-    /// The image on its live image, which is read whole to make sure that it is the right one. What the plan gives is
-    /// known by [`result`](Self::result): whoever writes it compares.
+    /// Returns the plan of the image on its base image. Reads the whole base image to verify its digest. The caller
+    /// must compare the image with [`result`](Self::result) or call [`prove`](Self::prove).
     ///
     /// # Errors
     ///
-    /// When the live image is another one, or the image cannot be made.
+    /// Returns an error if the base image has another digest, or if the image cannot be made.
     pub fn plan(&self, base: &BaseImage) -> Result<Plan, PlanFileError> {
         let source = base.source();
         let refused = |sha256| PlanFileError::OtherBase {
             base: source.name().to_owned(),
-            found: Box::new(Stamp { size: source.len(), sha256 }),
+            found: Box::new(ImageIdentity { size: source.len(), sha256 }),
             wanted: Box::new(self.base),
         };
         let sha256 = source.digest().map_err(DiscoveryError::from)?;
@@ -224,11 +225,11 @@ impl PlanFile {
         Ok(plan)
     }
 
-    /// Makes sure that an image is the one that was meant.
+    /// Checks the digest of the written image.
     ///
     /// # Errors
     ///
-    /// When it is another.
+    /// Returns an error if the digest is not that of the plan file.
     pub fn prove(&self, sha256: Digest) -> Result<(), PlanFileError> {
         if sha256 == self.result.sha256 { Ok(()) } else { Err(self.other_layout()) }
     }
@@ -238,9 +239,9 @@ impl PlanFile {
     }
 }
 
-fn archive(field: &'static str, text: &str) -> Result<Packed, PlanFileError> {
+fn archive(field: &'static str, text: &str) -> Result<PackedArchive, PlanFileError> {
     let bytes = STANDARD.decode(text).map_err(|source| PlanFileError::Base64 { field, source })?;
-    Ok(Packed::from_encoded(bytes.into()))
+    Ok(PackedArchive::from_encoded(bytes.into()))
 }
 
 #[cfg(test)]
@@ -250,7 +251,7 @@ mod tests {
     use super::*;
 
     fn file() -> String {
-        let stamp = Stamp { size: 5, sha256: Digest::of(b"12345") };
+        let stamp = ImageIdentity { size: 5, sha256: Digest::from_data(b"12345") };
         let file = PlanFile {
             kindling_plan: VERSION,
             made_by: "a test".to_owned(),
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_as_it_was_written() {
+    fn plan_file_round_trips() {
         let text = file();
         let read = PlanFile::parse(text.as_bytes()).unwrap();
         assert_eq!(read.to_json().unwrap(), text);
@@ -276,7 +277,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_change_is_read_or_refused(at in 0..2000usize, with in "[0-9a-z{}:,\"]{0,6}") {
+        fn altered_plan_file_is_never_applied(at in 0..2000usize, with in "[0-9a-z{}:,\"]{0,6}") {
             let mut text = file();
             let at = at % text.len();
             text.replace_range(at..=at, &with);

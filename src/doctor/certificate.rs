@@ -1,4 +1,4 @@
-//! What servers show of themselves, and whether it is to be trusted.
+//! Certificates of servers, and whether clients would trust them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -21,56 +21,56 @@ use tokio_rustls::rustls::{
 };
 
 use super::DoctorError;
-use super::report::{Check, quoted};
+use super::report::{DoctorCheck, quote_for_report};
 
-/// The largest file of authorities that is read. That of a system has some hundred KiB.
+/// Largest file of authorities that is read. That of a system has some hundred KiB.
 const MAX_FILE: u64 = 4 << 20;
-/// A certificate that ends within this time is one to renew.
+/// A certificate that expires within this time should be renewed.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
-/// The names of a certificate that are shown.
+/// Most subject alternative names that an error lists.
 const MAX_NAMES: usize = 5;
 
-/// Whom we trust, as clients would.
+/// The authorities that clients trust.
 #[derive(Debug)]
-pub(super) struct Trust {
+pub(super) struct TrustedAuthorities {
     roots: RootCertStore,
-    /// The same as they were given. One that signs itself may be that of a server: most clients take it for trusted then.
+    /// The certificates as given. Most clients trust a self-signed server certificate that is among them.
     given: Vec<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
-    /// Where they are from.
+    /// Source of the authorities, for messages.
     whose: &'static str,
 }
 
-/// What a server has shown.
+/// The certificate chain and TLS parameters of one handshake.
 #[derive(Clone, Debug)]
-pub(super) struct Shown {
+pub(super) struct HandshakeReport {
     pub(super) chain: Vec<CertificateDer<'static>>,
     pub(super) version: &'static str,
     pub(super) scheme: Option<SignatureScheme>,
 }
 
-impl Trust {
+impl TrustedAuthorities {
     pub(super) fn new(ca_file: Option<&Path>) -> Result<Self, DoctorError> {
         let mut roots = RootCertStore::empty();
         let provider = Arc::new(aws_lc_rs::default_provider());
         let Some(path) = ca_file else {
             let given = rustls_native_certs::load_native_certs().certs;
             roots.add_parsable_certificates(given.iter().cloned());
-            return Ok(Self { roots, given, provider, whose: "this system" });
+            return Ok(Self { roots, given, provider, whose: "the system" });
         };
         let failed = |source| DoctorError::Authorities { path: path.to_owned(), source };
-        let given = read(path).map_err(failed)?;
+        let given = read_certificates(path).map_err(failed)?;
         for certificate in &given {
             roots.add(certificate.clone()).map_err(|error| failed(io::Error::other(error)))?;
         }
         Ok(Self { roots, given, provider, whose: "the given file" })
     }
 
-    /// How to speak TLS with a server whose certificate is looked at afterwards.
-    pub(super) fn config(
+    /// Returns a configuration that accepts any certificate. The caller checks the certificate after the handshake.
+    pub(super) fn client_config(
         &self,
         versions: &[&'static SupportedProtocolVersion],
-        recorder: &Arc<Recorder>,
+        recorder: &Arc<SchemeRecorder>,
     ) -> Result<ClientConfig, Error> {
         let config = ClientConfig::builder_with_provider(Arc::clone(&self.provider));
         let verifier = Arc::clone(recorder) as Arc<dyn ServerCertVerifier>;
@@ -83,25 +83,35 @@ impl Trust {
         Ok(config)
     }
 
-    pub(super) fn recorder(&self) -> Arc<Recorder> {
-        Arc::new(Recorder { provider: Arc::clone(&self.provider), scheme: Mutex::new(None) })
+    pub(super) fn recorder(&self) -> Arc<SchemeRecorder> {
+        Arc::new(SchemeRecorder { provider: Arc::clone(&self.provider), scheme: Mutex::new(None) })
     }
 
-    /// Whether a server is who it says, as clients see it.
-    pub(super) fn is_trusted(&self, shown: &Shown, host: &str) -> bool {
-        let decisive = [Check::CertificateTrusted, Check::CertificateDates, Check::CertificateName];
-        let judged = self.judge(shown, host);
+    /// Returns whether a client would accept the certificate: its authority, dates and name.
+    pub(super) fn is_trusted(&self, shown: &HandshakeReport, host: &str) -> bool {
+        let decisive =
+            [DoctorCheck::CertificateTrusted, DoctorCheck::CertificateDates, DoctorCheck::CertificateName];
+        let judged = self.check_certificate(shown, host);
         judged.iter().all(|(check, result)| !decisive.contains(check) || result.is_ok())
     }
 
-    /// What is right and wrong with a certificate.
-    pub(super) fn judge(&self, shown: &Shown, host: &str) -> Vec<(Check, Result<String, String>)> {
+    /// Checks the certificate and the key type.
+    pub(super) fn check_certificate(
+        &self,
+        shown: &HandshakeReport,
+        host: &str,
+    ) -> Vec<(DoctorCheck, Result<String, String>)> {
         let Some((certificate, others)) = shown.chain.split_first() else {
-            return vec![(Check::CertificateTrusted, Err("the server shows none".to_owned()))];
+            return vec![(
+                DoctorCheck::CertificateTrusted,
+                Err("the server sends no certificate".to_owned()),
+            )];
         };
         let parsed = match ParsedCertificate::try_from(certificate) {
             Ok(parsed) => parsed,
-            Err(error) => return vec![(Check::CertificateTrusted, Err(quoted(&error.to_string())))],
+            Err(error) => {
+                return vec![(DoctorCheck::CertificateTrusted, Err(quote_for_report(&error.to_string())))];
+            }
         };
         let verify = |at: Duration| {
             let algorithms = self.provider.signature_verification_algorithms.all;
@@ -109,122 +119,125 @@ impl Trust {
             verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, others, time, algorithms)
         };
         let now = Duration::from_secs(u64::try_from(Utc::now().timestamp()).unwrap_or_default());
-        let dates = validity(verify(now).err().as_ref());
-        // Whether it would be trusted if it were valid is another question.
+        let dates = check_validity(verify(now).err().as_ref());
+        // An expired certificate is verified at a time when it was valid: its dates are a separate check.
         let trusted = match dates {
             Ok(()) => verify(now),
             Err((_, at)) => verify(at),
         };
         let trusted = if self.given.contains(certificate) { Ok(()) } else { trusted };
-        let lasts = validity(verify(now.saturating_add(SOON)).err().as_ref());
+        let lasts = check_validity(verify(now.saturating_add(SOON)).err().as_ref());
         let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| format!("{} is no name that certificates have", quoted(host)))
-            .and_then(|name| verify_server_name(&parsed, &name).map_err(|error| told(&error)));
+            .map_err(|_| format!("{} is not a valid host name", quote_for_report(host)))
+            .and_then(|name| verify_server_name(&parsed, &name).map_err(|error| describe_error(&error)));
         let count = shown.chain.len();
         let chain = format!(
-            "{count} certificate{} over {}, by the authorities of {}",
-            plural(count),
+            "{count} certificate{} over {}, verified with the CAs of {}",
+            plural_ending(count),
             shown.version,
             self.whose
         );
         vec![
             (
-                Check::CertificateTrusted,
-                trusted.map(|()| chain.clone()).map_err(|error| format!("{}; {chain}", told(&error))),
+                DoctorCheck::CertificateTrusted,
+                trusted
+                    .map(|()| chain.clone())
+                    .map_err(|error| format!("{}; {chain}", describe_error(&error))),
             ),
-            (Check::CertificateName, name.map(|()| quoted(host))),
-            (Check::CertificateDates, dates.map(|()| "valid now".to_owned()).map_err(|(why, _)| why)),
+            (DoctorCheck::CertificateName, name.map(|()| quote_for_report(host))),
+            (DoctorCheck::CertificateDates, dates.map(|()| "valid now".to_owned()).map_err(|(why, _)| why)),
             (
-                Check::CertificateLasts,
-                lasts.map(|()| "valid for two weeks yet".to_owned()).map_err(|(why, _)| why),
+                DoctorCheck::CertificateLasts,
+                lasts.map(|()| "valid for at least two more weeks".to_owned()).map_err(|(why, _)| why),
             ),
-            (Check::CertificateRsa, key(shown.scheme)),
+            (DoctorCheck::CertificateRsa, check_key(shown.scheme)),
         ]
     }
 }
 
-fn plural(count: usize) -> &'static str {
+fn plural_ending(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// Whether a certificate is valid, and if not, why, and when it was or will be.
-fn validity(error: Option<&Error>) -> Result<(), (String, Duration)> {
+/// Returns an error with the reason, and a time at which the certificate was or will be valid, if it is not valid.
+fn check_validity(error: Option<&Error>) -> Result<(), (String, Duration)> {
     let second = Duration::from_secs(1);
     match error {
         Some(Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
             let end = Duration::from_secs(not_after.as_secs());
-            Err((format!("it ends on {}", date(end)), end.saturating_sub(second)))
+            Err((format!("certificate expires on {}", format_date(end)), end.saturating_sub(second)))
         }
         Some(Error::InvalidCertificate(CertificateError::NotValidYetContext { not_before, .. })) => {
             let begin = Duration::from_secs(not_before.as_secs());
-            Err((format!("it begins on {}", date(begin)), begin.saturating_add(second)))
+            Err((format!("certificate is valid from {}", format_date(begin)), begin.saturating_add(second)))
         }
         _ => Ok(()),
     }
 }
 
-fn date(since_epoch: Duration) -> String {
+fn format_date(since_epoch: Duration) -> String {
     let seconds = i64::try_from(since_epoch.as_secs()).unwrap_or(i64::MAX);
-    DateTime::from_timestamp(seconds, 0)
-        .map_or_else(|| "a day of no calendar".to_owned(), |it| it.to_rfc3339())
+    DateTime::from_timestamp(seconds, 0).map_or_else(|| "an invalid date".to_owned(), |it| it.to_rfc3339())
 }
 
-/// What is wrong with a certificate, for people.
-fn told(error: &Error) -> String {
+/// Describes why a certificate is refused.
+fn describe_error(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "it leads to no authority that is trusted: the authority is another one, or the server leaves out the \
-             certificates between"
-                .to_owned()
+            "issued by an unknown CA, or the server does not send the intermediate certificates".to_owned()
         }
         Error::InvalidCertificate(CertificateError::NotValidForNameContext { presented, .. }) => {
-            let names: Vec<String> = presented.iter().take(MAX_NAMES).map(|name| quoted(name)).collect();
+            let names: Vec<String> =
+                presented.iter().take(MAX_NAMES).map(|name| quote_for_report(name)).collect();
             match names.as_slice() {
-                [] => "it is for no name at all (of subjectAltName)".to_owned(),
-                names => format!("it is for {}", names.join(", ")),
+                [] => "certificate has no subjectAltName".to_owned(),
+                names => format!("certificate is for {}", names.join(", ")),
             }
         }
-        // As rustls passes on what webpki says of it.
-        Error::InvalidCertificate(CertificateError::Other(other)) if other.to_string() == "CaUsedAsEndEntity" => {
-            "it is that of an authority itself, and none of those that are trusted".to_owned()
+        // rustls passes this error of webpki on as text.
+        Error::InvalidCertificate(CertificateError::Other(other))
+            if other.to_string() == "CaUsedAsEndEntity" =>
+        {
+            "certificate is a CA certificate, and not one of the trusted CAs".to_owned()
         }
-        other => quoted(&other.to_string()),
+        other => quote_for_report(&other.to_string()),
     }
 }
 
-fn key(scheme: Option<SignatureScheme>) -> Result<String, String> {
+fn check_key(scheme: Option<SignatureScheme>) -> Result<String, String> {
     let name = scheme.and_then(|scheme| scheme.as_str().map(str::to_owned)).unwrap_or_default();
     match name.starts_with("RSA") {
         true => Ok(name),
-        false => {
-            Err(format!("the server signs with {}", if name.is_empty() { "another key" } else { &name }))
-        }
+        false => Err(format!(
+            "the server signs with {}",
+            if name.is_empty() { "another type of key" } else { &name }
+        )),
     }
 }
 
-fn read(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
+fn read_certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     let mut pem = Vec::new();
     File::open(path)?.take(MAX_FILE + 1).read_to_end(&mut pem)?;
     if u64::try_from(pem.len()).is_ok_and(|len| len > MAX_FILE) {
-        return Err(io::Error::other(format!("it has more than {MAX_FILE} bytes")));
+        return Err(io::Error::other(format!("file is too large (limit {MAX_FILE} bytes)")));
     }
     let certificates: Vec<_> =
         CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(io::Error::other)?;
     match certificates.is_empty() {
-        true => Err(io::Error::other("there is none in it")),
+        true => Err(io::Error::other("no certificates found")),
         false => Ok(certificates),
     }
 }
 
-/// Lets every handshake come to its end, and remembers how the server has signed it. No request is sent before what was
-/// shown is judged.
+/// A verifier that accepts every certificate and records the signature scheme of the handshake. The session checks the
+/// certificate before it sends a request.
 #[derive(Debug)]
-pub(super) struct Recorder {
+pub(super) struct SchemeRecorder {
     provider: Arc<CryptoProvider>,
     scheme: Mutex<Option<SignatureScheme>>,
 }
 
-impl Recorder {
+impl SchemeRecorder {
     pub(super) fn scheme(&self) -> Option<SignatureScheme> {
         *self.scheme.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -234,7 +247,7 @@ impl Recorder {
     }
 }
 
-impl ServerCertVerifier for Recorder {
+impl ServerCertVerifier for SchemeRecorder {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -1,217 +1,249 @@
-//! What each kind of client needs.
+//! Requirements of each kind of client.
 //!
-//! A need is of a check: where that fails, the client refuses the URL, or there is a remark. What is said without "likely" or
-//! "some" is from the client's documentation or from how it is known to ask; firmware differs, and where only some of it is
-//! known to refuse, the words say so.
+//! Each requirement refers to a check. If the check fails, the client refuses the URL, or the report has a remark.
+//! Texts without "likely" or "some" come from the client's documentation or its known requests. Firmware differs: if
+//! only some of it is known to refuse, the text says so.
 
-use super::report::{Check, Client, ClientReport, Content, Outcome, Reason, Report, Verdict, Weight};
+use super::report::{
+    CheckOutcome, ClientKind, ClientReport, ClientVerdict, ContentKind, DoctorCheck, DoctorReport,
+    RequirementLevel, VerdictReason,
+};
 
-/// A check, how much it matters to a client, and what the client does where it fails.
-type Need = (Check, Weight, &'static str);
+/// A check, its weight for a client, and what the client does if it fails.
+type Requirement = (DoctorCheck, RequirementLevel, &'static str);
 
-use Weight::{Refuses, Remark};
+use RequirementLevel::{Refuses, Remark};
 
-/// What all need who read over the network.
-const ALL: &[Need] = &[
-    (Check::Reachable, Refuses, "it cannot reach the server"),
-    (Check::RedirectsEnd, Refuses, "it never gets to a file"),
-    (Check::Answers, Refuses, "it gets no file"),
-    (Check::Complete, Refuses, "it gets a part of the file alone"),
-    (Check::Identity, Refuses, "it takes the bytes as they come, and these are packed"),
-    (Check::SameBytes, Refuses, "what it reads in several requests does not fit together"),
+/// Requirements of all clients.
+const ALL: &[Requirement] = &[
+    (DoctorCheck::Reachable, Refuses, "it cannot reach the server"),
+    (DoctorCheck::RedirectsEnd, Refuses, "redirects do not lead it to a file"),
+    (DoctorCheck::Answers, Refuses, "it receives no file"),
+    (DoctorCheck::Complete, Refuses, "it receives only a part of the file"),
+    (DoctorCheck::Identity, Refuses, "it does not decompress responses"),
+    (DoctorCheck::SameBytes, Refuses, "bytes from different requests do not match"),
 ];
 
-/// What those need who check certificates.
-const CERTIFICATE: &[Need] = &[
+/// Requirements of clients that verify certificates.
+const CERTIFICATE: &[Requirement] = &[
     (
-        Check::CertificateTrusted,
+        DoctorCheck::CertificateTrusted,
         Refuses,
-        "it does not know the authority, unless that is added or the check turned off",
+        "it does not trust the CA, unless the CA is added or verification is turned off",
     ),
     (
-        Check::CertificateName,
+        DoctorCheck::CertificateName,
         Refuses,
-        "the certificate is that of another host, unless the check is turned off",
+        "it refuses a certificate of another host, unless verification is turned off",
     ),
-    (Check::CertificateDates, Refuses, "the certificate is not valid, unless the check is turned off"),
-    (Check::CertificateLasts, Remark, "it will refuse the certificate soon"),
-];
-
-/// What those need who read an image in pieces.
-const PIECES: &[Need] = &[
-    (Check::Head, Refuses, "it asks with HEAD how large the image is"),
-    (Check::HeadLength, Refuses, "it asks with HEAD how large the image is"),
-    (Check::Range, Refuses, "it reads the image in ranges"),
-    (Check::Range64k, Refuses, "it reads the image in ranges of such lengths"),
-    (Check::Concurrent, Refuses, "it reads several ranges at once"),
-];
-
-const BMC: &[Need] = &[
-    (Check::UrlShort, Refuses, "firmware exists that takes 255 characters at most"),
-    (Check::UrlSuffix, Refuses, "it takes names of media alone"),
-    (Check::UrlWithoutQuery, Refuses, "firmware exists that takes no query"),
-    (Check::UrlWithoutPassword, Refuses, "user and password have fields of their own"),
-    (Check::UrlWithoutToken, Remark, "it keeps the URL, and shows it to whoever may see its settings"),
     (
-        Check::UrlUsualPort,
-        Remark,
-        "some, likely, take no port, and networks of BMCs often let none but 80 and 443 through",
+        DoctorCheck::CertificateDates,
+        Refuses,
+        "it refuses an invalid certificate, unless verification is turned off",
     ),
-    (Check::UrlAddress, Remark, "it needs a name server of its own for the name"),
-    (Check::UrlUnencrypted, Remark, "it checks the certificate or not, by a setting of its own; some cannot"),
-    (Check::NotRedirected, Refuses, "firmware exists that follows no redirect"),
-    (Check::RedirectRanges, Refuses, "it reads the image in ranges"),
-    (Check::Length, Refuses, "it needs to know how large the image is"),
-    (Check::NotChunked, Refuses, "it needs to know how large the image is"),
-    (Check::HeadSame, Remark, "it may take the image for another one"),
-    (Check::AcceptRanges, Remark, "some, likely, ask for no ranges then"),
-    (Check::RangeBehindEnd, Remark, "some, likely, read on behind the end"),
-    (Check::KeepAlive, Remark, "thousands of ranges take a connection each"),
-    (Check::FirstByte, Remark, "it may give up before"),
-    (Check::MediaType, Remark, "some, likely, go by the type"),
-    (Check::Tls12, Remark, "older ones have no TLS 1.3"),
+    (DoctorCheck::CertificateLasts, Remark, "it will refuse the certificate soon"),
 ];
 
-const IPXE: &[Need] = &[
+/// Requirements of clients that read an image in ranges.
+const PIECES: &[Requirement] = &[
+    (DoctorCheck::Head, Refuses, "it sends HEAD to get the size of the image"),
+    (DoctorCheck::HeadLength, Refuses, "it sends HEAD to get the size of the image"),
+    (DoctorCheck::Range, Refuses, "it reads the image in ranges"),
+    (DoctorCheck::Range64k, Refuses, "it reads the image in ranges of these lengths"),
+    (DoctorCheck::Concurrent, Refuses, "it reads several ranges at once"),
+];
+
+const BMC: &[Requirement] = &[
+    (DoctorCheck::UrlShort, Refuses, "some firmware accepts at most 255 characters"),
+    (DoctorCheck::UrlSuffix, Refuses, "the URL must end in .iso or .img"),
+    (DoctorCheck::UrlWithoutQuery, Refuses, "some firmware does not accept a query"),
+    (DoctorCheck::UrlWithoutPassword, Refuses, "it has separate settings for user name and password"),
     (
-        Check::UrlUnencrypted,
+        DoctorCheck::UrlWithoutToken,
         Remark,
-        "it has to be built with HTTPS, and trusts none but the authorities that are built in or signed by iPXE's",
+        "it stores the URL, and shows it to every user who can read its settings",
     ),
-    (Check::Tls12, Refuses, "it has no TLS 1.3"),
-    (Check::CertificateRsa, Remark, "its documentation has no keys but those of RSA"),
-    (Check::UrlWithoutToken, Remark, "the URL goes through DHCP or scripts that others can read"),
-    (Check::RedirectScheme, Remark, "anybody may change what comes then"),
-    (Check::HeaderForm, Refuses, "it takes no header without a space behind the colon"),
-    (Check::Length, Remark, "it shows no progress, and takes the end of the connection for that of the file"),
-    (Check::UrlAddress, Remark, "it needs a name server from DHCP"),
-];
-
-/// What iPXE needs for an image that it boots as a disk (`sanboot`).
-const IPXE_DISK: &[Need] = &[
-    (Check::Head, Refuses, "sanboot asks with HEAD how large the image is"),
-    (Check::HeadLength, Refuses, "sanboot asks with HEAD how large the image is"),
-    (Check::Range, Refuses, "sanboot reads the image in ranges"),
-    (Check::KeepAlive, Remark, "each range takes a connection"),
-];
-
-const UEFI: &[Need] = &[
-    (Check::UefiType, Refuses, "neither type nor suffix tell it what to do with the file"),
     (
-        Check::Length,
+        DoctorCheck::UrlUsualPort,
         Remark,
-        "it reads all of the file to know how long it is; boot loaders that go on from there, likely, refuse",
+        "some likely accept no port, and networks of BMCs often allow only ports 80 and 443",
     ),
-    (Check::HeadLength, Remark, "it asks with HEAD first, and has to read all of the file once more without"),
-    (Check::NotRedirected, Remark, "older firmware, likely, follows no redirect"),
+    (DoctorCheck::UrlAddress, Remark, "the BMC needs a name server to resolve the name"),
     (
-        Check::UrlEncrypted,
+        DoctorCheck::UrlUnencrypted,
         Remark,
-        "EDK II takes plain http where its vendor has allowed it (PcdAllowHttpConnections)",
+        "a setting decides whether it verifies the certificate; some cannot verify it",
     ),
-    (Check::UrlUnencrypted, Remark, "the authority has to be enrolled in the firmware's TLS settings"),
-    (Check::Tls12, Remark, "older firmware has no TLS 1.3"),
-    (Check::UrlAddress, Remark, "it needs a name server from DHCP"),
+    (DoctorCheck::NotRedirected, Refuses, "some firmware does not follow redirects"),
+    (DoctorCheck::RedirectRanges, Refuses, "it reads the image in ranges"),
+    (DoctorCheck::Length, Refuses, "it needs the size of the image"),
+    (DoctorCheck::NotChunked, Refuses, "it needs the size of the image"),
+    (DoctorCheck::HeadSame, Remark, "it may treat the image as changed"),
+    (DoctorCheck::AcceptRanges, Remark, "some likely send no range requests then"),
+    (DoctorCheck::RangeBehindEnd, Remark, "some likely read past the end"),
+    (DoctorCheck::KeepAlive, Remark, "each of thousands of ranges needs a new connection"),
+    (DoctorCheck::FirstByte, Remark, "it may time out before"),
+    (DoctorCheck::MediaType, Remark, "some likely depend on the type"),
+    (DoctorCheck::Tls12, Remark, "older firmware does not support TLS 1.3"),
 ];
 
-const QEMU: &[Need] = &[
-    (Check::AcceptRanges, Refuses, "it opens nothing without Accept-Ranges: bytes"),
-    (Check::FirstByte, Refuses, "it waits five seconds, unless told otherwise"),
-    (Check::NotChunked, Remark, "it needs lengths"),
+const IPXE: &[Requirement] = &[
+    (
+        DoctorCheck::UrlUnencrypted,
+        Remark,
+        "it must be built with HTTPS, and only trusts CAs that are built in or signed by iPXE's CA",
+    ),
+    (DoctorCheck::Tls12, Refuses, "it does not support TLS 1.3"),
+    (DoctorCheck::CertificateRsa, Remark, "its documentation mentions only RSA keys"),
+    (DoctorCheck::UrlWithoutToken, Remark, "the URL goes through DHCP or scripts that others can read"),
+    (DoctorCheck::RedirectScheme, Remark, "anyone on the network can change the response"),
+    (DoctorCheck::HeaderForm, Refuses, "it ignores headers without a space after the colon"),
+    (
+        DoctorCheck::Length,
+        Remark,
+        "it shows no progress, and takes the end of the connection for the end of the file",
+    ),
+    (DoctorCheck::UrlAddress, Remark, "it needs a name server from DHCP"),
 ];
 
-const DOWNLOAD: &[Need] = &[
-    (Check::Length, Remark, "a download that was cut off looks complete"),
-    (Check::Validator, Remark, "it goes on with another image without noticing"),
-    (Check::RangeOpen, Remark, "a download that was cut off begins anew"),
-    (Check::IfRange, Remark, "it may go on with another image"),
-    (Check::IdentityWhenAsked, Remark, "browsers know neither length nor progress of what is packed"),
-    (Check::MediaType, Remark, "browsers show it in the place of saving it"),
-    (Check::RedirectScheme, Remark, "anybody may change what comes then"),
+/// Requirements of iPXE for an image that it boots as a disk (`sanboot`).
+const IPXE_DISK: &[Requirement] = &[
+    (DoctorCheck::Head, Refuses, "sanboot sends HEAD to get the size of the image"),
+    (DoctorCheck::HeadLength, Refuses, "sanboot sends HEAD to get the size of the image"),
+    (DoctorCheck::Range, Refuses, "sanboot reads the image in ranges"),
+    (DoctorCheck::KeepAlive, Remark, "each range needs a new connection"),
 ];
 
-const ROOTFS: &[Need] = &[
-    (Check::Head, Refuses, "it sends HEAD until that is answered, and goes on only after 200"),
-    (Check::FirstByte, Remark, "machines wait for it in the middle of their boot"),
-    (Check::UrlAddress, Remark, "the machine needs a name server before it has a root file system"),
+const UEFI: &[Requirement] = &[
+    (DoctorCheck::UefiType, Refuses, "neither media type nor suffix identify the type of the file"),
+    (
+        DoctorCheck::Length,
+        Remark,
+        "it reads the whole file to get its size; later boot loaders likely refuse it",
+    ),
+    (
+        DoctorCheck::HeadLength,
+        Remark,
+        "it sends HEAD first, and must read the whole file twice without a size",
+    ),
+    (DoctorCheck::NotRedirected, Remark, "older firmware likely does not follow redirects"),
+    (
+        DoctorCheck::UrlEncrypted,
+        Remark,
+        "EDK II accepts plain http only if its vendor allows it (PcdAllowHttpConnections)",
+    ),
+    (DoctorCheck::UrlUnencrypted, Remark, "the CA must be enrolled in the firmware's TLS settings"),
+    (DoctorCheck::Tls12, Remark, "older firmware does not support TLS 1.3"),
+    (DoctorCheck::UrlAddress, Remark, "it needs a name server from DHCP"),
 ];
 
-/// What a kind of client needs of a URL with such content.
-fn needs(client: Client, content: Option<&Content>) -> Vec<&'static [Need]> {
+const QEMU: &[Requirement] = &[
+    (DoctorCheck::AcceptRanges, Refuses, "it requires Accept-Ranges: bytes"),
+    (DoctorCheck::FirstByte, Refuses, "its default timeout is five seconds"),
+    (DoctorCheck::NotChunked, Remark, "it needs the length of responses"),
+];
+
+const DOWNLOAD: &[Requirement] = &[
+    (DoctorCheck::Length, Remark, "an interrupted download looks complete"),
+    (DoctorCheck::Validator, Remark, "it may resume with another image without noticing"),
+    (DoctorCheck::RangeOpen, Remark, "an interrupted download starts over"),
+    (DoctorCheck::IfRange, Remark, "it may resume with another image"),
+    (
+        DoctorCheck::IdentityWhenAsked,
+        Remark,
+        "browsers show neither size nor progress of compressed responses",
+    ),
+    (DoctorCheck::MediaType, Remark, "browsers display the file instead of saving it"),
+    (DoctorCheck::RedirectScheme, Remark, "anyone on the network can change the response"),
+];
+
+const ROOTFS: &[Requirement] = &[
+    (DoctorCheck::Head, Refuses, "it repeats HEAD until it gets a response, and continues only after 200"),
+    (DoctorCheck::FirstByte, Remark, "machines wait for it during boot"),
+    (DoctorCheck::UrlAddress, Remark, "the machine needs a name server before it has a root file system"),
+];
+
+/// Returns the requirements of a kind of client for a URL with this content.
+fn requirements(client: ClientKind, content: Option<&ContentKind>) -> Vec<&'static [Requirement]> {
     match client {
-        Client::Bmc => vec![ALL, CERTIFICATE, PIECES, BMC],
-        Client::Ipxe => match content {
-            Some(Content::Iso { .. } | Content::Disk) => vec![ALL, CERTIFICATE, IPXE, IPXE_DISK],
+        ClientKind::Bmc => vec![ALL, CERTIFICATE, PIECES, BMC],
+        ClientKind::Ipxe => match content {
+            Some(ContentKind::Iso { .. } | ContentKind::Disk) => vec![ALL, CERTIFICATE, IPXE, IPXE_DISK],
             _ => vec![ALL, CERTIFICATE, IPXE],
         },
-        Client::Uefi => vec![ALL, CERTIFICATE, UEFI],
-        Client::Qemu => vec![ALL, CERTIFICATE, PIECES, QEMU],
-        Client::Download => vec![ALL, CERTIFICATE, DOWNLOAD],
-        // It takes any certificate: what it fetches is held against a digest.
-        Client::Rootfs => vec![ALL, ROOTFS],
+        ClientKind::Uefi => vec![ALL, CERTIFICATE, UEFI],
+        ClientKind::Qemu => vec![ALL, CERTIFICATE, PIECES, QEMU],
+        ClientKind::Download => vec![ALL, CERTIFICATE, DOWNLOAD],
+        // It accepts any certificate, because it compares the rootfs with a digest.
+        ClientKind::Rootfs => vec![ALL, ROOTFS],
     }
 }
 
-/// Whether a kind of client has a use for such content at all.
-fn is_for(client: Client, content: &Content) -> bool {
+/// Returns whether a kind of client can use this content.
+fn can_use(client: ClientKind, content: &ContentKind) -> bool {
     match client {
-        Client::Bmc | Client::Qemu => matches!(content, Content::Iso { .. } | Content::Disk),
-        Client::Ipxe | Client::Download => true,
-        Client::Uefi => matches!(content, Content::Iso { .. } | Content::Disk | Content::EfiProgram),
-        Client::Rootfs => matches!(content, Content::Archive { .. }),
+        ClientKind::Bmc | ClientKind::Qemu => matches!(content, ContentKind::Iso { .. } | ContentKind::Disk),
+        ClientKind::Ipxe | ClientKind::Download => true,
+        ClientKind::Uefi => {
+            matches!(content, ContentKind::Iso { .. } | ContentKind::Disk | ContentKind::EfiProgram)
+        }
+        ClientKind::Rootfs => matches!(content, ContentKind::Archive { .. }),
     }
 }
 
-/// What the findings mean for each kind of client.
-pub(super) fn judge(report: &Report) -> Vec<ClientReport> {
-    Client::ALL.into_iter().map(|client| judge_for(client, report)).collect()
+/// Returns the verdict of each kind of client.
+pub(super) fn client_reports(report: &DoctorReport) -> Vec<ClientReport> {
+    ClientKind::ALL.into_iter().map(|client| client_report(client, report)).collect()
 }
 
-fn judge_for(client: Client, report: &Report) -> ClientReport {
+fn client_report(client: ClientKind, report: &DoctorReport) -> ClientReport {
     let content = report.content.as_ref();
-    let boots = report.finding(Check::Content).is_none_or(|finding| finding.outcome == Outcome::Holds);
-    // What boots nowhere is no image for another client, but a wrong one.
-    if boots && content.is_some_and(|content| !is_for(client, content)) {
-        return ClientReport { client, verdict: Verdict::NotForIt, reasons: Vec::new() };
+    let boots =
+        report.finding(DoctorCheck::Content).is_none_or(|finding| finding.outcome == CheckOutcome::Holds);
+    // A file that no client boots is reported as wrong, not as meant for another client.
+    if boots && content.is_some_and(|content| !can_use(client, content)) {
+        return ClientReport { client, verdict: ClientVerdict::NotForIt, reasons: Vec::new() };
     }
-    let content_need: Need = match client {
-        Client::Download => (Check::Content, Remark, "what it saves is no image"),
-        _ => (Check::Content, Refuses, "there is nothing to boot"),
+    let content_need: Requirement = match client {
+        ClientKind::Download => (DoctorCheck::Content, Remark, "the saved file is not an image"),
+        _ => (DoctorCheck::Content, Refuses, "the file is not bootable"),
     };
     let mut reasons = Vec::new();
     let mut is_unknown = false;
-    for (check, weight, why) in needs(client, content).into_iter().flatten().copied().chain([content_need]) {
+    for (check, weight, why) in
+        requirements(client, content).into_iter().flatten().copied().chain([content_need])
+    {
         let Some(finding) = report.finding(check) else { continue };
         match finding.outcome {
-            Outcome::Holds => {}
-            Outcome::Untried => is_unknown |= weight == Refuses,
-            Outcome::Fails => {
-                reasons.push(Reason { check, weight, why, detail: finding.detail.clone() });
+            CheckOutcome::Holds => {}
+            CheckOutcome::Untried => is_unknown |= weight == Refuses,
+            CheckOutcome::Fails => {
+                reasons.push(VerdictReason { check, weight, why, detail: finding.detail.clone() });
             }
         }
     }
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.weight));
     let verdict = match reasons.first().map(|reason| reason.weight) {
-        Some(Refuses) => Verdict::Refuses,
-        _ if is_unknown => Verdict::Unknown,
-        Some(Remark) => Verdict::WorksWithRemark,
-        None => Verdict::Works,
+        Some(Refuses) => ClientVerdict::Refuses,
+        _ if is_unknown => ClientVerdict::Unknown,
+        Some(Remark) => ClientVerdict::WorksWithRemark,
+        None => ClientVerdict::Works,
     };
     ClientReport { client, verdict, reasons }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Finding;
+    use super::super::report::DoctorFinding;
     use super::*;
 
-    fn report(failed: &[(Check, Outcome)], content: Content) -> Report {
-        let finding = |(check, outcome): &(Check, Outcome)| Finding {
+    fn report_with_failures(failed: &[(DoctorCheck, CheckOutcome)], content: ContentKind) -> DoctorReport {
+        let finding = |(check, outcome): &(DoctorCheck, CheckOutcome)| DoctorFinding {
             check: *check,
             outcome: *outcome,
             detail: String::new(),
         };
-        Report {
+        DoctorReport {
             url: String::new(),
             redirects: Vec::new(),
             size: None,
@@ -221,16 +253,19 @@ mod tests {
         }
     }
 
-    fn iso() -> Content {
-        Content::Iso { volume: String::new(), has_boot_record: true }
+    fn iso_content() -> ContentKind {
+        ContentKind::Iso { volume: String::new(), has_boot_record: true }
     }
 
-    /// Nobody needs a check twice with different words, and each check that only says something is one that is known.
+    /// No client has the same requirement twice. Only the listed checks are required by no client.
     #[test]
-    fn needs_are_told_once() {
-        for client in Client::ALL {
-            let all: Vec<Check> =
-                needs(client, Some(&iso())).into_iter().flatten().map(|(check, ..)| *check).collect();
+    fn client_has_each_requirement_once() {
+        for client in ClientKind::ALL {
+            let all: Vec<DoctorCheck> = requirements(client, Some(&iso_content()))
+                .into_iter()
+                .flatten()
+                .map(|(check, ..)| *check)
+                .collect();
             for (index, check) in all.iter().enumerate() {
                 assert!(
                     !all.iter().skip(index + 1).any(|other| other == check),
@@ -239,33 +274,38 @@ mod tests {
                 );
             }
         }
-        let needed = |check: &Check| {
-            let all = Client::ALL.into_iter().flat_map(|client| needs(client, Some(&iso())));
+        let needed = |check: &DoctorCheck| {
+            let all =
+                ClientKind::ALL.into_iter().flat_map(|client| requirements(client, Some(&iso_content())));
             all.flatten().any(|(needed, ..)| needed == check)
         };
         let told: Vec<&str> =
-            Check::ALL.iter().filter(|check| !needed(check)).map(|check| check.name()).collect();
+            DoctorCheck::ALL.iter().filter(|check| !needed(check)).map(|check| check.name()).collect();
         assert_eq!(told, ["range-suffix", "range-many", "if-none-match", "http-1.0", "expect", "content"]);
     }
 
     #[test]
-    fn each_need_makes_its_clients_refuse() {
-        for client in Client::ALL {
-            let content = if client == Client::Rootfs {
-                Content::Archive { packing: super::super::report::Packing::Cpio }
+    fn failed_requirement_decides_verdict() {
+        for client in ClientKind::ALL {
+            let content = if client == ClientKind::Rootfs {
+                ContentKind::Archive { packing: super::super::report::ArchiveCompression::Cpio }
             } else {
-                iso()
+                iso_content()
             };
-            assert_eq!(judge_for(client, &report(&[], content.clone())).verdict, Verdict::Works);
-            for (check, weight, _) in needs(client, Some(&content)).into_iter().flatten() {
-                for outcome in [Outcome::Fails, Outcome::Untried] {
+            assert_eq!(
+                client_report(client, &report_with_failures(&[], content.clone())).verdict,
+                ClientVerdict::Works
+            );
+            for (check, weight, _) in requirements(client, Some(&content)).into_iter().flatten() {
+                for outcome in [CheckOutcome::Fails, CheckOutcome::Untried] {
                     let expected = match (weight, outcome) {
-                        (Refuses, Outcome::Fails) => Verdict::Refuses,
-                        (Refuses, _) => Verdict::Unknown,
-                        (Remark, Outcome::Fails) => Verdict::WorksWithRemark,
-                        (Remark, _) => Verdict::Works,
+                        (Refuses, CheckOutcome::Fails) => ClientVerdict::Refuses,
+                        (Refuses, _) => ClientVerdict::Unknown,
+                        (Remark, CheckOutcome::Fails) => ClientVerdict::WorksWithRemark,
+                        (Remark, _) => ClientVerdict::Works,
                     };
-                    let found = judge_for(client, &report(&[(*check, outcome)], content.clone()));
+                    let found =
+                        client_report(client, &report_with_failures(&[(*check, outcome)], content.clone()));
                     assert_eq!(found.verdict, expected, "{}: {check}", client.name());
                 }
             }
@@ -273,12 +313,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_file_is_not_one_for_others() {
-        let script = report(&[(Check::Content, Outcome::Holds)], Content::IpxeScript);
-        assert_eq!(judge_for(Client::Bmc, &script).verdict, Verdict::NotForIt);
-        assert_eq!(judge_for(Client::Ipxe, &script).verdict, Verdict::Works);
-        let page = report(&[(Check::Content, Outcome::Fails)], Content::Page);
-        assert_eq!(judge_for(Client::Bmc, &page).verdict, Verdict::Refuses);
-        assert_eq!(judge_for(Client::Download, &page).verdict, Verdict::WorksWithRemark);
+    fn unbootable_file_is_refused() {
+        let script =
+            report_with_failures(&[(DoctorCheck::Content, CheckOutcome::Holds)], ContentKind::IpxeScript);
+        assert_eq!(client_report(ClientKind::Bmc, &script).verdict, ClientVerdict::NotForIt);
+        assert_eq!(client_report(ClientKind::Ipxe, &script).verdict, ClientVerdict::Works);
+        let page = report_with_failures(&[(DoctorCheck::Content, CheckOutcome::Fails)], ContentKind::Page);
+        assert_eq!(client_report(ClientKind::Bmc, &page).verdict, ClientVerdict::Refuses);
+        assert_eq!(client_report(ClientKind::Download, &page).verdict, ClientVerdict::WorksWithRemark);
     }
 }

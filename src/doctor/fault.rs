@@ -1,52 +1,52 @@
-//! Why there is no answer.
+//! Errors of one request.
 
 use std::io;
 use std::time::Duration;
 
-use super::report::quoted;
+use super::report::quote_for_report;
 
-/// Why there is no answer.
+/// Why a request has no response.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
-    /// The host has no address, or takes no connections.
-    #[error("no connection to {to}: {source}")]
+pub(super) enum RequestFault {
+    /// The host name does not resolve, or the host accepts no connection.
+    #[error("cannot connect to {to}: {source}")]
     Connect { to: String, source: io::Error },
-    /// The other end speaks no TLS, or another one.
-    #[error("no TLS: {reason}")]
+    /// The TLS handshake failed.
+    #[error("TLS handshake failed: {reason}")]
     Tls { reason: String },
-    /// The certificate is none that we send requests to.
-    #[error("not tried: the certificate is not trusted, and requests may hold secrets")]
+    /// The certificate is not trusted, so no request is sent.
+    #[error("not tried: the certificate is not trusted, and requests may contain secrets")]
     Untrusted,
-    /// It takes too long.
-    #[error("nothing complete within {} s", after.as_secs_f32())]
+    /// The request timed out.
+    #[error("no complete response within {} s", after.as_secs_f32())]
     Slow { after: Duration },
-    /// It took too long too often.
+    /// Too many requests timed out before.
     #[error("not tried: other requests took too long")]
     Abandoned,
-    /// The connection was closed in the place of an answer.
-    #[error("the connection was closed without an answer")]
+    /// The server closed the connection without a response.
+    #[error("the server closed the connection without a response")]
     Closed,
-    /// The connection was closed in an answer.
-    #[error("the connection was closed in the middle of the head")]
+    /// The server closed the connection within the response head.
+    #[error("the server closed the connection within the response head")]
     CutHead,
-    /// The head does not end.
-    #[error("the head of the answer has more than {most} bytes")]
+    /// The response head exceeds the limit.
+    #[error("the response head has more than {most} bytes")]
     LongHead { most: usize },
-    /// It is no answer.
-    #[error("{what} is malformed: {found}")]
+    /// The response is not valid HTTP.
+    #[error("malformed {what}: {found}")]
     Malformed { what: &'static str, found: String },
-    /// The connection broke.
-    #[error("the connection broke: {0}")]
+    /// Reading or writing failed.
+    #[error("connection failed: {0}")]
     Io(#[from] io::Error),
 }
 
-impl Fault {
+impl RequestFault {
     pub(super) fn malformed(what: &'static str, found: &str) -> Self {
-        Self::Malformed { what, found: quoted(found) }
+        Self::Malformed { what, found: quote_for_report(found) }
     }
 
-    /// Whether it says nothing about the server, since nothing was asked.
-    pub(super) fn is_untried(&self) -> bool {
+    /// Returns whether the request was not sent, so that the fault says nothing about the server.
+    pub(super) fn is_unsent(&self) -> bool {
         matches!(self, Self::Untrusted | Self::Abandoned)
     }
 }

@@ -1,12 +1,12 @@
-//! Whether a URL of an image is one that machines can boot from: what kinds of clients refuse it, and why.
+//! Checks whether machines can boot from the URL of an image: which kinds of clients refuse it, and why.
 //!
-//! [`examine`] asks the server for the image in all the ways in which firmware, boot loaders and download programs do, and
-//! gives a [`Report`]: what was tried ([`Finding`]), and what that means for each kind of client ([`ClientReport`]). The
-//! server may be any, and is not trusted: each answer is read up to a limit, each request has its time, and a server that is
-//! too slow too often is left alone. Requests are written byte by byte, without the proxies of the environment, since
-//! machines do not know them either.
+//! [`examine`] requests the image as firmware, boot loaders and download programs do. It returns a
+//! [`DoctorReport`]: the result of each check ([`DoctorFinding`]), and the verdict of each kind of client
+//! ([`ClientReport`]). The server is not trusted: each response is read up to a limit, each request has a timeout, and
+//! after several timeouts no more requests are sent. Requests are written byte by byte and ignore the proxies of the
+//! environment, because booting machines do not use them.
 //!
-//! Nothing is printed here, and nothing that is secret in a URL is in a report.
+//! This module prints nothing, and reports contain no secrets of a URL.
 
 mod certificate;
 mod clients;
@@ -24,16 +24,17 @@ use std::time::Duration;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 pub use report::{
-    Check, Client, ClientReport, Content, Finding, Outcome, Packing, Reason, Report, Verdict, Weight,
+    ArchiveCompression, CheckOutcome, ClientKind, ClientReport, ClientVerdict, ContentKind, DoctorCheck,
+    DoctorFinding, DoctorReport, RequirementLevel, VerdictReason,
 };
 
-use session::Session;
-use target::Target;
+use session::DoctorSession;
+use target::TargetUrl;
 
-/// How long a request may take, unless somebody says otherwise.
+/// Default timeout of a request.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Headers that decide where a message ends, or what a probe asks for.
+/// Headers that frame a message or that the probes set.
 const RESERVED: [&str; 9] = [
     "connection",
     "content-length",
@@ -46,20 +47,20 @@ const RESERVED: [&str; 9] = [
     "upgrade",
 ];
 
-/// How a URL is examined.
+/// Settings of an examination.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Options {
-    /// A PEM file of the authorities that clients trust, in the place of those that this system does.
+pub struct DoctorOptions {
+    /// PEM file of the authorities that clients trust, instead of those of this system.
     pub ca_file: Option<PathBuf>,
-    /// How long each request may take.
+    /// Timeout of each request.
     pub timeout: Duration,
-    /// Whether requests, and the secrets in them, are sent to a server whose certificate is not trusted.
+    /// Whether requests, with the secrets in them, are sent to a server whose certificate is not trusted.
     pub dangerously_any_certificate: bool,
     headers: HeaderMap,
 }
 
-impl Default for Options {
+impl Default for DoctorOptions {
     fn default() -> Self {
         Self {
             ca_file: None,
@@ -70,15 +71,15 @@ impl Default for Options {
     }
 }
 
-impl Options {
-    /// Adds a header to all requests for the server of the URL, such as `Authorization`. Where the URL is redirected to
-    /// another server, that one does not get it.
+impl DoctorOptions {
+    /// Adds a header to all requests to the server of the URL, such as `Authorization`. After a redirect to another
+    /// server, requests do not have it.
     ///
     /// # Errors
     ///
-    /// A header that is malformed, or that the probes need for themselves.
-    pub fn header(mut self, name: &str, value: &str) -> Result<Self, DoctorError> {
-        let refused = || DoctorError::Header { name: report::quoted(name) };
+    /// Returns an error if the header is malformed or one that the probes set.
+    pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, DoctorError> {
+        let refused = || DoctorError::Header { name: report::quote_for_report(name) };
         let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused())?;
         if RESERVED.contains(&key.as_str()) {
             return Err(refused());
@@ -93,48 +94,48 @@ impl Options {
     }
 }
 
-/// Why a URL cannot be examined at all.
+/// Why a URL cannot be examined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DoctorError {
-    /// It is no URL.
-    #[error("this is no URL of an image: {reason}")]
+    /// The text is not a valid URL.
+    #[error("not a valid image URL: {reason}")]
     Url {
-        /// What is wrong.
+        /// Why it is invalid.
         reason: String,
     },
-    /// It is the URL of something else.
-    #[error("this is no URL of an image: its scheme is {scheme:?}, and images are at http: and https:")]
+    /// The scheme of the URL is neither `http` nor `https`.
+    #[error("not a valid image URL: scheme is {scheme:?}, expected http or https")]
     Scheme {
         /// The scheme.
         scheme: String,
     },
-    /// It is too long.
-    #[error("the URL has {len} bytes, and no more than {most} are taken")]
+    /// The URL is too long.
+    #[error("URL too long: {len} bytes (limit {most})")]
     TooLong {
         /// Its length.
         len: usize,
-        /// The longest that is taken.
+        /// The largest accepted length.
         most: usize,
     },
-    /// A header cannot be sent.
-    #[error("the header {name:?} cannot be sent: it is malformed, or one that requests have of their own")]
+    /// The header is malformed or one that the probes set.
+    #[error("cannot send header {name:?}: it is malformed, or set by the checks themselves")]
     Header {
         /// Its name.
         name: String,
     },
-    /// The file of authorities cannot be used.
-    #[error("{} has no certificates that can be used", path.display())]
+    /// The file of authorities cannot be read or has no certificates.
+    #[error("{} contains no usable certificates", path.display())]
     Authorities {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         source: io::Error,
     },
-    /// TLS cannot be had.
-    #[error("TLS cannot be set up: {reason}")]
+    /// TLS cannot be set up.
+    #[error("cannot set up TLS: {reason}")]
     Tls {
-        /// What is wrong.
+        /// Why TLS is unavailable.
         reason: String,
     },
 }
@@ -143,12 +144,13 @@ pub enum DoctorError {
 ///
 /// # Errors
 ///
-/// What is no URL, or options that cannot be followed. Whatever is wrong with the server is in the report.
-pub async fn examine(url: &str, options: &Options) -> Result<Report, DoctorError> {
-    let target = Target::parse(url)?;
-    let session = Session::new(&target, options)?;
+/// Returns an error if the URL is invalid or the authorities cannot be loaded. Problems of the server are in the
+/// report.
+pub async fn examine(url: &str, options: &DoctorOptions) -> Result<DoctorReport, DoctorError> {
+    let target = TargetUrl::parse(url)?;
+    let session = DoctorSession::new(&target, options)?;
     let mut report = probes::run(&session, &target).await;
-    report.clients = clients::judge(&report);
+    report.clients = clients::client_reports(&report);
     Ok(report)
 }
 
@@ -157,11 +159,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_not_shown() {
-        let options = Options::default().header("Authorization", "Bearer secret").unwrap();
+    fn debug_output_hides_headers() {
+        let options = DoctorOptions::default().with_header("Authorization", "Bearer secret").unwrap();
         assert!(!format!("{options:?}").contains("secret"));
         for (name, value) in [("Range", "bytes=0-1"), ("A b", "c"), ("A", "b\r\nC: d"), ("A", "\u{e9}")] {
-            assert!(Options::default().header(name, value).is_err(), "{name}: {value}");
+            assert!(DoctorOptions::default().with_header(name, value).is_err(), "{name}: {value}");
         }
     }
 }

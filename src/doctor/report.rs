@@ -1,123 +1,125 @@
-//! What was found, as data.
+//! The report, as data.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Everything that was found about a URL.
+/// The result of examining a URL.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct Report {
-    /// The URL, without what is secret in it.
+pub struct DoctorReport {
+    /// The URL without its secrets.
     pub url: String,
-    /// Where it was redirected to, one after the other.
+    /// The targets of redirects, in order.
     pub redirects: Vec<String>,
-    /// How many bytes there are, if the server says.
+    /// Size of the file in bytes, if the server reports it.
     pub size: Option<u64>,
-    /// What the bytes are.
-    pub content: Option<Content>,
-    /// What was tried, and what came of it.
-    pub findings: Vec<Finding>,
-    /// What that means for those who read images.
+    /// The type of the file.
+    pub content: Option<ContentKind>,
+    /// The results of the checks.
+    pub findings: Vec<DoctorFinding>,
+    /// The verdicts of the kinds of clients.
     pub clients: Vec<ClientReport>,
 }
 
-impl Report {
-    /// What came of a check, if it was one for this URL.
+impl DoctorReport {
+    /// Returns the result of a check, if it was run for this URL.
     #[must_use]
-    pub fn finding(&self, check: Check) -> Option<&Finding> {
+    pub fn finding(&self, check: DoctorCheck) -> Option<&DoctorFinding> {
         self.findings.iter().find(|finding| finding.check == check)
     }
 
-    /// What was found about a kind of client.
+    /// Returns the verdict of a kind of client.
     #[must_use]
-    pub fn client(&self, kind: Client) -> Option<&ClientReport> {
+    pub fn client(&self, kind: ClientKind) -> Option<&ClientReport> {
         self.clients.iter().find(|report| report.client == kind)
     }
 
-    /// Whether one of the clients refuses the URL, or may for all that could be found out.
+    /// Returns whether a client refuses the URL, or may refuse it because a check could not be run.
     #[must_use]
     pub fn is_refused(&self) -> bool {
-        self.clients.iter().any(|report| matches!(report.verdict, Verdict::Refuses | Verdict::Unknown))
+        self.clients
+            .iter()
+            .any(|report| matches!(report.verdict, ClientVerdict::Refuses | ClientVerdict::Unknown))
     }
 }
 
-/// What came of a check.
+/// The result of one check.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct Finding {
-    /// What was tried.
-    pub check: Check,
-    /// What came of it.
-    pub outcome: Outcome,
-    /// What was seen. It may quote the server, without control characters.
+pub struct DoctorFinding {
+    /// The check.
+    pub check: DoctorCheck,
+    /// Its outcome.
+    pub outcome: CheckOutcome,
+    /// Details. They may quote the server, without control characters.
     pub detail: String,
 }
 
-/// What comes of a check.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Outcome {
-    /// It is so.
+pub enum CheckOutcome {
+    /// The statement of the check is true.
     Holds,
-    /// It is not so. Whether that matters depends on the client.
+    /// The statement is false. Whether that matters depends on the client.
     Fails,
-    /// It could not be found out.
+    /// The check could not be run.
     Untried,
 }
 
-/// What clients think of a URL.
+/// The verdict of one kind of client.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ClientReport {
     /// The kind of client.
-    pub client: Client,
-    /// What it makes of the URL.
-    pub verdict: Verdict,
-    /// Why.
-    pub reasons: Vec<Reason>,
+    pub client: ClientKind,
+    /// Whether the client can use the URL.
+    pub verdict: ClientVerdict,
+    /// The failed checks that explain the verdict.
+    pub reasons: Vec<VerdictReason>,
 }
 
-/// What a client makes of a URL.
+/// Whether a kind of client can use a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Verdict {
-    /// It reads the image.
+pub enum ClientVerdict {
+    /// The client reads the image.
     Works,
-    /// It does, and there is something to know.
+    /// The client reads the image, with remarks.
     WorksWithRemark,
-    /// It does not.
+    /// The client refuses the URL.
     Refuses,
-    /// The file is not of a kind that it reads.
+    /// The client does not use files of this type.
     NotForIt,
-    /// What decides it could not be found out.
+    /// A check that decides it could not be run.
     Unknown,
 }
 
-/// Why a client makes of a URL what it does.
+/// One reason for a verdict.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct Reason {
-    /// The check that it comes from.
-    pub check: Check,
-    /// How much it matters.
-    pub weight: Weight,
-    /// What the client does.
+pub struct VerdictReason {
+    /// The failed check.
+    pub check: DoctorCheck,
+    /// Its weight for the client.
+    pub weight: RequirementLevel,
+    /// Why the check matters to the client.
     pub why: &'static str,
-    /// What was seen.
+    /// Details of the check.
     pub detail: String,
 }
 
-/// How much a check matters to a client.
+/// The weight of a check for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Weight {
-    /// It can do without, or only some can.
+pub enum RequirementLevel {
+    /// The client does not require it, or only some clients do.
     Remark,
-    /// It cannot do without.
+    /// The client requires it.
     Refuses,
 }
 
@@ -125,26 +127,26 @@ pub enum Weight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Client {
-    /// Virtual media of management controllers, such as iDRAC, iLO and those of Supermicro.
+pub enum ClientKind {
+    /// Virtual media of BMCs, such as iDRAC, iLO and those of Supermicro.
     Bmc,
     /// The network boot loader iPXE.
     Ipxe,
-    /// HTTP boot of UEFI firmware, as EDK II has it.
+    /// HTTP boot of UEFI firmware, as in EDK II.
     Uefi,
     /// QEMU's block driver for http and https.
     Qemu,
-    /// Browsers, curl and wget, which save a file and go on where they were cut off.
+    /// Browsers, curl and wget, which save a file and resume interrupted downloads.
     Download,
-    /// The first programs of CoreOS, which fetch the root file system of a minimal image.
+    /// The initrd of CoreOS, which downloads the root file system of a minimal ISO.
     Rootfs,
 }
 
-impl Client {
-    /// All of them.
+impl ClientKind {
+    /// All kinds, in the order of reports.
     pub const ALL: [Self; 6] = [Self::Bmc, Self::Ipxe, Self::Uefi, Self::Qemu, Self::Download, Self::Rootfs];
 
-    /// The name in JSON and on command lines.
+    /// Returns the name in JSON and on command lines.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -157,7 +159,7 @@ impl Client {
         }
     }
 
-    /// A name that people know it by.
+    /// Returns the name in printed reports.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -171,16 +173,16 @@ impl Client {
     }
 }
 
-/// What the bytes of a file are.
+/// The type of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 #[non_exhaustive]
-pub enum Content {
+pub enum ContentKind {
     /// An ISO 9660 volume.
     Iso {
-        /// The name of the volume.
+        /// The volume identifier.
         volume: String,
-        /// Whether firmware finds something to boot on it.
+        /// Whether the volume has an El Torito boot record.
         has_boot_record: bool,
     },
     /// A disk with a partition table.
@@ -189,70 +191,74 @@ pub enum Content {
     IpxeScript,
     /// A Linux kernel.
     Kernel,
-    /// A program for UEFI.
+    /// A UEFI program.
     EfiProgram,
-    /// An archive of files in memory, as kernels unpack them.
+    /// An initrd archive.
     Archive {
-        /// How it is packed.
-        packing: Packing,
+        /// Its compression.
+        packing: ArchiveCompression,
     },
-    /// A page for people.
+    /// A text, such as an HTML or JSON page.
     Page,
-    /// Something else.
+    /// Anything else.
     Other,
 }
 
-/// How an archive is packed.
+/// The compression of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Packing {
-    /// Not at all: cpio.
+pub enum ArchiveCompression {
+    /// Uncompressed cpio.
     Cpio,
-    /// With gzip.
+    /// gzip.
     Gzip,
-    /// With zstd.
+    /// zstd.
     Zstd,
-    /// With xz.
+    /// xz.
     Xz,
 }
 
-impl fmt::Display for Content {
+impl fmt::Display for ContentKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Iso { volume, has_boot_record } => {
-                let boot = if *has_boot_record { "that boots" } else { "without El Torito" };
+                let boot = if *has_boot_record { "that boots" } else { "without an El Torito boot record" };
                 write!(f, "an ISO 9660 volume {boot}, {volume:?}")
             }
             Self::Disk => f.write_str("a disk image"),
             Self::IpxeScript => f.write_str("an iPXE script"),
             Self::Kernel => f.write_str("a Linux kernel"),
             Self::EfiProgram => f.write_str("an EFI program"),
-            Self::Archive { packing: Packing::Cpio } => f.write_str("a cpio archive"),
-            Self::Archive { packing: Packing::Gzip } => f.write_str("an archive packed with gzip"),
-            Self::Archive { packing: Packing::Zstd } => f.write_str("an archive packed with zstd"),
-            Self::Archive { packing: Packing::Xz } => f.write_str("an archive packed with xz"),
-            Self::Page => f.write_str("a page of text, HTML or JSON"),
-            Self::Other => f.write_str("nothing that is known to boot"),
+            Self::Archive { packing: ArchiveCompression::Cpio } => f.write_str("a cpio archive"),
+            Self::Archive { packing: ArchiveCompression::Gzip } => {
+                f.write_str("an archive compressed with gzip")
+            }
+            Self::Archive { packing: ArchiveCompression::Zstd } => {
+                f.write_str("an archive compressed with zstd")
+            }
+            Self::Archive { packing: ArchiveCompression::Xz } => f.write_str("an archive compressed with xz"),
+            Self::Page => f.write_str("a text, HTML or JSON page"),
+            Self::Other => f.write_str("an unknown type of file"),
         }
     }
 }
 
-/// Makes the names of checks, in JSON and for people, out of one list.
+/// Defines the checks and their names from one list.
 macro_rules! checks {
     ($($(#[$doc:meta])+ $variant:ident = $name:literal,)+) => {
-        /// What is tried. Each is a statement about the URL or the server that holds or not.
+        /// A check: a statement about the URL or the server that is true or false.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
         #[non_exhaustive]
-        pub enum Check {
+        pub enum DoctorCheck {
             $($(#[$doc])+ #[serde(rename = $name)] $variant,)+
         }
 
-        impl Check {
-            /// All of them, in the order in which they are tried.
+        impl DoctorCheck {
+            /// All checks, in the order of reports.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The name, in JSON and for people.
+            /// Returns the name in JSON and in printed reports.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -272,118 +278,118 @@ checks! {
     UrlWithoutQuery = "url-without-query",
     /// The URL has no user name and no password.
     UrlWithoutPassword = "url-without-password",
-    /// The URL has no token in it.
+    /// The URL contains no token.
     UrlWithoutToken = "url-without-token",
-    /// The port is that of the scheme.
+    /// The URL uses the default port of its scheme.
     UrlUsualPort = "url-usual-port",
-    /// The host is an address, which nobody has to resolve.
+    /// The host is an IP address, so that no name is resolved.
     UrlAddress = "url-address",
     /// The scheme is `https`.
     UrlEncrypted = "url-encrypted",
     /// The scheme is `http`.
     UrlUnencrypted = "url-unencrypted",
-    /// The server takes connections, and TLS where that is the scheme.
+    /// The server accepts connections, and TLS for `https`.
     Reachable = "reachable",
-    /// The server shows certificates that lead to an authority that is trusted.
+    /// The server's certificate chain leads to a trusted authority.
     CertificateTrusted = "certificate-trusted",
     /// The certificate is for the host of the URL.
     CertificateName = "certificate-name",
     /// The certificate is valid now.
     CertificateDates = "certificate-dates",
-    /// The certificate is valid for two weeks yet.
+    /// The certificate is valid for at least two more weeks.
     CertificateLasts = "certificate-lasts",
-    /// The server takes TLS 1.2.
+    /// The server supports TLS 1.2.
     Tls12 = "tls-1.2",
-    /// The key of the certificate is one of RSA.
+    /// The server signs with an RSA key.
     CertificateRsa = "certificate-rsa",
-    /// Redirects, if there are any, end.
+    /// Redirects lead to a response.
     RedirectsEnd = "redirects-end",
     /// The URL is not redirected.
     NotRedirected = "not-redirected",
-    /// A redirect does not lead from https to http.
+    /// No redirect leads from https to http.
     RedirectScheme = "redirect-scheme",
-    /// A request for a range is redirected to where the range is.
+    /// A range request is redirected to the same range.
     RedirectRanges = "redirect-ranges",
     /// A GET is answered with 200.
     Answers = "answers",
-    /// The first byte is there within five seconds.
+    /// The response begins within five seconds.
     FirstByte = "first-byte",
-    /// The answer has a length.
+    /// The response has a `Content-Length`.
     Length = "length",
-    /// It has as many bytes as it says.
+    /// The body is as long as announced.
     Complete = "complete",
-    /// The answer is not in chunks.
+    /// The response does not use chunked transfer coding.
     NotChunked = "not-chunked",
-    /// Nothing is compressed on its way.
+    /// The body is not compressed.
     Identity = "identity",
-    /// Nor is it for a client that takes compressed bodies.
+    /// The body is not compressed for a client that accepts compression either.
     IdentityWhenAsked = "identity-when-asked",
-    /// A colon and a space follow the names of headers.
+    /// Header names are followed by a colon and a space.
     HeaderForm = "header-form",
-    /// The media type does not say that it is a text or a page.
+    /// The media type is not a text type.
     MediaType = "media-type",
-    /// Media type or suffix tell UEFI what it is.
+    /// The media type or the suffix identifies the file for UEFI.
     UefiType = "uefi-type",
-    /// A HEAD is answered with 200, and without a body.
+    /// A HEAD is answered with 200 and without a body.
     Head = "head",
-    /// The answer to a HEAD has the length.
+    /// The response to a HEAD has a `Content-Length`.
     HeadLength = "head-length",
-    /// The answer to a HEAD has the headers of that to a GET.
+    /// The responses to HEAD and GET have the same headers.
     HeadSame = "head-same",
-    /// The server says `Accept-Ranges: bytes`.
+    /// The server sends `Accept-Ranges: bytes`.
     AcceptRanges = "accept-ranges",
-    /// A range is answered with its bytes.
+    /// A range request is answered with its bytes.
     Range = "range",
-    /// So is one without an end.
+    /// A range without an end is answered.
     RangeOpen = "range-open",
-    /// So is one of the last bytes.
+    /// A suffix range is answered.
     RangeSuffix = "range-suffix",
-    /// So are several at once.
+    /// Several ranges in one request are answered.
     RangeMany = "range-many",
     /// Ranges of lengths around 64 KiB are complete.
     Range64k = "range-64k",
-    /// A range behind the end is refused with 416 and the length.
+    /// A range after the end is refused with 416 and the length.
     RangeBehindEnd = "range-behind-end",
-    /// The answer has a strong entity tag, or a time of change.
+    /// The response has a strong entity tag or a modification time.
     Validator = "validator",
-    /// A range of what has changed is answered with all of it.
+    /// A range of a changed image (`If-Range`) is answered with the whole image.
     IfRange = "if-range",
-    /// What is known is not sent again.
+    /// A conditional GET of an unchanged image is answered with 304.
     IfNoneMatch = "if-none-match",
     /// Several requests on one connection are answered.
     KeepAlive = "keep-alive",
-    /// Two connections at once get what they ask for.
+    /// Requests on two concurrent connections are answered.
     Concurrent = "concurrent",
-    /// Requests of HTTP/1.0 are answered.
+    /// HTTP/1.0 requests are answered.
     Http10 = "http-1.0",
-    /// A request that expects 100 is answered.
+    /// A request with `Expect: 100-continue` is answered.
     Expect = "expect",
-    /// The bytes are the same when they are read again.
+    /// A second read returns the same bytes.
     SameBytes = "same-bytes",
-    /// The bytes are of a kind that boots.
+    /// The file is of a type that boots.
     Content = "content",
 }
 
-impl fmt::Display for Check {
+impl fmt::Display for DoctorCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-/// A character, or how it is written where it is none that can be seen.
-fn printable(character: char) -> String {
+/// Returns the character, or its escape sequence if it is not printable.
+fn escape_unprintable(character: char) -> String {
     match character {
         '"' | '\'' | '\\' => character.to_string(),
         character => character.escape_debug().to_string(),
     }
 }
 
-/// The most of what a server says that is shown.
+/// Most characters of a server's text that are shown.
 const MAX_QUOTED: usize = 120;
 
-/// What a server says, so that it can be shown: without control characters, and not at any length.
-pub(super) fn quoted(text: &str) -> String {
-    let mut shown: String = text.chars().take(MAX_QUOTED).map(printable).collect();
+/// Returns a server's text without control characters, shortened to [`MAX_QUOTED`].
+pub(super) fn quote_for_report(text: &str) -> String {
+    let mut shown: String = text.chars().take(MAX_QUOTED).map(escape_unprintable).collect();
     if text.chars().nth(MAX_QUOTED).is_some() {
         shown.push_str("...");
     }
@@ -395,17 +401,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_servers_say_is_no_message_to_the_terminal() {
-        assert_eq!(quoted("bytes \u{1b}[2J \"0-1/2\""), "bytes \\u{1b}[2J \"0-1/2\"");
-        assert_eq!(quoted(&"a".repeat(500)).len(), MAX_QUOTED + 3);
+    fn quoted_text_has_no_control_characters() {
+        assert_eq!(quote_for_report("bytes \u{1b}[2J \"0-1/2\""), "bytes \\u{1b}[2J \"0-1/2\"");
+        assert_eq!(quote_for_report(&"a".repeat(500)).len(), MAX_QUOTED + 3);
     }
 
     #[test]
-    fn names_are_those_of_json() {
-        for check in Check::ALL {
+    fn names_equal_json_names() {
+        for check in DoctorCheck::ALL {
             assert_eq!(serde_json::to_value(check).unwrap(), check.name());
         }
-        for client in Client::ALL {
+        for client in ClientKind::ALL {
             assert_eq!(serde_json::to_value(client).unwrap(), client.name());
         }
     }

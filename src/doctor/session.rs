@@ -1,6 +1,5 @@
-//! Requests to a server, each within its time, and no more of them than the server is worth.
+//! Requests to a server, each with a timeout, and none after several timeouts.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -12,67 +11,72 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ProtocolVersion, SupportedProtocolVersion};
 
-use super::certificate::{Shown, Trust};
-use super::fault::Fault;
-use super::report::quoted;
-use super::target::Target;
-use super::wire::{Answer, Request, Wire};
-use super::{DoctorError, Options};
+use super::certificate::{HandshakeReport, TrustedAuthorities};
+use super::fault::RequestFault;
+use super::report::quote_for_report;
+use super::target::TargetUrl;
+use super::wire::{WireConnection, WireRequest, WireResponse};
+use super::{DoctorError, DoctorOptions};
 
-/// After so many requests that took too long, no more are sent: all together end in bounded time.
+/// After this many timeouts no more requests are sent, so that an examination ends in bounded time.
 const MAX_SLOW: u32 = 3;
-/// The versions of TLS that clients have.
+/// The TLS versions of current clients.
 pub(super) const BOTH: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
-/// The one that older clients have.
+/// The TLS version of older clients.
 pub(super) const OLDER: [&SupportedProtocolVersion; 1] = [&TLS12];
 
-/// What all requests share.
-pub(super) struct Session {
-    /// The server that may know the headers.
-    origin: Target,
+/// The state that all requests share.
+pub(super) struct DoctorSession {
+    /// The server that receives the headers.
+    origin: TargetUrl,
     headers: HeaderMap,
-    trust: Trust,
+    trust: TrustedAuthorities,
     takes_any_certificate: bool,
     timeout: Duration,
     slow: AtomicU32,
 }
 
-impl Session {
-    pub(super) fn new(origin: &Target, options: &Options) -> Result<Self, DoctorError> {
+impl DoctorSession {
+    pub(super) fn new(origin: &TargetUrl, options: &DoctorOptions) -> Result<Self, DoctorError> {
         Ok(Self {
             origin: origin.clone(),
             headers: options.headers.clone(),
-            trust: Trust::new(options.ca_file.as_deref())?,
+            trust: TrustedAuthorities::new(options.ca_file.as_deref())?,
             takes_any_certificate: options.dangerously_any_certificate,
             timeout: options.timeout,
             slow: AtomicU32::new(0),
         })
     }
 
-    pub(super) fn trust(&self) -> &Trust {
+    pub(super) fn trusted_authorities(&self) -> &TrustedAuthorities {
         &self.trust
     }
 
-    /// Sends a request on a connection of its own.
-    pub(super) async fn exchange(&self, target: &Target, request: &Request) -> Result<Answer, Fault> {
-        self.within(async {
-            let mut wire = self.open(target).await?;
-            wire.exchange(request, &self.text(target, request, "close")).await
+    /// Sends a request on its own connection.
+    pub(super) async fn exchange(
+        &self,
+        target: &TargetUrl,
+        request: &WireRequest,
+    ) -> Result<WireResponse, RequestFault> {
+        self.with_timeout(async {
+            let mut wire = self.open_connection(target).await?;
+            wire.exchange(request, &self.serialize_request(target, request, "close")).await
         })
         .await
     }
 
-    /// Sends requests on one connection, one after the other, and gives the answers up to the first that fails, and why.
-    pub(super) async fn several(
+    /// Sends requests on one connection, one after the other. Returns the responses before the first failure, and that
+    /// failure.
+    pub(super) async fn exchange_all(
         &self,
-        target: &Target,
-        requests: &[Request],
-    ) -> Result<(Vec<Answer>, Option<Fault>), Fault> {
-        self.within(async {
-            let mut wire = self.open(target).await?;
+        target: &TargetUrl,
+        requests: &[WireRequest],
+    ) -> Result<(Vec<WireResponse>, Option<RequestFault>), RequestFault> {
+        self.with_timeout(async {
+            let mut wire = self.open_connection(target).await?;
             let mut answers = Vec::new();
             for request in requests {
-                match wire.exchange(request, &self.text(target, request, "keep-alive")).await {
+                match wire.exchange(request, &self.serialize_request(target, request, "keep-alive")).await {
                     Ok(answer) => answers.push(answer),
                     Err(fault) => return Ok((answers, Some(fault))),
                 }
@@ -82,62 +86,69 @@ impl Session {
         .await
     }
 
-    /// Sends a HEAD, and says whether the answer has a body that it should not have.
-    pub(super) async fn head(&self, target: &Target) -> Result<(Answer, bool), Fault> {
-        self.within(async {
-            let request = Request::new("HEAD", 0);
-            let mut wire = self.open(target).await?;
-            let answer = wire.exchange(&request, &self.text(target, &request, "close")).await?;
-            Ok((answer, wire.is_surplus().await))
+    /// Sends a HEAD. Returns the response, and whether a body follows it.
+    pub(super) async fn exchange_head(
+        &self,
+        target: &TargetUrl,
+    ) -> Result<(WireResponse, bool), RequestFault> {
+        self.with_timeout(async {
+            let request = WireRequest::new("HEAD", 0);
+            let mut wire = self.open_connection(target).await?;
+            let answer = wire.exchange(&request, &self.serialize_request(target, &request, "close")).await?;
+            Ok((answer, wire.has_surplus().await))
         })
         .await
     }
 
-    /// Lets a server show its certificate, to a client of some versions of TLS. No request is sent.
-    pub(super) async fn look(
+    /// Returns the server's certificate from a handshake with some TLS versions. No request is sent.
+    pub(super) async fn read_handshake(
         &self,
-        target: &Target,
+        target: &TargetUrl,
         versions: &[&'static SupportedProtocolVersion],
-    ) -> Result<Shown, Fault> {
-        self.within(async { Ok(self.secure(target, versions).await?.1) }).await
+    ) -> Result<HandshakeReport, RequestFault> {
+        self.with_timeout(async { Ok(self.open_tls(target, versions).await?.1) }).await
     }
 
-    async fn within<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    async fn with_timeout<T>(
+        &self,
+        work: impl Future<Output = Result<T, RequestFault>>,
+    ) -> Result<T, RequestFault> {
         if self.slow.load(Ordering::Relaxed) >= MAX_SLOW {
-            return Err(Fault::Abandoned);
+            return Err(RequestFault::Abandoned);
         }
         tokio::time::timeout(self.timeout, work).await.unwrap_or_else(|_| {
             self.slow.fetch_add(1, Ordering::Relaxed);
-            Err(Fault::Slow { after: self.timeout })
+            Err(RequestFault::Slow { after: self.timeout })
         })
     }
 
-    async fn open(&self, target: &Target) -> Result<Wire, Fault> {
+    async fn open_connection(&self, target: &TargetUrl) -> Result<WireConnection, RequestFault> {
         if !target.is_https() {
-            return Ok(Wire::new(connect(target).await?));
+            return Ok(WireConnection::new(connect_tcp(target).await?));
         }
-        let (wire, shown) = self.secure(target, &BOTH).await?;
+        let (wire, shown) = self.open_tls(target, &BOTH).await?;
         match self.takes_any_certificate || self.trust.is_trusted(&shown, target.host()) {
             true => Ok(wire),
-            false => Err(Fault::Untrusted),
+            false => Err(RequestFault::Untrusted),
         }
     }
 
-    async fn secure(
+    async fn open_tls(
         &self,
-        target: &Target,
+        target: &TargetUrl,
         versions: &[&'static SupportedProtocolVersion],
-    ) -> Result<(Wire, Shown), Fault> {
-        let failed = |reason: String| Fault::Tls { reason: quoted(&reason) };
+    ) -> Result<(WireConnection, HandshakeReport), RequestFault> {
+        let failed = |reason: String| RequestFault::Tls { reason: quote_for_report(&reason) };
         let recorder = self.trust.recorder();
-        let config = self.trust.config(versions, &recorder).map_err(|error| failed(error.to_string()))?;
+        let config =
+            self.trust.client_config(versions, &recorder).map_err(|error| failed(error.to_string()))?;
         let name =
             ServerName::try_from(target.host().to_owned()).map_err(|error| failed(error.to_string()))?;
-        let stream = connect(target).await?;
+        let stream = connect_tcp(target).await?;
         let connector = TlsConnector::from(Arc::new(config));
         let stream = connector.connect(name, stream).await.map_err(|error| failed(error.to_string()))?;
         let (_, connection) = stream.get_ref();
-        let shown = Shown {
+        let shown = HandshakeReport {
             chain: connection
                 .peer_certificates()
                 .unwrap_or_default()
@@ -152,42 +163,45 @@ impl Session {
             },
             scheme: recorder.scheme(),
         };
-        Ok((Wire::new(stream), shown))
+        Ok((WireConnection::new(stream), shown))
     }
 
-    /// A request as it goes over the wire.
-    fn text(&self, target: &Target, request: &Request, connection: &str) -> String {
-        let mut text = format!(
+    /// Serialises a request. Returns bytes because header values need not be text.
+    fn serialize_request(&self, target: &TargetUrl, request: &WireRequest, connection: &str) -> Vec<u8> {
+        let mut message = format!(
             "{} {} {}\r\nHost: {}\r\nUser-Agent: kindling/{} (doctor)\r\nAccept: */*\r\n",
             request.method,
             target.request_target(),
             request.version,
             target.authority(),
             env!("CARGO_PKG_VERSION"),
-        );
+        )
+        .into_bytes();
+        let mut add = |name: &str, value: &[u8]| {
+            message.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
+        };
         if request.version == "HTTP/1.1" {
-            // Writing to a text does not fail.
-            let _ = write!(text, "Connection: {connection}\r\n");
+            add("Connection", connection.as_bytes());
         }
-        if target.has_origin_of(&self.origin) {
+        if target.has_same_origin(&self.origin) {
             for (name, value) in &self.headers {
-                let _ = write!(text, "{name}: {}\r\n", value.to_str().unwrap_or_default());
+                add(name.as_str(), value.as_bytes());
             }
             let authorization = self.origin.authorization();
             if let Some(value) = authorization.filter(|_| !self.headers.contains_key("authorization")) {
-                let _ = write!(text, "Authorization: {value}\r\n");
+                add("Authorization", value.as_bytes());
             }
         }
         for (name, value) in &request.headers {
-            let _ = write!(text, "{name}: {value}\r\n");
+            add(name, value.as_bytes());
         }
-        text.push_str("\r\n");
-        text
+        message.extend(b"\r\n");
+        message
     }
 }
 
-async fn connect(target: &Target) -> Result<TcpStream, Fault> {
-    let failed = |source| Fault::Connect { to: quoted(&target.authority()), source };
+async fn connect_tcp(target: &TargetUrl) -> Result<TcpStream, RequestFault> {
+    let failed = |source| RequestFault::Connect { to: quote_for_report(&target.authority()), source };
     let stream = TcpStream::connect((target.host(), target.port())).await.map_err(failed)?;
     stream.set_nodelay(true).map_err(failed)?;
     Ok(stream)

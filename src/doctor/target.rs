@@ -1,33 +1,37 @@
-//! The URL, and what it is to be seen of it.
+//! The URL, and its form without secrets.
 
 use std::fmt;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
 use super::DoctorError;
-use crate::http::{Redacted, unescaped};
+use crate::http::RedactedUrl;
 
-/// What stands in the place of a value that may be a secret.
+/// Replaces a value that may be a secret.
 const MASK: &str = "*****";
-/// The longest URL that is taken. Servers refuse longer ones.
+/// Longest accepted URL. Servers refuse longer ones.
 const MAX_URL: usize = 64 << 10;
 
-/// A URL that requests can be sent to.
+/// A URL to which requests are sent.
 #[derive(Clone)]
-pub(super) struct Target {
+pub(super) struct TargetUrl {
     url: Url,
+    /// The host, with brackets around an IPv6 address.
+    host: String,
+    port: u16,
     len: usize,
 }
 
-impl fmt::Debug for Target {
+impl fmt::Debug for TargetUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Target").field(&self.shown()).finish()
+        f.debug_tuple("TargetUrl").field(&self.redacted_url()).finish()
     }
 }
 
-impl Target {
+impl TargetUrl {
     pub(super) fn parse(text: &str) -> Result<Self, DoctorError> {
         if text.len() > MAX_URL {
             return Err(DoctorError::TooLong { len: text.len(), most: MAX_URL });
@@ -35,13 +39,13 @@ impl Target {
         let url = Url::parse(text).map_err(|error| DoctorError::Url {
             reason: match text.contains("://") {
                 true => error.to_string(),
-                false => "it does not begin as http://192.0.2.1/image.iso does".to_owned(),
+                false => "expected a URL such as http://192.0.2.1/image.iso".to_owned(),
             },
         })?;
         Self::new(url, text.chars().count())
     }
 
-    /// Where a redirect leads to.
+    /// Returns the target of a redirect.
     pub(super) fn join(&self, location: &str) -> Result<Self, DoctorError> {
         if location.len() > MAX_URL {
             return Err(DoctorError::TooLong { len: location.len(), most: MAX_URL });
@@ -55,9 +59,9 @@ impl Target {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(DoctorError::Scheme { scheme: url.scheme().to_owned() });
         }
-        match url.host() {
-            Some(_) => Ok(Self { url, len }),
-            None => Err(DoctorError::Url { reason: "it has no host".to_owned() }),
+        match (url.host_str().map(str::to_owned), url.port_or_known_default()) {
+            (Some(host), Some(port)) => Ok(Self { url, host, port, len }),
+            _ => Err(DoctorError::Url { reason: "no host".to_owned() }),
         }
     }
 
@@ -65,7 +69,7 @@ impl Target {
         &self.url
     }
 
-    /// The characters of the URL as it was given.
+    /// Returns the length of the URL as given, in characters.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -74,51 +78,52 @@ impl Target {
         self.url.scheme() == "https"
     }
 
-    /// The host, without the brackets of an IPv6 address.
+    /// Returns the host, without the brackets of an IPv6 address.
     pub(super) fn host(&self) -> &str {
-        self.url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
+        self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
     pub(super) fn port(&self) -> u16 {
-        self.url.port_or_known_default().unwrap_or(80)
+        self.port
     }
 
-    /// What the header `Host` says.
+    /// Returns the value of the `Host` header.
     pub(super) fn authority(&self) -> String {
-        let host = self.url.host_str().unwrap_or_default();
-        self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+        let host = &self.host;
+        self.url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}"))
     }
 
-    /// What the first line of a request says.
+    /// Returns the request target of the first line.
     pub(super) fn request_target(&self) -> String {
         let path = self.url.path();
         self.url.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"))
     }
 
-    /// What the header `Authorization` says of a URL with a user: user and password as they are, not as URLs escape them.
+    /// Returns the `Authorization` header for a URL with user information, whose percent-encoding is decoded.
     pub(super) fn authorization(&self) -> Option<String> {
         let (user, password) = (self.url.username(), self.url.password());
         if user.is_empty() && password.is_none() {
             return None;
         }
-        let pair = [unescaped(user), unescaped(password.unwrap_or_default())].join(&b':');
+        let decoded = |part| percent_decode_str(part);
+        let pair: Vec<u8> = decoded(user).chain(*b":").chain(decoded(password.unwrap_or_default())).collect();
         Some(format!("Basic {}", BASE64_STANDARD.encode(pair)))
     }
 
-    /// Whether requests to both are for the same server.
-    pub(super) fn has_origin_of(&self, other: &Self) -> bool {
+    /// Returns whether both targets have the same origin.
+    pub(super) fn has_same_origin(&self, other: &Self) -> bool {
         self.url.origin() == other.url.origin()
     }
 
-    /// Whether the path has something in it that is a token.
+    /// Returns whether the path contains a token.
     pub(super) fn has_token(&self) -> bool {
-        self.shown_path().contains(MASK)
+        self.redacted_path().contains(MASK)
     }
 
-    /// The URL without what is secret in it: tokens in the path, all values of the query, user and password. Which values
-    /// are secrets, each server says in its own way.
-    pub(super) fn shown(&self) -> String {
-        let mut text = format!("{}://{}{}", self.url.scheme(), self.authority(), self.shown_path());
+    /// Returns the URL without its secrets: tokens in the path, user information and all values of the query, since
+    /// names of secret parameters differ between servers.
+    pub(super) fn redacted_url(&self) -> String {
+        let mut text = format!("{}://{}{}", self.url.scheme(), self.authority(), self.redacted_path());
         for (index, parameter) in self.url.query().into_iter().flat_map(|query| query.split('&')).enumerate()
         {
             text.push(if index == 0 { '?' } else { '&' });
@@ -130,10 +135,10 @@ impl Target {
         text
     }
 
-    fn shown_path(&self) -> String {
+    fn redacted_path(&self) -> String {
         match self.url.path().parse() {
-            Ok(uri) => Redacted(&uri).to_string(),
-            // Longer than what the parser takes.
+            Ok(uri) => RedactedUrl(&uri).to_string(),
+            // The path is longer than the parser allows.
             Err(_) => format!("/{MASK}"),
         }
     }
@@ -144,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_not_shown() {
+    fn shown_url_hides_secrets() {
         for (url, shown) in [
             ("http://host/a.iso", "http://host/a.iso"),
             ("http://host:8090/a.iso", "http://host:8090/a.iso"),
@@ -154,35 +159,35 @@ mod tests {
             ("http://host/i/eyJhbGciOi.secret.s/full.iso", "http://host/i/*****/full.iso"),
             ("http://host/a?version=1#secret", "http://host/a?version=*****"),
         ] {
-            let target = Target::parse(url).unwrap();
-            assert_eq!(target.shown(), shown);
+            let target = TargetUrl::parse(url).unwrap();
+            assert_eq!(target.redacted_url(), shown);
             assert!(!format!("{target:?}").contains("secret"), "{target:?}");
         }
     }
 
     #[test]
-    fn credentials_are_sent_as_they_are() {
+    fn authorization_has_decoded_credentials() {
         for (url, pair) in [
             ("http://host/", None),
             ("http://us%40er:p%40ss%2F%c3%bc@host/", Some("us@er:p@ss/\u{FC}")),
             ("http://user@host/", Some("user:")),
             ("http://:pass@host/", Some(":pass")),
         ] {
-            let authorization = Target::parse(url).unwrap().authorization();
+            let authorization = TargetUrl::parse(url).unwrap().authorization();
             let expected = pair.map(|pair| format!("Basic {}", BASE64_STANDARD.encode(pair)));
             assert_eq!(authorization, expected, "{url}");
         }
     }
 
     #[test]
-    fn what_is_no_url_of_a_server_is_refused() {
+    fn rejects_invalid_urls() {
         for (url, reason) in [
-            ("a.iso", "does not begin as http:"),
+            ("a.iso", "expected a URL such as http:"),
             ("ftp://host/a.iso", "ftp"),
             ("http://", "empty host"),
             (&format!("http://host/{}", "a".repeat(70_000)), "70012"),
         ] {
-            let error = Target::parse(url).unwrap_err().to_string();
+            let error = TargetUrl::parse(url).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
         }
     }

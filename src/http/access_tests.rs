@@ -1,11 +1,11 @@
-//! Every registered route with every kind of token, on own, neighbouring and foreign resources, against the access that the
-//! route declares.
+//! Sends every kind of token to every registered route, with the token's own, neighbouring and foreign resources, and
+//! compares the result with the access that the route declares.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{Method, Request, header};
 use ignition::discovery::HttpUrl;
 use serde_json::{Value, json};
@@ -14,22 +14,23 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use super::app::routes;
-use super::images::{Embedded, ImageServer};
-use crate::images::Catalogue;
+use super::images::{EmbeddedInputs, ImageServer};
 use crate::images::library::{Library, LibrarySettings};
-use crate::inventory::auth::{AuthKind, IdSource, KeyTexts, LocalKeys, Policy, RouteAccess};
-use crate::inventory::files::FileStore;
-use crate::inventory::id::{ClusterId, InfraEnvId};
-use crate::inventory::store::SqlStore;
-use crate::inventory::{Inventory, Settings, operations};
+use inventory::api::operations;
+use inventory::auth::{AuthKind, IdSource, KeyTexts, LocalKeys, Policy, RouteAccess};
+use inventory::catalogue::Catalogue;
+use inventory::files::FileStore;
+use inventory::id::{ClusterId, InfraEnvId};
+use inventory::store::SqlStore;
+use inventory::{Inventory, Settings};
 
 const API: &str = "/api/assisted-install/v2";
 const IMAGES: &str = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.94", "url": "http://127.0.0.1:9/x.iso"}]"#;
 const RELEASES: &str = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "4.18.3", "url": "quay.io/openshift-release-dev/ocp-release:4.18.3-x86_64"}]"#;
 
-/// A service with these resources. `own` and `neighbour` belong to `cluster`; `late` does not, but one of its hosts was bound to
-/// `cluster` after all tokens were made.
-struct Site {
+/// A service with these resources. `own` and `neighbour` belong to `cluster`. `late` does not, but one of its hosts was
+/// bound to `cluster` after all tokens were made.
+struct AccessSite {
     app: Router,
     table: Vec<RouteAccess>,
     images: ImageServer,
@@ -43,42 +44,49 @@ struct Site {
     _directory: TempDir,
 }
 
-/// The host that exists in `own`, `neighbour`, `late` (bound there) and `foreign`, and another one of `late`.
+/// The host that exists in `own`, `neighbour`, `late` (bound there) and `foreign`. `late` also has the host `UNBOUND`.
 const HOST: &str = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
 const UNBOUND: &str = "6ba7b811-9dad-11d1-80b4-00c04fd430c8";
-/// A host of `foreign` alone.
+/// A host that exists only in `foreign`.
 const FOREIGN_HOST: &str = "6ba7b812-9dad-11d1-80b4-00c04fd430c8";
 
-/// What a request shows.
+/// The token of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Token {
+enum RequestToken {
     None,
     User,
-    /// The token of `own` or of `cluster`, where tokens of a kind are.
+    /// The token of `own`, in the header or parameter for tokens of a kind. `Cluster` is the same for `cluster`.
     InfraEnv(AuthKind),
     Cluster(AuthKind),
 }
 
-const KINDS: [AuthKind; 6] =
-    [AuthKind::User, AuthKind::Agent, AuthKind::Url, AuthKind::Image, AuthKind::ImageUrl, AuthKind::Watcher];
+const KINDS: [AuthKind; 7] = [
+    AuthKind::User,
+    AuthKind::Agent,
+    AuthKind::Url,
+    AuthKind::Image,
+    AuthKind::ImageUrl,
+    AuthKind::Watcher,
+    AuthKind::Ticket,
+];
 
-impl Token {
+impl RequestToken {
     fn all() -> Vec<Self> {
         let scoped = KINDS.into_iter().flat_map(|kind| [Self::InfraEnv(kind), Self::Cluster(kind)]);
         [Self::None, Self::User].into_iter().chain(scoped).collect()
     }
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum AccessOutcome {
     /// The operation began.
     Allowed,
     Unauthenticated,
     OutOfScope,
 }
 
-impl Site {
+impl AccessSite {
     async fn new() -> Self {
         let directory = TempDir::new().unwrap();
         let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
@@ -91,7 +99,8 @@ impl Site {
         let os_images = catalogue.os_images().to_vec();
         let policy = Policy::local(keys.clone());
         let inventory = Inventory::new(Arc::new(store), files, catalogue, settings, policy);
-        let images = ImageServer::new(os_images, library, Arc::new(Embedded::new(inventory.clone())), url);
+        let images =
+            ImageServer::new(os_images, library, Arc::new(EmbeddedInputs::new(inventory.clone())), url);
         let (app, table) = routes(&inventory, Some(&images)).into_parts();
         let mut site = Self {
             app,
@@ -106,18 +115,18 @@ impl Site {
             foreign: String::new(),
             _directory: directory,
         };
-        site.fill().await;
+        site.register_resources().await;
         site
     }
 
-    async fn fill(&mut self) {
-        self.cluster = self.made("clusters", json!({"name": "own"})).await;
-        self.foreign_cluster = self.made("clusters", json!({"name": "foreign"})).await;
+    async fn register_resources(&mut self) {
+        self.cluster = self.create_as_user("clusters", json!({"name": "own"})).await;
+        self.foreign_cluster = self.create_as_user("clusters", json!({"name": "foreign"})).await;
         let bound = json!({"cluster_id": self.cluster});
-        self.own = self.made("infra-envs", bound.clone()).await;
-        self.neighbour = self.made("infra-envs", bound).await;
-        self.late = self.made("infra-envs", json!({})).await;
-        self.foreign = self.made("infra-envs", json!({"cluster_id": self.foreign_cluster})).await;
+        self.own = self.create_as_user("infra-envs", bound.clone()).await;
+        self.neighbour = self.create_as_user("infra-envs", bound).await;
+        self.late = self.create_as_user("infra-envs", json!({})).await;
+        self.foreign = self.create_as_user("infra-envs", json!({"cluster_id": self.foreign_cluster})).await;
         for (infra_env, hosts) in [
             (&self.own, &[HOST][..]),
             (&self.neighbour, &[HOST]),
@@ -126,21 +135,21 @@ impl Site {
         ] {
             for host in hosts {
                 let path = format!("{API}/infra-envs/{infra_env}/hosts");
-                self.as_agent(infra_env, &path, &json!({"host_id": host}), 201).await;
+                self.send_as_agent(infra_env, &path, &json!({"host_id": host}), 201).await;
             }
         }
-        // A host can be bound when it has said what it has.
+        // A host can be bound only after its inventory report.
         let reply = json!({
-            "step_type": "inventory", "step_id": "inventory-1", "exit_code": 0, "output": report().to_string(), "error": "",
+            "step_type": "inventory", "step_id": "inventory-1", "exit_code": 0, "output": inventory_report().to_string(), "error": "",
         });
         let path = format!("{API}/infra-envs/{}/hosts/{HOST}/instructions", self.late);
-        self.as_agent(&self.late, &path, &reply, 204).await;
+        self.send_as_agent(&self.late, &path, &reply, 204).await;
         let bind = format!("{API}/infra-envs/{}/hosts/{HOST}/actions/bind", self.late);
-        self.as_user(&bind, &json!({"cluster_id": self.cluster}), 200).await;
+        self.send_as_user(&bind, &json!({"cluster_id": self.cluster}), 200).await;
     }
 
-    async fn as_agent(&self, infra_env: &str, path: &str, body: &Value, expected: u16) {
-        let token = self.keys.infra_env_token(infra_env.parse().unwrap());
+    async fn send_as_agent(&self, infra_env: &str, path: &str, body: &Value, expected: u16) {
+        let token = self.keys.infra_env_token(infra_env.parse().unwrap()).unwrap();
         let request = Request::post(path)
             .header("X-Secret-Key", token.reveal())
             .header(header::CONTENT_TYPE, "application/json")
@@ -148,7 +157,7 @@ impl Site {
         self.send(request.unwrap(), expected).await;
     }
 
-    async fn made(&self, what: &str, more: Value) -> String {
+    async fn create_as_user(&self, what: &str, more: Value) -> String {
         let mut body = json!({
             "name": "test", "openshift_version": "4.18", "base_dns_domain": "example.com",
             "pull_secret": r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#,
@@ -157,13 +166,13 @@ impl Site {
         if what == "infra-envs" {
             body.as_object_mut().unwrap().remove("base_dns_domain");
         }
-        let made = self.as_user(&format!("{API}/{what}"), &body, 201).await;
+        let made = self.send_as_user(&format!("{API}/{what}"), &body, 201).await;
         made["id"].as_str().unwrap().to_owned()
     }
 
-    async fn as_user(&self, path: &str, body: &Value, expected: u16) -> Value {
+    async fn send_as_user(&self, path: &str, body: &Value, expected: u16) -> Value {
         let request = Request::post(path)
-            .header(header::AUTHORIZATION, self.keys.user_token(None).reveal())
+            .header(header::AUTHORIZATION, self.keys.user_token(None).unwrap().reveal())
             .header(header::CONTENT_TYPE, "application/json")
             .body(Body::from(body.to_string()));
         self.send(request.unwrap(), expected).await
@@ -179,26 +188,28 @@ impl Site {
 
     fn infra_env_token(&self) -> String {
         let own: InfraEnvId = self.own.parse().unwrap();
-        self.keys.infra_env_token(own).reveal().to_owned()
+        self.keys.infra_env_token(own).unwrap().reveal().to_owned()
     }
 
     fn cluster_token(&self) -> String {
         let cluster: ClusterId = self.cluster.parse().unwrap();
-        self.keys.cluster_token(cluster).reveal().to_owned()
+        self.keys.cluster_token(cluster).unwrap().reveal().to_owned()
     }
 
-    /// The status and the body of the answer to a request with a token.
-    async fn ask(&self, probe: &Probe, token: Token) -> (u16, String) {
+    /// Returns the status and body of the response to a request with a token.
+    async fn send_with_token(&self, probe: &RequestProbe, token: RequestToken) -> (u16, String) {
         let (kind, text) = match token {
-            Token::None => (None, String::new()),
-            Token::User => (Some(AuthKind::User), self.keys.user_token(None).reveal().to_owned()),
-            Token::InfraEnv(kind) => (Some(kind), self.infra_env_token()),
-            Token::Cluster(kind) => (Some(kind), self.cluster_token()),
+            RequestToken::None => (None, String::new()),
+            RequestToken::User => {
+                (Some(AuthKind::User), self.keys.user_token(None).unwrap().reveal().to_owned())
+            }
+            RequestToken::InfraEnv(kind) => (Some(kind), self.infra_env_token()),
+            RequestToken::Cluster(kind) => (Some(kind), self.cluster_token()),
         };
         let mut query = probe.query.clone();
         let mut request = Request::builder().method(&probe.method);
         match kind {
-            Some(kind @ (AuthKind::Url | AuthKind::ImageUrl)) => {
+            Some(kind @ (AuthKind::Url | AuthKind::ImageUrl | AuthKind::Ticket)) => {
                 query.push(format!("{}={text}", kind.place()))
             }
             Some(kind) => request = request.header(kind.place(), &text),
@@ -213,28 +224,31 @@ impl Site {
         let request = request.body(Body::from(probe.body.clone())).unwrap();
         let response = self.app.clone().oneshot(request).await.unwrap();
         let status = response.status().as_u16();
-        let body = to_bytes(response.into_body(), 1 << 24).await.unwrap();
+        let is_stream =
+            response.headers().get(header::CONTENT_TYPE).is_some_and(|it| it == "text/event-stream");
+        // A stream of events has no end.
+        let body =
+            if is_stream { Bytes::new() } else { to_bytes(response.into_body(), 1 << 24).await.unwrap() };
         (status, String::from_utf8_lossy(&body).into_owned())
     }
 
-    /// Sends a request with a token, and says what became of it.
-    async fn probe(&self, probe: &Probe, token: Token) -> Outcome {
-        let (status, body) = self.ask(probe, token).await;
+    /// Sends a request with a token, and returns the result.
+    async fn send_probe(&self, probe: &RequestProbe, token: RequestToken) -> AccessOutcome {
+        let (status, body) = self.send_with_token(probe, token).await;
         assert!(![405, 500].contains(&status), "{probe:?} with {token:?}: {status} {body}");
         assert!(!body.contains("was not found\""), "the route does not exist: {probe:?} {body}");
         match status {
-            401 => Outcome::Unauthenticated,
-            404 if body.contains("Object Not Found") => Outcome::OutOfScope,
-            _ => Outcome::Allowed,
+            401 => AccessOutcome::Unauthenticated,
+            404 if body.contains("Object Not Found") => AccessOutcome::OutOfScope,
+            _ => AccessOutcome::Allowed,
         }
     }
 
-    /// The requests that a route is tried with, each with the tokens that reach what it names: of `own` as a URL's and as an
-    /// agent's, of `cluster` as a URL's and as an agent's.
-    fn probes(&self, route: &RouteAccess) -> Vec<(Probe, Reached)> {
+    /// Returns the requests to try on a route, each with the tokens that give access to its resources.
+    fn probes_for_route(&self, route: &RouteAccess) -> Vec<(RequestProbe, GrantedByToken)> {
         let Self { cluster, foreign_cluster, own, neighbour, late, foreign, .. } = self;
-        let new = |ids: &[(&str, &str)]| Probe::new(route, ids);
-        let shape: Vec<&str> = route.ids.iter().map(IdSource::name).collect();
+        let new = |ids: &[(&str, &str)]| RequestProbe::new(route, ids);
+        let shape: Vec<&str> = route.ids.iter().map(IdSource::parameter_name).collect();
         match shape[..] {
             [] => vec![(new(&[]), [false; 4])],
             ["infra_env_id"] | ["id"] => vec![
@@ -268,9 +282,9 @@ impl Site {
                     (of(cluster, UNBOUND), [false; 4]),
                     (of(cluster, FOREIGN_HOST), [false; 4]),
                     (of(foreign_cluster, HOST), [false; 4]),
-                    // A parameter of the path comes before one of the query.
-                    (of(foreign_cluster, HOST).asking("cluster_id", cluster), [false; 4]),
-                    (of(cluster, HOST).asking("cluster_id", foreign_cluster), [false, true, true, true]),
+                    // A path parameter takes precedence over a query parameter.
+                    (of(foreign_cluster, HOST).with_query("cluster_id", cluster), [false; 4]),
+                    (of(cluster, HOST).with_query("cluster_id", foreign_cluster), [false, true, true, true]),
                 ]
             }
             ["cluster_id", "host_id", "infra_env_id"] => {
@@ -287,9 +301,9 @@ impl Site {
                     (new(&[("cluster_id", cluster), ("host_id", FOREIGN_HOST)]), [false; 4]),
                 ]
             }
-            ["cluster_id", "infra_env_id", "host_id", "host_ids"] => self.events(route),
+            ["cluster_id", "infra_env_id", "host_id", "host_ids"] => self.event_probes(route),
             ["infra_env_id", "cluster_id", "host_id"] => {
-                let of = |ids: Value| Probe { body: event(ids), ..new(&[]) };
+                let of = |ids: Value| RequestProbe { body: event_body(ids), ..new(&[]) };
                 let all = json!({"cluster_id": cluster, "infra_env_id": own, "host_id": HOST});
                 vec![
                     (of(json!({})), [false; 4]),
@@ -311,9 +325,9 @@ impl Site {
         }
     }
 
-    fn events(&self, route: &RouteAccess) -> Vec<(Probe, Reached)> {
+    fn event_probes(&self, route: &RouteAccess) -> Vec<(RequestProbe, GrantedByToken)> {
         let Self { cluster, foreign_cluster, own, foreign, .. } = self;
-        let new = |ids: &[(&str, &str)]| Probe::new(route, ids);
+        let new = |ids: &[(&str, &str)]| RequestProbe::new(route, ids);
         let two = format!("{HOST},{FOREIGN_HOST}");
         vec![
             (new(&[]), [false; 4]),
@@ -334,8 +348,8 @@ impl Site {
     }
 }
 
-/// The inventory report of a host that has enough of everything.
-fn report() -> Value {
+/// The inventory report of a host that meets all requirements.
+fn inventory_report() -> Value {
     json!({
         "hostname": "late",
         "cpu": {"count": 8, "architecture": "x86_64"},
@@ -352,27 +366,27 @@ fn report() -> Value {
     })
 }
 
-fn event(ids: Value) -> String {
+fn event_body(ids: Value) -> String {
     let mut event = json!({"name": "test", "message": "test", "severity": "info", "category": "user", "event_time": "2026-01-01T00:00:00.000Z"});
     event.as_object_mut().unwrap().extend(ids.as_object().unwrap().clone());
     event.to_string()
 }
 
-/// Whether a request names only what these tokens give access to: of `own` in a URL, of `own` in an agent's header, of `cluster` in a
-/// URL, of `cluster` in an agent's header.
-type Reached = [bool; 4];
+/// Whether each of these tokens gives access to all resources of a request: of `own` in a URL, of `own` in an agent's
+/// header, of `cluster` in a URL, of `cluster` in an agent's header.
+type GrantedByToken = [bool; 4];
 
 /// A request without its token.
 #[derive(Clone, Debug)]
-struct Probe {
+struct RequestProbe {
     method: Method,
     path: String,
     query: Vec<String>,
     body: String,
 }
 
-impl Probe {
-    /// A request of a route, with ids where the route reads them.
+impl RequestProbe {
+    /// Creates a request to a route, with ids in its path or query.
     fn new(route: &RouteAccess, ids: &[(&str, &str)]) -> Self {
         const OTHERS: [(&str, &str); 9] = [
             ("openshift_version", "4.18"),
@@ -405,56 +419,48 @@ impl Probe {
         Self { method: route.method.clone(), path, query, body: "{}".to_owned() }
     }
 
-    /// The same with another parameter in its query.
-    fn asking(mut self, name: &str, value: &str) -> Self {
+    /// Adds a query parameter.
+    fn with_query(mut self, name: &str, value: &str) -> Self {
         self.query.push(format!("{name}={value}"));
         self
     }
 }
 
-impl IdSource {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Path(name) | Self::PathToken(name, _) | Self::Query(name) | Self::Body(name) => name,
-        }
-    }
-}
-
-/// What has to become of a request with a token.
-fn expected(route: &RouteAccess, reached: Reached, token: Token) -> Outcome {
+/// Returns the expected result of a request with a token.
+fn expected_outcome(route: &RouteAccess, reached: GrantedByToken, token: RequestToken) -> AccessOutcome {
     let [infra_env_url, infra_env_agent, cluster_url, cluster_agent] = reached;
     let (kind, is_reached) = match token {
-        _ if route.is_open() => return Outcome::Allowed,
-        // The path itself may have a valid token.
+        _ if route.tokens.is_empty() && route.ids.is_empty() => return AccessOutcome::Allowed,
+        // The path itself may contain a valid token.
         _ if route.ids.contains(&IdSource::PathToken("token", AuthKind::Url)) => {
-            return Outcome::Allowed;
+            return AccessOutcome::Allowed;
         }
-        Token::None => return Outcome::Unauthenticated,
-        Token::User => (AuthKind::User, true),
-        Token::InfraEnv(kind @ AuthKind::Url) => (kind, infra_env_url),
-        Token::InfraEnv(kind @ AuthKind::Agent) => (kind, infra_env_agent),
-        Token::Cluster(kind @ AuthKind::Url) => (kind, cluster_url),
-        Token::Cluster(kind @ AuthKind::Agent) => (kind, cluster_agent),
-        // Under this policy, no other place takes a token that is not a user's.
-        Token::InfraEnv(_) | Token::Cluster(_) => return Outcome::Unauthenticated,
+        RequestToken::None => return AccessOutcome::Unauthenticated,
+        RequestToken::User => (AuthKind::User, true),
+        RequestToken::InfraEnv(kind @ AuthKind::Url) => (kind, infra_env_url),
+        RequestToken::InfraEnv(kind @ AuthKind::Agent) => (kind, infra_env_agent),
+        RequestToken::Cluster(kind @ AuthKind::Url) => (kind, cluster_url),
+        RequestToken::Cluster(kind @ AuthKind::Agent) => (kind, cluster_agent),
+        // Under this policy, no other header or parameter accepts a token of an infra-env or cluster.
+        RequestToken::InfraEnv(_) | RequestToken::Cluster(_) => return AccessOutcome::Unauthenticated,
     };
     match (route.tokens.contains(&kind), is_reached) {
-        (true, true) => Outcome::Allowed,
-        // Whether an infra-env exists whose images a client may not have is not said either: there it is 401.
-        (true, false) if is_image(route) => Outcome::Unauthenticated,
-        (true, false) => Outcome::OutOfScope,
-        (false, _) => Outcome::Unauthenticated,
+        (true, true) => AccessOutcome::Allowed,
+        // For images, the response is 401, so that it does not reveal whether a foreign infra-env exists.
+        (true, false) if serves_images(route) => AccessOutcome::Unauthenticated,
+        (true, false) => AccessOutcome::OutOfScope,
+        (false, _) => AccessOutcome::Unauthenticated,
     }
 }
 
-/// Whether a route serves images. No cluster token gives access to images.
-fn is_image(route: &RouteAccess) -> bool {
+/// Returns whether a route serves images. No cluster token gives access to images.
+fn serves_images(route: &RouteAccess) -> bool {
     !route.path.starts_with("/api/")
 }
 
-/// Parameters that no route, or not this one, reads as ids.
-fn undeclared(site: &Site, route: &RouteAccess) -> Vec<String> {
-    let declared: Vec<_> = route.ids.iter().map(IdSource::name).collect();
+/// Returns query parameters that this route does not read as ids.
+fn undeclared_id_parameters(site: &AccessSite, route: &RouteAccess) -> Vec<String> {
+    let declared: Vec<_> = route.ids.iter().map(IdSource::parameter_name).collect();
     let all = [
         ("infra_env_id", &*site.own),
         ("infra_env_id", &site.foreign),
@@ -472,19 +478,19 @@ fn undeclared(site: &Site, route: &RouteAccess) -> Vec<String> {
     undeclared.map(|(name, id)| format!("{name}={id}")).collect()
 }
 
-async fn walk(tokens: &[Token]) {
-    let site = Site::new().await;
+async fn check_routes_with_tokens(tokens: &[RequestToken]) {
+    let site = AccessSite::new().await;
     let mut asked = 0;
     for route in &site.table {
-        for (probe, reached) in site.probes(route) {
+        for (probe, reached) in site.probes_for_route(route) {
             for token in tokens {
-                let expected = expected(route, reached, *token);
-                let found = site.probe(&probe, *token).await;
+                let expected = expected_outcome(route, reached, *token);
+                let found = site.send_probe(&probe, *token).await;
                 assert_eq!(found, expected, "{route} {probe:?} with {token:?}");
-                for more in undeclared(&site, route) {
+                for more in undeclared_id_parameters(&site, route) {
                     let mut probe = probe.clone();
                     probe.query.push(more);
-                    let found = site.probe(&probe, *token).await;
+                    let found = site.send_probe(&probe, *token).await;
                     assert_eq!(found, expected, "{route} {probe:?} with {token:?}");
                     asked += 1;
                 }
@@ -497,34 +503,36 @@ async fn walk(tokens: &[Token]) {
 }
 
 #[tokio::test]
-async fn tokens_reach_what_the_table_says() {
-    let tokens: Vec<_> = Token::all().into_iter().filter(|token| *token != Token::User).collect();
-    walk(&tokens).await;
+async fn tokens_have_the_access_that_routes_declare() {
+    let tokens: Vec<_> =
+        RequestToken::all().into_iter().filter(|token| *token != RequestToken::User).collect();
+    check_routes_with_tokens(&tokens).await;
 }
 
-/// Requests of a route, each with one id that is not a UUID.
-fn unreadable(route: &RouteAccess) -> Vec<Probe> {
+/// Returns requests to a route, each with one id that is not a UUID.
+fn probes_with_invalid_ids(route: &RouteAccess) -> Vec<RequestProbe> {
     let in_path = |id: &&IdSource| matches!(id, IdSource::Path(_));
     let declared = route.ids.iter().filter(|id| in_path(id) || matches!(id, IdSource::Query(_)));
     let with = |id: &IdSource, bad: &'static str| {
-        let others = route.ids.iter().filter(in_path).filter(|other| other.name() != id.name());
-        let mut ids: Vec<_> = others.map(|other| (other.name(), HOST)).collect();
-        ids.push((id.name(), bad));
-        Probe::new(route, &ids)
+        let others =
+            route.ids.iter().filter(in_path).filter(|other| other.parameter_name() != id.parameter_name());
+        let mut ids: Vec<_> = others.map(|other| (other.parameter_name(), HOST)).collect();
+        ids.push((id.parameter_name(), bad));
+        RequestProbe::new(route, &ids)
     };
     declared.flat_map(|id| ["nothing", "*", "%00"].map(|bad| with(id, bad))).collect()
 }
 
 #[tokio::test]
 async fn rejects_ids_that_are_not_uuids() {
-    let site = Site::new().await;
+    let site = AccessSite::new().await;
     let mut asked = 0;
     for route in site.table.iter().filter(|route| route.path.starts_with("/api/")) {
-        let tokens: Vec<_> = route.tokens.iter().filter_map(|kind| valid(*kind)).collect();
-        let probes = unreadable(route);
+        let tokens: Vec<_> = route.tokens.iter().filter_map(|kind| accepted_token(*kind)).collect();
+        let probes = probes_with_invalid_ids(route);
         for (probe, token) in probes.iter().flat_map(|probe| tokens.iter().map(move |token| (probe, *token)))
         {
-            let (status, body) = site.ask(probe, token).await;
+            let (status, body) = site.send_with_token(probe, token).await;
             assert_eq!(status, 400, "{route} {probe:?} {token:?}: {body}");
             assert!(body.contains("must be of type uuid"), "{route} {probe:?}: {body}");
             asked += 1;
@@ -533,19 +541,19 @@ async fn rejects_ids_that_are_not_uuids() {
     assert!(asked > 100, "{asked}");
 }
 
-/// A token that this policy takes where those of a kind are.
-fn valid(kind: AuthKind) -> Option<Token> {
+/// Returns a token that this policy accepts in the header or parameter for tokens of a kind.
+fn accepted_token(kind: AuthKind) -> Option<RequestToken> {
     match kind {
-        AuthKind::User => Some(Token::User),
-        AuthKind::Agent | AuthKind::Url => Some(Token::InfraEnv(kind)),
-        AuthKind::Image | AuthKind::ImageUrl | AuthKind::Watcher => None,
+        AuthKind::User => Some(RequestToken::User),
+        AuthKind::Agent | AuthKind::Url => Some(RequestToken::InfraEnv(kind)),
+        AuthKind::Image | AuthKind::ImageUrl | AuthKind::Watcher | AuthKind::Ticket => None,
     }
 }
 
-/// All parameters of paths that are ids of resources are declared as such, and nothing else is.
+/// A route declares exactly the path parameters that are ids of resources.
 #[tokio::test]
 async fn routes_declare_the_ids_in_their_paths() {
-    let site = Site::new().await;
+    let site = AccessSite::new().await;
     for route in &site.table {
         for name in ["infra_env_id", "cluster_id", "host_id"] {
             let is_declared = route.ids.contains(&IdSource::Path(name));
@@ -554,8 +562,8 @@ async fn routes_declare_the_ids_in_their_paths() {
     }
 }
 
-/// The paths that a router has, as axum shows them for debugging.
-fn registered<S>(router: &Router<S>) -> BTreeSet<String> {
+/// Returns the paths of a router, from axum's debug output.
+fn registered_paths<S>(router: &Router<S>) -> BTreeSet<String> {
     let shown = format!("{router:?}");
     let (_, paths) = shown.split_once("paths: {").unwrap();
     let (paths, _) = paths.split_once("} }").unwrap();
@@ -563,7 +571,7 @@ fn registered<S>(router: &Router<S>) -> BTreeSet<String> {
     texts.filter(|path| !path.contains("__private__")).map(str::to_owned).collect()
 }
 
-fn paths(table: &[RouteAccess]) -> BTreeSet<String> {
+fn table_paths(table: &[RouteAccess]) -> BTreeSet<String> {
     table.iter().map(|route| route.path.clone()).collect()
 }
 
@@ -572,24 +580,24 @@ async fn every_registered_route_is_in_the_table() {
     let raw: Router = Router::new()
         .route("/a/{b}", axum::routing::get(async || ()))
         .route("/c", axum::routing::get(async || ()));
-    assert_eq!(registered(&raw), BTreeSet::from(["/a/{b}".to_owned(), "/c".to_owned()]));
-    let images = Site::new().await.images;
-    let api = operations();
-    assert_eq!(registered(&Router::from(api.router)), paths(&api.access));
+    assert_eq!(registered_paths(&raw), BTreeSet::from(["/a/{b}".to_owned(), "/c".to_owned()]));
+    let images = AccessSite::new().await.images;
+    let api = operations([super::network_files::operation()]);
+    assert_eq!(registered_paths(&Router::from(api.router)), table_paths(&api.access));
     for area in [super::page::routes(), super::health::image_routes(&images)] {
         let (router, table) = area.into_parts();
-        assert_eq!(registered(&router), paths(&table));
+        assert_eq!(registered_paths(&router), table_paths(&table));
     }
     let (router, table) = images.guarded_router().into_parts();
-    assert_eq!(registered(&router), paths(&table));
+    assert_eq!(registered_paths(&router), table_paths(&table));
 }
 
 /// `UPDATE_GOLDEN=1` writes the table.
 #[tokio::test]
-async fn the_documentation_has_the_table() {
+async fn documentation_has_the_route_table() {
     const MARK: &str =
         "| method | route | tokens | ids that the token is checked against |\n|---|---|---|---|\n";
-    let site = Site::new().await;
+    let site = AccessSite::new().await;
     let mut table: Vec<_> = site.table.iter().collect();
     table.sort_by_key(|route| (&route.path, route.method.as_str()));
     let rows: String = table.into_iter().map(|route| format!("{route}\n")).collect();
@@ -605,8 +613,8 @@ async fn the_documentation_has_the_table() {
     }
 }
 
-/// Apart from the others: a user deletes things.
+/// A separate test, because user tokens delete resources.
 #[tokio::test]
 async fn user_tokens_reach_everything() {
-    walk(&[Token::User]).await;
+    check_routes_with_tokens(&[RequestToken::User]).await;
 }

@@ -14,16 +14,17 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
 use tower_http::cors::CorsLayer;
 
+use super::app_service::App;
 use super::content::AnswerBody;
-use super::cross_site::{Sites, refuse_other_sites};
-use super::first_boot::restrict;
+use super::cross_site::{AllowedSites, refuse_other_sites};
+use super::event_streams::{OpenStreams, limit_event_streams};
+use super::first_boot::plain_http_allowlist;
 use super::images::ImageServer;
-use super::request::{Following, follow};
-use super::shortcut::App;
-use super::{health, origin, page};
-use crate::api_error::ApiError;
-use crate::inventory::Inventory;
-use crate::inventory::auth::GuardedRouter;
+use super::request_log::{RequestLog, log_request};
+use super::{cors, health, network_files, page};
+use inventory::Inventory;
+use inventory::api::ApiError;
+use inventory::auth::GuardedRouter;
 
 /// The shortest response that is worth compressing: one that does not fit into a packet.
 const MIN_COMPRESSED: u64 = 1400;
@@ -33,8 +34,17 @@ const MIN_COMPRESSED: u64 = 1400;
 /// All requests get an id and a log line, compressed responses for clients that accept them, CORS for the allowed
 /// origins, and a response even if a handler panics.
 pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> App {
+    if let Some(images) = images {
+        images.metrics().add_inventory(inventory);
+    }
     let routes = routes(inventory, images).into_parts().0;
-    with_common_layers(routes, origin::allow(&inventory.settings().allowed_origins), images)
+    with_common_layers(routes, cors::api_cors_layer(&inventory.settings().allowed_origins), images)
+}
+
+/// Returns the OpenAPI document of the API.
+#[must_use]
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    inventory::api::openapi([network_files::operation()])
 }
 
 /// Returns all routes of [`app`] with the access to each of them.
@@ -42,39 +52,43 @@ pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> Gua
     let compression = CompressionLayer::new()
         .gzip(true)
         .quality(CompressionLevel::Fastest)
-        .compress_when(SizeAbove::new(MIN_COMPRESSED).and(is_document));
-    let mut for_browsers = page::routes().or(inventory.guarded_router());
-    if let Some(sites) = Sites::of(inventory) {
+        .compress_when(SizeAbove::new(MIN_COMPRESSED).and(is_compressible));
+    let mut for_browsers = page::routes().or(inventory.guarded_router([network_files::operation()]));
+    if let Some(sites) = AllowedSites::from_inventory(inventory) {
         let layer = from_fn_with_state(sites, refuse_other_sites);
         for_browsers = for_browsers.map(|router| router.layer(layer));
     }
     let documents = health::routes(inventory, images).or(for_browsers);
-    let documents = documents.map(|router| router.layer(compression).layer(from_fn(negotiate_gzip)));
+    let streams = from_fn_with_state(OpenStreams::default(), limit_event_streams);
+    let documents =
+        documents.map(|router| router.layer(compression).layer(from_fn(negotiate_gzip)).layer(streams));
     // Image responses bypass the layers that inspect responses.
     images.map_or_else(GuardedRouter::new, ImageServer::guarded_router).or(documents)
 }
 
 /// Returns the images without an inventory, their health, and the layers that all requests pass through. It has no page
-/// for browsers, which shows an inventory. Pages of the allowed origins may fetch images.
+/// for browsers, because the page shows an inventory. Pages of the allowed origins may download images.
 pub fn image_app(images: &ImageServer, allowed_origins: &[String]) -> App {
     let app = images.guarded_router().merge(health::image_routes(images)).into_parts().0.fallback(not_found);
-    with_common_layers(app, origin::allow_images(allowed_origins), Some(images))
+    with_common_layers(app, cors::image_cors_layer(allowed_origins), Some(images))
 }
 
 /// Answers a request for an unknown path.
 async fn not_found(uri: Uri) -> ApiError {
-    ApiError::at_gate(StatusCode::NOT_FOUND, format!("path {} was not found", uri.path()))
+    ApiError::infra_error(StatusCode::NOT_FOUND, format!("path {} was not found", uri.path()))
 }
 
 fn with_common_layers(app: Router, cors: Option<CorsLayer>, images: Option<&ImageServer>) -> App {
-    let app = app.layer(CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| panicked(cause.as_ref())));
-    let varies = cors.as_ref().map(|_| origin::VARIES);
+    let app = app.layer(CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| panic_response(cause.as_ref())));
+    let varies = cors.as_ref().map(|_| cors::VARIES);
     let app = match cors {
         Some(cors) => app.layer(cors),
         None => app,
     };
     let metrics = images.map(|images| images.metrics().clone()).unwrap_or_default();
-    let app = app.layer(from_fn(restrict)).layer(from_fn_with_state(Following::new(metrics), follow));
+    let app = app
+        .layer(from_fn(plain_http_allowlist))
+        .layer(from_fn_with_state(RequestLog::new(metrics), log_request));
     App::new(images, app, varies)
 }
 
@@ -89,11 +103,11 @@ async fn negotiate_gzip(mut request: Request, next: Next) -> Response {
     let is_head = request.method() == Method::HEAD;
     let response = next.run(request).await;
     let is_json =
-        is_document(response.status(), response.version(), response.headers(), response.extensions());
+        is_compressible(response.status(), response.version(), response.headers(), response.extensions());
     if !is_head || !is_json {
         return response;
     }
-    let len = known_len(&response);
+    let len = response_len(&response);
     let is_compressed = accepts_gzip && len.is_none_or(|len| len >= MIN_COMPRESSED);
     if !is_compressed && len.is_some() {
         return response;
@@ -112,17 +126,18 @@ fn accepts_gzip(value: &HeaderValue) -> bool {
         let mut parts = coding.split(';').map(str::trim);
         let is_gzip =
             parts.next().is_some_and(|name| ["gzip", "x-gzip", "*"].contains(&&*name.to_ascii_lowercase()));
-        let is_refused = parts.any(|part| part.to_ascii_lowercase().strip_prefix("q=").is_some_and(is_zero));
+        let is_refused =
+            parts.any(|part| part.to_ascii_lowercase().strip_prefix("q=").is_some_and(is_zero_quality));
         is_gzip && !is_refused
     })
 }
 
-fn is_zero(quality: &str) -> bool {
+fn is_zero_quality(quality: &str) -> bool {
     quality.parse().is_ok_and(|quality: f32| quality <= 0.0)
 }
 
 /// Returns the length of the response body to GET, if the response to HEAD has it. A long list has none.
-fn known_len(response: &Response) -> Option<u64> {
+fn response_len(response: &Response) -> Option<u64> {
     let header = response.headers().get(header::CONTENT_LENGTH);
     let header = header.and_then(|len| len.to_str().ok()?.parse().ok());
     // The body may already be removed, and no JSON document is empty.
@@ -131,18 +146,18 @@ fn known_len(response: &Response) -> Option<u64> {
 
 /// Reports whether a response may be compressed. Files are sent unchanged: most are compressed already, and a client
 /// that downloads one needs its length.
-fn is_document(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
+fn is_compressible(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     media_type.is_some_and(|media_type| media_type.starts_with("application/json"))
         && !headers.contains_key(header::CONTENT_DISPOSITION)
 }
 
 /// Returns the response to a request whose handler panicked. The cause is logged and not sent.
-fn panicked(cause: &(dyn Any + Send)) -> Response<Body> {
+fn panic_response(cause: &(dyn Any + Send)) -> Response<Body> {
     let text = cause.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("unknown");
-    tracing::error!(cause = text, "an operation panicked");
-    ApiError::internal("the service failed; its log says how").into_response()
+    tracing::error!(cause = text, "request handler panicked");
+    ApiError::internal("internal error while processing the request; see the service's log").into_response()
 }
 
 #[cfg(test)]
@@ -165,17 +180,17 @@ mod tests {
 
     #[tokio::test]
     async fn panic_returns_a_json_error() {
-        async fn panics() -> StatusCode {
+        async fn panicking_handler() -> StatusCode {
             panic!("of no use to clients")
         }
-        let catch = CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| panicked(cause.as_ref()));
-        let app = Router::new().route("/", get(panics)).layer(catch);
+        let catch = CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| panic_response(cause.as_ref()));
+        let app = Router::new().route("/", get(panicking_handler)).layer(catch);
         let request = Request::builder().uri("/").body(Body::empty()).unwrap();
         let response = app.oneshot(request).await.unwrap();
         assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
         let body = to_bytes(response.into_body(), 1000).await.unwrap();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["code"], "500");
-        assert_eq!(body["reason"], "the service failed; its log says how");
+        assert_eq!(body["reason"], "internal error while processing the request; see the service's log");
     }
 }

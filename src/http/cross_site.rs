@@ -1,10 +1,11 @@
 //! Protection of an API without tokens from the pages of other sites.
 //!
-//! Under the policy `none`, a request needs nothing but to reach the service, and the browser of an administrator reaches it. Two
-//! attacks use that browser. In DNS rebinding, a page has the name of its own site resolve to the address of this service, and
-//! then reads the API as if it were that site: the `Host` of such a request is the attacker's name. In cross-site request
-//! forgery, a page sends a request that changes something: its `Origin` is the attacker's site. Under other policies such a
-//! request has no token. Images are not protected in this way: machines reach them under any name.
+//! Under the policy `none`, any client that reaches the service may use its API, and so may the browser of an
+//! administrator. Two attacks use that browser. In DNS rebinding, the name of the attacker's site resolves to the
+//! address of this service, and a page reads the API as if it were its own site. The `Host` of the request is the
+//! attacker's name. In cross-site request forgery, a page of another site sends a request that changes data. Its
+//! `Origin` is the attacker's site. Under other policies, these requests fail because they have no token. These checks
+//! do not protect images: hosts reach them under any name.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,42 +17,42 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ignition::discovery::HttpUrl;
 
-use super::listener::{Peer, Transport};
-use super::origin::fits;
-use crate::api_error::ApiError;
-use crate::inventory::auth::PolicyKind;
-use crate::inventory::{AllowedHosts, Inventory};
+use super::cors::matches_pattern;
+use super::listener::{Peer, PeerTransport};
+use inventory::api::ApiError;
+use inventory::auth::PolicyKind;
+use inventory::{AllowedHosts, Inventory};
 
-/// The sites from which a service may be used.
+/// The sites whose pages may use a service.
 #[derive(Clone, Debug)]
-pub(super) struct Sites(Arc<Rules>);
+pub(super) struct AllowedSites(Arc<SiteRules>);
 
 #[derive(Debug)]
-struct Rules {
+struct SiteRules {
     hosts: AllowedHosts,
     /// The hosts and ports of the base URLs, in lower case.
     own: Vec<Authority>,
     allowed_origins: Vec<String>,
 }
 
-impl Sites {
-    /// The sites of an inventory; `None` if its policy requires tokens.
-    pub(super) fn of(inventory: &Inventory) -> Option<Self> {
+impl AllowedSites {
+    /// Returns the sites of an inventory, or `None` if its policy requires tokens.
+    pub(super) fn from_inventory(inventory: &Inventory) -> Option<Self> {
         if inventory.policy().kind() != PolicyKind::None {
             return None;
         }
         let settings = inventory.settings();
         let base_urls = [&settings.service_base_url, &settings.image_service_base_url];
-        Some(Self(Arc::new(Rules {
+        Some(Self(Arc::new(SiteRules {
             hosts: settings.allowed_hosts.clone(),
-            own: base_urls.into_iter().filter_map(authority).collect(),
+            own: base_urls.into_iter().filter_map(base_url_authority).collect(),
             allowed_origins: settings.allowed_origins.clone(),
         })))
     }
 
     fn check(&self, request: &Request) -> Result<(), ApiError> {
         let (headers, uri) = (request.headers(), request.uri());
-        let is_unix = |peer: &Peer| peer.transport == Transport::Unix;
+        let is_unix = |peer: &Peer| peer.transport == PeerTransport::Unix;
         if !request.extensions().get().is_some_and(is_unix) {
             self.check_host(headers, uri)?;
         }
@@ -61,39 +62,39 @@ impl Sites {
         }
     }
 
-    /// A request without `Host` (HTTP/1.0) does not come from a browser.
+    /// Checks the host that the request names. A request without `Host` (HTTP/1.0) is accepted: no browser sends one.
     fn check_host(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), ApiError> {
         let named = headers.get(header::HOST).map(|host| host.as_bytes()).filter(|host| !host.is_empty());
         let named =
-            named.map(|host| Authority::try_from(host).map_err(|_| refused_host(&host.escape_ascii())));
+            named.map(|host| Authority::try_from(host).map_err(|_| host_refusal(&host.escape_ascii())));
         let named = named.transpose()?;
-        // A target with a host of its own counts too (RFC 9112, 3.2.2).
+        // Check the host of an absolute request target too (RFC 9112, 3.2.2).
         for authority in named.iter().chain(uri.authority()) {
-            let host = without_dot(authority.host());
+            let host = normalized_host(authority.host());
             if !self.0.allows_host(&host) {
-                return Err(refused_host(&host));
+                return Err(host_refusal(&host));
             }
         }
         Ok(())
     }
 
-    /// Browsers send `Origin` with every request that changes something.
+    /// Checks the `Origin`. A request without it is accepted: browsers send it with every request that may change data.
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-        let text = origin.to_str().map_err(|_| refused_origin(&origin.as_bytes().escape_ascii()))?;
-        let is_allowed = self.0.allowed_origins.iter().any(|pattern| fits(pattern, text));
-        if is_allowed || self.0.is_own(text, headers) {
+        let text = origin.to_str().map_err(|_| origin_refusal(&origin.as_bytes().escape_ascii()))?;
+        let is_allowed = self.0.allowed_origins.iter().any(|pattern| matches_pattern(pattern, text));
+        if is_allowed || self.0.is_own_origin(text, headers) {
             return Ok(());
         }
-        Err(refused_origin(&text))
+        Err(origin_refusal(&text))
     }
 }
 
-impl Rules {
+impl SiteRules {
     fn allows_host(&self, host: &str) -> bool {
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
-        let is_own = || self.own.iter().any(|own| without_dot(own.host()) == host);
-        let is_listed = |list: &[String]| list.iter().any(|pattern| fits(pattern, host));
+        let is_own = || self.own.iter().any(|own| normalized_host(own.host()) == host);
+        let is_listed = |list: &[String]| list.iter().any(|pattern| matches_pattern(pattern, host));
         match &self.hosts {
             AllowedHosts::Any => true,
             AllowedHosts::Loopback(more) => is_loopback(host, address) || is_own() || is_listed(more),
@@ -102,32 +103,43 @@ impl Rules {
         }
     }
 
-    /// Whether an origin is the site that the request was sent to, or that of a base URL.
-    fn is_own(&self, origin: &str, headers: &HeaderMap) -> bool {
+    /// Returns whether an origin is the site that the request was sent to, or that of a base URL.
+    fn is_own_origin(&self, origin: &str, headers: &HeaderMap) -> bool {
         let Ok(uri) = origin.parse::<Uri>() else { return false };
         let (Some(authority), Some(scheme)) = (uri.authority(), uri.scheme_str()) else { return false };
         let port = if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
         let site =
-            |authority: &Authority| (without_dot(authority.host()), authority.port_u16().unwrap_or(port));
+            |authority: &Authority| (normalized_host(authority.host()), authority.port_u16().unwrap_or(port));
         let host = headers.get(header::HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
         self.own.iter().chain(&host).any(|own| site(own) == site(authority))
     }
 }
 
-/// Refuses what the page of another site has a browser ask.
-pub(super) async fn refuse_other_sites(State(sites): State<Sites>, request: Request, next: Next) -> Response {
+/// Refuses requests that the page of another site makes the browser send.
+pub(super) async fn refuse_other_sites(
+    State(sites): State<AllowedSites>,
+    request: Request,
+    next: Next,
+) -> Response {
     match sites.check(&request) {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     }
 }
 
-fn authority(url: &HttpUrl) -> Option<Authority> {
-    url.as_str().parse::<Uri>().ok()?.into_parts().authority
+/// Returns the host and port of a base URL. Logs a URL whose host no request can name: requests to it are refused.
+fn base_url_authority(url: &HttpUrl) -> Option<Authority> {
+    let after_scheme = url.as_str().split_once("://")?.1;
+    let authority = after_scheme.split(['/', '?', '#']).next()?;
+    Authority::try_from(authority)
+        .inspect_err(
+            |error| tracing::error!(?url, %error, "base URL has an invalid host, requests to it are refused"),
+        )
+        .ok()
 }
 
-/// A host in lower case, without the dot that may end a full name.
-fn without_dot(host: &str) -> String {
+/// Returns a host in lower case, without the dot at the end of a fully qualified name.
+fn normalized_host(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
@@ -137,22 +149,17 @@ fn is_loopback(host: &str, address: Option<IpAddr>) -> bool {
         || host.ends_with(".localhost")
 }
 
-fn refused_host(host: &impl std::fmt::Display) -> ApiError {
-    ApiError::at_gate(
+fn host_refusal(host: &impl std::fmt::Display) -> ApiError {
+    ApiError::infra_error(
         StatusCode::MISDIRECTED_REQUEST,
-        format!(
-            "the service does not answer to host \"{host}\"; allow it with --allowed-hosts (KINDLING_ALLOWED_HOSTS), or set \
-             SERVICE_BASE_URL"
-        ),
+        format!("host \"{host}\" is not allowed: it is neither an allowed host nor the host of a base URL"),
     )
 }
 
-fn refused_origin(origin: &impl std::fmt::Display) -> ApiError {
-    ApiError::at_gate(
+fn origin_refusal(origin: &impl std::fmt::Display) -> ApiError {
+    ApiError::infra_error(
         StatusCode::FORBIDDEN,
-        format!(
-            "pages of \"{origin}\" may not change anything here; allow them with --allowed-domains (ALLOWED_DOMAINS)"
-        ),
+        format!("requests from pages of \"{origin}\" are refused: it is not an allowed origin"),
     )
 }
 
@@ -162,12 +169,16 @@ mod tests {
 
     use super::*;
 
-    fn sites(hosts: AllowedHosts) -> Sites {
+    fn sites_with_hosts(hosts: AllowedHosts) -> AllowedSites {
         let own = vec![Authority::from_static("kindling.example:8090"), Authority::from_static("192.0.2.7")];
-        Sites(Arc::new(Rules { hosts, own, allowed_origins: vec!["https://*.ui.example".to_owned()] }))
+        AllowedSites(Arc::new(SiteRules {
+            hosts,
+            own,
+            allowed_origins: vec!["https://*.ui.example".to_owned()],
+        }))
     }
 
-    fn status(sites: &Sites, method: &str, headers: &[(HeaderName, &str)]) -> u16 {
+    fn response_status(sites: &AllowedSites, method: &str, headers: &[(HeaderName, &str)]) -> u16 {
         let request = Request::builder().method(method).uri("/");
         let request = headers.iter().fold(request, |request, (name, value)| request.header(name, *value));
         let checked = sites.check(&request.body(axum::body::Body::empty()).unwrap());
@@ -175,8 +186,22 @@ mod tests {
     }
 
     #[test]
-    fn foreign_hosts_are_refused_on_loopback() {
-        let sites = sites(AllowedHosts::Loopback(vec!["lab.example".to_owned()]));
+    fn base_url_host_is_found_with_any_path() {
+        for (url, expected) in [
+            ("http://a.example", "a.example"),
+            ("https://a.example:8090/b[c]|?d", "a.example:8090"),
+            ("http://[2001:db8::1]/", "[2001:db8::1]"),
+            ("http://user@a.example/", "user@a.example"),
+        ] {
+            let url = url.replace('|', "%7C");
+            let found = base_url_authority(&HttpUrl::parse("base_url", &url).unwrap());
+            assert_eq!(found.as_ref().map(Authority::as_str), Some(expected), "{url}");
+        }
+    }
+
+    #[test]
+    fn rejects_foreign_hosts_on_loopback() {
+        let sites = sites_with_hosts(AllowedHosts::Loopback(vec!["lab.example".to_owned()]));
         for host in [
             "localhost",
             "LOCALHOST:8090",
@@ -192,7 +217,7 @@ mod tests {
             "lab.example",
             "",
         ] {
-            assert_eq!(status(&sites, "GET", &[(header::HOST, host)]), 200, "{host}");
+            assert_eq!(response_status(&sites, "GET", &[(header::HOST, host)]), 200, "{host}");
         }
         for host in [
             "evil.example",
@@ -205,15 +230,15 @@ mod tests {
             "xlocalhost",
             "lab.example.org",
         ] {
-            assert_eq!(status(&sites, "GET", &[(header::HOST, host)]), 421, "{host}");
+            assert_eq!(response_status(&sites, "GET", &[(header::HOST, host)]), 421, "{host}");
         }
-        assert_eq!(status(&sites, "GET", &[]), 200);
+        assert_eq!(response_status(&sites, "GET", &[]), 200);
     }
 
     #[test]
     fn open_services_answer_to_addresses_or_to_listed_hosts() {
-        let addresses = sites(AllowedHosts::Addresses);
-        let listed = sites(AllowedHosts::Listed(vec!["*.lab.example".to_owned()]));
+        let addresses = sites_with_hosts(AllowedHosts::Addresses);
+        let listed = sites_with_hosts(AllowedHosts::Listed(vec!["*.lab.example".to_owned()]));
         for (host, by_address, by_list) in [
             ("198.51.100.3:8090", 200, 421),
             ("[2001:db8::1]", 200, 421),
@@ -222,22 +247,24 @@ mod tests {
             ("a.lab.example:8090", 421, 200),
             ("evil.example", 421, 421),
         ] {
-            assert_eq!(status(&addresses, "GET", &[(header::HOST, host)]), by_address, "{host}");
-            assert_eq!(status(&listed, "GET", &[(header::HOST, host)]), by_list, "{host}");
+            assert_eq!(response_status(&addresses, "GET", &[(header::HOST, host)]), by_address, "{host}");
+            assert_eq!(response_status(&listed, "GET", &[(header::HOST, host)]), by_list, "{host}");
         }
     }
 
     #[test]
-    fn a_target_with_a_foreign_host_is_refused() {
+    fn rejects_absolute_target_with_foreign_host() {
         let request = Request::builder().uri("http://evil.example/").header(header::HOST, "localhost");
-        let checked = sites(AllowedHosts::Addresses).check(&request.body(axum::body::Body::empty()).unwrap());
+        let checked = sites_with_hosts(AllowedHosts::Addresses)
+            .check(&request.body(axum::body::Body::empty()).unwrap());
         assert_eq!(checked.unwrap_err().status(), 421);
     }
 
     #[test]
-    fn pages_of_other_sites_change_nothing() {
-        let sites = sites(AllowedHosts::Addresses);
-        let post = |origin, host| status(&sites, "POST", &[(header::ORIGIN, origin), (header::HOST, host)]);
+    fn rejects_changes_from_pages_of_other_sites() {
+        let sites = sites_with_hosts(AllowedHosts::Addresses);
+        let post =
+            |origin, host| response_status(&sites, "POST", &[(header::ORIGIN, origin), (header::HOST, host)]);
         for (origin, host) in [
             ("http://192.0.2.9:8090", "192.0.2.9:8090"),
             ("http://192.0.2.9", "192.0.2.9"),
@@ -258,7 +285,7 @@ mod tests {
         ] {
             assert_eq!(post(origin, host), 403, "{origin} {host}");
         }
-        assert_eq!(status(&sites, "GET", &[(header::ORIGIN, "http://evil.example")]), 200);
-        assert_eq!(status(&sites, "POST", &[]), 200);
+        assert_eq!(response_status(&sites, "GET", &[(header::ORIGIN, "http://evil.example")]), 200);
+        assert_eq!(response_status(&sites, "POST", &[]), 200);
     }
 }

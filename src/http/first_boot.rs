@@ -9,8 +9,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use uuid::Uuid;
 
-use super::listener::{Peer, Reach};
-use crate::inventory::Query;
+use super::listener::{AllowedRequests, Peer};
+use inventory::api::Query;
 
 /// The prefix of infra-env paths in the API.
 const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs/";
@@ -22,15 +22,15 @@ const BOOT_FILES: [&str; 4] = ["script.ipxe", "initrd", "kernel", "rootfs"];
 
 /// Reports whether a request came over a listener for first boots.
 fn is_restricted(request: &Request) -> bool {
-    request.extensions().get().is_some_and(|peer: &Peer| peer.reach == Reach::FirstBoot)
+    request.extensions().get().is_some_and(|peer: &Peer| peer.reach == AllowedRequests::FirstBoot)
 }
 
 /// Refuses requests that their listener does not accept.
-pub(super) async fn restrict(request: Request, next: Next) -> Response {
+pub(super) async fn plain_http_allowlist(request: Request, next: Next) -> Response {
     if !is_restricted(&request) || is_for_first_boot(&request) {
         return next.run(request).await;
     }
-    (StatusCode::NOT_FOUND, "this is served over TLS alone\n").into_response()
+    (StatusCode::NOT_FOUND, "this path is only served over TLS\n").into_response()
 }
 
 fn is_for_first_boot(request: &Request) -> bool {
@@ -42,16 +42,16 @@ fn is_for_first_boot(request: &Request) -> bool {
         return short.rsplit_once('/').is_some_and(|(_, file)| BOOT_FILES.contains(&file));
     }
     if let Some(initrd) = path.strip_prefix("/images/") {
-        return initrd.strip_suffix("/pxe-initrd").is_some_and(is_id);
+        return initrd.strip_suffix("/pxe-initrd").is_some_and(is_lower_case_uuid);
     }
     let script = path.strip_prefix(INFRA_ENVS).and_then(|path| path.strip_suffix("/downloads/files"));
     request.method() == Method::GET
-        && script.is_some_and(is_id)
-        && Query::of(request.uri()).text("file_name") == Some("ipxe-script")
+        && script.is_some_and(is_lower_case_uuid)
+        && Query::from_uri(request.uri()).text("file_name") == Some("ipxe-script")
 }
 
 /// Reports whether a path segment is an id. Only the lower-case form is one.
-fn is_id(text: &str) -> bool {
+fn is_lower_case_uuid(text: &str) -> bool {
     Uuid::try_parse(text).is_ok_and(|id| id.to_string() == text)
 }
 
@@ -63,13 +63,13 @@ mod tests {
 
     const ID: &str = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
 
-    fn passes(method: &str, target: &str) -> bool {
+    fn passes_allowlist(method: &str, target: &str) -> bool {
         let target = target.replace("ID", ID);
         is_for_first_boot(&Request::builder().method(method).uri(target).body(Body::empty()).unwrap())
     }
 
     #[test]
-    fn first_boot_files_pass() {
+    fn plain_http_allows_first_boot_files() {
         for target in [
             "/health",
             "/live",
@@ -85,12 +85,12 @@ mod tests {
             "/api/assisted-install/v2/infra-envs/ID/downloads/files?mac=1&file_name=ipxe-script",
             "/api/assisted-install/v2/infra-envs/ID/downloads/files?file_name=ipxe%2Dscript",
         ] {
-            assert!(passes("GET", target), "{target}");
+            assert!(passes_allowlist("GET", target), "{target}");
         }
     }
 
     #[test]
-    fn rejects_all_other_requests() {
+    fn plain_http_rejects_other_requests() {
         let files = "/api/assisted-install/v2/infra-envs/ID/downloads/files";
         for (method, target) in [
             ("GET", "/images/ID?type=full-iso&version=4.18"),
@@ -120,7 +120,7 @@ mod tests {
             ("GET", &format!("{}?file_name=ipxe-script", files.replace("ID", &ID.to_uppercase()))),
             ("GET", &format!("{}?file_name=ipxe-script", files.replace("ID", &ID.replace('-', "")))),
         ] {
-            assert!(!passes(method, target), "{method} {target}");
+            assert!(!passes_allowlist(method, target), "{method} {target}");
         }
     }
 }

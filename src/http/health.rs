@@ -8,13 +8,15 @@ use axum::response::Response;
 use axum::routing::get;
 use serde::Serialize;
 
-use super::images::ImageServer;
-use crate::api_error::json;
-use crate::api_error::only_reads;
-use crate::images::CpuArchitecture;
-use crate::images::library::{ImageState, Library, State};
-use crate::inventory::Inventory;
-use crate::inventory::auth::{GuardedRouter, RouteAccess};
+use super::images::{ImageServer, SourceStatus};
+use crate::images::library::{BaseImageState, ImageState, Library};
+use inventory::Inventory;
+use inventory::api::json;
+use inventory::api::only_reads;
+use inventory::auth::{GuardedRouter, RouteAccess};
+use inventory::catalogue::CpuArchitecture;
+use inventory::infra_env::DatabaseStatus;
+use inventory::monitor::MonitorHealth;
 
 /// The time limit for a reply of the database.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -23,66 +25,119 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 struct HealthSources {
     inventory: Option<Inventory>,
-    live_images: Option<Library>,
+    images: Option<ImageServer>,
 }
 
 /// Returns `/health`, `/ready` and `/live` of a server with an inventory.
 pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> GuardedRouter {
-    let live_images = images.map(ImageServer::live_images).cloned();
-    let sources = HealthSources { inventory: Some(inventory.clone()), live_images };
+    let sources = HealthSources { inventory: Some(inventory.clone()), images: images.cloned() };
     guarded_router(sources)
 }
 
 /// Returns `/health`, `/ready` and `/live` of a server without an inventory.
 pub(super) fn image_routes(images: &ImageServer) -> GuardedRouter {
-    let sources = HealthSources { inventory: None, live_images: Some(images.live_images().clone()) };
+    let sources = HealthSources { inventory: None, images: Some(images.clone()) };
     guarded_router(sources)
 }
 
 fn guarded_router(sources: HealthSources) -> GuardedRouter {
     GuardedRouter::new()
         .route(RouteAccess::open("/health"), get(health))
-        .route(RouteAccess::open("/ready"), get(ok))
-        .route(RouteAccess::open("/live"), get(ok))
+        .route(RouteAccess::open("/ready"), get(ready))
+        .route(RouteAccess::open("/live"), get(always_ok))
         .map(|router| router.method_not_allowed_fallback(only_reads).with_state(sources))
 }
 
-/// Answers `/ready` and `/live`. The server is ready once it accepts connections, because it listens only after the
-/// database has its tables.
-async fn ok() -> StatusCode {
+/// Answers `/live`.
+async fn always_ok() -> StatusCode {
     StatusCode::OK
 }
 
-/// The health of a server.
+/// Whether a server can serve images. It accepts connections only after the database has its tables.
 #[derive(Debug, Serialize)]
-struct Report {
-    /// Whether the database replies and all base images that are fetched at start are ready. A ready image is served
-    /// even if others are not.
+struct Readiness {
     ready: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    database: Option<Database>,
-    images: Vec<Image>,
+    database: Option<Reachability>,
+    /// The external inventory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inventory: Option<Reachability>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Database {
+enum Reachability {
+    Reachable,
+    Unreachable,
+}
+
+impl Reachability {
+    fn new(is_reachable: bool) -> Self {
+        if is_reachable { Self::Reachable } else { Self::Unreachable }
+    }
+}
+
+/// Answers `/ready`. During an outage of the database or of the external inventory, the server stays ready while it
+/// serves images that it knows.
+async fn ready(Extracted(sources): Extracted<HealthSources>) -> Response {
+    let readiness = match (&sources.inventory, &sources.images) {
+        (Some(inventory), _) => {
+            let DatabaseStatus { mut is_reachable, mut serves_known_images, .. } =
+                inventory.database_status();
+            if inventory.records().store().is_alone() {
+                // No connection watches the file of this process.
+                is_reachable = database_health(inventory).await == DatabaseHealth::Ready;
+                serves_known_images = is_reachable;
+            }
+            let database = Some(Reachability::new(is_reachable));
+            Readiness { ready: serves_known_images, database, inventory: None }
+        }
+        (None, Some(images)) => {
+            let SourceStatus { is_reachable, serves_known_images } = images.source_status().await;
+            let inventory = Some(Reachability::new(is_reachable));
+            Readiness { ready: serves_known_images, database: None, inventory }
+        }
+        (None, None) => Readiness { ready: true, database: None, inventory: None },
+    };
+    json(ready_status(readiness.ready), &readiness)
+}
+
+fn ready_status(is_ready: bool) -> StatusCode {
+    if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
+}
+
+/// The health of a server.
+#[derive(Debug, Serialize)]
+struct HealthReport {
+    /// Whether the database replies, the monitor is not stuck, and all base images that are fetched at start are ready.
+    /// A ready image is served even if others are not.
+    ready: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database: Option<DatabaseHealth>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    monitor: Option<MonitorHealth>,
+    images: Vec<BaseImageHealth>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum DatabaseHealth {
     Ready,
     Failed,
 }
 
 /// A base image and its state. The reason of a failure names its source without credentials.
 #[derive(Debug, Serialize)]
-struct Image {
+struct BaseImageHealth {
     name: String,
     openshift_version: String,
     version: String,
     cpu_architecture: CpuArchitecture,
     #[serde(flatten)]
-    state: State,
+    state: BaseImageState,
 }
 
-impl From<ImageState> for Image {
+impl From<ImageState> for BaseImageHealth {
     fn from(ImageState { image, name, state, .. }: ImageState) -> Self {
         let (openshift_version, version) = (image.openshift_version, image.version);
         Self { name, openshift_version, version, cpu_architecture: image.cpu_architecture, state }
@@ -91,29 +146,38 @@ impl From<ImageState> for Image {
 
 async fn health(Extracted(sources): Extracted<HealthSources>) -> Response {
     let database = match &sources.inventory {
-        Some(inventory) => Some(database(inventory).await),
+        Some(inventory) => Some(database_health(inventory).await),
         None => None,
     };
-    let live_images = sources.live_images.as_ref();
-    let report = Report {
-        ready: database != Some(Database::Failed) && live_images.is_none_or(Library::is_ready),
+    let timeout = |inventory: &Inventory| inventory.settings().monitor_timeout;
+    let monitor = sources.inventory.as_ref().and_then(|it| it.monitor().health(timeout(it)));
+    let live_images = sources.images.as_ref().map(ImageServer::library);
+    let report = HealthReport {
+        ready: database != Some(DatabaseHealth::Failed)
+            && monitor != Some(MonitorHealth::Stuck)
+            && live_images.is_none_or(Library::is_ready),
         database,
-        images: live_images.map(Library::states).unwrap_or_default().into_iter().map(Image::from).collect(),
+        monitor,
+        images: live_images
+            .map(Library::states)
+            .unwrap_or_default()
+            .into_iter()
+            .map(BaseImageHealth::from)
+            .collect(),
     };
-    let status = if report.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    json(status, &report)
+    json(ready_status(report.ready), &report)
 }
 
-async fn database(inventory: &Inventory) -> Database {
+async fn database_health(inventory: &Inventory) -> DatabaseHealth {
     match tokio::time::timeout(PATIENCE, inventory.records().store().ping()).await {
-        Ok(Ok(())) => Database::Ready,
+        Ok(Ok(())) => DatabaseHealth::Ready,
         Ok(Err(error)) => {
             tracing::warn!(error = &error as &dyn std::error::Error, "the database does not answer");
-            Database::Failed
+            DatabaseHealth::Failed
         }
         Err(_) => {
             tracing::warn!(patience = ?PATIENCE, "the database does not answer in time");
-            Database::Failed
+            DatabaseHealth::Failed
         }
     }
 }

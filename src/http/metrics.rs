@@ -1,6 +1,5 @@
 //! The metrics of the server, in the format of Prometheus.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,9 +11,14 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::images::library::{ImageState, State};
+use super::monitor_metrics::MonitorCollector;
+use super::source_metrics::SourceMetrics;
+use super::store_metrics::StoreCollector;
+use crate::images::library::{BaseImageState, ImageState};
+use inventory::Inventory;
+use inventory::api::ApiError;
 
-/// The media type of [`Metrics::text`].
+/// The media type of [`Metrics::to_text`].
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The upper bounds of the histogram buckets, in seconds.
@@ -22,10 +26,10 @@ const BUCKETS: [f64; 11] = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 
 
 /// The metrics of a server. Clones share the counters.
 #[derive(Clone, Debug)]
-pub struct Metrics(Arc<Counts>);
+pub(super) struct Metrics(Arc<MetricFamilies>);
 
 #[derive(Debug)]
-struct Counts {
+struct MetricFamilies {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     head_seconds: Family<AreaLabel, Histogram, fn() -> Histogram>,
@@ -35,8 +39,10 @@ struct Counts {
     bytes: Family<FileLabel, Counter>,
     plans: Family<OutcomeLabel, Counter>,
     plan_seconds: Histogram,
-    live_images: Family<LiveImageLabels, Gauge>,
-    live_image_bytes: Family<LiveImageLabel, Gauge>,
+    live_images: Family<BaseImageStateLabels, Gauge>,
+    live_image_bytes: Family<BaseImageLabel, Gauge>,
+    store: StoreCollector,
+    monitor: MonitorCollector,
     memory: Gauge,
     descriptors: Gauge,
 }
@@ -69,25 +75,25 @@ struct OutcomeLabel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LiveImageLabels {
+struct BaseImageStateLabels {
     image: String,
     state: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LiveImageLabel {
+struct BaseImageLabel {
     image: String,
 }
 
 impl RequestLabels {
-    fn new(area: Area, status: StatusCode) -> Self {
+    fn new(area: RequestArea, status: StatusCode) -> Self {
         Self { area: area.as_str(), status: status.as_u16() }
     }
 }
 
 /// The area of the server that a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Area {
+pub(super) enum RequestArea {
     /// The inventory.
     Api,
     /// Images, and files of base images.
@@ -96,7 +102,7 @@ pub(super) enum Area {
     Other,
 }
 
-impl Area {
+impl RequestArea {
     /// Returns the area of a path.
     pub(super) fn from_path(path: &str) -> Self {
         match path.split('/').nth(1) {
@@ -117,17 +123,17 @@ impl Area {
 
 impl Default for Metrics {
     fn default() -> Self {
-        fn times() -> Histogram {
+        fn duration_histogram() -> Histogram {
             Histogram::new(BUCKETS)
         }
         let requests = Family::<RequestLabels, Counter>::default();
-        let head_seconds = Family::new_with_constructor(times as fn() -> Histogram);
-        let of_ranges = RequestLabels::new(Area::Images, StatusCode::PARTIAL_CONTENT);
+        let head_seconds = Family::new_with_constructor(duration_histogram as fn() -> Histogram);
+        let of_ranges = RequestLabels::new(RequestArea::Images, StatusCode::PARTIAL_CONTENT);
         let ranges = (
             requests.get_or_create(&of_ranges).clone(),
             head_seconds.get_or_create(&AreaLabel { area: of_ranges.area }).clone(),
         );
-        let mut counts = Counts {
+        let mut counts = MetricFamilies {
             registry: Registry::with_prefix("kindling"),
             requests,
             head_seconds,
@@ -135,9 +141,11 @@ impl Default for Metrics {
             answers: Family::default(),
             bytes: Family::default(),
             plans: Family::default(),
-            plan_seconds: times(),
+            plan_seconds: duration_histogram(),
             live_images: Family::default(),
             live_image_bytes: Family::default(),
+            store: StoreCollector::default(),
+            monitor: MonitorCollector::default(),
             memory: Gauge::default(),
             descriptors: Gauge::default(),
         };
@@ -146,41 +154,39 @@ impl Default for Metrics {
     }
 }
 
-impl Counts {
+impl MetricFamilies {
     fn register(&mut self) {
         let Self { registry, .. } = self;
-        registry.register("requests", "Requests that were answered", self.requests.clone());
+        registry.register("requests", "Answered requests", self.requests.clone());
         registry.register(
             "request_head_seconds",
-            "Time from a request to the head of its answer",
+            "Time from a request to the head of its response",
             self.head_seconds.clone(),
         );
         registry.register(
             "image_answers",
-            "Answers with bytes of images, by what was asked for",
+            "Responses with image bytes, by file and kind of request",
             self.answers.clone(),
         );
-        registry.register("image_bytes", "Bytes of images that were sent", self.bytes.clone());
-        registry.register("plans", "Plans that were made", self.plans.clone());
+        registry.register("image_bytes", "Image bytes sent", self.bytes.clone());
+        registry.register("plans", "Attempts to make a plan, by outcome", self.plans.clone());
         registry.register("plan_seconds", "Time to make a plan", self.plan_seconds.clone());
         registry.register(
             "live_image_state",
-            "1 for the state that a live image is in",
+            "1 for the current state of a base image",
             self.live_images.clone(),
         );
         registry.register(
             "live_image_bytes",
-            "Bytes of a live image that are there",
+            "Bytes of a base image that the library has",
             self.live_image_bytes.clone(),
         );
-        registry.register(
-            "private_memory_bytes",
-            "Memory of the process that is backed by no file",
-            self.memory.clone(),
-        );
+        registry.register_collector(Box::new(self.store.clone()));
+        registry.register_collector(Box::new(self.monitor.clone()));
+        registry.register("private_memory_bytes", "Anonymous memory of the process", self.memory.clone());
         registry.register(
             "open_descriptors",
-            "Descriptors that the process has open",
+            "Open file descriptors of the process",
             self.descriptors.clone(),
         );
     }
@@ -188,8 +194,8 @@ impl Counts {
 
 impl Metrics {
     /// Counts a response.
-    pub(super) fn answered(&self, area: Area, status: StatusCode, after: Duration) {
-        if area == Area::Images && status == StatusCode::PARTIAL_CONTENT {
+    pub(super) fn count_response(&self, area: RequestArea, status: StatusCode, after: Duration) {
+        if area == RequestArea::Images && status == StatusCode::PARTIAL_CONTENT {
             let (requests, seconds) = &self.0.ranges;
             requests.inc();
             seconds.observe(after.as_secs_f64());
@@ -201,9 +207,9 @@ impl Metrics {
     }
 
     /// Returns the counters of the answers with a file, by its name in our URLs.
-    pub(super) fn meter(&self, file: &'static str) -> Meter {
+    pub(super) fn file_meter(&self, file: &'static str) -> FileMeter {
         let kind = |kind| self.0.answers.get_or_create(&AnswerLabels { file, kind }).clone();
-        Meter(Arc::new(FileCounts {
+        FileMeter(Arc::new(FileCounts {
             whole: kind("whole"),
             range: kind("range"),
             ranges: kind("ranges"),
@@ -214,42 +220,56 @@ impl Metrics {
     }
 
     /// Counts an attempt to make a plan.
-    pub(super) fn planned(&self, within: Duration, is_made: bool) {
+    pub(super) fn count_plan(&self, within: Duration, is_made: bool) {
         let outcome = if is_made { "made" } else { "failed" };
         self.0.plans.get_or_create(&OutcomeLabel { outcome }).inc();
         self.0.plan_seconds.observe(within.as_secs_f64());
     }
 
-    /// Returns all metrics as text, with the current states of base images.
-    pub(super) fn text(&self, images: &[ImageState]) -> String {
+    /// Also exports the measurements of an inventory.
+    pub(super) fn add_inventory(&self, inventory: &Inventory) {
+        self.0.store.set(inventory.records().store());
+        self.0.monitor.set(inventory);
+    }
+
+    /// Returns all metrics as text, with the current states of base images and of the source of infra-envs.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a metric cannot be written as text.
+    pub(super) fn to_text(&self, images: &[ImageState], source: SourceMetrics) -> Result<String, ApiError> {
         self.0.live_images.clear();
         for image in images {
             let (state, bytes) = match &image.state {
-                State::Absent => ("absent", 0),
-                State::Downloading { have, .. } => ("downloading", *have),
-                State::Verifying { total, .. } => ("verifying", *total),
-                State::Ready { len, .. } => ("ready", *len),
-                State::Failed { .. } => ("failed", 0),
+                BaseImageState::Absent => ("absent", 0),
+                BaseImageState::Downloading { have, .. } => ("downloading", *have),
+                BaseImageState::Verifying { total, .. } => ("verifying", *total),
+                BaseImageState::Ready { len, .. } => ("ready", *len),
+                BaseImageState::Failed { .. } => ("failed", 0),
             };
             let name = || image.name.clone();
-            self.0.live_images.get_or_create(&LiveImageLabels { image: name(), state }).set(1);
+            self.0.live_images.get_or_create(&BaseImageStateLabels { image: name(), state }).set(1);
+            // Files have fewer bytes than the largest value of a gauge.
             let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-            self.0.live_image_bytes.get_or_create(&LiveImageLabel { image: name() }).set(bytes);
+            self.0.live_image_bytes.get_or_create(&BaseImageLabel { image: name() }).set(bytes);
         }
-        self.0.memory.set(private_memory().unwrap_or(0));
-        self.0.descriptors.set(open_descriptors().unwrap_or(0));
+        // If the system does not report a value, the metric keeps its last one.
+        private_memory().map(|bytes| self.0.memory.set(bytes));
+        open_descriptors().map(|count| self.0.descriptors.set(count));
+        let mut of_source = Registry::with_prefix("kindling");
+        of_source.register_collector(Box::new(source));
         let mut text = String::new();
-        if text::encode(&mut text, &self.0.registry).is_err() {
-            // Writing to a `String` does not fail.
-            let _ = text.write_str("# EOF\n");
-        }
-        text
+        text::encode_registry(&mut text, &self.0.registry)
+            .and_then(|()| text::encode_registry(&mut text, &of_source))
+            .and_then(|()| text::encode_eof(&mut text))
+            .map_err(|error| ApiError::broken(format_args!("metrics cannot be written as text: {error}")))?;
+        Ok(text)
     }
 }
 
 /// The counters of the responses with one file.
 #[derive(Clone, Debug)]
-pub(super) struct Meter(Arc<FileCounts>);
+pub(super) struct FileMeter(Arc<FileCounts>);
 
 #[derive(Debug)]
 struct FileCounts {
@@ -261,9 +281,9 @@ struct FileCounts {
     bytes: Counter,
 }
 
-impl Meter {
+impl FileMeter {
     /// Counts the head of a response.
-    pub(super) fn answered<B>(&self, response: &Response<B>) {
+    pub(super) fn count_head<B>(&self, response: &Response<B>) {
         let counter = match response.status() {
             StatusCode::OK => &self.0.whole,
             StatusCode::PARTIAL_CONTENT if response.headers().contains_key(header::CONTENT_RANGE) => {
@@ -277,12 +297,12 @@ impl Meter {
     }
 
     /// Counts the head of a response with one range.
-    pub(super) fn answered_range(&self) {
+    pub(super) fn count_range_head(&self) {
         self.0.range.inc();
     }
 
     /// Counts `len` sent bytes.
-    pub(super) fn sent(&self, len: u64) {
+    pub(super) fn count_sent(&self, len: u64) {
         self.0.bytes.inc_by(len);
     }
 }
@@ -297,4 +317,37 @@ fn private_memory() -> Option<i64> {
 
 fn open_descriptors() -> Option<i64> {
     i64::try_from(std::fs::read_dir("/proc/self/fd").ok()?.count()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+
+    use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
+    use prometheus_client::metrics::MetricType;
+
+    use super::*;
+
+    /// A metric that has no text.
+    #[derive(Debug)]
+    struct Unwritable;
+
+    impl EncodeMetric for Unwritable {
+        fn encode(&self, _: MetricEncoder<'_>) -> Result<(), fmt::Error> {
+            Err(fmt::Error)
+        }
+
+        fn metric_type(&self) -> MetricType {
+            MetricType::Gauge
+        }
+    }
+
+    #[test]
+    fn metric_without_text_is_an_error() {
+        let source = || SourceMetrics { store: None, is_reachable: true };
+        let mut metrics = Metrics::default();
+        metrics.to_text(&[], source()).unwrap();
+        Arc::get_mut(&mut metrics.0).unwrap().registry.register("unwritable", "No text", Unwritable);
+        assert_eq!(metrics.to_text(&[], source()).unwrap_err().status(), StatusCode::INTERNAL_SERVER_ERROR);
+    }
 }

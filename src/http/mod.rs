@@ -1,37 +1,41 @@
-//! The HTTP face: what stands in front of the API for all requests, and the server that takes them.
+//! The HTTP server: the router of the API and of the images, and the connections that it serves.
 //!
-//! [`app`] is the API with its health, its log, and what clients may ask of any answer, [`image_app`] the same of images alone; [`serve`] takes connections for it
-//! until it is told to end. What a URL may hold that must not be seen is taken out by [`Redacted`].
+//! [`app`] is the API with the images, the health endpoints, and the layers that all requests pass through.
+//! [`image_app`] is the same for images alone. [`serve`] accepts connections for either until it is shut down.
 
 #[cfg(test)]
 mod access_tests;
 mod app;
+mod app_service;
 mod connection;
-pub mod content;
+pub(crate) mod content;
+mod cors;
 mod cross_site;
 mod escape;
+mod event_streams;
 mod first_boot;
 mod health;
 pub mod images;
 mod listener;
 mod metrics;
-mod origin;
+mod monitor_metrics;
+mod network_files;
 mod page;
 mod redacted;
-mod request;
+mod request_log;
 mod serve;
-mod shortcut;
+mod source_metrics;
+mod store_metrics;
 pub(crate) mod zerocopy;
 
-pub use app::{app, image_app};
-pub use content::Content;
-pub(crate) use escape::unescaped;
+pub use app::{app, image_app, openapi};
+pub use app_service::App;
+pub use content::{HeaderError, Representation};
+pub(crate) use escape::NOT_UNRESERVED;
 pub use listener::{
-    Certificate, CertificateError, Client, Inherited, Limits, ListenAddr, Listener, MIN_SHARE, Peer, Reach,
-    TlsRules, TlsVersion, Transport,
+    AllowedRequests, Certificate, CertificateError, ClientAddress, InheritedListener, ListenAddr, Listener,
+    Peer, PeerTransport, ServerLimits, TlsRules, TlsVersion,
 };
-pub use metrics::Metrics;
-pub use redacted::Redacted;
-pub use serve::{Server, serve, serve_within};
-pub use shortcut::App;
+pub(crate) use redacted::RedactedUrl;
+pub use serve::{Server, serve};
 pub use zerocopy::BodyMode;

@@ -1,27 +1,28 @@
-//! URLs as they may be seen.
+//! URLs without tokens, for the log.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 use axum::http::Uri;
+use percent_encoding::percent_decode_str;
 
-use super::escape::unescaped;
-
-/// The most characters of a URL that are shown.
+/// The maximum number of characters of a URL that are shown.
 const MAX_SHOWN: usize = 2048;
-/// What stands in the place of a token.
+/// The text that replaces a token.
 const MASK: &str = "*****";
-/// The names of parameters that hold tokens.
-const PARAMETERS: [&[u8]; 2] = [b"api_key", b"image_token"];
-/// The parts of paths that come before tokens.
+/// The names of query parameters that contain tokens.
+const PARAMETERS: [&[u8]; 3] = [b"api_key", b"image_token", b"ticket"];
+/// The path segments before tokens.
 const PREFIXES: [&[u8]; 2] = [b"byapikey", b"bytoken"];
-/// How all tokens begin: with an object of JSON in base64.
+/// The start of every token: a JSON object in base64.
 const TOKEN: &[u8] = b"eyJ";
 
-/// The path and query of a URL without the tokens in it: those where tokens belong, and whatever looks like one elsewhere.
+/// Displays the path and query of a URL without tokens: neither those in their usual positions nor anything else that
+/// looks like a token.
 #[derive(Clone, Copy, Debug)]
-pub struct Redacted<'a>(pub &'a Uri);
+pub(crate) struct RedactedUrl<'a>(pub(crate) &'a Uri);
 
-impl fmt::Display for Redacted<'_> {
+impl fmt::Display for RedactedUrl<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
         let mut is_secret = false;
@@ -29,8 +30,8 @@ impl fmt::Display for Redacted<'_> {
             if index > 0 {
                 text.push('/');
             }
-            text.push_str(if is_secret || is_token(part) { MASK } else { part });
-            is_secret = PREFIXES.contains(&unescaped(part).as_slice());
+            text.push_str(if is_secret || has_token_prefix(part) { MASK } else { part });
+            is_secret = is_one_of(part, &PREFIXES);
         }
         if let Some(query) = self.0.query() {
             write_query(&mut text, query)?;
@@ -46,33 +47,37 @@ fn write_query(text: &mut String, query: &str) -> fmt::Result {
     for (index, parameter) in query.split('&').enumerate() {
         text.push(if index == 0 { '?' } else { '&' });
         match parameter.split_once('=') {
-            Some((name, value)) if is_token_name(name) || is_token(value) => write!(text, "{name}={MASK}")?,
-            None if is_token(parameter) => text.push_str(MASK),
+            Some((name, value)) if is_one_of(name, &PARAMETERS) || has_token_prefix(value) => {
+                write!(text, "{name}={MASK}")?
+            }
+            None if has_token_prefix(parameter) => text.push_str(MASK),
             _ => text.push_str(parameter),
         }
     }
     Ok(())
 }
 
-fn is_token_name(name: &str) -> bool {
-    PARAMETERS.contains(&unescaped(name).as_slice())
+/// Reports whether a part of a URL is one of some names, with or without escapes.
+fn is_one_of(part: &str, names: &[&[u8]]) -> bool {
+    names.iter().any(|name| percent_decode_str(part).eq(name.iter().copied()))
 }
 
-/// Whether a text has something in it that begins as tokens do, with whatever before it.
-fn is_token(text: &str) -> bool {
-    unescaped(text).windows(TOKEN.len()).any(|part| part == TOKEN)
+/// Reports whether a part of a URL contains the beginning of a token.
+fn has_token_prefix(part: &str) -> bool {
+    let bytes: Cow<'_, [u8]> = percent_decode_str(part).into();
+    bytes.windows(TOKEN.len()).any(|start| start == TOKEN)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shown(url: &str) -> String {
-        Redacted(&url.parse().unwrap()).to_string()
+    fn redacted(url: &str) -> String {
+        RedactedUrl(&url.parse().unwrap()).to_string()
     }
 
     #[test]
-    fn tokens_are_not_shown_wherever_they_stand() {
+    fn tokens_are_masked_everywhere() {
         for (url, expected) in [
             ("/", "/"),
             ("/v2/infra-envs?cluster_id=x&owner=", "/v2/infra-envs?cluster_id=x&owner="),
@@ -90,13 +95,13 @@ mod tests {
             ("http://user:secret@host/a?b=c", "/a?b=c"),
             ("/a?", "/a?"),
         ] {
-            assert_eq!(shown(url), expected, "{url}");
+            assert_eq!(redacted(url), expected, "{url}");
         }
     }
 
     #[test]
-    fn what_is_shown_is_bounded() {
-        let url = shown(&format!("/{}", "a".repeat(60_000)));
+    fn long_urls_are_shortened() {
+        let url = redacted(&format!("/{}", "a".repeat(60_000)));
         assert_eq!(url.len(), MAX_SHOWN + 3);
     }
 }

@@ -5,17 +5,17 @@ use std::io;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 
-use super::connection::{Connections, FastPath};
-use super::listener::{Acceptor, Limits, Listener};
-use super::shortcut::App;
-use super::zerocopy::Lending;
+use super::app_service::App;
+use super::connection::{FastPathSwitch, HttpConnections};
+use super::listener::{Acceptor, Listener, ServerLimits};
+use super::zerocopy::PageLending;
 
 /// An HTTP/1.1 server. Clones share their connection limits.
 #[derive(Clone, Debug)]
 pub struct Server {
     acceptor: Acceptor,
-    lending: Option<Lending>,
-    fast_path: FastPath,
+    lending: Option<PageLending>,
+    fast_path: FastPathSwitch,
 }
 
 /// Serves plain connections until `shutdown` is done, then waits for requests in progress. Use a
@@ -29,41 +29,31 @@ pub async fn serve(
     app: impl Into<App>,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    serve_within(Limits::default(), listener, app, shutdown).await
-}
-
-/// Serves plain connections as [`serve`] does, with other limits.
-///
-/// # Errors
-///
-/// Returns an error if the listener cannot be used.
-pub async fn serve_within(
-    limits: Limits,
-    listener: TcpListener,
-    app: impl Into<App>,
-    shutdown: impl Future<Output = ()>,
-) -> io::Result<()> {
-    Server::new(limits).serve(listener.try_into()?, app, shutdown).await;
+    Server::new(ServerLimits::default()).serve(listener.try_into()?, app, shutdown).await;
     Ok(())
 }
 
 impl Server {
     /// Returns a server with these limits.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
-        Self { acceptor: Acceptor::new(limits), lending: Some(Lending::default()), fast_path: FastPath::On }
+    pub fn new(limits: ServerLimits) -> Self {
+        Self {
+            acceptor: Acceptor::new(limits),
+            lending: Some(PageLending::default()),
+            fast_path: FastPathSwitch::On,
+        }
     }
 
     /// Returns the same server without zero-copy: it copies all bytes and takes no leases of base images.
     #[must_use]
-    pub fn copying(self) -> Self {
+    pub fn without_zero_copy(self) -> Self {
         Self { lending: None, ..self }
     }
 
     /// Returns the same server without the fast path: every request goes through hyper. The answers are the same.
     #[must_use]
     pub fn without_fast_path(self) -> Self {
-        Self { fast_path: FastPath::Off, ..self }
+        Self { fast_path: FastPathSwitch::Off, ..self }
     }
 
     /// Serves the connections of a listener until `shutdown` is done. Then it closes the listener, waits for requests
@@ -71,7 +61,7 @@ impl Server {
     pub async fn serve(&self, listener: Listener, app: impl Into<App>, shutdown: impl Future<Output = ()>) {
         let (limits, routes) = (*self.acceptor.limits(), Handle::current());
         let (lending, fast_path) = (self.lending.clone(), self.fast_path);
-        let connections = Connections { limits, app: app.into(), routes, lending, fast_path };
+        let connections = HttpConnections { limits, app: app.into(), routes, lending, fast_path };
         self.acceptor.serve(listener, connections, shutdown).await;
     }
 }
@@ -92,15 +82,15 @@ mod tests {
     use super::*;
 
     /// A server whose `/slow` answers once `answer` is notified.
-    struct Server {
+    struct SlowServer {
         address: std::net::SocketAddr,
         begun: Arc<Notify>,
         answer: Arc<Notify>,
         end: oneshot::Sender<()>,
-        task: JoinHandle<io::Result<()>>,
+        task: JoinHandle<()>,
     }
 
-    async fn start(limits: Limits) -> Server {
+    async fn start_server(limits: ServerLimits) -> SlowServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (begun, answer) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -115,19 +105,23 @@ mod tests {
         let refuse = || async { axum::http::StatusCode::FORBIDDEN };
         let router = Router::new().route("/slow", get(slow)).route("/refuse", post(refuse));
         let (end, ended) = oneshot::channel::<()>();
-        let task = tokio::spawn(serve_within(limits, listener, router, async {
-            let _ = ended.await;
-        }));
-        Server { address, begun, answer, end, task }
+        let listener: Listener = listener.try_into().unwrap();
+        let task = tokio::spawn(async move {
+            let ended = async {
+                let _ = ended.await;
+            };
+            super::Server::new(limits).serve(listener, router, ended).await;
+        });
+        SlowServer { address, begun, answer, end, task }
     }
 
-    async fn send(address: std::net::SocketAddr, text: &str) -> TcpStream {
+    async fn send_text(address: std::net::SocketAddr, text: &str) -> TcpStream {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(text.as_bytes()).await.unwrap();
         stream
     }
 
-    async fn rest(mut stream: TcpStream) -> String {
+    async fn read_to_end(mut stream: TcpStream) -> String {
         let mut text = String::new();
         stream.read_to_string(&mut text).await.unwrap();
         text
@@ -135,8 +129,8 @@ mod tests {
 
     #[tokio::test]
     async fn request_in_progress_is_finished_at_shutdown() {
-        let server = start(Limits::default()).await;
-        let stream = send(server.address, "GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
+        let server = start_server(ServerLimits::default()).await;
+        let stream = send_text(server.address, "GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
         server.begun.notified().await;
         server.end.send(()).unwrap();
         // Shutdown has begun once connections are refused.
@@ -145,46 +139,47 @@ mod tests {
         }
         assert!(!server.task.is_finished());
         server.answer.notify_one();
-        let answer = rest(stream).await;
+        let answer = read_to_end(stream).await;
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\ndone"), "{answer}");
-        server.task.await.unwrap().unwrap();
+        server.task.await.unwrap();
     }
 
     #[tokio::test]
     async fn grace_period_bounds_the_shutdown() {
         let grace = Duration::from_millis(50);
-        let server = start(Limits { grace, ..Limits::default() }).await;
-        let _stream = send(server.address, "GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
+        let server = start_server(ServerLimits { grace, ..ServerLimits::default() }).await;
+        let _stream = send_text(server.address, "GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
         server.begun.notified().await;
         server.end.send(()).unwrap();
-        tokio::time::timeout(Duration::from_secs(10), server.task).await.unwrap().unwrap().unwrap();
+        tokio::time::timeout(Duration::from_secs(10), server.task).await.unwrap().unwrap();
     }
 
     #[tokio::test]
     async fn rejects_a_slow_or_large_request_head() {
         let head_time = Duration::from_millis(100);
-        let server = start(Limits { head_time, head_bytes: 10_000, ..Limits::default() }).await;
-        let stream = send(server.address, "GET /slow HTTP/1.1\r\nHost").await;
-        let answer = tokio::time::timeout(Duration::from_secs(10), rest(stream)).await.unwrap();
+        let server =
+            start_server(ServerLimits { head_time, head_bytes: 10_000, ..ServerLimits::default() }).await;
+        let stream = send_text(server.address, "GET /slow HTTP/1.1\r\nHost").await;
+        let answer = tokio::time::timeout(Duration::from_secs(10), read_to_end(stream)).await.unwrap();
         assert!(!answer.contains(" 200 "), "{answer}");
         let large = format!("GET /slow HTTP/1.1\r\nHost: test\r\nA: {}\r\n\r\n", "a".repeat(10_000));
-        let answer = rest(send(server.address, &large).await).await;
+        let answer = read_to_end(send_text(server.address, &large).await).await;
         assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
     }
 
     #[tokio::test]
-    async fn sending_client_gets_its_refusal() {
-        let server = start(Limits::default()).await;
+    async fn client_that_is_still_sending_gets_its_refusal() {
+        let server = start_server(ServerLimits::default()).await;
         let head = "POST /refuse HTTP/1.1\r\nHost: test\r\nContent-Length: 33000000\r\n\r\n";
-        let mut stream = send(server.address, head).await;
+        let mut stream = send_text(server.address, head).await;
         stream.write_all(&vec![b'a'; 33_000_000]).await.unwrap();
         // The connection can be used again.
         let next = "POST /refuse HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
         stream.write_all(next.as_bytes()).await.unwrap();
-        assert_eq!(rest(stream).await.matches("HTTP/1.1 403 Forbidden").count(), 2);
+        assert_eq!(read_to_end(stream).await.matches("HTTP/1.1 403 Forbidden").count(), 2);
         // A client that waits for `100 Continue` gets the final response instead.
         let head = "POST /refuse HTTP/1.1\r\nHost: test\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n";
-        let answer = rest(send(server.address, head).await).await;
+        let answer = read_to_end(send_text(server.address, head).await).await;
         assert!(answer.starts_with("HTTP/1.1 403 Forbidden") && !answer.contains("100"), "{answer}");
     }
 }

@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use ignition::network::check::{ClusterNetworks, Subnet, Vip};
+use ignition::network::check::{Cidr, ClusterNetworks, ClusterVip};
 
 use super::Object;
-use crate::discovery::{Findings, Given, Text};
+use crate::discovery::{DiscoveryReport, Located, Text};
 
 /// The fields of the specification of an `AgentClusterInstall`, and of its network.
 const FIELDS: [&str; 23] = [
@@ -36,8 +36,8 @@ const FIELDS: [&str; 23] = [
 const NETWORKING_FIELDS: [&str; 5] =
     ["clusterNetwork", "machineNetwork", "networkType", "serviceNetwork", "userManagedNetworking"];
 
-/// Reads the virtual addresses and the machine networks.
-pub(super) fn networks(install: &Object, findings: &mut Findings) -> ClusterNetworks {
+/// Reads the API and ingress VIPs and the machine networks.
+pub(super) fn networks(install: &Object, findings: &mut DiscoveryReport) -> ClusterNetworks {
     let is_sound = install.has_fields("spec", &FIELDS, findings)
         && install.has_fields("spec.networking", &NETWORKING_FIELDS, findings);
     if !is_sound {
@@ -48,10 +48,10 @@ pub(super) fn networks(install: &Object, findings: &mut Findings) -> ClusterNetw
         [("API", "spec.apiVIPs", "spec.apiVIP"), ("ingress", "spec.ingressVIPs", "spec.ingressVIP")]
     {
         let texts = items(install, list, findings).into_iter().chain(install.text(single, findings));
-        for Given { value, place } in texts {
+        for Located { value, place } in texts {
             match value.parse::<IpAddr>() {
                 Ok(address) => {
-                    vips.push(Vip { address, label: format!("the {what} VIP in {}", place.line()) });
+                    vips.push(ClusterVip { address, label: format!("the {what} VIP in {}", place.line()) });
                 }
                 Err(_) => findings.error(place, format!("{value:?} is not an IP address")),
             }
@@ -60,13 +60,13 @@ pub(super) fn networks(install: &Object, findings: &mut Findings) -> ClusterNetw
     ClusterNetworks { vips, machine_networks: machine_networks(install, findings) }
 }
 
-fn items(install: &Object, path: &str, findings: &mut Findings) -> Vec<Text> {
+fn items(install: &Object, path: &str, findings: &mut DiscoveryReport) -> Vec<Text> {
     let Some(texts) = install.texts(path, findings) else { return Vec::new() };
-    let item = |(index, text)| Given::new(text, install.at(&format!("{path}[{index}]")));
+    let item = |(index, text)| Located::new(text, install.at(&format!("{path}[{index}]")));
     texts.value.into_iter().enumerate().map(item).collect()
 }
 
-fn machine_networks(install: &Object, findings: &mut Findings) -> Vec<Subnet> {
+fn machine_networks(install: &Object, findings: &mut DiscoveryReport) -> Vec<Cidr> {
     const PATH: &str = "spec.networking.machineNetwork";
     let list = install.list(PATH, findings).unwrap_or_default();
     let mut networks = Vec::new();
@@ -76,11 +76,13 @@ fn machine_networks(install: &Object, findings: &mut Findings) -> Vec<Subnet> {
             continue;
         }
         let Ok(Some(cidr)) = install.text_in((&path, entry), "cidr", findings) else { continue };
-        match Subnet::parse(cidr) {
+        match Cidr::parse(cidr) {
             Some(network) => {
-                if network.trunc() != network {
-                    let message =
-                        format!("{cidr:?} has bits beyond its prefix; the network is {}", network.trunc());
+                if network.without_host_bits() != network {
+                    let message = format!(
+                        "{cidr:?} has bits beyond its prefix; the network is {}",
+                        network.without_host_bits()
+                    );
                     findings.warning(install.at(&format!("{path}.cidr")), message);
                 }
                 networks.push(network);

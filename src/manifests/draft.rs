@@ -1,6 +1,6 @@
-//! From an `InfraEnv` and what it refers to, to the draft of an infra-env.
+//! Converts an `InfraEnv` and the objects that it refers to into the draft of an infra-env.
 
-use ignition::discovery::kernel_arguments::Operation;
+use ignition::discovery::kernel_arguments::KernelArgumentOperation;
 use ignition::discovery::{InfraEnvId, TimeSources};
 use ignition::network::check::ClusterNetworks;
 use ignition::report::Severity;
@@ -8,11 +8,11 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::nmstate_config::host;
-use super::reference::{Wanted, there_are_two};
-use super::{Loose, Manifests, Object, cluster, selection};
-use crate::discovery::{Draft, Findings, Given, Host, Place, Text, reason};
+use super::reference::{ReferencedObject, there_are_two};
+use super::{Manifests, Object, OtherFile, cluster, selection};
+use crate::discovery::{DiscoveryReport, Draft, Host, Located, SourceLocation, Text, reason};
 
-/// What the specification of an infra-env may have.
+/// The fields of the specification of an `InfraEnv`.
 const FIELDS: [&str; 19] = [
     "additionalNTPSources",
     "additionalTrustBundle",
@@ -32,7 +32,7 @@ const FIELDS: [&str; 19] = [
     "proxy",
     "pullSecretRef",
     "sshAuthorizedKey",
-    // What some generators of manifests write, and nobody reads.
+    // Some generators of manifests write this field, although it has no effect.
     "agentLabelSelector",
 ];
 
@@ -41,11 +41,11 @@ const KERNEL_ARGUMENT_FIELDS: [&str; 2] = ["operation", "value"];
 const REFERENCE_FIELDS: [&str; 2] = ["name", "namespace"];
 
 impl Manifests {
-    /// The draft of an infra-env, and what there is to say about it. `wanted` is its name, or its namespace and name with a
-    /// slash between, where there is more than one. What `over` has goes over what the manifests have, and is not looked for
-    /// in them.
+    /// Returns the draft of an infra-env and the findings. `wanted` is its name or `NAMESPACE/NAME`, which is needed if
+    /// there are several. Values of `over` take precedence. A value that `over` has is not looked up through
+    /// references.
     #[must_use]
-    pub fn draft(&self, wanted: Option<&str>, over: Draft) -> (Draft, Findings) {
+    pub fn draft(&self, wanted: Option<&str>, over: Draft) -> (Draft, DiscoveryReport) {
         let mut findings = self.findings.clone();
         let Some(object) = self.infra_env(wanted, &mut findings) else { return (over, findings) };
         let mut reader = Reader { manifests: self, object, findings };
@@ -53,7 +53,7 @@ impl Manifests {
         (draft, reader.findings)
     }
 
-    fn infra_env(&self, wanted: Option<&str>, findings: &mut Findings) -> Option<&Object> {
+    fn infra_env(&self, wanted: Option<&str>, findings: &mut DiscoveryReport) -> Option<&Object> {
         let is_wanted = |object: &&Object| match wanted.map(|it| it.split_once('/').unwrap_or(("", it))) {
             None => true,
             Some((namespace, name)) => {
@@ -61,15 +61,15 @@ impl Manifests {
             }
         };
         let found: Vec<&Object> = self.of_kind("InfraEnv").filter(is_wanted).collect();
-        let directory = || Place::of(self.directory.display().to_string());
+        let directory = || SourceLocation::whole(self.directory.display().to_string());
         match (found.as_slice(), wanted) {
             ([object], _) => Some(object),
             ([], None) => {
-                findings.error(directory(), "there is no InfraEnv in it");
+                findings.error(directory(), "no InfraEnv found");
                 None
             }
             ([], Some(wanted)) => {
-                findings.error(directory(), format!("there is no InfraEnv of the name {wanted:?} in it"));
+                findings.error(directory(), format!("no InfraEnv named {wanted:?} found"));
                 None
             }
             ([first, second, ..], _) => {
@@ -85,14 +85,14 @@ impl Manifests {
 fn to_choose(found: &[&Object]) -> String {
     let name = |it: &&Object| format!("{}/{} ({})", it.namespace(), it.name(), it.at("metadata.name").line());
     let names: Vec<String> = found.iter().map(name).collect();
-    format!("there are several InfraEnvs; choose one with --infra-env: {}", names.join(", "))
+    format!("found several InfraEnvs; choose one with --infra-env: {}", names.join(", "))
 }
 
 /// Reads one infra-env.
 struct Reader<'a> {
     manifests: &'a Manifests,
     object: &'a Object,
-    findings: Findings,
+    findings: DiscoveryReport,
 }
 
 impl<'a> Reader<'a> {
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         self.object.has_fields("spec.proxy", &PROXY_FIELDS, &mut self.findings);
         let is_cluster_sound = self.is_reference("spec.clusterRef");
         let mut draft = Draft {
-            id: Some(self.id()),
+            id: self.id(),
             ssh_keys: self.text("spec.sshAuthorizedKey"),
             http_proxy: self.text("spec.proxy.httpProxy"),
             https_proxy: self.text("spec.proxy.httpsProxy"),
@@ -123,11 +123,11 @@ impl<'a> Reader<'a> {
             draft.version = self.text("spec.osImageVersion");
             if draft.version.is_some() && self.object.get("spec.clusterRef").is_some() {
                 let message =
-                    "the service takes it beside spec.clusterRef only once that cluster is installed";
+                    "the service accepts it together with spec.clusterRef only if that cluster is installed";
                 self.findings.warning(self.object.at("spec.osImageVersion"), message);
             }
             if draft.version.is_none() && is_cluster_sound {
-                (draft.version, draft.versionless) = self.release();
+                (draft.version, draft.version_hint) = self.release();
             }
         }
         if over.registries.is_none() {
@@ -146,9 +146,9 @@ impl<'a> Reader<'a> {
         self.object.text(path, &mut self.findings).filter(|it| !it.value.is_empty())
     }
 
-    /// A list of time servers. A wrong one is reported where it is in the list, and left out.
+    /// Reads a list of NTP sources. An invalid one is reported with its index, and left out.
     fn time_sources(&mut self, path: &str) -> Option<Text> {
-        let Given { mut value, place } = self.object.texts(path, &mut self.findings)?;
+        let Located { mut value, place } = self.object.texts(path, &mut self.findings)?;
         let mut index = 0_usize;
         value.retain(|source| {
             let place = self.object.at(&format!("{path}[{index}]"));
@@ -156,22 +156,29 @@ impl<'a> Reader<'a> {
             let parsed = TimeSources::parse(source, "").map_err(|error| reason(&error));
             self.findings.value(&place, parsed).is_some()
         });
-        Some(Given::new(value.join(","), place))
+        Some(Located::new(value.join(","), place))
     }
 
-    /// The id by which the service knows it, where the manifest comes from a cluster and tells it; else one made of its name.
-    fn id(&self) -> Text {
+    /// Returns the id in the inventory if the manifest was exported from a cluster and its status contains it.
+    /// Otherwise, derives an id from the name.
+    fn id(&mut self) -> Option<Text> {
         for path in ["status.isoDownloadURL", "status.bootArtifacts.initrd"] {
-            let url = self.object.get(path).and_then(Value::as_str).unwrap_or_default();
-            if let Some(id) = url.split(['/', '?', '&', '=']).find_map(|part| InfraEnvId::parse(part).ok()) {
-                return Given::new(id.to_string(), self.object.at(path));
+            let url = self.object.get(path).and_then(Value::as_str).into_iter();
+            let mut parts = url.flat_map(|url| url.split(['/', '?', '&', '=']));
+            if let Some(id) = parts.find_map(|part| InfraEnvId::parse(part).ok()) {
+                return Some(Located::new(id.to_string(), self.object.at(path)));
             }
         }
+        let place = self.object.at("metadata.name");
+        if self.object.name().is_empty() {
+            self.findings.error(place, "the InfraEnv has no name, from which its id is derived");
+            return None;
+        }
         let name = format!("{}/{}", self.object.namespace(), self.object.name());
-        Given::new(id_of(&name), self.object.at("metadata.name"))
+        Some(Located::new(id_of(&name), place))
     }
 
-    /// Whether a reference has the shape of one, or is not there; findings for something else.
+    /// Returns whether a value is a valid reference or absent, and reports an invalid one.
     fn is_reference(&mut self, path: &str) -> bool {
         let Some(value) = self.object.get(path) else { return true };
         let (object, findings) = (self.object, &mut self.findings);
@@ -179,10 +186,10 @@ impl<'a> Reader<'a> {
             && REFERENCE_FIELDS.iter().all(|field| object.text_in((path, value), field, findings).is_ok())
     }
 
-    fn wanted<'b>(&'b self, kind: &'b str, path: &str) -> Option<Wanted<'b>> {
+    fn wanted<'b>(&'b self, kind: &'b str, path: &str) -> Option<ReferencedObject<'b>> {
         let name = self.object.get(&format!("{path}.name"))?.as_str()?;
         let namespace = self.object.get(&format!("{path}.namespace")).and_then(Value::as_str);
-        Some(Wanted { kind, namespace: namespace.unwrap_or(self.object.namespace()), name })
+        Some(ReferencedObject { kind, namespace: namespace.unwrap_or(self.object.namespace()), name })
     }
 
     fn pull_secret(&mut self) -> Option<Text> {
@@ -194,20 +201,20 @@ impl<'a> Reader<'a> {
             self.findings.error(self.object.at(PATH), "names no Secret");
             return None;
         };
-        let mut findings = Findings::default();
+        let mut findings = DiscoveryReport::default();
         let secret = self.manifests.find(wanted, &self.object.at(PATH), &mut findings);
         let text = secret.and_then(|secret| secret.secret_text(".dockerconfigjson", &mut findings));
         self.findings.append(findings);
         text
     }
 
-    /// The mirrors that the infra-env refers to, else those beside the manifests.
+    /// Returns the mirrors that the infra-env refers to, or those in the directory.
     fn mirrors(&mut self) -> (Option<Text>, Option<Text>) {
         const PATH: &str = "spec.mirrorRegistryRef";
         if self.object.get(PATH).is_none() {
-            let given = |loose: &Option<Loose>| {
+            let given = |loose: &Option<OtherFile>| {
                 let loose = loose.as_ref()?;
-                Some(Given::new(loose.text.clone(), Place::of(loose.file.to_string())))
+                Some(Located::new(loose.text.clone(), SourceLocation::whole(loose.file.to_string())))
             };
             return (given(&self.manifests.registries), given(&self.manifests.registries_authority));
         }
@@ -218,7 +225,7 @@ impl<'a> Reader<'a> {
             self.findings.error(self.object.at(PATH), "names no ConfigMap");
             return (None, None);
         };
-        let mut findings = Findings::default();
+        let mut findings = DiscoveryReport::default();
         let map = self.manifests.find(wanted, &self.object.at(PATH), &mut findings);
         let texts = map.map(|map| {
             let registries = map.config_text("registries.conf", &mut findings);
@@ -231,45 +238,48 @@ impl<'a> Reader<'a> {
         texts.unwrap_or_default()
     }
 
-    /// The `AgentClusterInstall` that `spec.clusterRef` leads to.
-    fn install(&self, findings: &mut Findings) -> Option<&'a Object> {
+    /// Returns the `AgentClusterInstall` that `spec.clusterRef` leads to.
+    fn install(&self, findings: &mut DiscoveryReport) -> Option<&'a Object> {
         let manifests = self.manifests;
         let wanted = self.wanted("ClusterDeployment", "spec.clusterRef")?;
         let cluster = manifests.find(wanted, &self.object.at("spec.clusterRef"), findings)?;
         let name = cluster.text("spec.clusterInstallRef.name", findings)?.value;
-        let wanted = Wanted { kind: "AgentClusterInstall", namespace: cluster.namespace(), name: &name };
+        let wanted =
+            ReferencedObject { kind: "AgentClusterInstall", namespace: cluster.namespace(), name: &name };
         manifests.find(wanted, &cluster.at("spec.clusterInstallRef"), findings)
     }
 
-    /// The virtual addresses and machine networks of the cluster.
+    /// Returns the VIPs and machine networks of the cluster.
     fn cluster(&mut self) -> ClusterNetworks {
-        // A reference that leads nowhere is reported where the version is looked up.
-        let Some(install) = self.install(&mut Findings::default()) else { return ClusterNetworks::default() };
+        // Findings about missing objects are dropped here: `release` reports them.
+        let Some(install) = self.install(&mut DiscoveryReport::default()) else {
+            return ClusterNetworks::default();
+        };
         cluster::networks(install, &mut self.findings)
     }
 
-    /// The version of the cluster's release, or where it would be if it told it.
-    fn release(&mut self) -> (Option<Text>, Option<Place>) {
+    /// Returns the version of the cluster's release, or the location of a release image whose tag contains no version.
+    fn release(&mut self) -> (Option<Text>, Option<SourceLocation>) {
         let manifests = self.manifests;
-        let mut findings = Findings::default();
+        let mut findings = DiscoveryReport::default();
         let release = self.install(&mut findings).and_then(|install| {
             let name = install.text("spec.imageSetRef.name", &mut findings)?.value;
-            let wanted = Wanted { kind: "ClusterImageSet", namespace: "", name: &name };
+            let wanted = ReferencedObject { kind: "ClusterImageSet", namespace: "", name: &name };
             let set = manifests.find(wanted, &install.at("spec.imageSetRef"), &mut findings)?;
             set.text("spec.releaseImage", &mut findings)
         });
-        // The version may be known from elsewhere: what is missing here need not be missed.
+        // Only warnings: the version may be known from elsewhere.
         for finding in findings.as_slice() {
             self.findings.push(Severity::Warning, finding.place.clone(), finding.message.clone());
         }
         match release.map(|release| (release_version(&release.value), release.place)) {
-            Some((Some(version), place)) => (Some(Given::new(version, place)), None),
+            Some((Some(version), place)) => (Some(Located::new(version, place)), None),
             Some((None, place)) => (None, Some(place)),
             None => (None, None),
         }
     }
 
-    fn delay(&mut self) -> Option<Given<u32>> {
+    fn delay(&mut self) -> Option<Located<u32>> {
         const PATH: &str = "spec.networkDiscoveryDelaySeconds";
         let value = self.object.get(PATH)?;
         let place = self.object.at(PATH);
@@ -277,10 +287,10 @@ impl<'a> Reader<'a> {
             self.findings.error(place, "has to be a number of seconds");
             return None;
         };
-        Some(Given::new(seconds, place))
+        Some(Located::new(seconds, place))
     }
 
-    fn kernel_arguments(&mut self) -> Vec<Given<(Operation, String)>> {
+    fn kernel_arguments(&mut self) -> Vec<Located<(KernelArgumentOperation, String)>> {
         const PATH: &str = "spec.kernelArguments";
         let object = self.object;
         let mut changes = Vec::new();
@@ -292,10 +302,10 @@ impl<'a> Reader<'a> {
             }
             let Ok(value) = object.text_in((&path, change), "value", &mut self.findings) else { continue };
             let written = change.get("operation").cloned().unwrap_or_else(|| "append".into());
-            match (serde_json::from_value::<Operation>(written.clone()), value) {
+            match (serde_json::from_value::<KernelArgumentOperation>(written.clone()), value) {
                 (Ok(operation), Some(value)) => {
                     let place = object.at(&format!("{path}.value"));
-                    changes.push(Given::new((operation, value.to_owned()), place));
+                    changes.push(Located::new((operation, value.to_owned()), place));
                 }
                 (Err(_), _) => {
                     let place = object.at(&format!("{path}.operation"));
@@ -313,7 +323,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The id of an infra-env that no service knows yet: the same for one name, everywhere and always.
+/// Returns the id of an infra-env that is not in any inventory yet. It depends only on the name.
 fn id_of(name: &str) -> String {
     let digest = Sha256::new_with_prefix(b"kindling infra-env ").chain_update(name).finalize();
     let mut bytes = [0; 16];
@@ -321,12 +331,13 @@ fn id_of(name: &str) -> String {
     uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string()
 }
 
-/// The version in the tag of a release's image; none where it is named by a digest.
+/// Returns the version in the tag of a release image, or `None` if the image is named by a digest or the tag is not a
+/// version.
 fn release_version(image: &str) -> Option<String> {
     let tag = image.rsplit('/').next()?.split('@').next()?.split_once(':')?.1;
     let machines = ["-x86_64", "-aarch64", "-arm64", "-ppc64le", "-s390x", "-multi"];
     let version = machines.iter().find_map(|machine| tag.strip_suffix(machine)).unwrap_or(tag);
-    crate::images::Version::parse(version).map(|_| version.to_owned())
+    inventory::catalogue::Version::parse(version).map(|_| version.to_owned())
 }
 
 #[cfg(test)]
@@ -334,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_tells_its_version() {
+    fn release_version_comes_from_the_tag() {
         for (image, version) in [
             ("quay.io/openshift-release-dev/ocp-release:4.18.3-x86_64", Some("4.18.3")),
             ("mirror.example:5000/ocp/release:4.20.0-rc.1-multi", Some("4.20.0-rc.1")),
@@ -347,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_made_of_a_name() {
+    fn id_depends_only_on_the_name() {
         let id = id_of("site/env");
         assert!(InfraEnvId::parse(&id).is_ok());
         assert_eq!(id, id_of("site/env"));

@@ -1,33 +1,33 @@
-//! The hosts of files: nmstate documents, `NMStateConfig` manifests, or lists as the API has them.
+//! Hosts from files: nmstate documents, `NMStateConfig` manifests, or lists in the format of the API.
 
 use std::sync::Arc;
 
 use ignition::network::check::ClusterNetworks;
-use ignition::network::yaml::Lines;
-use ignition::network::{HostNetwork, InputError, is_host_list};
+use ignition::network::yaml::LineIndex;
+use ignition::network::{HostNetwork, HostsFileError, is_host_list};
 
 use super::cluster;
 use super::nmstate_config::host_as_written;
 use super::object::Object;
 use super::read::{ReadError, documents, parse};
-use crate::discovery::{Findings, Host, HostOrigin, Place};
+use crate::discovery::{DiscoveryReport, Host, HostOrigin, SourceLocation};
 
-/// The hosts of some files, which may have manifests of other kinds too.
+/// The hosts in several files, which may also contain manifests of other kinds.
 #[derive(Debug, Default)]
 pub struct HostFiles {
     /// The hosts, in the order of the files.
     pub hosts: Vec<Host>,
-    /// What is wrong with the manifests.
-    pub findings: Findings,
-    /// Manifests of other kinds than `NMStateConfig`.
+    /// The findings about the manifests.
+    pub findings: DiscoveryReport,
+    /// The manifests of other kinds than `NMStateConfig`.
     others: Vec<Object>,
-    /// The files that have manifests but no host.
+    /// The files that contain manifests but no host.
     without_hosts: Vec<String>,
 }
 
 impl HostFiles {
-    /// Adds the hosts of a file. Each YAML document is the nmstate of one host or a manifest. A list has the shape of the
-    /// inventory API's `static_network_config`.
+    /// Adds the hosts of a file. Each YAML document is the nmstate of one host or a manifest. A list has the shape of
+    /// the inventory API's `static_network_config`.
     ///
     /// Hosts are named after their manifest, or after the file: with the index in a list (`hosts.json[3]`), or with the
     /// line where the document begins if there are several (`hosts.yaml:12`).
@@ -35,9 +35,10 @@ impl HostFiles {
     /// # Errors
     ///
     /// Returns an error if the file is not text, or a list of anything but hosts or of too many hosts.
-    pub fn add(&mut self, file: &str, bytes: &[u8]) -> Result<(), InputError> {
+    pub fn add(&mut self, file: &str, bytes: &[u8]) -> Result<(), HostsFileError> {
         let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| !is_host_list(text)) else {
-            self.hosts.extend(ignition::network::read_hosts(file, bytes)?.into_iter().map(plain));
+            self.hosts
+                .extend(ignition::network::read_hosts(file, bytes)?.into_iter().map(|it| plain(file, it)));
             return Ok(());
         };
         let name: Arc<str> = file.into();
@@ -47,7 +48,7 @@ impl HostFiles {
             self.add_part(&name, *part, parts.len());
         }
         if parts.is_empty() {
-            self.hosts.push(plain(HostNetwork::without_macs(text).named(file)));
+            self.hosts.push(plain(file, HostNetwork::without_macs(text).with_name(file)));
         } else if (self.hosts.len(), self.findings.as_slice().len()) == (hosts_before, errors_before) {
             self.without_hosts.push(file.to_owned());
         }
@@ -58,7 +59,7 @@ impl HostFiles {
     fn add_part(&mut self, file: &Arc<str>, (skipped, document): (usize, &str), count: usize) {
         let value = match parse(file, skipped, document) {
             Ok(value) => Some(value),
-            // The checks of a host count lines from the beginning of its document.
+            // Report it here: the checks of a host count lines from the start of its document.
             Err(ReadError::Malformed { place, reason }) if count > 1 || skipped > 0 => {
                 return self.findings.error(place, reason);
             }
@@ -78,7 +79,8 @@ impl HostFiles {
         }
     }
 
-    /// Returns the networks of the cluster whose `AgentClusterInstall` is in the files, and nothing if there are several.
+    /// Returns the networks of the cluster whose `AgentClusterInstall` is in the files, or an empty value if there are
+    /// several.
     pub fn cluster(&mut self) -> ClusterNetworks {
         let mut installs = self.others.iter().filter(|object| object.kind() == "AgentClusterInstall");
         match (installs.next(), installs.next()) {
@@ -91,32 +93,33 @@ impl HostFiles {
     pub fn require_hosts(&mut self) {
         if self.hosts.is_empty() {
             for file in &self.without_hosts {
-                self.findings.error(Place::of(file.as_str()), "has no NMStateConfig");
+                self.findings.error(SourceLocation::whole(file.as_str()), "has no NMStateConfig");
             }
         }
     }
 }
 
-/// Whether a document has more than comments, directives and marks.
+/// Returns whether a document has more than comments, directives and markers.
 fn has_content(document: &str) -> bool {
     let is_mark =
         |line: &str| line.is_empty() || line.starts_with(['#', '%']) || line == "---" || line == "...";
     document.lines().any(|line| !is_mark(line.trim()))
 }
 
-fn plain(network: HostNetwork) -> Host {
-    Host { name: network.name().unwrap_or_default().to_owned(), network, origin: None }
+/// Creates a host from a file or list that is not a manifest. Hosts in lists already have names.
+fn plain(file: &str, network: HostNetwork) -> Host {
+    Host { name: network.name().unwrap_or(file).to_owned(), network, origin: None }
 }
 
-/// The host of a document.
+/// Creates the host of a document.
 fn part((file, label): (&Arc<str>, &str), skipped: usize, document: &str) -> Host {
     let origin = HostOrigin {
         file: Arc::clone(file),
-        lines: Arc::new(Lines::read(document)),
+        lines: Arc::new(LineIndex::read(document)),
         skipped,
         network: String::new(),
         interfaces: "mac_interface_map".to_owned(),
     };
-    let network = HostNetwork::without_macs(document).named(label);
+    let network = HostNetwork::without_macs(document).with_name(label);
     Host { name: label.to_owned(), network, origin: Some(Arc::new(origin)) }
 }

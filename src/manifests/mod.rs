@@ -1,9 +1,9 @@
 //! Kubernetes manifests as the description of an infra-env: the files that users of zero-touch provisioning and of the
-//! agent-based installer have already.
+//! agent-based installer already have.
 //!
-//! [`Manifests::read`] takes a directory of YAML and JSON files. [`Manifests::draft`] follows the references from one
-//! `InfraEnv`: its pull secret, its `NMStateConfig`s by label, its mirrors, and by way of `ClusterDeployment` and
-//! `AgentClusterInstall` the `ClusterImageSet` that tells the version. Every finding has its file and line.
+//! [`Manifests::read`] reads a directory of YAML and JSON files. [`Manifests::draft`] follows the references of one
+//! `InfraEnv`: to its pull secret, to its `NMStateConfig`s by label, to its mirrors, and through `ClusterDeployment`
+//! and `AgentClusterInstall` to the `ClusterImageSet` with the version. Every finding has its file and line.
 
 mod cluster;
 mod draft;
@@ -23,36 +23,36 @@ pub use read::ReadError;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::discovery::Findings;
+use crate::discovery::DiscoveryReport;
 
 /// All manifests of a directory.
 #[derive(Clone, Debug, Default)]
 pub struct Manifests {
     objects: Vec<Object>,
-    /// The mirrors in the directory's own file, which stands beside the manifests of the agent-based installer.
-    registries: Option<Loose>,
-    /// Who signed their certificates.
-    registries_authority: Option<Loose>,
+    /// The `registries.conf` with mirrors, in the directory layout of the agent-based installer.
+    registries: Option<OtherFile>,
+    /// The authorities that signed the certificates of the mirrors.
+    registries_authority: Option<OtherFile>,
     directory: PathBuf,
-    /// What was found while they were read.
-    findings: Findings,
+    /// The findings of reading the files.
+    findings: DiscoveryReport,
 }
 
-/// A file that is no manifest.
+/// A file that is not a manifest.
 #[derive(Clone, Debug)]
-struct Loose {
+struct OtherFile {
     file: Arc<str>,
     text: String,
 }
 
 impl Manifests {
-    /// The manifests, in the order of their files and of the places in them.
+    /// Returns the manifests, in the order of the files and of the documents in them.
     #[must_use]
     pub fn objects(&self) -> &[Object] {
         &self.objects
     }
 
-    /// The manifests of a kind.
+    /// Returns the manifests of a kind.
     fn of_kind<'a>(&'a self, kind: &str) -> impl Iterator<Item = &'a Object> {
         self.objects.iter().filter(move |object| object.kind() == kind)
     }

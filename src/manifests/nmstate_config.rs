@@ -6,21 +6,21 @@ use ignition::network::{HostNetwork, MacInterface};
 use serde_json::Value;
 
 use super::Object;
-use crate::discovery::{Findings, Host};
+use crate::discovery::{DiscoveryReport, Host};
 
 const FIELDS: [&str; 2] = ["config", "interfaces"];
 const INTERFACE_FIELDS: [&str; 2] = ["macAddress", "name"];
 
-/// Reads a host as [`host`] does, with the document as the user wrote it if it can be cut out of the manifest.
-pub(super) fn host_as_written(object: &Object, findings: &mut Findings) -> Option<Host> {
+/// Reads a host like [`host`]. Uses the document as the user wrote it if it can be cut out of the manifest.
+pub(super) fn host_as_written(object: &Object, findings: &mut DiscoveryReport) -> Option<Host> {
     let host = host(object, findings)?;
     let Some(text) = object.written("spec.config") else { return Some(host) };
     Some(Host { network: host.network.with_document(text), ..host })
 }
 
-/// The network of a machine. The document is the JSON of what the manifest has, with its keys in order: what an API server
-/// makes of it.
-pub(super) fn host(object: &Object, findings: &mut Findings) -> Option<Host> {
+/// Reads the network of a host. The document is the JSON of the manifest's `spec.config` with sorted keys, which is
+/// what an API server returns.
+pub(super) fn host(object: &Object, findings: &mut DiscoveryReport) -> Option<Host> {
     if !object.has_fields("spec", &FIELDS, findings) {
         return None;
     }
@@ -53,11 +53,11 @@ pub(super) fn host(object: &Object, findings: &mut Findings) -> Option<Host> {
     }
     let document = sorted(config.clone()).to_string();
     let origin = Arc::new(object.origin("spec.config", "spec.interfaces"));
-    let network = HostNetwork::new(document, map).named(object.name());
+    let network = HostNetwork::new(document, map).with_name(object.name());
     Some(Host { name: object.name().to_owned(), network, origin: Some(origin) })
 }
 
-/// The same with the keys of all objects in order.
+/// Returns the value with sorted keys in all objects.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(sorted).collect(),

@@ -1,57 +1,60 @@
-//! One manifest: its values by their paths, and the lines on which they stand.
+//! One manifest: its values by path, and their lines.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use ignition::network::yaml::Lines;
+use ignition::network::yaml::LineIndex;
 use serde_json::Value;
 
-use crate::discovery::{Findings, Given, Place, Text};
+use crate::discovery::{DiscoveryReport, Located, SourceLocation, Text};
 
 /// One manifest.
 #[derive(Clone)]
 pub struct Object {
     value: Value,
     document: Arc<Document>,
-    /// What stands before the paths of an object that is one of a list.
+    /// The prefix of all paths, if the object is an item of a `List`.
     prefix: String,
 }
 
-/// The document that an object stands in.
+/// The document that contains an object.
 struct Document {
     file: Arc<str>,
-    /// How many lines of the file come before it.
+    /// The number of lines before the document in the file.
     skipped: usize,
     text: Box<str>,
-    lines: OnceLock<Arc<Lines>>,
+    lines: OnceLock<Arc<LineIndex>>,
 }
 
 impl Document {
-    fn lines(&self) -> &Arc<Lines> {
-        self.lines.get_or_init(|| Arc::new(Lines::read(&self.text)))
+    fn lines(&self) -> &Arc<LineIndex> {
+        self.lines.get_or_init(|| Arc::new(LineIndex::read(&self.text)))
     }
 }
 
 impl Object {
-    /// The objects of a document: one, or those of a list. What is none is told of: other files stand beside manifests,
-    /// and so do mistakes.
+    /// Returns the objects of a document: one, or the items of a `List`. Anything that is not a Kubernetes object is
+    /// skipped with a warning: a directory of manifests may contain other files.
     pub(super) fn all(
         file: &Arc<str>,
         (skipped, text): (usize, &str),
         value: Value,
-        findings: &mut Findings,
+        findings: &mut DiscoveryReport,
     ) -> Vec<Self> {
         let lines = OnceLock::new();
         let document = Arc::new(Document { file: Arc::clone(file), skipped, text: text.into(), lines });
         let mut one = |prefix: String, value: Value| {
             let reason = match value.as_object() {
-                None => "is no object",
+                None => "is not an object",
                 Some(map) if !map.get("kind").is_some_and(Value::is_string) => "has no kind",
-                Some(_) => return Some(Self { value, document: Arc::clone(&document), prefix }),
+                Some(_) => {
+                    let object = Self { value, document: Arc::clone(&document), prefix };
+                    return object.has_sound_metadata(findings).then_some(object);
+                }
             };
-            let place = Place { file: file.to_string(), line: Some(skipped + 1), path: prefix };
-            findings.warning(place, format!("{reason}: it is passed over"));
+            let place = SourceLocation { file: file.to_string(), line: Some(skipped + 1), path: prefix };
+            findings.warning(place, format!("{reason}, ignored"));
             None
         };
         let is_list = value.get("kind").and_then(Value::as_str).is_some_and(|kind| kind == "List");
@@ -64,45 +67,67 @@ impl Object {
         }
     }
 
-    /// Its kind.
+    /// Returns whether the metadata that connect manifests have the right types, and reports wrong ones. If such a
+    /// label or namespace were ignored instead, a host would be left out, or another secret used.
+    fn has_sound_metadata(&self, findings: &mut DiscoveryReport) -> bool {
+        let before = findings.as_slice().len();
+        for path in ["metadata.name", "metadata.namespace"] {
+            self.text(path, findings);
+        }
+        match self.get("metadata.labels") {
+            None => {}
+            Some(Value::Object(labels)) => {
+                for (key, _) in labels.iter().filter(|(_, value)| !value.is_string()) {
+                    let place = self.at_key("metadata.labels", key);
+                    findings.error(place, format!("the value of {key} has to be a string"));
+                }
+            }
+            Some(_) => findings.error(self.at("metadata.labels"), "has to be an object"),
+        }
+        findings.as_slice().len() == before
+    }
+
+    /// Returns the kind.
     #[must_use]
     pub fn kind(&self) -> &str {
         self.get("kind").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Its name; empty if it has none.
+    /// Returns the name, or an empty string if it has none.
     #[must_use]
     pub fn name(&self) -> &str {
         self.get("metadata.name").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Its namespace; empty if it names none.
+    /// Returns the namespace, or an empty string if it has none.
     #[must_use]
     pub fn namespace(&self) -> &str {
         self.get("metadata.namespace").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Its labels.
+    /// Returns the labels.
     pub(super) fn labels(&self) -> BTreeMap<&str, &str> {
         let labels = self.get("metadata.labels").and_then(Value::as_object).into_iter().flatten();
         labels.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?))).collect()
     }
 
-    /// The value of a path such as `spec.proxy.httpProxy`; nothing for `null`. Keys with dots have no path.
+    /// Returns the value at a path such as `spec.proxy.httpProxy`, or `None` if it is absent or `null`. Keys with dots
+    /// have no path.
     pub(super) fn get(&self, path: &str) -> Option<&Value> {
         let found = path.split('.').try_fold(&self.value, |value, key| value.get(key));
         found.filter(|value| !value.is_null())
     }
 
-    /// Where a value stands, or would stand.
-    pub(super) fn at(&self, path: &str) -> Place {
+    /// Returns the location of a value. The line of an absent value is that of the innermost value around it, or the
+    /// first line of the document.
+    pub(super) fn at(&self, path: &str) -> SourceLocation {
         let full = self.full(path);
         let lines = self.document.lines();
         let line = lines.find(&full).map_or(self.document.skipped + 1, |line| line + self.document.skipped);
-        Place { file: self.document.file.to_string(), line: Some(line), path: full }
+        SourceLocation { file: self.document.file.to_string(), line: Some(line), path: full }
     }
 
-    /// The lines of the document from the one where a value is.
+    /// Returns the lines of the document, starting at the line of a value.
     pub(super) fn lines_from(&self, path: &str) -> Option<impl Iterator<Item = &str>> {
         let line = self.document.lines().find(&self.full(path))?;
         Some(self.document.text.lines().skip(line.saturating_sub(1)))
@@ -116,10 +141,10 @@ impl Object {
         }
     }
 
-    /// A text; a finding for something else.
-    pub(super) fn text(&self, path: &str, findings: &mut Findings) -> Option<Text> {
+    /// Returns a string, or `None` if it is absent. Reports a value of another type.
+    pub(super) fn text(&self, path: &str, findings: &mut DiscoveryReport) -> Option<Text> {
         match self.get(path)? {
-            Value::String(text) => Some(Given::new(text.clone(), self.at(path))),
+            Value::String(text) => Some(Located::new(text.clone(), self.at(path))),
             _ => {
                 findings.error(self.at(path), "has to be a string");
                 None
@@ -127,29 +152,29 @@ impl Object {
         }
     }
 
-    /// A list of texts; a finding for something else.
-    pub(super) fn texts(&self, path: &str, findings: &mut Findings) -> Option<Given<Vec<String>>> {
+    /// Returns a list of strings, or `None` if it is absent. Reports a value of another type.
+    pub(super) fn texts(&self, path: &str, findings: &mut DiscoveryReport) -> Option<Located<Vec<String>>> {
         let value = self.get(path)?;
         let texts: Option<Vec<String>> =
             value.as_array().and_then(|list| list.iter().map(|it| it.as_str().map(str::to_owned)).collect());
         if texts.is_none() {
             findings.error(self.at(path), "has to be a list of strings");
         }
-        Some(Given::new(texts?, self.at(path)))
+        Some(Located::new(texts?, self.at(path)))
     }
 
-    /// Whether a value is an object, or not there; a finding for something else. Keys that nobody reads are told of: in a
-    /// manifest, those are mistakes in writing.
-    pub(super) fn has_fields(&self, path: &str, known: &[&str], findings: &mut Findings) -> bool {
+    /// Returns whether a value is an object or absent, and reports other types. Reports unknown keys, which are typing
+    /// errors in a manifest.
+    pub(super) fn has_fields(&self, path: &str, known: &[&str], findings: &mut DiscoveryReport) -> bool {
         self.get(path).is_none_or(|value| self.are_fields((path, value), known, findings))
     }
 
-    /// The same of a value that is somewhere in a list.
+    /// Checks the fields of a value, like [`has_fields`](Self::has_fields), but of one inside a list.
     pub(super) fn are_fields(
         &self,
         (path, value): (&str, &Value),
         known: &[&str],
-        findings: &mut Findings,
+        findings: &mut DiscoveryReport,
     ) -> bool {
         let Some(map) = value.as_object() else {
             findings.error(self.at(path), "has to be an object");
@@ -163,8 +188,8 @@ impl Object {
         true
     }
 
-    /// A list, empty where there is none; a finding for something else.
-    pub(super) fn list(&self, path: &str, findings: &mut Findings) -> Option<&[Value]> {
+    /// Returns a list, or an empty one if it is absent. Reports a value of another type.
+    pub(super) fn list(&self, path: &str, findings: &mut DiscoveryReport) -> Option<&[Value]> {
         match self.get(path) {
             None => Some(&[]),
             Some(Value::Array(list)) => Some(list),
@@ -175,12 +200,12 @@ impl Object {
         }
     }
 
-    /// A text of a value that is somewhere in a list, if it has it; a finding for something else.
+    /// Returns a string field of a value inside a list, if it is present. Reports a value of another type.
     pub(super) fn text_in<'a>(
         &self,
         (path, value): (&str, &'a Value),
         key: &str,
-        findings: &mut Findings,
+        findings: &mut DiscoveryReport,
     ) -> Result<Option<&'a str>, ()> {
         match value.get(key) {
             None | Some(Value::Null) => Ok(None),
@@ -192,11 +217,11 @@ impl Object {
         }
     }
 
-    /// What the lines of a network in it are told from.
+    /// Returns the location of a host's network in this document.
     pub(super) fn origin(&self, network: &str, interfaces: &str) -> crate::discovery::HostOrigin {
         crate::discovery::HostOrigin {
             file: Arc::clone(&self.document.file),
-            // A list of many hosts has one table.
+            // The hosts of one list share its table.
             lines: Arc::clone(self.document.lines()),
             skipped: self.document.skipped,
             network: self.full(network),
@@ -205,7 +230,7 @@ impl Object {
     }
 }
 
-/// Manifests hold secrets.
+/// Omits the contents, because manifests contain secrets.
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Object")
@@ -222,5 +247,53 @@ impl fmt::Display for Object {
             "" => write!(f, "{} {}", self.kind(), self.name()),
             namespace => write!(f, "{} {namespace}/{}", self.kind(), self.name()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::discovery::Draft;
+    use crate::manifests::Manifests;
+
+    fn findings(text: &str) -> String {
+        let mut manifests = Manifests::default();
+        manifests.add("a.yaml", text).unwrap();
+        let (draft, findings) = manifests.draft(None, Draft::default());
+        assert!(findings.is_fatal() && draft.hosts.is_empty(), "{findings}");
+        findings.to_string()
+    }
+
+    fn host(metadata: &str) -> String {
+        let env = "kind: InfraEnv\nmetadata: {name: env}\nspec: {nmStateConfigLabelSelector: {matchLabels: {rack: \"1\"}}}\n";
+        format!(
+            "{env}---\nkind: NMStateConfig\nmetadata:\n{metadata}spec:\n  config: {{interfaces: []}}\n  interfaces: [{{name: eth0, \
+             macAddress: '52:54:00:00:00:01'}}]\n"
+        )
+    }
+
+    /// If this metadata were ignored, the host would lack its label, name or namespace without a message.
+    #[test]
+    fn rejects_metadata_that_is_not_text() {
+        for (metadata, expected) in [
+            (
+                "  name: a\n  labels:\n    rack: 1\n",
+                "a.yaml:9: metadata.labels: error: the value of rack has to be a string\n",
+            ),
+            ("  name: a\n  labels: [rack]\n", "a.yaml:8: metadata.labels: error: has to be an object\n"),
+            ("  name: 7\n  labels: {rack: \"1\"}\n", "a.yaml:7: metadata.name: error: has to be a string\n"),
+            (
+                "  name: a\n  namespace: 7\n  labels: {rack: \"1\"}\n",
+                "a.yaml:8: metadata.namespace: error: has to be a string\n",
+            ),
+        ] {
+            let found = findings(&host(metadata));
+            assert!(found.contains(expected), "{metadata}: {found}");
+        }
+    }
+
+    #[test]
+    fn rejects_infra_env_without_a_name() {
+        let found = findings("kind: InfraEnv\nmetadata: {namespace: site}\n");
+        assert!(found.contains("metadata.name: error: the InfraEnv has no name"), "{found}");
     }
 }

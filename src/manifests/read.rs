@@ -1,4 +1,4 @@
-//! From a directory to the objects in its files.
+//! Reads the objects in the files of a directory.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,22 +9,22 @@ use ignition::network::yaml;
 use serde_json::Value;
 
 use super::object::Object;
-use super::{Loose, Manifests};
-use crate::discovery::Place;
+use super::{Manifests, OtherFile};
+use crate::discovery::SourceLocation;
 
-/// Most bytes of one file: a hundred thousand hosts fit.
+/// The maximum length of a file. A hundred thousand hosts fit.
 const MAX_FILE_LEN: u64 = 64 << 20;
-/// Most files of a directory.
+/// The maximum number of files.
 const MAX_FILES: usize = 10_000;
-/// Most directories below one another.
+/// The maximum depth of nested directories.
 const MAX_DEPTH: usize = 8;
-/// Most objects of all files.
+/// The maximum number of objects in all files.
 const MAX_OBJECTS: usize = 200_000;
 
-/// What some editors put before a text.
+/// Some editors write this before a text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// The mirrors, as the agent-based installer wants them beside manifests.
+/// The file of mirrors, in the directory layout of the agent-based installer.
 const REGISTRIES: &str = "mirror/registries.conf";
 const REGISTRIES_AUTHORITY: &str = "mirror/ca-bundle.crt";
 
@@ -35,42 +35,43 @@ pub enum ReadError {
     /// A file or the directory cannot be read.
     #[error("reading {}", path.display())]
     Io {
-        /// Which one.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// What has the name of a file is a pipe, a socket or a device.
-    #[error("{}: is no regular file", path.display())]
+    /// The path is a pipe, a socket or a device.
+    #[error("{}: not a regular file", path.display())]
     NoFile {
-        /// Which one.
+        /// Its path.
         path: PathBuf,
     },
-    /// There is more than anybody writes.
+    /// A limit is exceeded.
     #[error("{}: {reason}", path.display())]
     TooMuch {
-        /// Where.
+        /// The file or directory.
         path: PathBuf,
-        /// What there is too much of.
+        /// The limit.
         reason: String,
     },
-    /// A file is no manifest.
+    /// A file is not a valid manifest.
     #[error("{place} {reason}")]
     Malformed {
-        /// Where in the file.
-        place: Place,
-        /// Why.
+        /// The location in the file.
+        place: SourceLocation,
+        /// The reason.
         reason: String,
     },
 }
 
 impl Manifests {
-    /// Reads all manifests of a directory and the directories in it: files that end in `.yaml`, `.yml` and `.json`. A path
-    /// of a single file works as well.
+    /// Reads all manifests of a directory and its subdirectories: files that end in `.yaml`, `.yml` or `.json`. The
+    /// path may also be that of a single file.
     ///
     /// # Errors
     ///
-    /// When something cannot be read, or a file is neither YAML nor JSON.
+    /// Returns an error if a file or directory cannot be read, if a limit is exceeded, or if a file is neither YAML nor
+    /// JSON.
     pub fn read(directory: impl AsRef<Path>) -> Result<Self, ReadError> {
         let directory = directory.as_ref();
         let mut paths = Vec::new();
@@ -86,11 +87,11 @@ impl Manifests {
         Ok(manifests)
     }
 
-    /// Adds the objects of a text. What is no object is passed over, with a finding.
+    /// Adds the objects of a text. Anything that is not an object is skipped with a finding.
     ///
     /// # Errors
     ///
-    /// When it is neither YAML nor JSON.
+    /// Returns an error if the text is neither YAML nor JSON.
     pub fn add(&mut self, file: &str, text: &str) -> Result<(), ReadError> {
         let name: Arc<str> = file.into();
         for (skipped, document) in documents(text) {
@@ -101,7 +102,7 @@ impl Manifests {
             let objects = Object::all(&name, (skipped, document), value, &mut self.findings);
             self.objects.extend(objects);
             if self.objects.len() > MAX_OBJECTS {
-                let reason = format!("there are more than {MAX_OBJECTS} manifests");
+                let reason = format!("more than {MAX_OBJECTS} manifests");
                 return Err(ReadError::TooMuch { path: file.into(), reason });
             }
         }
@@ -109,7 +110,7 @@ impl Manifests {
     }
 }
 
-/// The paths of all manifests of a directory.
+/// Collects the paths of all manifests of a directory.
 fn collect(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> Result<(), ReadError> {
     let failed = |source| ReadError::Io { path: path.to_owned(), source };
     if depth == 0 && path.metadata().map_err(failed)?.is_file() {
@@ -118,23 +119,22 @@ fn collect(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> Result<(), Re
     }
     let too_much = |reason: String| ReadError::TooMuch { path: path.to_owned(), reason };
     if depth > MAX_DEPTH {
-        return Err(too_much(format!("there are more than {MAX_DEPTH} directories below one another")));
+        return Err(too_much(format!("more than {MAX_DEPTH} nested directories")));
     }
     for entry in path.read_dir().map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-        // Editors and version control leave such things behind.
-        if name.starts_with(b".") {
+        // Editors and version control create hidden files and directories.
+        if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")) {
             continue;
         }
-        let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+        let extension = path.extension().and_then(|it| it.to_str());
         if path.is_dir() {
             collect(&path, depth + 1, paths)?;
-        } else if ["yaml", "yml", "json"].contains(&extension) {
+        } else if matches!(extension, Some("yaml" | "yml" | "json")) {
             paths.push(path);
         }
         if paths.len() > MAX_FILES {
-            return Err(too_much(format!("there are more than {MAX_FILES} manifests")));
+            return Err(too_much(format!("more than {MAX_FILES} manifests")));
         }
     }
     Ok(())
@@ -142,7 +142,7 @@ fn collect(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> Result<(), Re
 
 fn read_file(path: &Path) -> Result<String, ReadError> {
     let failed = |source| ReadError::Io { path: path.to_owned(), source };
-    // Opening a pipe waits for who writes into it.
+    // Opening a pipe would block until a process writes to it.
     if !path.metadata().map_err(failed)?.is_file() {
         return Err(ReadError::NoFile { path: path.to_owned() });
     }
@@ -152,12 +152,12 @@ fn read_file(path: &Path) -> Result<String, ReadError> {
     if u64::try_from(len).is_ok_and(|len| len <= MAX_FILE_LEN) {
         return Ok(text);
     }
-    Err(ReadError::TooMuch { path: path.to_owned(), reason: format!("has more than {MAX_FILE_LEN} bytes") })
+    Err(ReadError::TooMuch { path: path.to_owned(), reason: format!("larger than {MAX_FILE_LEN} bytes") })
 }
 
-fn loose(path: &Path) -> Result<Option<Loose>, ReadError> {
+fn loose(path: &Path) -> Result<Option<OtherFile>, ReadError> {
     match read_file(path) {
-        Ok(text) => Ok(Some(Loose { file: path.display().to_string().into(), text })),
+        Ok(text) => Ok(Some(OtherFile { file: path.display().to_string().into(), text })),
         Err(ReadError::Io { source, .. })
             if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
         {
@@ -167,15 +167,16 @@ fn loose(path: &Path) -> Result<Option<Loose>, ReadError> {
     }
 }
 
-/// The documents of a text, with the number of lines before each. Any may begin with a byte order mark (YAML 1.2, 5.2), which
-/// is no part of it, and with directives.
+/// Returns the documents of a text, each with the number of lines before it. A document may begin with a byte order
+/// mark (YAML 1.2, 5.2), which is removed, and with directives.
 pub(super) fn documents(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_mark = |line: &str, mark: &str| {
         line.strip_prefix(mark).is_some_and(|it| it.trim_end().is_empty() || it.starts_with([' ', '\t']))
     };
     let mut starts = vec![(0, 0)];
     let mut at = 0;
-    // Whether nothing but directives and comments has come since the last document, and whether a directive has.
+    // `is_before`: since the last document, only directives and comments were found. `has_directives`: at least one
+    // directive was found.
     let (mut is_before, mut has_directives) = (true, false);
     for (number, line) in text.split_inclusive('\n').enumerate() {
         let begins = line.trim_start_matches(BYTE_ORDER_MARK);
@@ -202,7 +203,11 @@ pub(super) fn documents(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 pub(super) fn parse(file: &Arc<str>, skipped: usize, document: &str) -> Result<Value, ReadError> {
     let malformed = |line: Option<usize>, reason: String| ReadError::Malformed {
-        place: Place { file: file.to_string(), line: line.map(|line| line + skipped), path: String::new() },
+        place: SourceLocation {
+            file: file.to_string(),
+            line: line.map(|line| line + skipped),
+            path: String::new(),
+        },
         reason,
     };
     if document.trim_start().starts_with('{')
@@ -224,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_know_their_lines() {
+    fn documents_have_their_line_numbers() {
         let split: Vec<_> = documents("a: 1\n---\nb: 2\n--- # c\nc: 3\n").collect();
         assert_eq!(split, [(0, "a: 1\n"), (1, "---\nb: 2\n"), (3, "--- # c\nc: 3\n")]);
         assert_eq!(documents("---\na: 1\n").collect::<Vec<_>>(), [(0, "---\na: 1\n")]);
@@ -232,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_and_marks_belong_to_what_follows() {
+    fn directives_and_marks_belong_to_the_next_document() {
         let split = |text| documents(text).collect::<Vec<_>>();
         assert_eq!(split("%YAML 1.2\n---\na: 1\n"), [(0, "%YAML 1.2\n---\na: 1\n")]);
         assert_eq!(split("\u{feff}---\na: 1\n"), [(0, "---\na: 1\n")]);
@@ -245,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_json_and_lists_give_objects() {
+    fn yaml_json_and_lists_contain_objects() {
         let text =
             "kind: A\nmetadata: {name: a}\n---\n# nothing\n---\nkind: List\nitems:\n- kind: B\n- {kind: C}\n";
         let kinds: Vec<String> =
@@ -255,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_manifest_is_refused_with_its_line() {
+    fn rejects_invalid_yaml_with_its_line() {
         for (text, message) in [
             ("kind: A\n---\nkind: B\nspec: {\n", "a.yaml:5: is not valid YAML: "),
             ("kind: A\nspec: {? [a] : b}\n", "a.yaml:2: is not valid YAML: a mapping key is a collection"),
@@ -266,13 +271,13 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_manifests_is_passed_over() {
+    fn documents_without_a_kind_are_skipped_with_a_warning() {
         for (text, message) in [
-            ("kind: A\n---\n- 1\n", "a.yaml:2: warning: is no object: it is passed over\n"),
-            ("kind: A\n---\nspec: {}\n", "a.yaml:2: warning: has no kind: it is passed over\n"),
+            ("kind: A\n---\n- 1\n", "a.yaml:2: warning: is not an object, ignored\n"),
+            ("kind: A\n---\nspec: {}\n", "a.yaml:2: warning: has no kind, ignored\n"),
             (
                 "kind: List\nitems:\n- 3\n- kind: A\n",
-                "a.yaml:1: items[0]: warning: is no object: it is passed over\n",
+                "a.yaml:1: items[0]: warning: is not an object, ignored\n",
             ),
         ] {
             let manifests = read(text).unwrap();
@@ -281,11 +286,11 @@ mod tests {
         }
     }
 
-    /// A manifest with everything that is looked at.
+    /// A manifest with every field that is read.
     const SITE: &str = include_str!("../../tests/offline/manifests/bonded/infraenv.yaml");
     const HOSTS: &str = include_str!("../../tests/offline/manifests/bonded/nmstate.yaml");
 
-    /// Reads texts, and looks at all that they say.
+    /// Reads texts and checks the locations of all findings.
     fn look(texts: &[&str]) {
         let mut manifests = Manifests::default();
         for text in texts {
@@ -304,13 +309,13 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "[a-z:{}\\[\\]&*!|>\\-# \n\"',]{0,200}") {
+        fn any_text_is_read_or_rejected(text in "[a-z:{}\\[\\]&*!|>\\-# \n\"',]{0,200}") {
             look(&[&text]);
             look(&[&format!("kind: InfraEnv\nspec:\n  {text}"), HOSTS]);
         }
 
         #[test]
-        fn any_change_of_a_manifest_is_read_or_refused(
+        fn any_changed_manifest_is_read_or_rejected(
             at in 0..1usize << 16, len in 0..40usize, with in "[a-z0-9:{}\\[\\]\\- \n\"]{0,20}", is_host in proptest::bool::ANY,
         ) {
             let mut texts = [SITE.to_owned(), HOSTS.to_owned()];

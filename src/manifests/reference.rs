@@ -5,26 +5,26 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::{Manifests, Object};
-use crate::discovery::{Findings, Given, Place, Text};
+use crate::discovery::{DiscoveryReport, Located, SourceLocation, Text};
 
-/// What a reference asks for.
+/// The object that a reference names.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct ReferencedObject<'a> {
     pub(super) kind: &'a str,
     pub(super) namespace: &'a str,
     pub(super) name: &'a str,
 }
 
 impl Manifests {
-    /// The object that is referred to, or a finding at the reference. An object that names no namespace is in all of them:
-    /// it gets one where it is applied.
+    /// Returns the object that a reference names, or reports a missing or ambiguous one at the reference. An object
+    /// without a namespace matches in every namespace: it gets one when it is applied.
     pub(super) fn find<'a>(
         &'a self,
-        wanted: Wanted<'_>,
-        from: &Place,
-        findings: &mut Findings,
+        wanted: ReferencedObject<'_>,
+        from: &SourceLocation,
+        findings: &mut DiscoveryReport,
     ) -> Option<&'a Object> {
-        let Wanted { kind, namespace, name } = wanted;
+        let ReferencedObject { kind, namespace, name } = wanted;
         let is_near = |object: &&Object| {
             object.name() == name
                 && (object.namespace() == namespace || object.namespace().is_empty() || namespace.is_empty())
@@ -36,10 +36,10 @@ impl Manifests {
                 let elsewhere = self.of_kind(kind).find(|object| object.name() == name);
                 let message = match elsewhere {
                     Some(object) => {
-                        format!("there is a {object}, which is in another namespace than {namespace:?}")
+                        format!("found {object}, but it is not in namespace {namespace:?}")
                     }
                     None => {
-                        format!("there is no {kind} of the name {name:?} in {}", self.directory.display())
+                        format!("no {kind} named {name:?} in {}", self.directory.display())
                     }
                 };
                 findings.error(from.clone(), message);
@@ -53,20 +53,20 @@ impl Manifests {
     }
 }
 
-/// What there is to say of two objects of one name.
+/// Returns the message about two objects of the same name.
 pub(super) fn there_are_two([one, other]: [&Object; 2]) -> String {
     let [first, second] = [one, other].map(|it| it.at("metadata.name").line());
-    format!("there are two of {one}: see {first} and {second}")
+    format!("duplicate {one}: see {first} and {second}")
 }
 
 impl Object {
-    /// The line of a key in a section. Such keys have dots, so the path is that of the section.
-    fn at_key(&self, section: &str, key: &str) -> Place {
-        Place { line: self.at(&format!("{section}.{key}")).line, ..self.at(section) }
+    /// Returns the location of a key in a section. Such keys contain dots, so the path is that of the section.
+    pub(super) fn at_key(&self, section: &str, key: &str) -> SourceLocation {
+        SourceLocation { line: self.at(&format!("{section}.{key}")).line, ..self.at(section) }
     }
 
-    /// A text of a secret, which stands as it is or as base64. The finding has no value.
-    pub(super) fn secret_text(&self, key: &str, findings: &mut Findings) -> Option<Text> {
+    /// Returns a value of a secret, as plain text or decoded from base64. Findings omit the value.
+    pub(super) fn secret_text(&self, key: &str, findings: &mut DiscoveryReport) -> Option<Text> {
         let text = |section: &str| self.get(section).and_then(|it| it.get(key)).filter(|it| !it.is_null());
         if let Some(value) = text("stringData") {
             let place = self.at_key("stringData", key);
@@ -80,22 +80,22 @@ impl Object {
         let compact: String = encoded.value.split_whitespace().collect();
         let decoded = STANDARD.decode(compact).ok().and_then(|bytes| String::from_utf8(bytes).ok());
         if decoded.is_none() {
-            findings.error(encoded.place.clone(), format!("the value of {key:?} is no text in base64"));
+            findings.error(encoded.place.clone(), format!("the value of {key:?} is not text in base64"));
         }
-        Some(Given::new(decoded?, encoded.place))
+        Some(Located::new(decoded?, encoded.place))
     }
 
-    /// A text of a config map, if it has it.
-    pub(super) fn config_text(&self, key: &str, findings: &mut Findings) -> Option<Text> {
+    /// Returns a value of a config map, if it is present.
+    pub(super) fn config_text(&self, key: &str, findings: &mut DiscoveryReport) -> Option<Text> {
         let value = self.get("data")?.get(key).filter(|it| !it.is_null())?;
         string(value, self.at_key("data", key), findings)
     }
 }
 
-fn string(value: &Value, place: Place, findings: &mut Findings) -> Option<Text> {
+fn string(value: &Value, place: SourceLocation, findings: &mut DiscoveryReport) -> Option<Text> {
     let Some(text) = value.as_str() else {
         findings.error(place, "has to be a string");
         return None;
     };
-    Some(Given::new(text.to_owned(), place))
+    Some(Located::new(text.to_owned(), place))
 }

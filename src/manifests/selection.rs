@@ -1,10 +1,10 @@
-//! Which `NMStateConfig`s belong to an infra-env.
+//! Selection of the `NMStateConfig`s of an infra-env.
 
 use std::collections::BTreeSet;
 
 use super::selector::Selector;
 use super::{Manifests, Object};
-use crate::discovery::Findings;
+use crate::discovery::DiscoveryReport;
 
 const SELECTOR: &str = "spec.nmStateConfigLabelSelector";
 
@@ -12,7 +12,7 @@ const SELECTOR: &str = "spec.nmStateConfigLabelSelector";
 pub(super) fn select<'a>(
     manifests: &'a Manifests,
     infra_env: &Object,
-    findings: &mut Findings,
+    findings: &mut DiscoveryReport,
 ) -> Vec<&'a Object> {
     let selector = match infra_env.get(SELECTOR).map(Selector::parse) {
         None => Selector::default(),
@@ -30,9 +30,9 @@ pub(super) fn select<'a>(
     let is_free = |object: &&Object| !is_of_another(manifests, infra_env, object);
     let (misplaced, strangers): (Vec<&Object>, Vec<&Object>) =
         far.into_iter().filter(is_free).partition(is_selected);
-    // In the namespace of another infra-env, they are that one's mistake.
+    // Those in the namespace of another infra-env are a mistake of that one.
     let taken: BTreeSet<&str> = manifests.of_kind("InfraEnv").map(Object::namespace).collect();
-    let left_out = LeftOut {
+    let left_out = UnselectedConfigs {
         others: others.into_iter().filter(is_free).collect(),
         misplaced,
         strangers: strangers.into_iter().filter(|object| !taken.contains(object.namespace())).collect(),
@@ -41,7 +41,7 @@ pub(super) fn select<'a>(
     chosen
 }
 
-/// Whether another infra-env selects an `NMStateConfig`.
+/// Returns whether another infra-env selects an `NMStateConfig`.
 fn is_of_another(manifests: &Manifests, infra_env: &Object, config: &Object) -> bool {
     let others = manifests.of_kind("InfraEnv").filter(|other| !std::ptr::eq(*other, infra_env));
     others.filter(|other| are_near(other, config)).any(|other| {
@@ -50,24 +50,29 @@ fn is_of_another(manifests: &Manifests, infra_env: &Object, config: &Object) -> 
     })
 }
 
-/// Whether two objects are in one namespace. An object without a namespace is in all of them.
+/// Returns whether two objects are in the same namespace. An object without a namespace is in all of them.
 fn are_near(one: &Object, other: &Object) -> bool {
     one.namespace() == other.namespace() || one.namespace().is_empty() || other.namespace().is_empty()
 }
 
 /// The `NMStateConfig`s that no infra-env selects.
-struct LeftOut<'a> {
+struct UnselectedConfigs<'a> {
     /// Those in the namespace of the infra-env.
     others: Vec<&'a Object>,
     /// Those in another namespace whose labels the infra-env selects.
     misplaced: Vec<&'a Object>,
-    /// Those in a namespace that has no infra-env.
+    /// Those in a namespace without an infra-env.
     strangers: Vec<&'a Object>,
 }
 
-impl LeftOut<'_> {
-    /// Reports them. An image in which hosts lack their networks is of no use.
-    fn report(&self, (infra_env, selector): (&Object, &Selector), is_empty: bool, findings: &mut Findings) {
+impl UnselectedConfigs<'_> {
+    /// Reports them: an image is useless if hosts lack their networks.
+    fn report(
+        &self,
+        (infra_env, selector): (&Object, &Selector),
+        is_empty: bool,
+        findings: &mut DiscoveryReport,
+    ) {
         let place = || infra_env.at(SELECTOR);
         if is_empty && self.misplaced.is_empty() {
             match self.others.first().or(self.strangers.first()) {
@@ -98,7 +103,7 @@ impl LeftOut<'_> {
     }
 }
 
-/// What to say if a selector selects nothing.
+/// Returns the message about a selector that selects nothing.
 fn selects_none((infra_env, selector): (&Object, &Selector), example: &Object) -> String {
     let what = match infra_env.get(SELECTOR) {
         None => "is missing, so it selects no NMStateConfig",
@@ -111,7 +116,7 @@ fn selects_none((infra_env, selector): (&Object, &Selector), example: &Object) -
     format!("{what}; for example, {} has {}{unmet}", name.trim_start_matches('/'), labels(example))
 }
 
-/// Why a selector does not select an object.
+/// Returns the reason why a selector does not select an object.
 fn mismatch(selector: &Selector, object: &Object) -> String {
     let labels = labels(object);
     match selector.unmet_besides_match(&object.labels()) {
@@ -122,7 +127,7 @@ fn mismatch(selector: &Selector, object: &Object) -> String {
     }
 }
 
-/// The labels of an object, for a message.
+/// Returns the labels of an object, for a message.
 fn labels(object: &Object) -> String {
     let labels: Vec<String> = object.labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
     if labels.is_empty() { "no labels".to_owned() } else { labels.join(", ") }

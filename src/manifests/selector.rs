@@ -1,4 +1,4 @@
-//! Label selectors.
+//! Kubernetes label selectors.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,7 +24,7 @@ enum Test {
 }
 
 impl Selector {
-    /// Reads a selector; an error has the path of what is wrong below it, and the reason.
+    /// Parses a selector. The error is the path of the invalid value below the selector, and the reason.
     pub(super) fn parse(value: &Value) -> Result<Self, (String, String)> {
         let wrong = |path: &str, reason: &str| Err((path.to_owned(), reason.to_owned()));
         let Some(map) = value.as_object() else { return wrong("", "has to be an object") };
@@ -45,28 +45,30 @@ impl Selector {
                 }
                 ("matchLabels", _) => return wrong("matchLabels", "has to be an object"),
                 ("matchExpressions", _) => return wrong("matchExpressions", "has to be a list"),
-                _ => return wrong(key, "selectors have matchLabels and matchExpressions only"),
+                _ => return wrong(key, "unknown field; a selector has matchLabels and matchExpressions"),
             }
         }
         Ok(Self(requirements))
     }
 
-    /// Whether it selects nothing. To Kubernetes, such a selector selects everything; to an infra-env, nothing.
+    /// Returns whether the selector has no requirements. In Kubernetes, such a selector selects everything; for an
+    /// infra-env, it selects nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether it selects an object of these labels, as an infra-env does: an empty selector selects nothing.
+    /// Returns whether the selector selects an object with these labels for an infra-env: an empty selector selects
+    /// nothing.
     pub(super) fn selects_some(&self, labels: &BTreeMap<&str, &str>) -> bool {
         !self.is_empty() && self.selects(labels)
     }
 
-    /// Whether labels have a key for which it wants certain values.
+    /// Returns whether the labels have a key for which the selector requires certain values.
     pub(super) fn has_key_of(&self, labels: &BTreeMap<&str, &str>) -> bool {
         self.0.iter().any(|it| matches!(it.test, Test::In(_)) && labels.contains_key(it.key.as_str()))
     }
 
-    /// The requirements that do not hold for an object of these labels, if the object has a value that it wants.
+    /// Returns the requirements that the labels do not meet, if at least one label has a required value.
     pub(super) fn unmet_besides_match(&self, labels: &BTreeMap<&str, &str>) -> Option<String> {
         let (met, unmet): (Vec<_>, Vec<_>) = self.0.iter().partition(|it| it.is_met(labels));
         let has_match = met.iter().any(|it| matches!(it.test, Test::In(_)));
@@ -74,7 +76,7 @@ impl Selector {
         (has_match && !unmet.is_empty()).then(|| unmet.join(" and "))
     }
 
-    /// Whether all requirements hold for an object of these labels.
+    /// Returns whether the labels meet all requirements.
     fn selects(&self, labels: &BTreeMap<&str, &str>) -> bool {
         self.0.iter().all(|it| it.is_met(labels))
     }
@@ -142,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_requirements_have_to_hold() {
+    fn all_requirements_must_be_met() {
         let selector = Selector::parse(&json!({
             "matchLabels": {"site": "a"},
             "matchExpressions": [
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_have_a_place() {
+    fn rejects_invalid_selectors_with_their_path() {
         for (value, path) in [
             (json!("site=a"), ""),
             (json!({"matchLabels": ["a"]}), "matchLabels"),

@@ -1,12 +1,12 @@
-//! Parts of a manifest as the user wrote them.
+//! Values of a manifest as the user wrote them.
 
 use ignition::network::yaml;
 
 use super::Object;
 
 impl Object {
-    /// Returns the text of a mapping, without its indentation. `None` if it cannot be cut out: it is in braces or JSON, or
-    /// uses an anchor from elsewhere.
+    /// Returns the text of a mapping without its indentation. Returns `None` if it cannot be cut out: it is in braces
+    /// or JSON, or uses an anchor from elsewhere.
     pub(super) fn written(&self, path: &str) -> Option<String> {
         let key = path.rsplit('.').next()?;
         let text = block(self.lines_from(path)?, key)?;
@@ -14,7 +14,7 @@ impl Object {
     }
 }
 
-/// Returns the block below a key, which is in the first line.
+/// Returns the block below a key. The key is in the first line.
 fn block<'a>(mut lines: impl Iterator<Item = &'a str>, key: &str) -> Option<String> {
     let first = lines.next()?;
     let rest = first.trim_start_matches(' ').strip_prefix(key)?.strip_prefix(':')?.trim();
@@ -31,7 +31,7 @@ fn block<'a>(mut lines: impl Iterator<Item = &'a str>, key: &str) -> Option<Stri
     Some(body.iter().map(cut).collect())
 }
 
-/// Whether a line is blank or a comment, which may be indented less than the block around it.
+/// Returns whether a line is blank or a comment. Such lines may be indented less than the block around them.
 fn has_no_content(line: &str) -> bool {
     let text = line.trim();
     text.is_empty() || text.starts_with('#')
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_block_is_not_cut_out() {
+    fn values_that_are_not_blocks_are_not_cut_out() {
         for text in [
             "kind: A\nspec:\n  config: {a: 1}\n",
             "kind: A\nspec: {config: {a: 1}}\n",

@@ -1,10 +1,10 @@
-# Applies /run/config.ign with the real Ignition to a scratch root, and tells what is there then. Runs in the root file
-# system that came over the network.
+# Applies /run/config.ign with the real Ignition to a scratch root, and reports the result. Runs in the root file
+# system that was fetched over the network.
 export PATH=/bin:/usr/sbin
 cd /run || exit
 mkdir -p root/etc/selinux root/var/home
 cp /etc/passwd /etc/group /etc/shadow root/etc/
-# There is neither a policy nor anything to label.
+# There is no SELinux policy here, so labels are not needed.
 printf 'SELINUX=disabled\nSELINUXTYPE=none\n' >root/etc/selinux/config
 export IGNITION_CONFIG_FILE=config.ign
 for stage in fetch files; do

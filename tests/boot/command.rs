@@ -1,31 +1,31 @@
-//! `kindling boot-test`, of a file and off a server.
+//! `kindling boot-test`, on a file and on an image from a server.
 
-use crate::served::{FULL, MINIMAL, Site, base, signed_base};
-use crate::support::{Output, Scratch};
+use crate::served::{FULL, MINIMAL, ServedSite, served_base, signed_served_base};
+use crate::support::{RunOutput, Scratch};
 
-/// What the system says last.
+/// The last line that the system prints.
 const MARKER: &str = "STAGES END";
 
-fn boot_test(scratch: &Scratch, options: &[&str]) -> Output {
+fn run_boot_test(scratch: &Scratch, options: &[&str]) -> RunOutput {
     let options = ["boot-test", "--emulate", "--memory", "768"].iter().chain(options);
-    let _turn = crate::machine::Turn::take();
-    scratch.command(options).patience(std::time::Duration::from_secs(150)).output()
+    let _turn = crate::machine::BootPermit::acquire();
+    scratch.command(options).time_limit(std::time::Duration::from_secs(150)).run()
 }
 
 #[test]
-fn an_image_off_a_server_boots_and_the_server_tells_what_was_read() {
-    let Some(base) = base() else { return };
-    if !crate::over_http::has_client(&base.programs.qemu) {
+fn served_image_boots_and_reads_are_reported() {
+    let Some(base) = served_base() else { return };
+    if !crate::over_http::has_http_client(&base.programs.qemu) {
         return;
     }
-    let site = Site::start(&base.recipe.build(), &FULL.properties());
+    let site = ServedSite::start(&base.recipe.build(), &FULL.infra_env_properties());
     let url = site.file_url("full.iso");
     let output =
-        boot_test(&site.scratch, &["--marker", MARKER, "--media", "http", "--firmware", "uefi", &url]);
+        run_boot_test(&site.scratch, &["--marker", MARKER, "--media", "http", "--firmware", "uefi", &url]);
     assert!(output.status.success(), "{}", output.stderr);
     assert!(String::from_utf8_lossy(&output.stdout).contains("FACTS BEGIN"), "{output:?}");
     assert!(
-        output.stderr.contains("127.0.0.1 has read ") && output.stderr.contains(" of full.iso: "),
+        output.stderr.contains("127.0.0.1 read ") && output.stderr.contains(" of full.iso: "),
         "{}",
         output.stderr
     );
@@ -34,46 +34,46 @@ fn an_image_off_a_server_boots_and_the_server_tells_what_was_read() {
     assert!(output.stderr.contains("\"STAGES END\" after "), "{}", output.stderr);
 }
 
-/// Firmware that starts what is signed, and nothing else.
+/// Firmware that starts only signed programs.
 #[test]
 #[ignore = "of the whole matrix"]
-fn secure_boot_starts_what_is_signed_alone() {
-    let (Some(base), Some(signed)) = (base(), signed_base()) else { return };
+fn secure_boot_starts_only_signed_images() {
+    let (Some(base), Some(signed)) = (served_base(), signed_served_base()) else { return };
     let scratch = Scratch::new();
     scratch.write("unsigned.iso", base.recipe.build());
     scratch.write("signed.iso", signed.recipe.build());
     let options = ["--firmware", "secureboot", "--marker", MARKER];
-    let output = boot_test(&scratch, &[&options[..], &["signed.iso"]].concat());
+    let output = run_boot_test(&scratch, &[&options[..], &["signed.iso"]].concat());
     assert!(output.status.success(), "{}", output.stderr);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("secureboot: Secure boot enabled"), "{said}");
-    let output = boot_test(&scratch, &[&options[..], &["--timeout", "20s", "unsigned.iso"]].concat());
+    let output = run_boot_test(&scratch, &[&options[..], &["--timeout", "20s", "unsigned.iso"]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", output.stderr);
-    assert!(output.stderr.contains("has not said \"STAGES END\" within 20s"), "{}", output.stderr);
+    assert!(output.stderr.contains("did not show \"STAGES END\" within 20s"), "{}", output.stderr);
     assert!(String::from_utf8_lossy(&output.stdout).contains("Access Denied"), "{output:?}");
 }
 
-/// The machine has no medium: script, kernel and initrd come from the server, and the trace tells of the initrd.
+/// The machine has no medium: script, kernel and initrd come from the server, and the trace shows the initrd.
 #[test]
 #[ignore = "of the whole matrix"]
-fn a_script_for_ipxe_boots_and_the_server_tells_what_was_read() {
-    let Some(base) = base() else { return };
-    let site = Site::start(&base.recipe.build(), &MINIMAL.properties());
-    let url = site.machines_url("script.ipxe");
-    let output = boot_test(&site.scratch, &["--marker", MARKER, "--media", "ipxe", &url]);
+fn ipxe_script_boots_and_reads_are_reported() {
+    let Some(base) = served_base() else { return };
+    let site = ServedSite::start(&base.recipe.build(), &MINIMAL.infra_env_properties());
+    let url = site.url_for_machines("script.ipxe");
+    let output = run_boot_test(&site.scratch, &["--marker", MARKER, "--media", "ipxe", &url]);
     assert!(output.status.success(), "{}", output.stderr);
-    assert!(output.stderr.contains("127.0.0.1 has read 100 % of the "), "{}", output.stderr);
-    // What all infra-envs share has no trace.
+    assert!(output.stderr.contains("127.0.0.1 read 100 % of the "), "{}", output.stderr);
+    // Files that all infra-envs share have no trace.
     assert!(output.stderr.contains(" bytes of initrd: "), "{}", output.stderr);
 }
 
 #[test]
-fn a_file_whose_system_says_something_else_does_not_pass() {
-    let Some(base) = base() else { return };
+fn image_that_boots_without_the_marker_fails() {
+    let Some(base) = served_base() else { return };
     let scratch = Scratch::new();
     scratch.write("image, 1.iso", base.recipe.build());
-    let output = boot_test(&scratch, &["--media", "usb", "image, 1.iso"]);
+    let output = run_boot_test(&scratch, &["--media", "usb", "image, 1.iso"]);
     assert_eq!(output.status.code(), Some(1), "{}", output.stderr);
     assert!(String::from_utf8_lossy(&output.stdout).contains(MARKER), "{output:?}");
-    assert!(output.stderr.contains("The machine has ended"), "{}", output.stderr);
+    assert!(output.stderr.contains("The machine ended"), "{}", output.stderr);
 }

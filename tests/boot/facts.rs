@@ -1,36 +1,39 @@
-//! What the booted system says about itself; `init.sh` is the other side.
+//! Facts that the booted system prints about itself; `init.sh` writes them.
 
 use std::collections::BTreeMap;
 
-/// Command line and files, as the kernel got them.
+/// Command line and files, as the kernel received them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct BootFacts {
     pub(crate) command_line: String,
-    /// SHA-256 of every file of the initramfs, by path.
+    /// SHA-256 digest of every file of the initramfs, by path.
     pub(crate) files: BTreeMap<String, String>,
 }
 
-impl Facts {
-    /// Reads the block of facts in a serial log; none where it is not there or not complete.
-    pub(crate) fn find(log: &str) -> Option<Self> {
+impl BootFacts {
+    /// Parses the block of facts in a serial log; `None` if it is missing or incomplete.
+    pub(crate) fn parse_log(log: &str) -> Option<Self> {
         let (_, rest) = log.split_once("FACTS BEGIN\n")?;
         let (block, _) = rest.split_once("FACTS END\n")?;
         let (first, rest) = block.split_once('\n')?;
         let command_line = first.strip_prefix("cmdline ")?.to_owned();
-        let files = rest.lines().map(|line| line.split_once("  ./").map(swapped)).collect::<Option<_>>()?;
+        let files = rest
+            .lines()
+            .map(|line| line.split_once("  ./").map(digest_and_path_to_entry))
+            .collect::<Option<_>>()?;
         Some(Self { command_line, files })
     }
 }
 
-fn swapped((digest, path): (&str, &str)) -> (String, String) {
+fn digest_and_path_to_entry((digest, path): (&str, &str)) -> (String, String) {
     (path.to_owned(), digest.to_owned())
 }
 
 #[test]
-fn facts_are_found_between_other_things() {
+fn facts_are_found_in_console_output() {
     let log = "menu\nFACTS BEGIN\ncmdline a b=c\nd1  ./init\nd2  ./config.ign\nFACTS END\noff";
-    let facts = Facts::find(log).unwrap();
+    let facts = BootFacts::parse_log(log).unwrap();
     assert_eq!(facts.command_line, "a b=c");
     assert_eq!(facts.files["config.ign"], "d2");
-    assert_eq!(Facts::find("FACTS BEGIN\ncmdline a\nd1  ./init\n"), None);
+    assert_eq!(BootFacts::parse_log("FACTS BEGIN\ncmdline a\nd1  ./init\n"), None);
 }

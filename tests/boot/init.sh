@@ -1,13 +1,13 @@
 #!/bin/busybox sh
-# The first process of the images that the boot tests make. It tells on the serial line what it was started with,
-# then ends the machine.
+# The first process of the images that the boot tests make. It prints its command line and files on the serial line,
+# then powers off.
 busybox=/bin/busybox
 $busybox mkdir -p /proc /dev
 $busybox mount -t proc proc /proc
 $busybox mount -t devtmpfs dev /dev
-# Messages of the kernel must not come between ours.
+# Kernel messages must not interrupt our lines.
 echo 1 >/proc/sys/kernel/printk
-# The serial lines of other machines have other names.
+# Serial lines have other names on other machines.
 for serial in ttysclp0 hvc0 ttyAMA0 ttyS0; do
     [ ! -c /dev/$serial ] || break
 done
@@ -17,6 +17,6 @@ echo "FACTS BEGIN"
 echo "cmdline $($busybox cat /proc/cmdline)"
 $busybox find . -xdev -type f -exec $busybox sha256sum {} +
 echo "FACTS END"
-# Served images have more to do.
+# Served images have further stages.
 [ ! -e /stages.sh ] || . /stages.sh
 $busybox poweroff -f

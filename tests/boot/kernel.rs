@@ -1,12 +1,12 @@
-//! The modules of the kernel that a started system loads.
+//! The kernel modules that a booted system loads.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::system::System;
+use crate::system::DebianSystem;
 
-/// What a live system needs: its network, the medium that it came on wherever that is, and its root file system.
+/// Modules that a live system needs: network, boot medium and root file system.
 const WANTED: [&str; 16] = [
     "virtio_pci",
     "virtio_net",
@@ -20,7 +20,7 @@ const WANTED: [&str; 16] = [
     "isofs",
     "loop",
     "squashfs",
-    // A PC's CD, and what its firmware loaded into memory.
+    // A PC's CD, and an image that firmware loaded into memory.
     "ahci",
     "nfit",
     "nd_pmem",
@@ -29,51 +29,51 @@ const WANTED: [&str; 16] = [
 ];
 
 /// A module's name and bytes.
-pub(crate) type Module = (String, Vec<u8>);
+pub(crate) type KernelModule = (String, Vec<u8>);
 
-/// The modules, each behind those that it depends on. What a kernel has built in is none of them, and neither is what is for
-/// other machines.
-pub(crate) fn modules(system: &System) -> Option<Vec<Module>> {
+/// The modules, each after its dependencies. Modules that are built into the kernel or are for other machines are left
+/// out.
+pub(crate) fn kernel_modules(system: &DebianSystem) -> Option<Vec<KernelModule>> {
     let mut found = BTreeMap::new();
-    find(&system.modules()?, &mut found);
+    find_modules(&system.modules_folder()?, &mut found);
     let mut modules = Vec::new();
     for name in WANTED {
-        add(name, &found, &mut modules);
+        add_with_dependencies(name, &found, &mut modules);
     }
     Some(modules)
 }
 
-/// All modules below a folder, by name. Names are those of files, with `_` for `-` as in lists of dependencies.
-fn find(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
+/// All modules below a folder, by name. Names are file names with `_` instead of `-`, as in dependency lists.
+fn find_modules(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            find(&path, found);
+            find_modules(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "ko") {
-            found.insert(name_of(path.file_stem().unwrap().to_str().unwrap()), path);
+            found.insert(module_name(path.file_stem().unwrap().to_str().unwrap()), path);
         }
     }
 }
 
-fn name_of(file: &str) -> String {
+fn module_name(file: &str) -> String {
     file.replace('-', "_")
 }
 
-fn add(name: &str, found: &BTreeMap<String, PathBuf>, modules: &mut Vec<Module>) {
-    let name = name_of(name);
+fn add_with_dependencies(name: &str, found: &BTreeMap<String, PathBuf>, modules: &mut Vec<KernelModule>) {
+    let name = module_name(name);
     if modules.iter().any(|(known, _)| *known == name) {
         return;
     }
     let Some(path) = found.get(&name) else { return };
     let bytes = fs::read(path).unwrap();
-    for needed in dependencies(&bytes) {
-        add(&needed, found, modules);
+    for needed in module_dependencies(&bytes) {
+        add_with_dependencies(&needed, found, modules);
     }
     modules.push((name, bytes));
 }
 
-/// What a module says that it depends on.
-fn dependencies(module: &[u8]) -> Vec<String> {
+/// The dependencies that a module declares.
+fn module_dependencies(module: &[u8]) -> Vec<String> {
     const FIELD: &[u8] = b"\0depends=";
     let start = module.windows(FIELD.len()).position(|window| window == FIELD).map(|at| at + FIELD.len());
     let field = &module[start.unwrap_or(module.len())..];
@@ -83,8 +83,8 @@ fn dependencies(module: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn dependencies_are_those_of_the_field() {
-    assert_eq!(dependencies(b"\x7fELF\0license=GPL\0depends=mrp,garp\0name=8021q\0"), ["mrp", "garp"]);
-    assert!(dependencies(b"\0depends=\0depends=late\0").is_empty());
-    assert!(dependencies(b"no module").is_empty());
+fn module_dependencies_come_from_the_depends_field() {
+    assert_eq!(module_dependencies(b"\x7fELF\0license=GPL\0depends=mrp,garp\0name=8021q\0"), ["mrp", "garp"]);
+    assert!(module_dependencies(b"\0depends=\0depends=late\0").is_empty());
+    assert!(module_dependencies(b"no module").is_empty());
 }

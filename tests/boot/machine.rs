@@ -1,4 +1,4 @@
-//! A PC without hardware: QEMU, which starts an image and writes down what comes over the serial line.
+//! A virtual PC: QEMU starts an image and records the serial output.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 
 use fixtures::Architecture;
 
-use crate::facts::Facts;
-use crate::parts::{Programs, SecureFirmware};
+use crate::boot_parts::{BootPrograms, SecureFirmware};
+use crate::facts::BootFacts;
 use crate::proxy_dhcp;
 
-/// No boot takes a tenth of it on an idle machine.
+/// On an idle machine no boot takes a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How many machines run at once. Each takes a processor and some hundred megabytes.
+/// How many machines run at once. Each needs a processor and several hundred megabytes.
 const MACHINES: usize = 2;
-/// What both boot menus say while they wait: "Automatic boot in …", "… will be executed automatically in …".
+/// Texts of both boot menus while they wait: "Automatic boot in …", "… will be executed automatically in …".
 const MENU: &[u8] = b"utomatic";
-/// What boot loaders and firmware say when they have nothing left to try.
+/// Messages of boot loaders and firmware after the last boot attempt.
 const DEAD_ENDS: [&[u8]; 6] = [
     b"No bootable option",
     b"No bootable device",
@@ -28,12 +28,12 @@ const DEAD_ENDS: [&[u8]; 6] = [
     b"you need to load the kernel first",
     b"Minimal BASH-like line editing",
 ];
-/// How much of the serial log a failed boot shows.
+/// How much of the serial log a failed boot prints.
 const TAIL: usize = 3000;
 
-/// How an image is put into the machine.
+/// How the machine starts the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Start {
+pub(crate) enum StartMethod {
     /// A CD for a BIOS: El Torito, isolinux.
     BiosDisc,
     /// A USB stick for a BIOS: the boot code of the MBR, isolinux.
@@ -42,21 +42,21 @@ pub(crate) enum Start {
     UefiDisc,
     /// A USB stick for UEFI. This firmware follows El Torito there, too.
     UefiStick,
-    /// A USB stick for UEFI that knows no El Torito on disks: MBR, EFI partition, GRUB, its stub config.
+    /// A USB stick for UEFI without El Torito on disks: MBR, EFI partition, GRUB, its stub config.
     UefiPartition,
-    /// The same for UEFI that takes the EFI partition from the GPT.
+    /// The same for UEFI that finds the EFI partition in the GPT.
     UefiGpt,
     /// A CD for UEFI with Secure Boot: El Torito, shim, GRUB, all of them signed.
     SecureDisc,
-    /// No medium: iPXE out of the network card's ROM, for a BIOS, with the URL of a script in the place of an image.
+    /// No medium: iPXE from the network card's ROM, for a BIOS, with the URL of a script instead of an image.
     BiosNetwork,
     /// The same for UEFI.
     UefiNetwork,
-    /// No medium: UEFI loads the image itself, whose URL DHCP tells, into a disk in memory.
+    /// No medium: UEFI loads the image itself into a RAM disk, from a URL that DHCP provides.
     UefiHttp,
-    /// A USB CD for 64-bit Arm, as virtual media are there: UEFI, El Torito, GRUB.
+    /// A USB CD for 64-bit Arm, like its virtual media: UEFI, El Torito, GRUB.
     ArmDisc,
-    /// A USB stick for it. This firmware follows El Torito there, too: these images have no partition table.
+    /// A USB stick for 64-bit Arm. This firmware follows El Torito there, too: these images have no partition table.
     ArmStick,
     /// A SCSI CD for IBM Z: El Torito, whose boot image is the kernel.
     MainframeDisc,
@@ -64,19 +64,19 @@ pub(crate) enum Start {
     PowerDisc,
 }
 
-impl Start {
+impl StartMethod {
     fn has_efi(self) -> bool {
         let is_bios = matches!(self, Self::BiosDisc | Self::BiosStick | Self::BiosNetwork);
-        !is_bios && matches!(self.architecture(), Architecture::X86_64 | Architecture::Aarch64)
+        !is_bios && matches!(self.processor(), Architecture::X86_64 | Architecture::Aarch64)
     }
 
-    /// Whether the firmware is to find the EFI partition by a partition table.
+    /// Whether the firmware must find the EFI partition in a partition table.
     pub(crate) fn is_from_partition(self) -> bool {
         matches!(self, Self::UefiPartition | Self::UefiGpt)
     }
 
     /// The processor of the machine.
-    pub(crate) fn architecture(self) -> Architecture {
+    pub(crate) fn processor(self) -> Architecture {
         match self {
             Self::ArmDisc | Self::ArmStick => Architecture::Aarch64,
             Self::MainframeDisc => Architecture::S390x,
@@ -85,11 +85,11 @@ impl Start {
         }
     }
 
-    fn machine(self) -> &'static [&'static str] {
-        match self.architecture() {
+    fn qemu_arguments(self) -> &'static [&'static str] {
+        match self.processor() {
             Architecture::Aarch64 => &["-machine", "virt", "-cpu", "cortex-a72"],
             Architecture::S390x => &["-machine", "s390-ccw-virtio"],
-            // What is switched off, software emulation does not have.
+            // Disables processor features that software emulation lacks.
             Architecture::Ppc64le => {
                 &["-machine", "pseries,cap-cfpc=broken,cap-sbbc=broken,cap-ibs=broken,cap-ccf-assist=off"]
             }
@@ -101,19 +101,19 @@ impl Start {
         !matches!(self, Self::BiosNetwork | Self::UefiNetwork | Self::UefiHttp)
     }
 
-    /// The boot loader that gets to run.
-    pub(crate) fn loader(self) -> Loader {
+    /// The boot loader that runs.
+    pub(crate) fn boot_loader(self) -> BootLoader {
         match self {
-            Self::BiosNetwork | Self::UefiNetwork => Loader::Ipxe,
-            Self::MainframeDisc => Loader::Firmware,
-            Self::PowerDisc => Loader::Grub,
-            _ if self.has_efi() => Loader::Grub,
-            _ => Loader::Isolinux,
+            Self::BiosNetwork | Self::UefiNetwork => BootLoader::Ipxe,
+            Self::MainframeDisc => BootLoader::Firmware,
+            Self::PowerDisc => BootLoader::Grub,
+            _ if self.has_efi() => BootLoader::Grub,
+            _ => BootLoader::Isolinux,
         }
     }
 
-    /// Where Linux has the image.
-    pub(crate) fn device(self) -> &'static str {
+    /// The device on which Linux finds the image.
+    pub(crate) fn medium_device(self) -> &'static str {
         match self {
             Self::BiosDisc
             | Self::UefiDisc
@@ -129,28 +129,30 @@ impl Start {
 
 /// A machine that is about to be started.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setup<'a> {
-    pub(crate) programs: &'a Programs,
+pub(crate) struct MachineSetup<'a> {
+    pub(crate) programs: &'a BootPrograms,
     /// A file or a URL.
     pub(crate) image: &'a Path,
-    pub(crate) start: Start,
-    /// The addresses of its network cards, all on one network, where 10.0.2.2 is the loopback address of this machine.
+    pub(crate) start: StartMethod,
+    /// MAC addresses of its network cards. All cards are on one network, where 10.0.2.2 is the host's loopback address.
     pub(crate) cards: &'a [&'a str],
     pub(crate) patience: Duration,
 }
 
-impl<'a> Setup<'a> {
+impl<'a> MachineSetup<'a> {
     /// A machine without a network.
-    pub(crate) fn new(programs: &'a Programs, image: &'a Path, start: Start) -> Self {
+    pub(crate) fn new(programs: &'a BootPrograms, image: &'a Path, start: StartMethod) -> Self {
         Self { programs, image, start, cards: &[], patience: PATIENCE }
     }
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.programs.qemu);
         command.args(["-accel", "tcg", "-m", "768", "-nodefaults", "-no-reboot"]);
-        command.args(["-display", "none", "-serial", "stdio"]).args(self.start.machine());
+        command.args(["-display", "none", "-serial", "stdio"]).args(self.start.qemu_arguments());
         match (&self.programs.secure, &self.programs.firmware) {
-            (Some(secure), _) if self.start == Start::SecureDisc => add_secure_firmware(&mut command, secure),
+            (Some(secure), _) if self.start == StartMethod::SecureDisc => {
+                add_secure_firmware(&mut command, secure)
+            }
             (_, Some(firmware)) if self.start.has_efi() => _ = command.arg("-bios").arg(firmware),
             _ => {}
         }
@@ -167,43 +169,43 @@ impl<'a> Setup<'a> {
         let drive = format!("if=none,id=image,format=raw,readonly=on,file={}", self.image.display());
         command.args(["-drive", &drive]);
         match self.start {
-            Start::BiosDisc | Start::UefiDisc | Start::SecureDisc => {
+            StartMethod::BiosDisc | StartMethod::UefiDisc | StartMethod::SecureDisc => {
                 command.args(["-device", "ide-cd,drive=image,bootindex=0"])
             }
-            Start::ArmDisc => {
+            StartMethod::ArmDisc => {
                 command.args(["-device", "qemu-xhci", "-device", "usb-bot,id=bot"]);
                 command.args(["-device", "scsi-cd,bus=bot.0,drive=image,bootindex=0"])
             }
-            Start::MainframeDisc => {
+            StartMethod::MainframeDisc => {
                 command.args(["-device", "virtio-scsi-ccw", "-device", "scsi-cd,drive=image,bootindex=0"])
             }
-            Start::PowerDisc => {
+            StartMethod::PowerDisc => {
                 command.args(["-device", "spapr-vscsi", "-device", "scsi-cd,drive=image,bootindex=0"])
             }
             _ => command.args(["-device", "qemu-xhci", "-device", "usb-storage,drive=image,bootindex=0"]),
         };
     }
 
-    /// A hub, which joins the cards and QEMU's own network.
+    /// A hub, which joins the cards and QEMU's user network.
     fn add_network(&self, command: &mut Command) {
         let mut network = "user,id=user".to_owned();
-        if self.start.loader() == Loader::Ipxe {
+        if self.start.boot_loader() == BootLoader::Ipxe {
             network += &format!(",bootfile={}", self.image.display());
         }
         command.args(["-netdev", &network, "-netdev", "hubport,id=uplink,hubid=0,netdev=user"]);
-        if self.start == Start::UefiHttp {
-            let port = proxy_dhcp::start(&self.image.display().to_string());
+        if self.start == StartMethod::UefiHttp {
+            let port = proxy_dhcp::start_proxy_dhcp(&self.image.display().to_string());
             let tap = format!("socket,id=tap,udp=127.0.0.1:{port},localaddr=127.0.0.1:0");
             command.args(["-netdev", &tap, "-netdev", "hubport,id=tapped,hubid=0,netdev=tap"]);
             command.args(["-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=no"]);
             command.args(["-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=no"]);
         }
         for (number, mac) in self.cards.iter().enumerate() {
-            let is_mainframe = self.start.architecture() == Architecture::S390x;
+            let is_mainframe = self.start.processor() == Architecture::S390x;
             let kind = if is_mainframe { "virtio-net-ccw" } else { "virtio-net-pci" };
             let mut card = format!("{kind},netdev=port{number},mac={mac}");
-            if self.start.loader() != Loader::Ipxe && !is_mainframe {
-                // Without its ROM, firmware loses no time there.
+            if self.start.boot_loader() != BootLoader::Ipxe && !is_mainframe {
+                // Without the option ROM, firmware loses no time on network boot.
                 card += ",romfile=";
             }
             if !self.start.has_medium() {
@@ -213,16 +215,16 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// Boots until the machine switches itself off, or tells why that came to nothing.
-    pub(crate) fn boot(&self) -> Result<Boot, String> {
-        let _turn = Turn::take();
+    /// Boots until the machine powers off; returns an error if it does not.
+    pub(crate) fn boot(&self) -> Result<BootResult, String> {
+        let _turn = BootPermit::acquire();
         let begun = Instant::now();
-        let mut machine = Machine::new(self.command());
-        let ended = machine.run(self.patience);
+        let mut machine = QemuMachine::new(self.command());
+        let ended = machine.run_until_power_off(self.patience);
         let seconds = begun.elapsed().as_secs_f64();
-        let log = machine.log();
-        match (ended, Facts::find(&log)) {
-            (true, Some(facts)) => Ok(Boot { log, facts, seconds }),
+        let log = machine.serial_log();
+        match (ended, BootFacts::parse_log(&log)) {
+            (true, Some(facts)) => Ok(BootResult { log, facts, seconds }),
             (ended, _) => {
                 let why = if ended { "ended without telling what it found" } else { "did not end" };
                 let tail =
@@ -233,7 +235,7 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// Firmware that keeps its variables from everybody but itself. Changes of them are for this boot alone.
+/// Firmware with protected variables. Changes of them are for this boot only.
 fn add_secure_firmware(command: &mut Command, firmware: &SecureFirmware) {
     command.args(["-machine", "smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on"]);
     let code = format!("if=pflash,unit=0,format=raw,readonly=on,file={}", firmware.code.display());
@@ -243,7 +245,7 @@ fn add_secure_firmware(command: &mut Command, firmware: &SecureFirmware) {
 
 /// The boot loaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Loader {
+pub(crate) enum BootLoader {
     Isolinux,
     Grub,
     Ipxe,
@@ -251,54 +253,54 @@ pub(crate) enum Loader {
     Firmware,
 }
 
-/// What a boot left behind.
+/// The result of a boot.
 #[derive(Debug)]
-pub(crate) struct Boot {
+pub(crate) struct BootResult {
     pub(crate) log: String,
-    pub(crate) facts: Facts,
+    pub(crate) facts: BootFacts,
     pub(crate) seconds: f64,
 }
 
-/// Boots an image until the machine switches itself off.
+/// Boots an image until the machine powers off.
 #[track_caller]
-pub(crate) fn boot(programs: &Programs, image: &Path, start: Start) -> Boot {
-    Setup::new(programs, image, start).boot().unwrap_or_else(|why| panic!("{why}"))
+pub(crate) fn boot_image(programs: &BootPrograms, image: &Path, start: StartMethod) -> BootResult {
+    MachineSetup::new(programs, image, start).boot().unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// A running QEMU; it does not outlive its test.
-struct Machine {
+/// A running QEMU, which is killed when the test ends.
+struct QemuMachine {
     child: Child,
     keys: ChildStdin,
     log: Arc<Mutex<Vec<u8>>>,
     reader: Option<thread::JoinHandle<()>>,
 }
 
-impl Machine {
+impl QemuMachine {
     fn new(mut command: Command) -> Self {
-        // Standard error holds what QEMU complains about; it belongs to the log.
+        // Errors of QEMU are part of the log.
         let (pipe, errors) = std::io::pipe().unwrap();
         command.stdin(Stdio::piped()).stdout(errors.try_clone().unwrap()).stderr(errors);
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        // The command holds the other end of the pipe, which would never close.
+        // The command holds the write end of the pipe, which would never close.
         drop(command);
         let log = Arc::new(Mutex::new(Vec::new()));
-        let reader = Some(collect(pipe, Arc::clone(&log)));
+        let reader = Some(collect_output(pipe, Arc::clone(&log)));
         Self { keys: child.stdin.take().unwrap(), child, log, reader }
     }
 
-    /// Waits for the end; tells whether it came of itself.
-    fn run(&mut self, patience: Duration) -> bool {
+    /// Waits for the end; returns whether the machine powered off itself.
+    fn run_until_power_off(&mut self, patience: Duration) -> bool {
         let until = Instant::now() + patience;
         let mut pressed = false;
         while Instant::now() < until {
             if self.child.try_wait().unwrap().is_some() {
                 return true;
             }
-            if DEAD_ENDS.iter().any(|words| self.says(words)) {
+            if DEAD_ENDS.iter().any(|words| self.has_printed(words)) {
                 return false;
             }
-            if !pressed && self.says(MENU) {
-                // Enter, which saves the seconds until the menu would go on by itself.
+            if !pressed && self.has_printed(MENU) {
+                // Presses Enter, which saves the seconds of the menu's timeout.
                 pressed = self.keys.write_all(b"\r").is_ok();
             }
             thread::sleep(Duration::from_millis(100));
@@ -306,13 +308,13 @@ impl Machine {
         false
     }
 
-    fn says(&self, words: &[u8]) -> bool {
+    fn has_printed(&self, words: &[u8]) -> bool {
         self.log.lock().unwrap().windows(words.len()).any(|window| window == words)
     }
 
-    /// All that came over the serial line, without what only a terminal understands.
-    fn log(&mut self) -> String {
-        self.end();
+    /// All serial output, without terminal control sequences.
+    fn serial_log(&mut self) -> String {
+        self.kill();
         if let Some(reader) = self.reader.take() {
             reader.join().unwrap();
         }
@@ -321,22 +323,22 @@ impl Machine {
         String::from_utf8_lossy(&bytes).chars().filter(readable).collect()
     }
 
-    fn end(&mut self) {
+    fn kill(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
-            // It may end at just this time.
+            // QEMU may have exited meanwhile.
             self.child.kill().ok();
             self.child.wait().ok();
         }
     }
 }
 
-impl Drop for Machine {
+impl Drop for QemuMachine {
     fn drop(&mut self) {
-        self.end();
+        self.kill();
     }
 }
 
-fn collect(mut pipe: impl Read + Send + 'static, log: Arc<Mutex<Vec<u8>>>) -> thread::JoinHandle<()> {
+fn collect_output(mut pipe: impl Read + Send + 'static, log: Arc<Mutex<Vec<u8>>>) -> thread::JoinHandle<()> {
     thread::spawn(move || {
         let mut buffer = [0; 4096];
         while let Ok(len @ 1..) = pipe.read(&mut buffer) {
@@ -345,21 +347,21 @@ fn collect(mut pipe: impl Read + Send + 'static, log: Arc<Mutex<Vec<u8>>>) -> th
     })
 }
 
-/// The right to run a machine.
-pub(crate) struct Turn;
+/// A permit to run a machine.
+pub(crate) struct BootPermit;
 
 static RUNNING: Mutex<usize> = Mutex::new(0);
 static ENDED: Condvar = Condvar::new();
 
-impl Turn {
-    pub(crate) fn take() -> Self {
+impl BootPermit {
+    pub(crate) fn acquire() -> Self {
         let running = RUNNING.lock().unwrap();
         *ENDED.wait_while(running, |running| *running >= MACHINES).unwrap() += 1;
         Self
     }
 }
 
-impl Drop for Turn {
+impl Drop for BootPermit {
     fn drop(&mut self) {
         *RUNNING.lock().unwrap() -= 1;
         ENDED.notify_one();

@@ -1,4 +1,4 @@
-//! Booting off the server itself: QEMU's own HTTP client reads the image in ranges, as a BMC does.
+//! Booting from the server: QEMU's HTTP client reads the image in ranges, as a BMC does.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,16 +10,16 @@ use axum::extract::Request;
 use axum::routing::get;
 use chrono::Utc;
 use isogen::BaseImage;
-use kindling::http::Content;
+use kindling::http::Representation;
 use tokio::net::TcpListener;
 
-use crate::machine::{Start, boot};
+use crate::machine::{StartMethod, boot_image};
 use crate::products;
 use crate::support::Scratch;
-use crate::{base, command_line, digest};
+use crate::{expected_command_line, sha256_hex, x86_64_base};
 
-/// Whether this QEMU has an HTTP client, which comes in a package of its own.
-pub(crate) fn has_client(qemu: &Path) -> bool {
+/// Whether this QEMU has an HTTP client, which is in a separate package.
+pub(crate) fn has_http_client(qemu: &Path) -> bool {
     let nowhere = "file=http://127.0.0.1:1/none,format=raw,if=none";
     let output = Command::new(qemu).args(["-display", "none", "-drive", nowhere]).output().unwrap();
     let has_client = !String::from_utf8_lossy(&output.stderr).contains("Unknown protocol");
@@ -30,15 +30,15 @@ pub(crate) fn has_client(qemu: &Path) -> bool {
     has_client
 }
 
-fn check(start: Start) {
-    let Some(base) = base().filter(|base| has_client(&base.programs.qemu)) else { return };
+fn check_boot_over_http(start: StartMethod) {
+    let Some(base) = x86_64_base().filter(|base| has_http_client(&base.programs.qemu)) else { return };
     let scratch = Scratch::new();
     let image = BaseImage::open(scratch.write("base.iso", base.recipe.build())).unwrap();
     let product = products::edited_in_place(&image);
     let etag = format!("\"{}\"", product.plan.identity().unwrap());
     let len = product.plan.len();
-    let content =
-        Content::new(Arc::new(product.plan.clone()), etag, Utc::now(), "application/x-iso9660-image", None);
+    let plan = Arc::new(product.plan.clone());
+    let content = Representation::new(plan, etag, Utc::now(), "application/x-iso9660-image", None).unwrap();
     let ranges = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&ranges);
     let answer = move |request: Request| {
@@ -53,21 +53,21 @@ fn check(start: Start) {
     let url = format!("http://{}/image.iso", listener.local_addr().unwrap());
     runtime.spawn(kindling::http::serve(listener, app, std::future::pending()));
 
-    let boot = boot(&base.programs, Path::new(&url), start);
-    assert_eq!(boot.facts.command_line, command_line(&product, start.loader()));
+    let boot = boot_image(&base.programs, Path::new(&url), start);
+    assert_eq!(boot.facts.command_line, expected_command_line(&product, start.boot_loader()));
     let mut files = base.files.clone();
-    files.extend(product.files.iter().map(|(name, bytes)| (name.clone(), digest(bytes))));
+    files.extend(product.files.iter().map(|(name, bytes)| (name.clone(), sha256_hex(bytes))));
     assert_eq!(boot.facts.files, files);
     let ranges = ranges.load(Ordering::Relaxed);
     assert!(ranges > 10, "{ranges} ranges of an image of {len} bytes");
 }
 
 #[test]
-fn bios_disc() {
-    check(Start::BiosDisc);
+fn bios_disc_boots_over_http() {
+    check_boot_over_http(StartMethod::BiosDisc);
 }
 
 #[test]
-fn uefi_disc() {
-    check(Start::UefiDisc);
+fn uefi_disc_boots_over_http() {
+    check_boot_over_http(StartMethod::UefiDisc);
 }

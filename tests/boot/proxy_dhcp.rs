@@ -1,41 +1,41 @@
-//! Tells firmware the URL of its image, as the DHCP server of a site does that knows nothing of addresses: it stands on the
-//! network of the machine beside the server that leases them, which is QEMU's own.
+//! A proxy DHCP server: it tells firmware the URL of its image and leases no addresses. It is on the network of the
+//! machine, next to QEMU's own DHCP server.
 
 use std::net::UdpSocket;
 use std::thread;
 
-/// Address and port of DHCP servers here.
+/// Address and port of the DHCP server on this network.
 const SERVER: [u8; 4] = [10, 0, 2, 4];
 const SERVER_MAC: [u8; 6] = [0x52, 0x54, 0, 0, 0x0F, 0x04];
-/// What firmware calls itself that wants a URL, and what an answer to it is marked with.
+/// The vendor class of HTTP boot clients, which the response must repeat.
 const HTTP_CLIENT: &[u8] = b"HTTPClient";
 const COOKIE: [u8; 4] = [99, 130, 83, 99];
 
-/// Options of DHCP.
+/// DHCP options.
 const MESSAGE: u8 = 53;
 const SERVER_ID: u8 = 54;
 const CLASS: u8 = 60;
 const FILE: u8 = 67;
 const END: u8 = 255;
 
-/// Lengths of what comes before the options: headers of Ethernet, IP and UDP, and the fields of BOOTP.
+/// Lengths of the fields before the options: headers of Ethernet, IP and UDP, and the fields of BOOTP.
 const ETHERNET: usize = 14;
 const HEADERS: usize = ETHERNET + 20 + 8;
 const FIELDS: usize = 236;
-/// Where BOOTP has the id of a conversation and the address of the card.
+/// BOOTP offsets of the transaction id and the hardware address.
 const XID: std::ops::Range<usize> = 4..8;
 const CARD: std::ops::Range<usize> = 28..44;
 
-/// The port that takes frames of a machine. It answers for as long as the process runs.
-pub(crate) fn start(url: &str) -> u16 {
+/// The port that receives frames of a machine. It answers as long as the process runs.
+pub(crate) fn start_proxy_dhcp(url: &str) -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = socket.local_addr().unwrap().port();
     let url = url.to_owned();
     thread::spawn(move || {
         let mut frame = [0; 2048];
         while let Ok((len, machine)) = socket.recv_from(&mut frame) {
-            if let Some(offer) = offer(&frame[..len], &url) {
-                // A machine that is gone asks for nothing.
+            if let Some(offer) = offer_for(&frame[..len], &url) {
+                // The machine has ended.
                 let _ = socket.send_to(&offer, machine);
             }
         }
@@ -43,17 +43,17 @@ pub(crate) fn start(url: &str) -> u16 {
     port
 }
 
-/// The answer to a frame, if that asks for a URL.
-fn offer(frame: &[u8], url: &str) -> Option<Vec<u8>> {
+/// The response to a frame, if it is a request of an HTTP boot client.
+fn offer_for(frame: &[u8], url: &str) -> Option<Vec<u8>> {
     let is_bootp = frame.get(12..14)? == [8, 0] && frame.get(23)? == &17 && frame.get(36..38)? == [0, 67];
     let (bootp, options) = frame.get(HEADERS..)?.split_at_checked(FIELDS)?;
-    let wanted = is_bootp && option(options.strip_prefix(&COOKIE)?, MESSAGE)? == [1];
-    if !wanted || !option(&options[4..], CLASS)?.starts_with(HTTP_CLIENT) {
+    let wanted = is_bootp && find_option(options.strip_prefix(&COOKIE)?, MESSAGE)? == [1];
+    if !wanted || !find_option(&options[4..], CLASS)?.starts_with(HTTP_CLIENT) {
         return None;
     }
     let mut answer = vec![2, 1, 6, 0];
     answer.extend(&bootp[XID]);
-    // Seconds; the flag for broadcasts; no addresses but the server's.
+    // Seconds; the broadcast flag; no addresses except the server's.
     answer.extend([0, 0, 0x80, 0]);
     answer.extend([[0; 4], [0; 4], SERVER, [0; 4]].concat());
     answer.extend(&bootp[CARD]);
@@ -66,10 +66,10 @@ fn offer(frame: &[u8], url: &str) -> Option<Vec<u8>> {
         answer.extend(value);
     }
     answer.push(END);
-    Some(broadcast(&answer))
+    Some(broadcast_frame(&answer))
 }
 
-fn option(mut options: &[u8], wanted: u8) -> Option<&[u8]> {
+fn find_option(mut options: &[u8], wanted: u8) -> Option<&[u8]> {
     loop {
         let (code, rest) = options.split_first()?;
         let (len, rest) = rest.split_first()?;
@@ -82,8 +82,8 @@ fn option(mut options: &[u8], wanted: u8) -> Option<&[u8]> {
     }
 }
 
-/// A frame from the server's port to that of all clients.
-fn broadcast(message: &[u8]) -> Vec<u8> {
+/// A frame from the server's port to the broadcast address.
+fn broadcast_frame(message: &[u8]) -> Vec<u8> {
     let udp_len = u16::try_from(message.len() + 8).unwrap();
     let mut ip =
         [&[0x45, 0][..], &(udp_len + 20).to_be_bytes(), &[0, 0, 0, 0, 64, 17, 0, 0], &SERVER].concat();
@@ -91,13 +91,13 @@ fn broadcast(message: &[u8]) -> Vec<u8> {
     let sum: u32 = ip.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
     let sum = !u16::try_from((sum & 0xFFFF) + (sum >> 16)).unwrap();
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
-    // UDP may go without a sum.
+    // The UDP checksum is optional.
     let udp = [&[0, 67, 0, 68][..], &udp_len.to_be_bytes(), &[0, 0]].concat();
     [&[255; 6][..], &SERVER_MAC, &[8, 0], &ip, &udp, message].concat()
 }
 
 #[test]
-fn only_firmware_that_wants_a_url_is_answered() {
+fn only_http_boot_firmware_is_answered() {
     let ask = |class: &[u8]| {
         let mut message = vec![0; FIELDS];
         message[XID].copy_from_slice(&[1, 2, 3, 4]);
@@ -105,16 +105,20 @@ fn only_firmware_that_wants_a_url_is_answered() {
         message.extend([MESSAGE, 1, 1, CLASS, u8::try_from(class.len()).unwrap()]);
         message.extend(class);
         message.push(END);
-        let mut frame = broadcast(&message);
+        let mut frame = broadcast_frame(&message);
         frame[36..38].copy_from_slice(&[0, 67]);
         frame
     };
-    let answer = offer(&ask(b"HTTPClient:Arch:00016"), "http://10.0.2.2/a.iso").unwrap();
+    let answer = offer_for(&ask(b"HTTPClient:Arch:00016"), "http://10.0.2.2/a.iso").unwrap();
     assert_eq!(answer[HEADERS..][XID], [1, 2, 3, 4]);
-    assert_eq!(option(&answer[HEADERS + FIELDS + 4..], FILE), Some(&b"http://10.0.2.2/a.iso"[..]));
-    assert_eq!(offer(&ask(b"PXEClient"), "http://10.0.2.2/a.iso"), None);
+    assert_eq!(find_option(&answer[HEADERS + FIELDS + 4..], FILE), Some(&b"http://10.0.2.2/a.iso"[..]));
+    assert_eq!(offer_for(&ask(b"PXEClient"), "http://10.0.2.2/a.iso"), None);
     let frame = ask(b"HTTPClient");
     for len in 0..frame.len() - 1 {
-        assert_eq!(offer(&frame[..len], "http://10.0.2.2/a.iso").is_some(), len >= frame.len() - 1, "{len}");
+        assert_eq!(
+            offer_for(&frame[..len], "http://10.0.2.2/a.iso").is_some(),
+            len >= frame.len() - 1,
+            "{len}"
+        );
     }
 }

@@ -1,17 +1,17 @@
-# What the system of a served image does after its first report, in the order of a live system: the network of this
-# machine, the root file system over it, Ignition on a scratch root. The first process sources it; /bin/busybox is all
-# there is. A line of the report begins with what it is of.
+# Stages of a served image after its first report, in the order of a live system: the network of this
+# machine, the root file system over it, Ignition on a scratch root. The first process sources this file; the only
+# program is /bin/busybox. Each line of the report starts with its subject.
 $busybox --install -s /bin
 export PATH=/bin
 mkdir -p /sys /run /unpacked /live
 mount -t sysfs sysfs /sys
 while read -r module; do
-    # It would come with a bond that nobody has asked for.
+    # The module would create a default bond.
     if [ "$module" = bonding ]; then set -- max_bonds=0; else set --; fi
     insmod "/modules/$module.ko" "$@"
 done </modules/order
 
-# What a lease says, where there is no static network. The script is what udhcpc calls.
+# Without a static network, uses DHCP. udhcpc calls the script.
 cat >/lease.sh <<'END'
 #!/bin/sh
 [ "$1" != bound ] || ip address add "$ip/$mask" dev "$interface"
@@ -19,7 +19,7 @@ END
 chmod +x /lease.sh
 
 network() {
-    # The script takes the root for that of an initrd by this file, and puts keyfiles where initrds have them.
+    # This file tells the script that it runs in an initrd, so that it puts keyfiles where initrds have them.
     : >/etc/initrd-release
     script=/usr/local/bin/pre-network-manager-config.sh
     [ ! -e "$script" ] || SETTLE_INTERVAL=0.2 "$script" | sed 's/^/log /'
@@ -36,7 +36,7 @@ network() {
     done | sort
 }
 
-# What a live system does with keyfiles in its initramfs.
+# Uses keyfiles in the initramfs like a live system.
 keyfiles() {
     mkdir -p /run/NetworkManager/system-connections /etc/NetworkManager /var/lib/NetworkManager
     cp /etc/coreos-firstboot-network/*.nmconnection /run/NetworkManager/system-connections
@@ -47,7 +47,7 @@ keyfiles() {
     /usr/sbin/NetworkManager --configure-and-quit=initrd --no-daemon 2>&1 | sed 's/^/log /'
 }
 
-# The same without NetworkManager, for the one card: the address of its keyfile, or a lease.
+# The same without NetworkManager, for one card: the address of its keyfile, or a lease.
 first_card() {
     ip link set eth0 up
     keyfile=/etc/coreos-firstboot-network/eth0.nmconnection
@@ -58,12 +58,12 @@ first_card() {
     fi
 }
 
-# isolinux and iPXE hand on the quotes around a value.
+# isolinux and iPXE pass on the quotes around a value.
 rootfs_url() {
     tr ' ' '\n' </proc/cmdline | sed -n 's/^coreos\.live\.rootfs_url=//p' | tr -d '"'
 }
 
-# The volume that this system came on: a CD, a stick, or the memory into which firmware has loaded it.
+# The volume that this system booted from: a CD, a stick, or a RAM disk of the firmware.
 medium() {
     label=$(tr ' ' '\n' </proc/cmdline | sed -n 's/^coreos\.liveiso=//p')
     for _ in $(seq 50); do

@@ -1,8 +1,8 @@
-//! Debian for one processor: programs, libraries and a kernel, for machines to run.
+//! Debian for one processor: programs, libraries and a kernel for machines to run.
 //!
-//! For that of a PC, it is what is installed here, and the kernel that `KINDLING_BOOT_KERNEL` names: reading the one in `/boot`
-//! is not for everybody. For others, packages are unpacked, one folder each, below the folder that `KINDLING_BOOT_FOREIGN` names;
-//! `.ci/boot-foreign` does it.
+//! For PCs, these are the installed ones, and the kernel that `KINDLING_BOOT_KERNEL` names, because reading the one in
+//! `/boot` may need root. For other processors, packages are unpacked below the folder that `KINDLING_BOOT_FOREIGN`
+//! names, one folder per processor; `.ci/boot-foreign` does it.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -11,32 +11,32 @@ use std::{env, fs};
 
 use fixtures::Architecture;
 
-use crate::support::{Run, Scratch, require_file, require_path, require_tool};
+use crate::support::{ProgramRun, Scratch, require_file, require_path, require_tool};
 
-/// Where programs are, with `/usr` merged and without.
+/// Folders of programs, with `/usr` merged and without.
 const PROGRAMS: [&str; 4] = ["usr/bin", "usr/sbin", "bin", "sbin"];
 
 #[derive(Debug)]
-pub(crate) struct System {
+pub(crate) struct DebianSystem {
     architecture: Architecture,
     root: PathBuf,
     pub(crate) kernel: PathBuf,
 }
 
-impl System {
-    pub(crate) fn of(architecture: Architecture) -> Option<Self> {
+impl DebianSystem {
+    pub(crate) fn for_architecture(architecture: Architecture) -> Option<Self> {
         if architecture == Architecture::X86_64 {
             let kernel = require_path("KINDLING_BOOT_KERNEL")?;
             return Some(Self { architecture, root: "/".into(), kernel });
         }
         let root = require_path("KINDLING_BOOT_FOREIGN")?.join(debian_name(architecture));
         require_file(root.join("complete"))?;
-        let kernel = unpacked_kernel(&root).unwrap_or_else(|| panic!("no kernel in {}", root.display()));
+        let kernel = find_unpacked_kernel(&root).unwrap_or_else(|| panic!("no kernel in {}", root.display()));
         Some(Self { architecture, root, kernel })
     }
 
-    /// A file that a package has.
-    pub(crate) fn file(&self, path: &str) -> Option<PathBuf> {
+    /// A file of a package.
+    pub(crate) fn package_file(&self, path: &str) -> Option<PathBuf> {
         require_file(self.root.join(path))
     }
 
@@ -46,17 +46,18 @@ impl System {
         found.or_else(|| require_file(self.root.join(PROGRAMS[0]).join(name)))
     }
 
-    /// What a program is linked with, and what that is linked with, by the paths where the loader finds it; the loader too.
+    /// All shared libraries of a program, by the paths where the loader finds them, and the loader.
     pub(crate) fn libraries(&self, program: &Path) -> Option<BTreeMap<String, PathBuf>> {
         let readelf = require_tool("readelf")?;
         let scratch = Scratch::new();
         let (mut found, mut missing) = (BTreeMap::new(), vec![program.to_owned()]);
         while let Some(file) = missing.pop() {
             let options = ["--wide", "--dynamic", "--program-headers"].map(Path::new);
-            let told = Run::new(&readelf, scratch.folder()).args(options).args([&file]).output().printed();
-            for path in needed(&told, self.triplet()) {
+            let told =
+                ProgramRun::new(&readelf, scratch.folder()).args(options).args([&file]).run().expect_text();
+            for path in needed_libraries(&told, self.triplet()) {
                 if let Entry::Vacant(place) = found.entry(path) {
-                    let file = self.linked(place.key())?;
+                    let file = self.resolve_link(place.key())?;
                     missing.push(place.insert(file).clone());
                 }
             }
@@ -64,12 +65,12 @@ impl System {
         Some(found)
     }
 
-    /// A library is below `lib` or `usr/lib`; a link to the loader may lead out of the folder.
-    fn linked(&self, path: &str) -> Option<PathBuf> {
+    /// Libraries are below `lib` or `usr/lib`; a link to the loader may point out of the folder.
+    fn resolve_link(&self, path: &str) -> Option<PathBuf> {
         let name = path.rsplit('/').next()?;
         let places = [path.to_owned(), format!("usr/{path}"), format!("lib/{}/{name}", self.triplet())];
         let found = places.iter().map(|place| self.root.join(place)).find(|path| path.is_file());
-        found.or_else(|| self.file(path))
+        found.or_else(|| self.package_file(path))
     }
 
     fn triplet(&self) -> &'static str {
@@ -81,8 +82,8 @@ impl System {
         }
     }
 
-    /// The folder with the modules of the kernel.
-    pub(crate) fn modules(&self) -> Option<PathBuf> {
+    /// The folder with the kernel's modules.
+    pub(crate) fn modules_folder(&self) -> Option<PathBuf> {
         let release = self.kernel.file_name()?.to_str()?.split_once('-')?.1;
         let folder = self.kernel.parent()?.parent()?.join("lib/modules").join(release).join("kernel");
         require_file(folder.join("fs/squashfs/squashfs.ko"))?;
@@ -90,21 +91,21 @@ impl System {
     }
 }
 
-fn unpacked_kernel(root: &Path) -> Option<PathBuf> {
+fn find_unpacked_kernel(root: &Path) -> Option<PathBuf> {
     fs::read_dir(root.join("boot")).ok()?.next().map(|entry| entry.unwrap().path())
 }
 
-/// The names of the kernels that are there.
-pub(crate) fn kernels() -> Vec<String> {
+/// The names of the installed kernels.
+pub(crate) fn installed_kernels() -> Vec<String> {
     let path = |variable| env::var_os(variable).map(PathBuf::from);
     let foreign = path("KINDLING_BOOT_FOREIGN").unwrap_or_default();
-    let unpacked = |architecture| unpacked_kernel(&foreign.join(debian_name(architecture)));
+    let unpacked = |architecture| find_unpacked_kernel(&foreign.join(debian_name(architecture)));
     let kernels = path("KINDLING_BOOT_KERNEL").into_iter();
     let kernels = kernels.chain(Architecture::ALL.into_iter().filter_map(unpacked));
     kernels.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect()
 }
 
-/// What Debian calls a processor.
+/// Debian's name of a processor.
 pub(crate) fn debian_name(architecture: Architecture) -> &'static str {
     match architecture {
         Architecture::X86_64 => "amd64",
@@ -114,14 +115,14 @@ pub(crate) fn debian_name(architecture: Architecture) -> &'static str {
     }
 }
 
-/// The paths of loader and libraries that `readelf` tells of a program.
-fn needed(told: &str, triplet: &str) -> Vec<String> {
+/// The paths of loader and libraries in the output of `readelf`.
+fn needed_libraries(told: &str, triplet: &str) -> Vec<String> {
     let inside = |line: &str, open: char, close: char| {
         line.split_once(open).and_then(|(_, rest)| rest.split_once(close)).map(|(inner, _)| inner.to_owned())
     };
     let path = |line: &str| {
         if line.contains("(NEEDED)") {
-            // A loader is also a library, at its own place alone.
+            // A loader is also a library, at one fixed path.
             inside(line, '[', ']')
                 .filter(|name| !name.starts_with("ld"))
                 .map(|name| format!("lib/{triplet}/{name}"))
@@ -133,11 +134,11 @@ fn needed(told: &str, triplet: &str) -> Vec<String> {
 }
 
 #[test]
-fn needed_are_the_loader_and_the_libraries() {
+fn needed_libraries_include_the_loader() {
     let told = "  INTERP         0x000238 0x0000000000000238\n      \
         [Requesting program interpreter: /lib/ld-linux-aarch64.so.1]\n \
         0x0000000000000001 (NEEDED)             Shared library: [libc.so.6]\n \
         0x0000000000000001 (NEEDED)             Shared library: [ld-linux-aarch64.so.1]\n \
         0x000000000000000e (SONAME)             Library soname: [libx.so.1]\n";
-    assert_eq!(needed(told, "a-b-c"), ["lib/ld-linux-aarch64.so.1", "lib/a-b-c/libc.so.6"]);
+    assert_eq!(needed_libraries(told, "a-b-c"), ["lib/ld-linux-aarch64.so.1", "lib/a-b-c/libc.so.6"]);
 }

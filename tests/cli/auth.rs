@@ -3,64 +3,66 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::mode;
-use crate::support::{Run, Scratch, require_tool};
+use crate::file_mode;
+use crate::support::{ProgramRun, Scratch, require_tool};
 
 const PRIVATE: &str = "keys/ec-private-key.pem";
 const PUBLIC: &str = "keys/ec-public-key.pem";
 
 #[test]
-fn keys_are_written_once_and_for_their_owner() {
+fn key_files_are_private_and_never_overwritten() {
     let scratch = Scratch::new();
-    let printed = scratch.kindling("auth keys --out keys").printed();
+    let printed = scratch.run_kindling("auth keys --out keys").expect_text();
     assert_eq!(printed, format!("{PRIVATE}\n{PUBLIC}\n"));
     let files = scratch.files();
     assert_eq!(files.keys().collect::<Vec<_>>(), [PRIVATE, PUBLIC]);
-    assert_eq!((mode(&files, PRIVATE), mode(&files, PUBLIC)), (0o600, 0o644));
-    scratch.kindling("auth keys --out keys").failure("is there already");
+    assert_eq!((file_mode(&files, PRIVATE), file_mode(&files, PUBLIC)), (0o600, 0o644));
+    scratch.run_kindling("auth keys --out keys").expect_failure("already exists");
     assert!(scratch.files() == files);
     scratch.remove(PRIVATE);
-    scratch.kindling("auth keys --out keys").failure("ec-public-key.pem is there already");
+    scratch.run_kindling("auth keys --out keys").expect_failure("ec-public-key.pem already exists");
     assert_eq!(scratch.names(), [PUBLIC]);
-    // A link that leads nowhere is there as well.
+    // A dangling link is an existing output as well.
     scratch.remove(PUBLIC);
     symlink("nowhere", scratch.path(PUBLIC)).unwrap();
-    scratch.kindling("auth keys --out keys").failure("is there already");
+    scratch.run_kindling("auth keys --out keys").expect_failure("already exists");
     assert!(scratch.names().is_empty());
     scratch.write("file", "");
-    scratch.kindling("auth keys --out file").failure("cannot be made");
+    scratch.run_kindling("auth keys --out file").expect_failure("cannot create");
 }
 
 #[test]
-fn two_pairs_differ() {
+fn two_key_pairs_differ() {
     let scratch = Scratch::new();
-    let (one, two) =
-        (scratch.kindling("auth keys --env").printed(), scratch.kindling("auth keys --env").printed());
+    let (one, two) = (
+        scratch.run_kindling("auth keys --env").expect_text(),
+        scratch.run_kindling("auth keys --env").expect_text(),
+    );
     assert_ne!(one, two);
     assert_eq!(one.lines().count(), 2);
     assert!(scratch.names().is_empty());
 }
 
 #[test]
-fn what_is_no_key_is_refused() {
+fn rejects_invalid_keys() {
     let scratch = Scratch::new();
-    scratch.kindling("auth keys --out keys").success();
-    scratch.kindling("auth keys --out other").success();
+    scratch.run_kindling("auth keys --out keys").expect_success();
+    scratch.run_kindling("auth keys --out other").expect_success();
     scratch.write("garbage", [0xFF; 100]);
     scratch.write("large", "A".repeat(100_000));
-    let token = |options: &str| scratch.kindling(&format!("auth token --user {options}"));
-    token("").failure("no private key is given: set EC_PRIVATE_KEY_PEM");
-    token(&format!("--ec-private-key-file {PUBLIC}")).failure("the private key is neither PEM");
-    token("--ec-private-key-file garbage").failure("reading garbage");
-    token("--ec-private-key-file large").failure("large has more than 65536 bytes");
-    token("--ec-private-key-file missing").failure("reading missing");
+    let token = |options: &str| scratch.run_kindling(&format!("auth token --user {options}"));
+    token("").expect_failure("no private key: set EC_PRIVATE_KEY_PEM");
+    token(&format!("--ec-private-key-file {PUBLIC}")).expect_failure("the private key is neither PEM");
+    token("--ec-private-key-file garbage").expect_failure("reading garbage");
+    token("--ec-private-key-file large").expect_failure("large has more than 65536 bytes");
+    token("--ec-private-key-file missing").expect_failure("reading missing");
     let strange = format!("--ec-private-key-file {PRIVATE} --ec-public-key-file other/ec-public-key.pem");
-    token(&strange).failure("the public key does not belong to the private key");
-    token(&format!("--ec-private-key-file {PRIVATE} --ec-public-key-file {PUBLIC}")).success();
+    token(&strange).expect_failure("the public key does not belong to the private key");
+    token(&format!("--ec-private-key-file {PRIVATE} --ec-public-key-file {PUBLIC}")).expect_success();
 }
 
 #[test]
-fn wrong_command_lines_make_nothing() {
+fn wrong_command_lines_create_no_files() {
     let scratch = Scratch::new();
     for line in [
         "auth",
@@ -72,34 +74,36 @@ fn wrong_command_lines_make_nothing() {
         "auth token --user --expires -1h",
         "auth token --infra-env 6ba7b810-9dad-11d1-80b4-00c04fd430c8 --expires 1h",
     ] {
-        scratch.kindling(line).usage("");
+        scratch.run_kindling(line).expect_usage_error("");
     }
-    scratch.kindling("auth token --infra-env mine").usage("'--infra-env <ID>': expected a UUID");
-    scratch.kindling("auth keys --out keys").success();
+    scratch
+        .run_kindling("auth token --infra-env mine")
+        .expect_usage_error("'--infra-env <ID>': expected a UUID");
+    scratch.run_kindling("auth keys --out keys").expect_success();
     let line = format!("auth token --ec-private-key-file {PRIVATE} --user --expires 100000d");
-    scratch.kindling(&line).success();
+    scratch.run_kindling(&line).expect_success();
 }
 
-/// Other programs read our keys, and we read theirs.
+/// Keys and tokens are exchanged with openssl in both directions.
 #[test]
-fn openssl_and_we_understand_each_other() {
+fn keys_and_tokens_are_interoperable_with_openssl() {
     let Some(openssl) = require_tool("openssl") else { return };
     let scratch = Scratch::new();
-    scratch.kindling("auth keys --out keys").success();
-    let run = |line: &str| Run::new(&openssl, scratch.folder()).args(line.split_whitespace()).output();
-    let derived = run(&format!("ec -in {PRIVATE} -pubout")).printed();
+    scratch.run_kindling("auth keys --out keys").expect_success();
+    let run = |line: &str| ProgramRun::new(&openssl, scratch.folder()).args(line.split_whitespace()).run();
+    let derived = run(&format!("ec -in {PRIVATE} -pubout")).expect_text();
     let ours = fs::read_to_string(scratch.path(PUBLIC)).unwrap();
     assert_eq!(derived.replace("PUBLIC", "EC PUBLIC"), ours);
-    run("ecparam -name prime256v1 -genkey -out theirs.pem").success();
-    run("pkcs8 -topk8 -nocrypt -in theirs.pem -out pkcs8.pem").success();
-    run("ec -in theirs.pem -pubout -out public.pem").success();
+    run("ecparam -name prime256v1 -genkey -out theirs.pem").expect_success();
+    run("pkcs8 -topk8 -nocrypt -in theirs.pem -out pkcs8.pem").expect_success();
+    run("ec -in theirs.pem -pubout -out public.pem").expect_success();
     for private in ["theirs.pem", "pkcs8.pem"] {
         let line =
             format!("auth token --user --ec-private-key-file {private} --ec-public-key-file public.pem");
-        scratch.kindling(&line).success();
+        scratch.run_kindling(&line).expect_success();
     }
-    run("ecparam -name secp384r1 -genkey -out other.pem").success();
+    run("ecparam -name secp384r1 -genkey -out other.pem").expect_success();
     scratch
-        .kindling("auth token --user --ec-private-key-file other.pem")
-        .failure("no key of the curve P-256");
+        .run_kindling("auth token --user --ec-private-key-file other.pem")
+        .expect_failure("not a key of curve P-256");
 }

@@ -1,4 +1,4 @@
-//! A clock that jumps, by years and in both directions, under a running server.
+//! A running server whose clock jumps by years in both directions.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -6,19 +6,19 @@ use std::path::PathBuf;
 use fixtures::{Architecture, Era, Recipe};
 use serde_json::json;
 
-use crate::serve::{Answer, Server};
+use crate::serve::{RawAnswer, ServeProcess};
 use crate::support::{Scratch, require_file, require_tool};
 
 const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";
 
-/// A server whose clock is a file, with an infra-env.
-struct Jumping {
-    server: Server,
+/// A server that reads its time from a file, with one infra-env.
+struct JumpingClock {
+    server: ServeProcess,
     scratch: Scratch,
     infra_env: String,
 }
 
-impl Jumping {
+impl JumpingClock {
     fn start() -> Option<Self> {
         require_tool("faketime")?;
         let machine = format!("{}-linux-gnu", std::env::consts::ARCH);
@@ -36,33 +36,33 @@ impl Jumping {
         let mut command = run.command();
         command.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", scratch.path("clock"));
         command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
-        let server = Server::spawn(command, 1);
+        let server = ServeProcess::spawn(command, 1);
         let body = r#"{"name":"demo","pull_secret":"{\"auths\":{\"quay.io\":{\"auth\":\"dXNlcjpwYXNz\"}}}"}"#;
-        let made = Self::json(&server, &format!("POST {INFRA_ENVS}"), body);
+        let made = Self::post_json(&server, &format!("POST {INFRA_ENVS}"), body);
         let infra_env = made.json()["id"].as_str().unwrap().to_owned();
         Some(Self { server, scratch, infra_env })
     }
 
-    fn json(server: &Server, line: &str, body: &str) -> Answer {
+    fn post_json(server: &ServeProcess, line: &str, body: &str) -> RawAnswer {
         let headers = format!("Content-Type: application/json\r\nContent-Length: {}", body.len());
-        server.send(line, &headers, body)
+        server.request_with_body(line, &headers, body)
     }
 
-    /// Sets the clock, by an offset such as `+10y`.
-    fn jump(&self, offset: &str) {
+    /// Sets the clock by an offset such as `+10y`.
+    fn set_offset(&self, offset: &str) {
         self.scratch.write("clock", offset);
     }
 
-    fn image(&self, headers: &str) -> Answer {
-        self.server.ask(&format!("GET /i/{}/full.iso", self.infra_env), headers)
+    fn get_image(&self, headers: &str) -> RawAnswer {
+        self.server.request(&format!("GET /i/{}/full.iso", self.infra_env), headers)
     }
 
-    /// Changes the image, and tells the year of that.
-    fn change(&self, label: &str) -> i32 {
+    /// Changes the image and returns the year of its `Last-Modified`.
+    fn change_image(&self, label: &str) -> i32 {
         let body = json!({"kernel_arguments": json!([{"operation": "append", "value": label}]).to_string()})
             .to_string();
         let line = format!("PATCH {INFRA_ENVS}/{}", self.infra_env);
-        let changed = Self::json(&self.server, &line, &body);
+        let changed = Self::post_json(&self.server, &line, &body);
         assert_eq!(changed.status, 201, "{changed:?}");
         let at = changed.json()["updated_at"].as_str().unwrap().to_owned();
         at.split('-').next().unwrap().parse().unwrap()
@@ -70,24 +70,24 @@ impl Jumping {
 }
 
 #[test]
-fn downloads_and_conditions_survive_a_clock_that_jumps() {
-    let Some(jumping) = Jumping::start() else { return };
-    let first = jumping.image("");
+fn clock_jumps_do_not_break_downloads_or_conditions() {
+    let Some(jumping) = JumpingClock::start() else { return };
+    let first = jumping.get_image("");
     assert_eq!(first.status, 200);
     let etag = first.header("etag").unwrap().to_owned();
 
-    // A download that is under way while the clock goes far ahead, and back before where it was.
+    // The clock jumps far ahead and then back during a download.
     let mut slow = jumping.server.connect();
     write!(slow, "GET /i/{}/full.iso HTTP/1.0\r\n\r\n", jumping.infra_env).unwrap();
     let mut head = vec![0; 1 << 16];
     slow.read_exact(&mut head).unwrap();
     for offset in ["+9y", "-9y", "+0d"] {
-        jumping.jump(offset);
-        let part = jumping.image(&format!("If-Range: {etag}\r\nRange: bytes=1000-70000"));
+        jumping.set_offset(offset);
+        let part = jumping.get_image(&format!("If-Range: {etag}\r\nRange: bytes=1000-70000"));
         assert_eq!(part.status, 206, "{offset}");
         assert!(part.body == first.body[1000..=70_000], "{offset}");
         assert_eq!(part.header("etag"), Some(etag.as_str()), "{offset}");
-        assert_eq!(jumping.image(&format!("If-None-Match: {etag}")).status, 304, "{offset}");
+        assert_eq!(jumping.get_image(&format!("If-None-Match: {etag}")).status, 304, "{offset}");
     }
     let mut rest = Vec::new();
     slow.read_to_end(&mut rest).unwrap();
@@ -97,26 +97,26 @@ fn downloads_and_conditions_survive_a_clock_that_jumps() {
 }
 
 #[test]
-fn an_image_that_changed_in_the_past_is_a_new_one() {
-    let Some(jumping) = Jumping::start() else { return };
-    let before = jumping.image("");
+fn image_changed_while_the_clock_is_behind_is_a_new_one() {
+    let Some(jumping) = JumpingClock::start() else { return };
+    let before = jumping.get_image("");
     let dated = before.header("last-modified").unwrap().to_owned();
-    let this_year = jumping.change("quiet");
-    let dated = jumping.image("").header("last-modified").map_or(dated, str::to_owned);
-    let before = jumping.image("");
-    jumping.jump("-3y");
-    assert!(jumping.change("debug") < this_year, "the clock does not jump");
-    let changed = jumping.image(&format!("If-Modified-Since: {dated}"));
+    let this_year = jumping.change_image("quiet");
+    let dated = jumping.get_image("").header("last-modified").map_or(dated, str::to_owned);
+    let before = jumping.get_image("");
+    jumping.set_offset("-3y");
+    assert!(jumping.change_image("debug") < this_year, "the clock does not jump");
+    let changed = jumping.get_image(&format!("If-Modified-Since: {dated}"));
     assert_eq!(changed.status, 200);
     assert_ne!(changed.header("etag"), before.header("etag"));
-    // A change that is still to come is not told of.
+    // `Last-Modified` is never in the future, so it is absent here.
     let told: i32 = changed.header("last-modified").unwrap().split(' ').nth(3).unwrap().parse().unwrap();
     assert!(told < this_year, "{}", changed.head);
-    // A client that goes by the date gets the new image from its beginning, now and when the clock is right again.
+    // A client that uses only the date gets the new image from its start, both now and when the clock is right again.
     for offset in ["-3y", "+1d"] {
-        jumping.jump(offset);
-        let resumed = jumping.image(&format!("If-Range: {dated}\r\nRange: bytes=5000-"));
+        jumping.set_offset(offset);
+        let resumed = jumping.get_image(&format!("If-Range: {dated}\r\nRange: bytes=5000-"));
         assert_eq!(resumed.status, 200, "{offset}");
-        assert_eq!(jumping.image(&format!("If-Modified-Since: {dated}")).status, 200, "{offset}");
+        assert_eq!(jumping.get_image(&format!("If-Modified-Since: {dated}")).status, 200, "{offset}");
     }
 }

@@ -1,4 +1,4 @@
-//! Commands that are killed, that fail half-way, or that run at the same time.
+//! Commands that are killed, that fail midway, or that run concurrently.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -9,28 +9,30 @@ use std::time::{Duration, Instant};
 
 use fixtures::Recipe;
 
-use crate::support::{EDIT_MARKER, Image, KINDLING, Output, Run, Scratch, each, few};
-use crate::usual;
+use crate::full_featured_image;
+use crate::support::{
+    EDIT_MARKER, FixtureImage, KINDLING, ProgramRun, RunOutput, Scratch, check_each, different_fixtures,
+};
 
-/// Runs kindling where no file may be written beyond a number of 512-byte blocks: the system kills it there, or, with
-/// the signal ignored, fails the write.
-fn limited(scratch: &Scratch, blocks: u64, ignored: bool, line: &str) -> Output {
+/// Runs kindling with a limit on file length, in 512-byte blocks: the kernel kills the process at the limit, or, if the
+/// signal is ignored, fails the write.
+fn run_with_file_limit(scratch: &Scratch, blocks: u64, ignored: bool, line: &str) -> RunOutput {
     let ignore = if ignored { "trap '' XFSZ; " } else { "" };
     let script = format!("{ignore}ulimit -c 0; ulimit -f {blocks}; exec {KINDLING} {line}");
-    Run::new("sh", scratch.folder()).args(["-c", &script]).output()
+    ProgramRun::new("sh", scratch.folder()).args(["-c", &script]).run()
 }
 
-/// Every place at which an edit in place may end: it is killed before each of its writes.
+/// Kills an in-place edit before each of its writes.
 #[test]
-fn an_edit_in_place_that_is_killed_leaves_the_old_image_the_new_one_or_one_that_says_so() {
-    each(
-        few(),
+fn killed_in_place_edit_leaves_old_new_or_marked_image() {
+    check_each(
+        different_fixtures(),
         |image| image.name(),
         |image| {
             let area = image.truth.ignition.unwrap();
             let line = "iso customize --live-karg-append quiet --live-ignition config.ign image.iso";
-            let scratch = image.scratch();
-            scratch.kindling(line).success();
+            let scratch = image.scratch_with_image();
+            scratch.run_kindling(line).expect_success();
             let new = scratch.read("image.iso");
             let mut outcomes = [0; 3];
             let places = image.truth.kargs.iter().chain([&area]);
@@ -42,8 +44,8 @@ fn an_edit_in_place_that_is_killed_leaves_the_old_image_the_new_one_or_one_that_
                 image.bytes.len() as u64 / 512 + 1,
             ]);
             for blocks in blocks {
-                let scratch = image.scratch();
-                limited(&scratch, blocks, false, line);
+                let scratch = image.scratch_with_image();
+                run_with_file_limit(&scratch, blocks, false, line);
                 let left = scratch.read("image.iso");
                 let start = usize::try_from(area.offset).unwrap();
                 if left == image.bytes {
@@ -58,17 +60,20 @@ fn an_edit_in_place_that_is_killed_leaves_the_old_image_the_new_one_or_one_that_
                     );
                     assert_refused(image, &scratch);
                 }
-                scratch.kindling("iso reset image.iso").success();
-                assert!(scratch.read("image.iso") == image.bytes, "{blocks} blocks: reset does not restore");
+                scratch.run_kindling("iso reset image.iso").expect_success();
+                assert!(
+                    scratch.read("image.iso") == image.bytes,
+                    "{blocks} blocks: reset does not restore the image"
+                );
             }
-            assert!(outcomes[1] > 0 && outcomes[2] > 0, "the limits are in the wrong places: {outcomes:?}");
+            assert!(outcomes[1] > 0 && outcomes[2] > 0, "the limits do not cover every write: {outcomes:?}");
         },
     );
 }
 
-/// Everything that reads or edits the areas of an image whose last edit was not completed.
+/// Every command that reads or edits the areas of an image whose last edit was interrupted.
 #[track_caller]
-fn assert_refused(image: &Image, scratch: &Scratch) {
+fn assert_refused(image: &FixtureImage, scratch: &Scratch) {
     let before = scratch.read("image.iso");
     let names = scratch.names();
     let mut lines = vec![
@@ -98,14 +103,16 @@ fn assert_refused(image: &Image, scratch: &Scratch) {
     }
     let mut accepted = Vec::new();
     for line in lines {
-        let output = scratch.kindling(line);
+        let output = scratch.run_kindling(line);
         if output.status.success() {
             accepted.push(line);
             scratch.write("image.iso", &before);
             let _ = fs::remove_file(scratch.path("out.iso"));
             continue;
         }
-        output.failure("an edit in place was interrupted before it was complete; `iso reset` makes the image whole again");
+        output.expect_failure(
+            "an in-place edit was interrupted before it was complete; `iso reset` repairs the image",
+        );
         assert!(output.stderr.contains("image.iso") && output.stdout.is_empty(), "{line}");
     }
     assert!(accepted.is_empty(), "accepted though the last edit was not completed: {accepted:#?}");
@@ -113,25 +120,25 @@ fn assert_refused(image: &Image, scratch: &Scratch) {
 }
 
 #[test]
-fn an_interrupted_edit_is_refused_until_it_is_reset() {
-    each(
-        few(),
+fn interrupted_edit_is_refused_until_it_is_reset() {
+    check_each(
+        different_fixtures(),
         |image| image.name(),
         |image| {
-            let scratch = image.scratch();
+            let scratch = image.scratch_with_image();
             let mut marked = image.bytes.clone();
             let start = usize::try_from(image.truth.ignition.unwrap().offset).unwrap();
             marked[start..start + EDIT_MARKER.len()].copy_from_slice(EDIT_MARKER);
-            // Half of the edit was done.
+            // Half of the edit was written.
             let kargs = usize::try_from(image.truth.kargs[0].offset).unwrap();
             marked[kargs..kargs + 4].copy_from_slice(b"half");
             scratch.write("image.iso", &marked);
-            let verify = scratch.kindling("iso verify image.iso");
+            let verify = scratch.run_kindling("iso verify image.iso");
             assert_eq!(verify.status.code(), Some(1));
-            assert!(verify.text().contains("interrupted"), "{}", verify.text());
-            assert!(scratch.kindling("iso inspect image.iso").printed().contains("interrupted"));
+            assert!(verify.stdout_text().contains("interrupted"), "{}", verify.stdout_text());
+            assert!(scratch.run_kindling("iso inspect image.iso").expect_text().contains("interrupted"));
             for line in ["iso reset -o out.iso image.iso", "iso reset image.iso"] {
-                scratch.kindling(line).success();
+                scratch.run_kindling(line).expect_success();
             }
             assert!(scratch.read("out.iso") == image.bytes && scratch.read("image.iso") == image.bytes);
             scratch.remove("out.iso");
@@ -141,37 +148,37 @@ fn an_interrupted_edit_is_refused_until_it_is_reset() {
     );
 }
 
-/// A full disk: the write fails, the command says so, and what it leaves is the same as after a kill.
+/// As on a full disk, the write fails and the command reports it; the image is in the same state as after a kill.
 #[test]
-fn a_write_that_fails_is_reported() {
-    let image = usual();
+fn write_that_fails_is_reported() {
+    let image = full_featured_image();
     let line = "iso kargs modify -a quiet image.iso";
-    let scratch = image.scratch();
-    // Beyond the marker, before the last kernel arguments.
+    let scratch = image.scratch_with_image();
+    // The limit is after the marker and before the last kernel arguments area.
     let last = image.truth.kargs.iter().map(|area| area.offset).max().unwrap();
     let area = image.truth.ignition.unwrap();
-    assert!(last > area.offset, "the test needs an area behind the Ignition area");
-    let output = limited(&scratch, last / 512, true, line);
-    output.failure("File too large");
+    assert!(last > area.offset, "the test needs an area after the Ignition area");
+    let output = run_with_file_limit(&scratch, last / 512, true, line);
+    output.expect_failure("File too large");
     assert!(output.stderr.contains("image.iso"), "{}", output.stderr);
-    scratch.kindling("iso ignition show image.iso").failure("interrupted");
-    scratch.kindling("iso reset image.iso").success();
+    scratch.run_kindling("iso ignition show image.iso").expect_failure("interrupted");
+    scratch.run_kindling("iso reset image.iso").expect_success();
     assert!(scratch.read("image.iso") == image.bytes);
     for line in [
         "iso reset -o out.iso image.iso",
         "iso extract minimal-iso image.iso out.iso --output-rootfs rootfs.img",
     ] {
-        let output = limited(&scratch, 100, true, line);
-        output.failure("File too large");
+        let output = run_with_file_limit(&scratch, 100, true, line);
+        output.expect_failure("File too large");
         assert_eq!(scratch.names(), ["config.ign", "image.iso", "wired.nmconnection"], "{line}");
     }
 }
 
-/// Copies are killed by a limit on the length of files, at a known place.
+/// A file length limit kills the copy at a known offset.
 #[test]
-fn a_copy_that_is_killed_leaves_nothing() {
-    let scratch = usual().scratch();
-    scratch.write("initrd.img", usual().file("images/pxeboot/initrd.img"));
+fn killed_copy_leaves_no_file() {
+    let scratch = full_featured_image().scratch_with_image();
+    scratch.write("initrd.img", full_featured_image().file_bytes("images/pxeboot/initrd.img"));
     let names = scratch.names();
     for line in [
         "iso reset -o out.iso image.iso",
@@ -181,7 +188,7 @@ fn a_copy_that_is_killed_leaves_nothing() {
         "pxe customize -o out.img initrd.img",
     ] {
         for blocks in [0, 1] {
-            let output = limited(&scratch, blocks, false, line);
+            let output = run_with_file_limit(&scratch, blocks, false, line);
             assert!(output.status.signal().is_some(), "{line}: {:?} {}", output.status, output.stderr);
             assert_eq!(scratch.names(), names, "{line}");
         }
@@ -190,16 +197,16 @@ fn a_copy_that_is_killed_leaves_nothing() {
 
 const LARGE: u64 = 192 << 20;
 
-/// Kills a copy of a large image while it is under way. The file system decides how fast that is: one that shares
-/// blocks is done at once, and then the copy is whole.
+/// Kills a copy of a large image midway. A file system that shares blocks copies at once; then the copy is complete.
 #[test]
-fn a_large_copy_that_is_killed_is_there_whole_or_not_at_all() {
+fn killed_large_copy_is_complete_or_absent() {
     let scratch = Scratch::new();
-    let (architecture, era) = (usual().recipe.architecture(), usual().recipe.era());
+    let (architecture, era) =
+        (full_featured_image().recipe.architecture(), full_featured_image().recipe.era());
     let master = Recipe::new(architecture, era).rootfs_len(LARGE).master();
     let path = scratch.path("image.iso");
     master.image.write_to(&path).unwrap();
-    fill(&path, master.files["images/pxeboot/rootfs.img"]);
+    fill_holes(&path, master.files["images/pxeboot/rootfs.img"]);
     let len = path.metadata().unwrap().len();
     let mut hit = 0;
     for _ in 0..8 {
@@ -210,7 +217,7 @@ fn a_large_copy_that_is_killed_is_there_whole_or_not_at_all() {
         let begun = Instant::now();
         let mut unnamed = false;
         while child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(60) {
-            if let Some(named) = under_way(child.id(), scratch.folder()) {
+            if let Some(named) = has_partial_file(child.id(), scratch.folder()) {
                 unnamed = !named;
                 break;
             }
@@ -230,17 +237,17 @@ fn a_large_copy_that_is_killed_is_there_whole_or_not_at_all() {
         if unnamed {
             assert_eq!(left, ["image.iso"], "a temporary file was left");
         } else if left.len() > 1 {
-            eprintln!("SKIPPED: this file system has no unnamed files");
+            eprintln!("SKIPPED: this file system does not support O_TMPFILE");
             return;
         }
     }
     if hit == 0 {
-        eprintln!("SKIPPED: copies are done before they can be killed");
+        eprintln!("SKIPPED: copies finish before they can be killed");
     }
 }
 
-/// Gives a file of holes real bytes.
-fn fill(path: &Path, extent: fixtures::Extent) {
+/// Fills the holes of a sparse file.
+fn fill_holes(path: &Path, extent: fixtures::Extent) {
     let file = File::options().write(true).open(path).unwrap();
     let block = vec![0xA5; 1 << 20];
     let end = extent.offset + extent.len - (1 << 20);
@@ -251,8 +258,8 @@ fn fill(path: &Path, extent: fixtures::Extent) {
     }
 }
 
-/// Whether a process has written some of a file in this folder, and whether that file has a name.
-fn under_way(process: u32, folder: &Path) -> Option<bool> {
+/// Whether a process has written part of a file in this folder, and whether that file already has a name.
+fn has_partial_file(process: u32, folder: &Path) -> Option<bool> {
     for entry in fs::read_dir(format!("/proc/{process}/fd")).ok()? {
         let descriptor = entry.ok()?.path();
         let target = fs::read_link(&descriptor).ok()?;
@@ -264,10 +271,10 @@ fn under_way(process: u32, folder: &Path) -> Option<bool> {
     None
 }
 
-/// The second one is told, instead of one edit undoing the other.
+/// The second edit fails instead of undoing the first one.
 #[test]
-fn two_edits_in_place_do_not_meet() {
-    let scratch = usual().scratch();
+fn concurrent_in_place_edits_exclude_each_other() {
+    let scratch = full_featured_image().scratch_with_image();
     let held = File::open(scratch.path("image.iso")).unwrap();
     held.lock().unwrap();
     for line in [
@@ -275,19 +282,19 @@ fn two_edits_in_place_do_not_meet() {
         "iso ignition embed -i config.ign image.iso",
         "iso reset image.iso",
     ] {
-        scratch.kindling(line).failure("image.iso is being edited by another process");
+        scratch.run_kindling(line).expect_failure("image.iso is being edited by another process");
     }
-    assert!(scratch.read("image.iso") == usual().bytes);
-    scratch.kindling("iso kargs modify -a quiet -o out.iso image.iso").success();
-    scratch.kindling("iso kargs show image.iso").success();
+    assert!(scratch.read("image.iso") == full_featured_image().bytes);
+    scratch.run_kindling("iso kargs modify -a quiet -o out.iso image.iso").expect_success();
+    scratch.run_kindling("iso kargs show image.iso").expect_success();
     drop(held);
-    scratch.kindling("iso kargs modify -a quiet image.iso").success();
+    scratch.run_kindling("iso kargs modify -a quiet image.iso").expect_success();
 }
 
-/// Nobody loses an edit: of many at once, those that succeed are all in the image.
+/// No edit is lost: all edits that succeed are in the image.
 #[test]
-fn edits_at_the_same_time_are_all_kept_or_refused() {
-    let scratch = usual().scratch();
+fn concurrent_edits_are_applied_or_refused() {
+    let scratch = full_featured_image().scratch_with_image();
     let children: Vec<_> = (0..12)
         .map(|number| {
             let argument = format!("number={number}");
@@ -307,7 +314,7 @@ fn edits_at_the_same_time_are_all_kept_or_refused() {
             assert!(stderr.contains("is being edited by another process"), "{stderr}");
         }
     }
-    let shown = scratch.kindling("iso kargs show image.iso").printed();
+    let shown = scratch.run_kindling("iso kargs show image.iso").expect_text();
     let words: Vec<&str> = shown.split_whitespace().collect();
     assert!(
         !kept.is_empty() && kept.iter().all(|argument| words.contains(&argument.as_str())),

@@ -1,41 +1,47 @@
-//! The demonstration: what it says can be tried, and nothing of it is left.
+//! `kindling demo`: every printed command works, and the demo removes its files. `kindling fixture`.
 
 use std::env;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use fixtures::{Architecture, Era, Recipe};
 use tempfile::TempDir;
+
+use crate::support::Scratch;
 
 const KINDLING: &str = env!("CARGO_BIN_EXE_kindling");
 
-/// Ends the program also where a test fails.
-struct Running(Child);
+/// Kills the program even if a test fails.
+struct RunningDemo(Child);
 
-impl Drop for Running {
+impl Drop for RunningDemo {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-fn demo(directory: &Path) -> Command {
+fn demo_command(directory: &Path) -> Command {
     let mut command = Command::new(KINDLING);
     command.args(["demo", "--listen", "127.0.0.1:0"]).env("TMPDIR", directory);
     command
 }
 
 #[test]
-fn every_command_that_it_prints_works() {
+fn every_printed_command_works() {
     if Command::new("curl").arg("--version").output().is_err() {
-        assert!(env::var_os("KINDLING_REQUIRE_TOOLS").is_none(), "there is no curl");
+        assert!(env::var_os("KINDLING_REQUIRE_TOOLS").is_none(), "curl is required");
         eprintln!("NOTICE: no curl; not tested");
         return;
     }
     let (data, place) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let mut child = demo(data.path()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = demo_command(data.path()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let running = Running(child);
+    let running = RunningDemo(child);
     let told: Vec<String> = lines.by_ref().take_while(|line| !line.starts_with("Ctrl-C")).collect();
     let page = told.iter().find_map(|line| line.strip_prefix("In a browser: ")).unwrap();
     let commands: Vec<String> = told
@@ -71,13 +77,59 @@ fn every_command_that_it_prints_works() {
     signal("-TERM");
     let mut running = running;
     assert!(running.0.wait().unwrap().success());
-    assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 0, "something is left");
+    assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 0, "files were left");
 }
 
 #[test]
-fn it_is_for_this_machine_alone() {
+fn demo_refuses_to_listen_beyond_loopback() {
     let output = Command::new(KINDLING).args(["demo", "--listen", "0.0.0.0:0"]).output().unwrap();
     assert!(!output.status.success());
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(error.contains("0.0.0.0:0 can be reached from other machines"), "{error}");
+    assert!(error.contains("other machines can reach 0.0.0.0:0"), "{error}");
+}
+
+#[test]
+fn fixture_writes_a_new_image() {
+    let scratch = Scratch::new();
+    let printed = scratch.run_kindling("fixture aarch64 2023-07 base.iso").expect_text();
+    assert_eq!(printed, "base.iso\n");
+    let expected = Recipe::new(Architecture::Aarch64, Era::E2023_07).with_program().build();
+    assert!(scratch.read("base.iso") == expected);
+    scratch.run_kindling("iso verify base.iso").expect_success();
+    scratch.run_kindling("fixture x86_64 2024-12 base.iso").expect_failure("creating base.iso");
+    assert!(scratch.read("base.iso") == expected, "an existing file was replaced");
+    scratch.run_kindling("fixture x86_64 2019-01 a.iso").expect_usage_error("2020-09, 2021-01");
+    scratch.run_kindling("fixture riscv64 2024-12 a.iso").expect_usage_error("x86_64, aarch64");
+}
+
+#[test]
+fn simulated_hosts_register_and_become_known() {
+    let data = TempDir::new().unwrap();
+    let mut command = demo_command(data.path());
+    let mut child = command.args(["--hosts", "2"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let _running = RunningDemo(child);
+    let image = lines.find_map(|line| line.strip_prefix("  curl -fO ").map(str::to_owned)).unwrap();
+    let (origin, infra_env) = image.strip_suffix("/full.iso").unwrap().split_once("/i/").unwrap();
+    let address = origin.strip_prefix("http://").unwrap();
+    let begun = Instant::now();
+    loop {
+        let hosts = get(address, &format!("/api/assisted-install/v2/infra-envs/{infra_env}/hosts"));
+        let hosts: Vec<serde_json::Value> = serde_json::from_str(&hosts).unwrap();
+        if hosts.len() == 2 && hosts.iter().all(|host| host["status"] == "known-unbound") {
+            assert!(hosts.iter().all(|host| host["requested_hostname"] != host["id"]), "{hosts:?}");
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{hosts:?}");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// The body of an answer.
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
 }

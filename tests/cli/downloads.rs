@@ -1,4 +1,4 @@
-//! Many downloads of one image at a time.
+//! Many concurrent downloads of one image.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,24 +14,24 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::serve::{PATIENCE, Server};
-use crate::support::{Authority, Run, Scratch, write_pair};
+use crate::serve::{PATIENCE, ServeProcess};
+use crate::support::{CertificateAuthority, ProgramRun, Scratch, write_pair};
 
-/// Longer than all buffers on the way to a client.
+/// Longer than all buffers between server and client.
 const ROOTFS_LEN: u64 = 32 << 20;
-/// What a server may need for a thousand downloads beyond what it needs for none.
+/// Extra memory that a server may use for a thousand downloads.
 const MAX_MEMORY: u64 = 32 << 20;
-/// The same under TLS and of an image that is still coming, where each has a buffer or a record.
+/// The same for TLS and for an image that is being downloaded, where each download has a buffer or a TLS record.
 const MAX_MEMORY_WITH_BUFFERS: u64 = 60 << 20;
-/// What it may need more once there were images of two thousand infra-envs, of which it remembers some.
+/// Extra memory that may remain after images of two thousand infra-envs, some of which are cached.
 const MAX_MEMORY_OF_IMAGES: u64 = 48 << 20;
 
-/// The live image of a server, as a variable.
-struct OsImages(String);
+/// The value of `OS_IMAGES` for a base image at this URL.
+struct OsImagesVariable(String);
 
-impl OsImages {
-    /// That of a folder.
-    fn of(scratch: &Scratch) -> Self {
+impl OsImagesVariable {
+    /// The value of `OS_IMAGES` for the base image in a folder.
+    fn from_scratch(scratch: &Scratch) -> Self {
         let images = serde_json::json!([{
             "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "1",
             "url": format!("file://{}", scratch.path("base.iso").display()),
@@ -39,63 +39,64 @@ impl OsImages {
         Self(images.to_string())
     }
 
-    fn set(&self, run: Run) -> Run {
-        // What machines are told is in the image, and ports differ from start to start.
+    fn apply_to(&self, run: ProgramRun) -> ProgramRun {
+        // The image contains the server's URL, and the port differs from start to start.
         run.env("OS_IMAGES", &self.0).env("SERVICE_BASE_URL", "http://service.example.com")
     }
 }
 
 /// The private memory of a server.
-fn memory(server: &Server) -> u64 {
+fn private_memory(server: &ServeProcess) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() << 10
 }
 
-/// Makes an infra-env. This is where its image is.
-fn image_of_new_infra_env(server: &Server) -> String {
+/// Creates an infra-env and returns the path of its image.
+fn image_of_new_infra_env(server: &ServeProcess) -> String {
     let body = r#"{"name":"demo","pull_secret":"{\"auths\":{\"quay.io\":{\"auth\":\"dXNlcjpwYXNz\"}}}"}"#;
     let headers = format!("Content-Type: application/json\r\nContent-Length: {}", body.len());
-    let made = server.send("POST /api/assisted-install/v2/infra-envs", &headers, body);
+    let made = server.request_with_body("POST /api/assisted-install/v2/infra-envs", &headers, body);
     let url = made.json()["download_url"].as_str().unwrap().to_owned();
     let path = url.split_once("://").unwrap().1.split_once('/').unwrap().1;
     format!("/{path}")
 }
 
-/// A server of one infra-env, and the bytes of its image.
-pub(crate) struct Images {
-    pub(crate) server: Server,
+/// Starts a server with one infra-env; returns it with the bytes of its image.
+pub(crate) struct ServedImage {
+    pub(crate) server: ServeProcess,
     pub(crate) path: String,
     bytes: Arc<Vec<u8>>,
     scratch: Scratch,
 }
 
-impl Images {
+impl ServedImage {
     pub(crate) fn start(options: &[&str]) -> Self {
         let scratch = Scratch::new();
-        let (base, rootfs) = live_image();
+        let (base, rootfs) = base_image();
         let [start, end] = [rootfs.start, rootfs.end];
         scratch.write("base.iso", &base);
         let serve = ["serve", "--listen", "127.0.0.1:0"];
-        let run = OsImages::of(&scratch).set(scratch.command(serve.iter().chain(options)));
-        let server = Server::spawn(run.command(), 1);
+        let run =
+            OsImagesVariable::from_scratch(&scratch).apply_to(scratch.command(serve.iter().chain(options)));
+        let server = ServeProcess::spawn(run.command(), 1);
         let path = image_of_new_infra_env(&server);
-        let bytes = server.ask(&format!("GET {path}"), "").body;
-        assert!(bytes[start..end] == base[start..end], "the root file system is where it was");
+        let bytes = server.request(&format!("GET {path}"), "").body;
+        assert!(bytes[start..end] == base[start..end], "the root file system has not moved");
         Self { server, path, bytes: Arc::new(bytes), scratch }
     }
 
-    /// A download whose head was read.
-    fn begin(&self) -> BufReader<TcpStream> {
-        begin(&self.server, &self.path, self.bytes.len())
+    /// A download whose response head was read.
+    fn begin_download(&self) -> BufReader<TcpStream> {
+        begin_download(&self.server, &self.path, self.bytes.len())
     }
 }
 
-/// A download whose head was read.
-fn begin(server: &Server, path: &str, len: usize) -> BufReader<TcpStream> {
+/// Starts a download and reads the response head.
+fn begin_download(server: &ServeProcess, path: &str, len: usize) -> BufReader<TcpStream> {
     let mut stream = server.connect();
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes()).unwrap();
-    // A small buffer: there are many of these.
+    // A small receive buffer, because there are many of these.
     let mut stream = BufReader::with_capacity(4096, stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -106,8 +107,8 @@ fn begin(server: &Server, path: &str, len: usize) -> BufReader<TcpStream> {
     stream
 }
 
-/// A live image of which no byte range is as another one, and where its root file system is.
-fn live_image() -> (Vec<u8>, Range<usize>) {
+/// A base image in which no two ranges are equal, and the offset of its root file system.
+fn base_image() -> (Vec<u8>, Range<usize>) {
     let truth = Recipe::new(Architecture::X86_64, Era::E2024_12).rootfs_len(ROOTFS_LEN).master();
     let mut base = truth.image.to_vec();
     let rootfs = truth.files["images/pxeboot/rootfs.img"];
@@ -122,8 +123,8 @@ fn live_image() -> (Vec<u8>, Range<usize>) {
     (base, start..end)
 }
 
-/// Serves an image over HTTP, and its last MiB only when nobody holds the lock.
-fn origin(image: Vec<u8>, lock: Arc<RwLock<()>>) -> String {
+/// Serves an image over HTTP, but its last MiB only after the lock is released.
+fn serve_all_but_last_mib(image: Vec<u8>, lock: Arc<RwLock<()>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/base.iso", listener.local_addr().unwrap());
     let answer = move |stream: TcpStream, image: &[u8]| -> io::Result<()> {
@@ -151,15 +152,15 @@ fn origin(image: Vec<u8>, lock: Arc<RwLock<()>>) -> String {
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let (answer, image) = (Arc::clone(&answer), Arc::clone(&image));
-            // Who asked may be gone.
+            // The client may have disconnected.
             thread::spawn(move || answer(stream, &image));
         }
     });
     url
 }
 
-/// Everything up to the end of a connection, however that comes.
-fn rest(stream: &mut impl Read) -> Vec<u8> {
+/// Reads everything until the connection ends or breaks.
+fn read_to_end(stream: &mut impl Read) -> Vec<u8> {
     let (mut bytes, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
     while let Ok(len @ 1..) = stream.read(&mut buffer) {
         bytes.extend_from_slice(&buffer[..len]);
@@ -168,10 +169,36 @@ fn rest(stream: &mut impl Read) -> Vec<u8> {
 }
 
 #[test]
+fn log_has_one_line_for_each_download_and_none_for_ranges() {
+    // The start downloads the whole image.
+    let image = ServedImage::start(&[]);
+    for at in 0..20 {
+        let range = format!("Range: bytes={}-{}", at * 65_536, at * 65_536 + 65_535);
+        assert_eq!(image.server.request(&format!("GET {}", image.path), &range).status, 206);
+    }
+    drop(image.begin_download());
+    let (log, len) = (image.server.stop(), image.bytes.len());
+    let lines = |part: &str| log.lines().filter(|line| line.contains(part)).collect::<Vec<_>>();
+    let [finished] = lines("download finished")[..] else { panic!("{log}") };
+    for part in ["INFO", "client=127.0.0.1", "file=\"full.iso\"", "status=200", "seconds=", "mib_per_second="]
+    {
+        assert!(finished.contains(part), "{part}: {finished}");
+    }
+    assert!(finished.contains(&format!(" bytes={len} of={len} ")), "{finished}");
+    let [broken] = lines("download broke off")[..] else { panic!("{log}") };
+    assert!(
+        broken.contains(&format!(" of={len} ")) && !broken.contains(&format!(" bytes={len} ")),
+        "{broken}"
+    );
+    assert_eq!(lines("client started to read").len(), 1, "{log}");
+    assert!(!log.contains("status=206"), "{log}");
+}
+
+#[test]
 fn a_thousand_slow_readers_need_little_memory() {
-    let images = Images::start(&[]);
-    let before = memory(&images.server);
-    let mut streams: Vec<_> = (0..1000).map(|_| images.begin()).collect();
+    let images = ServedImage::start(&[]);
+    let before = private_memory(&images.server);
+    let mut streams: Vec<_> = (0..1000).map(|_| images.begin_download()).collect();
     let (mut most, mut at, mut buffer) = (0, 0, vec![0; 20_000]);
     for _ in 0..10 {
         for stream in &mut streams {
@@ -179,29 +206,29 @@ fn a_thousand_slow_readers_need_little_memory() {
             assert!(buffer == images.bytes[at..at + buffer.len()]);
         }
         at += buffer.len();
-        most = most.max(memory(&images.server));
+        most = most.max(private_memory(&images.server));
     }
     println!("private memory: {} KiB before, {} KiB at most", before >> 10, most >> 10);
     assert!(most < before + MAX_MEMORY, "{before} before, {most} with 1000 downloads");
-    // Each of them can still be finished, and others are served beside them.
-    assert_eq!(images.server.ask("GET /health", "").status, 200);
+    // All of them can still finish, and others are served meanwhile.
+    assert_eq!(images.server.request("GET /health", "").status, 200);
     for stream in streams.iter_mut().step_by(200) {
         let mut tail = vec![0; images.bytes.len() - at];
         stream.read_exact(&mut tail).unwrap();
         assert!(tail == images.bytes[at..]);
     }
     drop(streams);
-    images.server.end();
+    images.server.stop();
 }
 
-/// What is still coming is not mapped: each download has a buffer.
+/// An image that is being downloaded is not mapped: each download has a buffer.
 #[test]
-fn a_thousand_slow_readers_of_an_image_that_is_would_block_at_need_little_memory() {
-    let (base, _) = live_image();
-    let (digest, len, lock) = (Digest::of(&base), base.len(), Arc::new(RwLock::new(())));
+fn a_thousand_slow_readers_of_a_downloading_image_need_little_memory() {
+    let (base, _) = base_image();
+    let (digest, len, lock) = (Digest::from_data(&base), base.len(), Arc::new(RwLock::new(())));
     let held = lock.write().unwrap();
-    let url = origin(base, Arc::clone(&lock));
-    let os_images = OsImages(
+    let url = serve_all_but_last_mib(base, Arc::clone(&lock));
+    let os_images = OsImagesVariable(
         serde_json::json!([{
             "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "1",
             "url": url, "sha256": digest.to_string(),
@@ -209,11 +236,13 @@ fn a_thousand_slow_readers_of_an_image_that_is_would_block_at_need_little_memory
         .to_string(),
     );
     let scratch = Scratch::new();
-    let server =
-        Server::spawn(os_images.set(scratch.command(["serve", "--listen", "127.0.0.1:0"])).command(), 1);
+    let server = ServeProcess::spawn(
+        os_images.apply_to(scratch.command(["serve", "--listen", "127.0.0.1:0"])).command(),
+        1,
+    );
     let path = image_of_new_infra_env(&server);
-    let before = memory(&server);
-    let mut streams: Vec<_> = (0..1000).map(|_| begin(&server, &path, len)).collect();
+    let before = private_memory(&server);
+    let mut streams: Vec<_> = (0..1000).map(|_| begin_download(&server, &path, len)).collect();
     let (mut most, mut parts) = (0, Vec::new());
     for _ in 0..5 {
         let mut part = vec![0; 20_000];
@@ -224,16 +253,16 @@ fn a_thousand_slow_readers_of_an_image_that_is_would_block_at_need_little_memory
             assert!(same == part);
         }
         parts.extend(part);
-        most = most.max(memory(&server));
+        most = most.max(private_memory(&server));
     }
     println!(
-        "private memory with an image that is coming: {} KiB before, {} KiB at most",
+        "private memory with an image that is being downloaded: {} KiB before, {} KiB at most",
         before >> 10,
         most >> 10
     );
     assert!(most < before + MAX_MEMORY_WITH_BUFFERS, "{before} before, {most} with 1000 downloads");
     drop(held);
-    let image = server.ask(&format!("GET {path}"), "").body;
+    let image = server.request(&format!("GET {path}"), "").body;
     assert!(image.starts_with(&parts));
     for stream in streams.iter_mut().step_by(200) {
         let mut tail = vec![0; image.len() - parts.len()];
@@ -241,24 +270,25 @@ fn a_thousand_slow_readers_of_an_image_that_is_would_block_at_need_little_memory
         assert!(tail == image[parts.len()..]);
     }
     drop(streams);
-    server.end();
+    server.stop();
 }
 
-/// Under TLS base bytes go through a buffer, of which each connection holds what is not made a record of, and one record.
+/// With TLS, base bytes go through a buffer: each connection holds the bytes that are not encrypted yet, and one
+/// record.
 #[test]
 fn a_thousand_slow_readers_over_tls_need_little_memory() {
-    let Images { server, path, bytes, scratch } = Images::start(&[]);
-    server.end();
-    let authority = Authority::new();
+    let ServedImage { server, path, bytes, scratch } = ServedImage::start(&[]);
+    server.stop();
+    let authority = CertificateAuthority::new();
     write_pair(&scratch, &authority.issue());
     let options = "serve --listen-tls 127.0.0.1:0 --listen 127.0.0.1:0 --https-cert-file cert.pem --https-key-file key.pem";
-    let images = OsImages::of(&scratch);
-    let server = Server::spawn(images.set(scratch.command(options.split(' '))).command(), 2);
+    let images = OsImagesVariable::from_scratch(&scratch);
+    let server = ServeProcess::spawn(images.apply_to(scratch.command(options.split(' '))).command(), 2);
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(authority.pem.as_bytes()).unwrap()).unwrap();
     let config = Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth());
     let name = ServerName::try_from("localhost").unwrap();
-    let before = memory(&server);
+    let before = private_memory(&server);
     let mut streams = Vec::new();
     for _ in 0..1000 {
         let connection = ClientConnection::new(Arc::clone(&config), name.clone()).unwrap();
@@ -273,10 +303,10 @@ fn a_thousand_slow_readers_over_tls_need_little_memory() {
         assert!(head.starts_with(b"HTTP/1.1 200 "));
         streams.push(stream);
     }
-    // What was answered over TLS a moment ago is not answered without it.
+    // A response that is cached from a TLS request must not be sent to a plain one.
     let mut plain = TcpStream::connect(&server.addresses[1]).unwrap();
     plain.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).unwrap();
-    assert!(rest(&mut plain).starts_with(b"HTTP/1.0 404 "));
+    assert!(read_to_end(&mut plain).starts_with(b"HTTP/1.0 404 "));
     let (mut most, mut at, mut buffer) = (0, 0, vec![0; 20_000]);
     for _ in 0..10 {
         for stream in &mut streams {
@@ -284,60 +314,60 @@ fn a_thousand_slow_readers_over_tls_need_little_memory() {
             assert!(buffer == bytes[at..at + buffer.len()]);
         }
         at += buffer.len();
-        most = most.max(memory(&server));
+        most = most.max(private_memory(&server));
     }
     println!("private memory with TLS: {} KiB before, {} KiB at most", before >> 10, most >> 10);
     assert!(most < before + MAX_MEMORY_WITH_BUFFERS, "{before} before, {most} with 1000 downloads");
     drop(streams);
-    server.end();
+    server.stop();
 }
 
 #[test]
 fn images_of_many_infra_envs_leave_little_memory() {
-    let images = Images::start(&[]);
-    let before = memory(&images.server);
+    let images = ServedImage::start(&[]);
+    let before = private_memory(&images.server);
     for _ in 0..2000 {
         let path = image_of_new_infra_env(&images.server);
-        let answer = images.server.ask(&format!("GET {path}"), "Range: bytes=32768-34815");
+        let answer = images.server.request(&format!("GET {path}"), "Range: bytes=32768-34815");
         assert_eq!(answer.status, 206, "{}", answer.head);
         assert!(answer.body == images.bytes[32_768..34_816]);
     }
-    let after = memory(&images.server);
+    let after = private_memory(&images.server);
     println!("private memory: {} KiB before, {} KiB after 2000 images", before >> 10, after >> 10);
     assert!(after < before + MAX_MEMORY_OF_IMAGES, "{before} before, {after} after 2000 images");
-    images.server.end();
+    images.server.stop();
 }
 
-/// A request has its turn until its image begins.
+/// A request holds its slot until the response starts.
 #[test]
-fn readers_keep_no_request_waiting() {
-    let images = Images::start(&["--max-concurrent-requests", "1"]);
-    let streams: Vec<_> = (0..20).map(|_| images.begin()).collect();
-    let again = images.server.ask(&format!("GET {}", images.path), "");
+fn slow_readers_do_not_delay_other_requests() {
+    let images = ServedImage::start(&["--max-concurrent-requests", "1"]);
+    let streams: Vec<_> = (0..20).map(|_| images.begin_download()).collect();
+    let again = images.server.request(&format!("GET {}", images.path), "");
     assert!(again.body == *images.bytes);
     drop(streams);
-    images.server.end();
+    images.server.stop();
 }
 
 #[test]
-fn downloads_are_finished_at_the_end_or_cut() {
-    let images = Images::start(&["--drain-time", "5s"]);
-    let mut streams: Vec<_> = (0..50).map(|_| images.begin()).collect();
-    images.server.signal("TERM");
+fn shutdown_finishes_or_cuts_downloads() {
+    let images = ServedImage::start(&["--drain-time", "5s"]);
+    let mut streams: Vec<_> = (0..50).map(|_| images.begin_download()).collect();
+    images.server.send_signal("TERM");
     let address = images.server.addresses[0].clone();
     let begun = Instant::now();
     while TcpStream::connect(&address).is_ok() {
         assert!(begun.elapsed() < PATIENCE, "the listener is closed at once");
         thread::sleep(Duration::from_millis(5));
     }
-    // Half of them go on, the others do so when it is too late.
+    // Half of the clients continue in time, the others after the grace period.
     let late = streams.split_off(25);
     let going: Vec<_> = streams
         .into_iter()
         .map(|mut stream| {
             let bytes = Arc::clone(&images.bytes);
             thread::spawn(move || {
-                let came = rest(&mut stream);
+                let came = read_to_end(&mut stream);
                 assert!(came == bytes[..came.len()], "a wrong byte");
                 came.len()
             })
@@ -346,29 +376,29 @@ fn downloads_are_finished_at_the_end_or_cut() {
     let finished = going.into_iter().map(|going| going.join().unwrap());
     let finished = finished.filter(|len| *len == images.bytes.len()).count();
     assert_eq!(finished, 25);
-    let (code, log) = images.server.wait();
+    let (code, log) = images.server.wait_for_exit();
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("shutdown grace period expired, closing connections connections=25"), "{log}");
     for mut stream in late {
-        let came = rest(&mut stream);
-        assert!(came.len() < images.bytes.len(), "it is cut");
+        let came = read_to_end(&mut stream);
+        assert!(came.len() < images.bytes.len(), "the download was not cut");
         assert!(came == images.bytes[..came.len()], "a wrong byte");
     }
 }
 
 #[test]
-fn a_second_signal_ends_downloads_at_once() {
-    let images = Images::start(&["--drain-time", "1h"]);
-    let mut stream = images.begin();
-    images.server.signal("TERM");
+fn second_signal_ends_downloads_at_once() {
+    let images = ServedImage::start(&["--drain-time", "1h"]);
+    let mut stream = images.begin_download();
+    images.server.send_signal("TERM");
     let address = images.server.addresses[0].clone();
     while TcpStream::connect(&address).is_ok() {
         thread::sleep(Duration::from_millis(5));
     }
-    images.server.signal("INT");
-    let (code, log) = images.server.wait();
+    images.server.send_signal("INT");
+    let (code, log) = images.server.wait_for_exit();
     assert_eq!(code, Some(0), "{log}");
-    assert!(log.contains("ending at once"), "{log}");
-    let came = rest(&mut stream);
+    assert!(log.contains("second signal received, closing all connections"), "{log}");
+    let came = read_to_end(&mut stream);
     assert!(came.len() < images.bytes.len() && came == images.bytes[..came.len()]);
 }

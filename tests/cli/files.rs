@@ -1,12 +1,12 @@
-//! Files that are missing, wrong, taken or not to be written.
+//! Files that are missing, invalid, existing or not writable.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use crate::support::Scratch;
-use crate::{mode, usual};
+use crate::{file_mode, full_featured_image};
 
-/// Every verb that reads an image, with the place of its name.
+/// Every verb that reads an image, with a placeholder for its name.
 const IMAGE_VERBS: &[&str] = &[
     "iso ignition embed -i config.ign {}",
     "iso ignition show {}",
@@ -45,13 +45,13 @@ const INITRD_VERBS: &[&str] = &[
     "dev extract initrd -C out {}",
 ];
 
-/// Runs the verbs on a file that none of them can use. Each must name it, and leave nothing.
+/// Runs all verbs on a file that none of them accepts. Each must name the file and leave no output.
 #[track_caller]
-fn assert_refused(scratch: &Scratch, verbs: &[&str], name: &str, phrase: &str) {
+fn assert_all_refuse(scratch: &Scratch, verbs: &[&str], name: &str, phrase: &str) {
     let before = scratch.names();
     for verb in verbs {
-        let output = scratch.kindling(&verb.replace("{}", name));
-        // To `diff`, 1 is what differs.
+        let output = scratch.run_kindling(&verb.replace("{}", name));
+        // `diff` uses exit code 1 for a difference, so its errors have another one.
         let code = if verb.starts_with("iso diff") { 2 } else { 1 };
         assert_eq!(output.status.code(), Some(code), "{verb} {name}: {}", output.stderr);
         assert!(
@@ -62,16 +62,16 @@ fn assert_refused(scratch: &Scratch, verbs: &[&str], name: &str, phrase: &str) {
         assert!(output.stderr.contains(phrase), "{verb}: no {phrase:?} in {}", output.stderr);
         assert!(output.stdout.is_empty(), "{verb} {name}: output before the error");
         assert_eq!(scratch.names(), before, "{verb} {name}");
-        assert!(!scratch.has("pxe") && !scratch.has("out"), "{verb} {name} has made a folder");
+        assert!(!scratch.has_file("pxe") && !scratch.has_file("out"), "{verb} {name} created a folder");
     }
 }
 
 #[test]
-fn a_missing_file_is_named() {
-    let scratch = usual().scratch();
+fn missing_file_is_named() {
+    let scratch = full_featured_image().scratch_with_image();
     for verbs in [IMAGE_VERBS, INITRD_VERBS] {
-        assert_refused(&scratch, verbs, "missing.file", "No such file or directory");
-        assert_refused(&scratch, verbs, "image.iso/inside", "Not a directory");
+        assert_all_refuse(&scratch, verbs, "missing.file", "No such file or directory");
+        assert_all_refuse(&scratch, verbs, "image.iso/inside", "Not a directory");
     }
     for line in [
         "iso ignition embed -i missing.file image.iso",
@@ -82,67 +82,70 @@ fn a_missing_file_is_named() {
         "pxe ignition wrap -i missing.file",
         "pxe network wrap -k missing.file",
     ] {
-        scratch.kindling(line).failure("missing.file");
+        scratch.run_kindling(line).expect_failure("missing.file");
     }
-    assert!(scratch.read("image.iso") == usual().bytes);
+    assert!(scratch.read("image.iso") == full_featured_image().bytes);
 }
 
 #[test]
-fn a_folder_is_no_file() {
-    let scratch = usual().scratch();
+fn rejects_folder_as_image() {
+    let scratch = full_featured_image().scratch_with_image();
     fs::create_dir(scratch.path("folder.iso")).unwrap();
     for verbs in [IMAGE_VERBS, INITRD_VERBS] {
-        assert_refused(&scratch, verbs, "folder.iso", "directory");
+        assert_all_refuse(&scratch, verbs, "folder.iso", "directory");
     }
-    scratch.kindling("iso ignition embed -i folder.iso image.iso").failure("folder.iso");
+    scratch.run_kindling("iso ignition embed -i folder.iso image.iso").expect_failure("folder.iso");
 }
 
 #[test]
-fn an_empty_file_is_no_image() {
-    let scratch = usual().scratch();
+fn rejects_empty_file() {
+    let scratch = full_featured_image().scratch_with_image();
     scratch.write("empty.iso", "");
-    assert_refused(&scratch, IMAGE_VERBS, "empty.iso", "");
+    assert_all_refuse(&scratch, IMAGE_VERBS, "empty.iso", "");
     scratch.write("short.iso", "short");
-    assert_refused(&scratch, IMAGE_VERBS, "short.iso", "");
-    // No bytes are no archives; there is nothing in them.
-    assert_eq!(scratch.kindling("dev show initrd empty.iso").printed(), "");
-    scratch.kindling("pxe customize -o out.img empty.iso").failure("not a CoreOS live initramfs image");
-    assert!(!scratch.has("out.img"));
+    assert_all_refuse(&scratch, IMAGE_VERBS, "short.iso", "");
+    // An empty file is an archive without members.
+    assert_eq!(scratch.run_kindling("dev show initrd empty.iso").expect_text(), "");
+    scratch
+        .run_kindling("pxe customize -o out.img empty.iso")
+        .expect_failure("not a CoreOS live initramfs image");
+    assert!(!scratch.has_file("out.img"));
 }
 
 #[test]
-fn a_truncated_image_is_told_from_a_wrong_one() {
-    let scratch = usual().scratch();
+fn truncated_image_is_distinguished_from_an_invalid_one() {
+    let scratch = full_featured_image().scratch_with_image();
     for divisor in [2, 3, 10] {
-        scratch.write("image.part", &usual().bytes[..usual().bytes.len() / divisor]);
-        assert_refused(&scratch, IMAGE_VERBS, "image.part", "ISO image is incomplete");
+        scratch
+            .write("image.part", &full_featured_image().bytes[..full_featured_image().bytes.len() / divisor]);
+        assert_all_refuse(&scratch, IMAGE_VERBS, "image.part", "ISO image is incomplete");
     }
 }
 
 #[test]
-fn something_else_is_no_image_and_no_archive() {
-    let scratch = usual().scratch();
+fn rejects_files_that_are_neither_image_nor_archive() {
+    let scratch = full_featured_image().scratch_with_image();
     let text = "no image and no archive\n".repeat(10_000);
     scratch.write("text.file", text);
-    assert_refused(&scratch, IMAGE_VERBS, "text.file", "");
-    assert_refused(&scratch, INITRD_VERBS, "text.file", "decoding");
+    assert_all_refuse(&scratch, IMAGE_VERBS, "text.file", "");
+    assert_all_refuse(&scratch, INITRD_VERBS, "text.file", "decoding");
 }
 
 #[test]
-fn an_image_that_may_not_be_written_is_copied_but_not_edited() {
-    let scratch = usual().scratch();
+fn read_only_image_is_copied_but_not_edited() {
+    let scratch = full_featured_image().scratch_with_image();
     fs::set_permissions(scratch.path("image.iso"), Permissions::from_mode(0o400)).unwrap();
-    scratch.kindling("iso kargs modify -a quiet -o out.iso image.iso").success();
-    scratch.kindling("iso inspect image.iso").success();
+    scratch.run_kindling("iso kargs modify -a quiet -o out.iso image.iso").expect_success();
+    scratch.run_kindling("iso inspect image.iso").expect_success();
     if OpenOptions::new().write(true).open(scratch.path("image.iso")).is_ok() {
-        eprintln!("SKIPPED: this user may write everything");
+        eprintln!("SKIPPED: this user ignores file modes");
         return;
     }
-    let output = scratch.kindling("iso kargs modify -a quiet image.iso");
-    output.failure("Permission denied");
+    let output = scratch.run_kindling("iso kargs modify -a quiet image.iso");
+    output.expect_failure("Permission denied");
     assert!(output.stderr.contains("image.iso"));
     fs::set_permissions(scratch.path("image.iso"), Permissions::from_mode(0o000)).unwrap();
-    scratch.kindling("iso inspect image.iso").failure("Permission denied");
+    scratch.run_kindling("iso inspect image.iso").expect_failure("Permission denied");
 }
 
 /// Verbs that write a new file `{}`.
@@ -161,44 +164,46 @@ const WRITING_VERBS: &[&str] = &[
     "pxe customize -o {} initrd.img",
 ];
 
-fn scratch_with_initrd() -> Scratch {
-    let scratch = usual().scratch();
-    scratch.write("initrd.img", usual().file("images/pxeboot/initrd.img"));
+fn scratch_with_extracted_initrd() -> Scratch {
+    let scratch = full_featured_image().scratch_with_image();
+    scratch.write("initrd.img", full_featured_image().file_bytes("images/pxeboot/initrd.img"));
     scratch
 }
 
 #[test]
-fn a_name_that_is_taken_is_refused_and_the_file_kept() {
-    let scratch = scratch_with_initrd();
+fn existing_output_is_refused_and_kept() {
+    let scratch = scratch_with_extracted_initrd();
     scratch.write("taken", "mine");
     symlink("nowhere", scratch.path("dangling")).unwrap();
     fs::create_dir(scratch.path("folder")).unwrap();
     let before = scratch.names();
     for verb in WRITING_VERBS {
         for name in ["taken", "dangling", "folder", "image.iso", "./image.iso"] {
-            let output = scratch.kindling(&verb.replace("{}", name));
-            output.failure("File exists");
+            let output = scratch.run_kindling(&verb.replace("{}", name));
+            output.expect_failure("File exists");
             assert!(output.stderr.contains(name), "{verb}: {}", output.stderr);
             assert!(output.stdout.is_empty(), "{verb}");
         }
     }
     assert_eq!(scratch.names(), before);
     assert_eq!(scratch.read("taken"), b"mine");
-    assert!(scratch.read("image.iso") == usual().bytes);
+    assert!(scratch.read("image.iso") == full_featured_image().bytes);
     assert!(!scratch.path("nowhere").exists());
 }
 
-/// Of several files, one whose name is taken keeps all others away, and no path is printed.
+/// If one of several output names exists, no file is written and no path is printed.
 #[test]
-fn files_of_one_command_are_all_there_or_none_is() {
-    let scratch = scratch_with_initrd();
+fn outputs_of_one_command_appear_together_or_not_at_all() {
+    let scratch = scratch_with_extracted_initrd();
     let hosts = ["eth0", "eth1"].map(|name| {
         let text = format!("interfaces:\n- name: {name}\n  type: ethernet\n  state: up\n");
         scratch.write(&format!("{name}.yaml"), text);
         format!("{name}.yaml")
     });
     scratch.write("a.nmconnection", "[a]\n");
-    scratch.kindling("iso network embed -k a.nmconnection -k wired.nmconnection image.iso").success();
+    scratch
+        .run_kindling("iso network embed -k a.nmconnection -k wired.nmconnection image.iso")
+        .expect_success();
     for (line, taken) in [
         (format!("network keyfiles -o new/out {}", hosts.join(" ")), "new/out/host1/eth1.nmconnection"),
         ("iso extract pxe image.iso".to_owned(), "image-initrd.img"),
@@ -209,116 +214,118 @@ fn files_of_one_command_are_all_there_or_none_is() {
     ] {
         scratch.write(taken, "mine");
         let before = scratch.names();
-        let output = scratch.kindling(&line);
-        output.failure("File exists");
+        let output = scratch.run_kindling(&line);
+        output.expect_failure("File exists");
         assert!(output.stderr.contains(taken), "{line}: {}", output.stderr);
-        assert!(output.stdout.is_empty(), "{line}: {}", output.text());
+        assert!(output.stdout.is_empty(), "{line}: {}", output.stdout_text());
         assert_eq!(scratch.names(), before, "{line}");
-        assert!(!scratch.has("new/out/host0"), "{line}");
+        assert!(!scratch.has_file("new/out/host0"), "{line}");
         assert_eq!(scratch.read(taken), b"mine");
         scratch.remove(taken);
         let _ = fs::remove_dir_all(scratch.path("new"));
-        let printed = scratch.kindling(&line).printed();
+        let printed = scratch.run_kindling(&line).expect_text();
         assert!(printed.lines().count() > 1, "{printed}");
         printed.lines().for_each(|path| scratch.remove(path));
         let _ = fs::remove_dir_all(scratch.path("new"));
     }
 }
 
-/// As the program that Kindling stands in for: the current directory.
+/// Like the installer: the current directory.
 #[test]
-fn a_folder_without_a_name_is_the_current_one() {
-    let scratch = scratch_with_initrd();
-    scratch.kindling("iso network embed -k wired.nmconnection image.iso").success();
+fn folder_without_a_name_is_the_current_one() {
+    let scratch = scratch_with_extracted_initrd();
+    scratch.run_kindling("iso network embed -k wired.nmconnection image.iso").expect_success();
     scratch.remove("wired.nmconnection");
     for (line, file) in [
         (&["iso", "extract", "pxe", "-o", "", "image.iso"][..], "image-vmlinuz"),
         (&["iso", "network", "extract", "-C", "", "image.iso"][..], "wired.nmconnection"),
         (&["dev", "extract", "initrd", "-v", "-C", "", "initrd.img"][..], "etc/coreos/features.json"),
     ] {
-        let printed = scratch.command(line).output().printed();
+        let printed = scratch.command(line).run().expect_text();
         assert!(printed.lines().any(|path| path == file), "{line:?}: {printed}");
-        assert!(scratch.has(file), "{line:?}");
+        assert!(scratch.has_file(file), "{line:?}");
     }
-    scratch.command(["iso", "extract", "pxe", ""]).output().failure("opening");
+    scratch.command(["iso", "extract", "pxe", ""]).run().expect_failure("opening");
 }
 
 #[test]
-fn a_file_without_a_name_is_told_of() {
-    let scratch = scratch_with_initrd();
+fn output_without_a_name_is_reported() {
+    let scratch = scratch_with_extracted_initrd();
     let before = scratch.names();
     for verb in WRITING_VERBS.iter().chain(&["pxe ignition wrap -i config.ign -o {}"]) {
         let words = verb.split(' ').map(|word| if word == "{}" { "" } else { word });
-        let output = scratch.command(words).output();
+        let output = scratch.command(words).run();
         if !verb.ends_with("--output-rootfs {}") {
-            output.failure("writing \"\"");
+            output.expect_failure("writing \"\"");
         }
         assert_ne!(output.status.code(), Some(0));
     }
     assert_eq!(scratch.names(), before);
 }
 
-/// A new layout moves bytes: what it is written over would be read from the wrong places.
+/// A re-layout moves bytes, so that writing over the input would corrupt what is still to be read.
 #[test]
-fn a_new_layout_in_place_is_refused_with_what_to_do() {
-    let scratch = usual().scratch();
+fn in_place_relayout_is_refused_with_advice() {
+    let scratch = full_featured_image().scratch_with_image();
     let line = format!("iso kargs modify --grow -a long={} image.iso", "x".repeat(1500));
-    let output = scratch.kindling(&line);
-    output.failure("image.iso");
-    output.failure("cannot be written in place: name a new file with -o");
-    assert!(scratch.read("image.iso") == usual().bytes);
+    let output = scratch.run_kindling(&line);
+    output.expect_failure("image.iso");
+    output.expect_failure("cannot be written in place; name a new file with -o");
+    assert!(scratch.read("image.iso") == full_featured_image().bytes);
 }
 
 #[test]
-fn a_folder_that_is_missing_is_not_made_for_a_file() {
-    let scratch = scratch_with_initrd();
+fn missing_output_folder_is_not_created() {
+    let scratch = scratch_with_extracted_initrd();
     let before = scratch.names();
     for verb in WRITING_VERBS.iter().chain(&["pxe ignition wrap -i config.ign -o {}"]) {
-        let output = scratch.kindling(&verb.replace("{}", "no/such/out"));
-        output.failure("No such file or directory");
+        let output = scratch.run_kindling(&verb.replace("{}", "no/such/out"));
+        output.expect_failure("No such file or directory");
         assert!(output.stderr.contains("no/such/out"), "{verb}: {}", output.stderr);
         assert_eq!(scratch.names(), before, "{verb}");
     }
 }
 
 #[test]
-fn a_link_to_an_image_is_edited_through() {
-    let scratch = usual().scratch();
+fn symbolic_link_is_followed_by_in_place_edit() {
+    let scratch = full_featured_image().scratch_with_image();
     fs::create_dir(scratch.path("real")).unwrap();
     fs::rename(scratch.path("image.iso"), scratch.path("real/image.iso")).unwrap();
     symlink("real/image.iso", scratch.path("link.iso")).unwrap();
-    scratch.kindling("iso kargs modify -a quiet link.iso").success();
+    scratch.run_kindling("iso kargs modify -a quiet link.iso").expect_success();
     assert!(scratch.path("link.iso").symlink_metadata().unwrap().is_symlink());
-    assert!(scratch.kindling("iso kargs show real/image.iso").printed().ends_with(" quiet\n"));
+    assert!(scratch.run_kindling("iso kargs show real/image.iso").expect_text().ends_with(" quiet\n"));
 }
 
 #[test]
-fn an_edit_in_place_keeps_the_file_its_mode_and_its_length() {
+fn in_place_edit_keeps_inode_mode_and_length() {
     use std::os::unix::fs::MetadataExt;
-    let scratch = usual().scratch();
-    // Something behind the image: bytes that belong to nobody are left alone.
-    let longer = [usual().bytes.as_slice(), b"behind the image"].concat();
+    let scratch = full_featured_image().scratch_with_image();
+    // Bytes after the end of the image are kept.
+    let longer = [full_featured_image().bytes.as_slice(), b"behind the image"].concat();
     scratch.write("image.iso", &longer);
     fs::set_permissions(scratch.path("image.iso"), Permissions::from_mode(0o640)).unwrap();
     let inode = |scratch: &Scratch| scratch.path("image.iso").metadata().unwrap().ino();
     let before = inode(&scratch);
-    scratch.kindling("iso customize --live-ignition config.ign --live-karg-append quiet image.iso").success();
-    assert_eq!((inode(&scratch), mode(&scratch.files(), "image.iso")), (before, 0o640));
-    scratch.kindling("iso reset image.iso").success();
+    scratch
+        .run_kindling("iso customize --live-ignition config.ign --live-karg-append quiet image.iso")
+        .expect_success();
+    assert_eq!((inode(&scratch), file_mode(&scratch.files(), "image.iso")), (before, 0o640));
+    scratch.run_kindling("iso reset image.iso").expect_success();
     assert!(scratch.read("image.iso") == longer);
 }
 
 #[test]
-fn names_with_blanks_and_dashes_are_names() {
-    let scratch = usual().scratch();
+fn names_with_spaces_and_dashes_are_accepted() {
+    let scratch = full_featured_image().scratch_with_image();
     let odd = "-o an image\u{e9} .iso";
-    scratch.write(odd, &usual().bytes);
-    let shown = scratch.command(["iso", "kargs", "show", "--", odd]).output().printed();
-    assert_eq!(shown.trim_end(), usual().recipe.default_kargs());
+    scratch.write(odd, &full_featured_image().bytes);
+    let shown = scratch.command(["iso", "kargs", "show", "--", odd]).run().expect_text();
+    assert_eq!(shown.trim_end(), full_featured_image().recipe.default_kargs());
     scratch
         .command(["iso", "kargs", "modify", "-a", "quiet", "-o", "out put.iso", "--", odd])
-        .output()
-        .success();
-    let listed = scratch.command(["iso", "extract", "pxe", "--", odd]).output().printed();
+        .run()
+        .expect_success();
+    let listed = scratch.command(["iso", "extract", "pxe", "--", odd]).run().expect_text();
     assert!(listed.contains("./-o an image\u{e9} -vmlinuz"), "{listed}");
 }

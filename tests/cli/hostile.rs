@@ -1,13 +1,13 @@
-//! Images and archives that are wrong on purpose: an error that names the file, no panic, nothing left behind.
+//! Invalid images and archives: the error names the file, nothing panics, and no output is left.
 
 use std::fs;
 
 use fixtures::{Architecture, Era, Expect, HostileArchive, Stage, hostile, hostile_archives};
 
-use crate::support::{CONFIG, Output, Scratch, each, image};
+use crate::support::{CONFIG, RunOutput, Scratch, check_each, fixture};
 
-/// Everything that can be asked of an image without changing it, and the stage at which it looks at most.
-const QUESTIONS: &[(&str, Stage)] = &[
+/// Every command that only reads an image, and the last stage that it reaches.
+const READ_COMMANDS: &[(&str, Stage)] = &[
     ("dev show iso image.iso", Stage::Open),
     ("dev show iso --ignition image.iso", Stage::Areas),
     ("dev show iso --kargs image.iso", Stage::Areas),
@@ -24,16 +24,16 @@ const QUESTIONS: &[(&str, Stage)] = &[
     ("iso verify image.iso", Stage::Open),
 ];
 
-/// What an error may say without naming the file: it is about what is not in it.
+/// Errors that need not name the file, because they are about missing contents.
 const ABSENT: &[&str] = &[
     "No embedded Ignition config.",
     "couldn't find Ignition config in archive",
     "No embedded network settings.",
 ];
 
-/// Fails unless a command has ended in order, whichever way.
+/// Fails if a command has crashed or its error does not name the file.
 #[track_caller]
-fn assert_orderly(line: &str, output: &Output, file: &str) {
+fn assert_no_crash_and_file_named(line: &str, output: &RunOutput, file: &str) {
     let code = output.status.code();
     if line.starts_with("iso diff") && code == Some(2) {
         assert!(output.stderr.starts_with("Error: ") && output.stderr.contains(file), "{}", output.stderr);
@@ -41,9 +41,9 @@ fn assert_orderly(line: &str, output: &Output, file: &str) {
     }
     assert!(matches!(code, Some(0 | 1)), "{line}: {:?} {}", output.status, output.stderr);
     assert!(!output.stderr.contains("panicked"), "{line}: {}", output.stderr);
-    // `verify` and `diff` exit 1 for what they have found, which is no error.
+    // `verify` and `diff` exit with 1 for findings, which are not errors.
     if code == Some(1) && !output.stderr.is_empty() {
-        output.failure("Error: ");
+        output.expect_failure("Error: ");
         let absent = ABSENT.iter().any(|phrase| output.stderr.contains(phrase));
         assert!(absent || output.stderr.contains(file), "{line}: no file is named: {}", output.stderr);
         assert!(output.stderr.len() < 4096, "{line}: {} bytes of error", output.stderr.len());
@@ -53,24 +53,24 @@ fn assert_orderly(line: &str, output: &Output, file: &str) {
 }
 
 #[test]
-fn wrong_images_are_refused_by_every_verb_that_looks() {
-    each(
+fn every_verb_rejects_invalid_images() {
+    check_each(
         &hostile(),
         |hostile| hostile.name.to_owned(),
         |hostile| {
             let scratch = Scratch::new();
             scratch.write("image.iso", hostile.image());
             scratch.write("config.ign", CONFIG);
-            for (line, stage) in QUESTIONS {
-                let output = scratch.kindling(line);
-                assert_orderly(line, &output, "image.iso");
+            for (line, stage) in READ_COMMANDS {
+                let output = scratch.run_kindling(line);
+                assert_no_crash_and_file_named(line, &output, "image.iso");
                 if matches!(hostile.expect, Expect::Refuse(wrong) if wrong == Stage::Open && *stage >= wrong)
                 {
                     let code = if line.starts_with("iso diff") { 2 } else { 1 };
                     assert_eq!(output.status.code(), Some(code), "{line}: {} was accepted", hostile.what);
                 }
                 if hostile.expect == Expect::Accept && *stage == Stage::Open {
-                    // `verify` may have found something, but it has read the image.
+                    // `verify` may have findings, but it must have read the image.
                     assert!(
                         output.stderr.is_empty(),
                         "{line}: {} was refused: {}",
@@ -78,35 +78,38 @@ fn wrong_images_are_refused_by_every_verb_that_looks() {
                         output.stderr
                     );
                 }
-                assert!(output.status.success() || !scratch.has("minimal.iso"), "{line}: a file was left");
+                assert!(
+                    output.status.success() || !scratch.has_file("minimal.iso"),
+                    "{line}: a file was left"
+                );
                 let _ = fs::remove_file(scratch.path("minimal.iso"));
             }
-            // What is left of a wrong image after an edit in place: the same file, of the same length.
+            // An in-place edit of an invalid image leaves the same file with the same length.
             let before = scratch.read("image.iso").len();
             for line in [
                 "iso ignition embed -i config.ign image.iso",
                 "iso kargs modify -a quiet image.iso",
                 "iso reset image.iso",
             ] {
-                assert_orderly(line, &scratch.kindling(line), "image.iso");
+                assert_no_crash_and_file_named(line, &scratch.run_kindling(line), "image.iso");
             }
             assert_eq!(scratch.read("image.iso").len(), before);
         },
     );
 }
 
-/// Archives that grow to gigabytes or a million members. The tests of `isogen` read them; making them takes a debug
-/// build of the generator longer than all other tests together.
+/// Archives that expand to gigabytes or a million members. The tests of `isogen` read them; generating them in a debug
+/// build takes longer than all other tests together.
 const LARGE: &[&str] = &["million-members", "gzip-bomb", "zeros-bomb"];
 
-fn archives() -> Vec<HostileArchive> {
+fn invalid_archives() -> Vec<HostileArchive> {
     hostile_archives().into_iter().filter(|archive| !LARGE.contains(&archive.name)).collect()
 }
 
 #[test]
-fn wrong_archives_are_refused_by_every_verb_that_looks() {
-    each(
-        &archives(),
+fn every_verb_rejects_invalid_archives() {
+    check_each(
+        &invalid_archives(),
         |archive| archive.name.to_owned(),
         |archive| {
             let scratch = Scratch::new();
@@ -117,22 +120,22 @@ fn wrong_archives_are_refused_by_every_verb_that_looks() {
                 "pxe network unwrap initrd.img",
                 "pxe customize -o out.img initrd.img",
             ] {
-                let output = scratch.kindling(line);
-                assert_orderly(line, &output, "initrd.img");
+                let output = scratch.run_kindling(line);
+                assert_no_crash_and_file_named(line, &output, "initrd.img");
                 if archive.expect == Expect::Refuse(Stage::Archive) {
                     assert_eq!(output.status.code(), Some(1), "{line}: {} was accepted", archive.what);
                     assert!(output.stdout.is_empty(), "{line}");
                 }
             }
-            assert!(!scratch.has("out.img"));
-            let listed = scratch.kindling("dev show initrd initrd.img");
+            assert!(!scratch.has_file("out.img"));
+            let listed = scratch.run_kindling("dev show initrd initrd.img");
             if archive.expect == Expect::Accept {
                 let names: Vec<_> = archive.files.iter().map(|(name, _)| *name).collect();
-                assert_eq!(listed.text().lines().collect::<Vec<_>>(), names);
+                assert_eq!(listed.stdout_text().lines().collect::<Vec<_>>(), names);
             }
             let line = "dev extract initrd -C a/b/out initrd.img";
-            let output = scratch.kindling(line);
-            assert_orderly(line, &output, "");
+            let output = scratch.run_kindling(line);
+            assert_no_crash_and_file_named(line, &output, "");
             if matches!(archive.expect, Expect::Refuse(_)) {
                 assert_eq!(output.status.code(), Some(1), "{} was extracted", archive.what);
             }
@@ -146,21 +149,21 @@ fn wrong_archives_are_refused_by_every_verb_that_looks() {
     );
 }
 
-/// The same archives where an image keeps its own.
+/// The same archives in the embed area of an image.
 #[test]
-fn wrong_archives_in_an_image_are_refused() {
-    let image = image(Architecture::Aarch64, Era::E2023_07);
+fn rejects_images_with_invalid_archives() {
+    let image = fixture(Architecture::Aarch64, Era::E2023_07);
     let area = image.truth.ignition.unwrap();
     let start = usize::try_from(area.offset).unwrap();
-    each(
-        &archives(),
+    check_each(
+        &invalid_archives(),
         |archive| archive.name.to_owned(),
         |archive| {
             let bytes = archive.bytes();
             if bytes.len() as u64 > area.len {
                 return;
             }
-            let scratch = image.scratch();
+            let scratch = image.scratch_with_image();
             let mut wrong = image.bytes.clone();
             wrong[start..start + bytes.len()].copy_from_slice(&bytes);
             scratch.write("image.iso", &wrong);
@@ -172,30 +175,51 @@ fn wrong_archives_in_an_image_are_refused() {
                 "iso extract minimal-iso image.iso",
                 "iso inspect image.iso",
             ] {
-                assert_orderly(line, &scratch.kindling(line), "image.iso");
+                assert_no_crash_and_file_named(line, &scratch.run_kindling(line), "image.iso");
             }
             if archive.expect == Expect::Refuse(Stage::Archive) {
-                // Whatever follows the archive in the area is zeros, so one that is cut off ends in those.
-                scratch.kindling("iso ignition show image.iso").failure("image.iso");
-                scratch.kindling("iso ignition embed -f -i config.ign image.iso").failure("image.iso");
+                // The area is zero-filled after the archive, so a truncated archive ends in zeros.
+                scratch.run_kindling("iso ignition show image.iso").expect_failure("image.iso");
+                scratch
+                    .run_kindling("iso ignition embed -f -i config.ign image.iso")
+                    .expect_failure("image.iso");
                 assert!(scratch.read("image.iso") == wrong, "a failed edit has changed the image");
             }
-            scratch.kindling("iso reset image.iso").success();
+            scratch.run_kindling("iso reset image.iso").expect_success();
             assert!(scratch.read("image.iso") == image.bytes);
         },
     );
 }
 
-/// An archive that would write outside of its folder writes nothing at all, not even its harmless members.
+/// An archive with path traversal writes no member at all, not even a harmless one.
 #[test]
-fn an_archive_that_leaves_its_folder_writes_nothing() {
-    for archive in archives() {
+fn archive_with_path_traversal_writes_nothing() {
+    for archive in invalid_archives() {
         if archive.expect != Expect::Refuse(Stage::Extraction) {
             continue;
         }
         let scratch = Scratch::new();
         scratch.write("initrd.img", archive.bytes());
-        scratch.kindling("dev extract initrd -C out initrd.img").failure("path traversal");
+        scratch.run_kindling("dev extract initrd -C out initrd.img").expect_failure("path traversal");
         assert_eq!(scratch.names(), ["initrd.img"], "{}", archive.name);
+    }
+}
+
+#[test]
+fn file_that_is_not_an_iso_image_is_called_that() {
+    let scratch = Scratch::new();
+    scratch.write("page.iso", "<html>".repeat(10_000));
+    scratch.write("short.iso", "short");
+    let error = |file: &str, found: &str| {
+        format!(
+            "Error: {file}: not an ISO 9660 image: expected a volume descriptor (CD001) at byte 32769, found {found}\n"
+        )
+    };
+    for (file, found) in [("page.iso", "\"ml><h\""), ("short.iso", "the end of the file at 5")] {
+        for command in ["iso inspect", "iso ignition show", "iso extract pxe"] {
+            let output = scratch.run_kindling(&format!("{command} {file}"));
+            assert_eq!(output.stderr, error(file, found), "{command}");
+            assert_eq!(output.status.code(), Some(1));
+        }
     }
 }

@@ -1,7 +1,6 @@
-//! The command line as users meet it: every verb on generated images, on wrong input and in bad company.
+//! The command line as users meet it: every verb on generated images, invalid input and hostile files.
 //!
-//! Needs no program but Kindling itself and `sh`. What `coreos-installer` makes of the same command lines is compared in
-//! `installer_oracle`.
+//! Needs only Kindling itself and `sh`. `installer_oracle` compares the same command lines with `coreos-installer`.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,28 +11,31 @@
 
 mod auth;
 mod clock;
+mod connection_resets;
 mod crash;
 mod cross_site;
+#[cfg(feature = "demo")]
 mod demo;
+mod disconnects;
+mod documentation;
 mod downloads;
+mod event_streams;
 mod files;
 mod full_disk;
-mod generated;
-mod gone;
+mod generated_files;
 mod help;
 mod hostile;
 mod ignition;
 mod installer_link;
 mod listeners;
-mod lists;
+mod long_lists;
 mod network;
 mod nmstatectl;
 mod not_ignition;
-mod pages;
-mod resets;
 mod serve;
 mod settings_file;
-mod streams;
+mod simulate;
+mod standard_streams;
 #[path = "../support/mod.rs"]
 mod support;
 mod usage;
@@ -43,14 +45,14 @@ use std::collections::BTreeMap;
 
 use fixtures::{Architecture, Era};
 
-use support::{Entry, Image, image};
+use support::{FixtureImage, ScratchFile, fixture};
 
-/// An image that can be asked for anything.
-fn usual() -> &'static Image {
-    image(Architecture::X86_64, Era::E2024_12)
+/// An image that supports every verb.
+fn full_featured_image() -> &'static FixtureImage {
+    fixture(Architecture::X86_64, Era::E2024_12)
 }
 
-/// One file of a folder without the others, for comparisons that shall not print megabytes.
-fn mode(files: &BTreeMap<String, Entry>, name: &str) -> u32 {
+/// Compares files without printing megabytes on failure.
+fn file_mode(files: &BTreeMap<String, ScratchFile>, name: &str) -> u32 {
     files[name].mode
 }

@@ -1,33 +1,33 @@
-//! Input that is not a valid Ignition config is embedded as `coreos-installer` does it, with a warning, and `iso verify`
-//! reports it.
+//! Input that is not a valid Ignition config is embedded as `coreos-installer` does it, with a warning, and `iso
+//! verify` reports it.
 
 use serde_json::{Value, json};
 
-use crate::support::{CONFIG, Output, Scratch};
-use crate::usual;
+use crate::full_featured_image;
+use crate::support::{CONFIG, RunOutput, Scratch};
 
-/// An input, and what is wrong with it, as the messages list it for the file name `NAME`.
+/// An input, and its errors as the messages list them for the file name `NAME`.
 const INPUTS: [(&str, &str); 5] = [
     ("", "NAME: error: the file is empty"),
     (
         "variant: fcos\nversion: 1.5.0\n",
-        "NAME:1:1: error: /: not valid JSON: expected value at line 1 column 1",
+        "NAME:1: error: this is a Butane config (fcos), not an Ignition config; convert it with `butane`",
     ),
     (
         "{\"ignition\": {\n  \"version\": \"9.0.0\"}}",
-        "NAME:2:14: error: /ignition/version: \"9.0.0\" is not a supported spec version; supported are 3.0.0 to 3.6.0",
+        "NAME:2: /ignition/version: error: \"9.0.0\" is not a supported spec version; supported are 3.0.0 to 3.6.0",
     ),
     (
         "{}",
-        "NAME:1:1: error: /ignition/version: \"\" is not a supported spec version; supported are 3.0.0 to 3.6.0",
+        "NAME:1: /ignition/version: error: \"\" is not a supported spec version; supported are 3.0.0 to 3.6.0",
     ),
     (
         "{\"ignition\": {\"version\": \"3.3.0\"},\n\"storage\": {\"files\": [{\"path\": \"a\"}]}}",
-        "NAME:2:32: error: /storage/files/0/path: the path \"a\" is not absolute",
+        "NAME:2: /storage/files/0/path: error: the path \"a\" is not absolute",
     ),
 ];
 
-fn warning(name: &str, error: &str) -> String {
+fn expected_warning(name: &str, error: &str) -> String {
     format!(
         "warning: {name} is not a valid Ignition config; it is written unchanged\n{}\n",
         error.replace("NAME", name)
@@ -35,80 +35,83 @@ fn warning(name: &str, error: &str) -> String {
 }
 
 #[track_caller]
-fn assert_warned(output: Output, expected: &str) -> Vec<u8> {
+fn assert_warned(output: RunOutput, expected: &str) -> Vec<u8> {
     assert_eq!(output.stderr, expected);
-    output.success()
+    output.expect_success()
 }
 
 #[test]
-fn embed_of_an_invalid_config_warns_and_writes_it_unchanged() {
+fn embed_warns_of_an_invalid_config_and_writes_it_unchanged() {
     for (input, error) in INPUTS {
-        let scratch = usual().scratch();
+        let scratch = full_featured_image().scratch_with_image();
         scratch.write("bad.ign", input);
-        let output = scratch.kindling("iso ignition embed -i bad.ign image.iso");
-        assert!(assert_warned(output, &warning("bad.ign", error)).is_empty());
-        assert_eq!(scratch.kindling("iso ignition show image.iso").printed(), input);
-        let output = scratch.command(["iso", "ignition", "embed", "-f", "image.iso"]).stdin(input).output();
-        assert_warned(output, &warning("stdin", error));
-        let output = scratch.kindling("iso embed -f -c bad.ign image.iso");
+        let output = scratch.run_kindling("iso ignition embed -i bad.ign image.iso");
+        assert!(assert_warned(output, &expected_warning("bad.ign", error)).is_empty());
+        assert_eq!(scratch.run_kindling("iso ignition show image.iso").expect_text(), input);
+        let output = scratch.command(["iso", "ignition", "embed", "-f", "image.iso"]).stdin(input).run();
+        assert_warned(output, &expected_warning("stdin", error));
+        let output = scratch.run_kindling("iso embed -f -c bad.ign image.iso");
         let moved = "`iso embed` is deprecated; use `iso ignition embed`. Continuing.\n";
-        assert_warned(output, &format!("{moved}{}", warning("bad.ign", error)));
+        assert_warned(output, &format!("{moved}{}", expected_warning("bad.ign", error)));
     }
 }
 
 #[test]
-fn wrap_of_an_invalid_config_warns_and_writes_it_unchanged() {
+fn wrap_warns_of_an_invalid_config_and_writes_it_unchanged() {
     for (input, error) in INPUTS {
         let scratch = Scratch::new();
         scratch.write("bad.ign", input);
-        assert_warned(scratch.kindling("pxe ignition wrap -i bad.ign -o a.img"), &warning("bad.ign", error));
-        assert_eq!(scratch.kindling("pxe ignition unwrap a.img").printed(), input);
-        let archive = scratch.command(["pxe", "ignition", "wrap"]).stdin(input).output();
-        assert!(assert_warned(archive, &warning("stdin", error)) == scratch.read("a.img"));
+        assert_warned(
+            scratch.run_kindling("pxe ignition wrap -i bad.ign -o a.img"),
+            &expected_warning("bad.ign", error),
+        );
+        assert_eq!(scratch.run_kindling("pxe ignition unwrap a.img").expect_text(), input);
+        let archive = scratch.command(["pxe", "ignition", "wrap"]).stdin(input).run();
+        assert!(assert_warned(archive, &expected_warning("stdin", error)) == scratch.read("a.img"));
     }
 }
 
 #[test]
-fn a_valid_config_is_embedded_and_wrapped_without_a_warning() {
-    let scratch = usual().scratch();
-    assert_warned(scratch.kindling("iso ignition embed -i config.ign image.iso"), "");
-    assert_warned(scratch.kindling("pxe ignition wrap -i config.ign -o a.img"), "");
-    assert_eq!(scratch.kindling("iso ignition show image.iso").printed(), CONFIG);
+fn valid_config_is_embedded_and_wrapped_without_a_warning() {
+    let scratch = full_featured_image().scratch_with_image();
+    assert_warned(scratch.run_kindling("iso ignition embed -i config.ign image.iso"), "");
+    assert_warned(scratch.run_kindling("pxe ignition wrap -i config.ign -o a.img"), "");
+    assert_eq!(scratch.run_kindling("iso ignition show image.iso").expect_text(), CONFIG);
 }
 
 #[test]
-fn a_long_list_of_errors_is_cut() {
-    let scratch = usual().scratch();
+fn long_list_of_errors_is_truncated() {
+    let scratch = full_featured_image().scratch_with_image();
     let files: Vec<Value> = (0..20).map(|number| json!({"path": format!("a{number}")})).collect();
     let config = json!({"ignition": {"version": "3.3.0"}, "storage": {"files": files}});
     scratch.write("bad.ign", config.to_string());
-    let output = scratch.kindling("iso ignition embed -i bad.ign image.iso");
+    let output = scratch.run_kindling("iso ignition embed -i bad.ign image.iso");
     assert_eq!(output.stderr.lines().count(), 1 + 8 + 1, "{}", output.stderr);
     assert!(
-        output.stderr.ends_with("\n12 more errors: `kindling ignition validate` lists all\n"),
+        output.stderr.ends_with("\n12 more errors; `kindling ignition validate` lists all\n"),
         "{}",
         output.stderr
     );
 }
 
-/// A name and a value of the config may hold what a terminal obeys.
+/// Names and values of a config may contain terminal control characters.
 #[test]
-fn control_characters_of_a_config_are_shown() {
-    let scratch = usual().scratch();
+fn control_characters_of_a_config_are_escaped() {
+    let scratch = full_featured_image().scratch_with_image();
     scratch.write("bad.ign", r#"{"ignition": {"version": "\u001b[2J"}}"#);
-    let output = scratch.kindling("iso ignition embed -i bad.ign image.iso");
+    let output = scratch.run_kindling("iso ignition embed -i bad.ign image.iso");
     assert!(!output.stderr.contains('\u{1b}'), "{}", output.stderr);
     assert!(output.stderr.contains("[2J"), "{}", output.stderr);
 }
 
 /// The outcome of the check of the config, as text and as JSON.
-fn verified(scratch: &Scratch) -> (Option<i32>, String, Value) {
-    let output = scratch.kindling("iso verify image.iso");
-    let text = output.text();
+fn config_check_outcome(scratch: &Scratch) -> (Option<i32>, String, Value) {
+    let output = scratch.run_kindling("iso verify image.iso");
+    let text = output.stdout_text();
     let start = text.find("ignition config").unwrap_or_else(|| panic!("no check of the config: {text}"));
-    let json = scratch.kindling("iso verify --json image.iso");
+    let json = scratch.run_kindling("iso verify --json image.iso");
     assert_eq!(json.status.code(), output.status.code());
-    let checks: Value = serde_json::from_str(json.text()).unwrap();
+    let checks: Value = serde_json::from_str(json.stdout_text()).unwrap();
     let mut checks = checks.as_array().unwrap().iter();
     let check = checks.find(|check| check["name"] == "ignition config").unwrap().clone();
     (output.status.code(), text[start..].to_owned(), check)
@@ -116,17 +119,17 @@ fn verified(scratch: &Scratch) -> (Option<i32>, String, Value) {
 
 #[test]
 fn verify_reports_whether_the_embedded_config_is_valid() {
-    let scratch = usual().scratch();
-    let (code, text, check) = verified(&scratch);
+    let scratch = full_featured_image().scratch_with_image();
+    let (code, text, check) = config_check_outcome(&scratch);
     assert_eq!((code, text.as_str()), (Some(0), "ignition config    absent\n"));
     assert_eq!(check, json!({"name": "ignition config", "outcome": "absent"}));
-    scratch.kindling("iso ignition embed -i config.ign image.iso").success();
-    let (code, text, check) = verified(&scratch);
+    scratch.run_kindling("iso ignition embed -i config.ign image.iso").expect_success();
+    let (code, text, check) = config_check_outcome(&scratch);
     assert_eq!((code, text.as_str()), (Some(0), "ignition config    ok\n"));
     assert_eq!(check, json!({"name": "ignition config", "outcome": "ok"}));
     for (input, error) in INPUTS {
-        scratch.command(["iso", "ignition", "embed", "-f", "image.iso"]).stdin(input).output().success();
-        let (code, text, check) = verified(&scratch);
+        scratch.command(["iso", "ignition", "embed", "-f", "image.iso"]).stdin(input).run().expect_success();
+        let (code, text, check) = config_check_outcome(&scratch);
         let error = error.replace("NAME", "config.ign");
         assert_eq!((code, text), (Some(1), format!("ignition config    WRONG\n    {error}\n")));
         assert_eq!(check, json!({"name": "ignition config", "outcome": "wrong", "detail": [error]}));
@@ -134,13 +137,13 @@ fn verify_reports_whether_the_embedded_config_is_valid() {
 }
 
 #[test]
-fn verify_skips_the_config_of_an_area_that_cannot_be_read() {
-    let scratch = usual().scratch();
+fn verify_skips_the_config_of_an_unreadable_area() {
+    let scratch = full_featured_image().scratch_with_image();
     let mut bytes = scratch.read("image.iso");
-    let start = usize::try_from(usual().truth.ignition.unwrap().offset).unwrap();
+    let start = usize::try_from(full_featured_image().truth.ignition.unwrap().offset).unwrap();
     bytes[start..start + 4].copy_from_slice(b"junk");
     scratch.write("image.iso", bytes);
-    let (code, text, _) = verified(&scratch);
+    let (code, text, _) = config_check_outcome(&scratch);
     assert_eq!(code, Some(1));
     assert_eq!(text, "ignition config    skipped\n    the Ignition area cannot be read\n");
 }

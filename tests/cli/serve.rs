@@ -10,28 +10,28 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Run, Scratch};
+use crate::support::{ProgramRun, Scratch};
 
-/// No answer of a server on this machine takes a tenth of it.
+/// A local server needs less than a tenth of this for any response.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const VERSIONS: &str = "/api/assisted-install/v2/component-versions";
 
-/// A server of a test's own.
-pub(crate) struct Server {
+/// A server for one test.
+pub(crate) struct ServeProcess {
     pub(crate) child: Child,
     pub(crate) addresses: Vec<String>,
     pub(crate) log: Receiver<String>,
 }
 
-/// What came back, byte for byte.
+/// A response, byte for byte.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct RawAnswer {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl RawAnswer {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
@@ -42,12 +42,12 @@ impl Answer {
     }
 }
 
-impl Server {
-    /// A server on a port that is free, once it says that it listens.
+impl ServeProcess {
+    /// Starts a server on a free port and waits until it logs its address.
     #[track_caller]
     pub(crate) fn start(scratch: &Scratch, variables: &[(&str, &str)], options: &[&str]) -> Self {
         let run = scratch.command(["serve", "--listen", "127.0.0.1:0"].iter().chain(options));
-        Self::spawn(with(run, variables).command(), 1)
+        Self::spawn(with_variables(run, variables).command(), 1)
     }
 
     #[track_caller]
@@ -79,18 +79,18 @@ impl Server {
         stream
     }
 
-    /// Sends a request without body, with headers as lines.
+    /// Sends a request without a body, with headers as lines.
     #[track_caller]
-    pub(crate) fn ask(&self, line: &str, headers: &str) -> Answer {
-        self.send(line, headers, "")
+    pub(crate) fn request(&self, line: &str, headers: &str) -> RawAnswer {
+        self.request_with_body(line, headers, "")
     }
 
     #[track_caller]
-    pub(crate) fn send(&self, line: &str, headers: &str, body: &str) -> Answer {
+    pub(crate) fn request_with_body(&self, line: &str, headers: &str, body: &str) -> RawAnswer {
         let mut stream = self.connect();
         let headers = if headers.is_empty() { String::new() } else { format!("{headers}\r\n") };
         let text = format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n{body}");
-        // A server that has seen enough does not read the rest.
+        // The server may close the connection before it has read everything.
         let _ = stream.write_all(text.as_bytes());
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
@@ -98,16 +98,16 @@ impl Server {
             bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or_else(|| panic!("{line}"));
         let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer { status, head, body: bytes[end + 4..].to_vec() }
+        RawAnswer { status, head, body: bytes[end + 4..].to_vec() }
     }
 
-    pub(crate) fn signal(&self, name: &str) {
+    pub(crate) fn send_signal(&self, name: &str) {
         let done = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status();
         assert!(done.unwrap().success());
     }
 
-    /// Waits for the end; gives the exit code and the log.
-    pub(crate) fn wait(mut self) -> (Option<i32>, String) {
+    /// Waits for the process to end; returns its exit code and the log.
+    pub(crate) fn wait_for_exit(mut self) -> (Option<i32>, String) {
         let begun = Instant::now();
         let status = loop {
             match self.child.try_wait().unwrap() {
@@ -119,149 +119,156 @@ impl Server {
         (status.code(), self.log.recv_timeout(PATIENCE).unwrap())
     }
 
-    /// Ends it, and gives its log.
-    pub(crate) fn end(self) -> String {
-        self.signal("TERM");
-        let (code, log) = self.wait();
+    /// Stops the server and returns its log.
+    pub(crate) fn stop(self) -> String {
+        self.send_signal("TERM");
+        let (code, log) = self.wait_for_exit();
         assert_eq!(code, Some(0), "{log}");
         log
     }
 }
 
-impl Drop for Server {
+impl Drop for ServeProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-fn with(run: Run, variables: &[(&str, &str)]) -> Run {
+fn with_variables(run: ProgramRun, variables: &[(&str, &str)]) -> ProgramRun {
     variables.iter().fold(run, |run, (name, value)| run.env(name, value))
 }
 
 /// A key pair in the scratch folder, and the option that names it.
 fn make_keys(scratch: &Scratch) -> [&'static str; 4] {
-    scratch.kindling("auth keys --out keys").success();
+    scratch.run_kindling("auth keys --out keys").expect_success();
     ["--auth-type", "local", "--ec-private-key-file", "keys/ec-private-key.pem"]
 }
 
-fn token(scratch: &Scratch, line: &str) -> String {
+fn make_token(scratch: &Scratch, line: &str) -> String {
     let line = format!("auth token --ec-private-key-file keys/ec-private-key.pem {line}");
-    scratch.kindling(&line).printed().trim().to_owned()
+    scratch.run_kindling(&line).expect_text().trim().to_owned()
 }
 
 #[test]
-fn an_open_server_answers_everybody() {
+fn open_server_answers_without_a_token() {
     let scratch = Scratch::new();
-    let server = Server::start(&scratch, &[], &[]);
-    for path in ["/ready", "/live"] {
-        let answer = server.ask(&format!("GET {path}"), "");
-        assert_eq!((answer.status, answer.body.len()), (200, 0), "{path}");
-    }
-    let health = server.ask("GET /health", "");
+    let server = ServeProcess::start(&scratch, &[], &[]);
+    let live = server.request("GET /live", "");
+    assert_eq!((live.status, live.body.len()), (200, 0));
+    let ready = server.request("GET /ready", "");
+    assert_eq!((ready.status, ready.json()), (200, json!({"ready": true, "database": "reachable"})));
+    let health = server.request("GET /health", "");
     assert_eq!(health.status, 200);
-    assert_eq!(health.json(), json!({"ready": true, "database": "ready", "images": []}));
-    assert_eq!(server.ask(&format!("GET {VERSIONS}"), "").json()["versions"].as_object().unwrap().len(), 4);
+    // The monitor begins while the server starts.
+    let is_begun = health.json()["monitor"] == "active";
+    let monitor = if is_begun { "active" } else { "standby" };
+    let expected = json!({"ready": true, "database": "ready", "monitor": monitor, "images": []});
+    assert_eq!(health.json(), expected);
+    assert_eq!(
+        server.request(&format!("GET {VERSIONS}"), "").json()["versions"].as_object().unwrap().len(),
+        4
+    );
     let (get, head) =
-        (server.ask(&format!("GET {VERSIONS}"), ""), server.ask(&format!("HEAD {VERSIONS}"), ""));
+        (server.request(&format!("GET {VERSIONS}"), ""), server.request(&format!("HEAD {VERSIONS}"), ""));
     assert_eq!((head.status, head.body.len()), (200, 0));
     assert_eq!(head.header("content-length"), get.header("content-length"));
-    let missing = server.ask("GET /nothing", "");
+    let missing = server.request("GET /nothing", "");
     assert_eq!(missing.status, 404);
     assert_eq!(missing.json()["message"], "path /nothing was not found");
-    let wrong = server.ask("DELETE /health", "");
+    let wrong = server.request("DELETE /health", "");
     assert_eq!((wrong.status, wrong.header("allow")), (405, Some("GET,HEAD")));
-    assert!(scratch.has("kindling-data/kindling.db"));
-    // Directories of images and of files are in it too, whichever is made first.
+    assert!(scratch.has_file("kindling-data/kindling.db"));
+    // The directory is private even if the directories of images and of files, which are inside, are created first.
     let mode = std::fs::metadata(scratch.path("kindling-data")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
-    server.end();
+    server.stop();
 }
 
 #[test]
-fn a_server_with_keys_answers_tokens() {
+fn server_with_keys_requires_tokens() {
     let scratch = Scratch::new();
     let options = make_keys(&scratch);
-    let server = Server::start(&scratch, &[], &options);
+    let server = ServeProcess::start(&scratch, &[], &options);
     let get = format!("GET {VERSIONS}");
-    let refused = server.ask(&get, "");
+    let refused = server.request(&get, "");
     assert_eq!(refused.status, 401);
     assert_eq!(refused.json()["message"], "unauthenticated for invalid credentials");
-    let user = token(&scratch, "--user");
-    assert_eq!(server.ask(&get, &format!("Authorization: {user}")).status, 200);
-    assert_eq!(server.ask(&get, &format!("Authorization: Bearer {user}")).status, 200);
-    let endless = token(&scratch, "--user --expires never");
-    assert_eq!(server.ask(&get, &format!("Authorization: Bearer {endless}")).status, 200);
-    let expired = token(&scratch, "--user --expires 0");
-    let refused = server.ask(&get, &format!("Authorization: Bearer {expired}"));
+    let user = make_token(&scratch, "--user");
+    assert_eq!(server.request(&get, &format!("Authorization: {user}")).status, 200);
+    assert_eq!(server.request(&get, &format!("Authorization: Bearer {user}")).status, 200);
+    let endless = make_token(&scratch, "--user --expires never");
+    assert_eq!(server.request(&get, &format!("Authorization: Bearer {endless}")).status, 200);
+    let expired = make_token(&scratch, "--user --expires 0");
+    let refused = server.request(&get, &format!("Authorization: Bearer {expired}"));
     assert_eq!((refused.status, &refused.json()["message"]), (401, &"the token has expired".into()));
-    let stranger = token(&scratch, "--infra-env 6ba7b810-9dad-11d1-80b4-00c04fd430c8");
-    assert_eq!(server.ask(&get, &format!("X-Secret-Key: {stranger}")).status, 401);
+    let stranger = make_token(&scratch, "--infra-env 6ba7b810-9dad-11d1-80b4-00c04fd430c8");
+    assert_eq!(server.request(&get, &format!("X-Secret-Key: {stranger}")).status, 401);
     for path in ["/health", "/ready", "/live", "/openapi.json"] {
-        assert_eq!(server.ask(&format!("GET {path}"), "").status, 200, "{path}");
+        assert_eq!(server.request(&format!("GET {path}"), "").status, 200, "{path}");
     }
-    server.end();
+    server.stop();
 }
 
-/// Keys may come in variables as well, as PEM or in one line.
+/// Keys may also be in variables, as PEM or on one line.
 #[test]
-fn keys_come_in_variables() {
+fn keys_are_read_from_environment_variables() {
     let scratch = Scratch::new();
     make_keys(&scratch);
-    let printed = scratch.kindling("auth keys --env").printed();
+    let printed = scratch.run_kindling("auth keys --env").expect_text();
     let lines: Vec<(&str, &str)> = printed.lines().map(|line| line.split_once('=').unwrap()).collect();
     assert_eq!(
         lines.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
         ["EC_PRIVATE_KEY_PEM", "EC_PUBLIC_KEY_PEM"]
     );
-    let server = Server::start(&scratch, &[&lines[..], &[("AUTH_TYPE", "local")]].concat(), &[]);
-    let user = with(scratch.command(["auth", "token", "--user"]), &lines).output().printed();
-    let answer = server.ask(&format!("GET {VERSIONS}"), &format!("Authorization: {}", user.trim()));
+    let server = ServeProcess::start(&scratch, &[&lines[..], &[("AUTH_TYPE", "local")]].concat(), &[]);
+    let user = with_variables(scratch.command(["auth", "token", "--user"]), &lines).run().expect_text();
+    let answer = server.request(&format!("GET {VERSIONS}"), &format!("Authorization: {}", user.trim()));
     assert_eq!(answer.status, 200);
     let text = |name: &str| String::from_utf8(scratch.read(&format!("keys/{name}"))).unwrap();
     let (private, public) = (text("ec-private-key.pem"), text("ec-public-key.pem"));
     let pems = [("EC_PRIVATE_KEY_PEM", private.as_str()), ("EC_PUBLIC_KEY_PEM", public.as_str())];
-    with(scratch.command(["auth", "token", "--user"]), &pems).output().success();
+    with_variables(scratch.command(["auth", "token", "--user"]), &pems).run().expect_success();
     let mixed = [lines[0], pems[1], ("AUTH_TYPE", "local")];
-    let refused = with(scratch.command(["serve", "--listen", "127.0.0.1:0"]), &mixed).output();
-    refused.failure("EC_PRIVATE_KEY_PEM and EC_PUBLIC_KEY_PEM cannot be used");
-    refused.failure("the public key does not belong to the private key");
-    server.end();
+    let refused = with_variables(scratch.command(["serve", "--listen", "127.0.0.1:0"]), &mixed).run();
+    refused.expect_failure("cannot use the keys in EC_PRIVATE_KEY_PEM and EC_PUBLIC_KEY_PEM");
+    refused.expect_failure("the public key does not belong to the private key");
+    server.stop();
 }
 
 #[test]
-fn heads_are_bounded() {
+fn request_heads_are_limited() {
     let scratch = Scratch::new();
     let options = make_keys(&scratch);
-    let server = Server::start(&scratch, &[], &options);
+    let server = ServeProcess::start(&scratch, &[], &options);
     let get = format!("GET {VERSIONS}");
-    assert_eq!(server.ask(&get, &format!("Authorization: {}", "A".repeat(1 << 20))).status, 431);
-    assert_eq!(server.ask(&get, &format!("Authorization: {}", "A".repeat(60_000))).status, 401);
-    assert_eq!(server.ask(&format!("{get}?api_key={}", "A".repeat(1 << 20)), "").status, 431);
-    assert_eq!(server.ask(&get, &"A: b\r\n".repeat(200)).status, 431);
-    assert_eq!(server.ask(&get, "Authorization: \u{e9}\u{e9}").status, 401);
-    assert_eq!(server.ask(&format!("{get}?api_key=%ff%00"), "").status, 401);
-    assert_eq!(server.ask("GARBAGE", "").status, 400);
-    let user = token(&scratch, "--user");
-    assert_eq!(server.ask(&get, &format!("Authorization: {user}")).status, 200);
-    server.end();
+    assert_eq!(server.request(&get, &format!("Authorization: {}", "A".repeat(1 << 20))).status, 431);
+    assert_eq!(server.request(&get, &format!("Authorization: {}", "A".repeat(60_000))).status, 401);
+    assert_eq!(server.request(&format!("{get}?api_key={}", "A".repeat(1 << 20)), "").status, 431);
+    assert_eq!(server.request(&get, &"A: b\r\n".repeat(200)).status, 431);
+    assert_eq!(server.request(&get, "Authorization: \u{e9}\u{e9}").status, 401);
+    assert_eq!(server.request(&format!("{get}?api_key=%ff%00"), "").status, 401);
+    assert_eq!(server.request("GARBAGE", "").status, 400);
+    let user = make_token(&scratch, "--user");
+    assert_eq!(server.request(&get, &format!("Authorization: {user}")).status, 200);
+    server.stop();
 }
 
 #[test]
-fn the_log_tells_of_requests_and_of_no_secret() {
+fn log_shows_requests_without_secrets() {
     let scratch = Scratch::new();
     let options = make_keys(&scratch);
     for (level, format) in [("info", "json"), ("debug", "text"), ("trace", "text")] {
         let data = format!("data-{level}");
         let variables = [("LOG_LEVEL", level), ("LOG_FORMAT", format), ("KINDLING_DATA_DIR", &data)];
-        let server = Server::start(&scratch, &variables, &options);
-        let user = token(&scratch, "--user");
-        let machine = token(&scratch, "--infra-env 6ba7b810-9dad-11d1-80b4-00c04fd430c8");
+        let server = ServeProcess::start(&scratch, &variables, &options);
+        let user = make_token(&scratch, "--user");
+        let machine = make_token(&scratch, "--infra-env 6ba7b810-9dad-11d1-80b4-00c04fd430c8");
         for token in [&user, &machine] {
             for header in ["Authorization: Bearer", "X-Secret-Key:", "Image-Token:", "Watcher-Authorization:"]
             {
                 let headers = format!("X-Request-ID: the-id-of-this\r\n{header} {token}");
-                server.ask(&format!("GET {VERSIONS}"), &headers);
+                server.request(&format!("GET {VERSIONS}"), &headers);
             }
             for line in [
                 format!("GET {VERSIONS}?api_key={token}&image_token={token}&owner={token}"),
@@ -269,12 +276,12 @@ fn the_log_tells_of_requests_and_of_no_secret() {
                 format!("GET /byapikey/{token}/4.18/x86_64/full.iso"),
                 format!("GET /bytoken/{token}/4.18/x86_64/full.iso"),
                 format!("POST /api/assisted-install/v2/{token}"),
-                format!("GET http://somebody:{token}@test/byapikey/{token}"),
+                format!("GET http://user:{token}@test/byapikey/{token}"),
             ] {
-                server.ask(&line, "");
+                server.request(&line, "");
             }
         }
-        let log = server.end();
+        let log = server.stop();
         for token in [&user, &machine] {
             for part in token.split('.') {
                 assert!(!log.contains(part), "a token is in the log:\n{log}");
@@ -302,11 +309,11 @@ fn the_log_tells_of_requests_and_of_no_secret() {
 }
 
 #[test]
-fn a_signal_ends_it_in_order() {
+fn signal_shuts_down_gracefully() {
     for name in ["TERM", "INT"] {
         let scratch = Scratch::new();
-        let server = Server::start(&scratch, &[], &[]);
-        // One connection that nothing was sent over, and one that waits for its next request.
+        let server = ServeProcess::start(&scratch, &[], &[]);
+        // One connection without any request, and one that waits for its next request.
         let _silent = server.connect();
         let mut idle = server.connect();
         idle.write_all(b"GET /live HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
@@ -314,8 +321,8 @@ fn a_signal_ends_it_in_order() {
         idle.read_exact(&mut start).unwrap();
         assert_eq!(&start, b"HTTP/1.1 200");
         let begun = Instant::now();
-        server.signal(name);
-        let (code, log) = server.wait();
+        server.send_signal(name);
+        let (code, log) = server.wait_for_exit();
         assert_eq!(code, Some(0), "{log}");
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}: {log}", begun.elapsed());
     }
@@ -324,19 +331,19 @@ fn a_signal_ends_it_in_order() {
 #[test]
 fn hangup_without_tls_is_logged_and_changes_nothing() {
     let scratch = Scratch::new();
-    let server = Server::start(&scratch, &[], &[]);
+    let server = ServeProcess::start(&scratch, &[], &[]);
     for _ in 0..3 {
-        server.signal("HUP");
-        assert_eq!(server.ask("GET /live", "").status, 200);
+        server.send_signal("HUP");
+        assert_eq!(server.request("GET /live", "").status, 200);
     }
-    let log = server.end();
+    let log = server.stop();
     assert!(log.contains("SIGHUP: nothing to reload without TLS"), "{log}");
 }
 
 #[test]
-fn routes_that_only_read_name_the_methods_they_have() {
+fn read_only_routes_list_their_allowed_methods() {
     let scratch = Scratch::new();
-    let server = Server::start(&scratch, &[], &[]);
+    let server = ServeProcess::start(&scratch, &[], &[]);
     let id = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
     let paths = [
         "/live".to_owned(),
@@ -358,90 +365,108 @@ fn routes_that_only_read_name_the_methods_they_have() {
     ];
     for path in paths {
         for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"] {
-            let answer = server.send(&format!("{method} {path}"), "Content-Length: 5", "hello");
+            let answer = server.request_with_body(&format!("{method} {path}"), "Content-Length: 5", "hello");
             let allow = answer.header("allow").map(|allow| allow.replace(' ', ""));
             assert_eq!((answer.status, allow.as_deref()), (405, Some("GET,HEAD")), "{method} {path}");
             let message = format!("method {method} is not allowed, but [GET,HEAD] are");
             assert_eq!(answer.json()["message"], message, "{method} {path}");
         }
     }
-    server.end();
+    server.stop();
 }
 
 #[test]
-fn without_live_images_it_says_so() {
+fn serve_reports_missing_base_images() {
     let image = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.94.1", "url": "http://127.0.0.1:1/a.iso"}]"#;
     for (images, is_told) in [("", true), (image, false)] {
         let scratch = Scratch::new();
-        let log = Server::start(&scratch, &[("OS_IMAGES", images)], &[]).end();
+        let log = ServeProcess::start(&scratch, &[("OS_IMAGES", images)], &[]).stop();
         let warning = log.lines().find(|line| line.contains("OS_IMAGES (--os-images) is not set"));
         assert_eq!(warning.is_some(), is_told, "{log}");
-        assert!(warning.is_none_or(|line| line.contains("WARN") && line.contains("/v2/os-images")), "{log}");
+        let parts = ["WARN", "/v2/os-images", "start with --os-images '[{\"openshift_version\": "];
+        assert!(warning.is_none_or(|line| parts.iter().all(|part| line.contains(part))), "{log}");
     }
 }
 
 #[test]
-fn answers_are_packed_for_who_asks() {
+fn log_has_the_page_and_the_client_of_each_change() {
     let scratch = Scratch::new();
-    let server = Server::start(&scratch, &[("SELF_VERSION", &"v".repeat(1500))], &[]);
-    let plain = server.ask(&format!("GET {VERSIONS}"), "");
+    let server = ServeProcess::start(&scratch, &[], &[]);
+    let path = "/api/assisted-install/v2/infra-envs/6ba7b810-9dad-11d1-80b4-00c04fd430c8";
+    for method in ["DELETE", "PATCH", "POST", "PUT"] {
+        server.request_with_body(&format!("{method} {path}"), "Content-Length: 2", "{}");
+    }
+    let page = format!("page for browsers url=http://{}/", server.addresses[0]);
+    let log = server.stop();
+    assert!(log.lines().any(|line| line.contains("INFO") && line.contains(&page)), "{log}");
+    for (method, status) in [("DELETE", 404), ("PATCH", 400), ("POST", 405), ("PUT", 405)] {
+        let part = format!("answered client=127.0.0.1 method={method} uri={path} status={status} ");
+        assert!(log.lines().any(|line| line.contains("INFO") && line.contains(&part)), "{part}: {log}");
+    }
+}
+
+#[test]
+fn responses_are_compressed_on_request() {
+    let scratch = Scratch::new();
+    let server = ServeProcess::start(&scratch, &[("SELF_VERSION", &"v".repeat(1500))], &[]);
+    let plain = server.request(&format!("GET {VERSIONS}"), "");
     assert_eq!(plain.header("content-encoding"), None);
-    let packed = server.ask(&format!("GET {VERSIONS}"), "Accept-Encoding: gzip");
+    let packed = server.request(&format!("GET {VERSIONS}"), "Accept-Encoding: gzip");
     assert_eq!(packed.header("content-encoding"), Some("gzip"));
     assert!(packed.head.to_ascii_lowercase().contains("vary: accept-encoding"), "{}", packed.head);
     assert!(packed.body.len() < plain.body.len() / 2);
-    // Without a body, nobody knows how long it would be.
-    let head = server.ask(&format!("HEAD {VERSIONS}"), "Accept-Encoding: gzip");
+    // A HEAD response has no body, so its compressed length is unknown.
+    let head = server.request(&format!("HEAD {VERSIONS}"), "Accept-Encoding: gzip");
     assert_eq!((head.status, head.header("content-length"), head.body.len()), (200, None, 0));
     assert!(head.head.to_ascii_lowercase().contains("vary: accept-encoding"), "{}", head.head);
-    let head = server.ask(&format!("HEAD {VERSIONS}"), "");
+    let head = server.request(&format!("HEAD {VERSIONS}"), "");
     assert_eq!(head.header("content-length"), Some(plain.body.len().to_string().as_str()));
-    // What was done cannot be refused any more.
+    // The response is sent uncompressed even if the client accepts no such encoding.
     for unknown in ["identity;q=0", "*;q=0", "br, identity;q=0"] {
-        let answer = server.ask(&format!("GET {VERSIONS}"), &format!("Accept-Encoding: {unknown}"));
+        let answer = server.request(&format!("GET {VERSIONS}"), &format!("Accept-Encoding: {unknown}"));
         assert_eq!((answer.status, answer.header("content-encoding")), (200, None), "{unknown}");
         assert!(answer.body == plain.body);
     }
-    server.end();
-    let server = Server::start(&scratch, &[], &[]);
-    let small = server.ask(&format!("GET {VERSIONS}"), "Accept-Encoding: gzip");
+    server.stop();
+    let server = ServeProcess::start(&scratch, &[], &[]);
+    let small = server.request(&format!("GET {VERSIONS}"), "Accept-Encoding: gzip");
     assert!(small.body.len() < 1400);
     assert_eq!(small.header("content-encoding"), None);
-    server.end();
+    server.stop();
 }
 
 #[test]
-fn pages_of_allowed_origins_may_call() {
+fn allowed_origins_pass_cors() {
     let scratch = Scratch::new();
     let domains = ("ALLOWED_DOMAINS", "https://ui.example.com, https://*.example.org");
-    let server = Server::start(&scratch, &[domains], &[]);
+    let server = ServeProcess::start(&scratch, &[domains], &[]);
     for (origin, is_allowed) in [
         ("https://ui.example.com", true),
         ("https://a.example.org", true),
         ("https://evil.example.com", false),
         ("https://example.org.evil.com", false),
     ] {
-        let answer = server.ask(&format!("GET {VERSIONS}"), &format!("Origin: {origin}"));
+        let answer = server.request(&format!("GET {VERSIONS}"), &format!("Origin: {origin}"));
         let expected = is_allowed.then_some(origin);
         assert_eq!(answer.header("access-control-allow-origin"), expected, "{origin}");
         let headers = format!("Origin: {origin}\r\nAccess-Control-Request-Method: PATCH");
-        let asked = server.ask(&format!("OPTIONS {VERSIONS}"), &headers);
+        let asked = server.request(&format!("OPTIONS {VERSIONS}"), &headers);
         assert_eq!((asked.status, asked.header("access-control-allow-origin")), (200, expected));
         assert_eq!(asked.header("access-control-max-age"), Some("600"));
         assert!(asked.header("access-control-allow-methods").unwrap().contains("PATCH"));
     }
-    server.end();
-    let server = Server::start(&scratch, &[], &[]);
-    let answer = server.ask(&format!("GET {VERSIONS}"), "Origin: https://ui.example.com");
+    server.stop();
+    let server = ServeProcess::start(&scratch, &[], &[]);
+    let answer = server.request(&format!("GET {VERSIONS}"), "Origin: https://ui.example.com");
     assert_eq!(answer.header("access-control-allow-origin"), None);
-    server.end();
+    server.stop();
 }
 
 #[test]
-fn it_listens_on_several_addresses() {
+fn serve_listens_on_several_addresses() {
     let scratch = Scratch::new();
     let run = scratch.command(["serve"]).env("KINDLING_LISTEN", "127.0.0.1:0,127.0.0.2:0");
-    let server = Server::spawn(run.command(), 2);
+    let server = ServeProcess::spawn(run.command(), 2);
     assert!(server.addresses[1].starts_with("127.0.0.2:"));
     for address in &server.addresses {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -451,19 +476,21 @@ fn it_listens_on_several_addresses() {
         assert!(text.starts_with("HTTP/1.0 200"), "{text}");
     }
     let taken = server.addresses[0].clone();
-    scratch.kindling(&format!("serve --listen {taken} --data-dir other")).failure("cannot be listened on");
-    assert!(!scratch.has("other"));
-    server.end();
+    scratch
+        .run_kindling(&format!("serve --listen {taken} --data-dir other"))
+        .expect_failure("cannot listen on");
+    assert!(!scratch.has_file("other"));
+    server.stop();
 }
 
-/// An option counts more than a variable, one with the prefix more than one without, and one without value not at all.
+/// An option overrides a variable, a variable with the prefix overrides one without, and an empty variable is ignored.
 #[test]
-fn settings_are_options_and_variables() {
+fn settings_come_from_options_and_variables() {
     let scratch = Scratch::new();
     let version = |variables: &[(&str, &str)], options: &[&str]| {
-        let server = Server::start(&scratch, variables, options);
-        let answer = server.ask(&format!("GET {VERSIONS}"), "").json();
-        server.end();
+        let server = ServeProcess::start(&scratch, variables, options);
+        let answer = server.request(&format!("GET {VERSIONS}"), "").json();
+        server.stop();
         answer["versions"]["assisted-installer-service"].as_str().unwrap().to_owned()
     };
     let plain = ("SELF_VERSION", "plain");
@@ -501,13 +528,17 @@ fn wrong_values_are_named_with_their_variables() {
         ("LOG_LEVEL", "loud", "expected error, warn, info, debug, trace"),
         ("LOG_FORMAT", "xml", "[possible values: text, json]"),
     ] {
-        let output = scratch.command(["serve"]).env(name, value).output();
-        output.usage(&format!("invalid value '{value}'"));
-        output.usage(expected);
-        output.usage(&format!("the value is that of the variable {name}\n"));
+        let output = scratch.command(["serve"]).env(name, value).run();
+        output.expect_usage_error(&format!("invalid value '{value}'"));
+        output.expect_usage_error(expected);
+        output.expect_usage_error(&format!("the value comes from the variable {name}\n"));
     }
     for (name, value, expected) in [
-        ("AUTH_TYPE", "rhsso", "AUTH_TYPE (--auth-type): this policy of the Assisted Service is not there"),
+        (
+            "AUTH_TYPE",
+            "rhsso",
+            "AUTH_TYPE (--auth-type): this policy of the Assisted Service is not supported",
+        ),
         ("SERVICE_BASE_URL", "ftp://x", "SERVICE_BASE_URL \"ftp://x\""),
         ("IMAGE_SERVICE_BASE_URL", "http://user:secret@", "IMAGE_SERVICE_BASE_URL"),
         ("OS_IMAGES", "[]", "OS_IMAGES"),
@@ -521,66 +552,70 @@ fn wrong_values_are_named_with_their_variables() {
     ] {
         let run = scratch.command(["serve", "--listen", "127.0.0.1:0"]).env(name, value);
         if name == "KINDLING_EC_PRIVATE_KEY_FILE" {
-            run.env("AUTH_TYPE", "local").output().failure("reading missing.pem");
+            run.env("AUTH_TYPE", "local").run().expect_failure("reading missing.pem");
             continue;
         }
-        let output = run.output();
-        output.failure(expected);
+        let output = run.run();
+        output.expect_failure(expected);
         assert!(!output.stderr.contains("secret"), "{}", output.stderr);
     }
-    let both = scratch.command(["serve", "--database-url", "sqlite:x"]).env("DB_HOST", "db").output();
-    both.usage("cannot be used with");
+    let both = scratch.command(["serve", "--database-url", "sqlite:x"]).env("DB_HOST", "db").run();
+    both.expect_usage_error("cannot be used with");
 }
 
 #[test]
-fn open_access_has_to_be_asked_for() {
+fn open_access_requires_an_explicit_option() {
     let scratch = Scratch::new();
     let refused = |line: &str, phrase: &str| {
-        let output = scratch.kindling(&format!("serve {line}"));
-        output.failure(phrase);
+        let output = scratch.run_kindling(&format!("serve {line}"));
+        output.expect_failure(phrase);
         assert_eq!(scratch.names(), Vec::<String>::new());
     };
     for address in ["0.0.0.0:0", "[::]:0", "127.0.0.1:0,0.0.0.0:0", "192.0.2.1:80"] {
-        refused(&format!("--listen {address}"), "AUTH_TYPE (--auth-type) is not set: choose `local`");
+        refused(&format!("--listen {address}"), "or `--auth-type none --allow-open-access`");
         refused(&format!("--listen {address} --auth-type none"), "--allow-open-access");
-        refused(&format!("--listen {address} --auth-type local"), "no private key is given");
+        refused(&format!("--listen {address} --auth-type local"), "no private key: set EC_PRIVATE_KEY_PEM");
     }
     let run =
         scratch.command(["serve", "--listen", "0.0.0.0:0", "--auth-type", "none", "--allow-open-access"]);
-    let server = Server::spawn(run.command(), 1);
-    assert!(server.end().contains("whoever reaches this address may do everything"));
-    let mapped = Server::spawn(scratch.command(["serve", "--listen", "[::ffff:127.0.0.1]:0"]).command(), 1);
-    mapped.end();
+    let server = ServeProcess::spawn(run.command(), 1);
+    assert!(server.stop().contains("every client that reaches this address may do everything"));
+    let mapped =
+        ServeProcess::spawn(scratch.command(["serve", "--listen", "[::ffff:127.0.0.1]:0"]).command(), 1);
+    mapped.stop();
 }
 
 #[test]
-fn lists_of_images_come_from_files_as_well() {
+fn image_lists_may_be_read_from_files() {
     let scratch = Scratch::new();
     let list = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "http://a/b", "version": "1"}]"#;
     scratch.write("images.json", list);
     scratch.write("wrong.json", "[{}]");
-    Server::start(&scratch, &[("OS_IMAGES", list)], &[]).end();
-    Server::start(&scratch, &[("OS_IMAGES", "@images.json")], &[]).end();
-    Server::start(&scratch, &[], &["--os-images-file", "images.json"]).end();
-    let output = scratch.kindling("serve --listen 127.0.0.1:0 --os-images-file wrong.json");
-    output.failure("--os-images-file: wrong.json: [0].openshift_version is missing");
-    scratch.kindling("serve --os-images [] --os-images-file wrong.json").usage("cannot be used with");
+    ServeProcess::start(&scratch, &[("OS_IMAGES", list)], &[]).stop();
+    ServeProcess::start(&scratch, &[("OS_IMAGES", "@images.json")], &[]).stop();
+    ServeProcess::start(&scratch, &[], &["--os-images-file", "images.json"]).stop();
+    let output = scratch.run_kindling("serve --listen 127.0.0.1:0 --os-images-file wrong.json");
+    output.expect_failure("--os-images-file: wrong.json: [0].openshift_version is missing");
+    scratch
+        .run_kindling("serve --os-images [] --os-images-file wrong.json")
+        .expect_usage_error("cannot be used with");
 }
 
-/// The token in a URL goes with the key; the URL stays as long as the key does.
+/// The token in a URL changes with the key; without a change of the key the URL stays the same.
 #[test]
-fn another_key_gives_other_urls() {
+fn changed_key_changes_urls() {
     const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";
     let scratch = Scratch::new();
-    scratch.kindling("auth keys --out one").success();
-    scratch.kindling("auth keys --out two").success();
+    scratch.run_kindling("auth keys --out one").expect_success();
+    scratch.run_kindling("auth keys --out two").expect_success();
     let list = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "http://a/b", "version": "1"}]"#;
     let start = |key: &str| {
         let file = format!("{key}/ec-private-key.pem");
-        let user = scratch.kindling(&format!("auth token --user --ec-private-key-file {file}")).printed();
+        let user =
+            scratch.run_kindling(&format!("auth token --user --ec-private-key-file {file}")).expect_text();
         let variables =
             [("OS_IMAGES", list), ("AUTH_TYPE", "local"), ("KINDLING_EC_PRIVATE_KEY_FILE", &file)];
-        (Server::start(&scratch, &variables, &[]), format!("Authorization: {}", user.trim()))
+        (ServeProcess::start(&scratch, &variables, &[]), format!("Authorization: {}", user.trim()))
     };
     let url = |infra_env: &Value| {
         infra_env["download_url"].as_str().unwrap().split_once("/by").unwrap().1.to_owned()
@@ -589,33 +624,33 @@ fn another_key_gives_other_urls() {
     let (server, user) = start("one");
     let body = r#"{"name": "demo", "pull_secret": "{\"auths\":{\"quay.io\":{\"auth\":\"dXNlcjpwYXNz\"}}}"}"#;
     let headers = format!("{user}\r\nContent-Type: application/json\r\nContent-Length: {}", body.len());
-    let made = server.send(&format!("POST {INFRA_ENVS}"), &headers, body);
+    let made = server.request_with_body(&format!("POST {INFRA_ENVS}"), &headers, body);
     assert_eq!(made.status, 201, "{made:?}");
     let get = format!("GET {INFRA_ENVS}/{}", made.json()["id"].as_str().unwrap());
     let first = url(&made.json());
     assert!(first.starts_with("apikey/"), "{first}");
-    server.end();
+    server.stop();
     let (server, user) = start("one");
-    assert_eq!(url(&server.ask(&get, &user).json()), first);
-    server.end();
+    assert_eq!(url(&server.request(&get, &user).json()), first);
+    server.stop();
     let (server, user) = start("two");
-    let second = url(&server.ask(&get, &user).json());
+    let second = url(&server.request(&get, &user).json());
     assert_ne!(second, first);
-    assert_eq!(server.ask(&format!("{get}?api_key={}", token(&first)), "").status, 401);
-    assert_eq!(server.ask(&format!("{get}?api_key={}", token(&second)), "").status, 200);
-    assert!(server.end().contains("the policy or its key has changed"));
-    let server = Server::start(&scratch, &[("OS_IMAGES", list)], &[]);
-    let open = url(&server.ask(&get, "").json());
+    assert_eq!(server.request(&format!("{get}?api_key={}", token(&first)), "").status, 401);
+    assert_eq!(server.request(&format!("{get}?api_key={}", token(&second)), "").status, 200);
+    assert!(server.stop().contains("access policy or its key changed"));
+    let server = ServeProcess::start(&scratch, &[("OS_IMAGES", list)], &[]);
+    let open = url(&server.request(&get, "").json());
     assert!(open.starts_with("id/"), "{open}");
-    server.end();
+    server.stop();
 }
 
 #[test]
 fn two_servers_do_not_share_a_data_directory() {
     let scratch = Scratch::new();
-    let server = Server::start(&scratch, &[], &[]);
-    scratch.kindling("serve --listen 127.0.0.1:0").failure("kindling-data/kindling.db is in use");
-    assert_eq!(server.ask("GET /health", "").status, 200);
-    server.end();
-    Server::start(&scratch, &[], &[]).end();
+    let server = ServeProcess::start(&scratch, &[], &[]);
+    scratch.run_kindling("serve --listen 127.0.0.1:0").expect_failure("kindling-data/kindling.db is in use");
+    assert_eq!(server.request("GET /health", "").status, 200);
+    server.stop();
+    ServeProcess::start(&scratch, &[], &[]).stop();
 }

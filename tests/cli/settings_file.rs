@@ -1,6 +1,6 @@
 //! Options of the server in a file.
 
-use crate::serve::Server;
+use crate::serve::ServeProcess;
 use crate::support::Scratch;
 
 const SETTINGS: &str = r#"
@@ -14,7 +14,7 @@ os-images = '[{"openshift_version": "4.18", "url": "file:///none", "version": "4
 "#;
 
 #[test]
-fn a_file_says_what_nothing_else_does() {
+fn settings_file_has_the_lowest_precedence() {
     let scratch = Scratch::new();
     scratch.write("kindling.toml", SETTINGS);
     let start = |arguments: &[&str], data_dir: Option<&str>| {
@@ -22,10 +22,10 @@ fn a_file_says_what_nothing_else_does() {
         if let Some(directory) = data_dir {
             run = run.env("KINDLING_DATA_DIR", directory);
         }
-        Server::spawn(run.command(), 1).end()
+        ServeProcess::spawn(run.command(), 1).stop()
     };
     let log = start(&["--config", "kindling.toml"], None);
-    assert!(log.starts_with('{') && log.contains("options are read from a file"), "{log}");
+    assert!(log.starts_with('{') && log.contains("options read from file"), "{log}");
     assert!(scratch.path("from-file/kindling.db").exists());
     start(&["--config=kindling.toml"], Some("from-variable"));
     assert!(scratch.path("from-variable/kindling.db").exists());
@@ -36,30 +36,30 @@ fn a_file_says_what_nothing_else_does() {
 }
 
 #[test]
-fn the_environment_may_name_the_file() {
+fn settings_file_is_named_by_a_variable() {
     let scratch = Scratch::new();
     let path = scratch.write("kindling.toml", SETTINGS);
-    Server::spawn(scratch.command(["serve"]).env("KINDLING_CONFIG", path).command(), 1).end();
+    ServeProcess::spawn(scratch.command(["serve"]).env("KINDLING_CONFIG", path).command(), 1).stop();
     assert!(scratch.path("from-file/kindling.db").exists());
 }
 
 #[test]
-fn what_is_wrong_in_a_file_is_said_with_its_name() {
+fn errors_in_a_settings_file_name_the_file() {
     let scratch = Scratch::new();
     for (text, phrase) in [
-        ("listne = []", "`listne` is no option"),
-        ("listen = [1.5]", "`listen` has a value that no option has"),
-        ("[listen]\na = 1", "`listen` has a value that no option has"),
+        ("listne = []", "`listne` is not an option"),
+        ("listen = [1.5]", "`listen`: unsupported value type"),
+        ("[listen]\na = 1", "`listen`: unsupported value type"),
         ("config = \"other.toml\"", "`config`"),
-        ("listen = \"nowhere\"", "the value is that of kindling.toml"),
+        ("listen = \"nowhere\"", "the value comes from kindling.toml"),
         ("a = = 1", "line 1"),
         ("listen = [\"127.0.0.1:0\"]\nlisten = []", "line 2"),
     ] {
         scratch.write("kindling.toml", text);
-        let output = scratch.kindling("serve --config kindling.toml");
-        output.usage(phrase);
-        output.usage("kindling.toml");
-        assert!(!scratch.has("kindling.db"));
+        let output = scratch.run_kindling("serve --config kindling.toml");
+        output.expect_usage_error(phrase);
+        output.expect_usage_error("kindling.toml");
+        assert!(!scratch.has_file("kindling.db"));
     }
-    scratch.kindling("serve --config missing.toml").usage("missing.toml: No such file");
+    scratch.run_kindling("serve --config missing.toml").expect_usage_error("missing.toml: No such file");
 }

@@ -1,13 +1,13 @@
-//! Wrong command lines exit 2 and touch nothing; the program goes by the name that it is called by.
+//! Wrong command lines exit with 2 and change nothing; the name of the executable selects the command line.
 
 use std::os::unix::fs::symlink;
 
-use crate::support::{INSTALLER, KINDLING, Run};
-use crate::usual;
+use crate::full_featured_image;
+use crate::support::{INSTALLER, KINDLING, ProgramRun};
 
 #[test]
 fn wrong_command_lines_exit_2() {
-    let scratch = usual().scratch();
+    let scratch = full_featured_image().scratch_with_image();
     for line in [
         "",
         "iso",
@@ -43,48 +43,51 @@ fn wrong_command_lines_exit_2() {
         "dev show iso --ignition --kargs image.iso",
         "dev show initrd",
     ] {
-        let output = scratch.kindling(line);
-        output.usage("");
+        let output = scratch.run_kindling(line);
+        output.expect_usage_error("");
         assert!(output.stderr.contains("Usage: kindling") || output.stderr.contains("'--help'"), "{line}");
     }
-    assert!(scratch.read("image.iso") == usual().bytes);
+    assert!(scratch.read("image.iso") == full_featured_image().bytes);
     assert_eq!(scratch.names(), ["config.ign", "image.iso", "wired.nmconnection"]);
 }
 
 #[test]
-fn arguments_that_are_no_text_are_refused() {
+fn rejects_arguments_that_are_not_utf8() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
-    let scratch = usual().scratch();
+    let scratch = full_featured_image().scratch_with_image();
     let bad = OsStr::from_bytes(b"im\xFFge.iso");
-    let output = scratch.command([OsStr::new("iso"), OsStr::new("reset"), bad]).output();
-    output.usage("UTF-8");
+    let output = scratch.command([OsStr::new("iso"), OsStr::new("reset"), bad]).run();
+    output.expect_usage_error("UTF-8");
 }
 
 #[test]
-fn version_and_help_go_to_the_standard_output() {
-    let scratch = usual().scratch();
+fn version_and_help_go_to_standard_output() {
+    let scratch = full_featured_image().scratch_with_image();
     for flag in ["--version", "-V"] {
-        assert_eq!(scratch.kindling(flag).printed(), format!("kindling {}\n", env!("CARGO_PKG_VERSION")));
+        assert_eq!(
+            scratch.run_kindling(flag).expect_text(),
+            format!("kindling {}\n", env!("CARGO_PKG_VERSION"))
+        );
     }
     for flag in ["--help", "-h", "iso --help", "iso reset -h"] {
-        assert!(scratch.kindling(flag).printed().contains("Usage: kindling"), "{flag}");
+        assert!(scratch.run_kindling(flag).expect_text().contains("Usage: kindling"), "{flag}");
     }
 }
 
-/// Scripts call the program by its old name, and ask it for its version.
+/// Scripts call the program by its old name and check its version.
 #[test]
-fn under_the_installers_name_it_answers_as_the_installer() {
-    let scratch = usual().scratch();
+fn link_named_coreos_installer_behaves_as_the_installer() {
+    let scratch = full_featured_image().scratch_with_image();
     symlink(KINDLING, scratch.path(INSTALLER)).unwrap();
     let link = scratch.path(INSTALLER);
-    let run = |line: &str| Run::new(&link, scratch.folder()).args(line.split_whitespace()).output();
-    let version = run("--version").printed();
+    let run = |line: &str| ProgramRun::new(&link, scratch.folder()).args(line.split_whitespace()).run();
+    let version = run("--version").expect_text();
     assert_eq!(version, format!("coreos-installer 0.27.0+kindling.{}\n", env!("CARGO_PKG_VERSION")));
-    assert!(run("iso --help").printed().contains("Usage: coreos-installer iso"));
-    run("iso").usage("Usage: coreos-installer iso");
-    run("iso ignition embed -i config.ign image.iso").success();
-    run("iso ignition show image.iso").success();
-    run("iso reset image.iso").success();
-    assert!(scratch.read("image.iso") == usual().bytes);
+    assert!(run("iso --help").expect_text().contains("Usage: coreos-installer iso"));
+    run("iso").expect_usage_error("Usage: coreos-installer iso");
+    run("iso ignition embed -i config.ign image.iso").expect_success();
+    run("iso ignition show image.iso").expect_success();
+    run("iso reset image.iso").expect_success();
+    assert!(scratch.read("image.iso") == full_featured_image().bytes);
 }

@@ -1,4 +1,4 @@
-"""What the agent of a host does first: it registers the host in an infra-env, and sends its inventory.
+"""The first calls of a host's agent: registers the host in an infra-env, and sends its inventory.
 
     agent.py INFRA_ENV_NAME HOST_ID
 """

@@ -1,4 +1,4 @@
-"""Calls the service through the client that is generated from the Assisted Service's API document. Prints a line for each call.
+"""Calls the service through the client that is generated from the Assisted Service's API document, one line per call.
 
     generated.py HOST_ID
 """

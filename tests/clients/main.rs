@@ -1,5 +1,5 @@
-//! Published clients of the Assisted Installer against `kindling serve`: `aicli`, and the client that is generated from the
-//! Assisted Service's own API document. `KINDLING_CLIENTS` is the folder with both and their Python.
+//! Published clients of the Assisted Installer against `kindling serve`: `aicli`, and the client that is generated from
+//! the Assisted Service's own API document. `KINDLING_CLIENTS` is the folder with both and their Python.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,6 +8,7 @@
     reason = "test code: what is not as expected must stop the test"
 )]
 
+mod simulate;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -18,9 +19,10 @@ use std::process::{Child, Stdio};
 use fixtures::{Architecture, Era};
 use serde_json::json;
 
-use support::{Output, Run, Scratch, image, require_path};
+use support::{ProgramRun, RunOutput, Scratch, fixture, require_path};
 
-/// The verbs of `aicli` that fail because the service does not implement their operation. One that works must leave this list.
+/// The verbs of `aicli` that fail because the service does not implement their operation. One that works must leave
+/// this list.
 const NOT_IMPLEMENTED: [&str; 11] = [
     "info service",
     "start cluster edge",
@@ -38,18 +40,18 @@ const NOT_IMPLEMENTED: [&str; 11] = [
 const HOST: &str = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
 
 /// A server with one base image and one release, and the folder in which the clients run.
-struct Site {
+struct ClientSite {
     clients: PathBuf,
     scratch: Scratch,
     server: Child,
     url: String,
 }
 
-impl Site {
+impl ClientSite {
     fn start() -> Option<Self> {
         let clients = require_path("KINDLING_CLIENTS")?;
         let scratch = Scratch::new();
-        let base = scratch.write("base.iso", &image(Architecture::X86_64, Era::E2024_12).bytes);
+        let base = scratch.write("base.iso", &fixture(Architecture::X86_64, Era::E2024_12).bytes);
         let images = json!([{
             "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.94.1",
             "url": format!("file://{}", base.display()),
@@ -72,47 +74,47 @@ impl Site {
         Some(Self { clients, scratch, server, url })
     }
 
-    fn run(&self, program: &str, arguments: &[&str]) -> Output {
-        Run::new(self.clients.join(program), self.scratch.folder())
+    fn run(&self, program: &str, arguments: &[&str]) -> RunOutput {
+        ProgramRun::new(self.clients.join(program), self.scratch.folder())
             .env("HOME", self.scratch.folder())
             .env("KINDLING_URL", &self.url)
             .args(arguments)
-            .output()
+            .run()
     }
 
     /// The output of a verb of `aicli`.
-    fn aicli(&self, line: &str) -> Output {
+    fn run_aicli(&self, line: &str) -> RunOutput {
         let arguments: Vec<_> = ["-U", &self.url].into_iter().chain(line.split(' ')).collect();
         self.run("aicli", &arguments)
     }
 
     /// The output of a verb that must succeed.
     #[track_caller]
-    fn done(&self, line: &str) -> String {
-        let output = self.aicli(line);
-        assert!(output.status.success(), "aicli {line}: {}{}", output.text(), output.stderr);
-        output.text().to_owned()
+    fn expect_aicli(&self, line: &str) -> String {
+        let output = self.run_aicli(line);
+        assert!(output.status.success(), "aicli {line}: {}{}", output.stdout_text(), output.stderr);
+        output.stdout_text().to_owned()
     }
 
     /// The status of the host in the list of hosts. Its name is not known in every state.
     #[track_caller]
     fn host_status(&self) -> String {
-        let list = self.done("list hosts");
+        let list = self.expect_aicli("list hosts");
         let rows: Vec<Vec<&str>> = list.lines().map(|row| row.split('|').map(str::trim).collect()).collect();
         let column = rows.iter().find_map(|row| row.iter().position(|cell| *cell == "Status")).unwrap();
         let row = rows.iter().find(|row| row.contains(&HOST)).unwrap_or_else(|| panic!("{list}"));
         row[column].to_owned()
     }
 
-    /// Does what the agent of a host does: registers it in an infra-env, and sends its inventory.
+    /// Acts as the agent of a host: registers it in an infra-env, and sends its inventory.
     fn boot_host(&self, infra_env: &str) {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/agent.py");
         let output = self.run("python3", &[script, infra_env, HOST]);
-        assert!(output.status.success(), "{}{}", output.text(), output.stderr);
+        assert!(output.status.success(), "{}{}", output.stdout_text(), output.stderr);
     }
 }
 
-impl Drop for Site {
+impl Drop for ClientSite {
     fn drop(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
@@ -121,75 +123,75 @@ impl Drop for Site {
 
 #[test]
 fn aicli_manages_clusters_infra_envs_and_hosts() {
-    let Some(site) = Site::start() else { return };
-    // Its usual place: some verbs want a key, and take none from their arguments.
+    let Some(site) = ClientSite::start() else { return };
+    // Its default path: some verbs need a key and accept none in their arguments.
     std::fs::create_dir(site.scratch.path(".ssh")).unwrap();
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILZ8SSEeQFGsUW8F0Xk3NxGWr0Y6nWn2oPkBQvIdVhjJ admin";
     site.scratch.write(".ssh/id_rsa.pub", key);
     let given = "-P pull_secret=pull-secret.json -P openshift_version=4.18";
 
-    site.done(&format!("create cluster {given} -P base_dns_domain=example.com edge"));
-    assert!(site.done("list clusters").contains("| insufficient | example.com |"));
-    assert!(site.done("list infraenvs").contains("edge_infra-env"));
-    site.done("update cluster edge -P additional_ntp_source=ntp.example.com");
-    let shown = site.done("info cluster edge --full");
+    site.expect_aicli(&format!("create cluster {given} -P base_dns_domain=example.com edge"));
+    assert!(site.expect_aicli("list clusters").contains("| insufficient | example.com |"));
+    assert!(site.expect_aicli("list infraenvs").contains("edge_infra-env"));
+    site.expect_aicli("update cluster edge -P additional_ntp_source=ntp.example.com");
+    let shown = site.expect_aicli("info cluster edge --full");
     assert!(shown.contains("additional_ntp_source: ntp.example.com"), "{shown}");
     assert!(shown.contains("status_info: Cluster is not ready for install"), "{shown}");
-    assert!(site.done("list events edge").contains("Successfully registered cluster"));
+    assert!(site.expect_aicli("list events edge").contains("Successfully registered cluster"));
 
-    site.done(&format!("create infraenv {given} lone"));
-    site.done("update infraenv lone -P additional_ntp_sources=ntp.example.com");
-    assert!(site.done("info infraenv lone").contains("type: full-iso"));
-    assert!(site.done("info iso lone").contains("/x86_64/full.iso"));
-    site.done("download iso lone");
+    site.expect_aicli(&format!("create infraenv {given} lone"));
+    site.expect_aicli("update infraenv lone -P additional_ntp_sources=ntp.example.com");
+    assert!(site.expect_aicli("info infraenv lone").contains("type: full-iso"));
+    assert!(site.expect_aicli("info iso lone").contains("/x86_64/full.iso"));
+    site.expect_aicli("download iso lone");
     let inspected =
-        Run::new(support::KINDLING, site.scratch.folder()).args(["iso", "verify", "lone.iso"]).output();
-    assert!(inspected.status.success(), "{}", inspected.text());
-    site.done("download discovery-ignition lone");
-    let validated = Run::new(support::KINDLING, site.scratch.folder())
+        ProgramRun::new(support::KINDLING, site.scratch.folder()).args(["iso", "verify", "lone.iso"]).run();
+    assert!(inspected.status.success(), "{}", inspected.stdout_text());
+    site.expect_aicli("download discovery-ignition lone");
+    let validated = ProgramRun::new(support::KINDLING, site.scratch.folder())
         .args(["ignition", "validate", "discovery.ign.lone"])
-        .output();
-    assert!(validated.status.success(), "{}", validated.text());
-    site.done("download ipxe-script lone");
+        .run();
+    assert!(validated.status.success(), "{}", validated.stdout_text());
+    site.expect_aicli("download ipxe-script lone");
 
     site.boot_host("lone");
-    assert!(site.done("list hosts").contains("node-1"));
-    site.done("update host node-1 -P role=worker");
-    assert!(site.done("info host node-1").contains("role: worker"));
-    site.done("bind host node-1 edge");
+    assert!(site.expect_aicli("list hosts").contains("node-1"));
+    site.expect_aicli("update host node-1 -P role=worker");
+    assert!(site.expect_aicli("info host node-1").contains("role: worker"));
+    site.expect_aicli("bind host node-1 edge");
     assert_eq!(site.host_status(), "binding");
     // A host that was bound registers again.
     site.boot_host("lone");
     assert_eq!(site.host_status(), "known");
-    site.done("unbind host node-1");
+    site.expect_aicli("unbind host node-1");
     assert_eq!(site.host_status(), "unbinding");
 
     std::fs::create_dir(site.scratch.path("man")).unwrap();
     site.scratch.write("man/one.yaml", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: one\n");
     for line in NOT_IMPLEMENTED {
-        let output = site.aicli(line);
-        let text = format!("{}{}", output.text(), output.stderr);
+        let output = site.run_aicli(line);
+        let text = format!("{}{}", output.stdout_text(), output.stderr);
         assert!(text.contains("is not implemented by this service yet"), "aicli {line}: {text}");
     }
 
     // The service has no cluster validations yet, and `aicli` reads `validations_info` without checking that it is set.
-    let output = site.aicli("info validation edge");
-    assert!(output.stderr.contains("TypeError"), "{}{}", output.text(), output.stderr);
+    let output = site.run_aicli("info validation edge");
+    assert!(output.stderr.contains("TypeError"), "{}{}", output.stdout_text(), output.stderr);
 
-    site.done(&format!("delete host --yes {HOST}"));
-    assert!(!site.done("list hosts").contains(HOST));
-    site.done("delete infraenv --yes lone");
-    site.done("delete cluster --yes edge");
-    assert!(!site.done("list clusters").contains("edge"));
-    assert!(!site.done("list infraenvs").contains("lone"));
+    site.expect_aicli(&format!("delete host --yes {HOST}"));
+    assert!(!site.expect_aicli("list hosts").contains(HOST));
+    site.expect_aicli("delete infraenv --yes lone");
+    site.expect_aicli("delete cluster --yes edge");
+    assert!(!site.expect_aicli("list clusters").contains("edge"));
+    assert!(!site.expect_aicli("list infraenvs").contains("lone"));
 }
 
 #[test]
-fn the_generated_client_manages_clusters_infra_envs_and_hosts() {
-    let Some(site) = Site::start() else { return };
+fn generated_client_manages_clusters_infra_envs_and_hosts() {
+    let Some(site) = ClientSite::start() else { return };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/generated.py");
     let output = site.run("python3", &[script, HOST]);
-    assert!(output.status.success(), "{}{}", output.text(), output.stderr);
-    let done: Vec<_> = output.text().lines().collect();
+    assert!(output.status.success(), "{}{}", output.stdout_text(), output.stderr);
+    let done: Vec<_> = output.stdout_text().lines().collect();
     assert!(done.len() > 25, "{done:?}");
 }

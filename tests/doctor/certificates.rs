@@ -1,9 +1,9 @@
-//! What certificates are worth, and that nothing is sent to a server whose certificate is not trusted.
+//! Certificate problems, and that nothing is sent to a server with an untrusted certificate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kindling::doctor::{Check, Options, Outcome, Verdict};
+use kindling::doctor::{CheckOutcome, ClientVerdict, DoctorCheck, DoctorOptions};
 use rcgen::{CertificateParams, KeyPair, PKCS_RSA_SHA256, date_time_ymd};
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -11,13 +11,16 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ServerConfig, SupportedProtocolVersion};
 
-use crate::raw::{Change, serve};
-use crate::support::{Authority, Scratch};
-use crate::{examined, image, refusing, with};
+use crate::raw_server::{SharedReplyChange, serve_file};
+use crate::support::{CertificateAuthority, Scratch};
+use crate::{bootable_image, checks_with_outcome, examine_url, refusing_clients};
 
 const BOTH: &[&SupportedProtocolVersion] = &[&TLS12, &TLS13];
 
-fn config(pair: &(String, String), versions: &[&'static SupportedProtocolVersion]) -> Arc<ServerConfig> {
+fn server_config(
+    pair: &(String, String),
+    versions: &[&'static SupportedProtocolVersion],
+) -> Arc<ServerConfig> {
     let chain = CertificateDer::pem_slice_iter(pair.0.as_bytes()).map(Result::unwrap).collect();
     let key = PrivateKeyDer::from_pem_slice(pair.1.as_bytes()).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
@@ -26,7 +29,7 @@ fn config(pair: &(String, String), versions: &[&'static SupportedProtocolVersion
 }
 
 /// Counts the requests that arrive.
-fn counting() -> (Change, Arc<AtomicUsize>) {
+fn request_counter() -> (SharedReplyChange, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&count);
     (
@@ -37,8 +40,8 @@ fn counting() -> (Change, Arc<AtomicUsize>) {
     )
 }
 
-/// A time some days from now. Calendars of tests are coarse: months have 28 days.
-fn in_days(days: i64) -> rcgen::CertificateParams {
+/// A time some days from now. This calendar is simplified: every month has 28 days.
+fn certificate_valid_in_days(days: i64) -> rcgen::CertificateParams {
     let mut params = CertificateParams::default();
     let day = chrono::Utc::now() + chrono::TimeDelta::days(days);
     let part = |format: &str| day.format(format).to_string().parse::<u8>().unwrap();
@@ -47,9 +50,9 @@ fn in_days(days: i64) -> rcgen::CertificateParams {
 }
 
 #[test]
-fn certificates_are_judged() {
+fn certificate_problems_are_reported() {
     let scratch = Scratch::new();
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let ca = scratch.write("ca.pem", &authority.pem);
     let ours = &["127.0.0.1"][..];
     let rsa = {
@@ -57,17 +60,20 @@ fn certificates_are_judged() {
         let params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
         (params.signed_by(&key, &authority.issuer).unwrap().pem(), key.serialize_pem())
     };
-    let until = |days: i64| authority.issue_as(ours, |params| params.not_after = in_days(days).not_after);
-    let later = authority.issue_as(ours, |params| params.not_before = in_days(3).not_after);
+    let until = |days: i64| {
+        authority.issue_for_names(ours, |params| params.not_after = certificate_valid_in_days(days).not_after)
+    };
+    let later =
+        authority.issue_for_names(ours, |params| params.not_before = certificate_valid_in_days(3).not_after);
     let checking = &["bmc", "ipxe", "uefi", "qemu", "download"][..];
-    // The URL is https in all of them, and keys are ECDSA but for one.
+    // All URLs are https, and all keys except one are ECDSA.
     for (name, pair, versions, failing, refused) in [
         ("good", rsa, BOTH, &[][..], &[][..]),
-        ("ECDSA", authority.issue_as(ours, |_| {}), BOTH, &["certificate-rsa"], &[]),
+        ("ECDSA", authority.issue_for_names(ours, |_| {}), BOTH, &["certificate-rsa"], &[]),
         ("soon", until(5), BOTH, &["certificate-lasts", "certificate-rsa"], &[]),
         (
             "TLS 1.3 alone",
-            authority.issue_as(ours, |_| {}),
+            authority.issue_for_names(ours, |_| {}),
             &[&TLS13][..],
             &["tls-1.2", "certificate-rsa"],
             &["ipxe"],
@@ -76,82 +82,84 @@ fn certificates_are_judged() {
         ("not yet", later, BOTH, &["certificate-dates", "certificate-rsa"], checking),
         (
             "of another host",
-            authority.issue_as(&["other.example"], |_| {}),
+            authority.issue_for_names(&["other.example"], |_| {}),
             BOTH,
             &["certificate-name", "certificate-rsa"],
             checking,
         ),
         (
             "of another authority",
-            Authority::new().issue_as(ours, |_| {}),
+            CertificateAuthority::new().issue_for_names(ours, |_| {}),
             BOTH,
             &["certificate-trusted", "certificate-rsa"],
             checking,
         ),
     ] {
-        let (count_requests, count) = counting();
-        let address = serve(image(), count_requests, Some(config(&pair, versions)));
-        let mut options = Options::default();
+        let (count_requests, count) = request_counter();
+        let address = serve_file(bootable_image(), count_requests, Some(server_config(&pair, versions)));
+        let mut options = DoctorOptions::default();
         options.ca_file = Some(ca.clone());
-        let report = examined(&format!("https://{address}/full.iso?token=secret"), &options);
-        let found: Vec<_> = with(&report, Outcome::Fails)
+        let report = examine_url(&format!("https://{address}/full.iso?token=secret"), &options);
+        let found: Vec<_> = checks_with_outcome(&report, CheckOutcome::Fails)
             .into_iter()
             .filter(|it| !it.starts_with("url") && *it != "reachable")
             .collect();
         assert_eq!(found, failing, "{name}: {report:#?}");
-        // A query is what BMCs refuse anyway.
-        let refusing: Vec<_> = refusing(&report).into_iter().filter(|client| *client != "bmc").collect();
+        // BMCs refuse a query anyway.
+        let refusing: Vec<_> =
+            refusing_clients(&report).into_iter().filter(|client| *client != "bmc").collect();
         let refused: Vec<_> = refused.iter().copied().filter(|client| *client != "bmc").collect();
         assert_eq!(refusing, refused, "{name}: {report:#?}");
         let is_trusted = !failing
             .iter()
             .any(|it| ["certificate-trusted", "certificate-name", "certificate-dates"].contains(it));
-        assert_eq!(count.load(Ordering::SeqCst) > 0, is_trusted, "{name}: a request was sent, or none");
-        let reachable = report.finding(Check::Reachable).unwrap().outcome;
-        assert_eq!(reachable, if is_trusted { Outcome::Holds } else { Outcome::Untried }, "{name}");
+        assert_eq!(count.load(Ordering::SeqCst) > 0, is_trusted, "{name}: wrong number of requests");
+        let reachable = report.finding(DoctorCheck::Reachable).unwrap().outcome;
+        assert_eq!(reachable, if is_trusted { CheckOutcome::Holds } else { CheckOutcome::Untried }, "{name}");
         if !is_trusted {
             options.dangerously_any_certificate = true;
-            let report = examined(&format!("https://{address}/full.iso?token=secret"), &options);
-            assert_eq!(report.finding(Check::Range).unwrap().outcome, Outcome::Holds, "{name}");
+            let report = examine_url(&format!("https://{address}/full.iso?token=secret"), &options);
+            assert_eq!(report.finding(DoctorCheck::Range).unwrap().outcome, CheckOutcome::Holds, "{name}");
             assert_eq!(
-                report.client(kindling::doctor::Client::Qemu).unwrap().verdict,
-                Verdict::Refuses,
+                report.client(kindling::doctor::ClientKind::Qemu).unwrap().verdict,
+                ClientVerdict::Refuses,
                 "{name}"
             );
         }
     }
 }
 
-/// A certificate that signs itself, as `openssl req -x509` makes it, is trusted by whoever was given it.
+/// A self-signed certificate, as `openssl req -x509` makes it, is trusted by clients that were configured with it.
 #[test]
-fn a_certificate_may_be_its_own_authority() {
+fn self_signed_certificate_can_be_trusted() {
     let scratch = Scratch::new();
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let pem = params.self_signed(&key).unwrap().pem();
-    let (change, count) = counting();
-    let address = serve(image(), change, Some(config(&(pem.clone(), key.serialize_pem()), BOTH)));
-    let mut options = Options::default();
+    let (change, count) = request_counter();
+    let address =
+        serve_file(bootable_image(), change, Some(server_config(&(pem.clone(), key.serialize_pem()), BOTH)));
+    let mut options = DoctorOptions::default();
     let url = format!("https://{address}/full.iso");
-    let report = examined(&url, &options);
-    let finding = report.finding(Check::CertificateTrusted).unwrap();
-    assert_eq!(finding.outcome, Outcome::Fails);
-    assert!(finding.detail.contains("it is that of an authority itself"), "{finding:?}");
+    let report = examine_url(&url, &options);
+    let finding = report.finding(DoctorCheck::CertificateTrusted).unwrap();
+    assert_eq!(finding.outcome, CheckOutcome::Fails);
+    assert!(finding.detail.contains("certificate is a CA certificate"), "{finding:?}");
     assert_eq!(count.load(Ordering::SeqCst), 0);
     options.ca_file = Some(scratch.write("ca.pem", &pem));
-    let report = examined(&url, &options);
-    assert_eq!(refusing(&report), [""; 0], "{report:#?}");
+    let report = examine_url(&url, &options);
+    assert_eq!(refusing_clients(&report), [""; 0], "{report:#?}");
 }
 
 #[test]
-fn a_redirect_from_https_to_http_is_told_and_headers_stay_behind() {
+fn https_to_http_redirect_is_reported_and_drops_headers() {
     let scratch = Scratch::new();
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let leaked = Arc::new(AtomicUsize::new(0));
     let leaks = Arc::clone(&leaked);
-    let there = serve(
-        image(),
+    let there = serve_file(
+        bootable_image(),
         Arc::new(move |asked, _| {
             leaks.fetch_add(usize::from(asked.header("authorization").is_some()), Ordering::SeqCst);
         }),
@@ -159,27 +167,31 @@ fn a_redirect_from_https_to_http_is_told_and_headers_stay_behind() {
     );
     let shown = Arc::new(AtomicUsize::new(0));
     let shows = Arc::clone(&shown);
-    let change: Change = Arc::new(move |asked, reply| {
+    let change: SharedReplyChange = Arc::new(move |asked, reply| {
         shows
             .fetch_add(usize::from(asked.header("authorization") == Some("Bearer secret")), Ordering::SeqCst);
         reply.status(307);
         reply.set("Location", &format!("http://{there}/full.iso"));
     });
-    let here = serve(image(), change, Some(config(&authority.issue(), BOTH)));
-    let mut options = Options::default().header("Authorization", "Bearer secret").unwrap();
+    let here = serve_file(bootable_image(), change, Some(server_config(&authority.issue(), BOTH)));
+    let mut options = DoctorOptions::default().with_header("Authorization", "Bearer secret").unwrap();
     options.ca_file = Some(scratch.write("ca.pem", &authority.pem));
-    let report = examined(&format!("https://{here}/full.iso"), &options);
-    assert_eq!(report.finding(Check::RedirectScheme).unwrap().outcome, Outcome::Fails, "{report:#?}");
+    let report = examine_url(&format!("https://{here}/full.iso"), &options);
+    assert_eq!(
+        report.finding(DoctorCheck::RedirectScheme).unwrap().outcome,
+        CheckOutcome::Fails,
+        "{report:#?}"
+    );
     assert_eq!(report.redirects, [format!("http://{there}/full.iso")]);
     assert!(shown.load(Ordering::SeqCst) > 0);
     assert_eq!(leaked.load(Ordering::SeqCst), 0);
 }
 
 #[test]
-fn plain_http_at_the_port_of_tls_is_told() {
-    let address = serve(image(), Arc::new(|_, _| {}), None);
-    let report = examined(&format!("https://{address}/full.iso"), &Options::default());
-    let finding = report.finding(Check::Reachable).unwrap();
-    assert!(finding.detail.starts_with("no TLS"), "{finding:?}");
+fn plain_http_on_a_tls_port_is_reported() {
+    let address = serve_file(bootable_image(), Arc::new(|_, _| {}), None);
+    let report = examine_url(&format!("https://{address}/full.iso"), &DoctorOptions::default());
+    let finding = report.finding(DoctorCheck::Reachable).unwrap();
+    assert!(finding.detail.starts_with("TLS handshake failed"), "{finding:?}");
     assert!(report.is_refused());
 }

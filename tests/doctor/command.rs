@@ -1,39 +1,43 @@
-//! The command: what it prints, its exit codes, and what it keeps to itself.
+//! The command: its output, its exit codes, and secrets that it must not print.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::image;
-use crate::raw::serve;
+use crate::bootable_image;
+use crate::raw_server::serve_file;
 use crate::support::Scratch;
 
 #[test]
-fn it_says_what_works_and_what_does_not() {
+fn doctor_reports_passing_and_failing_clients() {
     let scratch = Scratch::new();
-    let good = serve(image(), Arc::new(|_, _| {}), None);
-    let output = scratch.kindling(&format!("doctor http://{good}/full.iso"));
-    assert_eq!(output.status.code(), Some(0), "{}", output.text());
-    assert!(output.text().contains("an ISO 9660 volume that boots"), "{}", output.text());
-    assert!(output.text().contains("QEMU block driver  works\n"), "{}", output.text());
-    let bad = serve(image(), Arc::new(|_, reply| reply.remove("Accept-Ranges")), None);
-    let output = scratch.kindling(&format!("doctor http://{bad}/full.iso"));
-    assert_eq!(output.status.code(), Some(1), "{}", output.text());
-    assert!(output.text().contains("QEMU block driver  REFUSES\n  ! accept-ranges: "), "{}", output.text());
-    // Who does not ask about QEMU is not told about it.
-    let output = scratch.kindling(&format!("doctor --client bmc --client ipxe http://{bad}/full.iso"));
-    assert_eq!(output.status.code(), Some(0), "{}", output.text());
-    assert!(!output.text().contains("QEMU"), "{}", output.text());
+    let good = serve_file(bootable_image(), Arc::new(|_, _| {}), None);
+    let output = scratch.run_kindling(&format!("doctor http://{good}/full.iso"));
+    assert_eq!(output.status.code(), Some(0), "{}", output.stdout_text());
+    assert!(output.stdout_text().contains("an ISO 9660 volume that boots"), "{}", output.stdout_text());
+    assert!(output.stdout_text().contains("QEMU block driver  works\n"), "{}", output.stdout_text());
+    let bad = serve_file(bootable_image(), Arc::new(|_, reply| reply.remove("Accept-Ranges")), None);
+    let output = scratch.run_kindling(&format!("doctor http://{bad}/full.iso"));
+    assert_eq!(output.status.code(), Some(1), "{}", output.stdout_text());
+    assert!(
+        output.stdout_text().contains("QEMU block driver  REFUSES\n  ! accept-ranges: "),
+        "{}",
+        output.stdout_text()
+    );
+    // Findings about QEMU are shown only on request.
+    let output = scratch.run_kindling(&format!("doctor --client bmc --client ipxe http://{bad}/full.iso"));
+    assert_eq!(output.status.code(), Some(0), "{}", output.stdout_text());
+    assert!(!output.stdout_text().contains("QEMU"), "{}", output.stdout_text());
 }
 
 #[test]
-fn it_prints_json() {
+fn doctor_prints_json() {
     let scratch = Scratch::new();
-    let address = serve(image(), Arc::new(|_, reply| reply.remove("Accept-Ranges")), None);
-    let output = scratch.kindling(&format!("doctor --json http://{address}/full.iso"));
+    let address = serve_file(bootable_image(), Arc::new(|_, reply| reply.remove("Accept-Ranges")), None);
+    let output = scratch.run_kindling(&format!("doctor --json http://{address}/full.iso"));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["url"], format!("http://{address}/full.iso"));
-    assert_eq!(report["size"], image().len());
+    assert_eq!(report["size"], bootable_image().len());
     assert_eq!(report["content"]["kind"], "iso");
     let find = |list: &str, key: &str, name: &str| {
         report[list].as_array().unwrap().iter().find(|it| it[key] == name).unwrap().clone()
@@ -48,8 +52,8 @@ fn it_prints_json() {
 #[test]
 fn secrets_are_not_printed() {
     let scratch = Scratch::new();
-    let address = serve(
-        image(),
+    let address = serve_file(
+        bootable_image(),
         Arc::new(|asked, reply| {
             if asked.header("authorization") != Some("Bearer_hidden") || !asked.path.contains("secret") {
                 reply.status(401);
@@ -60,32 +64,40 @@ fn secrets_are_not_printed() {
     let url = format!("http://core:hushed@{address}/byapikey/secret/full.iso?api_key=secret&other=secret");
     for arguments in ["", "--json"] {
         let output =
-            scratch.kindling(&format!("doctor {arguments} --header Authorization:Bearer_hidden {url}"));
-        assert!(output.text().contains("head-same"), "the header did not get there: {}", output.text());
+            scratch.run_kindling(&format!("doctor {arguments} --header Authorization:Bearer_hidden {url}"));
+        assert!(
+            output.stdout_text().contains("head-same"),
+            "the header was not sent: {}",
+            output.stdout_text()
+        );
         for secret in ["secret", "hidden", "hushed"] {
-            assert!(!output.text().contains(secret) && !output.stderr.contains(secret), "{}", output.text());
+            assert!(
+                !output.stdout_text().contains(secret) && !output.stderr.contains(secret),
+                "{}",
+                output.stdout_text()
+            );
         }
     }
 }
 
 #[test]
-fn wrong_usage_is_told_apart() {
+fn wrong_usage_has_its_own_exit_code() {
     let scratch = Scratch::new();
     for (arguments, phrase) in [
         ("doctor", "<URL>"),
-        ("doctor full.iso", "this is no URL"),
-        ("doctor ftp://127.0.0.1/full.iso", "images are at http: and https:"),
-        ("doctor --timeout 0s http://127.0.0.1/", "some time"),
-        ("doctor --timeout 1h http://127.0.0.1/", "ten minutes"),
-        ("doctor --header Range:bytes=0-1 http://127.0.0.1/", "cannot be sent"),
-        ("doctor --header secret http://127.0.0.1/", "no name with a colon"),
+        ("doctor full.iso", "not a valid image URL"),
+        ("doctor ftp://127.0.0.1/full.iso", "expected http or https"),
+        ("doctor --timeout 0s http://127.0.0.1/", "greater than 0"),
+        ("doctor --timeout 1h http://127.0.0.1/", "at most 10m"),
+        ("doctor --header Range:bytes=0-1 http://127.0.0.1/", "cannot send header"),
+        ("doctor --header secret http://127.0.0.1/", "expected NAME: VALUE"),
         ("doctor --client bios http://127.0.0.1/", "possible values"),
     ] {
-        let output = scratch.kindling(arguments);
-        output.usage(phrase);
+        let output = scratch.run_kindling(arguments);
+        output.expect_usage_error(phrase);
         assert!(!output.stderr.contains("secret"), "{}", output.stderr);
     }
-    scratch.kindling("doctor --ca missing.pem http://127.0.0.1/").failure("missing.pem");
+    scratch.run_kindling("doctor --ca missing.pem http://127.0.0.1/").expect_failure("missing.pem");
     scratch.write("empty.pem", "");
-    scratch.kindling("doctor --ca empty.pem http://127.0.0.1/").failure("there is none in it");
+    scratch.run_kindling("doctor --ca empty.pem http://127.0.0.1/").expect_failure("no certificates found");
 }

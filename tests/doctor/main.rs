@@ -1,4 +1,4 @@
-//! What the doctor says of servers: ours, others, broken ones and hostile ones, over real sockets.
+//! The doctor's findings about servers: ours, others, broken and hostile ones, over real sockets.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,38 +7,40 @@
     reason = "test code: what is not as expected must stop the test"
 )]
 
-mod broken;
+mod broken_servers;
 mod certificates;
 mod command;
 mod hostile;
-mod others;
-mod ours;
-mod raw;
+mod other_servers;
+mod own_server;
+mod raw_server;
 #[path = "../support/mod.rs"]
 mod support;
 
 use fixtures::{Architecture, Era};
-use kindling::doctor::{Check, Client, Options, Outcome, Report, Verdict, examine};
+use kindling::doctor::{
+    CheckOutcome, ClientKind, ClientVerdict, DoctorCheck, DoctorOptions, DoctorReport, examine,
+};
 
-/// An image that boots, as far as anybody can tell from outside.
-fn image() -> &'static [u8] {
-    &support::image(Architecture::X86_64, Era::E2024_12).bytes
+/// An image that looks bootable.
+fn bootable_image() -> &'static [u8] {
+    &support::fixture(Architecture::X86_64, Era::E2024_12).bytes
 }
 
-fn examined(url: &str, options: &Options) -> Report {
+fn examine_url(url: &str, options: &DoctorOptions) -> DoctorReport {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(examine(url, options)).unwrap()
 }
 
-/// The checks with an outcome, but for those that fail at every server on a port of its own without TLS.
-fn with(report: &Report, outcome: Outcome) -> Vec<&'static str> {
-    let usual = [Check::UrlUsualPort, Check::UrlEncrypted];
+/// The checks with an outcome, except those that fail at every server on its own port without TLS.
+fn checks_with_outcome(report: &DoctorReport, outcome: CheckOutcome) -> Vec<&'static str> {
+    let usual = [DoctorCheck::UrlUsualPort, DoctorCheck::UrlEncrypted];
     let findings = report.findings.iter().filter(|it| it.outcome == outcome && !usual.contains(&it.check));
     findings.map(|finding| finding.check.name()).collect()
 }
 
 /// The clients that refuse.
-fn refusing(report: &Report) -> Vec<&'static str> {
-    let refuse = |client: &&Client| report.client(**client).unwrap().verdict == Verdict::Refuses;
-    Client::ALL.iter().filter(refuse).map(|client| client.name()).collect()
+fn refusing_clients(report: &DoctorReport) -> Vec<&'static str> {
+    let refuse = |client: &&ClientKind| report.client(**client).unwrap().verdict == ClientVerdict::Refuses;
+    ClientKind::ALL.iter().filter(refuse).map(|client| client.name()).collect()
 }

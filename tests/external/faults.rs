@@ -1,39 +1,40 @@
-//! What a client gets when the service fails: an error that says so, and nothing half.
+//! Responses to the client when the service fails: a clear error, and never half an image.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kindling::http::images::ExternalSettings;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-use crate::go::Go;
-use crate::peer::{Fault, Peer, Reply};
-use crate::server::{ID, Server, assert_refused, strict};
+use crate::go_service::GoService;
+use crate::peer_service::{InjectedFault, PeerService, ServiceReply};
+use crate::server::{ExternalImageServer, ID, assert_refused, strict_settings};
 
-/// The three calls, by what is in their targets alone.
+/// The three calls, by text that is only in their target.
 const CALLS: [&str; 3] = ["discovery.ign", "minimal-initrd", "9c11$"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_failure_of_each_call_has_its_status() {
-    let go = Go::start().await;
+    let go = GoService::start().await;
     go.change(|record| record.early_boot = Some(b"\x1f\x8b an archive".to_vec()));
     let (_closed, gate) = watch::channel(false);
-    let hasty = ExternalSettings { patience: Duration::from_millis(300), ..strict(&go.peer.url()) };
-    let expected = Server::start(&strict(&go.peer.url())).await;
+    let hasty = ExternalSettings { patience: Duration::from_millis(300), ..strict_settings(&go.peer.url()) };
+    let expected = ExternalImageServer::start(&strict_settings(&go.peer.url())).await;
     let minimal = format!("/byid/{ID}/4.14/x86_64/minimal.iso");
     let whole = expected.image(&minimal).await;
-    let answer = |status| Fault::Answer(Reply::new(status, "some page"));
-    let elsewhere = Reply::new(302, "").header("Location", "http://elsewhere.invalid/");
+    let answer = |status| InjectedFault::Answer(ServiceReply::new(status, "some page"));
+    let elsewhere = ServiceReply::new(302, "").header("Location", "http://elsewhere.invalid/");
     for what in CALLS {
-        go.peer.fail(what, Fault::Held(gate.clone()));
-        assert_refused(&Server::start(&hasty).await.get(&minimal).await, 500, what);
-        let server = Server::start(&strict(&go.peer.url())).await;
+        go.peer.inject_fault(what, InjectedFault::Held(gate.clone()));
+        assert_refused(&ExternalImageServer::start(&hasty).await.get(&minimal).await, 503, what);
+        let server = ExternalImageServer::start(&strict_settings(&go.peer.url())).await;
         for (fault, status) in [
-            (Fault::Down, 500),
-            (Fault::Cut, 500),
+            (InjectedFault::Down, 503),
+            (InjectedFault::Cut, 503),
             (answer(400), 400),
             (answer(401), 401),
             (answer(403), 403),
@@ -41,22 +42,22 @@ async fn each_failure_of_each_call_has_its_status() {
             (answer(500), 500),
             (answer(503), 503),
             (answer(304), 502),
-            (Fault::Answer(elsewhere.clone()), 502),
+            (InjectedFault::Answer(elsewhere.clone()), 502),
         ] {
             let case = format!("{what}: {fault:?}");
-            go.peer.fail(what, fault);
+            go.peer.inject_fault(what, fault);
             assert_refused(&server.get(&minimal).await, status, &case);
         }
-        go.peer.work_again();
+        go.peer.clear_faults();
         assert!(server.image(&minimal).await == whole, "{what}");
     }
 }
 
-/// A page of something in front of the service is no config and no infra-env.
+/// An HTML page of a proxy is neither a config nor an infra-env.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_is_no_answer() {
-    let go = Go::start().await;
-    let server = Server::start(&strict(&go.peer.url())).await;
+async fn rejects_html_page_from_the_service() {
+    let go = GoService::start().await;
+    let server = ExternalImageServer::start(&strict_settings(&go.peer.url())).await;
     let full = format!("/byid/{ID}/4.14/x86_64/full.iso");
     for (what, body) in [
         ("discovery.ign", "<html>log in</html>"),
@@ -66,55 +67,133 @@ async fn a_page_is_no_answer() {
         ("9c11$", r#"{"kernel_arguments": "quiet"}"#),
         ("9c11$", r#"{"kernel_arguments": "[{\"value\": \"a b\"}]"}"#),
     ] {
-        go.peer.fail(what, Fault::Answer(Reply::new(200, body)));
+        go.peer.inject_fault(what, InjectedFault::Answer(ServiceReply::new(200, body)));
         assert_refused(&server.get(&full).await, 502, body);
     }
 }
 
-/// A service that moved on its host is found there, and what a caller shows is shown to no other host.
+/// A redirect on the same host is followed, and credentials are sent to no other host.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_service_may_move_on_its_host() {
-    let go = Go::start().await;
-    let other = Go::start().await;
-    let server = Server::start(&strict(&go.peer.url())).await;
+async fn redirect_is_followed_only_within_the_host() {
+    let go = GoService::start().await;
+    let other = GoService::start().await;
+    let server = ExternalImageServer::start(&strict_settings(&go.peer.url())).await;
     let full = format!("/images/{ID}?version=4.14&type=full-iso&image_token=t");
     let moved = format!("/api/assisted-install/v2/infra-envs/{ID}/downloads/files?file_name=discovery.ign");
-    let to = |url: String| Fault::Answer(Reply::new(307, "").header("Location", url));
-    go.peer.fail("discovery_iso_type", to(moved.clone()));
+    let to = |url: String| InjectedFault::Answer(ServiceReply::new(307, "").header("Location", url));
+    go.peer.inject_fault("discovery_iso_type", to(moved.clone()));
     assert_eq!(server.get(&full).await.status(), 200);
-    assert!(go.peer.calls().iter().all(|call| call.header("image-token") == Some("t")));
+    assert!(go.peer.take_calls().iter().all(|call| call.header("image-token") == Some("t")));
     let elsewhere = other.peer.url().replace("127.0.0.1", "localhost");
-    go.peer.fail("discovery_iso_type", to(format!("{elsewhere}{moved}")));
+    go.peer.inject_fault("discovery_iso_type", to(format!("{elsewhere}{moved}")));
     assert_refused(&server.get(&full).await, 502, "another host");
-    assert!(other.peer.calls().is_empty());
-    go.peer.fail("discovery.ign", to(moved));
+    assert!(other.peer.take_calls().is_empty());
+    go.peer.inject_fault("discovery.ign", to(moved));
     assert_refused(&server.get(&full).await, 502, "round and round");
-    assert!(go.peer.calls().len() < 10);
+    assert!(go.peer.take_calls().len() < 10);
 }
 
-/// What was kept is not given out as long as nobody says that the caller may have it.
+/// The state of the external inventory in `/ready`.
+async fn readiness(server: &ExternalImageServer) -> (u16, String) {
+    let response = server.get("/ready").await;
+    let status = response.status().as_u16();
+    let body: Value = response.json().await.unwrap();
+    assert_eq!(body["ready"], status == 200);
+    (status, body["inventory"].as_str().unwrap().to_owned())
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_is_gone_lets_nobody_in() {
-    let go = Go::start().await;
-    let server = Server::start(&strict(&go.peer.url())).await;
+async fn known_image_survives_an_outage_of_the_service() {
+    let go = GoService::start().await;
+    let server = ExternalImageServer::start(&strict_settings(&go.peer.url())).await;
     let full = format!("/byid/{ID}/4.14/x86_64/full.iso");
     let before = server.image(&full).await;
-    for fault in [Fault::Down, Fault::Cut] {
-        go.peer.fail("", fault);
-        assert_refused(&server.get_with(&full, &[("range", "bytes=0-99")]).await, 500, "a range");
+    let unavailable = |status| InjectedFault::Answer(ServiceReply::new(status, "from a proxy"));
+    for fault in
+        [unavailable(502), unavailable(503), unavailable(504), InjectedFault::Down, InjectedFault::Cut]
+    {
+        go.peer.inject_fault("", fault.clone());
+        assert!(server.image(&full).await == before, "{fault:?}");
+        let stranger = server.get(&format!("{full}?api_key=another")).await;
+        let status = if let InjectedFault::Answer(reply) = &fault { reply.status } else { 503 };
+        assert_refused(&stranger, status, "another caller");
     }
+    go.peer.inject_fault("", InjectedFault::Down);
+    assert_refused(&server.get(&format!("{full}?api_key=more")).await, 503, "another caller");
+    assert_eq!(readiness(&server).await, (200, "unreachable".to_owned()));
     let kernel = server.get("/boot-artifacts/kernel?version=4.14").await;
-    assert_eq!(kernel.status(), 200, "that is everybody's");
-    go.peer.work_again();
+    assert_eq!(kernel.status(), 200, "the kernel needs no token");
+    go.peer.clear_faults();
+    assert_eq!(readiness(&server).await, (200, "reachable".to_owned()));
     assert!(server.image(&full).await == before);
 }
 
+/// The last word of the service counts, also if it is unreachable afterwards.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_service_is_known_by_its_certificate() {
+async fn known_refusal_holds_during_an_outage() {
+    let go = GoService::start().await;
+    let server = ExternalImageServer::start(&strict_settings(&go.peer.url())).await;
+    let full = format!("/byid/{ID}/4.14/x86_64/full.iso");
+    server.image(&full).await;
+    for status in [401, 403, 404] {
+        go.peer.inject_fault("", InjectedFault::Answer(ServiceReply::new(status, "no")));
+        assert_refused(&server.get(&full).await, status, "a refusal");
+        go.peer.inject_fault("", InjectedFault::Down);
+        assert_refused(&server.get(&full).await, 503, "an outage after the refusal");
+        go.peer.clear_faults();
+        server.image(&full).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outage_ends_access_after_the_grace_period() {
+    let go = GoService::start().await;
+    let grace = Duration::from_millis(1500);
+    let settings = ExternalSettings { outage_grace: grace, ..strict_settings(&go.peer.url()) };
+    let server = ExternalImageServer::start(&settings).await;
+    let full = format!("/byid/{ID}/4.14/x86_64/full.iso");
+    let begun = Instant::now();
+    let before = server.image(&full).await;
+    go.peer.inject_fault("", InjectedFault::Down);
+    while server.get(&full).await.status() == 200 {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(begun.elapsed() >= grace);
+    assert_refused(&server.get(&full).await, 503, "after the grace period");
+    while readiness(&server).await != (503, "unreachable".to_owned()) {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    go.peer.clear_faults();
+    assert!(server.image(&full).await == before);
+    assert_eq!(readiness(&server).await, (200, "reachable".to_owned()));
+}
+
+/// While the service is known to be unreachable, requests make no calls.
+#[tokio::test(flavor = "multi_thread")]
+async fn outage_is_answered_without_calls() {
+    let go = GoService::start().await;
+    let settings = ExternalSettings { retry: Duration::from_secs(3600), ..strict_settings(&go.peer.url()) };
+    let server = ExternalImageServer::start(&settings).await;
+    let path = |key: usize| format!("/byid/{ID}/4.14/x86_64/full.iso?api_key={key}");
+    go.peer.inject_fault("", InjectedFault::Down);
+    assert_refused(&server.get(&path(0)).await, 503, "the first request");
+    go.peer.take_calls();
+    for key in 0..10 {
+        let refused = server.get(&path(key)).await;
+        assert_refused(&refused, 503, "a later request");
+        assert_eq!(refused.headers()["retry-after"], "5");
+    }
+    assert!(go.peer.take_calls().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn service_is_verified_by_its_certificate() {
     let key = rcgen::KeyPair::generate().unwrap();
     let name = "127.0.0.1".to_owned();
     let mut params = rcgen::CertificateParams::new([name]).unwrap();
-    // As `openssl req -x509` makes them.
+    // Certificates as `openssl req -x509` makes them.
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let certificate = params.self_signed(&key).unwrap();
     let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
@@ -122,21 +201,21 @@ async fn the_service_is_known_by_its_certificate() {
         .with_no_client_auth()
         .with_single_cert(vec![certificate.der().clone()], private)
         .unwrap();
-    let answer = |call: &crate::peer::Call| match call.target.contains("discovery.ign") {
-        true => Reply::new(200, r#"{"ignition": {"version": "3.1.0"}}"#),
-        false => Reply::new(200, "{}"),
+    let answer = |call: &crate::peer_service::ServiceCall| match call.target.contains("discovery.ign") {
+        true => ServiceReply::new(200, r#"{"ignition": {"version": "3.1.0"}}"#),
+        false => ServiceReply::new(200, "{}"),
     };
-    let peer = Peer::with_tls(Some(TlsAcceptor::from(Arc::new(config))), answer).await;
+    let peer = PeerService::with_tls(Some(TlsAcceptor::from(Arc::new(config))), answer).await;
     let directory = tempfile::TempDir::new().unwrap();
     let ca_file = directory.path().join("ca.pem");
     std::fs::write(&ca_file, certificate.pem()).unwrap();
-    let mut settings = strict(&format!("https://{}", peer.address()));
+    let mut settings = strict_settings(&format!("https://{}", peer.address()));
     let full = format!("/byid/{ID}/4.14/x86_64/full.iso");
-    assert_refused(&Server::start(&settings).await.get(&full).await, 500, "a stranger");
-    assert!(peer.calls().is_empty());
+    assert_refused(&ExternalImageServer::start(&settings).await.get(&full).await, 503, "a stranger");
+    assert!(peer.take_calls().is_empty());
     settings.ca_file = Some(ca_file.clone());
-    assert_eq!(Server::start(&settings).await.get(&full).await.status(), 200);
+    assert_eq!(ExternalImageServer::start(&settings).await.get(&full).await.status(), 200);
     std::fs::write(&ca_file, "no certificate").unwrap();
-    let error = kindling::http::images::External::new(&settings).unwrap_err();
+    let error = kindling::http::images::ExternalInputs::new(&settings).unwrap_err();
     assert!(error.to_string().contains("ca.pem"), "{error}");
 }

@@ -1,33 +1,35 @@
-//! The inventory of another Kindling: its images, through the calls of the image service and without them, are the same.
+//! The inventory of another Kindling: its images are the same through the calls of the image service and without them.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::peer::Peer;
-use crate::process::Process;
-use crate::server::{IMAGES_URL, Server, assert_refused, header, live_images, strict};
+use crate::peer_service::PeerService;
+use crate::process::ServerProcess;
+use crate::server::{
+    ExternalImageServer, IMAGES_URL, assert_refused, base_images, header_text, strict_settings,
+};
 use crate::support::Scratch;
 
 const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";
 
-/// An inventory with images of its own, a proxy before it, and an image server behind that.
-struct Pair {
-    inventory: Process,
+/// An inventory that serves images, a proxy in front of it, and an image server that uses the proxy.
+struct InventoryPair {
+    inventory: ServerProcess,
     user: Option<String>,
-    peer: Peer,
-    server: Server,
+    peer: PeerService,
+    server: ExternalImageServer,
     _scratch: Scratch,
 }
 
-impl Pair {
+impl InventoryPair {
     async fn start(variables: &[(&str, &str)], user: impl FnOnce(&Scratch) -> Option<String>) -> Self {
         let scratch = Scratch::new();
         let user = user(&scratch);
-        let list = live_images(scratch.folder()).to_string();
+        let list = base_images(scratch.folder()).to_string();
         let always = [("OS_IMAGES", list.as_str()), ("IMAGE_SERVICE_BASE_URL", IMAGES_URL)];
-        let inventory = Process::start(&scratch, "127.0.0.1:0", &[&always[..], variables].concat());
-        let peer = Peer::before(&inventory.base).await;
-        let server = Server::start(&strict(&peer.url())).await;
+        let inventory = ServerProcess::start(&scratch, "127.0.0.1:0", &[&always[..], variables].concat());
+        let peer = PeerService::proxy_for(&inventory.base).await;
+        let server = ExternalImageServer::start(&strict_settings(&peer.url())).await;
         Self { inventory, user, peer, server, _scratch: scratch }
     }
 
@@ -47,7 +49,7 @@ impl Pair {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// An infra-env with what a test gives it, and its id.
+    /// Creates an infra-env with a test's settings, and returns its id.
     async fn infra_env(&self, more: Value) -> (Value, String) {
         let mut body = json!({
             "name": "demo", "pull_secret": r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#,
@@ -59,21 +61,21 @@ impl Pair {
         (made, id)
     }
 
-    /// Asks for an image until a request costs one call: until the last change is long enough ago.
-    async fn settle(&self, path: &str) {
+    /// Requests an image until a request costs one call, which is when the last change is long enough ago.
+    async fn wait_until_settled(&self, path: &str) {
         for _ in 0..3000 {
-            self.peer.calls();
+            self.peer.take_calls();
             self.server.get_with(path, &[("range", "bytes=0-0")]).await;
-            if self.peer.calls().len() == 1 {
+            if self.peer.take_calls().len() == 1 {
                 return;
             }
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
-        panic!("{path} never settles");
+        panic!("{path} never costs only one call");
     }
 }
 
-fn network() -> Value {
+fn static_network() -> Value {
     json!([{
         "network_yaml": "interfaces: [{name: eth0, type: ethernet, state: up}]\n",
         "mac_interface_map": [{"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"}],
@@ -81,17 +83,17 @@ fn network() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn images_are_those_of_the_inventory_itself() {
-    let pair = Pair::open().await;
+async fn images_equal_those_of_the_inventory() {
+    let pair = InventoryPair::open().await;
     let arguments =
         json!([{"operation": "append", "value": "quiet"}, {"operation": "append", "value": "a=b"}]);
     for version in ["4.14", "4.18"] {
         for more in [
             json!({}),
-            json!({"image_type": "full-iso", "static_network_config": network()}),
+            json!({"image_type": "full-iso", "static_network_config": static_network()}),
             json!({"kernel_arguments": arguments}),
             json!({"proxy": {"http_proxy": "http://proxy.example:3128"}}),
-            json!({"static_network_config": network(), "kernel_arguments": arguments}),
+            json!({"static_network_config": static_network(), "kernel_arguments": arguments}),
         ] {
             let case = more.to_string();
             let mut more = more;
@@ -115,8 +117,8 @@ async fn images_are_those_of_the_inventory_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_own_urls_are_those_of_the_inventory_itself() {
-    let pair = Pair::open().await;
+async fn our_urls_equal_those_of_the_inventory() {
+    let pair = InventoryPair::open().await;
     let (_, id) = pair.infra_env(json!({"openshift_version": "4.18"})).await;
     let text = async |base: &str, path: &str| {
         let response = pair.inventory.client.get(format!("{base}/i/{id}{path}")).send().await.unwrap();
@@ -128,7 +130,7 @@ async fn our_own_urls_are_those_of_the_inventory_itself() {
     let listing = async |base: &str| -> Value {
         let mut listing: Value = serde_json::from_str(&text(base, "").await).unwrap();
         for file in listing["files"].as_array_mut().unwrap() {
-            // Where it is served is not the same.
+            // Only the URL of the server differs.
             let file = file.as_object_mut().unwrap();
             file.remove("url").and_then(|_| file.remove("sha256_url")).unwrap();
         }
@@ -144,30 +146,30 @@ async fn our_own_urls_are_those_of_the_inventory_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_range_costs_a_call_that_brings_nothing() {
-    let pair = Pair::open().await;
+async fn range_costs_one_conditional_call() {
+    let pair = InventoryPair::open().await;
     let (_, id) = pair.infra_env(json!({"openshift_version": "4.14"})).await;
     let path = format!("/byid/{id}/4.14/x86_64/full.iso");
-    pair.settle(&path).await;
+    pair.wait_until_settled(&path).await;
     for number in 0..1000 {
         let range = format!("bytes={number}-{}", number + 4095);
         assert_eq!(pair.server.get_with(&path, &[("range", &range)]).await.status(), 206);
     }
-    let calls = pair.peer.calls();
+    let calls = pair.peer.take_calls();
     assert_eq!(calls.len(), 1000);
     assert!(calls.iter().all(|call| call.header("if-none-match").is_some() && call.status == Some(304)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_gives_another_image_from_its_first_byte() {
-    let pair = Pair::open().await;
+async fn change_gives_a_new_image_from_its_first_byte() {
+    let pair = InventoryPair::open().await;
     let (_, id) = pair.infra_env(json!({"openshift_version": "4.14"})).await;
     let path = format!("/byid/{id}/4.14/x86_64/minimal.iso");
-    pair.settle(&path).await;
+    pair.wait_until_settled(&path).await;
     for change in [
-        // This one does not change the config.
+        // This change does not affect the config.
         json!({"kernel_arguments": [{"operation": "append", "value": "loud"}]}),
-        json!({"static_network_config": network()}),
+        json!({"static_network_config": static_network()}),
         json!({"ssh_authorized_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj2tQSxYwQIcXsGZ6aHcKfoWiVBqVp3AmEFwqeFsTOO"}),
     ] {
         let before = pair.server.image(&path).await;
@@ -175,9 +177,9 @@ async fn a_change_gives_another_image_from_its_first_byte() {
         let going_on = [("range", "bytes=1000000-"), ("if-range", before.1.as_str())];
         let whole = pair.server.get_with(&path, &going_on).await;
         assert_eq!(whole.status(), 200, "{change}");
-        assert_ne!(header(&whole, "etag"), before.1, "{change}");
+        assert_ne!(header_text(&whole, "etag"), before.1, "{change}");
         let after = pair.inventory.image(&path).await;
-        assert_eq!(header(&whole, "etag"), after.1, "{change}");
+        assert_eq!(header_text(&whole, "etag"), after.1, "{change}");
         assert!(whole.bytes().await.unwrap() == after.0, "{change}");
         let rest = pair.server.get_with(&path, &[("range", "bytes=1000000-"), ("if-range", &after.1)]).await;
         assert_eq!(rest.status(), 206, "{change}");
@@ -186,12 +188,12 @@ async fn a_change_gives_another_image_from_its_first_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_are_judged_by_the_inventory() {
+async fn tokens_are_checked_by_the_inventory() {
     let key = [("AUTH_TYPE", "local"), ("KINDLING_EC_PRIVATE_KEY_FILE", "keys/ec-private-key.pem")];
-    let pair = Pair::start(&key, |scratch| {
-        scratch.kindling("auth keys --out keys").success();
+    let pair = InventoryPair::start(&key, |scratch| {
+        scratch.run_kindling("auth keys --out keys").expect_success();
         let line = "auth token --user --ec-private-key-file keys/ec-private-key.pem";
-        Some(scratch.kindling(line).printed().trim().to_owned())
+        Some(scratch.run_kindling(line).expect_text().trim().to_owned())
     })
     .await;
     let (made, id) = pair.infra_env(json!({"openshift_version": "4.14"})).await;
@@ -209,7 +211,7 @@ async fn tokens_are_judged_by_the_inventory() {
     assert_eq!(pair.server.get_with(&plain, &[("authorization", &user)]).await.status(), 200);
     assert_refused(&pair.server.get(&plain).await, 401, "nothing is shown");
     let tampered = url.replace(token, &format!("{}x", &token[..token.len() - 1]));
-    assert_refused(&pair.server.get(&tampered).await, 401, "a token that is none");
-    // Of which status a stranger hears is the inventory's choice.
+    assert_refused(&pair.server.get(&tampered).await, 401, "an invalid token");
+    // The inventory chooses the status for requests without access.
     assert_refused(&pair.server.get(&long(&other)).await, 404, "a token of another one");
 }

@@ -1,17 +1,17 @@
-//! Images for an inventory elsewhere: the image server against another `kindling serve` behind a proxy, and against a
-//! service that answers as the Go one does.
+//! Images for an external inventory: the image server against another `kindling serve` behind a proxy, and against a
+//! service that behaves like the Go one.
 //!
-//! Each test has servers of its own, on loopback.
+//! Each test has its own servers, on loopback.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
-mod calls;
 mod faults;
-mod go;
+mod go_service;
 mod inventory;
-mod peer;
+mod peer_service;
 mod process;
 mod serve;
 mod server;
+mod service_calls;
 #[path = "../support/mod.rs"]
 mod support;

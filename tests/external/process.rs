@@ -9,18 +9,18 @@ use std::time::Duration;
 use reqwest::Client;
 use serde_json::Value;
 
-use crate::server::{get, image};
+use crate::server::{get_image, get_response};
 use crate::support::Scratch;
 
-/// A server in a scratch folder of its own.
-pub(crate) struct Process {
+/// A server in its own scratch folder.
+pub(crate) struct ServerProcess {
     child: Child,
     pub(crate) base: String,
     pub(crate) client: Client,
     log: Arc<Mutex<String>>,
 }
 
-impl Process {
+impl ServerProcess {
     /// Starts it with variables, and waits until it listens.
     pub(crate) fn start(scratch: &Scratch, address: &str, variables: &[(&str, &str)]) -> Self {
         let run = scratch.command(["serve", "--listen", address]);
@@ -48,21 +48,21 @@ impl Process {
     }
 
     pub(crate) async fn get(&self, path: &str) -> reqwest::Response {
-        get(&self.client, &format!("{}{path}", self.base), &[]).await
+        get_response(&self.client, &format!("{}{path}", self.base), &[]).await
     }
 
     pub(crate) async fn image(&self, path: &str) -> (Vec<u8>, String) {
-        image(&self.client, &format!("{}{path}", self.base)).await
+        get_image(&self.client, &format!("{}{path}", self.base)).await
     }
 
-    /// The status and the report of its health.
+    /// The status and the body of its health check.
     pub(crate) async fn health(&self) -> (u16, Value) {
         let response = self.get("/health").await;
         (response.status().as_u16(), response.json().await.unwrap())
     }
 
     /// Waits until its health is as wanted.
-    pub(crate) async fn until(&self, is_wanted: impl Fn(u16, &Value) -> bool) -> Value {
+    pub(crate) async fn wait_for_health(&self, is_wanted: impl Fn(u16, &Value) -> bool) -> Value {
         for _ in 0..3000 {
             let (status, report) = self.health().await;
             if is_wanted(status, &report) {
@@ -74,7 +74,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

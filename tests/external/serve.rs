@@ -1,26 +1,28 @@
-//! `kindling serve` in the place of the Go image service, with its variables.
+//! `kindling serve` as a replacement of the Go image service, with its variables.
 
 use serde_json::{Value, json};
 
-use crate::go::Go;
-use crate::peer::{Call, Fault, Peer, Reply};
-use crate::process::Process;
-use crate::server::{ID, assert_refused, live_images};
+use crate::go_service::GoService;
+use crate::peer_service::{InjectedFault, PeerService, ServiceCall, ServiceReply};
+use crate::process::ServerProcess;
+use crate::server::{ID, assert_refused, base_images};
 use crate::support::Scratch;
 
-/// A server of live images: of one that comes at once and one that is held.
-async fn mirror(scratch: &Scratch) -> Peer {
-    live_images(scratch.folder());
+/// A server of base images: one is sent at once, the other waits.
+async fn start_mirror(scratch: &Scratch) -> PeerService {
+    base_images(scratch.folder());
     let bytes = scratch.read("x86_64.iso");
-    Peer::new(move |call: &Call| match call.header("authorization") == Some("Bearer s3cret-header") {
-        true if !call.target.contains("missing") => Reply::new(200, bytes.clone()),
-        true => Reply::new(404, ""),
-        false => Reply::new(401, ""),
+    PeerService::new(move |call: &ServiceCall| {
+        match call.header("authorization") == Some("Bearer s3cret-header") {
+            true if !call.target.contains("missing") => ServiceReply::new(200, bytes.clone()),
+            true => ServiceReply::new(404, ""),
+            false => ServiceReply::new(401, ""),
+        }
     })
     .await
 }
 
-fn list(mirror: &Peer, names: &[&str]) -> String {
+fn os_images_list(mirror: &PeerService, names: &[&str]) -> String {
     let image = |(number, name): (usize, &&str)| {
         json!({
             "openshift_version": format!("4.{}", 14 + number), "version": format!("41{number}.1"),
@@ -30,20 +32,20 @@ fn list(mirror: &Peer, names: &[&str]) -> String {
     json!(names.iter().enumerate().map(image).collect::<Vec<_>>()).to_string()
 }
 
-fn state<'a>(report: &'a Value, version: &str) -> &'a Value {
+fn image_state<'a>(report: &'a Value, version: &str) -> &'a Value {
     let images = report["images"].as_array().unwrap();
     &images.iter().find(|image| image["openshift_version"] == version).unwrap()["state"]
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_takes_the_place_of_the_image_service() {
-    let (scratch, go) = (Scratch::new(), Go::start().await);
-    let mirror = mirror(&scratch).await;
+async fn serve_replaces_the_image_service() {
+    let (scratch, go) = (Scratch::new(), GoService::start().await);
+    let mirror = start_mirror(&scratch).await;
     let (open, gate) = tokio::sync::watch::channel(false);
-    mirror.fail("slow", Fault::Held(gate));
-    let list = list(&mirror, &["fast", "slow"]);
+    mirror.inject_fault("slow", InjectedFault::Held(gate));
+    let list = os_images_list(&mirror, &["fast", "slow"]);
     let host = go.peer.address().to_string();
-    let process = Process::start(
+    let process = ServerProcess::start(
         &scratch,
         "0.0.0.0:0",
         &[
@@ -61,21 +63,21 @@ async fn it_takes_the_place_of_the_image_service() {
             ("AUTH_TYPE", "rhsso"),
         ],
     );
-    let report = process.until(|_, report| state(report, "4.14") == "ready").await;
+    let report = process.wait_for_health(|_, report| image_state(report, "4.14") == "ready").await;
     let (status, _) = process.health().await;
     assert_eq!((status, &report["ready"]), (503, &json!(false)), "{report}");
-    assert_ne!(state(&report, "4.15"), "ready");
-    // What is there is served.
+    assert_ne!(image_state(&report, "4.15"), "ready");
+    // The available image is served.
     process.image(&format!("/byid/{ID}/4.14/x86_64/minimal.iso")).await;
     for path in ["/live", "/ready"] {
         assert_eq!(process.get(path).await.status(), 200, "{path}");
     }
     open.send_replace(true);
-    let report = process.until(|status, _| status == 200).await;
-    assert_eq!((&report["ready"], state(&report, "4.15")), (&json!(true), &json!("ready")));
+    let report = process.wait_for_health(|status, _| status == 200).await;
+    assert_eq!((&report["ready"], image_state(&report, "4.15")), (&json!(true), &json!("ready")));
     assert_eq!(report.get("database"), None);
     process.image(&format!("/byid/{ID}/4.15/x86_64/full.iso")).await;
-    for call in mirror.calls() {
+    for call in mirror.take_calls() {
         assert!(call.target.contains("signature=s3cret-url&token=s3cret-query"), "{}", call.target);
     }
     let health = format!("{}/health", process.base);
@@ -83,7 +85,7 @@ async fn it_takes_the_place_of_the_image_service() {
     assert_eq!((refused.status().as_u16(), &refused.headers()["allow"]), (405, &"GET,HEAD".parse().unwrap()));
     let page = process.client.get(&health).header("origin", "https://ui.example.com").send().await.unwrap();
     assert_eq!(page.headers()["access-control-allow-origin"], "https://ui.example.com");
-    // What is answered a moment later is for the same caches.
+    // Later responses have the same cache headers.
     for _ in 0..3 {
         let image = process.get(&format!("/byid/{ID}/4.14/x86_64/minimal.iso")).await;
         assert!(image.headers()["vary"].to_str().unwrap().contains("origin"));
@@ -97,16 +99,16 @@ async fn it_takes_the_place_of_the_image_service() {
     assert!(scratch.names().iter().any(|name| name == "cache/rhcos-full-iso-410.1-x86_64.iso"));
     assert!(scratch.names().iter().all(|name| !name.contains("kindling-data") && !name.ends_with(".db")));
     let log = process.log();
-    assert!(log.contains("images alone are served") && log.contains("INSECURE_SKIP_VERIFY"), "{log}");
+    assert!(log.contains("serving only images") && log.contains("INSECURE_SKIP_VERIFY"), "{log}");
     assert!(!log.contains("s3cret"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_health_says_why_an_image_is_not_there() {
-    let (scratch, go) = (Scratch::new(), Go::start().await);
-    let mirror = mirror(&scratch).await;
-    let list = list(&mirror, &["good", "missing"]);
-    let process = Process::start(
+async fn health_says_why_an_image_is_unavailable() {
+    let (scratch, go) = (Scratch::new(), GoService::start().await);
+    let mirror = start_mirror(&scratch).await;
+    let list = os_images_list(&mirror, &["good", "missing"]);
+    let process = ServerProcess::start(
         &scratch,
         "127.0.0.1:0",
         &[
@@ -115,8 +117,9 @@ async fn the_health_says_why_an_image_is_not_there() {
             ("OS_IMAGES_REQUEST_HEADERS", r#"{"Authorization": "Bearer s3cret-header"}"#),
         ],
     );
-    let has_both = |report: &Value| state(report, "4.14") == "ready" && state(report, "4.15") == "failed";
-    let report = process.until(|_, report| has_both(report)).await;
+    let has_both =
+        |report: &Value| image_state(report, "4.14") == "ready" && image_state(report, "4.15") == "failed";
+    let report = process.wait_for_health(|_, report| has_both(report)).await;
     let failed =
         report["images"].as_array().unwrap().iter().find(|image| image["state"] == "failed").unwrap();
     assert_eq!(failed["name"], "rhcos-full-iso-411.1-x86_64.iso");
@@ -132,30 +135,30 @@ async fn the_health_says_why_an_image_is_not_there() {
     assert!(!process.log().contains("s3cret"), "{}", process.log());
 }
 
-/// With the inventory of the same process, images come when they are asked for, unless it is said otherwise.
+/// With the inventory in the same process, base images are downloaded on first use by default.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_inventory_of_its_own_is_part_of_its_health() {
+async fn health_includes_the_built_in_inventory() {
     let scratch = Scratch::new();
-    let mirror = mirror(&scratch).await;
-    let list = list(&mirror, &["missing"]);
+    let mirror = start_mirror(&scratch).await;
+    let list = os_images_list(&mirror, &["missing"]);
     let headers = ("OS_IMAGES_REQUEST_HEADERS", r#"{"Authorization": "Bearer s3cret-header"}"#);
-    let process = Process::start(&scratch, "127.0.0.1:0", &[("OS_IMAGES", &list), headers]);
+    let process = ServerProcess::start(&scratch, "127.0.0.1:0", &[("OS_IMAGES", &list), headers]);
     let (status, report) = process.health().await;
     assert_eq!(
-        (status, &report["database"], state(&report, "4.14")),
+        (status, &report["database"], image_state(&report, "4.14")),
         (200, &json!("ready"), &json!("absent"))
     );
     drop(process);
     let eager = ("KINDLING_FETCH_IMAGES", "at-start");
-    let process = Process::start(&scratch, "127.0.0.1:0", &[("OS_IMAGES", &list), headers, eager]);
-    let report = process.until(|_, report| state(report, "4.14") == "failed").await;
+    let process = ServerProcess::start(&scratch, "127.0.0.1:0", &[("OS_IMAGES", &list), headers, eager]);
+    let report = process.wait_for_health(|_, report| image_state(report, "4.14") == "failed").await;
     assert_eq!((process.health().await.0, &report["database"]), (503, &json!("ready")));
     let refused = process.get(&format!("/byid/{ID}/4.14/x86_64/disconnected.iso")).await;
     assert_refused(&refused, 404, "disconnected images are made elsewhere");
 }
 
 #[test]
-fn what_is_wrong_is_said_without_secrets() {
+fn errors_do_not_contain_secrets() {
     let scratch = Scratch::new();
     let list = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "http://a/b", "version": "1"}]"#;
     let url = ("KINDLING_INVENTORY_URL", "http://127.0.0.1:1");
@@ -174,21 +177,21 @@ fn what_is_wrong_is_said_without_secrets() {
         ),
     ] {
         let run = scratch.command(["serve", "--listen", "127.0.0.1:0"]);
-        let output = variables.iter().fold(run, |run, (name, value)| run.env(name, value)).output();
-        output.failure(phrase);
+        let output = variables.iter().fold(run, |run, (name, value)| run.env(name, value)).run();
+        output.expect_failure(phrase);
         assert!(!output.stderr.contains("s3cret"), "{}", output.stderr);
     }
     for (name, value) in
         [("ASSISTED_SERVICE_SCHEME", "ftp"), ("LOGLEVEL", "loud"), ("MYAPP_LOGLEVEL", "loud")]
     {
-        let output = scratch.command(["serve"]).env(name, value).output();
-        output.usage(&format!("the value is that of the variable {name}\n"));
+        let output = scratch.command(["serve"]).env(name, value).run();
+        output.expect_usage_error(&format!("the value comes from the variable {name}\n"));
     }
     scratch
         .command(["serve"])
         .env("LOGLEVEL", "loud")
         .env("LOG_LEVEL", "info")
         .env("DB_PORT", "x")
-        .output()
-        .usage("DB_PORT");
+        .run()
+        .expect_usage_error("DB_PORT");
 }

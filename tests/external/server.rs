@@ -2,25 +2,24 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use fixtures::erofs::Erofs;
 use fixtures::{Architecture, Era, Filesystem, Recipe};
 use ignition::discovery::HttpUrl;
-use kindling::http::images::{External, ExternalSettings, ImageServer};
-use kindling::images::Catalogue;
+use kindling::http::images::{ExternalInputs, ExternalSettings, ImageServer};
 use kindling::images::library::{Library, LibrarySettings};
+use kindling::inventory::catalogue::Catalogue;
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// Where machines would reach images: the same for both servers, since it is in minimal ones.
+/// The service URL: the same for both servers, because it is part of minimal images.
 pub(crate) const IMAGES_URL: &str = "http://images.example:8080/prefix";
 pub(crate) const ID: &str = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11";
 
-/// Live images in a directory, as a catalogue.
-pub(crate) fn live_images(directory: &Path) -> Value {
+/// Base images in a directory, as a catalogue.
+pub(crate) fn base_images(directory: &Path) -> Value {
     let program = Erofs::RELEASE
         .image([("ostree/deploy/fedora-coreos/deploy/4a2b.0/usr/bin/nmstatectl", &[7_u8; 5000][..])]);
     let x86 =
@@ -42,26 +41,27 @@ pub(crate) fn live_images(directory: &Path) -> Value {
     ])
 }
 
-pub(crate) struct Server {
+pub(crate) struct ExternalImageServer {
     pub(crate) base: String,
     pub(crate) client: Client,
     _directory: TempDir,
 }
 
-/// Each request is checked, and a change counts as past when its second is.
-pub(crate) fn strict(url: &str) -> ExternalSettings {
+/// Checks each request, also after a call that failed, and treats a change as settled once its second has passed.
+pub(crate) fn strict_settings(url: &str) -> ExternalSettings {
     let url = HttpUrl::parse("url", url).unwrap();
-    ExternalSettings { trust: Duration::ZERO, quiet: Duration::ZERO, ..ExternalSettings::new(url) }
+    let (trust, quiet, retry) = Default::default();
+    ExternalSettings { trust, quiet, retry, ..ExternalSettings::new(url) }
 }
 
-impl Server {
+impl ExternalImageServer {
     pub(crate) async fn start(settings: &ExternalSettings) -> Self {
         let directory = TempDir::new().unwrap();
-        let catalogue = Catalogue::parse(&live_images(directory.path()).to_string()).unwrap();
+        let catalogue = Catalogue::parse(&base_images(directory.path()).to_string()).unwrap();
         let known = catalogue.os_images().to_vec();
         let library =
             Library::open(LibrarySettings::new(directory.path().join("images")), known.clone()).unwrap();
-        let inputs = Arc::new(External::new(settings).unwrap());
+        let inputs = Arc::new(ExternalInputs::new(settings).unwrap());
         let url = HttpUrl::parse("images", IMAGES_URL).unwrap();
         let server = ImageServer::new(known, library, inputs, url);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -76,18 +76,18 @@ impl Server {
     }
 
     pub(crate) async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Response {
-        get(&self.client, &format!("{}{path}", self.base), headers).await
+        get_response(&self.client, &format!("{}{path}", self.base), headers).await
     }
 
-    /// An image, and its tag.
+    /// An image and its tag.
     #[track_caller]
     pub(crate) fn image(&self, path: &str) -> impl Future<Output = (Vec<u8>, String)> {
         let (client, url) = (self.client.clone(), format!("{}{path}", self.base));
-        async move { image(&client, &url).await }
+        async move { get_image(&client, &url).await }
     }
 }
 
-pub(crate) async fn get(client: &Client, url: &str, headers: &[(&str, &str)]) -> Response {
+pub(crate) async fn get_response(client: &Client, url: &str, headers: &[(&str, &str)]) -> Response {
     let mut request = client.get(url);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -95,22 +95,22 @@ pub(crate) async fn get(client: &Client, url: &str, headers: &[(&str, &str)]) ->
     request.send().await.unwrap()
 }
 
-pub(crate) async fn image(client: &Client, url: &str) -> (Vec<u8>, String) {
-    let response = get(client, url, &[]).await;
+pub(crate) async fn get_image(client: &Client, url: &str) -> (Vec<u8>, String) {
+    let response = get_response(client, url, &[]).await;
     assert_eq!(response.status(), 200, "{url}");
-    let etag = header(&response, "etag");
+    let etag = header_text(&response, "etag");
     (response.bytes().await.unwrap().to_vec(), etag)
 }
 
-pub(crate) fn header(response: &Response, name: &str) -> String {
+pub(crate) fn header_text(response: &Response, name: &str) -> String {
     response.headers().get(name).unwrap_or_else(|| panic!("no {name}")).to_str().unwrap().to_owned()
 }
 
-/// Asserts that an answer is an error that nobody takes for an image.
+/// Asserts that a response is an error that no client mistakes for an image.
 #[track_caller]
 pub(crate) fn assert_refused(response: &Response, status: u16, what: &str) {
     assert_eq!(response.status(), status, "{what}");
-    assert_eq!(header(response, "content-type"), "application/json", "{what}");
+    assert_eq!(header_text(response, "content-type"), "application/json", "{what}");
     assert!(response.content_length().unwrap() < 1000, "{what}");
     assert!(response.headers().get("etag").is_none(), "{what}");
 }

@@ -1,39 +1,39 @@
-//! Programs that people download images with.
+//! Programs that users download images with.
 
 use std::fs;
 
-use crate::server::{ETAG, MODES, MODIFIED, shown};
-use crate::support::{Run, Scratch, require_tool};
+use crate::server::{ETAG, MODES, MODIFIED, shared_server};
+use crate::support::{ProgramRun, Scratch, require_tool};
 
-/// What curl prints and whether it is content.
-fn curl(scratch: &Scratch, arguments: &str, path: &str) -> Vec<u8> {
-    let url = shown().server.url(path);
+/// The output of curl, which must succeed.
+fn curl_output(scratch: &Scratch, arguments: &str, path: &str) -> Vec<u8> {
+    let url = shared_server().server.url(path);
     let arguments = arguments.split_whitespace().chain([url.as_str()]);
-    Run::new("curl", scratch.folder())
+    ProgramRun::new("curl", scratch.folder())
         .args(["-q", "-sS", "--fail", "--noproxy", "*"])
         .args(arguments)
-        .output()
-        .success()
+        .run()
+        .expect_success()
 }
 
 #[test]
-fn curl_downloads_ranges_and_goes_on() {
+fn curl_downloads_ranges_and_resumes() {
     if require_tool("curl").is_none() {
         return;
     }
     let scratch = Scratch::new();
     for mode in MODES {
         for name in ["layered", "full", "minimal"] {
-            let bytes = &shown().bytes[name];
+            let bytes = &shared_server().bytes[name];
             let path = format!("/{mode}/{name}");
-            assert!(curl(&scratch, "", &path) == *bytes);
-            assert!(curl(&scratch, "--http1.0", &path) == *bytes);
-            assert!(curl(&scratch, "-r 5-70000", &path) == bytes[5..=70_000]);
-            assert!(curl(&scratch, "-r -70000 --http1.0", &path) == bytes[bytes.len() - 70_000..]);
-            let several = curl(&scratch, "-r 5-9,0-1", &path);
+            assert!(curl_output(&scratch, "", &path) == *bytes);
+            assert!(curl_output(&scratch, "--http1.0", &path) == *bytes);
+            assert!(curl_output(&scratch, "-r 5-70000", &path) == bytes[5..=70_000]);
+            assert!(curl_output(&scratch, "-r -70000 --http1.0", &path) == bytes[bytes.len() - 70_000..]);
+            let several = curl_output(&scratch, "-r 5-9,0-1", &path);
             assert!(several.windows(5).any(|window| window == &bytes[5..=9]));
             scratch.write("partial", &bytes[..100_000]);
-            curl(&scratch, "-C - -o partial", &path);
+            curl_output(&scratch, "-C - -o partial", &path);
             assert!(scratch.read("partial") == *bytes, "{path}");
         }
     }
@@ -45,31 +45,31 @@ fn curl_keeps_names_times_and_tags() {
         return;
     }
     let scratch = Scratch::new();
-    curl(&scratch, "-O -J -R --etag-save tag", "/mapped/small");
-    assert!(scratch.read("image.iso") == shown().bytes["small"]);
+    curl_output(&scratch, "-O -J -R --etag-save tag", "/mapped/small");
+    assert!(scratch.read("image.iso") == shared_server().bytes["small"]);
     assert_eq!(scratch.read("tag").trim_ascii(), ETAG.as_bytes());
     let modified = fs::metadata(scratch.path("image.iso")).unwrap().modified().unwrap();
     let expected = chrono::DateTime::parse_from_rfc2822(MODIFIED).unwrap();
     assert_eq!(chrono::DateTime::<chrono::Utc>::from(modified), expected);
     let code = "-o again -w %{http_code}";
-    assert_eq!(curl(&scratch, &format!("--etag-compare tag {code}"), "/mapped/small"), b"304");
-    assert_eq!(curl(&scratch, &format!("-z image.iso {code}"), "/mapped/small"), b"304");
+    assert_eq!(curl_output(&scratch, &format!("--etag-compare tag {code}"), "/mapped/small"), b"304");
+    assert_eq!(curl_output(&scratch, &format!("-z image.iso {code}"), "/mapped/small"), b"304");
 }
 
 #[test]
-fn wget_goes_on() {
+fn wget_resumes() {
     if require_tool("wget").is_none() {
         return;
     }
     for mode in MODES {
         let scratch = Scratch::new();
-        let bytes = &shown().bytes["full"];
+        let bytes = &shared_server().bytes["full"];
         scratch.write("full", &bytes[..123_457]);
-        let url = shown().server.url(&format!("/{mode}/full"));
-        Run::new("wget", scratch.folder())
+        let url = shared_server().server.url(&format!("/{mode}/full"));
+        ProgramRun::new("wget", scratch.folder())
             .args(["--no-config", "--no-proxy", "-q", "-c", &url])
-            .output()
-            .success();
+            .run()
+            .expect_success();
         assert!(scratch.read("full") == *bytes, "{mode}");
     }
 }
@@ -81,14 +81,14 @@ fn aria2_downloads_in_sixteen_parts() {
     }
     for mode in MODES {
         let scratch = Scratch::new();
-        let url = shown().server.url(&format!("/{mode}/full"));
+        let url = shared_server().server.url(&format!("/{mode}/full"));
         let arguments = ["--no-conf", "-q", "-x16", "-s16", "-k1M", "--all-proxy=", "-o", "image", &url];
-        Run::new("aria2c", scratch.folder()).args(arguments).output().success();
-        assert!(scratch.read("image") == shown().bytes["full"], "{mode}");
+        ProgramRun::new("aria2c", scratch.folder()).args(arguments).run().expect_success();
+        assert!(scratch.read("image") == shared_server().bytes["full"], "{mode}");
     }
 }
 
-/// A Python that has the library.
+/// A Python that has the `requests` library.
 fn python_with_requests() -> Option<&'static str> {
     let has_it = |python: &&str| {
         let output = std::process::Command::new(python).args(["-c", "import requests"]).output();
@@ -96,14 +96,14 @@ fn python_with_requests() -> Option<&'static str> {
     };
     let python = ["python3", "/usr/bin/python3"].into_iter().find(has_it);
     if python.is_none() {
-        assert!(std::env::var_os("KINDLING_REQUIRE_TOOLS").is_none(), "no Python has `requests`");
-        eprintln!("NOTICE: no Python has `requests`; not tested with it");
+        assert!(std::env::var_os("KINDLING_REQUIRE_TOOLS").is_none(), "a Python with `requests` is required");
+        eprintln!("NOTICE: no Python with `requests`; not tested");
     }
     python
 }
 
 #[test]
-fn python_requests_streams_and_goes_on() {
+fn python_requests_streams_and_resumes() {
     let Some(python) = python_with_requests() else { return };
     let script = r#"
 import sys, requests
@@ -121,8 +121,9 @@ sys.stdout.buffer.write(first + parts)
 "#;
     for mode in MODES {
         let scratch = Scratch::new();
-        let url = shown().server.url(&format!("/{mode}/full"));
-        let bytes = Run::new(python, scratch.folder()).args(["-c", script, &url]).output().success();
-        assert!(bytes == shown().bytes["full"], "{mode}");
+        let url = shared_server().server.url(&format!("/{mode}/full"));
+        let bytes =
+            ProgramRun::new(python, scratch.folder()).args(["-c", script, &url]).run().expect_success();
+        assert!(bytes == shared_server().bytes["full"], "{mode}");
     }
 }

@@ -1,23 +1,25 @@
-//! What an answer says about itself, and what conditions make of it.
+//! Response metadata and preconditions.
 
 use chrono::{TimeDelta, Utc};
 use isogen::{Plan, Source};
 use std::sync::Arc;
 
-use crate::server::{ETAG, MEDIA_TYPE, MODES, MODIFIED, Server, content, content_of, shown};
+use crate::server::{
+    ContentServer, ETAG, MEDIA_TYPE, MODES, MODIFIED, representation, representation_with_tag, shared_server,
+};
 
 const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
 const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
 
 #[test]
-fn an_answer_says_what_it_is() {
+fn response_has_type_validators_and_length() {
     for mode in MODES {
-        for (name, bytes) in &shown().bytes {
-            let mut connection = shown().server.connect();
-            let answer = connection.ask(&format!("GET /{mode}/{name}"), "");
+        for (name, bytes) in &shared_server().bytes {
+            let mut connection = shared_server().server.connect();
+            let answer = connection.request_and_read(&format!("GET /{mode}/{name}"), "");
             assert!(answer.head.starts_with("HTTP/1.1 200 OK\r\n"), "{}", answer.head);
             assert_eq!(
-                answer.headers(),
+                answer.headers_without_date(),
                 [
                     "accept-ranges: bytes",
                     "cache-control: private, no-cache",
@@ -29,16 +31,16 @@ fn an_answer_says_what_it_is() {
                 ]
             );
             assert!(answer.header("date").is_some());
-            assert!(answer.body == *bytes, "{mode}/{name} has other bytes");
-            let head = connection.ask(&format!("HEAD /{mode}/{name}"), "");
-            assert_eq!((head.status(), head.headers()), (200, answer.headers()));
+            assert!(answer.body == *bytes, "{mode}/{name} has wrong bytes");
+            let head = connection.request_and_read(&format!("HEAD /{mode}/{name}"), "");
+            assert_eq!((head.status(), head.headers_without_date()), (200, answer.headers_without_date()));
         }
     }
 }
 
 #[test]
-fn conditions_are_evaluated_in_their_order() {
-    let mut connection = shown().server.connect();
+fn preconditions_are_evaluated_in_rfc_order() {
+    let mut connection = shared_server().server.connect();
     for (headers, status) in [
         (format!("If-Match: {ETAG}"), 200),
         ("If-Match: *".into(), 200),
@@ -62,13 +64,13 @@ fn conditions_are_evaluated_in_their_order() {
         (format!("If-None-Match: \"other\"\nIf-Modified-Since: {AFTER}"), 200),
         (format!("If-None-Match: {ETAG}\nIf-Modified-Since: {BEFORE}"), 304),
         (format!("If-Match: \"other\"\nIf-None-Match: {ETAG}"), 412),
-        // Conditions come before ranges.
+        // Preconditions are evaluated before ranges.
         (format!("If-None-Match: {ETAG}\nRange: bytes=0-1"), 304),
         ("If-Match: \"other\"\nRange: bytes=0-1".into(), 412),
         (format!("If-None-Match: {ETAG}\nRange: bytes=9999-"), 304),
     ] {
         for method in ["GET", "HEAD"] {
-            let answer = connection.ask(&format!("{method} /mapped/small"), &headers);
+            let answer = connection.request_and_read(&format!("{method} /mapped/small"), &headers);
             assert_eq!(answer.status(), status, "{method} {headers}");
             match status {
                 304 => {
@@ -77,9 +79,9 @@ fn conditions_are_evaluated_in_their_order() {
                         format!("etag: {ETAG}"),
                         format!("last-modified: {MODIFIED}"),
                     ];
-                    assert_eq!(answer.headers(), expected, "{headers}");
+                    assert_eq!(answer.headers_without_date(), expected, "{headers}");
                 }
-                412 => assert!(answer.headers_of_refusal().is_empty(), "{headers}"),
+                412 => assert!(answer.refusal_headers().is_empty(), "{headers}"),
                 _ => {}
             }
         }
@@ -87,9 +89,9 @@ fn conditions_are_evaluated_in_their_order() {
 }
 
 #[test]
-fn ranges_are_of_what_the_client_has() {
-    let bytes = &shown().bytes["small"];
-    let mut connection = shown().server.connect();
+fn if_range_returns_a_range_only_for_the_same_representation() {
+    let bytes = &shared_server().bytes["small"];
+    let mut connection = shared_server().server.connect();
     for (validator, is_same) in [
         (ETAG, true),
         (MODIFIED, true),
@@ -101,61 +103,62 @@ fn ranges_are_of_what_the_client_has() {
         ("nonsense", false),
     ] {
         let headers = format!("Range: bytes=900-\nIf-Range: {validator}");
-        let answer = connection.ask("GET /mapped/small", &headers);
+        let answer = connection.request_and_read("GET /mapped/small", &headers);
         let (status, expected) = if is_same { (206, &bytes[900..]) } else { (200, &bytes[..]) };
         assert_eq!((answer.status(), answer.body.as_slice()), (status, expected), "{validator}");
         assert_eq!(answer.header("etag"), Some(ETAG));
         assert_eq!(answer.header("content-range").is_some(), is_same);
     }
-    // What does not exist of another image is no error: the client gets the other one.
-    let answer = connection.ask("GET /mapped/small", "Range: bytes=9999-\nIf-Range: \"image-0\"");
+    // A range that another image lacks is not an error: the client gets the other image.
+    let answer =
+        connection.request_and_read("GET /mapped/small", "Range: bytes=9999-\nIf-Range: \"image-0\"");
     assert_eq!((answer.status(), answer.body.as_slice()), (200, &bytes[..]));
-    // Without a range, there is nothing to condition.
-    assert_eq!(connection.ask("GET /mapped/small", "If-Range: \"image-0\"").status(), 200);
+    // Without a range, If-Range has no effect.
+    assert_eq!(connection.request_and_read("GET /mapped/small", "If-Range: \"image-0\"").status(), 200);
 }
 
 #[test]
-fn a_download_goes_on_with_the_same_image_or_begins_anew() {
-    let server = Server::start(1);
-    let plan = |text: &'static str| Plan::whole(Arc::new(Source::from_bytes("image", text.as_bytes())));
-    server.put("image", content(plan("the first image")));
+fn download_resumes_the_same_image_or_restarts() {
+    let server = ContentServer::start(1);
+    let plan = |text: &'static str| Plan::from_source(Arc::new(Source::from_bytes("image", text.as_bytes())));
+    server.put("image", representation(plan("the first image")));
     let mut connection = server.connect();
-    let first = connection.ask("GET /mapped/image", "Range: bytes=0-3");
+    let first = connection.request_and_read("GET /mapped/image", "Range: bytes=0-3");
     assert_eq!(first.body, b"the ");
     let etag = first.header("etag").unwrap();
     let resume = format!("Range: bytes=4-\nIf-Range: {etag}");
-    assert_eq!(connection.ask("GET /mapped/image", &resume).body, b"first image");
+    assert_eq!(connection.request_and_read("GET /mapped/image", &resume).body, b"first image");
     let second = plan("another one of another length");
-    server.put("image", content_of(second, "\"image-2\"", Utc::now()));
-    let answer = connection.ask("GET /mapped/image", &resume);
+    server.put("image", representation_with_tag(second, "\"image-2\"", Utc::now()));
+    let answer = connection.request_and_read("GET /mapped/image", &resume);
     assert_eq!(answer.status(), 200);
     assert_eq!(answer.body, b"another one of another length");
     assert_eq!(answer.header("etag"), Some("\"image-2\""));
 }
 
 #[test]
-fn nothing_is_newer_than_now() {
-    let server = Server::start(1);
+fn last_modified_is_never_in_the_future() {
+    let server = ContentServer::start(1);
     let put_new = || {
-        let plan = Plan::whole(Arc::new(Source::from_bytes("image", &b"new"[..])));
-        server.put("new", content_of(plan, ETAG, Utc::now() + TimeDelta::days(1)));
+        let plan = Plan::from_source(Arc::new(Source::from_bytes("image", &b"new"[..])));
+        server.put("new", representation_with_tag(plan, ETAG, Utc::now() + TimeDelta::days(1)));
     };
     put_new();
     let mut connection = server.connect();
-    let answer = connection.ask("GET /mapped/new", "");
+    let answer = connection.request_and_read("GET /mapped/new", "");
     let time = |name| chrono::DateTime::parse_from_rfc2822(answer.header(name).unwrap()).unwrap();
-    // hyper renews its clock once a second.
+    // hyper updates its clock once a second.
     assert!(time("last-modified") <= time("date") + TimeDelta::seconds(1), "{}", answer.head);
-    // A date of this second says nothing about bytes of this second. Again, should the second end meanwhile.
+    // A date within the current second does not identify the bytes. Repeat if the second ends meanwhile.
     let in_one_second = || {
         put_new();
         let begun = Utc::now().timestamp();
-        let answer = connection.ask("GET /mapped/new", "");
+        let answer = connection.request_and_read("GET /mapped/new", "");
         let headers = format!("Range: bytes=1-\nIf-Range: {}", answer.header("last-modified").unwrap());
-        let answer = connection.ask("GET /mapped/new", &headers);
+        let answer = connection.request_and_read("GET /mapped/new", &headers);
         (Utc::now().timestamp() == begun).then(|| answer.status())
     };
     assert_eq!(std::iter::repeat_with(in_one_second).take(100).flatten().next(), Some(200));
     let headers = format!("Range: bytes=1-\nIf-Range: {ETAG}");
-    assert_eq!(connection.ask("GET /mapped/new", &headers).body, b"ew");
+    assert_eq!(connection.request_and_read("GET /mapped/new", &headers).body, b"ew");
 }

@@ -1,62 +1,62 @@
-//! A connection whose every byte a test writes and reads itself.
+//! A client connection whose every byte the test controls.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Nothing takes a tenth of it.
+/// No step takes a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A connection.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct RawConnection {
     stream: BufReader<TcpStream>,
 }
 
-/// An answer as it came.
+/// A received response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ReceivedAnswer {
     /// The status line and all headers.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
-impl Connection {
+impl RawConnection {
     pub(crate) fn new(address: SocketAddr) -> Self {
-        Self::over(TcpStream::connect(address).unwrap())
+        Self::from_stream(TcpStream::connect(address).unwrap())
     }
 
-    /// One that there is already.
-    pub(crate) fn over(stream: TcpStream) -> Self {
+    /// Uses an open connection.
+    pub(crate) fn from_stream(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         Self { stream: BufReader::new(stream) }
     }
 
-    /// What the kernel knows of it.
+    /// The kernel's information about the connection.
     pub(crate) fn stream(&self) -> &TcpStream {
         self.stream.get_ref()
     }
 
-    /// Writes bytes as they are.
+    /// Writes bytes verbatim.
     pub(crate) fn write(&mut self, text: impl AsRef<[u8]>) {
         self.stream.get_mut().write_all(text.as_ref()).unwrap();
     }
 
-    /// Writes a request with these headers, one a line.
-    pub(crate) fn request(&mut self, line: &str, headers: &str) {
+    /// Writes a request with these headers, one per line.
+    pub(crate) fn write_request(&mut self, line: &str, headers: &str) {
         let headers: String = headers.lines().map(|line| format!("{}\r\n", line.trim())).collect();
         self.write(format!("{line} HTTP/1.1\r\nHost: test\r\n{headers}\r\n"));
     }
 
-    /// The answer to a request.
-    pub(crate) fn ask(&mut self, line: &str, headers: &str) -> Answer {
-        self.request(line, headers);
-        self.answer(if line.starts_with("HEAD ") { Some(0) } else { None })
+    /// Sends a request and reads the response.
+    pub(crate) fn request_and_read(&mut self, line: &str, headers: &str) -> ReceivedAnswer {
+        self.write_request(line, headers);
+        self.read_answer(if line.starts_with("HEAD ") { Some(0) } else { None })
     }
 
-    /// Reads the head of an answer.
-    pub(crate) fn head(&mut self) -> String {
+    /// Reads the head of a response.
+    pub(crate) fn read_head(&mut self) -> String {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             assert_ne!(
@@ -69,36 +69,36 @@ impl Connection {
         String::from_utf8(head).unwrap()
     }
 
-    /// Reads an answer, with as many bytes as it says or as a test knows better.
-    pub(crate) fn answer(&mut self, len: Option<usize>) -> Answer {
-        let mut answer = Answer { head: self.head(), body: Vec::new() };
+    /// Reads a response with the declared body length, or a length that the test knows better.
+    pub(crate) fn read_answer(&mut self, len: Option<usize>) -> ReceivedAnswer {
+        let mut answer = ReceivedAnswer { head: self.read_head(), body: Vec::new() };
         let has_none = answer.status() == 304 || answer.status() < 200;
-        let len = len.unwrap_or_else(|| if has_none { 0 } else { answer.len() });
-        answer.body = self.take(len);
+        let len = len.unwrap_or_else(|| if has_none { 0 } else { answer.declared_len() });
+        answer.body = self.read_exactly(len);
         answer
     }
 
-    /// Reads so many bytes.
-    pub(crate) fn take(&mut self, len: usize) -> Vec<u8> {
+    /// Reads exactly `len` bytes.
+    pub(crate) fn read_exactly(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.stream.read_exact(&mut bytes).unwrap();
         bytes
     }
 
-    /// What there is next, so many bytes at most, unless the connection was cut.
-    pub(crate) fn some(&mut self, most: usize) -> Option<Vec<u8>> {
+    /// Reads up to `len` available bytes; `None` if the connection was reset.
+    pub(crate) fn read_available(&mut self, most: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; most];
         match self.stream.read(&mut bytes) {
             Ok(len) => bytes.truncate(len),
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
             Err(error) => panic!("{error}"),
         }
-        assert!(!bytes.is_empty(), "an orderly end");
+        assert!(!bytes.is_empty(), "the connection was not closed in order");
         Some(bytes)
     }
 
-    /// Everything up to the end of the connection, and whether that was an orderly one.
-    pub(crate) fn rest(&mut self) -> (Vec<u8>, bool) {
+    /// Reads everything up to the end of the connection, and whether it was closed in order.
+    pub(crate) fn read_to_end(&mut self) -> (Vec<u8>, bool) {
         let mut bytes = Vec::new();
         match self.stream.read_to_end(&mut bytes) {
             Ok(_) => (bytes, true),
@@ -107,12 +107,12 @@ impl Connection {
         }
     }
 
-    /// Sends no more.
-    pub(crate) fn finish(&mut self) {
+    /// Closes the sending side.
+    pub(crate) fn close_sending_side(&mut self) {
         self.stream.get_ref().shutdown(Shutdown::Write).unwrap();
     }
 
-    /// Whether the server closed it, after what it sent was read.
+    /// Whether the server closed the connection after it read everything that was sent.
     pub(crate) fn is_closed(&mut self) -> bool {
         self.stream.get_ref().set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         match self.stream.fill_buf() {
@@ -122,12 +122,12 @@ impl Connection {
     }
 }
 
-impl Answer {
+impl ReceivedAnswer {
     pub(crate) fn status(&self) -> u16 {
         self.head.split(' ').nth(1).unwrap().parse().unwrap()
     }
 
-    /// A header, which must not be there twice.
+    /// The value of a header, which must not be repeated.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let is_it = |(key, _): &(&str, &str)| key.eq_ignore_ascii_case(name);
         let mut values = self.head.lines().filter_map(|line| line.split_once(": ")).filter(is_it);
@@ -136,13 +136,16 @@ impl Answer {
         value
     }
 
-    /// What it says its length is.
-    pub(crate) fn len(&self) -> usize {
-        self.header("content-length").unwrap_or_else(|| panic!("no length: {}", self.head)).parse().unwrap()
+    /// The declared body length.
+    pub(crate) fn declared_len(&self) -> usize {
+        self.header("content-length")
+            .unwrap_or_else(|| panic!("no Content-Length: {}", self.head))
+            .parse()
+            .unwrap()
     }
 
-    /// Headers but for the date, which differs from answer to answer.
-    pub(crate) fn headers(&self) -> Vec<&str> {
+    /// Headers except the date, which differs between responses.
+    pub(crate) fn headers_without_date(&self) -> Vec<&str> {
         let mut headers: Vec<&str> = self
             .head
             .lines()
@@ -153,13 +156,15 @@ impl Answer {
         headers
     }
 
-    /// Headers of an answer that is none of the image, but what belongs to its words, which are looked at here.
-    pub(crate) fn headers_of_refusal(&self) -> Vec<&str> {
-        let words = [format!("content-length: {}", self.len()), "content-type: application/json".to_owned()];
+    /// Headers of a refusal without those of its text, which are checked here; a refusal must have no headers of the
+    /// image.
+    pub(crate) fn refusal_headers(&self) -> Vec<&str> {
+        let words =
+            [format!("content-length: {}", self.declared_len()), "content-type: application/json".to_owned()];
         let (words, others): (Vec<_>, Vec<_>) =
-            self.headers().into_iter().partition(|header| words.contains(&(*header).to_owned()));
+            self.headers_without_date().into_iter().partition(|header| words.contains(&(*header).to_owned()));
         assert_eq!(words.len(), 2, "{}", self.head);
-        // A HEAD has none.
+        // A HEAD response has no body.
         if !self.body.is_empty() {
             let said: serde_json::Value = serde_json::from_slice(&self.body).unwrap();
             assert_eq!(said["code"], self.status());

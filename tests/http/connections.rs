@@ -1,56 +1,56 @@
-//! Connections as clients use them, well and badly.
+//! Well-behaved and badly behaved connections.
 
 use std::io::Write;
 
-use crate::connection::Connection;
-use crate::server::{ETAG, MODES, shown};
+use crate::connection::RawConnection;
+use crate::server::{ETAG, MODES, shared_server};
 
 #[test]
-fn http_1_0_gets_what_it_understands() {
-    let bytes = &shown().bytes["layered"];
+fn http_1_0_clients_get_http_1_0_responses() {
+    let bytes = &shared_server().bytes["layered"];
     for (headers, status, body) in [
         ("", 200, bytes.as_slice()),
         ("Range: bytes=5-70000\r\n", 206, &bytes[5..=70_000]),
-        // Several parts are of a later version.
+        // HTTP/1.0 has no multipart ranges.
         ("Range: bytes=5-6,8-9\r\n", 200, bytes.as_slice()),
     ] {
-        let mut connection = shown().server.connect();
+        let mut connection = shared_server().server.connect();
         connection.write(format!("GET /mapped/layered HTTP/1.0\r\n{headers}\r\n"));
-        let answer = connection.answer(None);
+        let answer = connection.read_answer(None);
         assert_eq!(answer.status(), status, "{headers}");
         assert_eq!(answer.header("transfer-encoding"), None);
         assert!(answer.body == body, "{headers}");
-        assert_eq!(connection.rest(), (Vec::new(), true), "it is closed behind the last byte");
+        assert_eq!(connection.read_to_end(), (Vec::new(), true), "the connection closes after the last byte");
     }
-    let mut connection = shown().server.connect();
+    let mut connection = shared_server().server.connect();
     for _ in 0..2 {
         connection.write("GET /mapped/small HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-        assert_eq!(connection.answer(None).body.len(), 1000);
+        assert_eq!(connection.read_answer(None).body.len(), 1000);
     }
 }
 
 #[test]
-fn requests_may_come_before_answers() {
-    let bytes = &shown().bytes["layered"];
-    let mut connection = shown().server.connect();
+fn pipelined_requests_are_answered() {
+    let bytes = &shared_server().bytes["layered"];
+    let mut connection = shared_server().server.connect();
     let mut requests = String::new();
     for first in 0..50 {
         let range = format!("bytes={first}-{}", 100_000 + first);
         requests.push_str(&format!("GET /mapped/layered HTTP/1.1\r\nHost: test\r\nRange: {range}\r\n\r\n"));
         requests.push_str("HEAD /mapped/layered HTTP/1.1\r\nHost: test\r\n\r\n");
     }
-    let mut writer = std::net::TcpStream::connect(shown().server.address).unwrap();
+    let mut writer = std::net::TcpStream::connect(shared_server().server.address).unwrap();
     writer.write_all(requests.as_bytes()).unwrap();
     connection.write(&requests);
     for first in 0..50 {
-        assert!(connection.answer(None).body == bytes[first..=100_000 + first], "{first}");
-        assert_eq!(connection.answer(Some(0)).len(), bytes.len());
+        assert!(connection.read_answer(None).body == bytes[first..=100_000 + first], "{first}");
+        assert_eq!(connection.read_answer(Some(0)).declared_len(), bytes.len());
     }
 }
 
 #[test]
-fn a_connection_outlives_what_was_refused() {
-    let mut connection = shown().server.connect();
+fn connection_survives_refused_requests() {
+    let mut connection = shared_server().server.connect();
     for (line, headers, status) in [
         ("GET /mapped/small", "Range: bytes=5000-", 416),
         ("GET /mapped/small", "If-Match: \"other\"", 412),
@@ -62,13 +62,13 @@ fn a_connection_outlives_what_was_refused() {
         ("GET /read/empty", "", 200),
         ("GET /read/small", "", 200),
     ] {
-        assert_eq!(connection.ask(line, headers).status(), status, "{line} {headers}");
+        assert_eq!(connection.request_and_read(line, headers).status(), status, "{line} {headers}");
     }
 }
 
 #[test]
-fn a_request_names_one_host() {
-    let mut connection = shown().server.connect();
+fn request_must_name_exactly_one_host() {
+    let mut connection = shared_server().server.connect();
     for (hosts, status) in [
         ("Host: [::1]:80\r\n", 200),
         ("Host:\r\n", 200),
@@ -78,95 +78,99 @@ fn a_request_names_one_host() {
         ("Host: test:80:80\r\n", 400),
     ] {
         connection.write(format!("GET /mapped/small HTTP/1.1\r\n{hosts}\r\n"));
-        assert_eq!(connection.answer(None).status(), status, "{hosts:?}");
+        assert_eq!(connection.read_answer(None).status(), status, "{hosts:?}");
     }
 }
 
 #[test]
-fn targets_may_be_absolute() {
-    let mut connection = shown().server.connect();
-    assert_eq!(connection.ask("GET http://other.example.com/mapped/small", "").body.len(), 1000);
-    assert_eq!(connection.ask("HEAD http://other.example.com:8080/mapped/small", "").len(), 1000);
-    assert_eq!(connection.ask("GET /mapped/small?with=query", "").body.len(), 1000);
+fn absolute_request_targets_are_accepted() {
+    let mut connection = shared_server().server.connect();
+    assert_eq!(connection.request_and_read("GET http://other.example.com/mapped/small", "").body.len(), 1000);
+    assert_eq!(
+        connection.request_and_read("HEAD http://other.example.com:8080/mapped/small", "").declared_len(),
+        1000
+    );
+    assert_eq!(connection.request_and_read("GET /mapped/small?with=query", "").body.len(), 1000);
 }
 
 #[test]
-fn who_waits_for_a_word_is_answered() {
-    let mut connection = shown().server.connect();
+fn expect_100_continue_is_answered() {
+    let mut connection = shared_server().server.connect();
     let headers = "Expect: 100-continue\nContent-Length: 4";
-    connection.request("GET /mapped/small", headers);
-    // Nobody wants to read the body of a GET: the answer comes without asking for it.
-    assert_eq!(connection.answer(None).body, shown().bytes["small"]);
-    let mut connection = shown().server.connect();
-    assert_eq!(connection.ask("GET /mapped/small", "Expect: 100-continue").body.len(), 1000);
+    connection.write_request("GET /mapped/small", headers);
+    // The server ignores the body of a GET, so it answers without asking for it.
+    assert_eq!(connection.read_answer(None).body, shared_server().bytes["small"]);
+    let mut connection = shared_server().server.connect();
+    assert_eq!(connection.request_and_read("GET /mapped/small", "Expect: 100-continue").body.len(), 1000);
 }
 
 #[test]
-fn heads_are_bounded() {
-    let mut connection = shown().server.connect();
+fn request_heads_are_limited() {
+    let mut connection = shared_server().server.connect();
     let large = format!("Range: bytes={}", "0-0,".repeat(8 << 10));
-    connection.request("GET /mapped/small", &large);
-    let answer = connection.answer(None);
+    connection.write_request("GET /mapped/small", &large);
+    let answer = connection.read_answer(None);
     assert_eq!(answer.status(), 431);
     assert_eq!(answer.header("content-type"), None);
-    let mut connection = shown().server.connect();
+    let mut connection = shared_server().server.connect();
     connection.write("GET /mapped/small\r\n\r\n");
-    assert_eq!(connection.answer(None).status(), 400);
+    assert_eq!(connection.read_answer(None).status(), 400);
     assert!(connection.is_closed());
 }
 
 #[test]
-fn who_reads_slowly_gets_everything() {
+fn slow_reader_gets_all_bytes() {
     for mode in MODES {
-        let bytes = &shown().bytes["plain"];
-        let mut connection = shown().server.connect();
-        connection.request(&format!("GET /{mode}/plain"), "");
-        connection.head();
+        let bytes = &shared_server().bytes["plain"];
+        let mut connection = shared_server().server.connect();
+        connection.write_request(&format!("GET /{mode}/plain"), "");
+        connection.read_head();
         let mut read = Vec::new();
         while read.len() < bytes.len() {
             let len = (bytes.len() - read.len()).min(997);
-            read.extend(connection.take(len));
+            read.extend(connection.read_exactly(len));
             std::thread::yield_now();
         }
         assert!(read == *bytes, "{mode}");
-        assert_eq!(connection.ask(&format!("GET /{mode}/small"), "").len(), 1000);
+        assert_eq!(connection.request_and_read(&format!("GET /{mode}/small"), "").declared_len(), 1000);
     }
 }
 
 #[test]
-fn who_sends_no_more_still_reads() {
+fn half_closed_client_gets_all_bytes() {
     for mode in MODES {
-        let bytes = &shown().bytes["plain"];
-        let mut connection = shown().server.connect();
-        connection.request(&format!("GET /{mode}/plain"), "");
-        connection.finish();
-        let answer = connection.answer(None);
+        let bytes = &shared_server().bytes["plain"];
+        let mut connection = shared_server().server.connect();
+        connection.write_request(&format!("GET /{mode}/plain"), "");
+        connection.close_sending_side();
+        let answer = connection.read_answer(None);
         assert!(answer.body == *bytes, "{mode}");
-        assert_eq!(connection.rest(), (Vec::new(), true));
+        assert_eq!(connection.read_to_end(), (Vec::new(), true));
     }
 }
 
 #[test]
-fn who_goes_away_disturbs_nobody() {
+fn disconnecting_client_does_not_disturb_others() {
     for mode in MODES {
         let mut going = Vec::new();
         for _ in 0..20 {
-            let mut connection = shown().server.connect();
-            connection.request(&format!("GET /{mode}/plain"), "");
-            connection.take(1000);
+            let mut connection = shared_server().server.connect();
+            connection.write_request(&format!("GET /{mode}/plain"), "");
+            connection.read_exactly(1000);
             going.push(connection);
         }
-        // Bytes that nobody read are in each: the kernel resets these connections.
+        // Each connection has unread bytes, so the kernel resets it.
         drop(going);
         assert!(
-            shown().server.connect().ask(&format!("GET /{mode}/plain"), "").body == shown().bytes["plain"]
+            shared_server().server.connect().request_and_read(&format!("GET /{mode}/plain"), "").body
+                == shared_server().bytes["plain"]
         );
     }
 }
 
 /// Sends a request for `/echo` with these headers and this body, and another request after it.
-fn echo(version: &str, headers: &str, body: &str) -> Connection {
-    let mut connection = shown().server.connect();
+fn request_echo(version: &str, headers: &str, body: &str) -> RawConnection {
+    let mut connection = shared_server().server.connect();
     let next = "GET /mapped/small HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
     connection.write(format!("POST /echo {version}\r\nHost: test\r\n{headers}\r\n{body}{next}"));
     connection
@@ -182,20 +186,20 @@ fn rejects_unknown_transfer_codings_with_501() {
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
         "Transfer-Encoding: identity, chunked\r\n",
     ] {
-        let mut connection = echo("HTTP/1.1", headers, CHUNKED);
-        let answer = connection.answer(None);
+        let mut connection = request_echo("HTTP/1.1", headers, CHUNKED);
+        let answer = connection.read_answer(None);
         assert_eq!((answer.status(), answer.header("connection")), (501, Some("close")), "{headers}");
-        assert_eq!(connection.rest().0, b"", "{headers}: nothing after it is answered");
+        assert_eq!(connection.read_to_end().0, b"", "{headers}: the request after it was answered");
     }
-    // A client that still sends sees the answer.
+    // A client that is still sending sees the response.
     let chunk = format!("100000\r\n{}\r\n", "a".repeat(1 << 20));
     let body = format!("{}0\r\n\r\n", chunk.repeat(8));
-    let mut connection = echo("HTTP/1.1", "Transfer-Encoding: gzip, chunked\r\n", &body);
-    assert_eq!(connection.answer(None).status(), 501);
+    let mut connection = request_echo("HTTP/1.1", "Transfer-Encoding: gzip, chunked\r\n", &body);
+    assert_eq!(connection.read_answer(None).status(), 501);
 }
 
 #[test]
-fn rejects_bodies_of_doubtful_length() {
+fn rejects_bodies_of_ambiguous_length() {
     const CHUNKED: &str = "5\r\nhello\r\n0\r\n\r\n";
     for (version, headers) in [
         ("HTTP/1.1", "Transfer-Encoding: chunked, gzip\r\n"),
@@ -210,21 +214,21 @@ fn rejects_bodies_of_doubtful_length() {
         ("HTTP/1.1", "Content-Length: 5, 5\r\n"),
         ("HTTP/1.1", "Content-Length: +5\r\n"),
     ] {
-        let mut connection = echo(version, headers, CHUNKED);
-        assert_eq!(connection.answer(None).status(), 400, "{version} {headers}");
-        assert_eq!(connection.rest().0, b"", "{version} {headers}: nothing after it is answered");
+        let mut connection = request_echo(version, headers, CHUNKED);
+        assert_eq!(connection.read_answer(None).status(), 400, "{version} {headers}");
+        assert_eq!(connection.read_to_end().0, b"", "{version} {headers}: the request after it was answered");
     }
-    // The transfer coding counts, and whoever relied on the length sends nothing more on this connection (RFC 9112, 6.3).
+    // Transfer-Encoding wins, and the connection closes, because the length may have misled the client (RFC 9112, 6.3).
     for headers in [
         "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
         "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
     ] {
-        let mut connection = echo("HTTP/1.1", headers, CHUNKED);
-        let answer = connection.answer(None);
+        let mut connection = request_echo("HTTP/1.1", headers, CHUNKED);
+        let answer = connection.read_answer(None);
         assert_eq!((answer.status(), &answer.body[..]), (200, &b"hello"[..]), "{headers}");
-        assert_eq!(connection.rest().0, b"", "{headers}: nothing after it is answered");
+        assert_eq!(connection.read_to_end().0, b"", "{headers}: the request after it was answered");
     }
-    let mut connection = echo("HTTP/1.1", "Transfer-Encoding: Chunked\r\n", CHUNKED);
-    assert_eq!(connection.answer(None).body, b"hello");
-    assert_eq!(connection.answer(None).body, shown().bytes["small"]);
+    let mut connection = request_echo("HTTP/1.1", "Transfer-Encoding: Chunked\r\n", CHUNKED);
+    assert_eq!(connection.read_answer(None).body, b"hello");
+    assert_eq!(connection.read_answer(None).body, shared_server().bytes["small"]);
 }

@@ -1,4 +1,4 @@
-//! Clients that want too much, or say and take too little.
+//! Clients that request too much, or send and read too little.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -7,31 +7,31 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use isogen::{Plan, Source};
-use kindling::http::Limits;
+use kindling::http::ServerLimits;
 use tokio::net::TcpSocket;
 
-use crate::connection::Connection;
-use crate::faults::{LOG, has_line};
-use crate::server::{Server, content, file, noise};
+use crate::connection::RawConnection;
+use crate::faults::{LOG, has_log_line};
+use crate::server::{ContentServer, bytes_without_repetition, representation, representation_of_file};
 use crate::support::Scratch;
 
-/// Longer than all buffers on the way to a client.
+/// Longer than all buffers between server and client.
 const LEN: usize = 24 << 20;
-/// Nothing takes a tenth of it.
+/// No step takes a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn limited(limits: Limits) -> (Server, Scratch, Vec<u8>) {
+fn server_with_limits(limits: ServerLimits) -> (ContentServer, Scratch, Vec<u8>) {
     LazyLock::force(&LOG);
     let scratch = Scratch::new();
-    let bytes = noise(LEN);
-    let server = Server::within(2, limits, None);
-    server.put("image", file(&scratch.write("base", &bytes)));
+    let bytes = bytes_without_repetition(LEN);
+    let server = ContentServer::start_with_limits(2, limits, None);
+    server.put("image", representation_of_file(&scratch.write("base", &bytes)));
     let small = Source::from_bytes("small", bytes[..1000].to_vec());
-    server.put("small", content(Plan::whole(std::sync::Arc::new(small))));
+    server.put("small", representation(Plan::from_source(std::sync::Arc::new(small))));
     (server, scratch, bytes)
 }
 
-/// Waits for something that the server does in its own time.
+/// Waits for something that the server does in the background.
 #[track_caller]
 fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -41,8 +41,8 @@ fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
     }
 }
 
-/// A connection from an address of this machine.
-fn connect_from(address: &str, server: &Server) -> Connection {
+/// A connection from a given local address.
+fn connect_from(address: &str, server: &ContentServer) -> RawConnection {
     let from: SocketAddr = format!("{address}:0").parse().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let stream = runtime.block_on(async {
@@ -51,53 +51,57 @@ fn connect_from(address: &str, server: &Server) -> Connection {
         socket.connect(server.address).await.unwrap().into_std().unwrap()
     });
     stream.set_nonblocking(false).unwrap();
-    Connection::over(stream)
+    RawConnection::from_stream(stream)
 }
 
 #[test]
-fn who_takes_nothing_is_not_waited_for() {
-    let (server, _scratch, bytes) =
-        limited(Limits { stall_time: Duration::from_millis(300), ..Limits::default() });
+fn stalled_reader_is_timed_out() {
+    let (server, _scratch, bytes) = server_with_limits(ServerLimits {
+        stall_time: Duration::from_millis(300),
+        ..ServerLimits::default()
+    });
     for mode in ["mapped", "read"] {
         let mut stream = TcpStream::connect(server.address).unwrap();
         let address = stream.local_addr().unwrap().to_string();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(format!("GET /{mode}/image HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes()).unwrap();
-        wait_for("the log says it", || has_line(&["WARN", "a connection was closed", &address]));
-        // What had come until then, and no more.
+        wait_for("the log says it", || {
+            has_log_line(&["WARN", "connection closed, client too slow", &address])
+        });
+        // The bytes up to then were sent, and no more.
         let mut came = Vec::new();
         let _ = stream.read_to_end(&mut came);
         let head = came.windows(4).position(|window| window == b"\r\n\r\n").map_or(came.len(), |end| end + 4);
         assert!(came.len() - head < LEN && came[head..] == bytes[..came.len() - head], "{mode}");
     }
-    assert_eq!(server.connect().ask("GET /mapped/small", "").len(), 1000);
+    assert_eq!(server.connect().request_and_read("GET /mapped/small", "").declared_len(), 1000);
 }
 
-/// The kernel tells of room for more only when half of what it holds is gone, long after a slow client took something.
+/// The kernel reports free space only when half of its buffer is empty, long after a slow client has read something.
 #[test]
-fn who_takes_a_little_now_and_then_is_waited_for() {
+fn slow_reader_is_not_timed_out() {
     let (server, _scratch, bytes) =
-        limited(Limits { stall_time: Duration::from_secs(3), ..Limits::default() });
+        server_with_limits(ServerLimits { stall_time: Duration::from_secs(3), ..ServerLimits::default() });
     let mut connection = server.connect();
-    connection.request("GET /mapped/image", "");
-    connection.head();
+    connection.write_request("GET /mapped/image", "");
+    connection.read_head();
     let mut came = Vec::new();
     let begun = Instant::now();
-    // Long enough to be ended three times. In each of them less is taken than the kernel wants to see gone.
+    // Three times the stall time. In each of these, the client reads less than the kernel needs to report free space.
     while begun.elapsed() < Duration::from_secs(10) {
-        came.extend(connection.take(4000));
+        came.extend(connection.read_exactly(4000));
         thread::sleep(Duration::from_millis(100));
     }
-    came.extend(connection.take(LEN - came.len()));
+    came.extend(connection.read_exactly(LEN - came.len()));
     assert!(came == bytes);
-    assert_eq!(connection.ask("GET /mapped/small", "").len(), 1000);
+    assert_eq!(connection.request_and_read("GET /mapped/small", "").declared_len(), 1000);
 }
 
-/// How much [`begin_range`] asks for: as much as the kernel of the server holds.
+/// Length of the range in [`begin_range_with_small_buffer`]: as much as the server's kernel buffers hold.
 const RANGE_LEN: usize = 256 << 10;
 
-/// A client with a small receive buffer that takes the beginning of an answer, and what it took.
-fn begin_range(server: &Server, path: &str, headers: &str) -> (TcpStream, Vec<u8>) {
+/// A client with a small receive buffer that reads the start of a response; returns it with the bytes.
+fn begin_range_with_small_buffer(server: &ContentServer, path: &str, headers: &str) -> (TcpStream, Vec<u8>) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(8192).unwrap();
     socket.connect(&server.address.into()).unwrap();
@@ -111,15 +115,18 @@ fn begin_range(server: &Server, path: &str, headers: &str) -> (TcpStream, Vec<u8
 }
 
 #[test]
-fn client_that_stops_taking_a_finished_answer_is_cut() {
-    let (server, ..) = limited(Limits { stall_time: Duration::from_millis(300), ..Limits::default() });
+fn stalled_reader_of_a_finished_response_is_cut() {
+    let (server, ..) = server_with_limits(ServerLimits {
+        stall_time: Duration::from_millis(300),
+        ..ServerLimits::default()
+    });
     for (path, headers, is_half_closed) in [
         ("/mapped/image", "", false),
         ("/mapped/image", "Connection: close\r\n", false),
         ("/mapped/image", "", true),
         ("/read/image", "", false),
     ] {
-        let (stream, _) = begin_range(&server, path, headers);
+        let (stream, _) = begin_range_with_small_buffer(&server, path, headers);
         let address = stream.local_addr().unwrap().to_string();
         if is_half_closed {
             stream.shutdown(Shutdown::Write).unwrap();
@@ -127,16 +134,16 @@ fn client_that_stops_taking_a_finished_answer_is_cut() {
         // A socket has no peer any more once it was reset.
         let what = format!("{path} {headers}{is_half_closed}");
         wait_for(&what, || stream.peer_addr().is_err());
-        wait_for(&what, || has_line(&["WARN", "a connection was closed", &address]));
+        wait_for(&what, || has_log_line(&["WARN", "connection closed, client too slow", &address]));
     }
 }
 
 #[test]
-fn client_that_takes_a_finished_answer_slowly_gets_all_of_it() {
+fn slow_reader_of_a_finished_response_gets_all_bytes() {
     let (server, _scratch, bytes) =
-        limited(Limits { stall_time: Duration::from_secs(2), ..Limits::default() });
+        server_with_limits(ServerLimits { stall_time: Duration::from_secs(2), ..ServerLimits::default() });
     for (headers, is_half_closed) in [("", false), ("Connection: close\r\n", false), ("", true)] {
-        let (mut stream, mut came) = begin_range(&server, "/mapped/image", headers);
+        let (mut stream, mut came) = begin_range_with_small_buffer(&server, "/mapped/image", headers);
         if is_half_closed {
             stream.shutdown(Shutdown::Write).unwrap();
         }
@@ -153,93 +160,96 @@ fn client_that_takes_a_finished_answer_slowly_gets_all_of_it() {
 }
 
 #[test]
-fn who_asks_for_nothing_is_not_waited_for() {
+fn idle_client_is_timed_out() {
     let (server, _scratch, bytes) =
-        limited(Limits { idle_time: Duration::from_millis(200), ..Limits::default() });
+        server_with_limits(ServerLimits { idle_time: Duration::from_millis(200), ..ServerLimits::default() });
     let mut connection = server.connect();
-    assert!(connection.ask("GET /mapped/small", "").body == bytes[..1000]);
-    assert_eq!(connection.rest(), (Vec::new(), true), "an orderly end");
-    // Whoever still has something to take is not idle, also when all of it was handed over.
+    assert!(connection.request_and_read("GET /mapped/small", "").body == bytes[..1000]);
+    assert_eq!(connection.read_to_end(), (Vec::new(), true), "the connection was not closed in order");
+    // A client with unread bytes is not idle, even if the kernel has accepted all of them.
     for len in [1 << 20, 12 << 20] {
         connection = server.connect();
-        connection.request("GET /mapped/image", &format!("Range: bytes=0-{}", len - 1));
-        connection.head();
+        connection.write_request("GET /mapped/image", &format!("Range: bytes=0-{}", len - 1));
+        connection.read_head();
         thread::sleep(Duration::from_secs(1));
-        assert!(connection.take(len) == bytes[..len]);
-        assert_eq!(connection.rest(), (Vec::new(), true));
+        assert!(connection.read_exactly(len) == bytes[..len]);
+        assert_eq!(connection.read_to_end(), (Vec::new(), true));
     }
 }
 
 #[test]
-fn heads_have_to_come_in_time() {
-    let (server, ..) = limited(Limits { head_time: Duration::from_secs(1), ..Limits::default() });
-    // Nothing, a part, and a part behind an answer.
+fn slow_request_head_is_timed_out() {
+    let (server, ..) =
+        server_with_limits(ServerLimits { head_time: Duration::from_secs(1), ..ServerLimits::default() });
+    // Nothing, a part of a request, and a part after a response.
     let mut connections = [server.connect(), server.connect(), server.connect()];
     connections[1].write("GET /mapped/sm");
-    assert_eq!(connections[2].ask("GET /mapped/small", "").len(), 1000);
+    assert_eq!(connections[2].request_and_read("GET /mapped/small", "").declared_len(), 1000);
     connections[2].write("GET /mapped/small HTTP/1.1\r\nHost:");
     for (number, connection) in connections.iter_mut().enumerate() {
-        assert_eq!(connection.rest().0, b"", "{number}");
+        assert_eq!(connection.read_to_end().0, b"", "{number}");
     }
-    // The time is that of a head, not that of a connection.
+    // The limit applies to each head, not to the connection.
     let mut connection = server.connect();
     for _ in 0..5 {
-        assert_eq!(connection.ask("GET /mapped/small", "").len(), 1000);
+        assert_eq!(connection.request_and_read("GET /mapped/small", "").declared_len(), 1000);
         thread::sleep(Duration::from_millis(400));
     }
 }
 
 #[test]
-fn a_client_has_its_share_of_connections() {
-    let limits = Limits { connections: 5, connections_of_client: 2, ..Limits::default() };
-    let (server, ..) = limited(limits);
+fn connections_per_client_are_limited() {
+    let limits = ServerLimits { connections: 5, connections_of_client: 2, ..ServerLimits::default() };
+    let (server, ..) = server_with_limits(limits);
     let get = "GET /mapped/small";
     let mut open: Vec<_> = (0..2).map(|_| connect_from("127.0.0.1", &server)).collect();
     for connection in &mut open {
-        assert_eq!(connection.ask(get, "").status(), 200);
+        assert_eq!(connection.request_and_read(get, "").status(), 200);
     }
     let mut refused = connect_from("127.0.0.1", &server);
-    let answer = refused.ask(get, "");
+    let answer = refused.request_and_read(get, "");
     assert_eq!((answer.status(), answer.header("retry-after"), answer.body.len()), (503, Some("5"), 0));
-    assert_eq!(refused.rest(), (Vec::new(), true));
-    // Others have theirs, and those that are there are as good as before.
+    assert_eq!(refused.read_to_end(), (Vec::new(), true));
+    // Other addresses have their own limit, and open connections still work.
     for _ in 0..2 {
         open.push(connect_from("127.0.0.2", &server));
     }
     for connection in &mut open {
-        assert_eq!(connection.ask(get, "").status(), 200);
+        assert_eq!(connection.request_and_read(get, "").status(), 200);
     }
-    // A place that is given back can be taken.
+    // A released slot can be used.
     open.remove(0);
-    wait_for("the place is free", || connect_from("127.0.0.1", &server).ask(get, "").status() == 200);
+    wait_for("the place is free", || {
+        connect_from("127.0.0.1", &server).request_and_read(get, "").status() == 200
+    });
 }
 
 #[test]
-fn connections_above_all_wait() {
-    let limits = Limits { connections: 3, connections_of_client: 3, ..Limits::default() };
-    let (server, ..) = limited(limits);
+fn connections_above_the_limit_wait() {
+    let limits = ServerLimits { connections: 3, connections_of_client: 3, ..ServerLimits::default() };
+    let (server, ..) = server_with_limits(limits);
     let mut open: Vec<_> = (0..3).map(|_| server.connect()).collect();
     for connection in &mut open {
-        assert_eq!(connection.ask("GET /mapped/small", "").status(), 200);
+        assert_eq!(connection.request_and_read("GET /mapped/small", "").status(), 200);
     }
     let mut waiting = TcpStream::connect(server.address).unwrap();
     waiting.write_all(b"GET /mapped/small HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
     waiting.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
-    assert!(waiting.read(&mut [0; 1]).is_err(), "nothing comes");
-    assert_eq!(open[0].ask("GET /mapped/small", "").status(), 200);
+    assert!(waiting.read(&mut [0; 1]).is_err(), "bytes were sent");
+    assert_eq!(open[0].request_and_read("GET /mapped/small", "").status(), 200);
     open.pop();
-    assert_eq!(Connection::over(waiting).answer(None).status(), 200);
+    assert_eq!(RawConnection::from_stream(waiting).read_answer(None).status(), 200);
 }
 
 #[test]
-fn connections_that_break_give_their_places_back() {
-    let limits = Limits { connections: 8, connections_of_client: 8, ..Limits::default() };
-    let (server, _scratch, bytes) = limited(limits);
+fn broken_connections_free_their_slots() {
+    let limits = ServerLimits { connections: 8, connections_of_client: 8, ..ServerLimits::default() };
+    let (server, _scratch, bytes) = server_with_limits(limits);
     for round in 0..100 {
         let mut stream = TcpStream::connect(server.address).unwrap();
         let text = "GET /mapped/image HTTP/1.1\r\nHost: test\r\n\r\n";
         match round % 4 {
-            // Ended with what came unread, which resets it.
+            // Closing with unread bytes resets the connection.
             0 => stream.write_all(text.as_bytes()).unwrap(),
             1 => {
                 stream.write_all(text.as_bytes()).unwrap();
@@ -249,34 +259,37 @@ fn connections_that_break_give_their_places_back() {
             _ => {}
         }
     }
-    // Whoever sends no more still gets everything.
+    // A client that has closed its sending side still gets all bytes.
     let mut connection = server.connect();
-    connection.request("GET /mapped/image", "");
-    connection.finish();
-    assert!(connection.answer(None).body == bytes);
-    assert_eq!(connection.rest(), (Vec::new(), true));
+    connection.write_request("GET /mapped/image", "");
+    connection.close_sending_side();
+    assert!(connection.read_answer(None).body == bytes);
+    assert_eq!(connection.read_to_end(), (Vec::new(), true));
 }
 
 #[test]
-fn bodies_have_to_come_in_time() {
-    let (server, ..) =
-        limited(Limits { stall_time: Duration::from_secs(2), head_time: 2 * PATIENCE, ..Limits::default() });
-    // The reader of a body and the watch over its connection are on two threads: of many, all have to be noticed.
-    let mut silent: Vec<Connection> = (0..500).map(|_| server.connect()).collect();
+fn slow_request_body_is_timed_out() {
+    let (server, ..) = server_with_limits(ServerLimits {
+        stall_time: Duration::from_secs(2),
+        head_time: 2 * PATIENCE,
+        ..ServerLimits::default()
+    });
+    // The body's reader and the connection's watchdog are on two threads: of many connections, all must be detected.
+    let mut silent: Vec<RawConnection> = (0..500).map(|_| server.connect()).collect();
     for connection in &mut silent {
         connection.write("POST /echo HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\n12345");
     }
     for connection in &mut silent {
-        let (told, _) = connection.rest();
+        let (told, _) = connection.read_to_end();
         assert!(!told.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&told));
     }
-    // One that is slow is waited for, longer than that in all.
+    // A slow but steady client is not timed out, even if the whole body takes longer.
     let mut slow = server.connect();
     slow.write("POST /echo HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\n");
     for _ in 0..10 {
         thread::sleep(Duration::from_millis(300));
         slow.write("a");
     }
-    assert_eq!(slow.answer(None).body, b"aaaaaaaaaa");
-    assert_eq!(slow.ask("GET /mapped/small", "").len(), 1000);
+    assert_eq!(slow.read_answer(None).body, b"aaaaaaaaaa");
+    assert_eq!(slow.request_and_read("GET /mapped/small", "").declared_len(), 1000);
 }

@@ -12,7 +12,7 @@ mod conditions;
 mod connection;
 mod connections;
 mod faults;
-mod lending;
+mod leases;
 mod limits;
 mod packets;
 mod ranges;

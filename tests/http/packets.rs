@@ -1,19 +1,19 @@
-//! How full the packets are in which long answers come: what does not fill one waits for more.
+//! How full the packets of long responses are: a partial packet waits for more bytes.
 
 use std::net::TcpStream;
 use std::process::Command;
 
 use tokio_rustls::rustls::version::TLS13;
 
-use crate::server::{Server, file, noise};
+use crate::server::{ContentServer, bytes_without_repetition, representation_of_file};
 use crate::support::{Scratch, require_tool};
-use crate::tls::{Secure, ask};
+use crate::tls::{TlsServer, request_range};
 
-/// Longer than all buffers on the way to a client, several times.
+/// Several times longer than all buffers between server and client.
 const LEN: usize = 48 << 20;
 
-/// How many packets came for each that would have done, where the system tells.
-fn packets_for_one(stream: &TcpStream) -> Option<f64> {
+/// Ratio of sent to necessary packets, if the kernel reports it.
+fn sent_per_necessary_packet(stream: &TcpStream) -> Option<f64> {
     let filter = format!("= :{}", stream.local_addr().unwrap().port());
     let told = Command::new(require_tool("ss")?).args(["-tniH", "sport", &filter]).output().unwrap();
     let told = String::from_utf8(told.stdout).unwrap();
@@ -27,34 +27,34 @@ fn packets_for_one(stream: &TcpStream) -> Option<f64> {
 #[test]
 fn packets_of_pages_and_of_copies_are_full() {
     let scratch = Scratch::new();
-    let bytes = noise(LEN);
+    let bytes = bytes_without_repetition(LEN);
     let path = scratch.write("base", &bytes);
-    for server in [Server::start(1), Server::copying(1)] {
-        server.put("image", file(&path));
+    for server in [ContentServer::start(1), ContentServer::start_without_zero_copy(1)] {
+        server.put("image", representation_of_file(&path));
         let mut connection = server.connect();
         for headers in ["", "Range: bytes=0-", "", "Range: bytes=0-"] {
-            connection.request("GET /mapped/image", headers);
-            connection.head();
+            connection.write_request("GET /mapped/image", headers);
+            connection.read_head();
             for piece in bytes.chunks(100_000) {
-                assert!(connection.take(piece.len()) == piece);
+                assert!(connection.read_exactly(piece.len()) == piece);
             }
         }
-        let Some(packets) = packets_for_one(connection.stream()) else { return };
+        let Some(packets) = sent_per_necessary_packet(connection.stream()) else { return };
         assert!(packets < 1.1, "{packets}");
     }
 }
 
-/// Each record is written by itself.
+/// Each TLS record is written separately.
 #[test]
 fn packets_of_records_are_full() {
     let scratch = Scratch::new();
-    let secure = Secure::start();
-    let bytes = noise(512 << 10);
-    secure.server.put("image", file(&scratch.write("base", &bytes)));
+    let secure = TlsServer::start();
+    let bytes = bytes_without_repetition(512 << 10);
+    secure.server.put("image", representation_of_file(&scratch.write("base", &bytes)));
     let mut stream = secure.connect(&TLS13);
     for _ in 0..50 {
-        assert!(ask(&mut stream, "/fit/image", "0-").1 == bytes);
+        assert!(request_range(&mut stream, "/fit/image", "0-").1 == bytes);
     }
-    let Some(packets) = packets_for_one(stream.get_ref()) else { return };
+    let Some(packets) = sent_per_necessary_packet(stream.get_ref()) else { return };
     assert!(packets < 2.0, "{packets}");
 }

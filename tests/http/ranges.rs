@@ -1,13 +1,13 @@
-//! Ranges: one, several, too many, none that exists.
+//! Ranges: one, several, too many, unsatisfiable.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::connection::Answer;
-use crate::server::{MEDIA_TYPE, MODES, shown};
+use crate::connection::ReceivedAnswer;
+use crate::server::{MEDIA_TYPE, MODES, shared_server};
 
-/// The parts of an answer: the range that each tells, and its bytes.
-fn parts(answer: &Answer) -> Vec<(String, Vec<u8>)> {
+/// The parts of a multipart response: the declared range of each, and its bytes.
+fn multipart_parts(answer: &ReceivedAnswer) -> Vec<(String, Vec<u8>)> {
     let media_type = answer.header("content-type").unwrap();
     let boundary = media_type.strip_prefix("multipart/byteranges; boundary=").unwrap();
     let mut parts = Vec::new();
@@ -33,10 +33,10 @@ fn parts(answer: &Answer) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn one_range_is_a_part_of_the_image() {
-    let bytes = &shown().bytes["small"];
+fn single_range_is_a_part_of_the_image() {
+    let bytes = &shared_server().bytes["small"];
     assert_eq!(bytes.len(), 1000);
-    let mut connection = shown().server.connect();
+    let mut connection = shared_server().server.connect();
     for (range, first, last) in [
         ("bytes=0-0", 0, 0),
         ("bytes=0-999", 0, 999),
@@ -49,19 +49,19 @@ fn one_range_is_a_part_of_the_image() {
         ("bytes=5-6,,", 5, 6),
         ("BYTES=5-6", 5, 6),
     ] {
-        let answer = connection.ask("GET /mapped/small", &format!("Range: {range}"));
+        let answer = connection.request_and_read("GET /mapped/small", &format!("Range: {range}"));
         assert!(answer.head.starts_with("HTTP/1.1 206 Partial Content\r\n"), "{range}: {}", answer.head);
         assert_eq!(answer.header("content-range"), Some(&*format!("bytes {first}-{last}/1000")), "{range}");
         assert_eq!(answer.header("content-type"), Some(MEDIA_TYPE));
-        assert_eq!(answer.len(), last - first + 1);
+        assert_eq!(answer.declared_len(), last - first + 1);
         assert!(answer.body == bytes[first..=last], "{range}");
     }
 }
 
 #[test]
-fn what_cannot_be_understood_is_everything() {
-    let bytes = &shown().bytes["small"];
-    let mut connection = shown().server.connect();
+fn invalid_range_returns_the_whole_image() {
+    let bytes = &shared_server().bytes["small"];
+    let mut connection = shared_server().server.connect();
     for headers in [
         "Range: bytes=2-1",
         "Range: bytes=a-b",
@@ -74,18 +74,18 @@ fn what_cannot_be_understood_is_everything() {
         "Range: bytes=0-,0-",
         &format!("Range: bytes={}", "1-1,".repeat(65)),
     ] {
-        let answer = connection.ask("GET /mapped/small", headers);
+        let answer = connection.request_and_read("GET /mapped/small", headers);
         assert_eq!((answer.status(), answer.header("content-range")), (200, None), "{headers}");
         assert!(answer.body == *bytes, "{headers}");
     }
-    // Ranges are for GET alone.
-    let answer = connection.ask("HEAD /mapped/small", "Range: bytes=0-1");
-    assert_eq!((answer.status(), answer.len()), (200, 1000));
+    // Ranges apply only to GET.
+    let answer = connection.request_and_read("HEAD /mapped/small", "Range: bytes=0-1");
+    assert_eq!((answer.status(), answer.declared_len()), (200, 1000));
 }
 
 #[test]
-fn what_does_not_exist_is_said_to_be_so() {
-    let mut connection = shown().server.connect();
+fn unsatisfiable_range_is_refused_with_416() {
+    let mut connection = shared_server().server.connect();
     for (name, len, range) in [
         ("small", 1000, "bytes=1000-"),
         ("small", 1000, "bytes=-0"),
@@ -94,71 +94,72 @@ fn what_does_not_exist_is_said_to_be_so() {
         ("empty", 0, "bytes=0-"),
         ("empty", 0, "bytes=0-0"),
     ] {
-        let answer = connection.ask(&format!("GET /mapped/{name}"), &format!("Range: {range}"));
+        let answer = connection.request_and_read(&format!("GET /mapped/{name}"), &format!("Range: {range}"));
         assert!(answer.head.starts_with("HTTP/1.1 416 Range Not Satisfiable\r\n"), "{}", answer.head);
         let expected = ["accept-ranges: bytes".to_owned(), format!("content-range: bytes */{len}")];
-        assert_eq!(answer.headers_of_refusal(), expected, "{range}");
+        assert_eq!(answer.refusal_headers(), expected, "{range}");
     }
-    // The end of nothing is nothing.
-    let answer = connection.ask("GET /mapped/empty", "Range: bytes=-5");
-    assert_eq!((answer.status(), answer.len()), (200, 0));
+    // An empty file has no last bytes.
+    let answer = connection.request_and_read("GET /mapped/empty", "Range: bytes=-5");
+    assert_eq!((answer.status(), answer.declared_len()), (200, 0));
 }
 
 #[test]
-fn several_ranges_come_in_their_order() {
+fn multiple_ranges_are_sent_in_request_order() {
     for mode in MODES {
         for name in ["layered", "full", "minimal", "memory"] {
-            let bytes = &shown().bytes[name];
+            let bytes = &shared_server().bytes[name];
             let len = bytes.len();
-            let mut connection = shown().server.connect();
+            let mut connection = shared_server().server.connect();
             let headers = "Range: bytes=-7, 0-0,70000-170000 ,5-9";
-            let answer = connection.ask(&format!("GET /{mode}/{name}"), headers);
+            let answer = connection.request_and_read(&format!("GET /{mode}/{name}"), headers);
             assert_eq!((answer.status(), answer.header("content-range")), (206, None));
             let part =
                 |first: usize, last: usize| (format!("{first}-{last}/{len}"), bytes[first..=last].to_vec());
             let expected = [part(len - 7, len - 1), part(0, 0), part(70_000, 170_000), part(5, 9)];
-            assert!(parts(&answer) == expected, "{mode}/{name}");
-            // The connection goes on behind exactly the last byte.
-            assert_eq!(connection.ask(&format!("GET /{mode}/small"), "").len(), 1000);
+            assert!(multipart_parts(&answer) == expected, "{mode}/{name}");
+            // The next response starts directly after the last byte.
+            assert_eq!(connection.request_and_read(&format!("GET /{mode}/small"), "").declared_len(), 1000);
         }
     }
-    let mut connection = shown().server.connect();
+    let mut connection = shared_server().server.connect();
     let headers = format!("Range: bytes={}", (0..64).map(|n| format!("{n}-{n},")).collect::<String>());
-    assert_eq!(parts(&connection.ask("GET /mapped/small", &headers)).len(), 64);
+    assert_eq!(multipart_parts(&connection.request_and_read("GET /mapped/small", &headers)).len(), 64);
 }
 
 #[test]
-fn lengths_around_64_kib_come_at_once() {
+fn ranges_around_64_kib_are_sent_without_delay() {
     for mode in MODES {
         for name in ["plain", "layered"] {
-            let bytes = &shown().bytes[name];
-            let mut connection = shown().server.connect();
+            let bytes = &shared_server().bytes[name];
+            let mut connection = shared_server().server.connect();
             let begun = std::time::Instant::now();
             for len in [1, 65_024, 65_535, 65_536, 65_537, 131_072, 1 << 20] {
                 for first in [0, 1, 65_535, 700_000, 1_000_000] {
                     let headers = format!("Range: bytes={first}-{}", first + len - 1);
-                    let answer = connection.ask(&format!("GET /{mode}/{name}"), &headers);
+                    let answer = connection.request_and_read(&format!("GET /{mode}/{name}"), &headers);
                     assert!(answer.body == bytes[first..first + len], "{mode}/{name} {headers}");
                 }
             }
-            // 35 answers: one delayed acknowledgement (40 ms) for each would be 1.4 s.
+            // 35 responses: one delayed acknowledgement (40 ms) for each would be 1.4 s.
             assert!(begun.elapsed().as_millis() < 1000, "{mode}/{name}: {:?}", begun.elapsed());
         }
     }
 }
 
 #[test]
-fn any_range_is_what_the_plan_has_there() {
+fn any_range_matches_the_plan() {
     for mode in MODES {
         for name in ["layered", "full", "minimal"] {
-            let bytes = &shown().bytes[name];
-            let connection = std::cell::RefCell::new(shown().server.connect());
+            let bytes = &shared_server().bytes[name];
+            let connection = std::cell::RefCell::new(shared_server().server.connect());
             let mut runner = TestRunner::new(Config::with_cases(200));
             let range = (0..bytes.len(), prop_oneof![0..100_usize, 0..200_000_usize]);
             let check = |(first, len): (usize, usize)| {
                 let last = (first + len).min(bytes.len() - 1);
                 let headers = format!("Range: bytes={first}-{last}");
-                let answer = connection.borrow_mut().ask(&format!("GET /{mode}/{name}"), &headers);
+                let answer =
+                    connection.borrow_mut().request_and_read(&format!("GET /{mode}/{name}"), &headers);
                 prop_assert_eq!(answer.status(), 206);
                 prop_assert!(answer.body == bytes[first..=last], "{} differs", headers);
                 Ok(())

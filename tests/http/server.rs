@@ -1,4 +1,4 @@
-//! A server of some contents, and what they are.
+//! A server of some contents, and the contents.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,69 +13,83 @@ use axum::{Extension, Router};
 use chrono::{DateTime, Utc};
 use fixtures::{Architecture, Era};
 use isogen::{Archive, BaseImage, Edits, Encoding, Extent, Plan, Segment, Source};
-use kindling::http::{BodyMode, Certificate, Content, Limits, ListenAddr, Listener, Peer};
+use kindling::http::{BodyMode, Certificate, ListenAddr, Listener, Peer, Representation, ServerLimits};
 use tokio::runtime::Runtime;
 
-use crate::connection::Connection;
-use crate::support::{Scratch, image};
+use crate::connection::RawConnection;
+use crate::support::{Scratch, fixture};
 
-/// When all contents changed, unless a test says otherwise.
+/// Last-Modified of all contents, unless a test sets another one.
 pub(crate) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 pub(crate) const ETAG: &str = "\"image-1\"";
 pub(crate) const MEDIA_TYPE: &str = "application/octet-stream";
 
-/// The ways in which base bytes are sent.
+/// The modes in which base bytes are sent.
 pub(crate) const MODES: [&str; 2] = ["mapped", "read"];
 
-type Contents = Arc<RwLock<HashMap<String, Content>>>;
+type SharedRepresentations = Arc<RwLock<HashMap<String, Representation>>>;
 
-/// A server on a port of its own. `/mapped/{name}` and `/read/{name}` are a content in either mode, `/fit/{name}` in that
-/// of the connection.
-pub(crate) struct Server {
+/// A server on its own port. `/mapped/{name}` and `/read/{name}` are a content in either mode, `/fit/{name}` in the
+/// mode that fits the connection.
+pub(crate) struct ContentServer {
     pub(crate) address: SocketAddr,
-    pub(crate) contents: Contents,
+    pub(crate) contents: SharedRepresentations,
     runtime: Option<Runtime>,
 }
 
-impl Server {
+impl ContentServer {
     pub(crate) fn start(workers: usize) -> Self {
-        Self::within(workers, Limits { head_bytes: 16 << 10, ..Limits::default() }, None)
+        Self::start_with_limits(
+            workers,
+            ServerLimits { head_bytes: 16 << 10, ..ServerLimits::default() },
+            None,
+        )
     }
 
-    /// One that copies everything.
-    pub(crate) fn copying(workers: usize) -> Self {
-        Self::of(workers, kindling::http::Server::new(Limits::default()).copying(), None)
+    /// A server that copies everything.
+    pub(crate) fn start_without_zero_copy(workers: usize) -> Self {
+        Self::start_on(
+            workers,
+            kindling::http::Server::new(ServerLimits::default()).without_zero_copy(),
+            None,
+        )
     }
 
-    /// A server with limits of its own, and with a certificate perhaps.
-    pub(crate) fn within(workers: usize, limits: Limits, certificate: Option<&Certificate>) -> Self {
-        Self::of(workers, kindling::http::Server::new(limits), certificate)
+    /// A server with other limits, and optionally a certificate.
+    pub(crate) fn start_with_limits(
+        workers: usize,
+        limits: ServerLimits,
+        certificate: Option<&Certificate>,
+    ) -> Self {
+        Self::start_on(workers, kindling::http::Server::new(limits), certificate)
     }
 
-    fn of(workers: usize, server: kindling::http::Server, certificate: Option<&Certificate>) -> Self {
+    fn start_on(workers: usize, server: kindling::http::Server, certificate: Option<&Certificate>) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build().unwrap();
-        let listener = runtime.block_on(Listener::tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+        let listener = runtime.block_on(Listener::bind_tcp("127.0.0.1:0".parse().unwrap())).unwrap();
         let ListenAddr::Address(address) = *listener.addr() else { panic!("{listener}") };
         let listener = match certificate {
             Some(certificate) => listener.with_tls(certificate),
             None => listener,
         };
-        let contents = Contents::default();
-        let router = Router::new().route("/{mode}/{name}", get(answer)).with_state(Arc::clone(&contents));
-        let router = router.route("/client", get(client)).route("/echo", post(async |body: Bytes| body));
+        let contents = SharedRepresentations::default();
+        let router =
+            Router::new().route("/{mode}/{name}", get(answer_with_mode)).with_state(Arc::clone(&contents));
+        let router =
+            router.route("/client", get(connection_info)).route("/echo", post(async |body: Bytes| body));
         runtime.spawn(async move {
             server.serve(listener, router, std::future::pending()).await;
         });
         Self { address, contents, runtime: Some(runtime) }
     }
 
-    pub(crate) fn put(&self, name: &str, content: Content) {
+    pub(crate) fn put(&self, name: &str, content: Representation) {
         self.contents.write().unwrap().insert(name.to_owned(), content);
     }
 
-    pub(crate) fn connect(&self) -> Connection {
-        Connection::new(self.address)
+    pub(crate) fn connect(&self) -> RawConnection {
+        RawConnection::new(self.address)
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -83,14 +97,14 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ContentServer {
     fn drop(&mut self) {
         self.runtime.take().unwrap().shutdown_background();
     }
 }
 
-async fn answer(
-    State(contents): State<Contents>,
+async fn answer_with_mode(
+    State(contents): State<SharedRepresentations>,
     Path((mode, name)): Path<(String, String)>,
     (method, version, of_connection): (Method, Version, BodyMode),
     headers: HeaderMap,
@@ -101,28 +115,29 @@ async fn answer(
     };
     match mode.as_str() {
         "mapped" => content.respond(&method, &headers, version),
-        "fit" => content.respond_in(of_connection, &method, &headers, version),
-        _ => content.respond_in(BodyMode::Read, &method, &headers, version),
+        "fit" => content.respond_with_mode(of_connection, &method, &headers, version),
+        _ => content.respond_with_mode(BodyMode::Read, &method, &headers, version),
     }
 }
 
-/// What the server knows of the other end.
-async fn client(Extension(peer): Extension<Peer>, mode: BodyMode) -> String {
+/// The server's information about a connection.
+async fn connection_info(Extension(peer): Extension<Peer>, mode: BodyMode) -> String {
     format!("{peer} {:?} {mode:?}", peer.transport)
 }
 
-/// A content as tests have it.
-pub(crate) fn content(plan: Plan) -> Content {
-    content_of(plan, ETAG, DateTime::parse_from_rfc2822(MODIFIED).unwrap().with_timezone(&Utc))
+/// A content with default metadata.
+pub(crate) fn representation(plan: Plan) -> Representation {
+    representation_with_tag(plan, ETAG, DateTime::parse_from_rfc2822(MODIFIED).unwrap().with_timezone(&Utc))
 }
 
-/// A content with a tag and a time of its own.
-pub(crate) fn content_of(plan: Plan, etag: &str, changed_at: DateTime<Utc>) -> Content {
-    Content::new(Arc::new(plan), etag.to_owned(), changed_at, MEDIA_TYPE, Some("image.iso".to_owned()))
+/// A content with a given tag and time.
+pub(crate) fn representation_with_tag(plan: Plan, etag: &str, changed_at: DateTime<Utc>) -> Representation {
+    let name = Some("image.iso".to_owned());
+    Representation::new(Arc::new(plan), etag.to_owned(), changed_at, MEDIA_TYPE, name).unwrap()
 }
 
 /// Bytes without zeros and without repetition within pages.
-pub(crate) fn noise(len: usize) -> Vec<u8> {
+pub(crate) fn bytes_without_repetition(len: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut bytes = Vec::with_capacity(len + 8);
     while bytes.len() < len {
@@ -135,28 +150,29 @@ pub(crate) fn noise(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A file as it is.
-pub(crate) fn file(path: &FilePath) -> Content {
-    content(Plan::whole(Arc::new(Source::open(path).unwrap())))
+/// A file without edits.
+pub(crate) fn representation_of_file(path: &FilePath) -> Representation {
+    representation(Plan::from_source(Arc::new(Source::open(path).unwrap())))
 }
 
-/// What the server of most tests serves, and its bytes.
-pub(crate) struct Shown {
-    pub(crate) server: Server,
+/// The contents that most tests use, with their bytes.
+pub(crate) struct SharedServer {
+    pub(crate) server: ContentServer,
     pub(crate) bytes: HashMap<&'static str, Vec<u8>>,
     _scratch: Scratch,
 }
 
-impl Shown {
+impl SharedServer {
     fn start() -> Self {
         let scratch = Scratch::new();
-        let server = Server::start(2);
-        let base = Arc::new(Source::open(scratch.write("base", noise(2_500_000))).unwrap());
-        let memory = Source::from_bytes("memory", noise(500_000));
+        let server = ContentServer::start(2);
+        let base =
+            Arc::new(Source::open(scratch.write("base", bytes_without_repetition(2_500_000))).unwrap());
+        let memory = Source::from_bytes("memory", bytes_without_repetition(500_000));
         let extent = |offset, len| Segment::Base(Extent::new(offset, len).unwrap());
         let layered = [
             extent(1000, 700_000),
-            Segment::Bytes(Bytes::from(noise(5000))),
+            Segment::Bytes(Bytes::from(bytes_without_repetition(5000))),
             Segment::Zero(300_000),
             extent(1, 1_500_000),
             Segment::Zero(1),
@@ -166,29 +182,29 @@ impl Shown {
         let mut archive = Archive::new();
         archive.insert("config.ign", crate::support::CONFIG);
         let edits = Edits::new().archive(archive.pack(Encoding::Gzip).unwrap());
-        let fixture = scratch.write("image.iso", &image(Architecture::X86_64, Era::E2024_12).bytes);
+        let fixture = scratch.write("image.iso", &fixture(Architecture::X86_64, Era::E2024_12).bytes);
         let fixture = BaseImage::open(fixture).unwrap();
         let minimal = edits.clone().minimal(Some("http://127.0.0.1/rootfs.img"));
         let plans = [
-            ("plain", Plan::whole(Arc::clone(&base))),
-            ("layered", Plan::of(Arc::clone(&base), layered)),
-            ("small", Plan::of(Arc::clone(&base), [extent(7, 1000)])),
-            ("empty", Plan::of(base, [])),
-            ("memory", Plan::whole(Arc::new(memory))),
+            ("plain", Plan::from_source(Arc::clone(&base))),
+            ("layered", Plan::new(Arc::clone(&base), layered)),
+            ("small", Plan::new(Arc::clone(&base), [extent(7, 1000)])),
+            ("empty", Plan::new(base, [])),
+            ("memory", Plan::from_source(Arc::new(memory))),
             ("full", fixture.plan(&edits).unwrap()),
             ("minimal", fixture.plan(&minimal).unwrap()),
         ];
         let mut bytes = HashMap::new();
         for (name, plan) in plans {
             bytes.insert(name, plan.read_all(100 << 20).unwrap());
-            server.put(name, content(plan));
+            server.put(name, representation(plan));
         }
         Self { server, bytes, _scratch: scratch }
     }
 }
 
-/// The server that tests share which change nothing.
-pub(crate) fn shown() -> &'static Shown {
-    static SHOWN: LazyLock<Shown> = LazyLock::new(Shown::start);
-    &SHOWN
+/// The shared server of tests that change nothing.
+pub(crate) fn shared_server() -> &'static SharedServer {
+    static SHARED_SERVER: LazyLock<SharedServer> = LazyLock::new(SharedServer::start);
+    &SHARED_SERVER
 }

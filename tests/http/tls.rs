@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kindling::http::{Certificate, Limits};
+use kindling::http::{Certificate, ServerLimits};
 use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
@@ -15,26 +15,26 @@ use tokio_rustls::rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
 };
 
-use crate::server::{Server, shown};
-use crate::support::{Authority, Run, Scratch, require_tool, write_pair};
+use crate::server::{ContentServer, shared_server};
+use crate::support::{CertificateAuthority, ProgramRun, Scratch, require_tool, write_pair};
 
 /// A server with a certificate in two files.
-pub(crate) struct Secure {
-    pub(crate) server: Server,
-    authority: Authority,
+pub(crate) struct TlsServer {
+    pub(crate) server: ContentServer,
+    authority: CertificateAuthority,
     certificate: Certificate,
     scratch: Scratch,
 }
 
-impl Secure {
+impl TlsServer {
     pub(crate) fn start() -> Self {
-        let (scratch, authority) = (Scratch::new(), Authority::new());
+        let (scratch, authority) = (Scratch::new(), CertificateAuthority::new());
         scratch.write("ca.pem", &authority.pem);
         let (chain, key) = write_pair(&scratch, &authority.issue());
         let certificate = Certificate::open(chain, key).unwrap();
-        let server = Server::within(2, Limits::default(), Some(&certificate));
+        let server = ContentServer::start_with_limits(2, ServerLimits::default(), Some(&certificate));
         for name in ["layered", "full"] {
-            let content = shown().server.contents.read().unwrap()[name].clone();
+            let content = shared_server().server.contents.read().unwrap()[name].clone();
             server.put(name, content);
         }
         Self { server, authority, certificate, scratch }
@@ -55,10 +55,10 @@ impl Secure {
     }
 }
 
-type Stream = StreamOwned<ClientConnection, TcpStream>;
+type TlsClientStream = StreamOwned<ClientConnection, TcpStream>;
 
 /// The bytes of a range, and the status.
-pub(crate) fn ask(stream: &mut Stream, path: &str, range: &str) -> (u16, Vec<u8>) {
+pub(crate) fn request_range(stream: &mut TlsClientStream, path: &str, range: &str) -> (u16, Vec<u8>) {
     let text = format!("GET {path} HTTP/1.1\r\nHost: test\r\nRange: bytes={range}\r\n\r\n");
     stream.write_all(text.as_bytes()).unwrap();
     let mut head = Vec::new();
@@ -75,35 +75,38 @@ pub(crate) fn ask(stream: &mut Stream, path: &str, range: &str) -> (u16, Vec<u8>
 }
 
 #[test]
-fn ranges_over_tls_are_those_of_the_plan() {
-    let secure = Secure::start();
+fn tls_ranges_match_the_plan() {
+    let secure = TlsServer::start();
     for version in [&TLS12, &TLS13] {
         let mut stream = secure.connect(version);
         for name in ["layered", "full"] {
-            let bytes = &shown().bytes[name];
+            let bytes = &shared_server().bytes[name];
             for (start, len) in
                 [(0, 1), (5, 65_024), (1, 65_535), (4096, 65_536), (700_000, 131_072), (999, 1_500_000)]
             {
-                let (status, body) =
-                    ask(&mut stream, &format!("/fit/{name}"), &format!("{start}-{}", start + len - 1));
+                let (status, body) = request_range(
+                    &mut stream,
+                    &format!("/fit/{name}"),
+                    &format!("{start}-{}", start + len - 1),
+                );
                 assert_eq!(status, 206);
                 assert!(body == bytes[start..start + len], "{name} {start} {len}");
             }
-            assert!(ask(&mut stream, &format!("/fit/{name}"), "0-").1 == *bytes);
+            assert!(request_range(&mut stream, &format!("/fit/{name}"), "0-").1 == *bytes);
         }
         assert_eq!(stream.conn.alpn_protocol(), Some(&b"http/1.1"[..]));
     }
 }
 
 #[test]
-fn requests_know_their_connection() {
-    let secure = Secure::start();
+fn requests_carry_their_connection_info() {
+    let secure = TlsServer::start();
     let mut stream = secure.connect(&TLS13);
     let address = stream.sock.local_addr().unwrap();
-    let (_, text) = ask(&mut stream, "/client", "");
+    let (_, text) = request_range(&mut stream, "/client", "");
     assert_eq!(String::from_utf8(text).unwrap(), format!("{address} Tls Read"));
-    let mut connection = shown().server.connect();
-    let text = String::from_utf8(connection.ask("GET /client", "").body).unwrap();
+    let mut connection = shared_server().server.connect();
+    let text = String::from_utf8(connection.request_and_read("GET /client", "").body).unwrap();
     assert!(text.starts_with("127.0.0.1:") && text.ends_with(" Tcp Mapped"), "{text}");
 }
 
@@ -112,58 +115,63 @@ fn curl_downloads_over_tls() {
     if require_tool("curl").is_none() {
         return;
     }
-    let secure = Secure::start();
+    let secure = TlsServer::start();
     let url = format!("https://localhost:{}/fit/full", secure.server.address.port());
     let curl = |arguments: &str| {
-        Run::new("curl", secure.scratch.folder())
+        ProgramRun::new("curl", secure.scratch.folder())
             .args(["-q", "-sS", "--fail", "--noproxy", "*"])
             .args(arguments.split_whitespace().chain([url.as_str()]))
-            .output()
+            .run()
     };
-    let bytes = &shown().bytes["full"];
-    assert!(curl("--cacert ca.pem").success() == *bytes);
-    assert!(curl("--cacert ca.pem --tls-max 1.2 -r 70000-200000").success() == bytes[70_000..=200_000]);
+    let bytes = &shared_server().bytes["full"];
+    assert!(curl("--cacert ca.pem").expect_success() == *bytes);
+    assert!(
+        curl("--cacert ca.pem --tls-max 1.2 -r 70000-200000").expect_success() == bytes[70_000..=200_000]
+    );
     secure.scratch.write("partial", &bytes[..100_000]);
-    curl("--cacert ca.pem -C - -o partial").success();
+    curl("--cacert ca.pem -C - -o partial").expect_success();
     assert!(secure.scratch.read("partial") == *bytes);
-    // Nobody else vouches for it, and it speaks nothing else.
+    // No other authority is accepted, and the port speaks only TLS.
     assert_eq!(curl("").status.code(), Some(60));
     let plain = url.replace("https", "http");
     let plain =
-        Run::new("curl", secure.scratch.folder()).args(["-q", "-sS", "--noproxy", "*", &plain]).output();
+        ProgramRun::new("curl", secure.scratch.folder()).args(["-q", "-sS", "--noproxy", "*", &plain]).run();
     assert_ne!(plain.status.code(), Some(0));
 }
 
 #[test]
-fn a_certificate_is_replaced_under_open_connections() {
-    let secure = Secure::start();
+fn certificate_is_replaced_under_open_connections() {
+    let secure = TlsServer::start();
     let mut before = secure.connect(&TLS13);
-    let bytes = &shown().bytes["layered"];
-    assert!(ask(&mut before, "/fit/layered", "0-99").1 == bytes[..100]);
-    let leaf = |stream: &Stream| stream.conn.peer_certificates().unwrap()[0].clone();
+    let bytes = &shared_server().bytes["layered"];
+    assert!(request_range(&mut before, "/fit/layered", "0-99").1 == bytes[..100]);
+    let leaf = |stream: &TlsClientStream| stream.conn.peer_certificates().unwrap()[0].clone();
     let first = leaf(&before);
     let new = secure.authority.issue();
     let old = (secure.scratch.read("cert.pem"), secure.scratch.read("key.pem"));
-    // Half of it is not enough.
+    // Only half of the pair has been replaced.
     secure.scratch.write("cert.pem", &new.0);
     let error = secure.certificate.reload().unwrap_err().to_string();
-    assert!(error.contains("is not that of the first certificate"), "{error}");
+    assert!(error.contains("does not match the first certificate"), "{error}");
     let mut between = secure.connect(&TLS13);
-    assert!(ask(&mut between, "/fit/layered", "0-99").1 == bytes[..100]);
+    assert!(request_range(&mut between, "/fit/layered", "0-99").1 == bytes[..100]);
     assert_eq!(leaf(&between), first);
     secure.scratch.write("key.pem", &new.1);
     secure.certificate.reload().unwrap();
     let mut after = secure.connect(&TLS13);
-    assert!(ask(&mut after, "/fit/layered", "0-99").1 == bytes[..100]);
+    assert!(request_range(&mut after, "/fit/layered", "0-99").1 == bytes[..100]);
     assert_ne!(leaf(&after), first);
-    assert!(ask(&mut before, "/fit/layered", "100-").1 == bytes[100..], "it goes on with the old one");
+    assert!(
+        request_range(&mut before, "/fit/layered", "100-").1 == bytes[100..],
+        "the open connection keeps its certificate"
+    );
     assert_ne!(old.0, secure.scratch.read("cert.pem"));
 }
 
 #[test]
-fn what_is_wrong_with_a_certificate_is_said() {
+fn certificate_errors_are_reported() {
     let scratch = Scratch::new();
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let (chain, key) = authority.issue();
     let other = authority.issue().1;
     let refused = |name: &str, chain: &str, key: &str| {
@@ -175,42 +183,42 @@ fn what_is_wrong_with_a_certificate_is_said() {
         text
     };
     for (name, given, expected) in [
-        ("empty certificate", ("", &*key), "cert.pem has no certificate in it"),
-        ("key for certificate", (&*key, &*key), "cert.pem has no certificate in it"),
-        ("empty key", (&*chain, ""), "key.pem has no private key in it"),
-        ("certificate for key", (&*chain, &*chain), "key.pem has no private key in it"),
+        ("empty certificate", ("", &*key), "cert.pem contains no certificate"),
+        ("key for certificate", (&*key, &*key), "cert.pem contains no certificate"),
+        ("empty key", (&*chain, ""), "key.pem contains no unencrypted private key"),
+        ("certificate for key", (&*chain, &*chain), "key.pem contains no unencrypted private key"),
         (
             "other key",
             (&*chain, &*other),
-            "the private key in key.pem is not that of the first certificate in cert.pem",
+            "the private key in key.pem does not match the first certificate in cert.pem",
         ),
         ("cut", (&chain[..200], &*key), "cert.pem is not a PEM file"),
-        ("no PEM", ("\u{0}\u{1}", &*key), "cert.pem has no certificate in it"),
+        ("no PEM", ("\u{0}\u{1}", &*key), "cert.pem contains no certificate"),
         (
             "nonsense",
             ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", &*key),
-            "the first certificate in cert.pem is not valid",
+            "the first certificate in cert.pem is invalid",
         ),
         (
             "nonsense for a key",
             (&*chain, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
-            "the private key in key.pem cannot be used",
+            "cannot use the private key in key.pem",
         ),
     ] {
         let text = refused(name, given.0, given.1);
         assert!(text.starts_with(expected), "{name}: {text}");
     }
     let text = refused("large", &"#".repeat(2 << 20), &key);
-    assert!(text.contains("cert.pem cannot be read: it has more than 1048576 bytes"), "{text}");
+    assert!(text.contains("cannot read cert.pem: larger than 1048576 bytes"), "{text}");
     let missing = Certificate::open(Path::new("/nowhere/cert.pem"), "key.pem").unwrap_err();
-    assert_eq!(missing.to_string(), "/nowhere/cert.pem cannot be read");
+    assert_eq!(missing.to_string(), "cannot read /nowhere/cert.pem");
 }
 
 /// Keys of all usual kinds, chains, and both in one file.
 #[test]
-fn certificates_come_in_several_forms() {
+fn certificates_are_accepted_in_several_formats() {
     let scratch = Scratch::new();
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     for algorithm in [&PKCS_ECDSA_P256_SHA256, &PKCS_ED25519] {
         let key = KeyPair::generate_for(algorithm).unwrap();
         let params = CertificateParams::new(["localhost".to_owned()]).unwrap();
@@ -225,24 +233,24 @@ fn certificates_come_in_several_forms() {
         let line = format!(
             "req -x509 -nodes -newkey {options} -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost"
         );
-        Run::new("openssl", scratch.folder()).args(line.split(' ')).output().success();
+        ProgramRun::new("openssl", scratch.folder()).args(line.split(' ')).run().expect_success();
         Certificate::open(scratch.path("cert.pem"), scratch.path("key.pem")).unwrap();
-        // The forms of before PKCS #8.
+        // The formats before PKCS #8.
         let kind = if options.starts_with("rsa") { "rsa -traditional" } else { "ec" };
         let line = format!("{kind} -in key.pem -out old.pem");
-        Run::new("openssl", scratch.folder()).args(line.split(' ')).output().success();
+        ProgramRun::new("openssl", scratch.folder()).args(line.split(' ')).run().expect_success();
         Certificate::open(scratch.path("cert.pem"), scratch.path("old.pem")).unwrap();
     }
 }
 
 #[test]
-fn handshakes_have_to_come_in_time() {
-    let (scratch, authority) = (Scratch::new(), Authority::new());
+fn slow_tls_handshake_is_timed_out() {
+    let (scratch, authority) = (Scratch::new(), CertificateAuthority::new());
     let (chain, key) = write_pair(&scratch, &authority.issue());
     let certificate = Certificate::open(chain, key).unwrap();
-    let limits = Limits { handshake_time: Duration::from_millis(500), ..Limits::default() };
-    let server = Server::within(2, limits, Some(&certificate));
-    // Nothing, the beginning of a record, and what is none.
+    let limits = ServerLimits { handshake_time: Duration::from_millis(500), ..ServerLimits::default() };
+    let server = ContentServer::start_with_limits(2, limits, Some(&certificate));
+    // Nothing, the start of a record, and an invalid one.
     let begun: [&[u8]; 3] = [b"", b"\x16\x03\x01\x02", b"GET /client HTTP/1.1\r\nHost: test\r\n\r\n"];
     let mut connections = begun.map(|bytes| {
         let mut connection = server.connect();
@@ -250,7 +258,7 @@ fn handshakes_have_to_come_in_time() {
         connection
     });
     for connection in &mut connections {
-        let (told, _) = connection.rest();
+        let (told, _) = connection.read_to_end();
         assert!(!told.starts_with(b"HTTP/"), "{told:?}");
     }
 }

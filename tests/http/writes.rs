@@ -1,4 +1,4 @@
-//! What leaves in one write: every further one is a system call, and a packet that a client may wait for.
+//! Bytes that leave in one write: every further write is a system call, and a packet that a client may wait for.
 
 use std::convert::Infallible;
 use std::io::{self, IoSlice};
@@ -12,19 +12,19 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use isogen::{Extent, Plan, Segment, Source};
-use kindling::http::{BodyMode, Content};
+use kindling::http::{BodyMode, Representation};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 
-use crate::server::{content, noise};
+use crate::server::{bytes_without_repetition, representation};
 use crate::support::Scratch;
 
-/// The server's end of a connection that remembers the length of each write.
-struct Counted {
+/// The server's end of a connection that records the length of each write.
+struct CountedWrites {
     stream: DuplexStream,
     writes: Arc<Mutex<Vec<usize>>>,
 }
 
-impl AsyncRead for Counted {
+impl AsyncRead for CountedWrites {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -34,7 +34,7 @@ impl AsyncRead for Counted {
     }
 }
 
-impl AsyncWrite for Counted {
+impl AsyncWrite for CountedWrites {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -69,13 +69,14 @@ impl AsyncWrite for Counted {
     }
 }
 
-/// The writes of an answer, and the answer.
-async fn written(content: Content, mode: BodyMode, range: &str) -> (Vec<usize>, Vec<u8>) {
+/// The writes of a response, and the response.
+async fn writes_of_response(content: Representation, mode: BodyMode, range: &str) -> (Vec<usize>, Vec<u8>) {
     let (stream, mut client) = tokio::io::duplex(16 << 20);
     let writes = Arc::new(Mutex::new(Vec::new()));
-    let io = TokioIo::new(Counted { stream, writes: Arc::clone(&writes) });
+    let io = TokioIo::new(CountedWrites { stream, writes: Arc::clone(&writes) });
     let service = service_fn(move |request: Request<Incoming>| {
-        let response = content.respond_in(mode, request.method(), request.headers(), request.version());
+        let response =
+            content.respond_with_mode(mode, request.method(), request.headers(), request.version());
         async { Ok::<_, Infallible>(response) }
     });
     tokio::spawn(http1::Builder::new().serve_connection(io, service));
@@ -88,9 +89,9 @@ async fn written(content: Content, mode: BodyMode, range: &str) -> (Vec<usize>, 
 }
 
 #[tokio::test]
-async fn the_head_leaves_with_the_first_bytes() {
+async fn head_and_first_bytes_share_a_write() {
     let scratch = Scratch::new();
-    let source = Arc::new(Source::open(scratch.write("base", noise(10 << 20))).unwrap());
+    let source = Arc::new(Source::open(scratch.write("base", bytes_without_repetition(10 << 20))).unwrap());
     source.digest().unwrap();
     let base = |offset, len| Segment::Base(Extent::new(offset, len).unwrap());
     let mixed = [
@@ -99,8 +100,8 @@ async fn the_head_leaves_with_the_first_bytes() {
         Segment::Bytes(vec![7; 10_000].into()),
         base(1 << 20, 1 << 20),
     ];
-    let mixed = content(Plan::of(Arc::clone(&source), mixed));
-    let whole = content(Plan::whole(source));
+    let mixed = representation(Plan::new(Arc::clone(&source), mixed));
+    let whole = representation(Plan::from_source(source));
     for mode in [BodyMode::Mapped, BodyMode::Read] {
         for (content, range, len) in [
             (&whole, "bytes=0-0", 1),
@@ -110,13 +111,13 @@ async fn the_head_leaves_with_the_first_bytes() {
             (&mixed, "bytes=0-49999", 50_000),
             (&whole, "bytes=0-9,100-199,1000-1999", 1110),
         ] {
-            let (writes, answer) = written(content.clone(), mode, range).await;
+            let (writes, answer) = writes_of_response(content.clone(), mode, range).await;
             assert_eq!(writes, [answer.len()], "{mode:?} {range}");
             assert!(answer.len() > len + 200, "{mode:?} {range}");
         }
     }
-    // A long answer is some large writes and no small ones, as everything is in memory.
-    let (writes, answer) = written(whole, BodyMode::Mapped, "bytes=500000-").await;
+    // A long response is a few large writes and no small ones, because everything is in memory.
+    let (writes, answer) = writes_of_response(whole, BodyMode::Mapped, "bytes=500000-").await;
     let [first, rest @ ..] = &writes[..] else { panic!("{answer:?}") };
     assert_eq!(rest, [4 << 20, 1 << 20], "{first}");
     assert_eq!(writes.iter().sum::<usize>(), answer.len());

@@ -1,4 +1,4 @@
-//! Processes that write to a base image in place, beside clients that read an image made from it: each body has the bytes that its
+//! Processes write to a base image in place while clients read an image made from it: each body has the bytes that its
 //! entity tag identifies.
 
 use std::collections::BTreeMap;
@@ -18,18 +18,18 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
-use super::{Server, header, run};
+use super::{ImageTestServer, header, run};
 
-/// What the writers change, within the root file system. In version `n`, all of it is the byte `n`.
+/// The range that the writers change, within the root file system. In version `n`, every byte of it is `n`.
 const AT: u64 = 4 << 20;
 const LEN: usize = 256 << 10;
 const VERSIONS: u8 = 3;
 const READERS: usize = 4;
-/// How many bodies with a new tag end a round.
+/// Bodies with a new tag that end a round.
 const BODIES: u64 = 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A program that writes to the pages that it has mapped for as long as its input lasts.
+/// A program that writes to its mapping of the file until its input ends.
 const MAPPER: &str = r"
 import mmap, sys
 path, at, length = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -39,13 +39,13 @@ with open(path, 'r+b') as file, mmap.mmap(file.fileno(), 0) as pages:
         print('written', flush=True)
 ";
 
-/// A process that has the base image mapped, and changes it without a system call.
-struct Mapper {
+/// A process that has mapped the base image and changes it without a system call.
+struct MappingProcess {
     process: Child,
     output: BufReader<ChildStdout>,
 }
 
-impl Mapper {
+impl MappingProcess {
     fn start(path: &Path) -> Self {
         let mut command = Command::new("python3");
         command.args(["-c", MAPPER]).arg(path).args([AT.to_string(), LEN.to_string()]);
@@ -55,94 +55,96 @@ impl Mapper {
     }
 
     /// Waits until the version is written.
-    fn write(&mut self, version: u8) {
+    fn write_version(&mut self, version: u8) {
         writeln!(self.process.stdin.as_mut().unwrap(), "{version}").unwrap();
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         assert_eq!(line, "written\n");
     }
 
-    fn end(mut self) {
+    fn stop(mut self) {
         drop(self.process.stdin.take());
         assert!(self.process.wait().unwrap().success());
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Writer {
+enum InPlaceWriter {
     Plain,
     KeptTime,
     Mapped,
 }
 
-const WRITERS: [Writer; 3] = [Writer::KeptTime, Writer::Mapped, Writer::Plain];
+const WRITERS: [InPlaceWriter; 3] = [InPlaceWriter::KeptTime, InPlaceWriter::Mapped, InPlaceWriter::Plain];
 
-impl Writer {
-    fn write(self, path: &Path, version: u8) {
+impl InPlaceWriter {
+    fn write_version(self, path: &Path, version: u8) {
         match self {
-            Self::Plain => write(path, version),
+            Self::Plain => overwrite_image(path, version),
             Self::KeptTime => {
                 let modified = fs::metadata(path).unwrap().modified().unwrap();
-                write(path, version);
+                overwrite_image(path, version);
                 File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
             }
             Self::Mapped => {
-                let mut mapper = Mapper::start(path);
+                let mut mapper = MappingProcess::start(path);
                 for version in (0..VERSIONS).cycle().take(15).chain([version]) {
-                    mapper.write(version);
-                    // Nothing depends on how long the readers have.
+                    mapper.write_version(version);
+                    // The result does not depend on the readers' pace.
                     std::thread::sleep(Duration::from_millis(5));
                 }
-                mapper.end();
+                mapper.stop();
             }
         }
     }
 }
 
-fn write(path: &Path, version: u8) {
+fn overwrite_image(path: &Path, version: u8) {
     let bytes = vec![version; LEN];
     File::options().write(true).open(path).unwrap().write_all_at(&bytes, AT).unwrap();
 }
 
-/// What the readers know and have found.
+/// What the readers know and have seen.
 #[derive(Default)]
-struct Readers {
+struct ConcurrentReaders {
     versions: BTreeMap<String, u8>,
-    /// How many bodies came of each version.
+    /// Number of received bodies per version.
     bodies: [AtomicU64; VERSIONS as usize],
     refused: AtomicU64,
     is_over: AtomicBool,
 }
 
-struct Site {
-    server: Server,
+struct InPlaceSite {
+    server: ImageTestServer,
     url: String,
     path: PathBuf,
 }
 
-impl Site {
+impl InPlaceSite {
     async fn open() -> Self {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("base.iso");
         let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12).rootfs_len(8 << 20);
         fs::write(&path, recipe.build()).unwrap();
-        write(&path, 0);
+        overwrite_image(&path, 0);
         let url = format!("file://{}", path.display());
-        let server = Server::start_in(directory, (Policy::Open, None), json!({"url": url}), None).await;
-        let (_, id) = server.infra_env().await;
+        let server =
+            ImageTestServer::start_in_directory(directory, (Policy::Open, None), json!({"url": url}), None)
+                .await;
+        let (_, id) = server.create_infra_env().await;
         let url = format!("{}/i/{id}/full.iso", server.base);
         Self { server, url, path }
     }
 
-    /// Each version's tag, while nothing else is done.
-    async fn versions(&self) -> BTreeMap<String, u8> {
+    /// The tag of each version, read without concurrent writes.
+    async fn version_tags(&self) -> BTreeMap<String, u8> {
         let mut versions = BTreeMap::new();
         for version in (0..VERSIONS).rev() {
             let path = self.path.clone();
-            tokio::task::spawn_blocking(move || write(&path, version)).await.unwrap();
+            tokio::task::spawn_blocking(move || overwrite_image(&path, version)).await.unwrap();
             let tag = async {
                 loop {
-                    match range(&self.server.client, &self.url, (AT, LEN)).await {
+                    match get_range(&self.server.client, &self.url, (AT, LEN)).await {
                         Some((tag, body)) if body.iter().all(|byte| *byte == version) => return tag,
                         _ => sleep(Duration::from_millis(5)).await,
                     }
@@ -155,8 +157,8 @@ impl Site {
     }
 }
 
-/// The entity tag and the bytes of a range, unless the server refuses it or the connection breaks.
-async fn range(client: &Client, url: &str, (at, len): (u64, usize)) -> Option<(String, Vec<u8>)> {
+/// Returns the entity tag and the bytes of a range; `None` if the server refuses it or the connection breaks.
+async fn get_range(client: &Client, url: &str, (at, len): (u64, usize)) -> Option<(String, Vec<u8>)> {
     let range = format!("bytes={at}-{}", at + len as u64 - 1);
     let answer = client.get(url).header("range", range).send().await.ok()?;
     match answer.status().as_u16() {
@@ -170,34 +172,41 @@ async fn range(client: &Client, url: &str, (at, len): (u64, usize)) -> Option<(S
     Some((tag, body.into()))
 }
 
-async fn read(readers: Arc<Readers>, url: String, lens: [usize; 2]) {
+async fn read_repeatedly(readers: Arc<ConcurrentReaders>, url: String, lens: [usize; 2]) {
     let client = Client::new();
     for len in lens.into_iter().cycle() {
         if readers.is_over.load(Ordering::Relaxed) {
             return;
         }
-        let Some((tag, body)) = range(&client, &url, (AT + 512, len)).await else {
+        let Some((tag, body)) = get_range(&client, &url, (AT + 512, len)).await else {
             readers.refused.fetch_add(1, Ordering::Relaxed);
             sleep(Duration::from_millis(1)).await;
             continue;
         };
         let version = *readers.versions.get(&tag).unwrap_or_else(|| panic!("unknown tag {tag}"));
         let wrong = body.iter().filter(|byte| **byte != version).count();
-        assert_eq!(wrong, 0, "of {len} bytes under the tag of version {version}, as {:?} were", body.first());
+        assert_eq!(
+            wrong,
+            0,
+            "wrong bytes: range of {len} bytes with the tag of version {version}: {:?}",
+            body.first()
+        );
         readers.bodies[usize::from(version)].fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// Lets writers change the file one after another, and waits each time until the readers have the new version.
-async fn attack(rounds: usize) {
-    let site = Site::open().await;
-    let readers = Arc::new(Readers { versions: site.versions().await, ..Readers::default() });
+async fn write_beside_readers(rounds: usize) {
+    let site = InPlaceSite::open().await;
+    let readers =
+        Arc::new(ConcurrentReaders { versions: site.version_tags().await, ..ConcurrentReaders::default() });
     let lens = [[2048, 2048], [2048, LEN - 512], [LEN - 512, 64 << 10], [4096, 100_000]];
-    let tasks: Vec<_> =
-        (0..READERS).map(|at| tokio::spawn(read(Arc::clone(&readers), site.url.clone(), lens[at]))).collect();
+    let tasks: Vec<_> = (0..READERS)
+        .map(|at| tokio::spawn(read_repeatedly(Arc::clone(&readers), site.url.clone(), lens[at])))
+        .collect();
     for (writer, version) in WRITERS.into_iter().cycle().zip((1..VERSIONS).chain([0]).cycle()).take(rounds) {
         let path = site.path.clone();
-        tokio::task::spawn_blocking(move || writer.write(&path, version)).await.unwrap();
+        tokio::task::spawn_blocking(move || writer.write_version(&path, version)).await.unwrap();
         let bodies = &readers.bodies[usize::from(version)];
         let before = bodies.load(Ordering::Relaxed);
         let is_done = || {
@@ -236,7 +245,7 @@ fn has_python() -> bool {
 #[test]
 fn bodies_match_their_tags_beside_writers_in_place() {
     if has_python() {
-        run(attack(6));
+        run(write_beside_readers(6));
     }
 }
 
@@ -244,35 +253,35 @@ fn bodies_match_their_tags_beside_writers_in_place() {
 #[ignore = "takes minutes: run by .ci/full"]
 fn bodies_match_their_tags_beside_writers_in_place_for_long() {
     if has_python() {
-        run(attack(120));
+        run(write_beside_readers(120));
     }
 }
 
-/// Whatever bytes it has, they may change without a sign.
+/// Its bytes may change without any notification while it is mapped for writing.
 #[test]
 fn file_that_is_mapped_for_writing_is_refused_until_it_is_closed() {
     if !has_python() {
         return;
     }
     run(async {
-        let site = Site::open().await;
-        let versions = site.versions().await;
+        let site = InPlaceSite::open().await;
+        let versions = site.version_tags().await;
         let path = site.path.clone();
         let mapper = tokio::task::spawn_blocking(move || {
-            let mut mapper = Mapper::start(&path);
-            mapper.write(1);
+            let mut mapper = MappingProcess::start(&path);
+            mapper.write_version(1);
             mapper
         });
         let mut mapper = mapper.await.unwrap();
         for version in (0..VERSIONS).cycle().take(30) {
-            mapper.write(version);
-            assert!(range(&site.server.client, &site.url, (AT, 2048)).await.is_none());
+            mapper.write_version(version);
+            assert!(get_range(&site.server.client, &site.url, (AT, 2048)).await.is_none());
         }
-        mapper.write(2);
-        mapper.end();
+        mapper.write_version(2);
+        mapper.stop();
         let served = async {
             loop {
-                if let Some(answer) = range(&site.server.client, &site.url, (AT, 2048)).await {
+                if let Some(answer) = get_range(&site.server.client, &site.url, (AT, 2048)).await {
                     return answer;
                 }
                 sleep(Duration::from_millis(5)).await;

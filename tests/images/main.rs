@@ -1,95 +1,111 @@
-//! Images over a real socket: what every form of URL gives, who may have it, and what a change of the infra-env does.
+//! Images over a real socket: what every form of URL returns, who may read it, and the effect of a change of the
+//! infra-env.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
-mod arriving;
+mod caches;
 #[path = "../inventory/database.rs"]
 mod database;
+mod downloading;
+mod fast_path;
 mod in_place;
-mod kept;
-mod known;
+mod infra_env_urls;
 mod minimal;
+mod outage;
+mod own_postgres;
 mod replicas;
-mod short;
-mod turns;
+mod request_slots;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fixtures::erofs::Erofs;
 use fixtures::{Architecture, Era, Filesystem, Recipe};
 use ignition::discovery::HttpUrl;
 use isogen::BaseImage;
 use kindling::http::App;
-use kindling::http::images::{Embedded, ImageServer};
-use kindling::images::Catalogue;
+use kindling::http::images::{EmbeddedInputs, ImageServer};
 use kindling::images::library::{Library, LibrarySettings};
 use kindling::inventory::auth::{KeyTexts, LocalKeys, Policy};
+use kindling::inventory::catalogue::Catalogue;
 use kindling::inventory::files::FileStore;
 use kindling::inventory::id::InfraEnvId;
 use kindling::inventory::store::SqlStore;
 use kindling::inventory::{Inventory, Settings};
+use request_slots::{GatedInputs, InputsGate};
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use turns::{Gate, Gated};
 
 const API: &str = "/api/assisted-install/v2";
 const VERSION: &str = "418.94.202501010000-0";
 
-/// The live image.
-fn base_bytes() -> Vec<u8> {
+/// The base image.
+fn base_image_bytes() -> Vec<u8> {
     Recipe::all().find(|recipe| recipe.name() == "2024-12.x86_64").expect("a recipe").build()
 }
 
-/// A live image with `nmstatectl` in its root file system.
-fn base_with(nmstatectl: &[u8]) -> Vec<u8> {
+/// A base image with `nmstatectl` in its root file system.
+fn base_image_with_nmstatectl(nmstatectl: &[u8]) -> Vec<u8> {
     let root = Erofs::RELEASE.image([("usr/bin/nmstatectl", nmstatectl)]);
     Recipe::new(Architecture::X86_64, Era::E2024_12).filesystem_contents(Filesystem::Erofs, root).build()
 }
 
-struct Server {
+struct ImageTestServer {
     base: String,
     client: Client,
     user: Option<String>,
     directory: TempDir,
     live_images: Library,
+    inventory: Inventory,
     app: App,
 }
 
-impl Server {
+impl ImageTestServer {
     async fn start(policy: Policy, user: Option<String>) -> Self {
         Self::start_gated(policy, user, None).await
     }
 
-    /// A server that answers two requests at a time, and asks about infra-envs through a gate.
-    async fn start_gated(policy: Policy, user: Option<String>, gate: Option<Arc<Gate>>) -> Self {
+    /// A server with two request slots, whose infra-env lookups pass a gate.
+    async fn start_gated(policy: Policy, user: Option<String>, gate: Option<Arc<InputsGate>>) -> Self {
         let directory = TempDir::new().unwrap();
         let base = directory.path().join("base.iso");
-        std::fs::write(&base, base_bytes()).unwrap();
+        std::fs::write(&base, base_image_bytes()).unwrap();
         let url = format!("file://{}", base.display());
-        Self::start_in(directory, (policy, user), json!({"url": url}), gate).await
+        Self::start_in_directory(directory, (policy, user), json!({"url": url}), gate).await
     }
 
-    /// A server whose live image is at some URL, of which the catalogue may tell more.
-    async fn start_in(
+    /// A server with a base image at some URL and more fields in its catalogue entry.
+    async fn start_in_directory(
         directory: TempDir,
         (policy, user): (Policy, Option<String>),
         more: Value,
-        gate: Option<Arc<Gate>>,
+        gate: Option<Arc<InputsGate>>,
     ) -> Self {
         let store = SqlStore::open_file(&directory.path().join("kindling.db")).await.unwrap();
-        Self::start_on((store, None, None), directory, (policy, user), more, gate).await
+        Self::start_on_store((store, None, None), directory, (policy, user), more, gate).await
     }
 
-    /// A server on any store, which tells machines that it is at some URL. It may be one of a single infra-env.
-    async fn start_on(
-        (store, url, infra_env_id): (SqlStore, Option<&str>, Option<InfraEnvId>),
+    /// A server on any store with this service URL. It may be limited to a single infra-env.
+    async fn start_on_store(
+        on: (SqlStore, Option<&str>, Option<InfraEnvId>),
+        directory: TempDir,
+        access: (Policy, Option<String>),
+        more: Value,
+        gate: Option<Arc<InputsGate>>,
+    ) -> Self {
+        Self::start_with_grace((on, Settings::DATABASE_OUTAGE_GRACE), directory, access, more, gate).await
+    }
+
+    /// A server that serves known images for a while after its database is lost.
+    async fn start_with_grace(
+        ((store, url, infra_env_id), grace): ((SqlStore, Option<&str>, Option<InfraEnvId>), Duration),
         directory: TempDir,
         (policy, user): (Policy, Option<String>),
         more: Value,
-        gate: Option<Arc<Gate>>,
+        gate: Option<Arc<InputsGate>>,
     ) -> Self {
         let path = directory.path();
         let mut image =
@@ -103,22 +119,26 @@ impl Server {
         let known = catalogue.os_images().to_vec();
         let library = Library::open(LibrarySettings::new(path.join("images")), known.clone()).unwrap();
         let files = FileStore::in_directory(&path.join("files")).unwrap();
-        let settings = Settings { infra_env_id, ..Settings::new(url.clone(), url.clone()) };
+        let settings = Settings {
+            infra_env_id,
+            database_outage_grace: grace,
+            ..Settings::new(url.clone(), url.clone())
+        };
         let inventory = Inventory::new(Arc::new(store), files, catalogue, settings, policy);
-        let embedded = Embedded::new(inventory.clone());
+        let embedded = EmbeddedInputs::new(inventory.clone());
         let server = match gate {
             None => ImageServer::new(known, library.clone(), Arc::new(embedded), url),
             Some(gate) => {
-                let inputs = Arc::new(Gated { gate, embedded });
-                ImageServer::new(known, library.clone(), inputs, url).answering(2)
+                let inputs = Arc::new(GatedInputs { gate, embedded });
+                ImageServer::new(known, library.clone(), inputs, url).with_request_slots(2)
             }
         };
         let app = kindling::http::app(&inventory, Some(&server));
         tokio::spawn(kindling::http::serve(listener, app.clone(), std::future::pending()));
-        Self { base, client: Client::new(), user, directory, live_images: library, app }
+        Self { base, client: Client::new(), user, directory, live_images: library, inventory, app }
     }
 
-    async fn open() -> Self {
+    async fn start_without_tokens() -> Self {
         Self::start(Policy::Open, None).await
     }
 
@@ -133,12 +153,12 @@ impl Server {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// An infra-env with a host and an argument, and its id.
-    async fn infra_env(&self) -> (Value, String) {
-        self.infra_env_on("4.14").await
+    /// Creates an infra-env with a host and a kernel argument, and returns its id.
+    async fn create_infra_env(&self) -> (Value, String) {
+        self.create_infra_env_with_version("4.14").await
     }
 
-    async fn infra_env_on(&self, openshift_version: &str) -> (Value, String) {
+    async fn create_infra_env_with_version(&self, openshift_version: &str) -> (Value, String) {
         let body = json!({
             "name": "demo", "openshift_version": openshift_version,
             "pull_secret": r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#,
@@ -157,13 +177,20 @@ impl Server {
         self.client.get(format!("{}{path}", self.base)).send().await.unwrap()
     }
 
-    async fn bytes(&self, path: &str) -> Vec<u8> {
+    /// The value of a metric, which is named with its labels.
+    async fn metric(&self, name: &str) -> f64 {
+        let text = self.get("/metrics").await.text().await.unwrap();
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
+    }
+
+    async fn get_bytes(&self, path: &str) -> Vec<u8> {
         let response = self.get(path).await;
         assert_eq!(response.status(), 200, "{path}");
         response.bytes().await.unwrap().to_vec()
     }
 
-    fn opened(&self, bytes: &[u8]) -> BaseImage {
+    fn open_image(&self, bytes: &[u8]) -> BaseImage {
         let path = self.directory.path().join("downloaded.iso");
         std::fs::write(&path, bytes).unwrap();
         BaseImage::open(&path).unwrap()
@@ -184,50 +211,51 @@ fn run(test: impl Future<Output = ()>) {
 }
 
 #[test]
-fn every_url_gives_its_image() {
+fn every_url_returns_its_image() {
     run(async {
-        let server = Server::open().await;
-        let (made, id) = server.infra_env().await;
-        let full = server.bytes(&format!("/byid/{id}/4.14/x86_64/full.iso")).await;
+        let server = ImageTestServer::start_without_tokens().await;
+        let (made, id) = server.create_infra_env().await;
+        let full = server.get_bytes(&format!("/byid/{id}/4.14/x86_64/full.iso")).await;
         let url = made["download_url"].as_str().unwrap();
-        assert_eq!(server.bytes(url.strip_prefix(&server.base).unwrap()).await, full);
+        assert_eq!(server.get_bytes(url.strip_prefix(&server.base).unwrap()).await, full);
         for same in [
             format!("/byid/{id}/{VERSION}/x86_64/full.iso"),
             format!("/byid/{id}/4.14/amd64/full.iso"),
             format!("/images/{id}?arch=x86_64&type=full-iso&version=4.14"),
             format!("/images/{id}?type=full-iso&version={VERSION}"),
         ] {
-            assert!(server.bytes(&same).await == full, "{same}");
+            assert!(server.get_bytes(&same).await == full, "{same}");
         }
-        let image = server.opened(&full);
+        let image = server.open_image(&full);
         let config =
-            server.bytes(&format!("{API}/infra-envs/{id}/downloads/files?file_name=discovery.ign")).await;
+            server.get_bytes(&format!("{API}/infra-envs/{id}/downloads/files?file_name=discovery.ign")).await;
         assert_eq!(image.archive().unwrap().get("config.ign").unwrap(), &config);
         assert!(image.kargs().unwrap().current().unwrap().ends_with(" quiet"));
 
-        let minimal = server.opened(&server.bytes(&format!("/byid/{id}/4.14/x86_64/minimal.iso")).await);
+        let minimal =
+            server.open_image(&server.get_bytes(&format!("/byid/{id}/4.14/x86_64/minimal.iso")).await);
         let rootfs = format!("{}/boot-artifacts/rootfs?arch=x86_64&version={VERSION}", server.base);
         assert!(minimal.kargs().unwrap().current().unwrap().contains(&rootfs));
         assert!(minimal.file("images/assisted_installer_custom.img").is_ok());
 
         let base = BaseImage::open(server.directory.path().join("base.iso")).unwrap();
-        let initrd = server.bytes(&format!("/images/{id}/pxe-initrd?version=4.14")).await;
+        let initrd = server.get_bytes(&format!("/images/{id}/pxe-initrd?version=4.14")).await;
         assert!(
             initrd.starts_with(&base.file("images/pxeboot/initrd.img").unwrap().read_all(1 << 30).unwrap())
         );
         for (name, plan) in [("kernel", base.kernel().unwrap()), ("rootfs", base.rootfs().unwrap())] {
-            let found = server.bytes(&format!("/boot-artifacts/{name}?version=4.14")).await;
+            let found = server.get_bytes(&format!("/boot-artifacts/{name}?version=4.14")).await;
             assert!(found == plan.read_all(1 << 30).unwrap(), "{name}");
         }
     });
 }
 
-/// What all machines of a version have in common has no secrets, and images have.
+/// Boot files are the same for all hosts of a version and have no secrets; images have.
 #[test]
-fn shared_caches_may_keep_boot_files_and_no_images() {
+fn shared_caches_may_store_boot_files_but_no_images() {
     run(async {
-        let server = Server::open().await;
-        let (_, id) = server.infra_env().await;
+        let server = ImageTestServer::start_without_tokens().await;
+        let (_, id) = server.create_infra_env().await;
         for (path, expected) in [
             ("/boot-artifacts/kernel?version=4.14".to_owned(), "public, no-cache"),
             ("/boot-artifacts/rootfs?version=4.14".to_owned(), "public, no-cache"),
@@ -251,29 +279,30 @@ fn shared_caches_may_keep_boot_files_and_no_images() {
 }
 
 #[test]
-fn digests_are_those_of_the_bytes() {
+fn digests_match_the_bytes() {
     run(async {
-        let server = Server::open().await;
-        let (_, id) = server.infra_env().await;
+        let server = ImageTestServer::start_without_tokens().await;
+        let (_, id) = server.create_infra_env().await;
         for path in ["full.iso", "minimal.iso"] {
             let path = format!("/byid/{id}/4.14/x86_64/{path}");
-            let line = String::from_utf8(server.bytes(&format!("{path}.sha256")).await).unwrap();
-            let digest = isogen::Digest::of(&server.bytes(&path).await);
+            let line = String::from_utf8(server.get_bytes(&format!("{path}.sha256")).await).unwrap();
+            let digest = isogen::Digest::from_data(&server.get_bytes(&path).await);
             assert_eq!(line, format!("{digest}  {id}-discovery.iso\n"));
         }
         let line =
-            String::from_utf8(server.bytes("/boot-artifacts/kernel.sha256?version=4.14").await).unwrap();
-        let digest = isogen::Digest::of(&server.bytes("/boot-artifacts/kernel?version=4.14").await);
+            String::from_utf8(server.get_bytes("/boot-artifacts/kernel.sha256?version=4.14").await).unwrap();
+        let digest =
+            isogen::Digest::from_data(&server.get_bytes("/boot-artifacts/kernel?version=4.14").await);
         assert_eq!(line, format!("{digest}  vmlinuz\n"));
     });
 }
 
-/// A client that goes on with a download after a change gets the new image from its first byte.
+/// A client that resumes a download after a change gets the new image from its first byte.
 #[test]
-fn a_download_is_never_of_two_images() {
+fn download_never_mixes_two_images() {
     run(async {
-        let server = Server::open().await;
-        let (_, id) = server.infra_env().await;
+        let server = ImageTestServer::start_without_tokens().await;
+        let (_, id) = server.create_infra_env().await;
         let path = format!("/byid/{id}/4.14/x86_64/full.iso");
         let before = server.get(&path).await;
         let (etag, changed_at) = (header(&before, "etag"), header(&before, "last-modified"));
@@ -294,7 +323,7 @@ fn a_download_is_never_of_two_images() {
         assert_eq!(changed.len(), bytes.len());
         assert_ne!(changed, bytes);
         assert!(!changed_at.is_empty());
-        // A change that makes the same image again makes the same bytes and the same tag.
+        // A change back to the same image restores the same bytes and the same tag.
         let change = json!({"kernel_arguments": [{"operation": "append", "value": "quiet"}]});
         server.api(Method::PATCH, &format!("/infra-envs/{id}"), &change).await;
         let again = server.get(&path).await;
@@ -304,10 +333,10 @@ fn a_download_is_never_of_two_images() {
 }
 
 #[test]
-fn what_is_not_there_is_never_an_image() {
+fn unknown_path_never_returns_an_image() {
     run(async {
-        let server = Server::open().await;
-        let (_, id) = server.infra_env().await;
+        let server = ImageTestServer::start_without_tokens().await;
+        let (_, id) = server.create_infra_env().await;
         let gone = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11";
         for (path, status) in [
             (format!("/byid/{gone}/4.14/x86_64/full.iso"), 404),
@@ -348,13 +377,13 @@ fn what_is_not_there_is_never_an_image() {
 }
 
 #[test]
-fn only_who_has_a_token_gets_an_image() {
+fn image_requires_a_token() {
     run(async {
         let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
-        let user = keys.user_token(None).reveal().to_owned();
-        let server = Server::start(Policy::local(keys), Some(user.clone())).await;
-        let (made, id) = server.infra_env().await;
-        let (_, other) = server.infra_env().await;
+        let user = keys.user_token(None).unwrap().reveal().to_owned();
+        let server = ImageTestServer::start(Policy::local(keys), Some(user.clone())).await;
+        let (made, id) = server.create_infra_env().await;
+        let (_, other) = server.create_infra_env().await;
         let url = made["download_url"].as_str().unwrap().strip_prefix(&server.base).unwrap();
         assert!(url.starts_with("/byapikey/"), "{url}");
         let token = url.split('/').nth(2).unwrap();
@@ -371,16 +400,16 @@ fn only_who_has_a_token_gets_an_image() {
         assert_eq!(
             server.get("/boot-artifacts/kernel?version=4.14").await.status(),
             200,
-            "these are for everybody"
+            "these need no token"
         );
     });
 }
 
 #[test]
-fn nothing_is_written_for_an_image() {
+fn serving_an_image_writes_no_file() {
     run(async {
-        let server = Server::open().await;
-        let (_, id) = server.infra_env().await;
+        let server = ImageTestServer::start_without_tokens().await;
+        let (_, id) = server.create_infra_env().await;
         server.get("/boot-artifacts/kernel?version=4.14").await;
         let files = |directory: &Path| -> u64 {
             let lengths =
@@ -389,7 +418,7 @@ fn nothing_is_written_for_an_image() {
         };
         let before = files(&server.directory.path().join("images"));
         for file in ["full.iso", "minimal.iso"] {
-            server.bytes(&format!("/byid/{id}/4.14/x86_64/{file}")).await;
+            server.get_bytes(&format!("/byid/{id}/4.14/x86_64/{file}")).await;
         }
         assert_eq!(files(&server.directory.path().join("images")), before);
     });

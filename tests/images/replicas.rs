@@ -1,4 +1,4 @@
-//! Several servers on one PostgreSQL, each with a live image of its own: one image, whoever sends it.
+//! Several servers on one PostgreSQL, each with its own copy of the base image: all send the same image.
 
 use std::time::{Duration, Instant};
 
@@ -8,26 +8,27 @@ use reqwest::Method;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::database::{Database, postgres};
-use super::{Server, base_bytes, run};
+use super::database::{TestDatabase, postgres_url};
+use super::{ImageTestServer, base_image_bytes, run};
 
-/// What stands before all of them.
+/// The URL of the load balancer.
 const URL: &str = "http://images.example.com";
-/// How long a replica may go without hearing of a change: half a second, on any machine.
+/// How long a replica may take to notice a change: half a second, on any machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 const FILES: [&str; 6] = ["full.iso", "minimal.iso", "initrd", "kernel", "rootfs", "script.ipxe"];
 
-async fn replica(database: &Database) -> Server {
+async fn start_replica(database: &TestDatabase) -> ImageTestServer {
     let directory = TempDir::new().unwrap();
     let base = directory.path().join("base.iso");
-    std::fs::write(&base, base_bytes()).unwrap();
+    std::fs::write(&base, base_image_bytes()).unwrap();
     let image = json!({"url": format!("file://{}", base.display())});
     let store = SqlStore::open(&database.url).await.unwrap();
-    Server::start_on((store, Some(URL), None), directory, (Policy::Open, None), image, None).await
+    ImageTestServer::start_on_store((store, Some(URL), None), directory, (Policy::Open, None), image, None)
+        .await
 }
 
 /// The entity tag of a file and its bytes.
-async fn file(server: &Server, id: &str, name: &str) -> (String, Vec<u8>) {
+async fn tag_and_bytes(server: &ImageTestServer, id: &str, name: &str) -> (String, Vec<u8>) {
     let answer = server.get(&format!("/i/{id}/{name}")).await;
     assert_eq!(answer.status(), 200, "{name}");
     let etag = answer.headers().get("etag").map_or("", |etag| etag.to_str().unwrap()).to_owned();
@@ -37,28 +38,33 @@ async fn file(server: &Server, id: &str, name: &str) -> (String, Vec<u8>) {
 #[test]
 fn replicas_serve_the_same_images() {
     run(async {
-        let Some(server) = postgres() else { return };
-        let database = Database::create(&server).await;
-        let (one, other) = (replica(&database).await, replica(&database).await);
-        let (_, id) = one.infra_env().await;
+        let Some(server) = postgres_url() else { return };
+        let database = TestDatabase::create(&server).await;
+        let (one, other) = (start_replica(&database).await, start_replica(&database).await);
+        let (_, id) = one.create_infra_env().await;
         for name in FILES {
-            assert!(file(&one, &id, name).await == file(&other, &id, name).await, "{name} differs");
+            assert!(
+                tag_and_bytes(&one, &id, name).await == tag_and_bytes(&other, &id, name).await,
+                "{name} differs"
+            );
         }
-        let before = file(&one, &id, "full.iso").await;
+        let before = tag_and_bytes(&one, &id, "full.iso").await;
         let change = json!({"kernel_arguments": [{"operation": "append", "value": "loud"}]});
         other.api(Method::PATCH, &format!("/infra-envs/{id}"), &change).await;
-        let after = file(&other, &id, "full.iso").await;
+        let after = tag_and_bytes(&other, &id, "full.iso").await;
         assert!(after.0 != before.0 && after.1 != before.1);
-        // What was answered a moment ago is answered again for another one.
+        // A response cached on one replica is also returned by another one.
         let begun = Instant::now();
         let heard = loop {
-            match file(&one, &id, "full.iso").await {
-                known if known == before => assert!(begun.elapsed() < PATIENCE, "a change is not heard of"),
+            match tag_and_bytes(&one, &id, "full.iso").await {
+                known if known == before => {
+                    assert!(begun.elapsed() < PATIENCE, "a replica does not notice the change")
+                }
                 heard => break heard,
             }
         };
         assert!(heard == after);
-        // A download goes on with whoever answers.
+        // A download continues on any replica.
         let url = format!("{}/i/{id}/full.iso", other.base);
         let rest =
             |etag: &str| other.client.get(&url).header("range", "bytes=1000000-").header("if-range", etag);

@@ -1,11 +1,11 @@
-//! `iso customize`: the config that it makes is the installer's, byte for byte.
+//! `iso customize`: its config is identical to the installer's, byte for byte.
 
 use std::fs;
 use std::path::Path;
 
-use crate::pair::{Kind, Pair};
-use crate::support::{CONFIG, KEYFILE, each, require_path};
-use crate::{Subject, few, one, subjects};
+use crate::program_pair::{ComparisonKind, ProgramPair};
+use crate::support::{CONFIG, KEYFILE, check_each, require_path};
+use crate::{OracleImage, all_images, full_featured_image, images_for_independent_commands};
 
 /// Files that options name.
 pub(crate) const INPUTS: &[(&str, &str)] = &[
@@ -86,7 +86,7 @@ pub(crate) const COMBINATIONS: &[&str] = &[
      --ignition-ca ca.pem --pre-install hook.sh --post-install hook.sh --installer-config install.yaml",
 ];
 
-/// Options that are wrong, for images that support all of them.
+/// Invalid options, for images that support all of them.
 pub(crate) const REFUSED: &[&str] = &[
     "--live-ignition broken.ign",
     "--live-ignition old.ign",
@@ -100,41 +100,41 @@ pub(crate) const REFUSED: &[&str] = &[
     "--network-nmstate net.json --network-nmstate net.json",
 ];
 
-impl Pair<'_> {
-    pub(crate) fn with_inputs(self) -> Self {
+impl ProgramPair<'_> {
+    pub(crate) fn write_sample_inputs(self) -> Self {
         for (name, contents) in INPUTS {
-            self.write(name, contents);
+            self.write_to_both(name, contents);
         }
         self
     }
 }
 
 #[test]
-fn every_combination_gives_the_same_image() {
-    each(few(), Subject::name, |subject| {
-        let pair = Pair::new(subject).with_inputs();
+fn every_combination_of_options_gives_the_same_image() {
+    check_each(images_for_independent_commands(), OracleImage::name, |subject| {
+        let pair = ProgramPair::new(subject).write_sample_inputs();
         for options in COMBINATIONS {
-            pair.edit_line(&format!("iso customize {options}"), Kind::Image);
-            pair.same("iso ignition show image.iso");
-            pair.restore();
+            pair.compare_edit_line(&format!("iso customize {options}"), ComparisonKind::Image);
+            pair.compare_exactly("iso ignition show image.iso");
+            pair.restore_image();
         }
     });
 }
 
 #[test]
-fn wrong_options_are_refused_alike() {
-    let Some(subject) = one() else { return };
-    let pair = Pair::new(subject).with_inputs();
+fn both_refuse_wrong_options() {
+    let Some(subject) = full_featured_image() else { return };
+    let pair = ProgramPair::new(subject).write_sample_inputs();
     for options in REFUSED {
-        assert!(pair.edit_line(&format!("iso customize {options}"), Kind::Image).is_none());
+        assert!(pair.compare_edit_line(&format!("iso customize {options}"), ComparisonKind::Image).is_none());
         pair.assert_pristine();
     }
 }
 
 #[test]
-fn what_an_image_does_not_support_is_refused_alike() {
-    each(subjects(), Subject::name, |subject| {
-        let pair = Pair::new(subject).with_inputs();
+fn both_refuse_unsupported_features() {
+    check_each(all_images(), OracleImage::name, |subject| {
+        let pair = ProgramPair::new(subject).write_sample_inputs();
         for options in [
             "--live-ignition live.ign --pre-install hook.sh",
             "--dest-console ttyS0",
@@ -145,8 +145,12 @@ fn what_an_image_does_not_support_is_refused_alike() {
             "--network-nmstate net.json",
             "--live-karg-append quiet",
         ] {
-            if pair.alike(&format!("iso customize {options} image.iso"), Kind::Image).status.success() {
-                pair.same("iso reset image.iso");
+            if pair
+                .compare_as(&format!("iso customize {options} image.iso"), ComparisonKind::Image)
+                .status
+                .success()
+            {
+                pair.compare_exactly("iso reset image.iso");
             }
             pair.assert_pristine();
         }
@@ -155,27 +159,30 @@ fn what_an_image_does_not_support_is_refused_alike() {
 
 #[test]
 fn live_kargs_start_from_the_defaults() {
-    each(few(), Subject::name, |subject| {
-        let pair = Pair::new(subject).with_inputs();
-        pair.same("iso kargs modify -a gone image.iso");
+    check_each(images_for_independent_commands(), OracleImage::name, |subject| {
+        let pair = ProgramPair::new(subject).write_sample_inputs();
+        pair.compare_exactly("iso kargs modify -a gone image.iso");
         let line = "iso customize -f --live-karg-append a=1 --live-karg-delete ignition.firstboot \
                     --live-karg-replace ignition.platform.id=metal=aws --live-karg-replace a=1=2";
-        pair.edit_line(line, Kind::Exact);
-        pair.same("iso kargs show image.iso");
-        assert!(pair.edit_line("iso customize --live-karg-replace a=b -f", Kind::Exact).is_none());
-        // Kernel arguments alone make no config, and force without them keeps those that are there.
-        pair.same("iso ignition show image.iso");
-        pair.edit_line("iso customize -f --live-ignition live.ign", Kind::Image);
-        pair.same("iso kargs show image.iso");
+        pair.compare_edit_line(line, ComparisonKind::Exact);
+        pair.compare_exactly("iso kargs show image.iso");
+        assert!(
+            pair.compare_edit_line("iso customize --live-karg-replace a=b -f", ComparisonKind::Exact)
+                .is_none()
+        );
+        // Kernel arguments alone create no config, and force without arguments keeps the existing ones.
+        pair.compare_exactly("iso ignition show image.iso");
+        pair.compare_edit_line("iso customize -f --live-ignition live.ign", ComparisonKind::Image);
+        pair.compare_exactly("iso kargs show image.iso");
         let long = "x".repeat(3000);
         let arguments = ["iso", "customize", "-f", "--live-karg-append", &long];
-        assert!(pair.edit(&arguments, b"", Kind::Image).is_none());
+        assert!(pair.compare_edit(&arguments, b"", ComparisonKind::Image).is_none());
     });
 }
 
 #[test]
-fn a_customised_image_is_customised_again_with_force_only() {
-    each(few(), Subject::name, |subject| {
+fn customised_image_is_customised_again_only_with_force() {
+    check_each(images_for_independent_commands(), OracleImage::name, |subject| {
         let before = [
             "iso ignition embed -i live.ign image.iso",
             "iso network embed -k wired.nmconnection image.iso",
@@ -183,17 +190,21 @@ fn a_customised_image_is_customised_again_with_force_only() {
             "iso customize --live-ignition live.ign image.iso",
         ];
         for line in before {
-            let pair = Pair::new(subject).with_inputs();
-            if !pair.alike(line, Kind::Image).status.success() {
+            let pair = ProgramPair::new(subject).write_sample_inputs();
+            if !pair.compare_as(line, ComparisonKind::Image).status.success() {
                 continue;
             }
-            pair.exchange("image.iso");
-            assert!(pair.edit_line("iso customize --pre-install hook.sh", Kind::Image).is_none());
-            assert!(pair.edit_line("iso customize", Kind::Image).is_none());
-            pair.edit_line("iso customize --force --pre-install hook.sh", Kind::Image).unwrap();
-            pair.same_after_exchange("iso ignition show image.iso");
-            pair.edit_line("iso customize -f", Kind::Image).unwrap();
-            pair.edit_line("iso reset", Kind::Exact).unwrap();
+            pair.exchange_file("image.iso");
+            assert!(
+                pair.compare_edit_line("iso customize --pre-install hook.sh", ComparisonKind::Image)
+                    .is_none()
+            );
+            assert!(pair.compare_edit_line("iso customize", ComparisonKind::Image).is_none());
+            pair.compare_edit_line("iso customize --force --pre-install hook.sh", ComparisonKind::Image)
+                .unwrap();
+            pair.compare_after_exchange("iso ignition show image.iso");
+            pair.compare_edit_line("iso customize -f", ComparisonKind::Image).unwrap();
+            pair.compare_edit_line("iso reset", ComparisonKind::Exact).unwrap();
             pair.assert_pristine();
         }
     });
@@ -201,27 +212,30 @@ fn a_customised_image_is_customised_again_with_force_only() {
 
 /// A member that is neither a config nor a network file does not make an image a customised one.
 #[test]
-fn foreign_members_are_no_customisation() {
-    let Some(subject) = one() else { return };
-    let pair = Pair::new(subject).with_inputs();
+fn foreign_members_are_not_a_customisation() {
+    let Some(subject) = full_featured_image() else { return };
+    let pair = ProgramPair::new(subject).write_sample_inputs();
     let foreign =
         fixtures::hostile_archives().into_iter().find(|archive| archive.name == "no-directories").unwrap();
     let mut image = subject.bytes.clone();
     let start = usize::try_from(subject.area.unwrap().offset).unwrap();
     image[start..start + foreign.bytes().len()].copy_from_slice(&foreign.bytes());
-    pair.write("image.iso", &image);
-    pair.same("iso extract minimal-iso image.iso minimal.iso");
-    pair.edit_line("iso customize --live-ignition live.ign", Kind::Image).unwrap();
+    pair.write_to_both("image.iso", &image);
+    pair.compare_exactly("iso extract minimal-iso image.iso minimal.iso");
+    pair.compare_edit_line("iso customize --live-ignition live.ign", ComparisonKind::Image).unwrap();
 }
 
-/// The sample inputs that the installer's own tests use, all of them at once.
+/// The sample inputs of the installer's own tests, all of them at once.
 #[test]
-fn the_sample_inputs_of_the_installer_give_the_same_image() {
-    let (Some(subject), Some(suite)) = (one(), require_path("KINDLING_INSTALLER_SUITE")) else { return };
-    let pair = Pair::new(subject);
+fn sample_inputs_of_the_installer_give_the_same_image() {
+    let (Some(subject), Some(suite)) = (full_featured_image(), require_path("KINDLING_INSTALLER_SUITE"))
+    else {
+        return;
+    };
+    let pair = ProgramPair::new(subject);
     for entry in fs::read_dir(Path::new(&suite).join("fixtures/customize")).unwrap() {
         let path = entry.unwrap().path();
-        pair.write(path.file_name().unwrap().to_str().unwrap(), fs::read(&path).unwrap());
+        pair.write_to_both(path.file_name().unwrap().to_str().unwrap(), fs::read(&path).unwrap());
     }
     let common = "--live-ignition live.ign --live-ignition live-2.ign --pre-install pre-install-1 \
                   --pre-install pre-install-2 --post-install post-install-1 --post-install post-install-2 \
@@ -234,10 +248,10 @@ fn the_sample_inputs_of_the_installer_give_the_same_image() {
     for line in
         [common.to_owned(), format!("{common} {install} {kargs}"), "--dest-ignition dest-2.ign".to_owned()]
     {
-        pair.edit_line(&format!("iso customize {line}"), Kind::Image).unwrap();
-        pair.same("iso ignition show image.iso");
-        pair.same("iso network extract image.iso");
-        pair.edit_line("iso reset", Kind::Exact).unwrap();
+        pair.compare_edit_line(&format!("iso customize {line}"), ComparisonKind::Image).unwrap();
+        pair.compare_exactly("iso ignition show image.iso");
+        pair.compare_exactly("iso network extract image.iso");
+        pair.compare_edit_line("iso reset", ComparisonKind::Exact).unwrap();
         pair.assert_pristine();
     }
     for line in [
@@ -246,14 +260,14 @@ fn the_sample_inputs_of_the_installer_give_the_same_image() {
         "--live-ignition installer-test.nmconnection",
         "--installer-config installer-test.nmconnection",
     ] {
-        assert!(pair.edit_line(&format!("iso customize {line}"), Kind::Image).is_none());
+        assert!(pair.compare_edit_line(&format!("iso customize {line}"), ComparisonKind::Image).is_none());
     }
 }
 
 #[test]
-fn consoles_are_parsed_alike() {
-    let Some(subject) = one() else { return };
-    let pair = Pair::new(subject);
+fn both_parse_consoles_alike() {
+    let Some(subject) = full_featured_image() else { return };
+    let pair = ProgramPair::new(subject);
     for console in [
         "ttyS0",
         "ttyS1,9600",
@@ -276,8 +290,12 @@ fn consoles_are_parsed_alike() {
         "ttyUSB0",
         "ttyS0,0",
     ] {
-        pair.compare(&["iso", "customize", "--dest-console", console, "image.iso"], b"", Kind::Image);
-        pair.same("iso ignition show image.iso");
-        pair.restore();
+        pair.compare_arguments(
+            &["iso", "customize", "--dest-console", console, "image.iso"],
+            b"",
+            ComparisonKind::Image,
+        );
+        pair.compare_exactly("iso ignition show image.iso");
+        pair.restore_image();
     }
 }

@@ -1,144 +1,154 @@
-//! `iso ignition` and its former spellings.
+//! `iso ignition` and its deprecated spellings.
 
 use fixtures::{Expect, hostile_archives};
 
-use crate::pair::{Kind, Pair, as_installer, members};
-use crate::support::{CONFIG, Run, Scratch, each, require_tool, slice};
-use crate::{Subject, few, one, subjects};
+use crate::program_pair::{ComparisonKind, ProgramPair, archive_members, name_installer_as_author};
+use crate::support::{CONFIG, ProgramRun, Scratch, check_each, extent_of, require_tool};
+use crate::{OracleImage, all_images, full_featured_image, images_for_independent_commands};
 
 const OTHER: &str = r#"{"ignition":{"version":"3.0.0"}}"#;
 
 #[test]
 fn embed_show_and_remove_agree_on_every_image() {
-    each(subjects(), Subject::name, |subject| {
-        let pair = Pair::new(subject);
-        pair.write("config.ign", CONFIG);
-        pair.write("other.ign", OTHER);
-        pair.same("iso ignition show image.iso");
-        let embedded = pair.edit_line("iso ignition embed -i config.ign", Kind::Image);
+    check_each(all_images(), OracleImage::name, |subject| {
+        let pair = ProgramPair::new(subject);
+        pair.write_to_both("config.ign", CONFIG);
+        pair.write_to_both("other.ign", OTHER);
+        pair.compare_exactly("iso ignition show image.iso");
+        let embedded = pair.compare_edit_line("iso ignition embed -i config.ign", ComparisonKind::Image);
         assert_eq!(embedded.is_some(), subject.area.is_some());
-        pair.same_after_exchange("iso ignition show image.iso");
-        // Once more, without and with force.
-        pair.same("iso ignition embed -i other.ign image.iso");
-        pair.alike("iso ignition embed -f -i other.ign image.iso", Kind::Image);
-        pair.same_after_exchange("iso ignition show image.iso");
-        pair.edit_line("iso ignition remove", Kind::Image);
+        pair.compare_after_exchange("iso ignition show image.iso");
+        // Again, without and with force.
+        pair.compare_exactly("iso ignition embed -i other.ign image.iso");
+        pair.compare_as("iso ignition embed -f -i other.ign image.iso", ComparisonKind::Image);
+        pair.compare_after_exchange("iso ignition show image.iso");
+        pair.compare_edit_line("iso ignition remove", ComparisonKind::Image);
         pair.assert_pristine();
-        pair.same("iso ignition remove image.iso");
+        pair.compare_exactly("iso ignition remove image.iso");
         pair.assert_pristine();
     });
 }
 
-impl Pair<'_> {
-    /// Hands each program the other's image and compares what they make of it.
+impl ProgramPair<'_> {
+    /// Gives each program the other's image and compares the results.
     #[track_caller]
-    pub(crate) fn same_after_exchange(&self, line: &str) {
-        let before = self.alike(line, Kind::Image).stdout;
-        self.exchange("image.iso");
-        // The comment that names the author went with the image.
-        let (ours, theirs) = self.run(&line.split_whitespace().collect::<Vec<_>>(), b"");
+    pub(crate) fn compare_after_exchange(&self, line: &str) {
+        let before = self.compare_as(line, ComparisonKind::Image).stdout;
+        self.exchange_file("image.iso");
+        // The comment that names the author was part of the image.
+        let (ours, theirs) = self.run_both(&line.split_whitespace().collect::<Vec<_>>(), b"");
         assert_eq!(ours.status, theirs.status, "{line}: after the exchange");
-        let printed = [before, ours.stdout, theirs.stdout].map(|stdout| as_installer(&stdout));
+        let printed = [before, ours.stdout, theirs.stdout].map(|stdout| name_installer_as_author(&stdout));
         assert!(printed[0] == printed[1] && printed[1] == printed[2], "{line}: after the exchange");
-        self.exchange("image.iso");
+        self.exchange_file("image.iso");
     }
 }
 
 #[test]
-fn a_config_may_come_from_standard_input_or_a_device() {
-    each(few(), Subject::name, |subject| {
-        let pair = Pair::new(subject);
+fn config_may_be_standard_input_or_a_device() {
+    check_each(images_for_independent_commands(), OracleImage::name, |subject| {
+        let pair = ProgramPair::new(subject);
         for source in [&["-i", "/dev/stdin"][..], &["--ignition-file", "/dev/stdin"], &[]] {
             let arguments = [&["iso", "ignition", "embed"], source].concat();
-            pair.edit(&arguments, b"{ this is not JSON", Kind::Image).unwrap();
-            assert_eq!(pair.same("iso ignition show image.iso").text(), "{ this is not JSON");
-            pair.restore();
+            pair.compare_edit(&arguments, b"{ this is not JSON", ComparisonKind::Image).unwrap();
+            assert_eq!(
+                pair.compare_exactly("iso ignition show image.iso").stdout_text(),
+                "{ this is not JSON"
+            );
+            pair.restore_image();
         }
-        // An empty config is one, too.
-        pair.edit(&["iso", "ignition", "embed"], b"", Kind::Image).unwrap();
-        pair.same("iso ignition show image.iso");
-        assert!(pair.edit(&["iso", "ignition", "embed"], b"{}", Kind::Image).is_none());
+        // An empty config is a config.
+        pair.compare_edit(&["iso", "ignition", "embed"], b"", ComparisonKind::Image).unwrap();
+        pair.compare_exactly("iso ignition show image.iso");
+        assert!(pair.compare_edit(&["iso", "ignition", "embed"], b"{}", ComparisonKind::Image).is_none());
     });
 }
 
 #[test]
-fn a_config_that_does_not_fit_changes_nothing() {
-    // Bytes that no encoder makes smaller.
+fn oversized_config_changes_nothing() {
+    // Incompressible bytes.
     let noise = (0_u32..400_000).scan(1_u32, |state, _| {
         *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         Some(state.to_be_bytes()[0])
     });
     let noise = noise.collect::<Vec<u8>>();
-    each(few(), Subject::name, |subject| {
-        let pair = Pair::new(subject);
-        pair.write("large.ign", &noise);
-        assert!(pair.edit_line("iso ignition embed -i large.ign", Kind::Image).is_none());
-        assert!(pair.same("iso ignition embed -i large.ign image.iso").stderr.contains("too large"));
+    check_each(images_for_independent_commands(), OracleImage::name, |subject| {
+        let pair = ProgramPair::new(subject);
+        pair.write_to_both("large.ign", &noise);
+        assert!(pair.compare_edit_line("iso ignition embed -i large.ign", ComparisonKind::Image).is_none());
+        assert!(
+            pair.compare_exactly("iso ignition embed -i large.ign image.iso").stderr.contains("too large")
+        );
         pair.assert_pristine();
     });
 }
 
 #[test]
-fn the_former_spellings_work_and_say_that_they_are_former() {
-    each(few(), Subject::name, |subject| {
-        let pair = Pair::new(subject);
-        pair.write("config.ign", CONFIG);
-        pair.edit_line("iso embed -c config.ign", Kind::Image).unwrap();
-        assert!(pair.edit_line("iso embed --config config.ign", Kind::Image).is_none());
-        pair.edit_line("iso embed -f -c config.ign", Kind::Image).unwrap();
-        let shown = pair.same("iso show image.iso");
-        assert_eq!(shown.text(), CONFIG);
+fn deprecated_spellings_work_and_warn() {
+    check_each(images_for_independent_commands(), OracleImage::name, |subject| {
+        let pair = ProgramPair::new(subject);
+        pair.write_to_both("config.ign", CONFIG);
+        pair.compare_edit_line("iso embed -c config.ign", ComparisonKind::Image).unwrap();
+        assert!(pair.compare_edit_line("iso embed --config config.ign", ComparisonKind::Image).is_none());
+        pair.compare_edit_line("iso embed -f -c config.ign", ComparisonKind::Image).unwrap();
+        let shown = pair.compare_exactly("iso show image.iso");
+        assert_eq!(shown.stdout_text(), CONFIG);
         assert!(shown.stderr.contains("`iso show` is deprecated; use `iso ignition show`."));
-        pair.edit_line("iso remove", Kind::Image).unwrap();
+        pair.compare_edit_line("iso remove", ComparisonKind::Image).unwrap();
         pair.assert_pristine();
     });
 }
 
-/// Archives that other programs have written: everything that the installer reads is read, kept and written back.
+/// Archives of other programs: everything that the installer reads is read, kept and written back.
 #[test]
 fn archives_of_other_programs_are_read_and_kept() {
-    let Some(subject) = one() else { return };
+    let Some(subject) = full_featured_image() else { return };
     let area = subject.area.unwrap();
     let foreign: Vec<_> =
         hostile_archives().into_iter().filter(|archive| archive.expect == Expect::Accept).collect();
-    each(
+    check_each(
         &foreign,
         |archive| archive.name.to_owned(),
         |archive| {
-            let pair = Pair::new(subject);
+            let pair = ProgramPair::new(subject);
             let mut image = subject.bytes.clone();
             let start = usize::try_from(area.offset).unwrap();
             let bytes = archive.bytes();
             image[start..start + bytes.len()].copy_from_slice(&bytes);
-            pair.write("image.iso", &image);
-            pair.same("iso ignition show image.iso");
-            pair.edit(&["iso", "ignition", "embed"], b"{}", Kind::Image).unwrap();
+            pair.write_to_both("image.iso", &image);
+            pair.compare_exactly("iso ignition show image.iso");
+            pair.compare_edit(&["iso", "ignition", "embed"], b"{}", ComparisonKind::Image).unwrap();
             let edited = pair.ours.read("image.iso");
-            assert_eq!(members(slice(&edited, area)).unwrap().len(), archive.files.len() + 1);
-            pair.edit_line("iso ignition remove", Kind::Image).unwrap();
-            pair.edit_line("iso reset", Kind::Exact).unwrap();
+            assert_eq!(archive_members(extent_of(&edited, area)).unwrap().len(), archive.files.len() + 1);
+            pair.compare_edit_line("iso ignition remove", ComparisonKind::Image).unwrap();
+            pair.compare_edit_line("iso reset", ComparisonKind::Exact).unwrap();
             pair.assert_pristine();
         },
     );
 }
 
-/// An area is decoded by other programs, too: the kernel, and what users have at hand.
+/// Other programs decode an area, too: the kernel, and common tools.
 #[test]
-fn an_embedded_archive_is_what_xz_and_cpio_expect() {
-    let (Some(subject), Some(xz), Some(cpio)) = (one(), require_tool("xz"), require_tool("cpio")) else {
+fn embedded_archive_is_readable_by_xz_and_cpio() {
+    let (Some(subject), Some(xz), Some(cpio)) =
+        (full_featured_image(), require_tool("xz"), require_tool("cpio"))
+    else {
         return;
     };
-    let pair = Pair::new(subject);
-    pair.write("wired.nmconnection", "[connection]\n");
-    pair.edit(&["iso", "ignition", "embed"], CONFIG.as_bytes(), Kind::Image).unwrap();
-    pair.edit_line("iso network embed -k wired.nmconnection", Kind::Image).unwrap();
+    let pair = ProgramPair::new(subject);
+    pair.write_to_both("wired.nmconnection", "[connection]\n");
+    pair.compare_edit(&["iso", "ignition", "embed"], CONFIG.as_bytes(), ComparisonKind::Image).unwrap();
+    pair.compare_edit_line("iso network embed -k wired.nmconnection", ComparisonKind::Image).unwrap();
     let list = |scratch: &Scratch| -> String {
-        let area = slice(&scratch.read("image.iso"), subject.area.unwrap()).to_vec();
+        let area = extent_of(&scratch.read("image.iso"), subject.area.unwrap()).to_vec();
         let used = area.iter().rposition(|byte| *byte != 0).unwrap() + 1;
-        let unpacked = Run::new(&xz, scratch.folder()).args(["-dc"]).stdin(&area[..used]).output().success();
-        let listed =
-            Run::new(&cpio, scratch.folder()).args(["-itvn", "--quiet"]).env("TZ", "UTC").stdin(unpacked);
-        listed.output().printed()
+        let unpacked =
+            ProgramRun::new(&xz, scratch.folder()).args(["-dc"]).stdin(&area[..used]).run().expect_success();
+        let listed = ProgramRun::new(&cpio, scratch.folder())
+            .args(["-itvn", "--quiet"])
+            .env("TZ", "UTC")
+            .stdin(unpacked);
+        listed.run().expect_text()
     };
     let listed = list(&pair.ours);
     assert_eq!(listed, list(&pair.theirs));

@@ -1,10 +1,10 @@
-//! `iso kargs`: every result is the installer's, byte for byte.
+//! `iso kargs`: every result is identical to the installer's, byte for byte.
 
-use crate::pair::{Kind, Pair};
-use crate::support::each;
-use crate::{Subject, few, subjects};
+use crate::program_pair::{ComparisonKind, ProgramPair};
+use crate::support::check_each;
+use crate::{OracleImage, all_images, images_for_independent_commands};
 
-/// Operations on the kernel arguments; the defaults hold `ignition.firstboot` and `ignition.platform.id=metal`.
+/// Operations on the kernel arguments; the defaults contain `ignition.firstboot` and `ignition.platform.id=metal`.
 const OPERATIONS: &[&[&str]] = &[
     &[],
     &["-a", "foobar=val"],
@@ -38,26 +38,28 @@ const OPERATIONS: &[&[&str]] = &[
 #[test]
 fn modify_is_identical_on_every_image() {
     let usual: Vec<_> = OPERATIONS.iter().step_by(4).collect();
-    each(subjects(), Subject::name, |subject| assert_identical(subject, &usual));
+    check_each(all_images(), OracleImage::name, |subject| assert_edits_are_identical(subject, &usual));
 }
 
 #[test]
 fn every_operation_is_identical() {
     let all: Vec<_> = OPERATIONS.iter().collect();
-    each(few(), Subject::name, |subject| assert_identical(subject, &all));
+    check_each(images_for_independent_commands(), OracleImage::name, |subject| {
+        assert_edits_are_identical(subject, &all)
+    });
 }
 
 #[track_caller]
-fn assert_identical(subject: &Subject, lists: &[&&[&str]]) {
-    let pair = Pair::new(subject);
-    pair.same("iso kargs show image.iso");
-    pair.same("iso kargs show -d image.iso");
+fn assert_edits_are_identical(subject: &OracleImage, lists: &[&&[&str]]) {
+    let pair = ProgramPair::new(subject);
+    pair.compare_exactly("iso kargs show image.iso");
+    pair.compare_exactly("iso kargs show -d image.iso");
     for operations in lists {
         let arguments = [&["iso", "kargs", "modify"][..], operations].concat();
-        if pair.edit(&arguments, b"", Kind::Exact).is_some() {
-            pair.same("iso kargs show image.iso");
-            pair.same("iso kargs show --default image.iso");
-            pair.edit_line("iso kargs reset", Kind::Exact).unwrap();
+        if pair.compare_edit(&arguments, b"", ComparisonKind::Exact).is_some() {
+            pair.compare_exactly("iso kargs show image.iso");
+            pair.compare_exactly("iso kargs show --default image.iso");
+            pair.compare_edit_line("iso kargs reset", ComparisonKind::Exact).unwrap();
             pair.assert_pristine();
         }
     }
@@ -65,52 +67,62 @@ fn assert_identical(subject: &Subject, lists: &[&&[&str]]) {
 
 #[test]
 fn edits_build_on_each_other() {
-    each(few(), Subject::name, |subject| {
-        let pair = Pair::new(subject);
+    check_each(images_for_independent_commands(), OracleImage::name, |subject| {
+        let pair = ProgramPair::new(subject);
         for operations in OPERATIONS {
-            pair.edit(&[&["iso", "kargs", "modify"][..], operations].concat(), b"", Kind::Exact);
-            pair.same_after_exchange("iso kargs show image.iso");
+            pair.compare_edit(
+                &[&["iso", "kargs", "modify"][..], operations].concat(),
+                b"",
+                ComparisonKind::Exact,
+            );
+            pair.compare_after_exchange("iso kargs show image.iso");
         }
     });
 }
 
-/// The longest line that fits, and the one that is a byte longer.
+/// The longest line that fits, and one that is a byte longer.
 #[test]
-fn an_area_is_used_to_its_last_byte() {
-    each(subjects(), Subject::name, |subject| {
-        let pair = Pair::new(subject);
-        let shown = pair.same("iso kargs show image.iso");
+fn embed_area_is_usable_to_its_last_byte() {
+    check_each(all_images(), OracleImage::name, |subject| {
+        let pair = ProgramPair::new(subject);
+        let shown = pair.compare_exactly("iso kargs show image.iso");
         if !shown.status.success() {
             return;
         }
-        let area = pair.same("dev show iso --kargs image.iso");
+        let area = pair.compare_exactly("dev show iso --kargs image.iso");
         let area: serde_json::Value = serde_json::from_slice(&area.stdout).unwrap();
-        let room =
-            usize::try_from(area["length"].as_u64().unwrap()).unwrap() - shown.text().trim_end().len() - 2;
+        let room = usize::try_from(area["length"].as_u64().unwrap()).unwrap()
+            - shown.stdout_text().trim_end().len()
+            - 2;
         let longest = "x".repeat(room);
         assert!(
-            pair.edit(&["iso", "kargs", "modify", "-a", &format!("{longest}x")], b"", Kind::Exact).is_none()
+            pair.compare_edit(
+                &["iso", "kargs", "modify", "-a", &format!("{longest}x")],
+                b"",
+                ComparisonKind::Exact
+            )
+            .is_none()
         );
         pair.assert_pristine();
-        pair.edit(&["iso", "kargs", "modify", "-a", &longest], b"", Kind::Exact).unwrap();
-        pair.same_after_exchange("iso kargs show image.iso");
-        assert!(pair.edit_line("iso kargs modify -a x", Kind::Exact).is_none());
-        pair.edit(&["iso", "kargs", "modify", "-d", &longest], b"", Kind::Exact).unwrap();
+        pair.compare_edit(&["iso", "kargs", "modify", "-a", &longest], b"", ComparisonKind::Exact).unwrap();
+        pair.compare_after_exchange("iso kargs show image.iso");
+        assert!(pair.compare_edit_line("iso kargs modify -a x", ComparisonKind::Exact).is_none());
+        pair.compare_edit(&["iso", "kargs", "modify", "-d", &longest], b"", ComparisonKind::Exact).unwrap();
         pair.assert_pristine();
     });
 }
 
 #[test]
-fn a_config_beside_them_stays() {
-    each(few(), Subject::name, |subject| {
-        let pair = Pair::new(subject);
-        pair.edit(&["iso", "ignition", "embed"], b"{}", Kind::Image).unwrap();
-        // From here on both have the same archive.
+fn editing_kargs_keeps_the_config() {
+    check_each(images_for_independent_commands(), OracleImage::name, |subject| {
+        let pair = ProgramPair::new(subject);
+        pair.compare_edit(&["iso", "ignition", "embed"], b"{}", ComparisonKind::Image).unwrap();
+        // From here on both images have the same archive.
         pair.theirs.write("image.iso", pair.ours.read("image.iso"));
-        pair.edit_line("iso kargs modify -a quiet -d ignition.firstboot", Kind::Exact);
-        pair.same("iso ignition show image.iso");
-        pair.edit_line("iso kargs reset", Kind::Exact);
-        pair.edit_line("iso ignition remove", Kind::Exact).unwrap();
+        pair.compare_edit_line("iso kargs modify -a quiet -d ignition.firstboot", ComparisonKind::Exact);
+        pair.compare_exactly("iso ignition show image.iso");
+        pair.compare_edit_line("iso kargs reset", ComparisonKind::Exact);
+        pair.compare_edit_line("iso ignition remove", ComparisonKind::Exact).unwrap();
         pair.assert_pristine();
     });
 }

@@ -1,11 +1,11 @@
-//! Every command and option of the installer is there, with its short form and its value.
+//! Kindling has every command and option of the installer, with its short form and its value.
 
 use std::collections::BTreeSet;
 
-use crate::installer;
-use crate::support::{KINDLING, Run, Scratch};
+use crate::installer_path;
+use crate::support::{KINDLING, ProgramRun, Scratch};
 
-/// The installer's commands that Kindling has, those that it hides among them.
+/// The installer's commands that Kindling has, including hidden ones.
 const COMMANDS: &[&str] = &[
     "iso",
     "iso customize",
@@ -42,28 +42,28 @@ const COMMANDS: &[&str] = &[
 ];
 
 #[test]
-fn no_command_and_no_option_is_missing() {
-    let Some(program) = installer() else { return };
+fn every_command_and_option_exists() {
+    let Some(program) = installer_path() else { return };
     let scratch = Scratch::new();
     let mut missing = Vec::new();
     for command in COMMANDS {
         let help = |program: &std::path::Path| {
             let words = command.split_whitespace().chain(["--help"]);
-            Run::new(program, scratch.folder()).args(words).output().printed()
+            ProgramRun::new(program, scratch.folder()).args(words).run().expect_text()
         };
-        let (ours, theirs) = (interface(&help(KINDLING.as_ref())), interface(&help(program)));
+        let (ours, theirs) = (interface_entries(&help(KINDLING.as_ref())), interface_entries(&help(program)));
         assert!(!theirs.is_empty());
         missing.extend(theirs.difference(&ours).map(|entry| format!("{command}: {entry}")));
     }
     assert!(missing.is_empty(), "{missing:#?}");
 }
 
-/// The entries of a help text without what is said about them: `-o, --output <path>`, `<ISO>`, `reset`.
-fn interface(help: &str) -> BTreeSet<String> {
+/// The entries of a help text without their descriptions: `-o, --output <path>`, `<ISO>`, `reset`.
+fn interface_entries(help: &str) -> BTreeSet<String> {
     let entry = |line: &str| -> Option<String> {
         let text = line.trim_start();
         let indent = line.len() - text.len();
-        // Descriptions on lines of their own are indented further.
+        // Descriptions on separate lines are indented further.
         if text.is_empty() || !(text.starts_with('-') && indent <= 6 || indent == 2) {
             return None;
         }

@@ -1,126 +1,134 @@
-//! Images that Kindling laid out anew, in the hands of the installer: it takes them as images like any other, and edits
-//! them just as Kindling does.
+//! Images that Kindling has re-laid out: the installer accepts them like any other image and edits them just as
+//! Kindling does.
 
 use std::sync::LazyLock;
 
 use isogen::{Archive, BaseImage, Edits, Encoding, Source};
 use serde_json::Value;
 
-use crate::made::{self, Kind as Made};
-use crate::pair::{Kind, Pair, members};
-use crate::support::{CONFIG, KEYFILE, Run, Scratch, each, slice};
-use crate::{Subject, few, installer};
+use crate::program_pair::{ComparisonKind, ProgramPair, archive_members};
+use crate::relayout_kinds::{self, RelayoutKind};
+use crate::support::{CONFIG, KEYFILE, ProgramRun, Scratch, check_each, extent_of};
+use crate::{OracleImage, images_for_independent_commands, installer_path};
 
-/// A product as a subject, and the kind that it is of.
-struct Product {
-    kind: Made,
-    subject: Subject,
+/// A product as a subject, and its kind.
+struct ProductImage {
+    kind: RelayoutKind,
+    subject: OracleImage,
 }
 
-impl Product {
+impl ProductImage {
     fn name(&self) -> String {
         self.subject.name()
     }
 
-    fn open(&self) -> BaseImage {
+    fn open_base_image(&self) -> BaseImage {
         BaseImage::from_source(Source::from_bytes(self.name(), self.subject.bytes.clone())).unwrap()
     }
 }
 
-fn products() -> &'static [Product] {
-    static PRODUCTS: LazyLock<Vec<Product>> = LazyLock::new(|| {
-        let made = |base: &'static Subject, kind: Made| {
+fn product_images() -> &'static [ProductImage] {
+    static PRODUCTS: LazyLock<Vec<ProductImage>> = LazyLock::new(|| {
+        let made = |base: &'static OracleImage, kind: RelayoutKind| {
             let image = BaseImage::from_source(Source::from_bytes(base.name(), base.bytes.clone())).unwrap();
-            let plan = kind.applies(&image).then(|| kind.make(&image))?;
+            let plan = kind.applies_to(&image).then(|| kind.plan_for(&image))?;
             let bytes = plan.read_all(64 << 20).unwrap();
-            Some(Product { kind, subject: Subject::new(format!("{}, {kind:?}", base.name), bytes) })
+            Some(ProductImage { kind, subject: OracleImage::new(format!("{}, {kind:?}", base.name), bytes) })
         };
-        few().flat_map(|base| Made::ALL.into_iter().filter_map(move |kind| made(base, kind))).collect()
+        images_for_independent_commands()
+            .flat_map(|base| RelayoutKind::ALL.into_iter().filter_map(move |kind| made(base, kind)))
+            .collect()
     });
     &PRODUCTS
 }
 
 #[test]
-fn the_installer_finds_in_products_what_kindling_put_there() {
-    each(products(), Product::name, |product| {
-        let image = product.open();
+fn installer_finds_what_kindling_embedded() {
+    check_each(product_images(), ProductImage::name, |product| {
+        let image = product.open_base_image();
         let area = image.require_ignition_area().unwrap().extent;
         let theirs = product.subject.area.unwrap();
         assert_eq!((theirs.offset, theirs.len), (area.offset(), area.len()));
-        let held = members(slice(&product.subject.bytes, theirs)).unwrap();
+        let held = archive_members(extent_of(&product.subject.bytes, theirs)).unwrap();
         let ours = image.archive().unwrap();
         let ours = ours.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec()));
         assert!(held == ours.collect(), "{:?}", held.keys());
 
-        let pair = Pair::new(&product.subject);
-        pair.same("iso ignition show image.iso");
-        pair.same("iso network extract image.iso");
-        pair.same("iso kargs show image.iso");
-        pair.same("iso kargs show --default image.iso");
-        pair.same("iso extract pxe image.iso");
+        let pair = ProgramPair::new(&product.subject);
+        pair.compare_exactly("iso ignition show image.iso");
+        pair.compare_exactly("iso network extract image.iso");
+        pair.compare_exactly("iso kargs show image.iso");
+        pair.compare_exactly("iso kargs show --default image.iso");
+        pair.compare_exactly("iso extract pxe image.iso");
         pair.assert_pristine();
         let checks: Vec<Value> =
-            serde_json::from_slice(&pair.ours.kindling("iso verify --json image.iso").stdout).unwrap();
+            serde_json::from_slice(&pair.ours.run_kindling("iso verify --json image.iso").stdout).unwrap();
         let wrong: Vec<_> = checks.iter().filter(|check| check["outcome"] == "wrong").collect();
-        // Some products hold noise where the Ignition config is.
+        // Some products have noise instead of the Ignition config.
         assert!(wrong.iter().all(|check| check["name"] == "ignition config"), "{wrong:?}");
-        pair.ours.kindling("iso inspect image.iso").success();
+        pair.ours.run_kindling("iso inspect image.iso").expect_success();
     });
 }
 
 #[test]
-fn products_are_edited_further_alike() {
-    each(products(), Product::name, |product| {
-        let pair = Pair::new(&product.subject);
-        pair.write("wired.nmconnection", KEYFILE);
-        // Each of them also by the program that did not make the image.
-        let embedded = pair.edit(&["iso", "ignition", "embed", "-f"], CONFIG.as_bytes(), Kind::Image);
+fn both_edit_products_alike() {
+    check_each(product_images(), ProductImage::name, |product| {
+        let pair = ProgramPair::new(&product.subject);
+        pair.write_to_both("wired.nmconnection", KEYFILE);
+        // Each image also with the program that did not make it.
+        let embedded =
+            pair.compare_edit(&["iso", "ignition", "embed", "-f"], CONFIG.as_bytes(), ComparisonKind::Image);
         assert!(embedded.is_some());
-        pair.exchange("image.iso");
-        pair.alike("iso network embed -f -k wired.nmconnection image.iso", Kind::Image);
-        pair.alike("iso kargs modify -a quiet -d ignition.firstboot image.iso", Kind::Image);
-        pair.exchange("image.iso");
-        pair.alike("iso ignition remove image.iso", Kind::Image);
-        pair.alike("iso kargs reset image.iso", Kind::Image);
-        assert!(pair.same("iso reset image.iso").status.success());
+        pair.exchange_file("image.iso");
+        pair.compare_as("iso network embed -f -k wired.nmconnection image.iso", ComparisonKind::Image);
+        pair.compare_as("iso kargs modify -a quiet -d ignition.firstboot image.iso", ComparisonKind::Image);
+        pair.exchange_file("image.iso");
+        pair.compare_as("iso ignition remove image.iso", ComparisonKind::Image);
+        pair.compare_as("iso kargs reset image.iso", ComparisonKind::Image);
+        assert!(pair.compare_exactly("iso reset image.iso").status.success());
         assert!(pair.ours.read("image.iso") == pair.theirs.read("image.iso"));
     });
 }
 
-/// The description of the minimal form is of the old layout, so products do not have one: better to hear that at once
-/// than of a wrong digest in the end. (An image that was edited in place keeps its own.)
+/// The description of the minimal form refers to the old layout, so re-laid out images have none: an early error is
+/// better than a wrong digest at the end. (An image that was edited in place keeps its description.)
 #[test]
-fn products_do_not_describe_a_minimal_form() {
-    each(products(), Product::name, |product| {
-        if product.kind == Made::FurtherInitrd && product.name().contains("s390x") {
+fn products_have_no_minimal_description() {
+    check_each(product_images(), ProductImage::name, |product| {
+        if product.kind == RelayoutKind::ExtraInitrd && product.name().contains("s390x") {
             return;
         }
-        let pair = Pair::new(&product.subject);
-        pair.same("iso reset image.iso");
-        pair.same("iso extract minimal-iso image.iso minimal.iso");
-        assert!(!pair.theirs.has("minimal.iso"));
+        let pair = ProgramPair::new(&product.subject);
+        pair.compare_exactly("iso reset image.iso");
+        pair.compare_exactly("iso extract minimal-iso image.iso minimal.iso");
+        assert!(!pair.theirs.has_file("minimal.iso"));
     });
 }
 
-/// Far beyond what the installer would put there itself, which it reads all the same.
+/// Far larger than the archives that the installer writes, but it reads them.
 #[test]
-fn the_installer_reads_large_archives() {
-    let Some(base) = crate::one() else { return };
+fn installer_reads_large_archives() {
+    let Some(base) = crate::full_featured_image() else { return };
     let base = BaseImage::from_source(Source::from_bytes(base.name(), base.bytes.clone())).unwrap();
     let mut archive = Archive::new();
-    archive.insert("config.ign", made::noise(32 << 20));
+    archive.insert("config.ign", relayout_kinds::incompressible_bytes(32 << 20));
     for number in 0..2000 {
-        archive.insert_network(&format!("eno{number}.nmconnection"), format!("{KEYFILE}{number}"));
+        archive.insert_network_file(&format!("eno{number}.nmconnection"), format!("{KEYFILE}{number}"));
     }
     let packed = archive.pack(Encoding::Gzip).unwrap();
-    for edits in [Edits::new(), Edits::new().minimal(Some(made::URL))] {
+    for edits in [Edits::new(), Edits::new().minimal(Some(relayout_kinds::ROOTFS_URL))] {
         let plan = base.plan(&edits.archive(packed.clone())).unwrap();
         let scratch = Scratch::new();
         plan.write_file(scratch.path("image.iso")).unwrap();
         let run = |arguments: &[&str]| {
-            Run::new(installer().unwrap(), scratch.folder()).args(arguments).output().success()
+            ProgramRun::new(installer_path().unwrap(), scratch.folder())
+                .args(arguments)
+                .run()
+                .expect_success()
         };
-        assert!(run(&["iso", "ignition", "show", "image.iso"]) == made::noise(32 << 20));
+        assert!(
+            run(&["iso", "ignition", "show", "image.iso"]) == relayout_kinds::incompressible_bytes(32 << 20)
+        );
         run(&["iso", "network", "extract", "-C", "keyfiles", "image.iso"]);
         let extracted = scratch.files().into_iter().filter(|(name, _)| name.starts_with("keyfiles/"));
         let extracted: Vec<_> = extracted.map(|(name, entry)| (name, entry.bytes)).collect();

@@ -1,21 +1,25 @@
 //! `iso reset`.
 
-use crate::pair::{Kind, Pair};
-use crate::support::{CONFIG, KEYFILE, each};
-use crate::{Subject, subjects};
+use crate::program_pair::{ComparisonKind, ProgramPair};
+use crate::support::{CONFIG, KEYFILE, check_each};
+use crate::{OracleImage, all_images};
 
 #[test]
 fn reset_restores_every_image() {
-    each(subjects(), Subject::name, |subject| {
-        let pair = Pair::new(subject);
-        pair.write("wired.nmconnection", KEYFILE);
-        pair.same("iso reset image.iso");
+    check_each(all_images(), OracleImage::name, |subject| {
+        let pair = ProgramPair::new(subject);
+        pair.write_to_both("wired.nmconnection", KEYFILE);
+        pair.compare_exactly("iso reset image.iso");
         pair.assert_pristine();
-        pair.compare(&["iso", "ignition", "embed", "image.iso"], CONFIG.as_bytes(), Kind::Image);
-        pair.alike("iso network embed -k wired.nmconnection image.iso", Kind::Image);
-        pair.alike("iso kargs modify -a quiet -d ignition.firstboot image.iso", Kind::Image);
-        pair.exchange("image.iso");
-        pair.edit_line("iso reset", Kind::Exact);
+        pair.compare_arguments(
+            &["iso", "ignition", "embed", "image.iso"],
+            CONFIG.as_bytes(),
+            ComparisonKind::Image,
+        );
+        pair.compare_as("iso network embed -k wired.nmconnection image.iso", ComparisonKind::Image);
+        pair.compare_as("iso kargs modify -a quiet -d ignition.firstboot image.iso", ComparisonKind::Image);
+        pair.exchange_file("image.iso");
+        pair.compare_edit_line("iso reset", ComparisonKind::Exact);
         pair.assert_pristine();
     });
 }

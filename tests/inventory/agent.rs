@@ -1,4 +1,4 @@
-//! Machines that boot an image: what their agents say and hear.
+//! Agents of booted hosts: their reports and the responses.
 
 use std::time::Duration;
 
@@ -6,18 +6,20 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::service::{Answer, PULL_SECRET, Service, on_each_database, on_each_database_with, send};
+use crate::service::{
+    PULL_SECRET, ServiceAnswer, TestService, on_each_database, on_each_database_with, send_request,
+};
 
-/// The agent of a machine, which does what the one on a live image does.
-pub(crate) struct Agent<'a> {
-    service: &'a Service,
+/// The agent of a host; behaves like the one in a discovery image.
+pub(crate) struct FakeAgent<'a> {
+    pub(crate) service: &'a TestService,
     pub(crate) infra_env: String,
     pub(crate) id: String,
-    version: String,
+    pub(crate) version: String,
 }
 
-/// What a machine with enough of everything is made of.
-pub(crate) fn machine(hostname: &str) -> Value {
+/// An inventory report of a host that meets all requirements.
+pub(crate) fn inventory_report(hostname: &str) -> Value {
     json!({
         "hostname": hostname,
         "cpu": {"count": 8, "architecture": "x86_64", "frequency": 2400, "flags": [], "model_name": "sim"},
@@ -40,31 +42,31 @@ pub(crate) fn machine(hostname: &str) -> Value {
     })
 }
 
-/// Makes an infra-env, and gives its id.
-pub(crate) async fn infra_env(service: &Service, more: &Value) -> String {
+/// Creates an infra-env and returns its id.
+pub(crate) async fn create_infra_env(service: &TestService, more: &Value) -> String {
     let mut body = json!({"name": "demo", "pull_secret": PULL_SECRET});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let made = service.post("/v2/infra-envs", &body).await.expect(201);
+    let made = service.post("/v2/infra-envs", &body).await.json_with_status(201);
     made["id"].as_str().unwrap().to_owned()
 }
 
-impl<'a> Agent<'a> {
-    pub(crate) fn of(service: &'a Service, infra_env: &str) -> Self {
+impl<'a> FakeAgent<'a> {
+    pub(crate) fn new(service: &'a TestService, infra_env: &str) -> Self {
         let version = service.inventory.settings().agent_image.clone();
         Self { service, infra_env: infra_env.to_owned(), id: Uuid::new_v4().to_string(), version }
     }
 
-    /// A machine of an infra-env of its own, registered.
-    pub(crate) async fn booted(service: &'a Service) -> Self {
-        let agent = Self::of(service, &infra_env(service, &json!({})).await);
-        agent.register().await.expect(201);
+    /// A registered host in a new infra-env.
+    pub(crate) async fn register_in_new_infra_env(service: &'a TestService) -> Self {
+        let agent = Self::new(service, &create_infra_env(service, &json!({})).await);
+        agent.register().await.json_with_status(201);
         agent
     }
 
-    /// A machine of an infra-env of its own, whose inventory came.
-    pub(crate) async fn known(service: &'a Service, hostname: &str) -> Self {
-        let agent = Self::booted(service).await;
-        agent.reply("inventory", &machine(hostname)).await.expect(204);
+    /// A registered host in a new infra-env with an inventory report.
+    pub(crate) async fn register_with_report(service: &'a TestService, hostname: &str) -> Self {
+        let agent = Self::register_in_new_infra_env(service).await;
+        agent.reply_to_step("inventory", &inventory_report(hostname)).await.json_with_status(204);
         agent
     }
 
@@ -73,62 +75,62 @@ impl<'a> Agent<'a> {
         format!("/v2/infra-envs/{}/hosts/{}", self.infra_env, self.id)
     }
 
-    pub(crate) async fn register(&self) -> Answer {
+    pub(crate) async fn register(&self) -> ServiceAnswer {
         let body = json!({"host_id": self.id, "discovery_agent_version": self.version});
         let path = format!("/v2/infra-envs/{}/hosts", self.infra_env);
         let request = self.service.request(Method::POST, &path);
-        send(request.header("discovery_agent_version", &self.version).json(&body)).await
+        send_request(request.header("discovery_agent_version", &self.version).json(&body)).await
     }
 
-    pub(crate) async fn poll(&self) -> Answer {
+    pub(crate) async fn request_steps(&self) -> ServiceAnswer {
         let path = format!("{}/instructions?timestamp=1700000000", self.path());
         let request = self.service.request(Method::GET, &path);
-        send(request.header("discovery_agent_version", &self.version)).await
+        send_request(request.header("discovery_agent_version", &self.version)).await
     }
 
-    /// The kinds of steps that it is told to take.
-    pub(crate) async fn steps(&self) -> Vec<String> {
-        let steps = self.poll().await.expect(200);
+    /// The types of the steps that the agent receives.
+    pub(crate) async fn step_types(&self) -> Vec<String> {
+        let steps = self.request_steps().await.json_with_status(200);
         let steps = steps["instructions"].as_array().unwrap();
         steps.iter().map(|step| step["step_type"].as_str().unwrap().to_owned()).collect()
     }
 
-    pub(crate) async fn reply(&self, kind: &str, output: &Value) -> Answer {
-        self.say(&json!({"step_type": kind, "step_id": format!("{kind}-00000001"), "exit_code": 0, "output": output.to_string(), "error": ""})).await
+    pub(crate) async fn reply_to_step(&self, kind: &str, output: &Value) -> ServiceAnswer {
+        self.send_reply(&json!({"step_type": kind, "step_id": format!("{kind}-00000001"), "exit_code": 0, "output": output.to_string(), "error": ""})).await
     }
 
-    pub(crate) async fn say(&self, reply: &Value) -> Answer {
+    pub(crate) async fn send_reply(&self, reply: &Value) -> ServiceAnswer {
         self.service.post(&format!("{}/instructions", self.path()), reply).await
     }
 
     /// The host as users see it.
-    pub(crate) async fn host(&self) -> Value {
-        self.service.get(&self.path()).await.expect(200)
+    pub(crate) async fn get_host(&self) -> Value {
+        self.service.get(&self.path()).await.json_with_status(200)
     }
 
-    pub(crate) async fn status(&self) -> String {
-        self.host().await["status"].as_str().unwrap().to_owned()
+    pub(crate) async fn host_status(&self) -> String {
+        self.get_host().await["status"].as_str().unwrap().to_owned()
     }
 }
 
-/// The names of all events of an infra-env, and what they say.
-pub(crate) async fn events(service: &Service, infra_env: &str) -> Vec<(String, String)> {
-    let events = service.get(&format!("/v2/events?infra_env_id={infra_env}")).await.expect(200);
+/// The names and messages of all events of an infra-env.
+pub(crate) async fn events_of_infra_env(service: &TestService, infra_env: &str) -> Vec<(String, String)> {
+    let events = service.get(&format!("/v2/events?infra_env_id={infra_env}")).await.json_with_status(200);
     let text = |event: &Value, key: &str| event[key].as_str().unwrap().to_owned();
     events.as_array().unwrap().iter().map(|event| (text(event, "name"), text(event, "message"))).collect()
 }
 
-fn told(events: &[(String, String)], name: &str) -> Vec<String> {
+fn messages_of_event(events: &[(String, String)], name: &str) -> Vec<String> {
     events.iter().filter(|(one, _)| one == name).map(|(_, message)| message.clone()).collect()
 }
 
 #[test]
-fn a_machine_that_boots_becomes_a_host_that_is_known() {
+fn booted_host_becomes_known() {
     on_each_database(async |service| {
         let infra_env =
-            infra_env(service, &json!({"additional_ntp_sources": "ntp1.example.com,192.0.2.1"})).await;
-        let agent = Agent::of(service, &infra_env);
-        let registered = agent.register().await.expect(201);
+            create_infra_env(service, &json!({"additional_ntp_sources": "ntp1.example.com,192.0.2.1"})).await;
+        let agent = FakeAgent::new(service, &infra_env);
+        let registered = agent.register().await.json_with_status(201);
         assert_eq!(registered["kind"], "Host");
         assert_eq!(registered["status"], "discovering-unbound");
         let asked = registered["next_step_runner_command"]["args"][0].as_str().unwrap();
@@ -138,7 +140,7 @@ fn a_machine_that_boots_becomes_a_host_that_is_known() {
         assert_eq!(asked["agent_version"], "quay.io/edge-infrastructure/assisted-installer-agent:latest");
         assert!(registered["next_step_runner_command"].get("command").is_none());
 
-        let steps = agent.poll().await.expect(200);
+        let steps = agent.request_steps().await.json_with_status(200);
         assert_eq!(steps["next_instruction_seconds"], 60);
         assert_eq!(steps["post_step_action"], "continue");
         let [inventory, ntp] = &steps["instructions"].as_array().unwrap()[..] else { panic!("{steps}") };
@@ -148,12 +150,12 @@ fn a_machine_that_boots_becomes_a_host_that_is_known() {
         let id = inventory["step_id"].as_str().unwrap().strip_prefix("inventory-").unwrap();
         assert!(id.len() == 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
 
-        agent.reply("inventory", &machine("node-1")).await.expect(204);
+        agent.reply_to_step("inventory", &inventory_report("node-1")).await.json_with_status(204);
         let sources = json!({"ntp_sources": [{"source_name": "192.0.2.1", "source_state": "synced"}]});
-        agent.reply("ntp-synchronizer", &sources).await.expect(204);
-        assert_eq!(agent.steps().await, ["inventory", "ntp-synchronizer"]);
+        agent.reply_to_step("ntp-synchronizer", &sources).await.json_with_status(204);
+        assert_eq!(agent.step_types().await, ["inventory", "ntp-synchronizer"]);
 
-        let host = agent.host().await;
+        let host = agent.get_host().await;
         assert_eq!(host["status"], "known-unbound");
         assert_eq!(host["requested_hostname"], "node-1");
         assert_eq!(host["timestamp"], 1_700_000_000);
@@ -166,19 +168,19 @@ fn a_machine_that_boots_becomes_a_host_that_is_known() {
         assert_eq!(found["interfaces"][0]["mac_address"], "52:54:00:00:00:01");
         assert_eq!(found["memory"]["physical_bytes"], 34_359_738_368_i64);
         let found: Value = serde_json::from_str(host["ntp_sources"].as_str().unwrap()).unwrap();
-        assert_eq!(found, sources);
-        let listed = service.get(&format!("/v2/infra-envs/{infra_env}/hosts")).await.expect(200);
+        assert_eq!(found, sources["ntp_sources"]);
+        let listed = service.get(&format!("/v2/infra-envs/{infra_env}/hosts")).await.json_with_status(200);
         assert_eq!(listed.as_array().unwrap().len(), 1);
         assert_eq!(listed[0]["id"], agent.id.as_str());
         assert_eq!(listed[0]["requested_hostname"], "node-1");
 
-        let events = events(service, &infra_env).await;
+        let events = events_of_infra_env(service, &infra_env).await;
         assert_eq!(
-            told(&events, "host_registration_succeeded"),
+            messages_of_event(&events, "host_registration_succeeded"),
             [format!("Host {}: Successfully registered", agent.id)]
         );
         assert_eq!(
-            told(&events, "host_status_updated"),
+            messages_of_event(&events, "host_status_updated"),
             [
                 "Host node-1: updated status from discovering-unbound to known-unbound (Host is ready to be bound to a cluster)"
             ]
@@ -187,10 +189,10 @@ fn a_machine_that_boots_becomes_a_host_that_is_known() {
 }
 
 #[test]
-fn a_fresh_host_is_shown_as_clients_know_it() {
+fn new_host_matches_the_api_document() {
     on_each_database(async |service| {
-        let agent = Agent::booted(service).await;
-        let mut host = agent.host().await;
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
+        let mut host = agent.get_host().await;
         for key in ["created_at", "updated_at", "registered_at", "checked_in_at", "status_updated_at"] {
             let time = host.as_object_mut().unwrap().remove(key).unwrap();
             assert!(time.as_str().unwrap().starts_with("20"), "{key}: {time}");
@@ -227,43 +229,45 @@ fn a_fresh_host_is_shown_as_clients_know_it() {
 }
 
 #[test]
-fn who_registers_where_nobody_may_is_told_why() {
+fn registration_refusal_names_its_reason() {
     on_each_database(async |service| {
-        let unknown = Agent::of(service, &Uuid::new_v4().to_string());
-        assert_eq!(unknown.register().await.refused(404), "record not found");
+        let unknown = FakeAgent::new(service, &Uuid::new_v4().to_string());
+        assert_eq!(unknown.register().await.refusal_reason(404), "record not found");
 
-        let infra_env = infra_env(service, &json!({"image_type": "disconnected-iso"})).await;
-        let agent = Agent::of(service, &infra_env);
-        agent.register().await.refused(400);
-        let events = events(service, &infra_env).await;
+        let infra_env = create_infra_env(service, &json!({"image_type": "disconnected-iso"})).await;
+        let agent = FakeAgent::new(service, &infra_env);
+        agent.register().await.refusal_reason(400);
+        let events = events_of_infra_env(service, &infra_env).await;
         assert_eq!(
-            told(&events, "host_registration_failed"),
+            messages_of_event(&events, "host_registration_failed"),
             ["Hosts of a disconnected ISO do not register"]
         );
 
         let hosts = format!("/v2/infra-envs/{infra_env}/hosts");
-        assert_eq!(service.post(&hosts, &json!({})).await.refused(400), "host_id in body is required");
-        let reason = service.post(&hosts, &json!({"host_id": "x"})).await.refused(400);
+        assert_eq!(service.post(&hosts, &json!({})).await.refusal_reason(400), "host_id in body is required");
+        let reason = service.post(&hosts, &json!({"host_id": "x"})).await.refusal_reason(400);
         assert_eq!(reason, "host_id in body must be of type uuid: \"x\"");
-        let reason = service.post(&hosts, &json!({"host_id": agent.id, "colour": 1})).await.refused(400);
+        let reason =
+            service.post(&hosts, &json!({"host_id": agent.id, "colour": 1})).await.refusal_reason(400);
         assert!(reason.contains("json: unknown field \"colour\""), "{reason}");
-        let reason = service.post("/v2/infra-envs/x/hosts", &json!({"host_id": agent.id})).await.refused(400);
+        let reason =
+            service.post("/v2/infra-envs/x/hosts", &json!({"host_id": agent.id})).await.refusal_reason(400);
         assert_eq!(reason, "infra_env_id in path must be of type uuid: \"x\"");
     });
 }
 
 #[test]
-fn a_machine_that_boots_again_keeps_what_users_chose() {
+fn rebooted_host_keeps_user_settings() {
     on_each_database(async |service| {
-        let agent = Agent::known(service, "node-1").await;
-        agent.reply("ntp-synchronizer", &json!({"ntp_sources": []})).await.expect(204);
+        let agent = FakeAgent::register_with_report(service, "node-1").await;
+        agent.reply_to_step("ntp-synchronizer", &json!({"ntp_sources": []})).await.json_with_status(204);
         let choices =
             json!({"host_role": "worker", "host_name": "chosen", "machine_config_pool_name": "infra"});
-        service.patch(&agent.path(), &choices).await.expect(201);
-        let before = agent.host().await;
-        let again = agent.register().await.expect(201);
+        service.patch(&agent.path(), &choices).await.json_with_status(201);
+        let before = agent.get_host().await;
+        let again = agent.register().await.json_with_status(201);
         assert_eq!(again["status"], "discovering-unbound");
-        let host = agent.host().await;
+        let host = agent.get_host().await;
         assert_eq!(host["role"], "worker");
         assert_eq!(host["requested_hostname"], "chosen");
         assert_eq!(host["machine_config_pool_name"], "infra");
@@ -273,63 +277,65 @@ fn a_machine_that_boots_again_keeps_what_users_chose() {
         }
         assert_eq!(host["created_at"], before["created_at"]);
         assert_ne!(host["registered_at"], before["registered_at"]);
-        agent.reply("inventory", &machine("node-1")).await.expect(204);
-        assert_eq!(agent.status().await, "known-unbound");
+        agent.reply_to_step("inventory", &inventory_report("node-1")).await.json_with_status(204);
+        assert_eq!(agent.host_status().await, "known-unbound");
     });
 }
 
 #[test]
-fn a_deleted_host_may_come_back_as_a_new_one() {
+fn deleted_host_can_register_again_as_new() {
     on_each_database(async |service| {
-        let agent = Agent::known(service, "node-1").await;
-        service.patch(&agent.path(), &json!({"host_name": "chosen"})).await.expect(201);
+        let agent = FakeAgent::register_with_report(service, "node-1").await;
+        service.patch(&agent.path(), &json!({"host_name": "chosen"})).await.json_with_status(201);
         assert_eq!(service.delete(&agent.path()).await.status, 204);
-        for answer in [agent.poll().await, agent.reply("inventory", &machine("node-1")).await] {
-            let reason = answer.refused(404);
+        for answer in
+            [agent.request_steps().await, agent.reply_to_step("inventory", &inventory_report("node-1")).await]
+        {
+            let reason = answer.refusal_reason(404);
             assert_eq!(
                 reason,
                 format!("failed to get host {} in infra_env {}: record not found", agent.id, agent.infra_env)
             );
         }
-        service.get(&agent.path()).await.refused(404);
-        service.delete(&agent.path()).await.refused(404);
+        service.get(&agent.path()).await.refusal_reason(404);
+        service.delete(&agent.path()).await.refusal_reason(404);
         assert_eq!(
-            service.get(&format!("/v2/infra-envs/{}/hosts", agent.infra_env)).await.expect(200),
+            service.get(&format!("/v2/infra-envs/{}/hosts", agent.infra_env)).await.json_with_status(200),
             json!([])
         );
-        agent.register().await.expect(201);
-        let host = agent.host().await;
+        agent.register().await.json_with_status(201);
+        let host = agent.get_host().await;
         assert_eq!(host["status"], "discovering-unbound");
         assert_eq!(host["requested_hostname"], agent.id.as_str());
-        let events = events(service, &agent.infra_env).await;
-        assert_eq!(told(&events, "host_deregistered"), ["Host chosen deregistered"]);
+        let events = events_of_infra_env(service, &agent.infra_env).await;
+        assert_eq!(messages_of_event(&events, "host_deregistered"), ["Host chosen deregistered"]);
     });
 }
 
 #[test]
-fn one_machine_may_be_a_host_of_two_infra_envs() {
+fn one_machine_may_register_in_two_infra_envs() {
     on_each_database(async |service| {
-        let one = Agent::known(service, "node-1").await;
-        let mut other = Agent::of(service, &infra_env(service, &json!({})).await);
+        let one = FakeAgent::register_with_report(service, "node-1").await;
+        let mut other = FakeAgent::new(service, &create_infra_env(service, &json!({})).await);
         other.id.clone_from(&one.id);
-        other.register().await.expect(201);
-        assert_eq!(one.status().await, "known-unbound");
-        assert_eq!(other.status().await, "discovering-unbound");
-        service.delete(&other.path()).await.expect(204);
-        assert_eq!(one.status().await, "known-unbound");
+        other.register().await.json_with_status(201);
+        assert_eq!(one.host_status().await, "known-unbound");
+        assert_eq!(other.host_status().await, "discovering-unbound");
+        service.delete(&other.path()).await.json_with_status(204);
+        assert_eq!(one.host_status().await, "known-unbound");
     });
 }
 
 #[test]
-fn a_machine_that_lacks_something_is_told_what() {
+fn insufficient_host_names_its_failing_requirements() {
     on_each_database(async |service| {
-        let agent = Agent::booted(service).await;
-        let mut poor = machine("localhost");
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
+        let mut poor = inventory_report("localhost");
         poor["cpu"]["count"] = json!(1);
         poor["memory"]["physical_bytes"] = json!(1_073_741_824);
         poor["disks"][0]["size_bytes"] = json!(1_000_000_000);
-        agent.reply("inventory", &poor).await.expect(204);
-        let host = agent.host().await;
+        agent.reply_to_step("inventory", &poor).await.json_with_status(204);
+        let host = agent.get_host().await;
         assert_eq!(host["status"], "insufficient-unbound");
         assert_eq!(
             host["status_info"],
@@ -355,25 +361,25 @@ fn a_machine_that_lacks_something_is_told_what() {
             .filter(|it| it["status"] == "failure")
             .collect();
         assert_eq!(failed.len(), 4, "{validations}");
-        // A name of their choice is all that users can help with.
-        let named = service.patch(&agent.path(), &json!({"host_name": "node-1"})).await.expect(201);
+        // Users can fix a failing hostname validation only by choosing a name.
+        let named = service.patch(&agent.path(), &json!({"host_name": "node-1"})).await.json_with_status(201);
         assert!(!named["status_info"].as_str().unwrap().contains("hostname"), "{named}");
-        agent.reply("inventory", &machine("localhost")).await.expect(204);
-        assert_eq!(agent.status().await, "known-unbound");
+        agent.reply_to_step("inventory", &inventory_report("localhost")).await.json_with_status(204);
+        assert_eq!(agent.host_status().await, "known-unbound");
     });
 }
 
 #[test]
 fn inventory_keys_match_without_case() {
     on_each_database(async |service| {
-        let agent = Agent::booted(service).await;
-        let mut report = machine("node-1");
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
+        let mut report = inventory_report("node-1");
         for key in ["hostname", "cpu", "disks"] {
             let value = report.as_object_mut().unwrap().remove(key).unwrap();
             report[key.to_uppercase()] = value;
         }
-        agent.reply("inventory", &report).await.expect(204);
-        let host = agent.host().await;
+        agent.reply_to_step("inventory", &report).await.json_with_status(204);
+        let host = agent.get_host().await;
         assert_eq!(host["status_info"], "Host is ready to be bound to a cluster");
         assert_eq!(
             (&host["status"], &host["requested_hostname"]),
@@ -383,10 +389,10 @@ fn inventory_keys_match_without_case() {
 }
 
 #[test]
-fn virtual_cards_and_unknown_keys_are_not_kept() {
+fn virtual_interfaces_and_unknown_keys_are_dropped() {
     on_each_database(async |service| {
-        let agent = Agent::booted(service).await;
-        let mut inventory = machine("node-1");
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
+        let mut inventory = inventory_report("node-1");
         inventory["colour"] = json!({"deep": [1, 2, {"er": null}]});
         inventory["disks"][0]["weight"] = json!(1);
         let cards = inventory["interfaces"].as_array_mut().unwrap();
@@ -395,8 +401,8 @@ fn virtual_cards_and_unknown_keys_are_not_kept() {
             json!({"name": "bond0", "type": "bond"}),
             json!({"name": "old"}),
         ]);
-        agent.reply("inventory", &inventory).await.expect(204);
-        let host = agent.host().await;
+        agent.reply_to_step("inventory", &inventory).await.json_with_status(204);
+        let host = agent.get_host().await;
         let kept = host["inventory"].as_str().unwrap();
         let found: Value = serde_json::from_str(kept).unwrap();
         let names: Vec<_> = found["interfaces"]
@@ -407,17 +413,19 @@ fn virtual_cards_and_unknown_keys_are_not_kept() {
             .collect();
         assert_eq!(names, ["eth0", "bond0", "old"]);
         assert!(!kept.contains("colour") && !kept.contains("weight"), "{kept}");
-        assert_eq!(found["gpus"], Value::Null, "a list is always there");
+        assert_eq!(found["gpus"], Value::Null, "the list is never absent");
     });
 }
 
 #[test]
 fn hostile_reports_are_refused_or_kept() {
     on_each_database(async |service| {
-        let agent = Agent::booted(service).await;
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
         let say = async |output: String| {
             agent
-                .say(&json!({"step_type": "inventory", "step_id": "x", "exit_code": 0, "output": output}))
+                .send_reply(
+                    &json!({"step_type": "inventory", "step_id": "x", "exit_code": 0, "output": output}),
+                )
                 .await
         };
         let deep = format!("{}{}", r#"{"colour":"#.repeat(10_000), "1".to_owned() + &"}".repeat(10_000));
@@ -443,10 +451,10 @@ fn hostile_reports_are_refused_or_kept() {
             let answer = say(output).await;
             assert_eq!(answer.status, 400, "{start}: {}", answer.text);
         }
-        assert_eq!(agent.status().await, "discovering-unbound");
+        assert_eq!(agent.host_status().await, "discovering-unbound");
         let kept = [
             "{}".to_owned(),
-            // What nobody knows is passed over, however deep it is.
+            // Unknown keys are skipped at any depth.
             deep,
             r#"{"cpu": null, "disks": null, "interfaces": [], "hostname": null}"#.to_owned(),
             r#"{"hostname": "a\\u0000b", "cpu": {"count": -9223372036854775808}, "memory": {"physical_bytes": 9223372036854775807}}"#.to_owned(),
@@ -457,9 +465,9 @@ fn hostile_reports_are_refused_or_kept() {
             let start: String = output.chars().take(40).collect();
             let answer = say(output).await;
             assert_eq!(answer.status, 204, "{start}: {}", answer.text);
-            assert_eq!(agent.status().await, "insufficient-unbound", "{start}");
+            assert_eq!(agent.host_status().await, "insufficient-unbound", "{start}");
         }
-        let longest = events(service, &agent.infra_env)
+        let longest = events_of_infra_env(service, &agent.infra_env)
             .await
             .into_iter()
             .map(|(_, message)| message.chars().count())
@@ -473,15 +481,15 @@ fn hostile_reports_are_refused_or_kept() {
             json!({"step_type": "ntp-synchronizer", "output": r#"{"ntp_sources": 1}"#}),
             json!({"step_type": "connectivity-check", "output": "x"}),
         ] {
-            agent.say(&reply).await.refused(400);
+            agent.send_reply(&reply).await.refusal_reason(400);
         }
     });
 }
 
 #[test]
-fn what_steps_find_has_its_place() {
+fn step_results_are_stored_under_their_keys() {
     on_each_database(async |service| {
-        let agent = Agent::known(service, "node-1").await;
+        let agent = FakeAgent::register_with_report(service, "node-1").await;
         let reach = json!({"remote_hosts": [{"host_id": "x", "l2_connectivity": null, "l3_connectivity": null, "mtu_report": null}]});
         for (kind, key, output) in [
             ("connectivity-check", "connectivity", &reach),
@@ -493,31 +501,39 @@ fn what_steps_find_has_its_place() {
                 &json!({"is_success": true, "tang_server_response": []}),
             ),
         ] {
-            agent.reply(kind, output).await.expect(204);
-            let host = agent.host().await;
+            agent.reply_to_step(kind, output).await.json_with_status(204);
+            let host = agent.get_host().await;
             let kept: Value = serde_json::from_str(host[key].as_str().unwrap()).unwrap();
             assert_eq!(kept, *output, "{kind}");
         }
         agent
-            .reply("free-network-addresses", &json!([{"network": "192.0.2.0/24", "free_addresses": []}]))
+            .reply_to_step(
+                "free-network-addresses",
+                &json!([{"network": "192.0.2.0/24", "free_addresses": []}]),
+            )
             .await
-            .expect(204);
-        assert_eq!(agent.host().await.get("free_addresses"), None, "it is kept and never shown");
+            .json_with_status(204);
+        assert_eq!(
+            agent.get_host().await.get("free_addresses"),
+            None,
+            "the token is stored and never returned"
+        );
         let speed = json!({"path": "/dev/sda", "io_sync_duration": 5});
-        agent.reply("installation-disk-speed-check", &speed).await.expect(204);
-        let disks: Value = serde_json::from_str(agent.host().await["disks_info"].as_str().unwrap()).unwrap();
+        agent.reply_to_step("installation-disk-speed-check", &speed).await.json_with_status(204);
+        let disks: Value =
+            serde_json::from_str(agent.get_host().await["disks_info"].as_str().unwrap()).unwrap();
         assert_eq!(disks["/dev/sda"]["disk_speed"], json!({"tested": true, "speed_ms": 5}));
         for (name, result) in [("a", "success"), ("b", "failure")] {
             let images = json!({"images": [{"name": name, "result": result, "size_bytes": 1.5}]});
-            agent.reply("container-image-availability", &images).await.expect(204);
+            agent.reply_to_step("container-image-availability", &images).await.json_with_status(204);
         }
         let images: Value =
-            serde_json::from_str(agent.host().await["images_status"].as_str().unwrap()).unwrap();
+            serde_json::from_str(agent.get_host().await["images_status"].as_str().unwrap()).unwrap();
         assert_eq!(images["a"]["result"], "success");
         assert_eq!(images["b"]["result"], "failure");
         let failed = json!({"step_type": "tang-connectivity-check", "exit_code": -1, "error": "no route"});
-        agent.say(&failed).await.expect(204);
-        assert_eq!(agent.host().await["tang_connectivity"], "no route");
+        agent.send_reply(&failed).await.json_with_status(204);
+        assert_eq!(agent.get_host().await["tang_connectivity"], "no route");
         for reply in [
             json!({}),
             json!({"step_type": "install", "exit_code": 1, "output": "x"}),
@@ -525,20 +541,20 @@ fn what_steps_find_has_its_place() {
             json!({"step_type": "logs-gather", "exit_code": 0, "output": "x"}),
             json!({"step_type": "free-network-addresses", "exit_code": 0, "output": ""}),
         ] {
-            agent.say(&reply).await.expect(204);
+            agent.send_reply(&reply).await.json_with_status(204);
         }
-        assert_eq!(agent.status().await, "known-unbound");
+        assert_eq!(agent.host_status().await, "known-unbound");
     });
 }
 
 #[test]
-fn lost_media_disconnect_a_host_until_a_step_goes_well() {
+fn lost_media_disconnect_a_host_until_a_step_succeeds() {
     on_each_database(async |service| {
-        let agent = Agent::known(service, "node-1").await;
+        let agent = FakeAgent::register_with_report(service, "node-1").await;
         let lost = json!({"step_type": "inventory", "exit_code": 256, "output": "", "error": "read error"});
-        agent.say(&lost).await.expect(204);
-        agent.say(&lost).await.expect(204);
-        let host = agent.host().await;
+        agent.send_reply(&lost).await.json_with_status(204);
+        agent.send_reply(&lost).await.json_with_status(204);
+        let host = agent.get_host().await;
         assert_eq!(
             (&host["status"], &host["media_status"]),
             (&json!("disconnected-unbound"), &json!("disconnected"))
@@ -549,32 +565,37 @@ fn lost_media_disconnect_a_host_until_a_step_goes_well() {
              from being read. Try using the minimal ISO option and be sure to keep the media connected until the \
              installation is completed"
         );
-        let steps = agent.poll().await.expect(200);
+        let steps = agent.request_steps().await.json_with_status(200);
         assert_eq!(steps["next_instruction_seconds"], 120);
-        assert_eq!(agent.steps().await, ["inventory"]);
-        assert_eq!(agent.status().await, "disconnected-unbound", "asking for steps says nothing about media");
-        agent.reply("inventory", &machine("node-1")).await.expect(204);
-        let host = agent.host().await;
+        assert_eq!(agent.step_types().await, ["inventory"]);
+        assert_eq!(
+            agent.host_status().await,
+            "disconnected-unbound",
+            "a check-in does not change the media status"
+        );
+        agent.reply_to_step("inventory", &inventory_report("node-1")).await.json_with_status(204);
+        let host = agent.get_host().await;
         assert_eq!((&host["status"], &host["media_status"]), (&json!("known-unbound"), &json!("connected")));
-        let events = events(service, &agent.infra_env).await;
-        assert_eq!(told(&events, "host_media_disconnected").len(), 1);
+        let events = events_of_infra_env(service, &agent.infra_env).await;
+        assert_eq!(messages_of_event(&events, "host_media_disconnected").len(), 1);
     });
 }
 
 #[test]
-fn a_silent_machine_is_disconnected_until_it_asks_again() {
+fn silent_host_is_disconnected_until_its_next_check_in() {
     let short = Duration::from_millis(200);
     on_each_database_with(
-        |settings| settings.most_silence = short,
+        |settings| settings.max_silence = short,
         async |service| {
-            let agent = Agent::known(service, "node-1").await;
-            wait_until(async || agent.status().await == "disconnected-unbound").await;
-            let host = agent.host().await;
+            let agent = FakeAgent::register_with_report(service, "node-1").await;
+            wait_until(async || service.inventory.disconnect_silent_hosts().await.unwrap() == 1).await;
+            let host = agent.get_host().await;
+            assert_eq!(host["status"], "disconnected-unbound");
             assert_eq!(host["status_info"], "Host has stopped communicating with the installation service");
-            let steps = agent.poll().await.expect(200);
+            let steps = agent.request_steps().await.json_with_status(200);
             assert_eq!(steps["next_instruction_seconds"], 120);
-            let events_then = events(service, &agent.infra_env).await;
-            let moves = told(&events_then, "host_status_updated");
+            let events_then = events_of_infra_env(service, &agent.infra_env).await;
+            let moves = messages_of_event(&events_then, "host_status_updated");
             assert_eq!(moves.len(), 3, "{moves:?}");
             assert!(moves[1].contains("from known-unbound to disconnected-unbound"), "{moves:?}");
             assert!(moves[2].contains("from disconnected-unbound to known-unbound"), "{moves:?}");
@@ -582,7 +603,7 @@ fn a_silent_machine_is_disconnected_until_it_asks_again() {
     );
 }
 
-/// Waits for something that the clock alone brings about.
+/// Waits for a change that only time causes.
 async fn wait_until(mut holds: impl AsyncFnMut() -> bool) {
     for _ in 0..500 {
         if holds().await {
@@ -590,72 +611,76 @@ async fn wait_until(mut holds: impl AsyncFnMut() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("it did not come about");
+    panic!("the expected state was not reached");
 }
 
 #[test]
-fn an_agent_of_another_version_is_told_to_change_and_nothing_else() {
+fn agent_of_another_version_gets_only_an_upgrade_step() {
     on_each_database(async |service| {
-        let mut agent = Agent::booted(service).await;
+        let mut agent = FakeAgent::register_in_new_infra_env(service).await;
         agent.version = "quay.io/example/agent:old".to_owned();
-        let steps = agent.poll().await.expect(200);
+        let steps = agent.request_steps().await.json_with_status(200);
         assert_eq!(steps["instructions"].as_array().unwrap().len(), 1);
         assert_eq!(steps["instructions"][0]["step_type"], "upgrade-agent");
         let image = service.inventory.settings().agent_image.clone();
         assert_eq!(steps["instructions"][0]["args"], json!([json!({"agent_image": image}).to_string()]));
-        agent.poll().await.expect(200);
-        assert_eq!(agent.host().await["discovery_agent_version"], "quay.io/example/agent:old");
+        agent.request_steps().await.json_with_status(200);
+        assert_eq!(agent.get_host().await["discovery_agent_version"], "quay.io/example/agent:old");
         for result in ["failure", "success", "success"] {
-            agent.reply("upgrade-agent", &json!({"agent_image": image, "result": result})).await.expect(204);
+            agent
+                .reply_to_step("upgrade-agent", &json!({"agent_image": image, "result": result}))
+                .await
+                .json_with_status(204);
         }
-        agent.reply("upgrade-agent", &json!({"agent_image": image})).await.expect(204);
-        let events = events(service, &agent.infra_env).await;
+        agent.reply_to_step("upgrade-agent", &json!({"agent_image": image})).await.json_with_status(204);
+        let events = events_of_infra_env(service, &agent.infra_env).await;
         for name in ["upgrade_agent_started", "upgrade_agent_failed", "upgrade_agent_finished"] {
-            assert_eq!(told(&events, name).len(), 1, "{name}: once an hour");
+            assert_eq!(messages_of_event(&events, name).len(), 1, "{name}: once an hour");
         }
         agent.version = image;
-        assert_eq!(agent.steps().await, ["inventory", "ntp-synchronizer"]);
+        assert_eq!(agent.step_types().await, ["inventory", "ntp-synchronizer"]);
     });
     on_each_database_with(
         |settings| settings.upgrade_agents = false,
         async |service| {
-            let mut agent = Agent::booted(service).await;
+            let mut agent = FakeAgent::register_in_new_infra_env(service).await;
             agent.version = "quay.io/example/agent:old".to_owned();
-            assert_eq!(agent.steps().await, ["inventory", "ntp-synchronizer"]);
+            assert_eq!(agent.step_types().await, ["inventory", "ntp-synchronizer"]);
         },
     );
 }
 
 #[test]
-fn asking_for_steps_of_a_host_that_is_not_there() {
+fn steps_of_an_unknown_host_are_not_found() {
     on_each_database(async |service| {
-        let agent = Agent::of(service, &infra_env(service, &json!({})).await);
-        agent.poll().await.refused(404);
-        agent.reply("inventory", &machine("a")).await.refused(404);
-        let agent = Agent::booted(service).await;
-        let reason = service.get(&format!("{}/instructions?timestamp=noon", agent.path())).await.refused(400);
+        let agent = FakeAgent::new(service, &create_infra_env(service, &json!({})).await);
+        agent.request_steps().await.refusal_reason(404);
+        agent.reply_to_step("inventory", &inventory_report("a")).await.refusal_reason(404);
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
+        let reason =
+            service.get(&format!("{}/instructions?timestamp=noon", agent.path())).await.refusal_reason(400);
         assert_eq!(reason, "timestamp in query must be of type int64: \"noon\"");
-        service.get(&format!("{}/instructions", agent.path())).await.expect(200);
+        service.get(&format!("{}/instructions", agent.path())).await.json_with_status(200);
     });
 }
 
 #[test]
-fn machines_that_speak_at_once_lose_nothing() {
+fn concurrent_agent_updates_lose_nothing() {
     on_each_database(async |service| {
-        let agent = Agent::booted(service).await;
-        let inventory = machine("node-1");
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
+        let inventory = inventory_report("node-1");
         let sources = json!({"ntp_sources": [{"source_name": "a", "source_state": "synced"}]});
         let (path, choice) = (agent.path(), json!({"host_name": "chosen"}));
         let (one, two, three, four, name) = tokio::join!(
-            agent.reply("inventory", &inventory),
-            agent.reply("ntp-synchronizer", &sources),
-            agent.poll(),
+            agent.reply_to_step("inventory", &inventory),
+            agent.reply_to_step("ntp-synchronizer", &sources),
+            agent.request_steps(),
             agent.register(),
             service.patch(&path, &choice),
         );
         for answer in [one, two, three, four, name] {
             assert!(answer.status < 300, "{}", answer.text);
         }
-        assert_eq!(agent.host().await["requested_hostname"], "chosen");
+        assert_eq!(agent.get_host().await["requested_hostname"], "chosen");
     });
 }

@@ -1,4 +1,4 @@
-//! The policy `local`: who reaches what, with tokens as the service itself hands them out.
+//! The policy `local`: what each kind of token grants, with tokens that the service itself issues.
 
 use std::sync::Arc;
 
@@ -6,35 +6,36 @@ use kindling::inventory::Inventory;
 use kindling::inventory::auth::{KeyTexts, LocalKeys, Policy};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use crate::service::{Answer, PULL_SECRET, Service, on_each_database_under, send};
+use crate::service::{PULL_SECRET, ServiceAnswer, TestService, on_each_database_with_policy, send_request};
 
-/// A policy, and a token of a person for it.
-fn local() -> (Policy, String) {
+/// A policy, and a user token for it.
+fn local_policy_and_token() -> (Policy, String) {
     let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
-    let user = keys.user_token(None).reveal().to_owned();
+    let user = keys.user_token(None).unwrap().reveal().to_owned();
     (Policy::local(keys), user)
 }
 
-/// Requests of one person.
-struct Person<'a> {
-    service: &'a Service,
+/// Requests of one user.
+struct UserRequests<'a> {
+    service: &'a TestService,
     token: &'a str,
 }
 
-impl Person<'_> {
+impl UserRequests<'_> {
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.service.request(method, path).bearer_auth(self.token)
     }
 
-    async fn register(&self, path: &str, more: Value) -> Value {
+    async fn create(&self, path: &str, more: Value) -> Value {
         let mut body = json!({"name": "demo", "pull_secret": PULL_SECRET});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        send(self.request(Method::POST, path).json(&body)).await.expect(201)
+        send_request(self.request(Method::POST, path).json(&body)).await.json_with_status(201)
     }
 }
 
-fn id(record: &Value) -> &str {
+fn id_of(record: &Value) -> &str {
     record["id"].as_str().unwrap()
 }
 
@@ -44,12 +45,12 @@ fn url_token(infra_env: &Value) -> String {
     url.split("/byapikey/").nth(1).unwrap_or_else(|| panic!("{url}")).split('/').next().unwrap().to_owned()
 }
 
-async fn as_agent(service: &Service, path: &str, token: &str) -> Answer {
-    send(service.request(Method::GET, path).header("X-Secret-Key", token)).await
+async fn send_as_agent(service: &TestService, path: &str, token: &str) -> ServiceAnswer {
+    send_request(service.request(Method::GET, path).header("X-Secret-Key", token)).await
 }
 
 /// The same records, under another policy.
-fn under(policy: Policy, service: &Service) -> Inventory {
+fn inventory_with_policy(policy: Policy, service: &TestService) -> Inventory {
     let inventory = &service.inventory;
     Inventory::new(
         Arc::clone(inventory.records().store()),
@@ -61,35 +62,35 @@ fn under(policy: Policy, service: &Service) -> Inventory {
 }
 
 #[test]
-fn urls_follow_the_key_of_the_policy() {
-    let (policy, token) = local();
-    on_each_database_under(policy.clone(), async |service| {
-        let person = Person { service, token: &token };
-        let made = person.register("/v2/infra-envs", json!({})).await;
-        let path = format!("/v2/infra-envs/{}", id(&made));
-        let get = async || send(person.request(Method::GET, &path)).await.expect(200);
+fn urls_change_with_the_auth_key() {
+    let (policy, token) = local_policy_and_token();
+    on_each_database_with_policy(policy.clone(), async |service| {
+        let person = UserRequests { service, token: &token };
+        let made = person.create("/v2/infra-envs", json!({})).await;
+        let path = format!("/v2/infra-envs/{}", id_of(&made));
+        let get = async || send_request(person.request(Method::GET, &path)).await.json_with_status(200);
         assert_eq!(service.inventory.renew_url_tokens().await.unwrap(), 0);
         assert_eq!(get().await["download_url"], made["download_url"]);
-        let (other, _) = local();
-        assert_eq!(under(other.clone(), service).renew_url_tokens().await.unwrap(), 1);
-        assert_eq!(under(other, service).renew_url_tokens().await.unwrap(), 0);
+        let (other, _) = local_policy_and_token();
+        assert_eq!(inventory_with_policy(other.clone(), service).renew_url_tokens().await.unwrap(), 1);
+        assert_eq!(inventory_with_policy(other, service).renew_url_tokens().await.unwrap(), 0);
         let renewed = get().await;
         assert_ne!(url_token(&renewed), url_token(&made));
         assert_ne!(renewed["updated_at"], made["updated_at"]);
-        assert_eq!(under(Policy::Open, service).renew_url_tokens().await.unwrap(), 1);
-        assert_eq!(under(Policy::Open, service).renew_url_tokens().await.unwrap(), 0);
+        assert_eq!(inventory_with_policy(Policy::Open, service).renew_url_tokens().await.unwrap(), 1);
+        assert_eq!(inventory_with_policy(Policy::Open, service).renew_url_tokens().await.unwrap(), 0);
         assert!(!get().await["download_url"].as_str().unwrap().contains("byapikey"));
         assert_eq!(service.inventory.renew_url_tokens().await.unwrap(), 1);
         url_token(&get().await);
     });
 }
 
-/// Whatever an operation is: nobody comes to it without a token.
+/// No operation can be called without a token.
 #[test]
-fn no_operation_is_open() {
-    let document = serde_json::to_value(Inventory::openapi()).unwrap();
-    let (policy, _) = local();
-    on_each_database_under(policy, async |service| {
+fn every_operation_requires_a_token() {
+    let document = serde_json::to_value(kindling::http::openapi()).unwrap();
+    let (policy, _) = local_policy_and_token();
+    on_each_database_with_policy(policy, async |service| {
         let mut asked = 0;
         for (path, operations) in document["paths"].as_object().unwrap() {
             let path = path.split('{').enumerate().map(|(index, part)| match part.split_once('}') {
@@ -100,16 +101,16 @@ fn no_operation_is_open() {
             for method in operations.as_object().unwrap().keys().map(|name| name.to_uppercase()) {
                 let method = Method::from_bytes(method.as_bytes()).unwrap();
                 for path in [path.clone(), format!("{path}?api_key=&image_token=")] {
-                    let answer = send(service.request(method.clone(), &path)).await;
+                    let answer = send_request(service.request(method.clone(), &path)).await;
                     assert_eq!(
-                        answer.refused(401),
+                        answer.refusal_reason(401),
                         "unauthenticated for invalid credentials",
                         "{method} {path}"
                     );
                 }
                 let path = format!("{path}?api_key=a&image_token=b");
                 let request = service.request(method.clone(), &path).bearer_auth("c");
-                send(request.header("X-Secret-Key", "d")).await.refused(401);
+                send_request(request.header("X-Secret-Key", "d")).await.refusal_reason(401);
                 asked += 1;
             }
         }
@@ -118,45 +119,49 @@ fn no_operation_is_open() {
 }
 
 #[test]
-fn the_token_in_a_url_opens_its_infra_env_alone() {
-    let (policy, user) = local();
-    on_each_database_under(policy, async |service| {
-        let person = Person { service, token: &user };
-        let own = person.register("/v2/infra-envs", json!({})).await;
-        let other = person.register("/v2/infra-envs", json!({})).await;
+fn url_token_grants_only_its_infra_env() {
+    let (policy, user) = local_policy_and_token();
+    on_each_database_with_policy(policy, async |service| {
+        let person = UserRequests { service, token: &user };
+        let own = person.create("/v2/infra-envs", json!({})).await;
+        let other = person.create("/v2/infra-envs", json!({})).await;
         let token = url_token(&own);
-        let path = format!("/v2/infra-envs/{}", id(&own));
+        let path = format!("/v2/infra-envs/{}", id_of(&own));
         for request in [path.clone(), format!("{path}/downloads/files?file_name=discovery.ign")] {
             let joint = if request.contains('?') { '&' } else { '?' };
             let answer = service.get(&format!("{request}{joint}api_key={token}")).await;
             assert_eq!(answer.status, 200, "{}", answer.text);
-            assert_eq!(as_agent(service, &request, &token).await.status, 200);
-            let other = request.replace(id(&own), id(&other));
+            assert_eq!(send_as_agent(service, &request, &token).await.status, 200);
+            let other = request.replace(id_of(&own), id_of(&other));
             let hidden = service.get(&format!("{other}{joint}api_key={token}")).await;
-            assert_eq!(hidden.refused(404), "Object Not Found");
+            assert_eq!(hidden.refusal_reason(404), "Object Not Found");
             assert_eq!(hidden.json()["code"], "404");
-            assert_eq!(as_agent(service, &other, &token).await.refused(404), "Object Not Found");
+            assert_eq!(send_as_agent(service, &other, &token).await.refusal_reason(404), "Object Not Found");
         }
         let initrd = service.get(&format!("{path}/downloads/minimal-initrd?api_key={token}")).await;
         assert_eq!(initrd.status, 204, "{}", initrd.text);
-        // Lists and changes are for people.
-        as_agent(service, "/v2/infra-envs", &token).await.refused(401);
-        as_agent(service, &format!("/v2/infra-envs?cluster_id={}", id(&own)), &token).await.refused(401);
-        send(service.request(Method::DELETE, &path).header("X-Secret-Key", &token)).await.refused(401);
-        send(person.request(Method::GET, "/v2/infra-envs")).await.expect(200);
+        // Only users may list and change.
+        send_as_agent(service, "/v2/infra-envs", &token).await.refusal_reason(401);
+        send_as_agent(service, &format!("/v2/infra-envs?cluster_id={}", id_of(&own)), &token)
+            .await
+            .refusal_reason(401);
+        send_request(service.request(Method::DELETE, &path).header("X-Secret-Key", &token))
+            .await
+            .refusal_reason(401);
+        send_request(person.request(Method::GET, "/v2/infra-envs")).await.json_with_status(200);
     });
 }
 
 #[test]
-fn a_presigned_url_needs_nothing_else() {
-    let (policy, user) = local();
-    on_each_database_under(policy, async |service| {
-        let person = Person { service, token: &user };
-        let infra_env = person.register("/v2/infra-envs", json!({})).await;
+fn presigned_url_needs_no_token() {
+    let (policy, user) = local_policy_and_token();
+    on_each_database_with_policy(policy, async |service| {
+        let person = UserRequests { service, token: &user };
+        let infra_env = person.create("/v2/infra-envs", json!({})).await;
         let path =
-            format!("/v2/infra-envs/{}/downloads/files-presigned?file_name=ipxe-script", id(&infra_env));
-        service.get(&path).await.refused(401);
-        let presigned = send(person.request(Method::GET, &path)).await.expect(200);
+            format!("/v2/infra-envs/{}/downloads/files-presigned?file_name=ipxe-script", id_of(&infra_env));
+        service.get(&path).await.refusal_reason(401);
+        let presigned = send_request(person.request(Method::GET, &path)).await.json_with_status(200);
         let url = presigned["url"].as_str().unwrap();
         let path = url.split_once("/api/assisted-install").unwrap().1;
         let script = service.get(path).await;
@@ -166,100 +171,145 @@ fn a_presigned_url_needs_nothing_else() {
 }
 
 #[test]
-fn a_token_ends_with_its_infra_env() {
-    let (policy, user) = local();
-    on_each_database_under(policy, async |service| {
-        let person = Person { service, token: &user };
-        let infra_env = person.register("/v2/infra-envs", json!({})).await;
-        let (path, token) = (format!("/v2/infra-envs/{}", id(&infra_env)), url_token(&infra_env));
-        as_agent(service, &path, &token).await.expect(200);
-        assert_eq!(send(person.request(Method::DELETE, &path)).await.status, 204);
-        let reason = as_agent(service, &path, &token).await.refused(401);
-        assert_eq!(reason, format!("infra-env {} does not exist", id(&infra_env)));
+fn token_expires_with_its_infra_env() {
+    let (policy, user) = local_policy_and_token();
+    on_each_database_with_policy(policy, async |service| {
+        let person = UserRequests { service, token: &user };
+        let infra_env = person.create("/v2/infra-envs", json!({})).await;
+        let (path, token) = (format!("/v2/infra-envs/{}", id_of(&infra_env)), url_token(&infra_env));
+        send_as_agent(service, &path, &token).await.json_with_status(200);
+        assert_eq!(send_request(person.request(Method::DELETE, &path)).await.status, 204);
+        let reason = send_as_agent(service, &path, &token).await.refusal_reason(401);
+        assert_eq!(reason, format!("infra-env {} does not exist", id_of(&infra_env)));
         assert_eq!(service.get(&format!("{path}?api_key={token}")).await.status, 401);
     });
 }
 
 #[test]
-fn a_machine_reaches_the_cluster_of_its_infra_env() {
-    let (policy, user) = local();
-    on_each_database_under(policy, async |service| {
-        let person = Person { service, token: &user };
+fn infra_env_token_lists_only_its_hosts() {
+    let (policy, user) = local_policy_and_token();
+    on_each_database_with_policy(policy, async |service| {
+        let person = UserRequests { service, token: &user };
         let cluster = json!({"openshift_version": "4.18", "base_dns_domain": "example.com"});
-        let own = person.register("/v2/clusters", cluster.clone()).await;
-        let other = person.register("/v2/clusters", cluster).await;
-        let infra_env = person.register("/v2/infra-envs", json!({"cluster_id": id(&own)})).await;
-        let token = url_token(&infra_env);
-        let path = |cluster: &Value| format!("/v2/clusters/{}", id(cluster));
-        as_agent(service, &path(&own), &token).await.expect(200);
-        assert_eq!(as_agent(service, &path(&other), &token).await.refused(404), "Object Not Found");
-        as_agent(service, "/v2/clusters", &token).await.refused(401);
-        // In a URL, the same token does not.
-        service.get(&format!("{}?api_key={token}", path(&own))).await.refused(401);
+        let mut made = Vec::new();
+        for _ in 0..2 {
+            let cluster = person.create("/v2/clusters", cluster.clone()).await;
+            let infra_env = person.create("/v2/infra-envs", json!({"cluster_id": id_of(&cluster)})).await;
+            let host = Uuid::new_v4().to_string();
+            let path = format!("/v2/infra-envs/{}/hosts", id_of(&infra_env));
+            let token = url_token(&infra_env);
+            let agent = service.request(Method::POST, &path).header("X-Secret-Key", &token);
+            send_request(agent.json(&json!({"host_id": host}))).await.json_with_status(201);
+            made.push((path, format!("/v2/clusters/{}/hosts", id_of(&cluster)), host, token));
+        }
+        let [(own, own_cluster, host, token), (other, other_cluster, ..)] = &made[..] else { panic!("two") };
+        for range in ["", "?offset=0", "?limit=100", "?offset=0&limit=1"] {
+            for path in [own, own_cluster] {
+                let list =
+                    send_as_agent(service, &format!("{path}{range}"), token).await.json_with_status(200);
+                assert_eq!(list.as_array().unwrap().len(), 1, "{path}{range}");
+                assert_eq!(list[0]["id"], **host, "{path}{range}");
+            }
+            for path in [other, other_cluster] {
+                let refused = send_as_agent(service, &format!("{path}{range}"), token).await;
+                assert_eq!(refused.refusal_reason(404), "Object Not Found", "{path}{range}");
+            }
+            for path in ["/v2/clusters", "/v2/infra-envs"] {
+                send_as_agent(service, &format!("{path}{range}"), token).await.refusal_reason(401);
+                let list = send_request(person.request(Method::GET, &format!("{path}{range}"))).await;
+                let expected = if range.contains("limit=1") && !range.contains("100") { 1 } else { 2 };
+                assert_eq!(list.json_with_status(200).as_array().unwrap().len(), expected, "{path}{range}");
+            }
+        }
+        let past = send_as_agent(service, &format!("{own}?offset=1"), token).await;
+        assert_eq!(past.text, "[]\n");
     });
 }
 
 #[test]
-fn a_body_has_an_end() {
-    let (policy, user) = local();
-    on_each_database_under(policy, async |service| {
-        let person = Person { service, token: &user };
+fn infra_env_token_reads_its_cluster() {
+    let (policy, user) = local_policy_and_token();
+    on_each_database_with_policy(policy, async |service| {
+        let person = UserRequests { service, token: &user };
+        let cluster = json!({"openshift_version": "4.18", "base_dns_domain": "example.com"});
+        let own = person.create("/v2/clusters", cluster.clone()).await;
+        let other = person.create("/v2/clusters", cluster).await;
+        let infra_env = person.create("/v2/infra-envs", json!({"cluster_id": id_of(&own)})).await;
+        let token = url_token(&infra_env);
+        let path = |cluster: &Value| format!("/v2/clusters/{}", id_of(cluster));
+        send_as_agent(service, &path(&own), &token).await.json_with_status(200);
+        assert_eq!(
+            send_as_agent(service, &path(&other), &token).await.refusal_reason(404),
+            "Object Not Found"
+        );
+        send_as_agent(service, "/v2/clusters", &token).await.refusal_reason(401);
+        // In a URL, the same token does not.
+        service.get(&format!("{}?api_key={token}", path(&own))).await.refusal_reason(401);
+    });
+}
+
+#[test]
+fn request_bodies_are_limited() {
+    let (policy, user) = local_policy_and_token();
+    on_each_database_with_policy(policy, async |service| {
+        let person = UserRequests { service, token: &user };
         let body =
             json!({"name": "demo", "pull_secret": PULL_SECRET, "ssh_authorized_key": "A".repeat(33 << 20)});
-        // Who may not do it does not get as far as the body.
-        let refused = send(service.request(Method::POST, "/v2/infra-envs").json(&body)).await;
-        refused.refused(401);
-        let refused = send(person.request(Method::POST, "/v2/infra-envs").json(&body)).await;
-        refused.refused(413);
+        // An unauthorised request is refused before its body is read.
+        let refused = send_request(service.request(Method::POST, "/v2/infra-envs").json(&body)).await;
+        refused.refusal_reason(401);
+        let refused = send_request(person.request(Method::POST, "/v2/infra-envs").json(&body)).await;
+        refused.refusal_reason(413);
         assert_eq!(refused.json()["code"], 413);
     });
 }
 
-async fn tell(service: &Service, token: &str, more: &Value) -> Answer {
+async fn post_event(service: &TestService, token: &str, more: &Value) -> ServiceAnswer {
     let mut body = json!({"severity": "info", "message": "told", "event_time": "2026-08-21T10:00:00Z"});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    send(service.request(Method::POST, "/v2/events").header("X-Secret-Key", token).json(&body)).await
+    send_request(service.request(Method::POST, "/v2/events").header("X-Secret-Key", token).json(&body)).await
 }
 
 #[test]
-fn an_event_is_of_hosts_that_are_where_it_says() {
-    let (policy, user) = local();
-    on_each_database_under(policy, async |service| {
-        let person = Person { service, token: &user };
+fn rejects_event_for_a_host_of_another_infra_env() {
+    let (policy, user) = local_policy_and_token();
+    on_each_database_with_policy(policy, async |service| {
+        let person = UserRequests { service, token: &user };
         let cluster = json!({"openshift_version": "4.18", "base_dns_domain": "example.com"});
-        let cluster = person.register("/v2/clusters", cluster).await;
-        let own = person.register("/v2/infra-envs", json!({"cluster_id": id(&cluster)})).await;
-        let other = person.register("/v2/infra-envs", json!({})).await;
+        let cluster = person.create("/v2/clusters", cluster).await;
+        let own = person.create("/v2/infra-envs", json!({"cluster_id": id_of(&cluster)})).await;
+        let other = person.create("/v2/infra-envs", json!({})).await;
         let mut hosts = Vec::new();
         for infra_env in [&own, &other] {
             let host = uuid::Uuid::new_v4().to_string();
-            let request = service.request(Method::POST, &format!("/v2/infra-envs/{}/hosts", id(infra_env)));
+            let request =
+                service.request(Method::POST, &format!("/v2/infra-envs/{}/hosts", id_of(infra_env)));
             let request = request.header("X-Secret-Key", url_token(infra_env));
-            send(request.json(&json!({"host_id": host}))).await.expect(201);
+            send_request(request.json(&json!({"host_id": host}))).await.json_with_status(201);
             hosts.push(host);
         }
         let [own_host, foreign] = hosts.try_into().unwrap();
         let token = url_token(&own);
         for (status, more) in [
-            (201, json!({"infra_env_id": id(&own)})),
-            (201, json!({"infra_env_id": id(&own), "host_id": own_host})),
-            (201, json!({"infra_env_id": id(&own), "host_id": own_host, "cluster_id": id(&cluster)})),
-            (201, json!({"cluster_id": id(&cluster)})),
-            (201, json!({"cluster_id": id(&cluster), "host_id": own_host})),
-            (404, json!({"infra_env_id": id(&own), "host_id": foreign})),
-            (404, json!({"infra_env_id": id(&own), "host_id": uuid::Uuid::new_v4()})),
-            (404, json!({"infra_env_id": id(&own), "host_id": foreign, "cluster_id": id(&cluster)})),
-            (404, json!({"cluster_id": id(&cluster), "host_id": foreign})),
+            (201, json!({"infra_env_id": id_of(&own)})),
+            (201, json!({"infra_env_id": id_of(&own), "host_id": own_host})),
+            (201, json!({"infra_env_id": id_of(&own), "host_id": own_host, "cluster_id": id_of(&cluster)})),
+            (201, json!({"cluster_id": id_of(&cluster)})),
+            (201, json!({"cluster_id": id_of(&cluster), "host_id": own_host})),
+            (404, json!({"infra_env_id": id_of(&own), "host_id": foreign})),
+            (404, json!({"infra_env_id": id_of(&own), "host_id": uuid::Uuid::new_v4()})),
+            (404, json!({"infra_env_id": id_of(&own), "host_id": foreign, "cluster_id": id_of(&cluster)})),
+            (404, json!({"cluster_id": id_of(&cluster), "host_id": foreign})),
             (404, json!({"host_id": own_host})),
         ] {
-            let answer = tell(service, &token, &more).await;
+            let answer = post_event(service, &token, &more).await;
             assert_eq!(answer.status, status, "{more}: {}", answer.text);
             if status == 404 {
-                assert_eq!(answer.refused(404), "Object Not Found");
+                assert_eq!(answer.refusal_reason(404), "Object Not Found");
             }
         }
         let path = format!("/v2/events?host_ids={foreign}");
-        let told = send(person.request(Method::GET, &path)).await.expect(200);
+        let told = send_request(person.request(Method::GET, &path)).await.json_with_status(200);
         assert!(told.as_array().unwrap().iter().all(|event| event["message"] != "told"), "{told}");
     });
 }

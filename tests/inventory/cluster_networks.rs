@@ -1,19 +1,19 @@
-//! Which networks and addresses a cluster may have, with values that are let pass and values that are refused.
+//! Networks and addresses of clusters: accepted and refused values.
 
 use serde_json::{Value, json};
 
-use crate::cluster_rules::{accepted, refused, refused_on_create};
-use crate::clusters::{path, register};
+use crate::cluster_rules::{assert_accepted, assert_refused, assert_refused_on_create};
+use crate::clusters::{cluster_path, create_cluster};
 use crate::service::on_each_database;
 
 #[test]
-fn networks() {
+fn network_lists_are_checked() {
     on_each_database(async |service| {
         let pods =
             |cidr: &str, prefix: i64| json!({"cluster_networks": [{"cidr": cidr, "host_prefix": prefix}]});
         let services = |cidr: &str| json!({"service_networks": [{"cidr": cidr}]});
         let machines = |cidrs: &[&str]| json!({"machine_networks": cidrs.iter().map(|cidr| json!({"cidr": cidr})).collect::<Vec<_>>()});
-        accepted(
+        assert_accepted(
             service,
             vec![
                 pods("10.0.0.0/16", 16),
@@ -29,7 +29,7 @@ fn networks() {
             .flat_map(|byte| [format!("192.0.{byte}.0/25"), format!("192.0.{byte}.128/25")])
             .collect();
         let many: Vec<_> = many.iter().map(String::as_str).collect();
-        refused(
+        assert_refused(
             service,
             vec![
                 (
@@ -66,13 +66,13 @@ fn networks() {
 }
 
 #[test]
-fn sizes_of_networks() {
+fn network_sizes_are_checked() {
     on_each_database(async |service| {
         let pods = |cidr: &str| json!({"cluster_networks": [{"cidr": cidr, "host_prefix": 30}]});
         let services = |cidr: &str| json!({"service_network_cidr": cidr});
         let machines = |cidr: &str| json!({"machine_networks": [{"cidr": cidr}]});
         let balanced = |cidr: &str| json!({"machine_networks": [{"cidr": cidr}], "load_balancer": {"type": "user-managed"}});
-        accepted(
+        assert_accepted(
             service,
             vec![
                 pods("10.0.0.0/25"),
@@ -82,25 +82,26 @@ fn sizes_of_networks() {
             ],
         )
         .await;
-        refused(
+        assert_refused(
             service,
             vec![
-                (pods("10.0.0.0/26"), "10.0.0.0/26 has 64 addresses, and 128 are needed"),
-                (services("fd12::/122"), "fd12::/122 has 64 addresses, and 128 are needed"),
-                (machines("192.0.2.16/29"), "192.0.2.16/29 has 8 addresses, and 16 are needed"),
-                (balanced("192.0.2.16/31"), "192.0.2.16/31 has 2 addresses, and 4 are needed"),
+                (pods("10.0.0.0/26"), "10.0.0.0/26 has 64 addresses, at least 128 are required"),
+                (services("fd12::/122"), "fd12::/122 has 64 addresses, at least 128 are required"),
+                (machines("192.0.2.16/29"), "192.0.2.16/29 has 8 addresses, at least 16 are required"),
+                (balanced("192.0.2.16/31"), "192.0.2.16/31 has 2 addresses, at least 4 are required"),
             ],
         )
         .await;
-        let single = register(service, &json!({"control_plane_count": 1})).await;
-        service.patch(&path(&single), &machines("192.0.2.16/31")).await.expect(201);
-        let reason = service.patch(&path(&single), &machines("192.0.2.16/32")).await.refused(400);
-        assert_eq!(reason, "192.0.2.16/32 has 1 addresses, and 2 are needed");
+        let single = create_cluster(service, &json!({"control_plane_count": 1})).await;
+        service.patch(&cluster_path(&single), &machines("192.0.2.16/31")).await.json_with_status(201);
+        let reason =
+            service.patch(&cluster_path(&single), &machines("192.0.2.16/32")).await.refusal_reason(400);
+        assert_eq!(reason, "192.0.2.16/32 has 1 addresses, at least 2 are required");
     });
 }
 
 #[test]
-fn networks_of_both_families() {
+fn dual_stack_networks_are_checked() {
     on_each_database(async |service| {
         let list = |key: &str, cidrs: &[&str]| json!({key: cidrs.iter().map(|cidr| json!({"cidr": cidr})).collect::<Vec<_>>()});
         let (machines, services) = ("machine_networks", "service_networks");
@@ -109,7 +110,7 @@ fn networks_of_both_families() {
             one
         };
         let (v4, v6) = ("192.0.2.0/24", "2001:db8::/64");
-        accepted(
+        assert_accepted(
             service,
             vec![
                 list(machines, &[v6, v4]),
@@ -118,20 +119,20 @@ fn networks_of_both_families() {
             ],
         )
         .await;
-        refused(
+        assert_refused(
             service,
             vec![
                 (
                     list(machines, &[v4, v6, "198.51.100.0/24"]),
-                    "machine_networks of both IPv4 and IPv6 are two, and there are 3",
+                    "dual-stack machine_networks needs exactly two entries, got 3",
                 ),
                 (
                     with(list(machines, &[v4, v6]), list(services, &["fd02::/112", "172.30.0.0/16"])),
-                    "service_networks and machine_networks of both IPv4 and IPv6 have to begin with the same one",
+                    "dual-stack service_networks and machine_networks must list IP families in the same order",
                 ),
                 (
                     with(list(machines, &[v6]), json!({"vip_dhcp_allocation": true})),
-                    "VIP DHCP Allocation is of IPv4 alone, and 2001:db8::/64 is not",
+                    "VIP DHCP Allocation requires IPv4, 2001:db8::/64 is IPv6",
                 ),
                 (
                     json!({"vip_dhcp_allocation": true, "load_balancer": {"type": "user-managed"}}),
@@ -139,23 +140,23 @@ fn networks_of_both_families() {
                 ),
                 (
                     json!({"network_type": "OpenShiftSDN"}),
-                    "network_type OpenShiftSDN is not supported from OpenShift 4.15 on",
+                    "network_type OpenShiftSDN is not supported in OpenShift 4.15 and later",
                 ),
             ],
         )
         .await;
-        register(service, &json!({"network_type": "OpenShiftSDN", "openshift_version": "4.14"})).await;
+        create_cluster(service, &json!({"network_type": "OpenShiftSDN", "openshift_version": "4.14"})).await;
         let vips = json!({"api_vips": [{"ip": "192.0.2.2"}], "ingress_vips": [{"ip": "192.0.2.3"}]});
         let single = json!({"control_plane_count": 1, "platform": {"type": "vsphere"}});
         let reason = "API VIP and Ingress VIP cannot be set with single node OpenShift";
-        refused_on_create(service, vec![(with(single.clone(), vips.clone()), reason)]).await;
-        let made = register(service, &single).await;
-        assert_eq!(service.patch(&path(&made), &vips).await.refused(400), reason);
+        assert_refused_on_create(service, vec![(with(single.clone(), vips.clone()), reason)]).await;
+        let made = create_cluster(service, &single).await;
+        assert_eq!(service.patch(&cluster_path(&made), &vips).await.refusal_reason(400), reason);
     });
 }
 
 #[test]
-fn addresses() {
+fn vip_addresses_are_checked() {
     on_each_database(async |service| {
         let vips = |api: &[&str], ingress: &[&str]| {
             let list = |ips: &[&str]| ips.iter().map(|ip| json!({"ip": ip})).collect::<Vec<_>>();
@@ -163,7 +164,7 @@ fn addresses() {
         };
         let mut shared = vips(&["192.0.2.2"], &["192.0.2.2"]);
         shared["load_balancer"] = json!({"type": "user-managed"});
-        accepted(
+        assert_accepted(
             service,
             vec![
                 vips(&["192.0.2.2"], &["192.0.2.3"]),
@@ -178,7 +179,7 @@ fn addresses() {
             vips
         };
         let both = || vips(&["192.0.2.2"], &["192.0.2.3"]);
-        refused(
+        assert_refused(
             service,
             vec![
                 (vips(&["192.0.2.2"], &[]), "the same number of apiVIPs (got 1) and ingressVIPs (got 0)"),
@@ -188,7 +189,7 @@ fn addresses() {
                 ),
                 (
                     vips(&["192.0.2.2", "192.0.2.4"], &["192.0.2.3", "192.0.2.5"]),
-                    "API VIPs: there may be one IPv4 address",
+                    "API VIPs: at most one IPv4 and one IPv6 address",
                 ),
                 (vips(&["192.0.2.300"], &["192.0.2.3"]), "API VIP \"192.0.2.300\" is not a valid IP address"),
                 (vips(&["name"], &["192.0.2.3"]), "api_vips.0.ip in body should match"),

@@ -1,46 +1,47 @@
-//! Which values a cluster may have: each rule with values that it lets pass and values that it refuses.
+//! Values of clusters: accepted and refused values for each rule.
 
 use serde_json::{Value, json};
 
-use crate::clusters::{body, path, register};
-use crate::service::{Service, on_each_database};
+use crate::clusters::{cluster_path, create_body, create_cluster};
+use crate::service::{TestService, on_each_database};
 
-/// Each of the bodies is refused by both operations, for a reason that has this text in it.
-pub(crate) async fn refused(service: &Service, cases: Vec<(Value, &str)>) {
-    let made = register(service, &json!({})).await;
+/// Both operations refuse each body, for a reason that contains this text.
+pub(crate) async fn assert_refused(service: &TestService, cases: Vec<(Value, &str)>) {
+    let made = create_cluster(service, &json!({})).await;
     for (change, text) in cases {
-        refused_on_create(service, vec![(change.clone(), text)]).await;
-        let reason = service.patch(&path(&made), &change).await.refused(400);
+        assert_refused_on_create(service, vec![(change.clone(), text)]).await;
+        let reason = service.patch(&cluster_path(&made), &change).await.refusal_reason(400);
         assert!(reason.contains(text), "PATCH {change}: {reason}");
     }
-    assert_eq!(service.get(&path(&made)).await.expect(200), made);
+    assert_eq!(service.get(&cluster_path(&made)).await.json_with_status(200), made);
 }
 
-pub(crate) async fn refused_on_create(service: &Service, cases: Vec<(Value, &str)>) {
+pub(crate) async fn assert_refused_on_create(service: &TestService, cases: Vec<(Value, &str)>) {
     for (change, text) in cases {
-        let reason = service.post("/v2/clusters", &body(&change)).await.refused(400);
+        let reason = service.post("/v2/clusters", &create_body(&change)).await.refusal_reason(400);
         assert!(reason.contains(text), "POST {change}: {reason}");
     }
 }
 
-/// Each of the bodies is good for both operations.
-pub(crate) async fn accepted(service: &Service, changes: Vec<Value>) {
+/// Both operations accept each body.
+pub(crate) async fn assert_accepted(service: &TestService, changes: Vec<Value>) {
     for change in changes {
-        let answer = service.post("/v2/clusters", &body(&change)).await;
+        let answer = service.post("/v2/clusters", &create_body(&change)).await;
         assert_eq!(answer.status, 201, "POST {change}: {}", answer.text);
-        let made = register(service, &json!({})).await;
-        let answer = service.patch(&path(&made), &change).await;
+        let made = create_cluster(service, &json!({})).await;
+        let answer = service.patch(&cluster_path(&made), &change).await;
         assert_eq!(answer.status, 201, "PATCH {change}: {}", answer.text);
     }
 }
 
 #[test]
-fn names() {
+fn cluster_names_are_checked() {
     on_each_database(async |service| {
         let long = "a".repeat(54);
         let (too_long, empty) = (json!({"name": format!("{long}a")}), json!({"name": ""}));
-        accepted(service, vec![json!({"name": "a"}), json!({"name": "0-a"}), json!({"name": long})]).await;
-        refused(
+        assert_accepted(service, vec![json!({"name": "a"}), json!({"name": "0-a"}), json!({"name": long})])
+            .await;
+        assert_refused(
             service,
             vec![
                 (json!({"name": "A"}), "Cluster name format is not valid: 'A'"),
@@ -53,26 +54,31 @@ fn names() {
             ],
         )
         .await;
-        // Without a platform, a name may have dots; with one it may not come to be one.
-        let made = register(service, &json!({"platform": {"type": "none"}, "name": "a.b-c"})).await;
-        service.patch(&path(&made), &json!({"name": "d.e"})).await.expect(201);
-        service.patch(&path(&made), &json!({"name": "d..e"})).await.refused(400);
-        let reason =
-            service.patch(&path(&made), &json!({"platform": {"type": "baremetal"}})).await.refused(400);
+        // Without a platform, a name may contain dots; such a cluster must not get a platform.
+        let made = create_cluster(service, &json!({"platform": {"type": "none"}, "name": "a.b-c"})).await;
+        service.patch(&cluster_path(&made), &json!({"name": "d.e"})).await.json_with_status(201);
+        service.patch(&cluster_path(&made), &json!({"name": "d..e"})).await.refusal_reason(400);
+        let reason = service
+            .patch(&cluster_path(&made), &json!({"platform": {"type": "baremetal"}}))
+            .await
+            .refusal_reason(400);
         assert!(reason.contains("'d.e'"), "{reason}");
     });
 }
 
 #[test]
-fn domains() {
+fn base_domains_are_checked() {
     on_each_database(async |service| {
         let domain = |text: &str| json!({"base_dns_domain": text});
         let label = "a".repeat(61);
         let long = [label.as_str(); 5].join(".");
-        accepted(service, vec![domain(""), domain("example.com"), domain("a.b-c.example"), domain("local")])
-            .await;
+        assert_accepted(
+            service,
+            vec![domain(""), domain("example.com"), domain("a.b-c.example"), domain("local")],
+        )
+        .await;
         let reason = "DNS format mismatch: ";
-        refused(
+        assert_refused(
             service,
             vec![
                 (domain("Example.com"), "DNS format mismatch: Example.com domain name is not valid"),
@@ -90,11 +96,11 @@ fn domains() {
 }
 
 #[test]
-fn tags() {
+fn tags_are_checked() {
     on_each_database(async |service| {
         let tags = |text: &str| json!({"tags": text});
-        accepted(service, vec![tags("one"), tags("one,two_2,three words here"), tags("")]).await;
-        refused(
+        assert_accepted(service, vec![tags("one"), tags("one,two_2,three words here"), tags("")]).await;
+        assert_refused(
             service,
             vec![
                 (tags("one,"), "Invalid format for Tags: one,"),
@@ -108,12 +114,12 @@ fn tags() {
 }
 
 #[test]
-fn versions_and_machines() {
+fn versions_and_architectures_are_checked() {
     on_each_database(async |service| {
         for version in ["4.14", "4.14.71", "4.18", "4.18.3"] {
-            register(service, &json!({"openshift_version": version})).await;
+            create_cluster(service, &json!({"openshift_version": version})).await;
         }
-        refused_on_create(
+        assert_refused_on_create(
             service,
             vec![
                 (
@@ -142,10 +148,11 @@ fn versions_and_machines() {
 }
 
 #[test]
-fn control_planes() {
+fn control_plane_counts_are_checked() {
     on_each_database(async |service| {
-        accepted(service, vec![json!({"control_plane_count": 3}), json!({"control_plane_count": 5})]).await;
-        refused(
+        assert_accepted(service, vec![json!({"control_plane_count": 3}), json!({"control_plane_count": 5})])
+            .await;
+        assert_refused(
             service,
             vec![
                 (json!({"control_plane_count": 2}), "3 to 5 dedicated control plane nodes"),
@@ -154,7 +161,7 @@ fn control_planes() {
             ],
         )
         .await;
-        refused_on_create(
+        assert_refused_on_create(
             service,
             vec![
                 (json!({"control_plane_count": 4, "openshift_version": "4.14"}), "exactly 3"),
@@ -164,30 +171,30 @@ fn control_planes() {
             ],
         )
         .await;
-        let old = register(service, &json!({"openshift_version": "4.14"})).await;
+        let old = create_cluster(service, &json!({"openshift_version": "4.14"})).await;
         assert!(
             service
-                .patch(&path(&old), &json!({"control_plane_count": 5}))
+                .patch(&cluster_path(&old), &json!({"control_plane_count": 5}))
                 .await
-                .refused(400)
+                .refusal_reason(400)
                 .contains("exactly 3")
         );
-        let single = register(service, &json!({"control_plane_count": 1})).await;
+        let single = create_cluster(service, &json!({"control_plane_count": 1})).await;
         assert!(
             service
-                .patch(&path(&single), &json!({"control_plane_count": 3}))
+                .patch(&cluster_path(&single), &json!({"control_plane_count": 3}))
                 .await
-                .refused(400)
+                .refusal_reason(400)
                 .contains("exactly 1")
         );
     });
 }
 
 #[test]
-fn platforms() {
+fn platforms_are_checked() {
     on_each_database(async |service| {
         let platform = |name: &str, managed: bool| json!({"platform": {"type": name}, "user_managed_networking": managed});
-        accepted(service, vec![
+        assert_accepted(service, vec![
             platform("baremetal", false),
             platform("none", true),
             platform("external", true),
@@ -197,7 +204,7 @@ fn platforms() {
             json!({"platform": {"type": "external", "external": {"cloud_controller_manager": ""}}}),
         ])
         .await;
-        refused(
+        assert_refused(
             service,
             vec![
                 (
@@ -221,7 +228,7 @@ fn platforms() {
             ],
         )
         .await;
-        refused_on_create(
+        assert_refused_on_create(
             service,
             vec![
                 (json!({"platform": {}}), "platform.type in body is required"),
@@ -236,7 +243,7 @@ fn platforms() {
 }
 
 #[test]
-fn choices() {
+fn enum_values_are_checked() {
     on_each_database(async |service| {
         const ROLES: [&str; 9] = [
             "none",
@@ -254,8 +261,8 @@ fn choices() {
         for network_type in ["OVNKubernetes", "CiscoACI", "Cilium", "Calico", "None"] {
             good.push(json!({"network_type": network_type}));
         }
-        accepted(service, good).await;
-        refused(service, vec![
+        assert_accepted(service, good).await;
+        assert_refused(service, vec![
             (json!({"hyperthreading": "workers,masters"}), "hyperthreading in body should be one of [none masters"),
             (json!({"network_type": "Flannel"}), "network_type in body should be one of [OpenShiftSDN OVNKubernetes CiscoACI Cilium Calico None]"),
             (json!({"load_balancer": {"type": "both"}}), "load_balancer.type in body should be one of [cluster-managed user-managed]"),
@@ -267,10 +274,10 @@ fn choices() {
 }
 
 #[test]
-fn disks_and_ignition() {
+fn disk_encryption_and_ignition_endpoints_are_checked() {
     on_each_database(async |service| {
         let tang = |servers: &str| json!({"disk_encryption": {"enable_on": "all", "mode": "tang", "tang_servers": servers}});
-        accepted(
+        assert_accepted(
             service,
             vec![
                 tang(r#"[{"url": "http://tang.example", "thumbprint": "abc"}]"#),
@@ -281,7 +288,7 @@ fn disks_and_ignition() {
         )
         .await;
         let reason = "disk_encryption.tang_servers must be a JSON list";
-        refused(
+        assert_refused(
             service,
             vec![
                 (tang(""), reason),
@@ -305,9 +312,9 @@ fn disks_and_ignition() {
 }
 
 #[test]
-fn values_that_infra_envs_have_too() {
+fn values_shared_with_infra_envs_are_checked() {
     on_each_database(async |service| {
-        refused(
+        assert_refused(
             service,
             vec![
                 (json!({"http_proxy": "https://10.0.0.1"}), "Failed to validate HTTP Proxy: "),
@@ -331,39 +338,47 @@ fn values_that_infra_envs_have_too() {
             ],
         )
         .await;
-        let reason = service.post("/v2/clusters", &body(&json!({"pull_secret": "{"}))).await.refused(400);
+        let reason = service
+            .post("/v2/clusters", &create_body(&json!({"pull_secret": "{"})))
+            .await
+            .refusal_reason(400);
         assert_eq!(reason, "pull secret for new cluster is invalid: pull secret must be a well-formed JSON");
     });
 }
 
 #[test]
-fn keys_of_bodies_are_read_without_regard_to_case() {
+fn body_keys_are_case_insensitive() {
     on_each_database(async |service| {
-        let made = register(service, &json!({"NAME": "folded", "Base_DNS_Domain": "folded.example"})).await;
+        let made =
+            create_cluster(service, &json!({"NAME": "folded", "Base_DNS_Domain": "folded.example"})).await;
         assert_eq!((&made["name"], &made["base_dns_domain"]), (&json!("folded"), &json!("folded.example")));
         let servers = r#"[{"URL": "http://tang.example", "Thumbprint": "x"}]"#;
         let encryption = json!({"Enable_On": "all", "mode": "tang", "tang_servers": servers});
-        let made = register(service, &json!({"disk_encryption": encryption})).await;
+        let made = create_cluster(service, &json!({"disk_encryption": encryption})).await;
         assert_eq!(made["disk_encryption"]["tang_servers"], servers);
         assert_eq!(made["disk_encryption"]["enable_on"], "all");
     });
 }
 
 #[test]
-fn a_single_node_may_be_created_with_vips() {
+fn single_node_cluster_may_be_created_with_vips() {
     on_each_database(async |service| {
         let vips = json!({"api_vips": [{"ip": "192.0.2.2"}], "ingress_vips": [{"ip": "192.0.2.3"}]});
         let mut single = vips.clone();
         single["control_plane_count"] = json!(1);
-        let made = register(service, &single).await;
+        let made = create_cluster(service, &single).await;
         assert_eq!(made["user_managed_networking"], true);
         assert_eq!(made["api_vips"][0]["ip"], "192.0.2.2");
-        service.patch(&path(&made), &json!({"name": "renamed"})).await.expect(201);
+        service.patch(&cluster_path(&made), &json!({"name": "renamed"})).await.json_with_status(201);
         let other = json!({"api_vips": [{"ip": "192.0.2.4"}], "ingress_vips": [{"ip": "192.0.2.3"}]});
-        let reason = service.patch(&path(&made), &other).await.refused(400);
+        let reason = service.patch(&cluster_path(&made), &other).await.refusal_reason(400);
         assert_eq!(reason, "API VIP cannot be set with User Managed Networking");
         let asked =
             json!({"control_plane_count": 1, "user_managed_networking": true, "api_vips": vips["api_vips"]});
-        refused_on_create(service, vec![(asked, "API VIP cannot be set with User Managed Networking")]).await;
+        assert_refused_on_create(
+            service,
+            vec![(asked, "API VIP cannot be set with User Managed Networking")],
+        )
+        .await;
     });
 }

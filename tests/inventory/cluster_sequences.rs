@@ -1,14 +1,15 @@
-//! Random sequences of changes of a cluster: what is shown is what was sent, and what is refused changes nothing.
+//! Random sequences of changes of a cluster: returned values are those that were sent, and refused changes have no
+//! effect.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
 
-use crate::clusters::{path, register};
-use crate::service::{Service, on_each_database};
+use crate::clusters::{cluster_path, create_cluster};
+use crate::service::{TestService, on_each_database};
 
-/// The keys that changes set, with the values that they may have.
-fn choices() -> Vec<(&'static str, Vec<Value>)> {
+/// The keys that changes set, with their possible values.
+fn possible_values() -> Vec<(&'static str, Vec<Value>)> {
     vec![
         ("name", vec![json!("one"), json!("two")]),
         ("base_dns_domain", vec![json!(""), json!("example.com")]),
@@ -31,8 +32,8 @@ fn choices() -> Vec<(&'static str, Vec<Value>)> {
     ]
 }
 
-/// Values that are refused whatever the cluster is like.
-fn refused() -> Vec<Value> {
+/// Values that are refused in every state of the cluster.
+fn refused_values() -> Vec<Value> {
     vec![
         json!({"tags": ","}),
         json!({"control_plane_count": 7}),
@@ -42,15 +43,15 @@ fn refused() -> Vec<Value> {
     ]
 }
 
-/// One change: for each key, which value it gets, if any; and which refused value comes with it, if any.
-fn change() -> impl Strategy<Value = (Vec<Option<usize>>, Option<usize>)> {
+/// One change: the new value of each key, if any; and one refused value, if any.
+fn any_change() -> impl Strategy<Value = (Vec<Option<usize>>, Option<usize>)> {
     let picks: Vec<_> =
-        choices().iter().map(|(_, values)| prop::option::weighted(0.3, 0..values.len())).collect();
-    (picks, prop::option::weighted(0.2, 0..refused().len()))
+        possible_values().iter().map(|(_, values)| prop::option::weighted(0.3, 0..values.len())).collect();
+    (picks, prop::option::weighted(0.2, 0..refused_values().len()))
 }
 
-/// What is shown of the keys that changes set, in the form in which they are sent.
-fn shown(cluster: &Value) -> Map<String, Value> {
+/// The current values of the keys that changes set, in the format in which they are sent.
+fn sent_form(cluster: &Value) -> Map<String, Value> {
     let id = &cluster["id"];
     let plain = |key: &str| match cluster.get(key) {
         None => json!(""),
@@ -64,47 +65,47 @@ fn shown(cluster: &Value) -> Map<String, Value> {
         }
         Some(value) => value.clone(),
     };
-    choices().iter().map(|(key, _)| ((*key).to_owned(), plain(key))).collect()
+    possible_values().iter().map(|(key, _)| ((*key).to_owned(), plain(key))).collect()
 }
 
-async fn play(
-    service: &Service,
+async fn apply_changes(
+    service: &TestService,
     changes: &[(Vec<Option<usize>>, Option<usize>)],
 ) -> Result<(), TestCaseError> {
-    // A platform that goes with both kinds of networking, so that each key is by itself.
-    let made = register(service, &json!({"platform": {"type": "vsphere"}})).await;
+    // A platform that allows both kinds of networking, so that keys are independent.
+    let made = create_cluster(service, &json!({"platform": {"type": "vsphere"}})).await;
     let mut before = made.clone();
     for (picks, spoiled) in changes {
-        let mut expected = shown(&before);
+        let mut expected = sent_form(&before);
         let mut body = Map::new();
-        for ((key, values), pick) in choices().iter().zip(picks) {
+        for ((key, values), pick) in possible_values().iter().zip(picks) {
             let Some(pick) = pick else { continue };
             body.insert((*key).to_owned(), values[*pick].clone());
             expected.insert((*key).to_owned(), values[*pick].clone());
         }
         if let Some(spoiled) = spoiled {
-            body.extend(refused()[*spoiled].as_object().unwrap().clone());
-            service.patch(&path(&made), &body.into()).await.refused(400);
-            prop_assert_eq!(&service.get(&path(&made)).await.expect(200), &before);
+            body.extend(refused_values()[*spoiled].as_object().unwrap().clone());
+            service.patch(&cluster_path(&made), &body.into()).await.refusal_reason(400);
+            prop_assert_eq!(&service.get(&cluster_path(&made)).await.json_with_status(200), &before);
             continue;
         }
-        let answer = service.patch(&path(&made), &body.into()).await.expect(201);
-        prop_assert_eq!(shown(&answer), expected.clone());
-        prop_assert_eq!(answer["updated_at"] == before["updated_at"], expected == shown(&before));
-        before = service.get(&path(&made)).await.expect(200);
+        let answer = service.patch(&cluster_path(&made), &body.into()).await.json_with_status(201);
+        prop_assert_eq!(sent_form(&answer), expected.clone());
+        prop_assert_eq!(answer["updated_at"] == before["updated_at"], expected == sent_form(&before));
+        before = service.get(&cluster_path(&made)).await.json_with_status(200);
         prop_assert_eq!(&answer, &before);
     }
     Ok(())
 }
 
 #[test]
-fn what_is_shown_is_what_was_sent() {
+fn random_changes_are_returned_as_sent() {
     on_each_database(async |service| {
         let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(40) });
         let handle = tokio::runtime::Handle::current();
         let outcome = tokio::task::block_in_place(|| {
-            runner.run(&prop::collection::vec(change(), 1..8), |changes| {
-                handle.block_on(play(service, &changes))
+            runner.run(&prop::collection::vec(any_change(), 1..8), |changes| {
+                handle.block_on(apply_changes(service, &changes))
             })
         });
         outcome.unwrap();

@@ -1,4 +1,4 @@
-//! Clusters: what is made of a body, what is shown, and how they end.
+//! Clusters: creation, responses, and deletion.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,12 @@ use kindling::inventory::store::{Change, Stored};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use crate::agent::{Agent, machine};
-use crate::service::{PULL_SECRET, Service, on_each_database, on_each_database_with, send};
+use crate::agent::{FakeAgent, inventory_report};
+use crate::service::{
+    PULL_SECRET, TestService, on_each_database, on_each_database_with, send_request, with_status,
+};
 
-/// A cluster of which nothing was said, without the times of the test.
+/// A cluster with default values, without times.
 const FRESH: &str = r#"{
     "kind": "Cluster",
     "id": "<id>",
@@ -57,22 +59,22 @@ const FRESH: &str = r#"{
     "deleted_at": null
 }"#;
 
-/// The smallest body, with more in it.
-pub(crate) fn body(more: &Value) -> Value {
+/// The smallest body, with more keys.
+pub(crate) fn create_body(more: &Value) -> Value {
     let mut body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     body
 }
 
-pub(crate) async fn register(service: &Service, more: &Value) -> Value {
-    service.post("/v2/clusters", &body(more)).await.expect(201)
+pub(crate) async fn create_cluster(service: &TestService, more: &Value) -> Value {
+    service.post("/v2/clusters", &create_body(more)).await.json_with_status(201)
 }
 
-pub(crate) fn path(cluster: &Value) -> String {
+pub(crate) fn cluster_path(cluster: &Value) -> String {
     format!("/v2/clusters/{}", cluster["id"].as_str().unwrap())
 }
 
-/// Takes out the times that are those of the test.
+/// Removes the times, which depend on the test.
 fn without_times(mut cluster: Value) -> Value {
     for key in ["created_at", "updated_at", "status_updated_at"] {
         let time = cluster.as_object_mut().unwrap().remove(key).unwrap();
@@ -81,43 +83,43 @@ fn without_times(mut cluster: Value) -> Value {
     cluster
 }
 
-async fn events(service: &Service, cluster: &Value) -> Vec<(String, String)> {
+async fn events_of_cluster(service: &TestService, cluster: &Value) -> Vec<(String, String)> {
     let id = cluster["id"].as_str().unwrap().parse().unwrap();
-    let query = kindling::inventory::event::EventQuery { cluster: Some(id), ..Default::default() };
+    let query = kindling::inventory::events::EventQuery { cluster: Some(id), ..Default::default() };
     let page = service.inventory.records().store().events(&query).await.unwrap();
     page.events.into_iter().map(|event| (event.name, event.message)).collect()
 }
 
-/// Puts a cluster into a state that no request brings it to.
-async fn move_to(service: &Service, cluster: &Value, status: ClusterStatus) {
+/// Puts a cluster into a state that no request can reach.
+async fn set_status(service: &TestService, cluster: &Value, status: ClusterStatus) {
     let id = cluster["id"].as_str().unwrap().parse().unwrap();
     let records = service.inventory.records();
-    let moved = records.change(|| async {
+    let moved = records.change(|_| async {
         let stored: Stored<ClusterRecord> = service.inventory.stored_cluster(id).await?;
         let mut change = Change::new();
-        change.replace(&ClusterRecord { status, ..stored.record }, stored.generation);
+        change.replace(&with_status(&stored.record, status), stored.generation)?;
         Ok((change, ()))
     });
     moved.await.unwrap();
 }
 
 #[test]
-fn a_fresh_one_is_shown_as_clients_know_it() {
+fn new_resource_matches_the_api_document() {
     on_each_database(async |service| {
-        let made = register(service, &json!({})).await;
-        assert_eq!(service.get(&path(&made)).await.expect(200), made);
-        assert_eq!(service.get("/v2/clusters").await.expect(200), json!([made]));
+        let made = create_cluster(service, &json!({})).await;
+        assert_eq!(service.get(&cluster_path(&made)).await.json_with_status(200), made);
+        assert_eq!(service.get("/v2/clusters").await.json_with_status(200), json!([made]));
         let id = made["id"].as_str().unwrap().to_owned();
         let expected: Value = serde_json::from_str(&FRESH.replace("<id>", &id)).unwrap();
         assert_eq!(without_times(made.clone()), expected);
         let told =
             [("cluster_registration_succeeded".to_owned(), "Successfully registered cluster".to_owned())];
-        assert_eq!(events(service, &made).await, told);
+        assert_eq!(events_of_cluster(service, &made).await, told);
     });
 }
 
-/// All that a client can say of a cluster, with how it is shown where that is otherwise.
-fn everything() -> (Value, Value) {
+/// Every value that a client can send, with the returned form if it differs.
+fn all_values() -> (Value, Value) {
     let sent = json!({
         "name": "all",
         "base_dns_domain": "example.com",
@@ -155,10 +157,10 @@ fn everything() -> (Value, Value) {
     (sent, shown)
 }
 
-/// PEM in base64, of a certificate that nobody reads.
+/// PEM in base64, of a certificate that the service does not parse.
 const CERTIFICATE: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUIKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=";
 
-/// Checks that all that was sent is shown, whichever cluster it says that it is of.
+/// Asserts that all sent values are returned, for any cluster.
 #[track_caller]
 fn assert_shows(shown: &Value, sent: &Value, otherwise: &Value) {
     fn without_ids(value: &Value) -> Value {
@@ -184,45 +186,45 @@ fn assert_shows(shown: &Value, sent: &Value, otherwise: &Value) {
 }
 
 #[test]
-fn everything_that_was_sent_is_shown() {
+fn every_sent_value_is_returned() {
     on_each_database(async |service| {
-        let (sent, shown) = everything();
-        let made = register(service, &sent).await;
+        let (sent, shown) = all_values();
+        let made = create_cluster(service, &sent).await;
         assert_shows(&made, &sent, &shown);
         assert_eq!(made["api_vips"][0]["cluster_id"], made["id"]);
-        assert_eq!(service.get(&path(&made)).await.expect(200), made);
+        assert_eq!(service.get(&cluster_path(&made)).await.json_with_status(200), made);
 
-        let plain = register(service, &json!({})).await;
+        let plain = create_cluster(service, &json!({})).await;
         let mut sent = sent;
         sent.as_object_mut().unwrap().shift_remove("high_availability_mode");
         sent["api_vip_dns_name"] = json!("api.other.example.com");
-        let changed = service.patch(&path(&plain), &sent).await.expect(201);
+        let changed = service.patch(&cluster_path(&plain), &sent).await.json_with_status(201);
         assert_shows(&changed, &sent, &shown);
-        assert_eq!(service.get(&path(&plain)).await.expect(200), changed);
+        assert_eq!(service.get(&cluster_path(&plain)).await.json_with_status(200), changed);
     });
 }
 
 #[test]
-fn what_a_get_gave_may_be_sent_back() {
+fn get_response_can_be_sent_back() {
     on_each_database(async |service| {
-        let (sent, _) = everything();
+        let (sent, _) = all_values();
         let imported = json!({"name": "there", "api_vip_dnsname": "api.there.example.com",
             "openshift_cluster_id": "3f3a0a3c-60b4-4c4b-8a3c-0d7c1b1d3c10"});
         for made in [
-            register(service, &sent).await,
-            register(service, &json!({"high_availability_mode": "None"})).await,
-            service.post("/v2/clusters/import", &imported).await.expect(201),
+            create_cluster(service, &sent).await,
+            create_cluster(service, &json!({"high_availability_mode": "None"})).await,
+            service.post("/v2/clusters/import", &imported).await.json_with_status(201),
         ] {
-            let sent_back = service.patch(&path(&made), &made).await.expect(201);
+            let sent_back = service.patch(&cluster_path(&made), &made).await.json_with_status(201);
             assert_eq!(sent_back, made);
         }
     });
 }
 
 #[test]
-fn what_cannot_change_may_only_be_said_again() {
+fn immutable_values_accept_only_their_current_value() {
     on_each_database(async |service| {
-        let made = register(service, &json!({})).await;
+        let made = create_cluster(service, &json!({})).await;
         for (key, value) in [
             ("openshift_version", json!("4.14.71")),
             ("ocp_release_image", json!("elsewhere")),
@@ -230,32 +232,32 @@ fn what_cannot_change_may_only_be_said_again() {
             ("high_availability_mode", json!("None")),
             ("id", json!("3f3a0a3c-60b4-4c4b-8a3c-0d7c1b1d3c10")),
         ] {
-            service.patch(&path(&made), &json!({key: made[key]})).await.expect(201);
-            let reason = service.patch(&path(&made), &json!({key: value})).await.refused(400);
+            service.patch(&cluster_path(&made), &json!({key: made[key]})).await.json_with_status(201);
+            let reason = service.patch(&cluster_path(&made), &json!({key: value})).await.refusal_reason(400);
             assert_eq!(reason, format!("{key} in body cannot be changed"));
         }
-        assert_eq!(service.get(&path(&made)).await.expect(200), made);
+        assert_eq!(service.get(&cluster_path(&made)).await.json_with_status(200), made);
     });
 }
 
 #[test]
-fn null_and_nothing_change_nothing() {
+fn null_and_absent_keys_change_nothing() {
     on_each_database(async |service| {
-        let (sent, _) = everything();
-        let made = register(service, &sent).await;
+        let (sent, _) = all_values();
+        let made = create_cluster(service, &sent).await;
         let keys = sent.as_object().unwrap().keys().map(|key| (key.clone(), Value::Null));
         let nothing: Value = keys.collect::<Map<_, _>>().into();
         for body in [json!({}), nothing] {
-            assert_eq!(service.patch(&path(&made), &body).await.expect(201), made);
+            assert_eq!(service.patch(&cluster_path(&made), &body).await.json_with_status(201), made);
         }
     });
 }
 
 #[test]
-fn what_is_empty_is_taken_away() {
+fn empty_values_remove_settings() {
     on_each_database(async |service| {
-        let (sent, _) = everything();
-        let made = register(service, &sent).await;
+        let (sent, _) = all_values();
+        let made = create_cluster(service, &sent).await;
         let keys = [
             "base_dns_domain",
             "tags",
@@ -271,7 +273,7 @@ fn what_is_empty_is_taken_away() {
         }
         empty.insert("ignition_endpoint".to_owned(), json!({"ca_certificate": ""}));
         empty.insert("pull_secret".to_owned(), json!(""));
-        let changed = service.patch(&path(&made), &empty.into()).await.expect(201);
+        let changed = service.patch(&cluster_path(&made), &empty.into()).await.json_with_status(201);
         for key in keys.iter().chain(&["machine_network_cidr"]) {
             assert_eq!(changed.get(key), None, "{key}");
         }
@@ -283,7 +285,7 @@ fn what_is_empty_is_taken_away() {
 }
 
 #[test]
-fn defaults_follow_the_version_the_machines_and_the_settings() {
+fn defaults_follow_version_architecture_and_settings() {
     let settings = |settings: &mut kindling::inventory::Settings| {
         "ntp.example.com".clone_into(&mut settings.default_ntp_source);
         "10.4.0.0/14".clone_into(&mut settings.cluster_networks.cluster_cidr);
@@ -333,7 +335,7 @@ fn defaults_follow_the_version_the_machines_and_the_settings() {
                 json!({"user_managed_networking": true, "name": "a.b"}),
             ),
         ] {
-            let made = register(service, &sent).await;
+            let made = create_cluster(service, &sent).await;
             for (key, value) in expected.as_object().unwrap() {
                 assert_eq!(&made[key], value, "{key} of {sent}");
             }
@@ -342,11 +344,11 @@ fn defaults_follow_the_version_the_machines_and_the_settings() {
 }
 
 #[test]
-fn single_networks_of_older_clients_are_the_first_of_the_list() {
+fn deprecated_single_networks_are_the_first_list_entry() {
     on_each_database(async |service| {
-        let made = register(service, &json!({})).await;
+        let made = create_cluster(service, &json!({})).await;
         let change = json!({"cluster_network_cidr": "10.8.0.0/14", "machine_network_cidr": "192.0.2.0/24"});
-        let changed = service.patch(&path(&made), &change).await.expect(201);
+        let changed = service.patch(&cluster_path(&made), &change).await.json_with_status(201);
         let id = &made["id"];
         assert_eq!(
             changed["cluster_networks"],
@@ -357,7 +359,7 @@ fn single_networks_of_older_clients_are_the_first_of_the_list() {
 }
 
 #[test]
-fn addresses_go_when_others_give_them() {
+fn vips_are_removed_when_others_provide_them() {
     on_each_database(async |service| {
         let vips = json!({"api_vips": [{"ip": "192.0.2.2"}], "ingress_vips": [{"ip": "192.0.2.3"}]});
         for change in [
@@ -365,8 +367,8 @@ fn addresses_go_when_others_give_them() {
             json!({"vip_dhcp_allocation": true}),
             json!({"platform": {"type": "none"}}),
         ] {
-            let made = register(service, &vips).await;
-            let changed = service.patch(&path(&made), &change).await.expect(201);
+            let made = create_cluster(service, &vips).await;
+            let changed = service.patch(&cluster_path(&made), &change).await.json_with_status(201);
             assert_eq!(
                 (&changed["api_vips"], &changed["ingress_vips"]),
                 (&json!([]), &json!([])),
@@ -377,9 +379,9 @@ fn addresses_go_when_others_give_them() {
 }
 
 #[test]
-fn defaults_are_told() {
+fn defaults_are_listed() {
     on_each_database(async |service| {
-        let defaults = service.get("/v2/clusters/default-config").await.expect(200);
+        let defaults = service.get("/v2/clusters/default-config").await.json_with_status(200);
         let pods = json!({"cidr": "10.128.0.0/14", "host_prefix": 23});
         assert_eq!(
             defaults,
@@ -401,12 +403,12 @@ fn defaults_are_told() {
 }
 
 #[test]
-fn clusters_of_elsewhere_are_added() {
+fn existing_clusters_are_imported() {
     on_each_database(async |service| {
         let id = "3f3a0a3c-60b4-4c4b-8a3c-0d7c1b1d3c10";
         let import =
             json!({"name": "given", "api_vip_dnsname": "api.there.example.com", "openshift_cluster_id": id});
-        let made = service.post("/v2/clusters/import", &import).await.expect(201);
+        let made = service.post("/v2/clusters/import", &import).await.json_with_status(201);
         for (key, value) in [
             ("kind", json!("AddHostsCluster")),
             ("status", json!("adding-hosts")),
@@ -433,30 +435,32 @@ fn clusters_of_elsewhere_are_added() {
             assert_eq!(made.get(absent), None, "{absent}");
         }
         let import = json!({"name": "Given", "api_vip_dnsname": "192.0.2.1", "openshift_cluster_id": id, "openshift_version": "4.14.1"});
-        let other = service.post("/v2/clusters/import", &import).await.expect(201);
+        let other = service.post("/v2/clusters/import", &import).await.json_with_status(201);
         assert_eq!((&other["name"], &other["openshift_version"]), (&json!("Given"), &json!("4.14.1")));
-        // A name that this service would not give may stay.
-        let changed = service.patch(&path(&other), &json!({"tags": "old"})).await.expect(201);
+        // A name that this service would refuse is kept on import.
+        let changed =
+            service.patch(&cluster_path(&other), &json!({"tags": "old"})).await.json_with_status(201);
         assert_eq!((&changed["name"], &changed["tags"]), (&json!("Given"), &json!("old")));
-        let listed = service.get(&format!("/v2/clusters?openshift_cluster_id={id}")).await.expect(200);
+        let listed =
+            service.get(&format!("/v2/clusters?openshift_cluster_id={id}")).await.json_with_status(200);
         assert_eq!(listed.as_array().unwrap().len(), 2);
         let import = json!({"name": "x", "api_vip_dnsname": "y", "openshift_cluster_id": "z"});
-        let reason = service.post("/v2/clusters/import", &import).await.refused(400);
+        let reason = service.post("/v2/clusters/import", &import).await.refusal_reason(400);
         assert_eq!(reason, "openshift_cluster_id in body must be of type uuid: \"z\"");
     });
 }
 
 #[test]
-fn disconnected_clusters_are_only_known() {
+fn disconnected_clusters_are_read_only() {
     on_each_database(async |service| {
         let body = json!({"name": "far", "openshift_version": "4.19.1"});
-        let made = service.post("/v2/clusters/disconnected", &body).await.expect(201);
+        let made = service.post("/v2/clusters/disconnected", &body).await.json_with_status(201);
         assert_eq!(made["kind"], "DisconnectedCluster");
         assert_eq!(made["status"], "unmonitored");
         assert_eq!(made["status_info"], "Cluster created for offline installation");
         assert_eq!(made["openshift_version"], "4.19.1");
         assert_eq!(made["platform"], json!({}));
-        let reason = service.patch(&path(&made), &json!({"tags": "x"})).await.refused(409);
+        let reason = service.patch(&cluster_path(&made), &json!({"tags": "x"})).await.refusal_reason(409);
         assert!(reason.ends_with("is in unmonitored state, it can be updated only in one of [insufficient ready pending-for-input adding-hosts]"), "{reason}");
         for (key, reason) in [
             ("name", "name in body should be at least 1 chars long"),
@@ -464,24 +468,24 @@ fn disconnected_clusters_are_only_known() {
         ] {
             let mut body = body.clone();
             body[key] = json!("");
-            assert_eq!(service.post("/v2/clusters/disconnected", &body).await.refused(400), reason);
+            assert_eq!(service.post("/v2/clusters/disconnected", &body).await.refusal_reason(400), reason);
         }
-        service.delete(&path(&made)).await.expect(204);
+        service.delete(&cluster_path(&made)).await.json_with_status(204);
     });
 }
 
 #[test]
-fn a_cluster_changes_in_some_states_only() {
+fn cluster_is_editable_only_in_some_states() {
     on_each_database(async |service| {
-        let made = register(service, &json!({})).await;
+        let made = create_cluster(service, &json!({})).await;
         for status in [
             ClusterStatus::Ready,
             ClusterStatus::PendingForInput,
             ClusterStatus::AddingHosts,
             ClusterStatus::Insufficient,
         ] {
-            move_to(service, &made, status).await;
-            service.patch(&path(&made), &json!({"tags": "x"})).await.expect(201);
+            set_status(service, &made, status).await;
+            service.patch(&cluster_path(&made), &json!({"tags": "x"})).await.json_with_status(201);
         }
         for status in [
             ClusterStatus::Installing,
@@ -489,56 +493,57 @@ fn a_cluster_changes_in_some_states_only() {
             ClusterStatus::Error,
             ClusterStatus::Cancelled,
         ] {
-            move_to(service, &made, status).await;
-            service.patch(&path(&made), &json!({"tags": "y"})).await.refused(409);
+            set_status(service, &made, status).await;
+            service.patch(&cluster_path(&made), &json!({"tags": "y"})).await.refusal_reason(409);
         }
-        assert_eq!(service.get(&path(&made)).await.expect(200)["tags"], "x");
+        assert_eq!(service.get(&cluster_path(&made)).await.json_with_status(200)["tags"], "x");
     });
 }
 
 #[test]
-fn a_deleted_one_is_seen_by_who_asks_for_it() {
+fn deleted_cluster_is_listed_on_request() {
     on_each_database(async |service| {
-        let (made, other) = (register(service, &json!({})).await, register(service, &json!({})).await);
-        service.delete(&path(&made)).await.expect(204);
+        let (made, other) =
+            (create_cluster(service, &json!({})).await, create_cluster(service, &json!({})).await);
+        service.delete(&cluster_path(&made)).await.json_with_status(204);
         for method in [Method::GET, Method::DELETE, Method::PATCH] {
-            let request = service.request(method, &path(&made)).json(&json!({}));
-            assert_eq!(send(request).await.refused(404), "record not found");
+            let request = service.request(method, &cluster_path(&made)).json(&json!({}));
+            assert_eq!(send_request(request).await.refusal_reason(404), "record not found");
         }
-        assert_eq!(service.get("/v2/clusters").await.expect(200), json!([other]));
+        assert_eq!(service.get("/v2/clusters").await.json_with_status(200), json!([other]));
         let asking = |path: &str, value: &str| {
             service.request(Method::GET, path).header("get_unregistered_clusters", value)
         };
-        let shown = send(asking(&path(&made), "true")).await.expect(200);
+        let shown = send_request(asking(&cluster_path(&made), "true")).await.json_with_status(200);
         assert!(shown["deleted_at"].as_str().unwrap().starts_with("20"), "{shown}");
         assert_eq!((&shown["cluster_networks"], &shown["name"]), (&json!([]), &json!("demo")));
-        let listed = send(asking("/v2/clusters", "true")).await.expect(200);
+        let listed = send_request(asking("/v2/clusters", "true")).await.json_with_status(200);
         assert_eq!(listed, json!([shown, other]));
-        send(asking(&path(&made), "perhaps")).await.refused(404);
-        let told = events(service, &made).await;
+        send_request(asking(&cluster_path(&made), "perhaps")).await.refusal_reason(404);
+        let told = events_of_cluster(service, &made).await;
         assert_eq!(told.last().unwrap().0, "cluster_deregistered");
     });
 }
 
 #[test]
-fn one_that_is_being_installed_stays() {
+fn installing_cluster_cannot_be_deleted() {
     on_each_database(async |service| {
-        let made = register(service, &json!({})).await;
-        move_to(service, &made, ClusterStatus::Installing).await;
-        let reason = service.delete(&path(&made)).await.refused(409);
+        let made = create_cluster(service, &json!({})).await;
+        set_status(service, &made, ClusterStatus::Installing).await;
+        let reason = service.delete(&cluster_path(&made)).await.refusal_reason(409);
         assert!(reason.ends_with("can not be removed while being installed"), "{reason}");
-        let (name, message) = events(service, &made).await.pop().unwrap();
+        let (name, message) = events_of_cluster(service, &made).await.pop().unwrap();
         assert_eq!(name, "cluster_deregister_failed");
         assert_eq!(message, format!("Failed to deregister cluster. Error: {reason}"));
-        service.get(&path(&made)).await.expect(200);
+        service.get(&cluster_path(&made)).await.json_with_status(200);
     });
 }
 
 #[test]
 fn lists_are_filtered() {
     on_each_database(async |service| {
-        assert_eq!(service.get("/v2/clusters").await.expect(200), json!([]));
-        let made = register(service, &json!({})).await;
+        assert_eq!(service.get("/v2/clusters").await.json_with_status(200), json!([]));
+        let made = create_cluster(service, &json!({})).await;
         for (query, expected) in [
             ("", 1),
             ("?owner=admin", 1),
@@ -547,39 +552,41 @@ fn lists_are_filtered() {
             ("?openshift_cluster_id=3f3a0a3c-60b4-4c4b-8a3c-0d7c1b1d3c10", 0),
             ("?ams_subscription_ids=3f3a0a3c-60b4-4c4b-8a3c-0d7c1b1d3c10", 0),
         ] {
-            let listed = service.get(&format!("/v2/clusters{query}")).await.expect(200);
+            let listed = service.get(&format!("/v2/clusters{query}")).await.json_with_status(200);
             assert_eq!(listed.as_array().unwrap().len(), expected, "{query}");
         }
-        let reason = service.get("/v2/clusters?openshift_cluster_id=1").await.refused(400);
+        let reason = service.get("/v2/clusters?openshift_cluster_id=1").await.refusal_reason(400);
         assert_eq!(reason, "openshift_cluster_id in query must be of type uuid: \"1\"");
-        let excluded = service.get(&format!("{}?exclude-hosts=true", path(&made))).await.expect(200);
+        let excluded =
+            service.get(&format!("{}?exclude-hosts=true", cluster_path(&made))).await.json_with_status(200);
         assert_eq!(excluded["hosts"], json!([]));
     });
 }
 
 #[test]
-fn unknown_ids_and_no_ids_are_told_apart() {
+fn unknown_and_invalid_ids_have_different_errors() {
     on_each_database(async |service| {
         let unknown = "/v2/clusters/3f3a0a3c-60b4-4c4b-8a3c-0d7c1b1d3c10";
         assert_eq!(
-            service.get(unknown).await.expect(404),
+            service.get(unknown).await.json_with_status(404),
             json!({"code": "404", "href": "", "id": 404, "kind": "Error", "reason": "record not found"})
         );
-        assert_eq!(service.delete(unknown).await.refused(404), "record not found");
-        assert_eq!(service.patch(unknown, &json!({})).await.refused(404), "record not found");
-        let reason = service.get("/v2/clusters/1").await.refused(400);
+        assert_eq!(service.delete(unknown).await.refusal_reason(404), "record not found");
+        assert_eq!(service.patch(unknown, &json!({})).await.refusal_reason(404), "record not found");
+        let reason = service.get("/v2/clusters/1").await.refusal_reason(400);
         assert_eq!(reason, "cluster_id in path must be of type uuid: \"1\"");
     });
 }
 
 #[test]
-fn a_change_of_proxies_is_told() {
+fn proxy_change_is_an_event() {
     on_each_database(async |service| {
-        let made = register(service, &json!({})).await;
+        let made = create_cluster(service, &json!({})).await;
         for http in ["http://10.0.0.1:3128", "http://10.0.0.1:3128", ""] {
-            service.patch(&path(&made), &json!({"http_proxy": http})).await.expect(201);
+            service.patch(&cluster_path(&made), &json!({"http_proxy": http})).await.json_with_status(201);
         }
-        let told: Vec<_> = events(service, &made).await.into_iter().map(|(name, _)| name).collect();
+        let told: Vec<_> =
+            events_of_cluster(service, &made).await.into_iter().map(|(name, _)| name).collect();
         assert_eq!(
             told,
             ["cluster_registration_succeeded", "proxy_settings_changed", "proxy_settings_changed"]
@@ -588,26 +595,29 @@ fn a_change_of_proxies_is_told() {
 }
 
 #[test]
-fn a_pull_secret_is_kept_and_never_shown() {
+fn pull_secret_is_stored_and_never_returned() {
     on_each_database(async |service| {
-        let made = service.post("/v2/clusters", &body(&json!({}))).await;
+        let made = service.post("/v2/clusters", &create_body(&json!({}))).await;
         assert!(!made.text.contains("dXNlcjpwYXNz"), "{}", made.text);
-        let made = made.expect(201);
+        let made = made.json_with_status(201);
         let id = made["id"].as_str().unwrap().parse().unwrap();
         let stored = service.inventory.stored_cluster(id).await.unwrap().record;
         assert_eq!(stored.spec.pull_secret.reveal(), PULL_SECRET);
         assert!(!format!("{stored:?}").contains("dXNlcjpwYXNz"));
         let other = r#"{"auths":{"quay.io":{"auth":"b3RoZXI6cGFzcw=="}}}"#;
-        service.patch(&path(&made), &json!({"pull_secret": format!(" {other}\n")})).await.expect(201);
+        service
+            .patch(&cluster_path(&made), &json!({"pull_secret": format!(" {other}\n")}))
+            .await
+            .json_with_status(201);
         let stored = service.inventory.stored_cluster(id).await.unwrap().record;
         assert_eq!(stored.spec.pull_secret.reveal(), other);
     });
 }
 
 #[test]
-fn changes_at_the_same_time_lose_nothing() {
+fn concurrent_changes_lose_nothing() {
     on_each_database(async |service| {
-        let made = register(service, &json!({})).await;
+        let made = create_cluster(service, &json!({})).await;
         let changes = [
             json!({"name": "other"}),
             json!({"tags": "one"}),
@@ -622,12 +632,12 @@ fn changes_at_the_same_time_lose_nothing() {
             json!({"control_plane_count": 4}),
             json!({"machine_networks": [{"cidr": "192.0.2.0/24"}]}),
         ];
-        let place = path(&made);
+        let place = cluster_path(&made);
         let running = changes.iter().map(|change| async {
-            service.patch(&place, change).await.expect(201);
+            service.patch(&place, change).await.json_with_status(201);
         });
         futures_util::future::join_all(running).await;
-        let found = service.get(&place).await.expect(200);
+        let found = service.get(&place).await.json_with_status(200);
         for change in &changes {
             assert_shows(&found, change, &json!({}));
         }
@@ -635,12 +645,12 @@ fn changes_at_the_same_time_lose_nothing() {
 }
 
 #[test]
-fn the_document_names_every_key_that_is_shown() {
+fn api_document_names_every_returned_key() {
     on_each_database(async |service| {
-        let document = serde_json::to_value(kindling::inventory::Inventory::openapi()).unwrap();
+        let document = serde_json::to_value(kindling::http::openapi()).unwrap();
         let described = document["components"]["schemas"]["cluster"]["properties"].as_object().unwrap();
-        let (sent, _) = everything();
-        let shown = register(service, &sent).await;
+        let (sent, _) = all_values();
+        let shown = create_cluster(service, &sent).await;
         let unknown: BTreeSet<_> =
             shown.as_object().unwrap().keys().filter(|key| !described.contains_key(*key)).collect();
         assert_eq!(unknown, BTreeSet::new());
@@ -648,71 +658,76 @@ fn the_document_names_every_key_that_is_shown() {
 }
 
 #[test]
-fn hosts_are_shown_in_full_listed_or_counted() {
+fn hosts_are_returned_in_full_listed_or_counted() {
     on_each_database(async |service| {
-        let made = register(service, &json!({})).await;
-        let agents = [Agent::known(service, "node-1").await, Agent::known(service, "node-2").await];
+        let made = create_cluster(service, &json!({})).await;
+        let agents = [
+            FakeAgent::register_with_report(service, "node-1").await,
+            FakeAgent::register_with_report(service, "node-2").await,
+        ];
         let mut ids: Vec<_> = agents.iter().map(|agent| agent.id.clone()).collect();
         ids.sort();
         for agent in &agents {
             let bind = format!("{}/actions/bind", agent.path());
-            service.post(&bind, &json!({"cluster_id": made["id"]})).await.expect(200);
-            agent.register().await.expect(201);
-            agent.reply("inventory", &machine("node")).await.expect(204);
+            service.post(&bind, &json!({"cluster_id": made["id"]})).await.json_with_status(200);
+            agent.register().await.json_with_status(201);
+            agent.reply_to_step("inventory", &inventory_report("node")).await.json_with_status(204);
         }
-        let shown = service.get(&path(&made)).await.expect(200);
+        let shown = service.get(&cluster_path(&made)).await.json_with_status(200);
         assert_eq!(shown["host_networks"], json!([{"cidr": "192.168.1.0/24", "host_ids": ids}]));
         assert_eq!((&shown["total_host_count"], &shown["enabled_host_count"]), (&json!(2), &json!(2)));
         assert!(shown["hosts"][0]["progress_stages"].is_array(), "{}", shown["hosts"][0]);
-        let patched = service.patch(&path(&made), &shown).await.expect(201);
+        let patched = service.patch(&cluster_path(&made), &shown).await.json_with_status(201);
         assert_eq!(patched["hosts"].as_array().unwrap().len(), 2);
 
-        let counted = service.get(&format!("{}?exclude-hosts=true", path(&made))).await.expect(200);
+        let counted =
+            service.get(&format!("{}?exclude-hosts=true", cluster_path(&made))).await.json_with_status(200);
         assert_eq!((&counted["hosts"], &counted["total_host_count"]), (&json!([]), &json!(2)));
-        let listed = service.get("/v2/clusters").await.expect(200);
+        let listed = service.get("/v2/clusters").await.json_with_status(200);
         assert_eq!((&listed[0]["hosts"], &listed[0]["total_host_count"]), (&json!([]), &json!(2)));
-        let listed = service.get("/v2/clusters?with_hosts=true").await.expect(200);
+        let listed = service.get("/v2/clusters?with_hosts=true").await.json_with_status(200);
         assert_eq!(listed[0]["hosts"].as_array().unwrap().len(), 2);
         assert_eq!(listed[0]["hosts"][0]["progress_stages"], Value::Null);
     });
 }
 
 #[test]
-fn a_card_without_addresses_hides_no_network() {
+fn interface_without_addresses_hides_no_network() {
     on_each_database(async |service| {
-        let made = register(service, &json!({})).await;
-        let agent = Agent::known(service, "node-1").await;
+        let made = create_cluster(service, &json!({})).await;
+        let agent = FakeAgent::register_with_report(service, "node-1").await;
         let bind = format!("{}/actions/bind", agent.path());
-        service.post(&bind, &json!({"cluster_id": made["id"]})).await.expect(200);
-        agent.register().await.expect(201);
-        let mut machine = machine("node-1");
+        service.post(&bind, &json!({"cluster_id": made["id"]})).await.json_with_status(200);
+        agent.register().await.json_with_status(201);
+        let mut machine = inventory_report("node-1");
         let cards = machine["interfaces"].as_array_mut().unwrap();
         cards[0].as_object_mut().unwrap().remove("ipv6_addresses");
         cards.push(json!({"name": "eth1", "type": "physical", "mac_address": "52:54:00:00:00:02"}));
-        agent.reply("inventory", &machine).await.expect(204);
-        let shown = service.get(&path(&made)).await.expect(200);
+        agent.reply_to_step("inventory", &machine).await.json_with_status(204);
+        let shown = service.get(&cluster_path(&made)).await.json_with_status(200);
         assert_eq!(shown["host_networks"], json!([{"cidr": "192.168.1.0/24", "host_ids": [agent.id]}]));
-        agent.reply("inventory", &json!({"hostname": "node-1"})).await.expect(204);
-        let shown = service.get(&path(&made)).await.expect(200);
+        agent.reply_to_step("inventory", &json!({"hostname": "node-1"})).await.json_with_status(204);
+        let shown = service.get(&cluster_path(&made)).await.json_with_status(200);
         assert_eq!(shown["host_networks"], json!([]));
     });
 }
 
 #[test]
-fn secrets_end_with_their_cluster() {
+fn deleted_cluster_keeps_no_secrets() {
     on_each_database(async |service| {
         let proxies =
             json!({"http_proxy": "http://me:hidden@10.0.0.1:3128", "https_proxy": "http://10.0.0.1:3128"});
-        let made = register(service, &proxies).await;
-        service.delete(&path(&made)).await.expect(204);
+        let made = create_cluster(service, &proxies).await;
+        service.delete(&cluster_path(&made)).await.json_with_status(204);
         let id = made["id"].as_str().unwrap().parse().unwrap();
         let stored: Option<Stored<ClusterRecord>> = service.inventory.records().find(None, id).await.unwrap();
         let document = serde_json::to_string(&stored.unwrap().record).unwrap();
         for secret in ["dXNlcjpwYXNz", "hidden"] {
             assert!(!document.contains(secret), "{document}");
         }
-        let request = service.request(Method::GET, &path(&made)).header("get_unregistered_clusters", "true");
-        let shown = send(request).await.expect(200);
+        let request =
+            service.request(Method::GET, &cluster_path(&made)).header("get_unregistered_clusters", "true");
+        let shown = send_request(request).await.json_with_status(200);
         assert_eq!((&shown["name"], &shown["https_proxy"]), (&made["name"], &made["https_proxy"]));
         assert_eq!(shown["http_proxy"], "http://*****@10.0.0.1:3128");
     });

@@ -1,39 +1,39 @@
-//! Events: who finds which, and who may tell some.
+//! Events: queries and permissions.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::agent::{Agent, infra_env, machine};
-use crate::service::{Answer, PULL_SECRET, Service, on_each_database, send};
+use crate::agent::{FakeAgent, create_infra_env, inventory_report};
+use crate::service::{PULL_SECRET, ServiceAnswer, TestService, on_each_database, send_request};
 
-async fn cluster(service: &Service) -> String {
+async fn create_cluster(service: &TestService) -> String {
     let body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
-    service.post("/v2/clusters", &body).await.expect(201)["id"].as_str().unwrap().to_owned()
+    service.post("/v2/clusters", &body).await.json_with_status(201)["id"].as_str().unwrap().to_owned()
 }
 
-fn event(more: &Value) -> Value {
+fn event_body(more: &Value) -> Value {
     let mut event = json!({"name": "test", "severity": "info", "message": "It works", "event_time": "2026-01-01T00:00:00Z"});
     event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     event
 }
 
-async fn tell(service: &Service, more: &Value) {
-    let answer = service.post("/v2/events", &event(more)).await;
+async fn post_event(service: &TestService, more: &Value) {
+    let answer = service.post("/v2/events", &event_body(more)).await;
     assert_eq!((answer.status, answer.text.as_str()), (201, ""));
 }
 
-async fn ask(service: &Service, query: &str) -> Answer {
+async fn get_events(service: &TestService, query: &str) -> ServiceAnswer {
     service.get(&format!("/v2/events?{query}")).await
 }
 
-/// What the events that a query finds say, in their order.
-async fn messages(service: &Service, query: &str) -> Vec<String> {
-    let found = ask(service, query).await.expect(200);
+/// The messages of the events that a query returns, in order.
+async fn event_messages(service: &TestService, query: &str) -> Vec<String> {
+    let found = get_events(service, query).await.json_with_status(200);
     found.as_array().unwrap().iter().map(|event| event["message"].as_str().unwrap().to_owned()).collect()
 }
 
-fn counts(answer: &Answer) -> [&str; 5] {
+fn severity_counts(answer: &ServiceAnswer) -> [&str; 5] {
     [
         "event-count",
         "severity-count-info",
@@ -45,19 +45,22 @@ fn counts(answer: &Answer) -> [&str; 5] {
 }
 
 #[test]
-fn an_event_that_is_told_is_shown_without_what_is_internal() {
+fn posted_event_is_returned_without_internal_fields() {
     on_each_database(async |service| {
         let cluster = Uuid::new_v4();
         let host = Uuid::new_v4();
-        tell(
+        post_event(
             service,
             &json!({"cluster_id": cluster, "host_id": host, "severity": "warning", "category": "user",
                     "request_id": Uuid::new_v4(), "props": r#"["a", 1, "b", "x"]"#}),
         )
         .await;
-        let mut found = ask(service, &format!("cluster_id={cluster}")).await.expect(200);
+        let mut found = get_events(service, &format!("cluster_id={cluster}")).await.json_with_status(200);
         let time = found[0].as_object_mut().unwrap().remove("event_time").unwrap();
-        assert!(!time.as_str().unwrap().starts_with("2026-01-01T00:00:00"), "the clock here counts: {time}");
+        assert!(
+            !time.as_str().unwrap().starts_with("2026-01-01T00:00:00"),
+            "the time is set by the server: {time}"
+        );
         assert_eq!(
             found,
             json!([{"name": "test", "cluster_id": cluster, "host_id": host, "severity": "warning", "message": "It works",
@@ -67,7 +70,7 @@ fn an_event_that_is_told_is_shown_without_what_is_internal() {
 }
 
 #[test]
-fn what_cannot_be_told_is_refused_or_let_go() {
+fn invalid_events_are_refused_or_dropped() {
     on_each_database(async |service| {
         for (body, reason) in [
             (
@@ -77,157 +80,172 @@ fn what_cannot_be_told_is_refused_or_let_go() {
             (json!({"severity": "info", "message": "a"}), "event_time in body is required"),
             (json!({"message": "a", "event_time": "2026-01-01T00:00:00Z"}), "severity in body is required"),
             (
-                event(&json!({"severity": "bad"})),
+                event_body(&json!({"severity": "bad"})),
                 "severity in body should be one of [info warning error critical]",
             ),
-            (event(&json!({"category": "other"})), "category in body should be one of [user metrics]"),
-            (event(&json!({"event_time": "noon"})), "event_time in body must be of type date-time: \"noon\""),
+            (event_body(&json!({"category": "other"})), "category in body should be one of [user metrics]"),
+            (
+                event_body(&json!({"event_time": "noon"})),
+                "event_time in body must be of type date-time: \"noon\"",
+            ),
         ] {
-            assert_eq!(service.post("/v2/events", &body).await.refused(400), reason);
+            assert_eq!(service.post("/v2/events", &body).await.refusal_reason(400), reason);
         }
         let cluster = Uuid::new_v4();
-        tell(service, &json!({"cluster_id": cluster, "message": "x".repeat(4097)})).await;
-        tell(service, &json!({"cluster_id": cluster, "name": "x".repeat(256)})).await;
-        assert_eq!(ask(service, &format!("cluster_id={cluster}")).await.expect(200), json!([]));
-        tell(service, &json!({"cluster_id": cluster, "message": "ä".repeat(4096), "props": "no JSON"})).await;
+        post_event(service, &json!({"cluster_id": cluster, "message": "x".repeat(4097)})).await;
+        post_event(service, &json!({"cluster_id": cluster, "name": "x".repeat(256)})).await;
+        assert_eq!(
+            get_events(service, &format!("cluster_id={cluster}")).await.json_with_status(200),
+            json!([])
+        );
+        post_event(service, &json!({"cluster_id": cluster, "message": "ä".repeat(4096), "props": "no JSON"}))
+            .await;
         for key in ["message", "name", "props"] {
-            let body = event(&json!({key: "a\u{0}b"}));
-            let reason = service.post("/v2/events", &body).await.refused(400);
-            assert_eq!(reason, format!("{key} in body must not have a NUL"));
+            let body = event_body(&json!({key: "a\u{0}b"}));
+            let reason = service.post("/v2/events", &body).await.refusal_reason(400);
+            assert_eq!(reason, format!("{key} in body must not contain a NUL character"));
         }
-        let found = ask(service, &format!("cluster_id={cluster}")).await.expect(200);
+        let found = get_events(service, &format!("cluster_id={cluster}")).await.json_with_status(200);
         assert_eq!(found.as_array().unwrap().len(), 1);
         assert!(found[0].get("props").is_none());
     });
 }
 
 #[test]
-fn a_page_of_events_is_asked_for() {
+fn events_are_paged() {
     on_each_database(async |service| {
         let cluster = Uuid::new_v4();
         for index in 0..4 {
             let severity = ["info", "info", "error", "warning"][index];
-            tell(
+            post_event(
                 service,
                 &json!({"cluster_id": cluster, "message": format!("{index}"), "severity": severity}),
             )
             .await;
         }
-        tell(service, &json!({"cluster_id": cluster, "message": "count", "category": "metrics"})).await;
+        post_event(service, &json!({"cluster_id": cluster, "message": "count", "category": "metrics"})).await;
         let of = |rest: &str| format!("cluster_id={cluster}{rest}");
-        assert_eq!(messages(service, &of("")).await, ["0", "1", "2", "3"]);
-        assert_eq!(messages(service, &of("&order=descending")).await, ["3", "2", "1", "0"]);
-        assert_eq!(messages(service, &of("&limit=2&offset=1")).await, ["1", "2"]);
-        assert_eq!(messages(service, &of("&limit=-1&offset=-5")).await, ["0", "1", "2", "3"]);
-        assert_eq!(messages(service, &of("&limit=-7")).await.len(), 4);
-        assert_eq!(messages(service, &of("&offset=9")).await, [""; 0]);
-        assert_eq!(messages(service, &of("&severities=error,warning")).await, ["2", "3"]);
-        assert_eq!(messages(service, &of("&categories=metrics")).await, ["count"]);
-        assert_eq!(messages(service, &of("&categories=metrics,user")).await.len(), 5);
-        assert_eq!(messages(service, &of("&message=COUN&categories=metrics")).await, ["count"]);
-        assert_eq!(messages(service, &of("&message=%25")).await, [""; 0]);
-        assert_eq!(messages(service, &of("&message=%00")).await, [""; 0]);
+        assert_eq!(event_messages(service, &of("")).await, ["0", "1", "2", "3"]);
+        assert_eq!(event_messages(service, &of("&order=descending")).await, ["3", "2", "1", "0"]);
+        assert_eq!(event_messages(service, &of("&limit=2&offset=1")).await, ["1", "2"]);
+        assert_eq!(event_messages(service, &of("&limit=-1&offset=-5")).await, ["0", "1", "2", "3"]);
+        assert_eq!(event_messages(service, &of("&limit=-7")).await.len(), 4);
+        assert_eq!(event_messages(service, &of("&offset=9")).await, [""; 0]);
+        assert_eq!(event_messages(service, &of("&severities=error,warning")).await, ["2", "3"]);
+        assert_eq!(event_messages(service, &of("&categories=metrics")).await, ["count"]);
+        assert_eq!(event_messages(service, &of("&categories=metrics,user")).await.len(), 5);
+        assert_eq!(event_messages(service, &of("&message=COUN&categories=metrics")).await, ["count"]);
+        assert_eq!(event_messages(service, &of("&message=%25")).await, [""; 0]);
+        assert_eq!(event_messages(service, &of("&message=%00")).await, [""; 0]);
 
-        let answer = ask(service, &of("&limit=0&severities=error")).await;
-        assert_eq!(answer.expect(200), json!([]));
-        assert_eq!(counts(&answer), ["1", "2", "1", "1", "0"]);
-        let answer = ask(service, &of("&limit=1")).await;
-        assert_eq!(counts(&answer), ["4", "2", "1", "1", "0"]);
+        let answer = get_events(service, &of("&limit=0&severities=error")).await;
+        assert_eq!(answer.json_with_status(200), json!([]));
+        assert_eq!(severity_counts(&answer), ["1", "2", "1", "1", "0"]);
+        let answer = get_events(service, &of("&limit=1")).await;
+        assert_eq!(severity_counts(&answer), ["4", "2", "1", "1", "0"]);
         for query in ["&order=sideways", "&severities=bad", "&categories=other", "&limit=all", "&offset=x"] {
-            ask(service, &of(query)).await.refused(400);
+            get_events(service, &of(query)).await.refusal_reason(400);
         }
         for query in ["cluster_id=x", "host_id=x", "host_ids=x", "infra_env_id=x"] {
-            let reason = ask(service, query).await.refused(400);
+            let reason = get_events(service, query).await.refusal_reason(400);
             assert!(reason.ends_with("in query must be of type uuid: \"x\""), "{reason}");
         }
     });
 }
 
 #[test]
-fn a_cluster_counts_more_than_hosts_and_hosts_more_than_an_infra_env() {
+fn event_filters_prefer_cluster_then_hosts_then_infra_env() {
     on_each_database(async |service| {
-        let cluster = cluster(service).await;
-        let agent = Agent::of(service, &infra_env(service, &json!({"cluster_id": cluster})).await);
-        agent.register().await.expect(201);
-        let other = Agent::of(service, &agent.infra_env);
-        other.register().await.expect(201);
-        tell(service, &json!({"cluster_id": cluster, "message": "of the cluster"})).await;
-        let registered = |agent: &Agent<'_>| format!("Host {}: Successfully registered", agent.id);
+        let cluster = create_cluster(service).await;
+        let agent =
+            FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": cluster})).await);
+        agent.register().await.json_with_status(201);
+        let other = FakeAgent::new(service, &agent.infra_env);
+        other.register().await.json_with_status(201);
+        post_event(service, &json!({"cluster_id": cluster, "message": "of the cluster"})).await;
+        let registered = |agent: &FakeAgent<'_>| format!("Host {}: Successfully registered", agent.id);
         let of_host = registered(&agent);
-        let of_infra_env = messages(service, &format!("infra_env_id={}", agent.infra_env)).await;
+        let of_infra_env = event_messages(service, &format!("infra_env_id={}", agent.infra_env)).await;
         assert!(of_infra_env.contains(&"Registered infra env".to_owned()), "{of_infra_env:?}");
         assert!(of_infra_env.contains(&of_host) && !of_infra_env.contains(&"of the cluster".to_owned()));
         let query = format!("infra_env_id={}&host_ids={}", agent.infra_env, agent.id);
-        assert_eq!(messages(service, &query).await, std::slice::from_ref(&of_host));
-        assert_eq!(messages(service, &format!("host_id={}", agent.id)).await, std::slice::from_ref(&of_host));
-        let both = messages(service, &format!("host_id={}&host_ids={}", agent.id, other.id)).await;
+        assert_eq!(event_messages(service, &query).await, std::slice::from_ref(&of_host));
+        assert_eq!(
+            event_messages(service, &format!("host_id={}", agent.id)).await,
+            std::slice::from_ref(&of_host)
+        );
+        let both = event_messages(service, &format!("host_id={}&host_ids={}", agent.id, other.id)).await;
         assert_eq!(both, [of_host.clone(), registered(&other)]);
         let query = format!("cluster_id={cluster}&host_ids={}", agent.id);
-        assert_eq!(messages(service, &query).await, std::slice::from_ref(&of_host));
+        assert_eq!(event_messages(service, &query).await, std::slice::from_ref(&of_host));
         let of_cluster =
-            messages(service, &format!("cluster_id={cluster}&infra_env_id={}", Uuid::new_v4())).await;
+            event_messages(service, &format!("cluster_id={cluster}&infra_env_id={}", Uuid::new_v4())).await;
         assert!(of_cluster.contains(&"of the cluster".to_owned()) && of_cluster.contains(&of_host));
 
         let query = format!("cluster_id={cluster}&cluster_level=true");
-        let at_level = messages(service, &query).await;
+        let at_level = event_messages(service, &query).await;
         assert!(
             at_level.contains(&"of the cluster".to_owned()) && !at_level.contains(&of_host),
             "{at_level:?}"
         );
-        let at_level = messages(service, &format!("{query}&host_ids={}", agent.id)).await;
+        let at_level = event_messages(service, &format!("{query}&host_ids={}", agent.id)).await;
         assert!(at_level.contains(&of_host) && !at_level.contains(&registered(&other)), "{at_level:?}");
 
         // Without a cluster, severities are not counted and messages are not searched.
-        let answer = ask(service, &format!("host_ids={}&message=nowhere", agent.id)).await;
-        assert_eq!(counts(&answer), ["1", "0", "0", "0", "0"]);
+        let answer = get_events(service, &format!("host_ids={}&message=nowhere", agent.id)).await;
+        assert_eq!(severity_counts(&answer), ["1", "0", "0", "0", "0"]);
         for query in ["cluster_id", "host_ids", "infra_env_id"] {
-            assert_eq!(ask(service, &format!("{query}={}", Uuid::new_v4())).await.expect(200), json!([]));
+            assert_eq!(
+                get_events(service, &format!("{query}={}", Uuid::new_v4())).await.json_with_status(200),
+                json!([])
+            );
         }
-        assert!(messages(service, "").await.len() > 3, "who asks for nothing gets everything");
+        assert!(event_messages(service, "").await.len() > 3, "a query without filters returns everything");
     });
 }
 
 #[test]
-fn events_of_what_is_deleted() {
+fn events_of_deleted_resources_are_kept() {
     on_each_database(async |service| {
-        let cluster = cluster(service).await;
-        let agent = Agent::of(service, &infra_env(service, &json!({"cluster_id": cluster})).await);
-        agent.register().await.expect(201);
-        let other = Agent::of(service, &agent.infra_env);
-        other.register().await.expect(201);
+        let cluster = create_cluster(service).await;
+        let agent =
+            FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": cluster})).await);
+        agent.register().await.json_with_status(201);
+        let other = FakeAgent::new(service, &agent.infra_env);
+        other.register().await.json_with_status(201);
         let of_deleted = format!("cluster_id={cluster}&deleted_hosts=true");
-        let answer = ask(service, &of_deleted).await;
-        assert_eq!(answer.expect(200), json!([]));
-        assert_eq!(counts(&answer), ["0", "0", "0", "0", "0"]);
-        service.delete(&agent.path()).await.expect(204);
+        let answer = get_events(service, &of_deleted).await;
+        assert_eq!(answer.json_with_status(200), json!([]));
+        assert_eq!(severity_counts(&answer), ["0", "0", "0", "0", "0"]);
+        service.delete(&agent.path()).await.json_with_status(204);
         let gone = format!("Host {} deregistered", agent.id);
-        let found = messages(service, &of_deleted).await;
+        let found = event_messages(service, &of_deleted).await;
         assert_eq!(found, [format!("Host {}: Successfully registered", agent.id), gone.clone()]);
-        let with_other = messages(service, &format!("{of_deleted}&host_ids={}", other.id)).await;
+        let with_other = event_messages(service, &format!("{of_deleted}&host_ids={}", other.id)).await;
         assert_eq!(with_other.len(), 3);
-        assert_eq!(messages(service, &format!("host_ids={}", agent.id)).await, [""; 0]);
-        assert_eq!(messages(service, &format!("host_ids={},{}", agent.id, other.id)).await.len(), 1);
+        assert_eq!(event_messages(service, &format!("host_ids={}", agent.id)).await, [""; 0]);
+        assert_eq!(event_messages(service, &format!("host_ids={},{}", agent.id, other.id)).await.len(), 1);
         let of_infra_env = format!("infra_env_id={}", agent.infra_env);
-        assert!(messages(service, &of_infra_env).await.contains(&gone));
-        service.delete(&other.path()).await.expect(204);
-        service.delete(&format!("/v2/infra-envs/{}", agent.infra_env)).await.expect(204);
-        assert_eq!(messages(service, &of_infra_env).await, [""; 0]);
+        assert!(event_messages(service, &of_infra_env).await.contains(&gone));
+        service.delete(&other.path()).await.json_with_status(204);
+        service.delete(&format!("/v2/infra-envs/{}", agent.infra_env)).await.json_with_status(204);
+        assert_eq!(event_messages(service, &of_infra_env).await, [""; 0]);
     });
 }
 
 #[test]
 fn events_keep_the_id_of_their_request() {
     on_each_database(async |service| {
-        let agent = Agent::booted(service).await;
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
         let id = Uuid::new_v4();
-        let reply = json!({"step_type": "inventory", "output": machine("node-1").to_string()});
+        let reply = json!({"step_type": "inventory", "output": inventory_report("node-1").to_string()});
         let request = service.request(Method::POST, &format!("{}/instructions", agent.path()));
-        let answer = send(request.header("X-Request-ID", id.to_string()).json(&reply)).await;
+        let answer = send_request(request.header("X-Request-ID", id.to_string()).json(&reply)).await;
         assert_eq!(answer.status, 204);
         assert!(answer.header("x-request-id").is_none());
         let odd = service.request(Method::DELETE, &agent.path()).header("X-Request-ID", "no uuid");
-        assert_eq!(send(odd).await.status, 204);
-        let query = kindling::inventory::event::EventQuery {
+        assert_eq!(send_request(odd).await.status, 204);
+        let query = kindling::inventory::events::EventQuery {
             infra_env: Some(agent.infra_env.parse().unwrap()),
             ..Default::default()
         };

@@ -1,72 +1,81 @@
-//! Hosts: what users see of them and do with them.
+//! Hosts: what users see and change.
 
-use kindling::inventory::host::{HostRecord, HostStage, HostStatus, InstallationDisk};
+use kindling::inventory::cluster::ClusterStatus;
+use kindling::inventory::host::{HostRecord, HostStage, HostStatus, InstallationDisk, ReportSummary};
 use kindling::inventory::id::{HostId, InfraEnvId};
-use kindling::inventory::store::{Change, Stored};
+use kindling::inventory::store::{Change, ReportKind, Stored};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::agent::{Agent, events, infra_env, machine};
-use crate::service::{PULL_SECRET, Service, on_each_database};
+use crate::agent::{FakeAgent, create_infra_env, events_of_infra_env, inventory_report};
+use crate::service::{PULL_SECRET, TestService, on_each_database, with_status};
 
-/// Makes a cluster, and gives its id.
-async fn cluster(service: &Service, more: &Value) -> String {
+/// Creates a cluster and returns its id.
+async fn create_cluster(service: &TestService, more: &Value) -> String {
     let mut body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let made = service.post("/v2/clusters", &body).await.expect(201);
+    let made = service.post("/v2/clusters", &body).await.json_with_status(201);
     made["id"].as_str().unwrap().to_owned()
 }
 
-/// Adds a cluster that is there already, and gives its id.
-async fn joined_cluster(service: &Service) -> String {
+/// Imports an existing cluster and returns its id.
+async fn import_cluster(service: &TestService) -> String {
     let body = json!({
         "name": "old", "api_vip_dnsname": "api.old.example.com", "openshift_cluster_id": Uuid::new_v4(),
     });
-    let made = service.post("/v2/clusters/import", &body).await.expect(201);
+    let made = service.post("/v2/clusters/import", &body).await.json_with_status(201);
     made["id"].as_str().unwrap().to_owned()
 }
 
-/// Does something to a host that only an installation does.
-/// Gives a host an inventory and an installation disk, without asking its state.
-fn know_disk(host: &mut HostRecord) {
-    host.findings.inventory = machine("node-1").to_string();
+/// Gives a host an inventory report and an installation disk, in any state. [`alter_host`] stores the report.
+fn set_installation_disk(host: &mut HostRecord) {
+    let summary = ReportSummary::new(&inventory_report("node-1").to_string());
+    host.findings.reports.insert(ReportKind::Inventory.as_str().to_owned(), summary);
     let id = "/dev/disk/by-id/wwn-0x5000000000000001".to_owned();
     host.choices.installation_disk = Some(InstallationDisk { id, path: "/dev/sda".to_owned() });
 }
 
-async fn alter(service: &Service, agent: &Agent<'_>, how: impl Fn(&mut HostRecord)) {
+/// Changes a host as only an installation does.
+async fn alter_host(service: &TestService, agent: &FakeAgent<'_>, how: impl Fn(&mut HostRecord)) {
     let infra_env: InfraEnvId = agent.infra_env.parse().unwrap();
     let id: HostId = agent.id.parse().unwrap();
     let records = service.inventory.records();
     records
-        .change(|| async {
+        .change(|_| async {
             let mut change = Change::new();
             let mut stored = records.find::<HostRecord>(Some(infra_env.0), id.0).await?.unwrap();
             how(&mut stored.record);
-            change.replace(&stored.record, stored.generation);
+            change.replace(&stored.record, stored.generation)?;
+            if stored.record.findings.has_report(ReportKind::Inventory) {
+                change.put_report(
+                    &stored.record,
+                    ReportKind::Inventory,
+                    inventory_report("node-1").to_string(),
+                );
+            }
             Ok((change, ()))
         })
         .await
         .unwrap();
 }
 
-fn has(events: &[(String, String)], name: &str, message: &str) -> bool {
+fn has_event(events: &[(String, String)], name: &str, message: &str) -> bool {
     events.iter().any(|(one, said)| one == name && said == message)
 }
 
 #[test]
-fn users_choose_role_and_name() {
+fn users_set_role_and_host_name() {
     on_each_database(async |service| {
-        let agent = Agent::known(service, "node-1").await;
+        let agent = FakeAgent::register_with_report(service, "node-1").await;
         let changed =
             service.patch(&agent.path(), &json!({"host_role": "master", "host_name": "a.example.com"})).await;
-        let changed = changed.expect(201);
+        let changed = changed.json_with_status(201);
         assert_eq!(changed["role"], "master");
         assert_eq!(changed["suggested_role"], "master");
         assert_eq!(changed["requested_hostname"], "a.example.com");
         assert_eq!(changed["progress_stages"][0], "Starting installation");
         assert_eq!(changed["progress_stages"].as_array().unwrap().len(), 8);
-        assert_eq!(agent.host().await["role"], "master");
+        assert_eq!(agent.get_host().await["role"], "master");
         for (body, reason) in [
             (
                 json!({"host_role": "bootstrap"}),
@@ -87,59 +96,63 @@ fn users_choose_role_and_name() {
             ),
             (
                 json!({"fencing_credentials": {"address": "a", "username": "b", "password": "c"}}),
-                "Clusters with fencing are not supported, and fencing_credentials with them",
+                "fencing_credentials cannot be set: clusters with fencing are not supported",
             ),
             (
                 json!({"fencing_credentials": {"address": "a"}}),
                 "fencing_credentials.password in body is required",
             ),
         ] {
-            assert_eq!(service.patch(&agent.path(), &body).await.refused(400), reason);
+            assert_eq!(service.patch(&agent.path(), &body).await.refusal_reason(400), reason);
         }
         let missing = format!("/v2/infra-envs/{}/hosts/{}", agent.infra_env, Uuid::new_v4());
-        service.patch(&missing, &json!({})).await.refused(404);
+        service.patch(&missing, &json!({})).await.refusal_reason(404);
     });
 }
 
 #[test]
-fn users_choose_disks() {
+fn users_set_disks() {
     on_each_database(async |service| {
-        let agent = Agent::booted(service).await;
-        let mut two = machine("node-1");
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
+        let mut two = inventory_report("node-1");
         let mut other = two["disks"][0].clone();
         other["id"] = json!("other");
         other["path"] = json!("/dev/sdb");
         other["size_bytes"] = json!(900_000_000_000_i64);
         two["disks"].as_array_mut().unwrap().push(other);
-        agent.reply("inventory", &two).await.expect(204);
+        agent.reply_to_step("inventory", &two).await.json_with_status(204);
         let choose =
             async |disks: Value| service.patch(&agent.path(), &json!({"disks_selected_config": disks})).await;
-        let chosen = choose(json!([{"id": "other", "role": "install"}])).await.expect(201);
+        let chosen = choose(json!([{"id": "other", "role": "install"}])).await.json_with_status(201);
         assert_eq!(chosen["installation_disk_id"], "other");
         assert_eq!(chosen["installation_disk_path"], "/dev/sdb");
-        agent.reply("inventory", &two).await.expect(204);
-        assert_eq!(agent.host().await["installation_disk_id"], "other", "a choice outlives an inventory");
+        agent.reply_to_step("inventory", &two).await.json_with_status(204);
+        assert_eq!(
+            agent.get_host().await["installation_disk_id"],
+            "other",
+            "a new inventory keeps the user's choice"
+        );
         let several = json!([{"id": "other", "role": "install"}, {"id": "x", "role": "install"}]);
-        choose(several).await.refused(409);
-        let reason = choose(json!([{"id": "x", "role": "install"}])).await.refused(409);
+        choose(several).await.refusal_reason(409);
+        let reason = choose(json!([{"id": "x", "role": "install"}])).await.refusal_reason(409);
         assert_eq!(reason, "Requested installation disk \"x\" is not part of the host's valid disks");
-        let none = choose(json!([{"id": "other", "role": "none"}])).await.expect(201);
+        let none = choose(json!([{"id": "other", "role": "none"}])).await.json_with_status(201);
         assert!(none.get("installation_disk_id").is_none());
 
         let skip = async |id: &str, skip: bool| {
             let body = json!({"disks_skip_formatting": [{"disk_id": id, "skip_formatting": skip}]});
             service.patch(&agent.path(), &body).await
         };
-        assert_eq!(skip("other", true).await.expect(201)["skip_formatting_disks"], "other");
-        skip("x", true).await.refused(400);
-        assert!(skip("other", false).await.expect(201).get("skip_formatting_disks").is_none());
+        assert_eq!(skip("other", true).await.json_with_status(201)["skip_formatting_disks"], "other");
+        skip("x", true).await.refusal_reason(400);
+        assert!(skip("other", false).await.json_with_status(201).get("skip_formatting_disks").is_none());
     });
 }
 
 #[test]
-fn users_choose_what_nodes_are_made_with() {
+fn users_set_node_labels_pool_and_ignition_endpoint() {
     on_each_database(async |service| {
-        let agent = Agent::booted(service).await;
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
         let body = json!({
             "machine_config_pool_name": "infra",
             "ignition_endpoint_token": "secret-token",
@@ -148,22 +161,22 @@ fn users_choose_what_nodes_are_made_with() {
         });
         let answer = service.patch(&agent.path(), &body).await;
         assert!(!answer.text.contains("secret-"), "{}", answer.text);
-        let changed = answer.expect(201);
+        let changed = answer.json_with_status(201);
         assert_eq!(changed["machine_config_pool_name"], "infra");
         assert_eq!(changed["ignition_endpoint_token_set"], true);
         assert_eq!(changed["node_labels"], r#"{"b":"2","example.com/a":""}"#);
         let cleared =
             service.patch(&agent.path(), &json!({"ignition_endpoint_token": "", "node_labels": []})).await;
-        let cleared = cleared.expect(201);
+        let cleared = cleared.json_with_status(201);
         assert!(cleared.get("ignition_endpoint_token_set").is_none() && cleared.get("node_labels").is_none());
     });
 }
 
 #[test]
-fn what_decides_an_installation_cannot_change_under_it() {
+fn installing_host_refuses_setting_changes() {
     on_each_database(async |service| {
-        let agent = Agent::known(service, "node-1").await;
-        alter(service, &agent, |host| host.status = HostStatus::Installing).await;
+        let agent = FakeAgent::register_with_report(service, "node-1").await;
+        alter_host(service, &agent, |host| *host = with_status(host, HostStatus::Installing)).await;
         for body in [
             json!({"host_role": "worker"}),
             json!({"host_name": "a"}),
@@ -171,34 +184,35 @@ fn what_decides_an_installation_cannot_change_under_it() {
             json!({"disks_skip_formatting": []}),
             json!({"machine_config_pool_name": "a"}),
         ] {
-            let reason = service.patch(&agent.path(), &body).await.refused(409);
+            let reason = service.patch(&agent.path(), &body).await.refusal_reason(409);
             assert!(reason.contains("is in state installing, where its"), "{reason}");
         }
-        service.patch(&agent.path(), &json!({"node_labels": []})).await.expect(201);
-        agent.reply("inventory", &machine("node-1")).await.refused(409);
+        service.patch(&agent.path(), &json!({"node_labels": []})).await.json_with_status(201);
+        agent.reply_to_step("inventory", &inventory_report("node-1")).await.refusal_reason(409);
     });
 }
 
 #[test]
-fn the_installer_gets_arguments_that_it_takes() {
+fn installer_args_are_checked() {
     on_each_database(async |service| {
-        let agent = Agent::known(service, "node-1").await;
+        let agent = FakeAgent::register_with_report(service, "node-1").await;
         let path = format!("{}/installer-args", agent.path());
-        let changed = service.patch(&path, &json!({"args": ["--append-karg", "quiet"]})).await.expect(201);
+        let changed =
+            service.patch(&path, &json!({"args": ["--append-karg", "quiet"]})).await.json_with_status(201);
         assert_eq!(changed["installer_args"], r#"["--append-karg","quiet"]"#);
-        assert!(changed.get("requested_hostname").is_none(), "only what is kept is shown here");
+        assert!(changed.get("requested_hostname").is_none(), "only stored values are returned here");
         assert_eq!(changed["progress_stages"], Value::Null);
-        let reason = service.patch(&path, &json!({"args": ["--offline"]})).await.refused(400);
+        let reason = service.patch(&path, &json!({"args": ["--offline"]})).await.refusal_reason(400);
         assert!(
             reason.starts_with(
                 "found unexpected flag --offline for installer - allowed flags are [--append-karg"
             )
         );
-        service.patch(&path, &json!({"args": ["a b"]})).await.refused(400);
-        service.patch(&path, &json!({"args": [1]})).await.refused(400);
-        assert_eq!(agent.host().await["installer_args"], r#"["--append-karg","quiet"]"#);
-        let events = events(service, &agent.infra_env).await;
-        assert!(has(
+        service.patch(&path, &json!({"args": ["a b"]})).await.refusal_reason(400);
+        service.patch(&path, &json!({"args": [1]})).await.refusal_reason(400);
+        assert_eq!(agent.get_host().await["installer_args"], r#"["--append-karg","quiet"]"#);
+        let events = events_of_infra_env(service, &agent.infra_env).await;
+        assert!(has_event(
             &events,
             "host_installer_args_applied",
             r#"Host node-1: custom installer arguments were applied: ["--append-karg","quiet"]"#
@@ -207,75 +221,75 @@ fn the_installer_gets_arguments_that_it_takes() {
 }
 
 #[test]
-fn the_ignition_config_of_a_host_may_be_otherwise() {
+fn ignition_override_of_a_host_is_stored() {
     on_each_database(async |service| {
-        let agent = Agent::booted(service).await;
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
         let path = format!("{}/ignition", agent.path());
-        assert_eq!(service.get(&path).await.expect(200), json!({"config": ""}));
+        assert_eq!(service.get(&path).await.json_with_status(200), json!({"config": ""}));
         let config = r#"{"ignition": {"version": "3.2.0"}, "storage": {"files": [{"path": "/etc/a"}]}}"#;
         assert_eq!(service.patch(&path, &json!({"config": config})).await.status, 201);
-        assert_eq!(service.get(&path).await.expect(200), json!({"config": config}));
-        assert_eq!(agent.host().await["ignition_config_overrides"], config);
+        assert_eq!(service.get(&path).await.json_with_status(200), json!({"config": config}));
+        assert_eq!(agent.get_host().await["ignition_config_overrides"], config);
         for config in [
             "{",
             r#"{"ignition": {"version": "3.3.0"}}"#,
             r#"{"ignition": {"version": "3.0.0"}}"#,
             r#"{"ignition": {"version": "3.1.0"}, "storage": {"files": [{"path": "relative"}]}}"#,
         ] {
-            let reason = service.patch(&path, &json!({"config": config})).await.refused(400);
+            let reason = service.patch(&path, &json!({"config": config})).await.refusal_reason(400);
             assert!(reason.starts_with("error parsing ignition: "), "{reason}");
         }
-        service.patch(&path, &json!({"config": ""})).await.expect(201);
-        assert!(agent.host().await.get("ignition_config_overrides").is_none());
+        service.patch(&path, &json!({"config": ""})).await.json_with_status(201);
+        assert!(agent.get_host().await.get("ignition_config_overrides").is_none());
     });
 }
 
 #[test]
-fn a_host_of_the_pool_becomes_part_of_a_cluster_and_leaves_it() {
+fn host_is_bound_to_a_cluster_and_unbound() {
     on_each_database(async |service| {
-        let agent = Agent::known(service, "node-1").await;
-        let cluster = cluster(service, &json!({})).await;
+        let agent = FakeAgent::register_with_report(service, "node-1").await;
+        let cluster = create_cluster(service, &json!({})).await;
         let bind = format!("{}/actions/bind", agent.path());
         let unbind = format!("{}/actions/unbind", agent.path());
-        service.post(&unbind, &json!({})).await.refused(409);
-        let bound = service.post(&bind, &json!({"cluster_id": cluster})).await.expect(200);
+        service.post(&unbind, &json!({})).await.refusal_reason(409);
+        let bound = service.post(&bind, &json!({"cluster_id": cluster})).await.json_with_status(200);
         assert_eq!(bound["status"], "binding");
         assert_eq!(bound["status_info"], "Host is waiting to be bound to the cluster");
         assert_eq!(bound["cluster_id"], cluster.as_str());
         assert!(bound.get("inventory").is_none() && bound.get("requested_hostname").is_none());
         assert_eq!(bound["progress_stages"], Value::Null);
-        let reason = service.post(&bind, &json!({"cluster_id": cluster})).await.refused(409);
+        let reason = service.post(&bind, &json!({"cluster_id": cluster})).await.refusal_reason(409);
         assert_eq!(reason, format!("Host {} is already bound to cluster {cluster}", agent.id));
-        service.post(&unbind, &json!({})).await.refused(409);
+        service.post(&unbind, &json!({})).await.refusal_reason(409);
 
-        agent.reply("inventory", &machine("node-1")).await.expect(204);
-        let steps = agent.poll().await.expect(200);
+        agent.reply_to_step("inventory", &inventory_report("node-1")).await.json_with_status(204);
+        let steps = agent.request_steps().await.json_with_status(200);
         assert_eq!(steps, json!({"post_step_action": "exit", "instructions": []}));
-        agent.register().await.expect(201);
-        let host = agent.host().await;
+        agent.register().await.json_with_status(201);
+        let host = agent.get_host().await;
         assert_eq!(host["status"], "discovering");
         assert!(host.get("inventory").is_none());
-        assert_eq!(agent.steps().await, ["inventory"]);
-        agent.reply("inventory", &machine("node-1")).await.expect(204);
-        let host = agent.host().await;
+        assert_eq!(agent.step_types().await, ["inventory"]);
+        agent.reply_to_step("inventory", &inventory_report("node-1")).await.json_with_status(204);
+        let host = agent.get_host().await;
         assert_eq!(
             (&host["status"], &host["status_info"]),
             (&json!("known"), &json!("Host is ready to be installed"))
         );
-        assert_eq!(agent.steps().await, ["inventory", "ntp-synchronizer"]);
+        assert_eq!(agent.step_types().await, ["inventory", "ntp-synchronizer"]);
 
-        let shown = service.get(&format!("/v2/clusters/{cluster}")).await.expect(200);
+        let shown = service.get(&format!("/v2/clusters/{cluster}")).await.json_with_status(200);
         assert_eq!(shown["hosts"][0]["id"], agent.id.as_str());
         assert_eq!((&shown["ready_host_count"], &shown["total_host_count"]), (&json!(1), &json!(1)));
 
-        let left = service.post(&unbind, &json!({})).await.expect(200);
+        let left = service.post(&unbind, &json!({})).await.json_with_status(200);
         assert_eq!(left["status"], "unbinding");
         assert_eq!(left["status_info"], "Host is waiting to be unbound from the cluster");
         assert!(left.get("cluster_id").is_none());
-        assert_eq!(agent.poll().await.expect(200)["post_step_action"], "exit");
-        agent.register().await.expect(201);
-        assert_eq!(agent.status().await, "discovering-unbound");
-        let of_cluster = service.get(&format!("/v2/events?cluster_id={cluster}")).await.expect(200);
+        assert_eq!(agent.request_steps().await.json_with_status(200)["post_step_action"], "exit");
+        agent.register().await.json_with_status(201);
+        assert_eq!(agent.host_status().await, "discovering-unbound");
+        let of_cluster = service.get(&format!("/v2/events?cluster_id={cluster}")).await.json_with_status(200);
         let names: Vec<_> =
             of_cluster.as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
         for name in ["host_bind_succeeded", "host_unbind_succeeded", "host_status_updated"] {
@@ -285,100 +299,108 @@ fn a_host_of_the_pool_becomes_part_of_a_cluster_and_leaves_it() {
 }
 
 #[test]
-fn who_cannot_become_part_of_a_cluster_is_told_why() {
+fn bind_refusal_names_its_reason() {
     on_each_database(async |service| {
-        let agent = Agent::known(service, "node-1").await;
+        let agent = FakeAgent::register_with_report(service, "node-1").await;
         let bind = format!("{}/actions/bind", agent.path());
         let unknown = Uuid::new_v4().to_string();
-        let reason = service.post(&bind, &json!({"cluster_id": unknown})).await.refused(400);
+        let reason = service.post(&bind, &json!({"cluster_id": unknown})).await.refusal_reason(400);
         assert_eq!(reason, format!("Cluster ID {unknown} does not exist"));
-        assert_eq!(service.post(&bind, &json!({})).await.refused(400), "cluster_id in body is required");
-        let absent = Agent::of(service, &agent.infra_env);
+        assert_eq!(
+            service.post(&bind, &json!({})).await.refusal_reason(400),
+            "cluster_id in body is required"
+        );
+        let absent = FakeAgent::new(service, &agent.infra_env);
         service
             .post(&format!("{}/actions/bind", absent.path()), &json!({"cluster_id": unknown}))
             .await
-            .refused(404);
-        service.post(&format!("{}/actions/unbind", absent.path()), &json!({})).await.refused(404);
+            .refusal_reason(404);
+        service.post(&format!("{}/actions/unbind", absent.path()), &json!({})).await.refusal_reason(404);
 
-        let arm = Agent::of(service, &infra_env(service, &json!({"cpu_architecture": "aarch64"})).await);
-        arm.register().await.expect(201);
-        arm.reply("inventory", &machine("node-2")).await.expect(204);
-        let wanted = cluster(service, &json!({})).await;
+        let arm = FakeAgent::new(
+            service,
+            &create_infra_env(service, &json!({"cpu_architecture": "aarch64"})).await,
+        );
+        arm.register().await.json_with_status(201);
+        arm.reply_to_step("inventory", &inventory_report("node-2")).await.json_with_status(204);
+        let wanted = create_cluster(service, &json!({})).await;
         let answer =
             service.post(&format!("{}/actions/bind", arm.path()), &json!({"cluster_id": wanted})).await;
         assert_eq!(
-            answer.refused(400),
+            answer.refusal_reason(400),
             "InfraEnv's CPU architecture (arm64) doesn't match Cluster's (x86_64)"
         );
 
         let body = json!({"name": "far", "openshift_version": "4.18"});
-        let far = service.post("/v2/clusters/disconnected", &body).await.expect(201);
-        let reason = service.post(&bind, &json!({"cluster_id": far["id"]})).await.refused(409);
-        assert!(reason.ends_with("is in state unmonitored and takes no hosts"), "{reason}");
+        let far = service.post("/v2/clusters/disconnected", &body).await.json_with_status(201);
+        let reason = service.post(&bind, &json!({"cluster_id": far["id"]})).await.refusal_reason(409);
+        assert!(reason.ends_with("is in state unmonitored and cannot accept hosts"), "{reason}");
 
-        let cluster = cluster(service, &json!({})).await;
-        let fresh = Agent::booted(service).await;
+        let cluster = create_cluster(service, &json!({})).await;
+        let fresh = FakeAgent::register_in_new_infra_env(service).await;
         let reason = service
             .post(&format!("{}/actions/bind", fresh.path()), &json!({"cluster_id": cluster}))
             .await
-            .refused(409);
+            .refusal_reason(409);
         assert_eq!(reason, format!("Host {} is in state discovering-unbound, not known-unbound", fresh.id));
-        let events = events(service, &fresh.infra_env).await;
-        assert!(has(
+        let events = events_of_infra_env(service, &fresh.infra_env).await;
+        assert!(has_event(
             &events,
             "host_bind_failed",
             &format!("Failed to bind host {} to cluster {cluster}: {reason}", fresh.id)
         ));
-        assert_eq!(agent.status().await, "known-unbound");
+        assert_eq!(agent.host_status().await, "known-unbound");
     });
 }
 
 #[test]
-fn hosts_of_an_infra_env_of_a_cluster_are_its_own() {
+fn hosts_of_a_cluster_infra_env_belong_to_the_cluster() {
     on_each_database(async |service| {
-        let cluster = cluster(service, &json!({})).await;
-        let agent = Agent::of(service, &infra_env(service, &json!({"cluster_id": cluster})).await);
-        let registered = agent.register().await.expect(201);
+        let cluster = create_cluster(service, &json!({})).await;
+        let agent =
+            FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": cluster})).await);
+        let registered = agent.register().await.json_with_status(201);
         assert_eq!(
             (&registered["status"], &registered["cluster_id"]),
             (&json!("discovering"), &json!(cluster))
         );
         assert_eq!(registered["role"], "auto-assign");
-        let reason = service.post(&format!("{}/actions/unbind", agent.path()), &json!({})).await.refused(409);
+        let reason =
+            service.post(&format!("{}/actions/unbind", agent.path()), &json!({})).await.refusal_reason(409);
         assert!(reason.starts_with(&format!("InfraEnv {} is bound to cluster", agent.infra_env)), "{reason}");
 
         let hosts = format!("/v2/clusters/{cluster}/hosts");
-        agent.reply("inventory", &machine("node-1")).await.expect(204);
-        let listed = service.get(&hosts).await.expect(200);
+        agent.reply_to_step("inventory", &inventory_report("node-1")).await.json_with_status(204);
+        let listed = service.get(&hosts).await.json_with_status(200);
         assert_eq!(listed[0]["id"], agent.id.as_str());
         assert!(listed[0].get("inventory").is_none() && listed[0].get("requested_hostname").is_none());
         assert_eq!(listed[0]["progress_stages"], Value::Null);
         let listed = service
             .get(&format!("{hosts}?with-inventory=true&role=auto-assign&status=known"))
             .await
-            .expect(200);
+            .json_with_status(200);
         assert!(listed[0]["inventory"].as_str().unwrap().contains("52:54:00:00:00:01"));
-        assert_eq!(service.get(&format!("{hosts}?role=master")).await.expect(200), json!([]));
-        assert_eq!(service.get(&format!("{hosts}?status=installed")).await.expect(200), json!([]));
-        service.get(&format!("{hosts}?role=bootstrap")).await.refused(400);
-        service.get(&format!("{hosts}?status=happy")).await.refused(400);
+        assert_eq!(service.get(&format!("{hosts}?role=master")).await.json_with_status(200), json!([]));
+        assert_eq!(service.get(&format!("{hosts}?status=installed")).await.json_with_status(200), json!([]));
+        service.get(&format!("{hosts}?role=bootstrap")).await.refusal_reason(400);
+        service.get(&format!("{hosts}?status=happy")).await.refusal_reason(400);
         let unknown = format!("/v2/clusters/{}/hosts", Uuid::new_v4());
-        assert_eq!(service.get(&unknown).await.expect(200), json!([]));
+        assert_eq!(service.get(&unknown).await.json_with_status(200), json!([]));
     });
 }
 
 #[test]
-fn a_single_machine_is_master_and_one_that_joins_is_worker() {
+fn single_node_is_master_and_day_2_host_is_worker() {
     on_each_database(async |service| {
-        let single = cluster(service, &json!({"high_availability_mode": "None"})).await;
-        let agent = Agent::of(service, &infra_env(service, &json!({"cluster_id": single})).await);
-        let registered = agent.register().await.expect(201);
+        let single = create_cluster(service, &json!({"high_availability_mode": "None"})).await;
+        let agent = FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": single})).await);
+        let registered = agent.register().await.json_with_status(201);
         assert_eq!((&registered["role"], &registered["bootstrap"]), (&json!("master"), &json!(true)));
         assert_eq!(registered["progress_stages"][2], "Waiting for bootkube");
 
-        let old = joined_cluster(service).await;
-        let agent = Agent::of(service, &infra_env(service, &json!({"cluster_id": old})).await);
-        let registered = agent.register().await.expect(201);
+        let old = import_cluster(service).await;
+        let agent = FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": old})).await);
+        let registered = agent.register().await.json_with_status(201);
         assert_eq!(registered["kind"], "AddToExistingClusterHost");
         assert_eq!(
             (&registered["role"], &registered["machine_config_pool_name"]),
@@ -386,32 +408,32 @@ fn a_single_machine_is_master_and_one_that_joins_is_worker() {
         );
         let stages = registered["progress_stages"].as_array().unwrap();
         assert_eq!(stages.last().unwrap(), "Rebooting");
-        assert_eq!(agent.steps().await, ["inventory", "ntp-synchronizer"]);
+        assert_eq!(agent.step_types().await, ["inventory", "ntp-synchronizer"]);
     });
 }
 
 #[test]
-fn a_cluster_that_goes_takes_its_own_hosts_along_and_frees_the_others() {
+fn deleting_a_cluster_deletes_its_hosts_and_unbinds_others() {
     on_each_database(async |service| {
-        let cluster = cluster(service, &json!({})).await;
-        let own = Agent::of(service, &infra_env(service, &json!({"cluster_id": cluster})).await);
-        own.register().await.expect(201);
-        let late = Agent::known(service, "node-1").await;
+        let cluster = create_cluster(service, &json!({})).await;
+        let own = FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": cluster})).await);
+        own.register().await.json_with_status(201);
+        let late = FakeAgent::register_with_report(service, "node-1").await;
         service
             .post(&format!("{}/actions/bind", late.path()), &json!({"cluster_id": cluster}))
             .await
-            .expect(200);
-        let free = Agent::known(service, "node-2").await;
+            .json_with_status(200);
+        let free = FakeAgent::register_with_report(service, "node-2").await;
         assert_eq!(service.delete(&format!("/v2/clusters/{cluster}")).await.status, 204);
-        service.get(&own.path()).await.refused(404);
-        let host = late.host().await;
+        service.get(&own.path()).await.refusal_reason(404);
+        let host = late.get_host().await;
         assert_eq!(host["status"], "unbinding");
         assert!(host.get("cluster_id").is_none());
-        late.register().await.expect(201);
-        assert_eq!(late.status().await, "discovering-unbound");
-        assert_eq!(free.status().await, "known-unbound");
-        assert_eq!(own.register().await.refused(404), format!("Cluster ID {cluster} does not exist"));
-        let of_cluster = service.get(&format!("/v2/events?cluster_id={cluster}")).await.expect(200);
+        late.register().await.json_with_status(201);
+        assert_eq!(late.host_status().await, "discovering-unbound");
+        assert_eq!(free.host_status().await, "known-unbound");
+        assert_eq!(own.register().await.refusal_reason(404), format!("Cluster ID {cluster} does not exist"));
+        let of_cluster = service.get(&format!("/v2/events?cluster_id={cluster}")).await.json_with_status(200);
         let names: Vec<_> =
             of_cluster.as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
         assert!(
@@ -422,25 +444,26 @@ fn a_cluster_that_goes_takes_its_own_hosts_along_and_frees_the_others() {
 }
 
 #[test]
-fn an_infra_env_with_hosts_stays() {
+fn infra_env_with_hosts_cannot_be_deleted() {
     on_each_database(async |service| {
-        let agent = Agent::booted(service).await;
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
         let infra_env = format!("/v2/infra-envs/{}", agent.infra_env);
-        let reason = service.delete(&infra_env).await.refused(400);
+        let reason = service.delete(&infra_env).await.refusal_reason(400);
         assert!(reason.contains("1 hosts are still associated"), "{reason}");
-        service.delete(&agent.path()).await.expect(204);
+        service.delete(&agent.path()).await.json_with_status(204);
         assert_eq!(service.delete(&infra_env).await.status, 204);
-        service.get(&format!("{infra_env}/hosts")).await.refused(404);
+        service.get(&format!("{infra_env}/hosts")).await.refusal_reason(404);
     });
 }
 
 #[test]
-fn registration_in_each_state() {
+fn registration_outcome_depends_on_the_host_state() {
     use HostStatus as S;
     on_each_database(async |service| {
-        let cluster = cluster(service, &json!({})).await;
-        let agent = Agent::of(service, &infra_env(service, &json!({"cluster_id": cluster})).await);
-        agent.register().await.expect(201);
+        let cluster = create_cluster(service, &json!({})).await;
+        let agent =
+            FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": cluster})).await);
+        agent.register().await.json_with_status(201);
         for (from, stage, status, to) in [
             (S::Known, None, 201, S::Discovering),
             (S::PendingForInput, None, 201, S::Discovering),
@@ -461,10 +484,10 @@ fn registration_in_each_state() {
             (S::PreparingFailed, None, 400, S::PreparingFailed),
             (S::KnownUnbound, None, 400, S::KnownUnbound),
         ] {
-            alter(service, &agent, |host| {
-                host.status = from;
+            alter_host(service, &agent, |host| {
+                *host = with_status(host, from);
                 host.progress.stage = stage;
-                know_disk(host);
+                set_installation_disk(host);
             })
             .await;
             let answer = agent.register().await;
@@ -481,7 +504,7 @@ fn registration_in_each_state() {
                 _ => "",
             };
             assert!(answer.text.contains(refusal), "{from}: {}", answer.text);
-            let host = agent.host().await;
+            let host = agent.get_host().await;
             assert_eq!(host["status"], to.as_str(), "{from}");
             let text = match (from, to) {
                 (_, S::Discovering) => "Waiting for host to send hardware details",
@@ -497,143 +520,142 @@ fn registration_in_each_state() {
             };
             assert_eq!(host["status_info"], text, "{from}");
         }
-        let events = events(service, &agent.infra_env).await;
+        let events = events_of_infra_env(service, &agent.infra_env).await;
         let failed = events.iter().filter(|(name, _)| name == "host_registration_failed").count();
         assert_eq!(failed, 6);
     });
 }
 
 #[test]
-fn a_cluster_that_is_busy_takes_no_new_hosts_and_known_ones_still_register() {
+fn installing_cluster_refuses_new_hosts_only() {
     on_each_database(async |service| {
-        let id = cluster(service, &json!({})).await;
-        let infra_env = infra_env(service, &json!({"cluster_id": id})).await;
-        let known = Agent::of(service, &infra_env);
-        known.register().await.expect(201);
+        let id = create_cluster(service, &json!({})).await;
+        let infra_env = create_infra_env(service, &json!({"cluster_id": id})).await;
+        let known = FakeAgent::new(service, &infra_env);
+        known.register().await.json_with_status(201);
         let records = service.inventory.records();
         let cluster = id.parse().unwrap();
         records
-            .change(|| async {
+            .change(|_| async {
                 let mut change = Change::new();
                 let mut stored = service.inventory.stored_cluster(cluster).await?;
-                stored.record.status = kindling::inventory::cluster::ClusterStatus::Finalizing;
-                change.replace(&stored.record, stored.generation);
+                stored.record = with_status(&stored.record, ClusterStatus::Finalizing);
+                change.replace(&stored.record, stored.generation)?;
                 Ok((change, ()))
             })
             .await
             .unwrap();
-        let reason = Agent::of(service, &infra_env).register().await.refused(409);
-        assert_eq!(reason, format!("Cluster {id} is in state finalizing and takes no hosts"));
-        known.register().await.expect(201);
-        let events = events(service, &infra_env).await;
-        assert!(has(&events, "host_registration_failed", &reason));
+        let reason = FakeAgent::new(service, &infra_env).register().await.refusal_reason(409);
+        assert_eq!(reason, format!("Cluster {id} is in state finalizing and cannot accept hosts"));
+        known.register().await.json_with_status(201);
+        let events = events_of_infra_env(service, &infra_env).await;
+        assert!(has_event(&events, "host_registration_failed", &reason));
     });
 }
 
 #[test]
 fn status_info_names_failing_validations_and_lost_media() {
     on_each_database(async |service| {
-        let cluster = cluster(service, &json!({})).await;
-        let agent = Agent::of(service, &infra_env(service, &json!({"cluster_id": cluster})).await);
-        agent.register().await.expect(201);
-        agent.reply("inventory", &machine("localhost")).await.expect(204);
-        let host = agent.host().await;
-        let text = "Host cannot be installed due to following failing validation(s): The host name localhost is forbidden";
-        assert_eq!((&host["status"], &host["status_info"]), (&json!("insufficient"), &json!(text)));
-        alter(service, &agent, |host| {
-            host.status = HostStatus::Installing;
-            host.status_info = "Installation is in progress".to_owned();
-        })
-        .await;
+        let cluster = create_cluster(service, &json!({})).await;
+        let agent =
+            FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": cluster})).await);
+        agent.register().await.json_with_status(201);
+        agent.reply_to_step("inventory", &inventory_report("localhost")).await.json_with_status(204);
+        let host = agent.get_host().await;
+        let before = "Host cannot be installed due to following failing validation(s): The host name localhost is forbidden";
+        assert_eq!((&host["status"], &host["status_info"]), (&json!("insufficient"), &json!(before)));
+        alter_host(service, &agent, |host| *host = with_status(host, HostStatus::Installing)).await;
         let lost = json!({"step_type": "inventory", "exit_code": 256, "output": "", "error": "read error"});
-        agent.say(&lost).await.expect(204);
-        let host = agent.host().await;
+        agent.send_reply(&lost).await.json_with_status(204);
+        let host = agent.get_host().await;
         let text = "Failed - Unable to read from the discovery media. It was either disconnected or poor network conditions \
                     prevented it from being read. Try using the minimal ISO option and be sure to keep the media \
-                    connected until the installation is completed. Installation is in progress";
+                    connected until the installation is completed";
+        let text = format!("{text}. {before}");
         assert_eq!((&host["status"], &host["status_info"]), (&json!("error"), &json!(text)));
     });
 }
 
 #[test]
-fn progress_goes_forward_alone() {
+fn progress_never_goes_back() {
     on_each_database(async |service| {
-        let cluster = cluster(service, &json!({})).await;
-        let agent = Agent::of(service, &infra_env(service, &json!({"cluster_id": cluster})).await);
-        agent.register().await.expect(201);
+        let cluster = create_cluster(service, &json!({})).await;
+        let agent =
+            FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": cluster})).await);
+        agent.register().await.json_with_status(201);
         let path = format!("{}/progress", agent.path());
         let say = async |stage: &str, info: &str| {
             service.put(&path, &json!({"current_stage": stage, "progress_info": info})).await
         };
-        say("Installing", "").await.refused(409);
-        say("Sleeping", "").await.refused(400);
-        service.patch(&agent.path(), &json!({"host_role": "worker"})).await.expect(201);
-        alter(service, &agent, |host| host.status = HostStatus::Installing).await;
-        say("Starting installation", "").await.expect(200);
-        let host = agent.host().await;
+        say("Installing", "").await.refusal_reason(409);
+        say("Sleeping", "").await.refusal_reason(400);
+        service.patch(&agent.path(), &json!({"host_role": "worker"})).await.json_with_status(201);
+        alter_host(service, &agent, |host| *host = with_status(host, HostStatus::Installing)).await;
+        say("Starting installation", "").await.json_with_status(200);
+        let host = agent.get_host().await;
         assert_eq!(host["status"], "installing-in-progress");
         assert_eq!(host["progress"]["current_stage"], "Starting installation");
         assert_eq!(host["progress"]["installation_percentage"], 11);
         assert_eq!(host["progress"]["stage_started_at"], host["stage_started_at"]);
-        say("Writing image to disk", "10%").await.expect(200);
-        let before = agent.host().await;
-        say("Writing image to disk", "10%").await.expect(200);
-        assert_eq!(agent.host().await["stage_updated_at"], before["stage_updated_at"]);
-        say("Writing image to disk", "90%").await.expect(200);
-        let host = agent.host().await;
+        say("Writing image to disk", "10%").await.json_with_status(200);
+        let before = agent.get_host().await;
+        say("Writing image to disk", "10%").await.json_with_status(200);
+        assert_eq!(agent.get_host().await["stage_updated_at"], before["stage_updated_at"]);
+        say("Writing image to disk", "90%").await.json_with_status(200);
+        let host = agent.get_host().await;
         assert_eq!(host["progress"]["progress_info"], "90%");
         assert_eq!(host["stage_started_at"], before["stage_started_at"]);
-        let reason = say("Installing", "").await.refused(409);
+        let reason = say("Installing", "").await.refusal_reason(409);
         assert!(reason.starts_with("Stage Installing comes before stage Writing image to disk"), "{reason}");
-        let reason = say("Waiting for bootkube", "").await.refused(409);
-        assert!(reason.starts_with("Stage Waiting for bootkube is none of host"), "{reason}");
-        say("Rebooting", &"x".repeat(2049)).await.refused(400);
-        say("Done", "").await.expect(200);
-        let host = agent.host().await;
+        let reason = say("Waiting for bootkube", "").await.refusal_reason(409);
+        assert!(reason.starts_with("Stage Waiting for bootkube is not valid for host"), "{reason}");
+        say("Rebooting", &"x".repeat(2049)).await.refusal_reason(400);
+        say("Done", "").await.json_with_status(200);
+        let host = agent.get_host().await;
         assert_eq!(
             (&host["status"], &host["progress"]["installation_percentage"]),
             (&json!("installed"), &json!(100))
         );
-        let events = events(service, &agent.infra_env).await;
+        let events = events_of_infra_env(service, &agent.infra_env).await;
         let name = agent.id.clone();
-        assert!(has(
+        assert!(has_event(
             &events,
             "host_install_progress_updated",
             &format!("Host: {name}, reached installation stage Writing image to disk: 10%")
         ));
 
-        alter(service, &agent, |host| host.status = HostStatus::Installing).await;
-        say("Failed", "no disk").await.expect(200);
-        let host = agent.host().await;
+        alter_host(service, &agent, |host| *host = with_status(host, HostStatus::Installing)).await;
+        say("Failed", "no disk").await.json_with_status(200);
+        let host = agent.get_host().await;
         assert_eq!((&host["status"], &host["status_info"]), (&json!("error"), &json!("Failed - no disk")));
         assert_eq!(host["progress"]["current_stage"], "Done");
 
-        let free = Agent::booted(service).await;
+        let free = FakeAgent::register_in_new_infra_env(service).await;
         let path = format!("{}/progress", free.path());
-        service.put(&path, &json!({"current_stage": "Installing"})).await.refused(400);
-        let absent = Agent::of(service, &free.infra_env);
+        service.put(&path, &json!({"current_stage": "Installing"})).await.refusal_reason(400);
+        let absent = FakeAgent::new(service, &free.infra_env);
         service
             .put(&format!("{}/progress", absent.path()), &json!({"current_stage": "Done"}))
             .await
-            .refused(404);
+            .refusal_reason(404);
     });
 }
 
 #[test]
-fn a_host_that_joins_is_done_when_it_boots() {
+fn day_2_host_is_done_after_reboot() {
     on_each_database(async |service| {
-        let old = joined_cluster(service).await;
-        let agent = Agent::of(service, &infra_env(service, &json!({"cluster_id": old})).await);
-        agent.register().await.expect(201);
-        alter(service, &agent, |host| {
-            host.status = HostStatus::Installing;
-            know_disk(host);
+        let old = import_cluster(service).await;
+        let agent = FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": old})).await);
+        agent.register().await.json_with_status(201);
+        alter_host(service, &agent, |host| {
+            *host = with_status(host, HostStatus::Installing);
+            set_installation_disk(host);
         })
         .await;
         let path = format!("{}/progress", agent.path());
-        service.put(&path, &json!({"current_stage": "Installing"})).await.expect(200);
-        service.put(&path, &json!({"current_stage": "Rebooting"})).await.expect(200);
-        let host = agent.host().await;
+        service.put(&path, &json!({"current_stage": "Installing"})).await.json_with_status(200);
+        service.put(&path, &json!({"current_stage": "Rebooting"})).await.json_with_status(200);
+        let host = agent.get_host().await;
         assert_eq!(host["status"], "added-to-existing-cluster");
         assert_eq!(host["progress"]["current_stage"], "Done");
         assert_eq!(host["progress"]["installation_percentage"], 100);
@@ -642,87 +664,90 @@ fn a_host_that_joins_is_done_when_it_boots() {
             "Host has rebooted and no further updates will be posted. Please check console for progress and to possibly \
              approve pending CSRs"
         );
-        agent.register().await.expect(201);
-        let host = agent.host().await;
+        agent.register().await.json_with_status(201);
+        let host = agent.get_host().await;
         assert_eq!(host["status"], "installing-pending-user-action");
         assert_eq!(
             host["status_info"],
             "Expected the host to boot from disk, but it booted the installation image - please reboot and fix boot order \
              to boot from disk s1 (sda, /dev/disk/by-id/wwn-0x5000000000000001)"
         );
-        agent.register().await.refused(400);
+        agent.register().await.refusal_reason(400);
     });
 }
 
 #[test]
-fn logs_are_on_their_way() {
+fn log_upload_state_is_stored() {
     on_each_database(async |service| {
-        let agent = Agent::booted(service).await;
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
         let path = format!("{}/logs-progress", agent.path());
-        assert!(agent.host().await.get("logs_info").is_none());
+        assert!(agent.get_host().await.get("logs_info").is_none());
         assert_eq!(service.put(&path, &json!({"logs_state": "requested"})).await.status, 204);
-        let host = agent.host().await;
+        let host = agent.get_host().await;
         assert_eq!(host["logs_info"], "requested");
         assert!(host["logs_started_at"].as_str().unwrap().starts_with("20"));
-        service.put(&path, &json!({"logs_state": "collecting"})).await.expect(204);
-        assert_eq!(agent.host().await["logs_started_at"], host["logs_started_at"]);
-        service.put(&path, &json!({"logs_state": ""})).await.expect(204);
-        service.put(&path, &json!({"logs_state": "lost"})).await.refused(400);
-        assert_eq!(service.put(&path, &json!({})).await.refused(400), "logs_state in body is required");
+        service.put(&path, &json!({"logs_state": "collecting"})).await.json_with_status(204);
+        assert_eq!(agent.get_host().await["logs_started_at"], host["logs_started_at"]);
+        service.put(&path, &json!({"logs_state": ""})).await.json_with_status(204);
+        service.put(&path, &json!({"logs_state": "lost"})).await.refusal_reason(400);
+        assert_eq!(
+            service.put(&path, &json!({})).await.refusal_reason(400),
+            "logs_state in body is required"
+        );
 
-        let cluster = format!("/v2/clusters/{}", cluster(service, &json!({})).await);
+        let cluster = format!("/v2/clusters/{}", create_cluster(service, &json!({})).await);
         let path = format!("{cluster}/logs-progress");
-        service.put(&path, &json!({"logs_state": "requested"})).await.expect(204);
-        let shown = service.get(&cluster).await.expect(200);
+        service.put(&path, &json!({"logs_state": "requested"})).await.json_with_status(204);
+        let shown = service.get(&cluster).await.json_with_status(200);
         assert_eq!(shown["logs_info"], "requested");
         assert!(shown["controller_logs_started_at"].as_str().unwrap().starts_with("20"));
         let unknown = format!("/v2/clusters/{}/logs-progress", Uuid::new_v4());
-        service.put(&unknown, &json!({"logs_state": "requested"})).await.refused(404);
+        service.put(&unknown, &json!({"logs_state": "requested"})).await.refusal_reason(404);
     });
 }
 
 #[test]
-fn what_installs_is_refused_and_not_pretended() {
+fn installation_actions_are_refused() {
     on_each_database(async |service| {
-        let free = Agent::known(service, "node-1").await;
-        service.post(&format!("{}/actions/reset", free.path()), &json!({})).await.refused(409);
-        service.post(&format!("{}/actions/install", free.path()), &json!({})).await.refused(404);
+        let free = FakeAgent::register_with_report(service, "node-1").await;
+        service.post(&format!("{}/actions/reset", free.path()), &json!({})).await.refusal_reason(409);
+        service.post(&format!("{}/actions/install", free.path()), &json!({})).await.refusal_reason(404);
         let validation =
-            |agent: &Agent<'_>, id: &str| format!("{}/actions/reset-validation/{id}", agent.path());
-        service.patch(&validation(&free, "connected"), &json!({})).await.refused(400);
-        service.patch(&validation(&free, "container-images-available"), &json!({})).await.refused(409);
+            |agent: &FakeAgent<'_>, id: &str| format!("{}/actions/reset-validation/{id}", agent.path());
+        service.patch(&validation(&free, "connected"), &json!({})).await.refusal_reason(400);
+        service.patch(&validation(&free, "container-images-available"), &json!({})).await.refusal_reason(409);
 
-        let old = joined_cluster(service).await;
-        let agent = Agent::of(service, &infra_env(service, &json!({"cluster_id": old})).await);
-        agent.register().await.expect(201);
-        service.post(&format!("{}/actions/install", agent.path()), &json!({})).await.refused(409);
-        agent.reply("inventory", &machine("node-2")).await.expect(204);
+        let old = import_cluster(service).await;
+        let agent = FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": old})).await);
+        agent.register().await.json_with_status(201);
+        service.post(&format!("{}/actions/install", agent.path()), &json!({})).await.refusal_reason(409);
+        agent.reply_to_step("inventory", &inventory_report("node-2")).await.json_with_status(204);
         for answer in [
             service.post(&format!("{}/actions/install", agent.path()), &json!({})).await,
             service.post(&format!("{}/actions/reset", agent.path()), &json!({})).await,
             service.patch(&validation(&agent, "container-images-available"), &json!({})).await,
         ] {
-            let body = answer.expect(501);
+            let body = answer.json_with_status(501);
             assert_eq!((&body["code"], &body["kind"]), (&json!("501"), &json!("Error")));
             assert!(body["reason"].as_str().unwrap().ends_with("this service does not install"), "{body}");
         }
-        assert_eq!(agent.status().await, "known");
+        assert_eq!(agent.host_status().await, "known");
     });
 }
 
 #[test]
-fn secrets_end_with_their_host() {
+fn deleted_host_keeps_no_secrets() {
     on_each_database(async |service| {
-        let agent = Agent::known(service, "node-1").await;
+        let agent = FakeAgent::register_with_report(service, "node-1").await;
         let change = json!({
             "ignition_endpoint_token": "secret-token",
             "ignition_endpoint_http_headers": [{"key": "X-A", "value": "secret-header"}],
         });
-        service.patch(&agent.path(), &change).await.expect(201);
+        service.patch(&agent.path(), &change).await.json_with_status(201);
         let config = r#"{"ignition": {"version": "3.1.0"}, "storage": {"files": [{"path": "/k", "contents": {"source": "data:,secret-file"}}]}}"#;
         let path = format!("{}/ignition", agent.path());
-        service.patch(&path, &json!({"config": config})).await.expect(201);
-        service.delete(&agent.path()).await.expect(204);
+        service.patch(&path, &json!({"config": config})).await.json_with_status(201);
+        service.delete(&agent.path()).await.json_with_status(204);
         let (parent, id) = (agent.infra_env.parse().unwrap(), agent.id.parse().unwrap());
         let stored: Option<Stored<HostRecord>> =
             service.inventory.records().find(Some(parent), id).await.unwrap();

@@ -1,18 +1,22 @@
-//! Lists that are longer than one page of the database and one piece of an answer.
+//! Lists that are longer than one database page and one chunk of a response.
 
-use kindling::inventory::store::{Changes, Filter, Kind, Outcome, Row, Step};
+use std::time::Duration;
+
+use kindling::inventory::store::{
+    Changes, Filter, Kind, Operation, Outcome, ReportKind, ReportKinds, Row, Step,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::agent::{Agent, machine};
-use crate::service::{PULL_SECRET, Service, on_each_database};
+use crate::agent::{FakeAgent, create_infra_env, inventory_report};
+use crate::service::{PULL_SECRET, TestService, on_each_database, send_request};
 
-/// More hosts with real reports than one page has.
+/// More hosts with real reports than fit in one page.
 const HOSTS: usize = 40;
 
-/// A row of another record, which differs from this one in its id and a part of its document.
-fn copy_of(row: &Row, replace: &[(&str, &str)]) -> Row {
+/// Copies a record with another id and another part of its document.
+fn copy_of_row(row: &Row, replace: &[(&str, &str)]) -> Row {
     let id = Uuid::new_v4();
     let mut document = row.document.replace(&row.key.id.to_string(), &id.to_string());
     for (from, to) in replace {
@@ -23,31 +27,46 @@ fn copy_of(row: &Row, replace: &[(&str, &str)]) -> Row {
     copy
 }
 
-async fn insert(service: &Service, rows: impl IntoIterator<Item = Row>) {
-    let steps = rows.into_iter().map(Step::Insert).collect();
+/// The steps that insert such a copy of a host, with its inventory report.
+fn copy_of_host((row, report): &(Row, String), replace: &[(&str, &str)]) -> [Step; 2] {
+    let copy = copy_of_row(row, replace);
+    [Step::PutReport(copy.key, ReportKind::Inventory, report.clone()), Step::Insert(copy)]
+}
+
+async fn commit_steps(service: &TestService, steps: impl IntoIterator<Item = Step>) {
+    let steps = steps.into_iter().collect();
     let outcome = service.inventory.records().store().commit(Changes { steps, events: Vec::new() }).await;
     assert_eq!(outcome.unwrap(), Outcome::Done);
 }
 
-async fn rows(service: &Service, filter: Filter) -> Vec<Row> {
+/// The first host, with its inventory report.
+async fn first_host(service: &TestService, filter: Filter) -> (Row, String) {
+    let row = list_rows(service, filter).await.remove(0);
+    let kinds = ReportKinds::new(&[ReportKind::Inventory]);
+    let reports = service.inventory.records().reports(row.key, kinds).await.unwrap();
+    let report = reports.get(ReportKind::Inventory).unwrap_or_default().to_owned();
+    (row, report)
+}
+
+async fn list_rows(service: &TestService, filter: Filter) -> Vec<Row> {
     service.inventory.records().store().list(filter).await.unwrap()
 }
 
 /// An infra-env with many hosts, each with a report of 50 KiB. Returns its id, and those of its hosts in their order.
-async fn many_hosts(service: &Service) -> (String, Vec<String>) {
-    let agent = Agent::booted(service).await;
-    let mut machine = machine("host");
+async fn many_hosts(service: &TestService) -> (String, Vec<String>) {
+    let agent = FakeAgent::register_in_new_infra_env(service).await;
+    let mut machine = inventory_report("host");
     machine["cpu"]["flags"] = (0..5000).map(|flag| format!("flag{flag}")).collect();
-    agent.reply("inventory", &machine).await.expect(204);
+    agent.reply_to_step("inventory", &machine).await.json_with_status(204);
     let filter = Filter::all(Kind::Host).within(agent.infra_env.parse().unwrap());
-    let [row] = &rows(service, filter).await[..] else { panic!("one host") };
-    assert!(row.document.len() > 50 << 10);
-    insert(service, (1..HOSTS).map(|_| copy_of(row, &[]))).await;
-    let ids = rows(service, filter).await.iter().map(|row| row.key.id.to_string()).collect();
+    let host = first_host(service, filter).await;
+    assert!(host.1.len() > 50 << 10);
+    commit_steps(service, (1..HOSTS).flat_map(|_| copy_of_host(&host, &[]))).await;
+    let ids = list_rows(service, filter).await.iter().map(|row| row.key.id.to_string()).collect();
     (agent.infra_env, ids)
 }
 
-fn ids(list: &Value) -> Vec<String> {
+fn ids_in_list(list: &Value) -> Vec<String> {
     list.as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -57,23 +76,224 @@ fn long_list_has_every_record_once_in_order() {
         let (env, expected) = many_hosts(service).await;
         let path = format!("/v2/infra-envs/{env}/hosts");
         let answer = service.get(&path).await;
-        let list = answer.expect(200);
-        assert_eq!(ids(&list), expected);
+        let list = answer.json_with_status(200);
+        assert_eq!(ids_in_list(&list), expected);
         assert_eq!(answer.header("content-type"), Some("application/json"));
-        // A length is only known once all of it is in memory.
+        // The length is only known if the whole list is in memory.
         assert_eq!(answer.header("content-length"), None);
         assert!(answer.text.ends_with("}]\n"));
         let last = format!("{path}/{}", expected.last().unwrap());
         let last = service.get(&last).await;
         assert!(
             answer.text.ends_with(&format!("{}]\n", last.text.trim_end())),
-            "an item of a list is one alone"
+            "a listed host equals the single host"
         );
     });
 }
 
+/// Creates a cluster and returns its id.
+async fn create_cluster(service: &TestService) -> String {
+    let cluster = json!({"name": "c", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
+    let cluster = service.post("/v2/clusters", &cluster).await.json_with_status(201);
+    cluster["id"].as_str().unwrap().to_owned()
+}
+
+/// Copies the first record of a filter, so that there are `count` of them, and returns their ids in order.
+async fn multiply(service: &TestService, filter: Filter, count: usize) -> Vec<String> {
+    let row = list_rows(service, filter).await.remove(0);
+    commit_steps(service, (1..count).map(|_| Step::Insert(copy_of_row(&row, &[])))).await;
+    list_rows(service, filter).await.iter().map(|row| row.key.id.to_string()).collect()
+}
+
+/// Ranges within a page, across pages, up to the end, and beyond it.
+const RANGES: [(usize, Option<usize>); 11] = [
+    (0, Some(1)),
+    (0, Some(64)),
+    (0, Some(65)),
+    (1, Some(64)),
+    (63, Some(2)),
+    (64, None),
+    (100, Some(1_000)),
+    (149, Some(1)),
+    (150, Some(1)),
+    (1_000, None),
+    (0, Some(150)),
+];
+
+async fn assert_ranges(service: &TestService, path: &str, expected: &[String]) {
+    let joint = if path.contains('?') { '&' } else { '?' };
+    let whole = service.get(path).await.json_with_status(200);
+    assert_eq!(ids_in_list(&whole), expected, "{path}");
+    for (offset, limit) in RANGES {
+        let limited = limit.map(|limit| format!("&limit={limit}")).unwrap_or_default();
+        let list = service.get(&format!("{path}{joint}offset={offset}{limited}")).await.json_with_status(200);
+        let end = limit.map_or(expected.len(), |limit| expected.len().min(offset + limit));
+        assert_eq!(ids_in_list(&list), expected[offset.min(end)..end], "{path} {offset} {limit:?}");
+        // The same items as in the whole list.
+        assert_eq!(list.as_array().unwrap(), &whole.as_array().unwrap()[offset.min(end)..end]);
+    }
+}
+
 #[test]
-fn short_list_has_a_length() {
+fn limit_and_offset_select_a_part_of_each_list() {
+    on_each_database(async |service| {
+        let cluster = create_cluster(service).await;
+        let env = create_infra_env(service, &json!({"cluster_id": cluster})).await;
+        FakeAgent::new(service, &env).register().await.json_with_status(201);
+        for (kind, paths) in [
+            (
+                Kind::Host,
+                vec![
+                    format!("/v2/infra-envs/{env}/hosts"),
+                    format!("/v2/clusters/{cluster}/hosts"),
+                    format!("/v2/clusters/{cluster}/hosts?status=discovering&role=auto-assign"),
+                ],
+            ),
+            (
+                Kind::Cluster,
+                vec![
+                    "/v2/clusters".to_owned(),
+                    "/v2/clusters?owner=admin".to_owned(),
+                    "/v2/clusters?with_hosts=true".to_owned(),
+                ],
+            ),
+            (
+                Kind::InfraEnv,
+                vec![
+                    "/v2/infra-envs".to_owned(),
+                    "/v2/infra-envs?owner=admin".to_owned(),
+                    format!("/v2/infra-envs?cluster_id={cluster}"),
+                ],
+            ),
+        ] {
+            let expected = multiply(service, Filter::all(kind), 150).await;
+            for path in paths {
+                assert_ranges(service, &path, &expected).await;
+            }
+        }
+        let answer = service.get("/v2/clusters?owner=other&limit=1").await;
+        assert_eq!(answer.text, "[]\n");
+    });
+}
+
+#[test]
+fn deleted_records_do_not_count_in_a_range() {
+    on_each_database(async |service| {
+        let cluster = create_cluster(service).await;
+        let env = create_infra_env(service, &json!({"cluster_id": cluster})).await;
+        FakeAgent::new(service, &env).register().await.json_with_status(201);
+        let hosts = multiply(service, Filter::all(Kind::Host), 6).await;
+        service.delete(&format!("/v2/infra-envs/{env}/hosts/{}", hosts[1])).await.json_with_status(204);
+        for path in [format!("/v2/infra-envs/{env}/hosts"), format!("/v2/clusters/{cluster}/hosts")] {
+            let list = service.get(&format!("{path}?offset=1&limit=3")).await.json_with_status(200);
+            assert_eq!(ids_in_list(&list), hosts[2..5], "{path}");
+        }
+        let clusters = multiply(service, Filter::all(Kind::Cluster), 6).await;
+        service.delete(&format!("/v2/clusters/{}", clusters[1])).await.json_with_status(204);
+        let path = "/v2/clusters?offset=1&limit=3";
+        let list = service.get(path).await.json_with_status(200);
+        assert_eq!(ids_in_list(&list), clusters[2..5]);
+        let request = service.request(Method::GET, path).header("get_unregistered_clusters", "true");
+        let with_deleted = send_request(request).await.json_with_status(200);
+        assert_eq!(ids_in_list(&with_deleted), clusters[1..4]);
+    });
+}
+
+#[test]
+fn rejects_invalid_limit_and_offset() {
+    on_each_database(async |service| {
+        let cluster = create_cluster(service).await;
+        let env = create_infra_env(service, &json!({})).await;
+        for path in [
+            "/v2/clusters".to_owned(),
+            "/v2/infra-envs".to_owned(),
+            format!("/v2/infra-envs/{env}/hosts"),
+            format!("/v2/clusters/{cluster}/hosts"),
+        ] {
+            for (query, reason) in [
+                ("limit=0", "limit in query should be greater than or equal to 1"),
+                ("limit=-1", "limit in query should be greater than or equal to 1"),
+                ("offset=-1", "offset in query should be greater than or equal to 0"),
+                ("offset=x", "offset in query must be of type int64: \"x\""),
+            ] {
+                let answer = service.get(&format!("{path}?{query}")).await;
+                assert_eq!(answer.refusal_reason(400), reason, "{path}");
+            }
+        }
+    });
+}
+
+#[test]
+fn counts_of_listed_clusters_equal_those_of_the_single_cluster() {
+    on_each_database(async |service| {
+        let (cluster, empty) = (create_cluster(service).await, create_cluster(service).await);
+        let env = create_infra_env(service, &json!({"cluster_id": cluster})).await;
+        let mut agents = Vec::new();
+        for name in ["known", "disconnected", "deleted"] {
+            let agent = FakeAgent::new(service, &env);
+            agent.register().await.json_with_status(201);
+            agent.reply_to_step("inventory", &inventory_report(name)).await.json_with_status(204);
+            agents.push(agent);
+        }
+        FakeAgent::new(service, &env).register().await.json_with_status(201);
+        let lost = json!({"step_type": "inventory", "exit_code": 256});
+        agents[1].send_reply(&lost).await.json_with_status(204);
+        service.delete(&agents[2].path()).await.json_with_status(204);
+        let counts = |cluster: &Value| {
+            ["ready_host_count", "enabled_host_count", "total_host_count"].map(|key| cluster[key].clone())
+        };
+        let list = service.get("/v2/clusters").await.json_with_status(200);
+        assert_eq!(ids_in_list(&list), [cluster.clone(), empty.clone()]);
+        assert_eq!(counts(&list[0]), [json!(1), json!(3), json!(3)]);
+        assert_eq!(counts(&list[1]), [Value::Null, Value::Null, Value::Null]);
+        for query in ["?exclude-hosts=true", ""] {
+            let single = service.get(&format!("/v2/clusters/{cluster}{query}")).await.json_with_status(200);
+            assert_eq!(counts(&single), counts(&list[0]), "{query:?}");
+        }
+    });
+}
+
+/// Hosts whose list is longer than all buffers between the server and a client.
+const MANY_HOSTS: usize = 600;
+
+/// A client that does not read costs one page, and gets the whole list later, with records that are added meanwhile.
+#[test]
+fn client_that_does_not_read_stops_the_list() {
+    on_each_database(async |service| {
+        let (env, _) = many_hosts(service).await;
+        let filter = Filter::all(Kind::Host).within(env.parse().unwrap());
+        let host = first_host(service, filter).await;
+        for _ in (HOSTS..MANY_HOSTS).step_by(HOSTS) {
+            commit_steps(service, (0..HOSTS).flat_map(|_| copy_of_host(&host, &[]))).await;
+        }
+        let metrics = service.inventory.records().store().metrics();
+        let pages = || metrics.durations(Operation::Read).count();
+        let before = pages();
+        let path = format!("/v2/infra-envs/{env}/hosts");
+        let answer = service.request(Method::GET, &path).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        // Wait until the server reads no more pages.
+        let (mut stalled_at, mut unchanged) = (0, 0);
+        while unchanged < 5 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let read = pages() - before;
+            unchanged = if read == stalled_at { unchanged + 1 } else { 0 };
+            stalled_at = read;
+        }
+        // Each page has at most ten of these hosts.
+        assert!((1..40).contains(&stalled_at), "{stalled_at} of 60 pages were read");
+        commit_steps(service, copy_of_host(&host, &[])).await;
+        let expected: Vec<_> =
+            list_rows(service, filter).await.iter().map(|row| row.key.id.to_string()).collect();
+        assert_eq!(expected.len(), MANY_HOSTS + 1);
+        let list: Value = serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
+        assert_eq!(ids_in_list(&list), expected);
+        assert!(pages() - before > 60);
+    });
+}
+
+#[test]
+fn short_list_has_a_content_length() {
     on_each_database(async |service| {
         for path in ["/v2/infra-envs", "/v2/clusters", "/v2/events"] {
             let answer = service.get(path).await;
@@ -84,7 +304,7 @@ fn short_list_has_a_length() {
 }
 
 #[test]
-fn long_list_is_packed_and_its_head_tells_no_length() {
+fn long_list_is_compressed_without_content_length() {
     on_each_database(async |service| {
         let (env, expected) = many_hosts(service).await;
         let path = format!("/v2/infra-envs/{env}/hosts");
@@ -96,7 +316,7 @@ fn long_list_is_packed_and_its_head_tells_no_length() {
         let bytes = packed.bytes().await.unwrap();
         std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut unpacked).unwrap();
         assert_eq!(unpacked, plain.text);
-        assert_eq!(ids(&plain.json()), expected);
+        assert_eq!(ids_in_list(&plain.json()), expected);
         for (coding, vary) in [("identity", None), ("gzip", Some("accept-encoding"))] {
             let head =
                 service.request(Method::HEAD, &path).header("accept-encoding", coding).send().await.unwrap();
@@ -108,71 +328,72 @@ fn long_list_is_packed_and_its_head_tells_no_length() {
     });
 }
 
-/// A client must not take a part of a list for all of it.
+/// A client must not mistake a part of a list for all of it.
 #[test]
-fn list_that_fails_on_the_way_breaks_off() {
+fn list_that_fails_midway_is_aborted() {
     on_each_database(async |service| {
         let (env, _) = many_hosts(service).await;
         let path = format!("/v2/infra-envs/{env}/hosts");
         let filter = Filter::all(Kind::Host).within(env.parse().unwrap());
-        let [row, ..] = &rows(service, filter).await[..] else { panic!("no hosts") };
-        insert(service, [copy_of(row, &[("\"status\"", "\"state\"")])]).await;
+        let host = first_host(service, filter).await;
+        commit_steps(service, copy_of_host(&host, &[("\"status\"", "\"state\"")])).await;
         for coding in ["identity", "gzip"] {
             let answer =
                 service.request(Method::GET, &path).header("accept-encoding", coding).send().await.unwrap();
-            assert_eq!(answer.status(), 200, "the first page is good");
+            assert_eq!(answer.status(), 200, "the first page is returned");
             assert!(answer.bytes().await.is_err(), "{coding}");
         }
     });
 }
 
 #[test]
-fn list_that_fails_at_once_is_refused() {
+fn list_that_fails_before_its_first_record_is_an_error() {
     on_each_database(async |service| {
-        let agent = Agent::booted(service).await;
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
         let filter = Filter::all(Kind::Host).within(agent.infra_env.parse().unwrap());
-        let [row] = &rows(service, filter).await[..] else { panic!("one host") };
-        insert(service, [copy_of(row, &[("\"status\"", "\"state\"")])]).await;
+        let [row] = &list_rows(service, filter).await[..] else { panic!("one host") };
+        commit_steps(service, [Step::Insert(copy_of_row(row, &[("\"status\"", "\"state\"")]))]).await;
         let answer = service.get(&format!("/v2/infra-envs/{}/hosts", agent.infra_env)).await;
-        assert_eq!(answer.refused(500), "the database failed");
+        assert_eq!(answer.refusal_reason(500), "the database failed");
     });
 }
 
 #[test]
-fn all_other_lists_are_whole_and_in_order() {
+fn all_other_lists_are_complete_and_in_order() {
     on_each_database(async |service| {
-        let cluster = json!({"name": "c", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
-        let cluster =
-            service.post("/v2/clusters", &cluster).await.expect(201)["id"].as_str().unwrap().to_owned();
-        let env = json!({"name": "e", "pull_secret": PULL_SECRET, "cluster_id": cluster});
-        service.post("/v2/infra-envs", &env).await.expect(201);
+        let cluster = create_cluster(service).await;
+        create_infra_env(service, &json!({"cluster_id": cluster})).await;
         for (kind, path) in [(Kind::Cluster, "/v2/clusters"), (Kind::InfraEnv, "/v2/infra-envs")] {
-            let [row] = &rows(service, Filter::all(kind)).await[..] else { panic!("one") };
-            insert(service, (1..300).map(|_| copy_of(row, &[]))).await;
-            let expected: Vec<_> =
-                rows(service, Filter::all(kind)).await.iter().map(|row| row.key.id.to_string()).collect();
+            let [row] = &list_rows(service, Filter::all(kind)).await[..] else { panic!("one") };
+            commit_steps(service, (1..300).map(|_| Step::Insert(copy_of_row(row, &[])))).await;
+            let expected: Vec<_> = list_rows(service, Filter::all(kind))
+                .await
+                .iter()
+                .map(|row| row.key.id.to_string())
+                .collect();
             let answer = service.get(path).await;
-            assert_eq!(ids(&answer.expect(200)), expected, "{path}");
+            assert_eq!(ids_in_list(&answer.json_with_status(200)), expected, "{path}");
             assert_eq!(answer.header("content-length"), None, "{path}");
         }
-        let of_cluster = service.get(&format!("/v2/infra-envs?cluster_id={cluster}")).await.expect(200);
-        assert_eq!(ids(&of_cluster).len(), 300);
+        let of_cluster =
+            service.get(&format!("/v2/infra-envs?cluster_id={cluster}")).await.json_with_status(200);
+        assert_eq!(ids_in_list(&of_cluster).len(), 300);
         let of_nobody = service.get("/v2/infra-envs?owner=nobody").await;
         assert_eq!(of_nobody.text, "[]\n");
     });
 }
 
 #[test]
-fn long_lists_of_events_are_whole_and_in_order() {
+fn long_event_lists_are_complete_and_in_order() {
     on_each_database(async |service| {
-        let agent = Agent::booted(service).await;
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
         for _ in 0..170 {
-            agent.register().await.expect(201);
+            agent.register().await.json_with_status(201);
         }
         let path = format!("/v2/events?infra_env_id={}", agent.infra_env);
         let all = service.get(&format!("{path}&limit=-1")).await;
         let count: usize = all.header("event-count").unwrap().parse().unwrap();
-        let list = all.expect(200);
+        let list = all.json_with_status(200);
         let list = list.as_array().unwrap();
         assert_eq!(list.len(), count);
         assert!(count > 170);
@@ -182,13 +403,13 @@ fn long_lists_of_events_are_whole_and_in_order() {
             let part = service.get(&format!("{path}&offset={offset}&limit={limit}")).await;
             assert_eq!(part.header("event-count").unwrap(), count.to_string());
             let expected = &list[offset..list.len().min(offset + limit)];
-            assert_eq!(part.expect(200).as_array().unwrap(), expected, "{offset} {limit}");
+            assert_eq!(part.json_with_status(200).as_array().unwrap(), expected, "{offset} {limit}");
             let backwards =
                 service.get(&format!("{path}&order=descending&offset={offset}&limit={limit}")).await;
             let mut reversed = list.clone();
             reversed.reverse();
             let expected = &reversed[offset..list.len().min(offset + limit)];
-            assert_eq!(backwards.expect(200).as_array().unwrap(), expected, "{offset} {limit}");
+            assert_eq!(backwards.json_with_status(200).as_array().unwrap(), expected, "{offset} {limit}");
         }
     });
 }

@@ -1,4 +1,4 @@
-//! Logs: what is sent, and what is fetched.
+//! Logs: upload and download.
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -9,36 +9,36 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use uuid::Uuid;
 
-use crate::agent::{Agent, infra_env};
-use crate::service::{Answer, PULL_SECRET, Service, on_each_database, send};
+use crate::agent::{FakeAgent, create_infra_env};
+use crate::service::{PULL_SECRET, ServiceAnswer, TestService, on_each_database, send_request};
 
-/// What logs may have.
-const MOST: usize = 262_144_000;
+/// The size limit of logs.
+const MAX_LOGS: usize = 262_144_000;
 
-async fn cluster(service: &Service) -> String {
+async fn create_cluster(service: &TestService) -> String {
     let body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
-    service.post("/v2/clusters", &body).await.expect(201)["id"].as_str().unwrap().to_owned()
+    service.post("/v2/clusters", &body).await.json_with_status(201)["id"].as_str().unwrap().to_owned()
 }
 
-/// A cluster with a host of an infra-env of its own.
-async fn with_host(service: &Service) -> (String, Agent<'_>) {
-    let cluster = cluster(service).await;
-    let agent = Agent::of(service, &infra_env(service, &json!({"cluster_id": cluster})).await);
-    agent.register().await.expect(201);
+/// A cluster with a host in a new infra-env.
+async fn cluster_with_host(service: &TestService) -> (String, FakeAgent<'_>) {
+    let cluster = create_cluster(service).await;
+    let agent = FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": cluster})).await);
+    agent.register().await.json_with_status(201);
     (cluster, agent)
 }
 
-async fn upload(service: &Service, cluster: &str, query: &str, form: Form) -> Answer {
+async fn upload_logs(service: &TestService, cluster: &str, query: &str, form: Form) -> ServiceAnswer {
     let request = service.request(Method::POST, &format!("/v2/clusters/{cluster}/logs?{query}"));
-    send(request.multipart(form)).await
+    send_request(request.multipart(form)).await
 }
 
-fn file(content: &[u8]) -> Form {
+fn log_form(content: &[u8]) -> Form {
     Form::new().part("upfile", Part::bytes(content.to_vec()).file_name("logs.tar.gz"))
 }
 
-/// A form with a file of some length that is nowhere as a whole.
-fn long(len: usize) -> Form {
+/// A form with a file of any length that is generated on the fly.
+fn generated_log_form(len: usize) -> Form {
     const PIECE: usize = 1 << 20;
     let pieces = (0..len.div_ceil(PIECE)).map(move |index| {
         let len = PIECE.min(len - index * PIECE);
@@ -47,7 +47,7 @@ fn long(len: usize) -> Form {
     Form::new().part("upfile", Part::stream(Body::wrap_stream(stream::iter(pieces))).file_name("logs.tar.gz"))
 }
 
-async fn fetch(service: &Service, cluster: &str, query: &str) -> Answer {
+async fn download_logs(service: &TestService, cluster: &str, query: &str) -> ServiceAnswer {
     service.get(&format!("/v2/clusters/{cluster}/logs?{query}")).await
 }
 
@@ -75,17 +75,17 @@ fn untar(mut archive: &[u8]) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn logs_of_a_host_are_kept_and_fetched() {
+fn host_logs_are_stored_and_downloaded() {
     on_each_database(async |service| {
-        let (cluster, agent) = with_host(service).await;
+        let (cluster, agent) = cluster_with_host(service).await;
         let of_host = format!("logs_type=host&infra_env_id={}&host_id={}", agent.infra_env, agent.id);
-        fetch(service, &cluster, &of_host).await.refused(409);
-        let answer = upload(service, &cluster, &of_host, file(b"first\x1f\x8b\0")).await;
+        download_logs(service, &cluster, &of_host).await.refusal_reason(409);
+        let answer = upload_logs(service, &cluster, &of_host, log_form(b"first\x1f\x8b\0")).await;
         assert_eq!((answer.status, answer.text.as_str()), (204, ""));
-        let collected = agent.host().await["logs_collected_at"].clone();
+        let collected = agent.get_host().await["logs_collected_at"].clone();
         assert!(collected.as_str().unwrap().starts_with("20"), "{collected}");
         for query in [of_host.as_str(), &format!("host_id={}", agent.id)] {
-            let answer = fetch(service, &cluster, query).await;
+            let answer = download_logs(service, &cluster, query).await;
             assert_eq!((answer.status, answer.text.as_str()), (200, "first\x1f\u{fffd}\0"));
             assert_eq!(answer.header("content-length"), Some("8"));
             assert_eq!(answer.header("content-type"), Some("application/octet-stream"));
@@ -93,9 +93,9 @@ fn logs_of_a_host_are_kept_and_fetched() {
             assert_eq!(answer.header("content-disposition"), Some(name.as_str()));
         }
         let without = format!("logs_type=host&host_id={}", agent.id);
-        upload(service, &cluster, &without, file(b"second")).await.expect(204);
-        assert_eq!(fetch(service, &cluster, &of_host).await.text, "second");
-        let events = service.get(&format!("/v2/events?host_ids={}", agent.id)).await.expect(200);
+        upload_logs(service, &cluster, &without, log_form(b"second")).await.json_with_status(204);
+        assert_eq!(download_logs(service, &cluster, &of_host).await.text, "second");
+        let events = service.get(&format!("/v2/events?host_ids={}", agent.id)).await.json_with_status(200);
         let told: Vec<_> =
             events.as_array().unwrap().iter().filter(|it| it["name"] == "host_logs_uploaded").collect();
         assert_eq!(told.len(), 2);
@@ -104,27 +104,27 @@ fn logs_of_a_host_are_kept_and_fetched() {
 }
 
 #[test]
-fn all_logs_of_a_cluster_are_an_archive() {
+fn cluster_logs_are_downloaded_as_an_archive() {
     on_each_database(async |service| {
-        let (cluster, one) = with_host(service).await;
-        fetch(service, &cluster, "").await.refused(409);
-        fetch(service, &cluster, "logs_type=controller").await.refused(409);
-        let other = Agent::of(service, &one.infra_env);
-        let silent = Agent::of(service, &one.infra_env);
-        other.register().await.expect(201);
-        silent.register().await.expect(201);
-        service.patch(&other.path(), &json!({"host_name": "a.example.com"})).await.expect(201);
+        let (cluster, one) = cluster_with_host(service).await;
+        download_logs(service, &cluster, "").await.refusal_reason(409);
+        download_logs(service, &cluster, "logs_type=controller").await.refusal_reason(409);
+        let other = FakeAgent::new(service, &one.infra_env);
+        let silent = FakeAgent::new(service, &one.infra_env);
+        other.register().await.json_with_status(201);
+        silent.register().await.json_with_status(201);
+        service.patch(&other.path(), &json!({"host_name": "a.example.com"})).await.json_with_status(201);
         let long = "x".repeat(5000);
         for (agent, content) in [(&one, ""), (&other, long.as_str())] {
             let query = format!("logs_type=host&infra_env_id={}&host_id={}", agent.infra_env, agent.id);
-            upload(service, &cluster, &query, file(content.as_bytes())).await.expect(204);
+            upload_logs(service, &cluster, &query, log_form(content.as_bytes())).await.json_with_status(204);
         }
-        upload(service, &cluster, "logs_type=controller", file(b"c")).await.expect(204);
-        let shown = service.get(&format!("/v2/clusters/{cluster}")).await.expect(200);
+        upload_logs(service, &cluster, "logs_type=controller", log_form(b"c")).await.json_with_status(204);
+        let shown = service.get(&format!("/v2/clusters/{cluster}")).await.json_with_status(200);
         assert!(shown["controller_logs_collected_at"].as_str().unwrap().starts_with("20"));
-        assert_eq!(fetch(service, &cluster, "logs_type=controller").await.text, "c");
+        assert_eq!(download_logs(service, &cluster, "logs_type=controller").await.text, "c");
         for query in ["", "logs_type=all"] {
-            let answer = fetch(service, &cluster, query).await;
+            let answer = download_logs(service, &cluster, query).await;
             assert_eq!(answer.status, 200);
             let name = format!("attachment; filename=\"demo_{cluster}.tar\"");
             assert_eq!(answer.header("content-disposition"), Some(name.as_str()));
@@ -138,8 +138,10 @@ fn all_logs_of_a_cluster_are_an_archive() {
             expected.sort();
             assert_eq!(files, expected);
         }
-        let events =
-            service.get(&format!("/v2/events?cluster_id={cluster}&cluster_level=true")).await.expect(200);
+        let events = service
+            .get(&format!("/v2/events?cluster_id={cluster}&cluster_level=true"))
+            .await
+            .json_with_status(200);
         assert!(
             events.as_array().unwrap().iter().any(|it| it["name"] == "cluster_logs_uploaded"),
             "{events}"
@@ -148,38 +150,39 @@ fn all_logs_of_a_cluster_are_an_archive() {
 }
 
 #[test]
-fn logs_that_belong_nowhere_are_refused() {
+fn rejects_logs_of_unknown_owners() {
     on_each_database(async |service| {
-        let (cluster, agent) = with_host(service).await;
-        let free = Agent::booted(service).await;
-        let of = |agent: &Agent<'_>| {
+        let (cluster, agent) = cluster_with_host(service).await;
+        let free = FakeAgent::register_in_new_infra_env(service).await;
+        let of = |agent: &FakeAgent<'_>| {
             format!("logs_type=host&infra_env_id={}&host_id={}", agent.infra_env, agent.id)
         };
         let unknown = Uuid::new_v4().to_string();
-        upload(service, &unknown, "logs_type=controller", file(b"x")).await.refused(404);
-        let reason = upload(service, &cluster, "", file(b"x")).await.refused(400);
+        upload_logs(service, &unknown, "logs_type=controller", log_form(b"x")).await.refusal_reason(404);
+        let reason = upload_logs(service, &cluster, "", log_form(b"x")).await.refusal_reason(400);
         assert_eq!(reason, "logs_type in query is required");
-        upload(service, &cluster, "logs_type=all", file(b"x")).await.refused(400);
-        let reason = upload(service, &cluster, "logs_type=host", file(b"x")).await.refused(400);
+        upload_logs(service, &cluster, "logs_type=all", log_form(b"x")).await.refusal_reason(400);
+        let reason =
+            upload_logs(service, &cluster, "logs_type=host", log_form(b"x")).await.refusal_reason(400);
         assert_eq!(reason, "host_id is required for the logs of a host");
-        let reason = upload(service, &cluster, &of(&free), file(b"x")).await.refused(409);
+        let reason = upload_logs(service, &cluster, &of(&free), log_form(b"x")).await.refusal_reason(409);
         assert_eq!(reason, format!("Host {} is not part of cluster {cluster}", free.id));
         let query = format!("logs_type=host&host_id={unknown}");
-        upload(service, &cluster, &query, file(b"x")).await.refused(404);
+        upload_logs(service, &cluster, &query, log_form(b"x")).await.refusal_reason(404);
         let query = format!("logs_type=host&infra_env_id={}&host_id={unknown}", agent.infra_env);
-        upload(service, &cluster, &query, file(b"x")).await.refused(404);
+        upload_logs(service, &cluster, &query, log_form(b"x")).await.refusal_reason(404);
 
         let form = Form::new().text("other", "x".repeat(1000)).text("comment", "y");
-        let reason = upload(service, &cluster, &of(&agent), form).await.refused(400);
+        let reason = upload_logs(service, &cluster, &of(&agent), form).await.refusal_reason(400);
         assert_eq!(reason, "upfile in formData is required");
         let path = format!("/v2/clusters/{cluster}/logs?{}", of(&agent));
-        service.post(&path, &json!({"upfile": "x"})).await.refused(400);
+        service.post(&path, &json!({"upfile": "x"})).await.refusal_reason(400);
         let request = service.request(Method::POST, &path);
         let cut = "--b\r\nContent-Disposition: form-data; name=\"upfile\"; filename=\"a\"\r\n\r\nhalf";
         let request = request.header("Content-Type", "multipart/form-data; boundary=b").body(cut);
-        send(request).await.refused(400);
-        fetch(service, &cluster, &of(&agent)).await.refused(409);
-        assert_eq!(agent.host().await["logs_collected_at"], "0001-01-01T00:00:00.000Z");
+        send_request(request).await.refusal_reason(400);
+        download_logs(service, &cluster, &of(&agent)).await.refusal_reason(409);
+        assert_eq!(agent.get_host().await["logs_collected_at"], "0001-01-01T00:00:00.000Z");
 
         for (path, status) in [
             (unknown.as_str(), 404),
@@ -188,50 +191,56 @@ fn logs_that_belong_nowhere_are_refused() {
             (&format!("{cluster}/logs?host_id={unknown}"), 404),
         ] {
             let path = if path == unknown { format!("{unknown}/logs") } else { path.to_owned() };
-            service.get(&format!("/v2/clusters/{path}")).await.refused(status);
+            service.get(&format!("/v2/clusters/{path}")).await.refusal_reason(status);
         }
     });
 }
 
 #[test]
-fn logs_may_have_so_much_and_not_more() {
+fn log_size_is_limited() {
     on_each_database(async |service| {
-        let (cluster, _) = with_host(service).await;
+        let (cluster, _) = cluster_with_host(service).await;
         let controller = "logs_type=controller";
-        upload(service, &cluster, controller, file(b"before")).await.expect(204);
-        let reason = upload(service, &cluster, controller, long(MOST + 1)).await.refused(413);
-        assert_eq!(reason, format!("logs may have {MOST} bytes, and these have more"));
-        assert_eq!(fetch(service, &cluster, controller).await.text, "before", "nothing half is kept");
-        upload(service, &cluster, controller, long(MOST)).await.expect(204);
+        upload_logs(service, &cluster, controller, log_form(b"before")).await.json_with_status(204);
+        let reason = upload_logs(service, &cluster, controller, generated_log_form(MAX_LOGS + 1))
+            .await
+            .refusal_reason(413);
+        assert_eq!(reason, format!("logs are too large (limit {MAX_LOGS} bytes)"));
+        assert_eq!(
+            download_logs(service, &cluster, controller).await.text,
+            "before",
+            "no partial upload is kept"
+        );
+        upload_logs(service, &cluster, controller, generated_log_form(MAX_LOGS)).await.json_with_status(204);
         let head = service.request(Method::HEAD, &format!("/v2/clusters/{cluster}/logs?{controller}"));
-        let answer = send(head).await;
+        let answer = send_request(head).await;
         assert_eq!(answer.header("content-length"), Some("262144000"));
     });
 }
 
 #[test]
-fn names_of_hosts_cannot_break_out_of_headers_and_archives() {
+fn host_names_are_escaped_in_headers_and_archives() {
     on_each_database(async |service| {
-        let (cluster, agent) = with_host(service).await;
+        let (cluster, agent) = cluster_with_host(service).await;
         let name = format!("../../{}\r\nX-Evil: 1\"", "x".repeat(200));
         let output = json!({"hostname": name}).to_string();
-        agent.say(&json!({"step_type": "inventory", "output": output})).await.expect(204);
+        agent.send_reply(&json!({"step_type": "inventory", "output": output})).await.json_with_status(204);
         let query = format!("logs_type=host&host_id={}", agent.id);
-        upload(service, &cluster, &query, file(b"x")).await.expect(204);
-        let answer = fetch(service, &cluster, &query).await;
+        upload_logs(service, &cluster, &query, log_form(b"x")).await.json_with_status(204);
+        let answer = download_logs(service, &cluster, &query).await;
         assert!(answer.header("x-evil").is_none());
         let shown = answer.header("content-disposition").unwrap();
         assert!(shown.starts_with("attachment; filename=\"demo_.._.._xxx"), "{shown}");
-        let files = untar(fetch(service, &cluster, "").await.text.as_bytes());
+        let files = untar(download_logs(service, &cluster, "").await.text.as_bytes());
         assert!(files[0].0.len() <= 100 && !files[0].0.contains('/'), "{files:?}");
-        let _: Value = agent.host().await;
+        let _: Value = agent.get_host().await;
     });
 }
 
 #[test]
-fn logs_that_break_off_are_the_fault_of_who_sends_them() {
+fn interrupted_log_upload_is_a_client_error() {
     on_each_database(async |service| {
-        let (cluster, _) = with_host(service).await;
+        let (cluster, _) = cluster_with_host(service).await;
         let url = service.url("");
         let address = url.strip_prefix("http://").unwrap();
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
@@ -246,42 +255,42 @@ fn logs_that_break_off_are_the_fault_of_who_sends_them() {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
-        assert!(answer.contains("the logs broke off"), "{answer}");
-        fetch(service, &cluster, "logs_type=controller").await.refused(409);
+        assert!(answer.contains("the upload of logs was interrupted"), "{answer}");
+        download_logs(service, &cluster, "logs_type=controller").await.refusal_reason(409);
     });
 }
 
-/// How many files there are of a cluster.
-async fn files(service: &Service, cluster: &str) -> usize {
-    let folder = FilePath::of(["clusters", cluster]).unwrap();
+/// The number of files of a cluster.
+async fn file_count(service: &TestService, cluster: &str) -> usize {
+    let folder = FilePath::from_names(["clusters", cluster]).unwrap();
     service.inventory.files().list(&folder).await.unwrap().len()
 }
 
 #[test]
-fn logs_go_with_their_host_and_with_their_cluster() {
+fn logs_are_deleted_with_their_host_or_cluster() {
     on_each_database(async |service| {
-        let (cluster, one) = with_host(service).await;
-        let (other, _) = with_host(service).await;
-        let two = Agent::of(service, &one.infra_env);
-        two.register().await.expect(201);
+        let (cluster, one) = cluster_with_host(service).await;
+        let (other, _) = cluster_with_host(service).await;
+        let two = FakeAgent::new(service, &one.infra_env);
+        two.register().await.json_with_status(201);
         for agent in [&one, &two] {
             let query = format!("logs_type=host&host_id={}", agent.id);
-            upload(service, &cluster, &query, file(b"x")).await.expect(204);
+            upload_logs(service, &cluster, &query, log_form(b"x")).await.json_with_status(204);
         }
         for cluster in [&cluster, &other] {
-            upload(service, cluster, "logs_type=controller", file(b"x")).await.expect(204);
+            upload_logs(service, cluster, "logs_type=controller", log_form(b"x")).await.json_with_status(204);
         }
-        assert_eq!(files(service, &cluster).await, 3);
-        service.delete(&two.path()).await.expect(204);
-        assert_eq!(files(service, &cluster).await, 2);
-        service.delete(&format!("/v2/clusters/{cluster}")).await.expect(204);
-        assert_eq!((files(service, &cluster).await, files(service, &other).await), (0, 1));
+        assert_eq!(file_count(service, &cluster).await, 3);
+        service.delete(&two.path()).await.json_with_status(204);
+        assert_eq!(file_count(service, &cluster).await, 2);
+        service.delete(&format!("/v2/clusters/{cluster}")).await.json_with_status(204);
+        assert_eq!((file_count(service, &cluster).await, file_count(service, &other).await), (0, 1));
     });
 }
 
-/// Sends logs to a cluster; something happens after they are asked for. Gives the beginning of the answer.
+/// Sends logs to a cluster, and runs `meanwhile` after the server asks for the body. Returns the start of the response.
 async fn upload_around(
-    service: &Service,
+    service: &TestService,
     cluster: &str,
     query: &str,
     happens: impl Future<Output = ()>,
@@ -298,7 +307,7 @@ async fn upload_around(
         form.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // The body is asked for once the cluster was found.
+    // The server asks for the body after it has found the cluster.
     let mut asked = [0; 25];
     stream.read_exact(&mut asked).await.unwrap();
     assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -310,48 +319,53 @@ async fn upload_around(
 }
 
 #[test]
-fn logs_that_come_while_their_cluster_goes_are_not_kept() {
+fn logs_uploaded_during_cluster_deletion_are_dropped() {
     on_each_database(async |service| {
         for of_host in [false, true] {
-            let (cluster, agent) = with_host(service).await;
+            let (cluster, agent) = cluster_with_host(service).await;
             let query = if of_host { format!("host&host_id={}", agent.id) } else { "controller".to_owned() };
             let goes = async {
-                service.delete(&format!("/v2/clusters/{cluster}")).await.expect(204);
+                service.delete(&format!("/v2/clusters/{cluster}")).await.json_with_status(204);
             };
             let answer = upload_around(service, &cluster, &query, goes).await;
             assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
-            assert_eq!(files(service, &cluster).await, 0);
+            assert_eq!(file_count(service, &cluster).await, 0);
         }
     });
 }
 
 #[test]
-fn logs_of_a_host_stay_with_no_cluster_that_it_left() {
+fn unbound_host_leaves_no_logs_in_its_former_cluster() {
     on_each_database(async |service| {
-        let cluster = cluster(service).await;
-        let agent = Agent::known(service, "node-1").await;
+        let cluster = create_cluster(service).await;
+        let agent = FakeAgent::register_with_report(service, "node-1").await;
         let bind = format!("{}/actions/bind", agent.path());
         let unbind = format!("{}/actions/unbind", agent.path());
         let query = format!("host&host_id={}&infra_env_id={}", agent.id, agent.infra_env);
         let join = async || {
-            service.post(&bind, &json!({"cluster_id": cluster})).await.expect(200);
-            agent.register().await.expect(201);
+            service.post(&bind, &json!({"cluster_id": cluster})).await.json_with_status(200);
+            agent.register().await.json_with_status(201);
         };
         let leave = async {
-            service.post(&unbind, &Value::Null).await.expect(200);
+            service.post(&unbind, &Value::Null).await.json_with_status(200);
         };
         join().await;
-        upload(service, &cluster, &format!("logs_type={query}"), file(b"x")).await.expect(204);
-        service.post(&unbind, &Value::Null).await.expect(200);
-        assert_eq!(files(service, &cluster).await, 0);
+        upload_logs(service, &cluster, &format!("logs_type={query}"), log_form(b"x"))
+            .await
+            .json_with_status(204);
+        service.post(&unbind, &Value::Null).await.json_with_status(200);
+        assert_eq!(file_count(service, &cluster).await, 0);
 
-        agent.register().await.expect(201);
-        agent.reply("inventory", &crate::agent::machine("node-1")).await.expect(204);
+        agent.register().await.json_with_status(201);
+        agent
+            .reply_to_step("inventory", &crate::agent::inventory_report("node-1"))
+            .await
+            .json_with_status(204);
         join().await;
-        fetch(service, &cluster, &format!("logs_type={query}")).await.refused(409);
+        download_logs(service, &cluster, &format!("logs_type={query}")).await.refusal_reason(409);
         let answer = upload_around(service, &cluster, &query, leave).await;
         assert!(answer.starts_with("HTTP/1.1 409 "), "{answer}");
-        assert_eq!(files(service, &cluster).await, 0);
-        assert_eq!(agent.host().await["logs_collected_at"], "0001-01-01T00:00:00.000Z");
+        assert_eq!(file_count(service, &cluster).await, 0);
+        assert_eq!(agent.get_host().await["logs_collected_at"], "0001-01-01T00:00:00.000Z");
     });
 }

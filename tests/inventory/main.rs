@@ -1,29 +1,36 @@
 //! The API of the inventory over a real socket, on SQLite and on PostgreSQL.
 //!
-//! PostgreSQL is the server whose URL `KINDLING_TEST_POSTGRES` holds; every test gets a database of its own there. Without
-//! it, tests say so and run on SQLite alone, and fail with `KINDLING_REQUIRE_TOOLS=1`.
+//! `KINDLING_TEST_POSTGRES` has the URL of a PostgreSQL server; every test creates its own database there. Without it,
+//! tests print a notice and run only on SQLite, or fail with `KINDLING_REQUIRE_TOOLS=1`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod agent;
 mod auth;
 mod bounds;
+mod changes;
+mod check_ins;
 mod cluster_networks;
 mod cluster_rules;
 mod cluster_sequences;
 mod clusters;
+mod damage;
 mod database;
 mod events;
 mod files;
+mod host_sequences;
 mod hosts;
 mod infra_envs;
+mod jobs;
 mod lists;
 mod logs;
+mod migration;
+mod monitor;
 mod openapi;
 mod outage;
 mod races;
-mod remains;
 mod replay;
+mod retention;
 mod router;
 mod sequences;
 mod service;

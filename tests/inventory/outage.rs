@@ -1,4 +1,6 @@
-//! A database that is away for a while.
+//! A database that is unreachable for a while.
+
+use std::time::{Duration, Instant};
 
 use kindling::inventory::auth::Policy;
 use kindling::inventory::store::SqlStore;
@@ -6,59 +8,78 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::database::{Database, postgres};
-use crate::service::{PULL_SECRET, Service};
+use crate::database::{TestDatabase, postgres_url};
+use crate::service::{PULL_SECRET, TestService};
 use crate::store::block_on;
 
-/// A way to a server that can be closed: what goes over it breaks off then, and whoever comes is sent away.
-struct Way {
-    port: u16,
-    is_open: watch::Sender<bool>,
+/// What a proxy does with connections to its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ProxyMode {
+    Forward,
+    /// Open connections break and new ones are refused.
+    Refuse,
+    /// Connections stay open, but nothing arrives at the other end.
+    Swallow,
 }
 
-impl Way {
-    async fn to(server: String) -> Self {
+struct FaultyProxy {
+    port: u16,
+    mode: watch::Sender<ProxyMode>,
+}
+
+impl FaultyProxy {
+    async fn new(server: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (is_open, opened) = watch::channel(true);
+        let (mode, modes) = watch::channel(ProxyMode::Forward);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(pass(client, server.clone(), opened.clone()));
+                tokio::spawn(forward_connection(client, server.clone(), modes.clone()));
             }
         });
-        Self { port, is_open }
+        Self { port, mode }
     }
 }
 
-async fn pass(mut client: TcpStream, server: String, mut opened: watch::Receiver<bool>) {
-    if !*opened.borrow() {
+async fn forward_connection(mut client: TcpStream, server: String, mut modes: watch::Receiver<ProxyMode>) {
+    if *modes.borrow() == ProxyMode::Forward {
+        let mut server = TcpStream::connect(server).await.unwrap();
+        tokio::select! {
+            _ = tokio::io::copy_bidirectional(&mut client, &mut server) => return,
+            _ = modes.wait_for(|mode| *mode != ProxyMode::Forward) => {}
+        }
+        // While the mode is Swallow, both connections stay open.
+        let _ = modes.wait_for(|mode| *mode != ProxyMode::Swallow).await;
         return;
     }
-    let mut server = TcpStream::connect(server).await.unwrap();
-    tokio::select! {
-        _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
-        _ = opened.wait_for(|is_open| !is_open) => {}
-    }
+    let _ = modes.wait_for(|mode| *mode != ProxyMode::Swallow).await;
 }
 
 #[test]
-fn who_comes_while_the_database_is_away_is_asked_to_come_again() {
-    let Some(server) = postgres() else { return };
+fn database_outage_answers_503_with_retry_after() {
+    let Some(server) = postgres_url() else { return };
     block_on(async {
-        let database = Database::create(&server).await;
+        let database = TestDatabase::create(&server).await;
         let (scheme, rest) = database.url.split_once("://").unwrap();
         let (authority, name) = rest.split_once('/').unwrap();
-        let (user, place) = authority.rsplit_once('@').unwrap_or(("", authority));
-        let way = Way::to(place.to_owned()).await;
-        let url = format!("{scheme}://{user}@127.0.0.1:{}/{name}", way.port);
+        let (user, address) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let proxy = FaultyProxy::new(address.to_owned()).await;
+        let url = format!("{scheme}://{user}@127.0.0.1:{}/{name}", proxy.port);
         let store = SqlStore::open(&url).await.unwrap();
-        let service = Service::on(store, None, Policy::Open, |_| {}).await;
+        let service = TestService::start_on_store(store, None, Policy::Open, |_| {}).await;
         let body = json!({"name": "demo", "pull_secret": PULL_SECRET});
-        let made = service.post("/v2/infra-envs", &body).await.expect(201);
+        let made = service.post("/v2/infra-envs", &body).await.json_with_status(201);
         let path = format!("/v2/infra-envs/{}", made["id"].as_str().unwrap());
 
-        for is_open in [false, true] {
-            way.is_open.send_replace(is_open);
+        for mode in [ProxyMode::Refuse, ProxyMode::Forward, ProxyMode::Swallow, ProxyMode::Forward] {
+            proxy.mode.send_replace(mode);
+            let is_open = mode == ProxyMode::Forward;
+            let begun = Instant::now();
+            // The service notices that the database is back within a second.
+            while is_open && service.get(&path).await.status == 503 {
+                assert!(begun.elapsed() < Duration::from_secs(60));
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
             let answers = [
                 service.get(&path).await,
                 service.get("/v2/infra-envs").await,
@@ -70,12 +91,12 @@ fn who_comes_while_the_database_is_away_is_asked_to_come_again() {
                 if is_open {
                     assert!(answer.status < 300, "{}", answer.text);
                 } else {
-                    assert_eq!(answer.refused(503), "the database does not answer; try again");
+                    assert_eq!(answer.refusal_reason(503), "the database does not answer; try again");
                     assert_eq!(answer.header("retry-after"), Some("5"));
                 }
             }
         }
-        service.end().await;
+        service.stop().await;
         database.drop().await;
     });
 }

@@ -1,38 +1,64 @@
-//! What happens between the reading and the writing of a change.
+//! Changes between the reading and the writing of another change.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use kindling::images::CpuArchitecture;
 use kindling::inventory::Inventory;
-use kindling::inventory::event::{EventPage, EventQuery};
+use kindling::inventory::catalogue::CpuArchitecture;
+use kindling::inventory::events::{EventPage, EventPosition, EventQuery};
+use kindling::inventory::host::HostRecord;
 use kindling::inventory::infra_env::{InfraEnvCreateParams, InfraEnvUpdateParams};
 use kindling::inventory::store::{
-    Changes, Filter, Key, Kind, Outcome, Position, Row, RowPage, Store, StoreError,
+    Change, Changes, CheckIn, Feed, Filter, HostCount, Key, Kind, Outcome, PageQuery, Reader as _,
+    Record as _, Records, ReportKind, ReportKinds, Reports, Reservation, Row, RowPage, SqlStore, Store,
+    StoreError, StoreMetrics, Stored,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::service::{PULL_SECRET, Service, on_each_database, over};
+use crate::agent::{FakeAgent, create_infra_env};
+use crate::service::{
+    PULL_SECRET, TestService, inventory_on_store, on_each_database, on_each_database_by_url,
+};
 
-/// A store in which something happens just before the first change that is written.
-struct Interrupted {
+/// A store that runs an action before the first change is written, or before the first reports are read.
+struct InterruptedStore {
     store: Arc<dyn Store>,
+    point: Point,
     interruption: Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
-impl fmt::Debug for Interrupted {
+#[derive(Clone, Copy, PartialEq)]
+enum Point {
+    Commit,
+    Reports,
+}
+
+impl InterruptedStore {
+    async fn interrupt(&self, point: Point) {
+        if self.point == point {
+            let interruption = self.interruption.lock().unwrap().take();
+            if let Some(interruption) = interruption {
+                interruption.await;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for InterruptedStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.store.fmt(f)
     }
 }
 
 #[async_trait]
-impl Store for Interrupted {
+impl Store for InterruptedStore {
     async fn get(&self, key: Key) -> Result<Option<Row>, StoreError> {
         self.store.get(key).await
     }
@@ -41,24 +67,46 @@ impl Store for Interrupted {
         self.store.list(filter).await
     }
 
-    async fn page(&self, filter: Filter, after: Position) -> Result<RowPage, StoreError> {
-        self.store.page(filter, after).await
+    async fn page(&self, query: PageQuery) -> Result<RowPage, StoreError> {
+        self.store.page(query).await
+    }
+
+    async fn reports(&self, host: Key, kinds: ReportKinds) -> Result<Reports, StoreError> {
+        self.interrupt(Point::Reports).await;
+        self.store.reports(host, kinds).await
+    }
+
+    async fn silent_hosts(
+        &self,
+        status: &str,
+        before: DateTime<Utc>,
+        most: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        self.store.silent_hosts(status, before, most).await
+    }
+
+    async fn hosts_with_mac(&self, mac: &str) -> Result<Vec<Key>, StoreError> {
+        self.store.hosts_with_mac(mac).await
     }
 
     async fn count(&self, filter: Filter) -> Result<u64, StoreError> {
         self.store.count(filter).await
     }
 
-    async fn signed_otherwise(&self, kind: Kind, key: Option<Uuid>) -> Result<Vec<Key>, StoreError> {
-        self.store.signed_otherwise(kind, key).await
+    async fn host_counts(&self, clusters: &[Uuid]) -> Result<Vec<HostCount>, StoreError> {
+        self.store.host_counts(clusters).await
+    }
+
+    async fn with_other_token_key(&self, kind: Kind, key: Option<Uuid>) -> Result<Vec<Key>, StoreError> {
+        self.store.with_other_token_key(kind, key).await
     }
 
     async fn deleted(&self, kind: Kind) -> Result<Vec<Key>, StoreError> {
         self.store.deleted(kind).await
     }
 
-    async fn is_there(&self, key: Key) -> Result<bool, StoreError> {
-        self.store.is_there(key).await
+    async fn exists(&self, key: Key) -> Result<bool, StoreError> {
+        self.store.exists(key).await
     }
 
     async fn has_any(&self, filter: Filter) -> Result<bool, StoreError> {
@@ -66,19 +114,45 @@ impl Store for Interrupted {
     }
 
     async fn commit(&self, changes: Changes) -> Result<Outcome, StoreError> {
-        let interruption = self.interruption.lock().unwrap().take();
-        if let Some(interruption) = interruption {
-            interruption.await;
-        }
+        self.interrupt(Point::Commit).await;
         self.store.commit(changes).await
+    }
+
+    async fn store_check_ins(&self, check_ins: &[CheckIn]) -> Result<(), StoreError> {
+        self.store.store_check_ins(check_ins).await
+    }
+
+    async fn reserve(&self, keys: &BTreeSet<Key>) -> Result<Option<Box<dyn Reservation>>, StoreError> {
+        self.store.reserve(keys).await
     }
 
     async fn events(&self, query: &EventQuery) -> Result<EventPage, StoreError> {
         self.store.events(query).await
     }
 
-    async fn forget_events(&self, before: DateTime<Utc>, most: usize) -> Result<usize, StoreError> {
-        self.store.forget_events(before, most).await
+    async fn forget_events(
+        &self,
+        after: EventPosition,
+        before: DateTime<Utc>,
+        most: usize,
+    ) -> Result<Option<EventPosition>, StoreError> {
+        self.store.forget_events(after, before, most).await
+    }
+
+    async fn hold_lease(&self, name: &str, holder: Uuid, duration: Duration) -> Result<bool, StoreError> {
+        self.store.hold_lease(name, holder, duration).await
+    }
+
+    async fn release_lease(&self, name: &str, holder: Uuid) -> Result<(), StoreError> {
+        self.store.release_lease(name, holder).await
+    }
+
+    fn metrics(&self) -> &StoreMetrics {
+        self.store.metrics()
+    }
+
+    fn feed(&self) -> &Feed {
+        self.store.feed()
     }
 
     fn is_alone(&self) -> bool {
@@ -94,45 +168,56 @@ impl Store for Interrupted {
     }
 }
 
-/// The inventory of a service, whose next change something comes before.
-fn interrupted<F>(service: &Service, interruption: impl FnOnce(Inventory) -> F) -> Inventory
+/// The inventory of a service whose next change is preceded by an action.
+fn inventory_with_interruption<F>(
+    service: &TestService,
+    interruption: impl FnOnce(Inventory) -> F,
+) -> Inventory
 where
     F: Future<Output = ()> + Send + 'static,
 {
     let interruption = interruption(service.inventory.clone()).boxed();
     let store = Arc::clone(service.inventory.records().store());
-    over(Arc::new(Interrupted { store, interruption: Mutex::new(Some(interruption)) }), service)
+    inventory_on_store(
+        Arc::new(InterruptedStore {
+            store,
+            point: Point::Commit,
+            interruption: Mutex::new(Some(interruption)),
+        }),
+        service,
+    )
 }
 
-fn infra_env(more: &Value) -> InfraEnvCreateParams {
+fn create_params(more: &Value) -> InfraEnvCreateParams {
     let mut body = json!({"name": "demo", "pull_secret": PULL_SECRET});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     serde_json::from_value(body).unwrap()
 }
 
-fn changes(body: Value) -> InfraEnvUpdateParams {
+fn update_params(body: Value) -> InfraEnvUpdateParams {
     serde_json::from_value(body).unwrap()
 }
 
-async fn add_image(service: &Service) {
+async fn add_os_image(service: &TestService) {
     let image = json!({"openshift_version": "4.99", "cpu_architecture": "x86_64", "url": "http://mirror.example/live.iso", "version": "9.9"});
-    service.post("/v2/os-images", &image).await.expect(201);
+    service.post("/v2/os-images", &image).await.json_with_status(201);
 }
 
-async fn remove_image(inventory: Inventory) {
+async fn remove_os_image(inventory: Inventory) {
     inventory.remove_os_image("4.99", CpuArchitecture::X86_64).await.unwrap();
 }
 
 const NO_IMAGE: &str = "No OS image for Openshift version 4.99 and architecture x86_64: ";
 
 #[test]
-fn an_infra_env_of_a_cluster_that_goes_is_refused_as_of_one_that_never_was() {
+fn infra_env_of_a_cluster_being_deleted_is_not_found() {
     on_each_database(async |service| {
         let body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
-        let cluster = service.post("/v2/clusters", &body).await.expect(201)["id"].clone();
+        let cluster = service.post("/v2/clusters", &body).await.json_with_status(201)["id"].clone();
         let id = cluster.as_str().unwrap().parse().unwrap();
-        let inventory = interrupted(service, async move |one| one.deregister_cluster(id).await.unwrap());
-        let made = inventory.register_infra_env(infra_env(&json!({"cluster_id": cluster}))).await;
+        let inventory =
+            inventory_with_interruption(service, async move |one| one.deregister_cluster(id).await.unwrap());
+        let made = inventory.register_infra_env(create_params(&json!({"cluster_id": cluster}))).await;
         let refusal = made.unwrap_err();
         assert_eq!(
             (refusal.status().as_u16(), refusal.reason()),
@@ -142,17 +227,19 @@ fn an_infra_env_of_a_cluster_that_goes_is_refused_as_of_one_that_never_was() {
 }
 
 #[test]
-fn an_image_that_goes_is_in_no_infra_env_that_is_made_meanwhile() {
+fn deleted_image_is_in_no_concurrently_created_infra_env() {
     on_each_database(async |service| {
-        add_image(service).await;
-        let params = infra_env(&json!({"openshift_version": "4.99"}));
-        let refusal =
-            interrupted(service, remove_image).register_infra_env(params.clone()).await.unwrap_err();
+        add_os_image(service).await;
+        let params = create_params(&json!({"openshift_version": "4.99"}));
+        let refusal = inventory_with_interruption(service, remove_os_image)
+            .register_infra_env(params.clone())
+            .await
+            .unwrap_err();
         assert_eq!(refusal.status().as_u16(), 400);
         assert!(refusal.reason().starts_with(NO_IMAGE), "{refusal}");
 
-        add_image(service).await;
-        let remover = interrupted(service, async move |one| {
+        add_os_image(service).await;
+        let remover = inventory_with_interruption(service, async move |one| {
             one.register_infra_env(params).await.unwrap();
         });
         let refusal = remover.remove_os_image("4.99", CpuArchitecture::X86_64).await.unwrap_err();
@@ -161,22 +248,24 @@ fn an_image_that_goes_is_in_no_infra_env_that_is_made_meanwhile() {
 }
 
 #[test]
-fn an_image_that_goes_is_in_no_infra_env_that_changes_meanwhile() {
+fn deleted_image_is_in_no_concurrently_changed_infra_env() {
     on_each_database(async |service| {
-        add_image(service).await;
+        add_os_image(service).await;
         let made = service
             .inventory
-            .register_infra_env(infra_env(&json!({"openshift_version": "4.18"})))
+            .register_infra_env(create_params(&json!({"openshift_version": "4.18"})))
             .await
             .unwrap();
-        let other = || changes(json!({"openshift_version": "4.99"}));
-        let refusal =
-            interrupted(service, remove_image).update_infra_env(made.id, other()).await.unwrap_err();
+        let other = || update_params(json!({"openshift_version": "4.99"}));
+        let refusal = inventory_with_interruption(service, remove_os_image)
+            .update_infra_env(made.id, other())
+            .await
+            .unwrap_err();
         assert_eq!(refusal.status().as_u16(), 400);
         assert!(refusal.reason().starts_with(NO_IMAGE), "{refusal}");
 
-        add_image(service).await;
-        let remover = interrupted(service, async move |one| {
+        add_os_image(service).await;
+        let remover = inventory_with_interruption(service, async move |one| {
             one.update_infra_env(made.id, other()).await.unwrap();
         });
         let refusal = remover.remove_os_image("4.99", CpuArchitecture::X86_64).await.unwrap_err();
@@ -184,17 +273,135 @@ fn an_image_that_goes_is_in_no_infra_env_that_changes_meanwhile() {
     });
 }
 
-/// The records of an image are changed by whoever begins to use it: many of them at once must all succeed.
+/// Every infra-env that selects an image changes the image's record: many concurrent ones must all succeed.
 #[test]
-fn many_infra_envs_take_up_an_image_at_once() {
+fn many_infra_envs_select_an_image_concurrently() {
     on_each_database(async |service| {
-        add_image(service).await;
+        add_os_image(service).await;
         let made = futures_util::future::join_all((0..12).map(async |_| {
-            let params = infra_env(&json!({"openshift_version": "4.99"}));
+            let params = create_params(&json!({"openshift_version": "4.99"}));
             service.inventory.register_infra_env(params).await
         }));
         for made in made.await {
             assert_eq!(made.unwrap().openshift_version, "4.99");
+        }
+    });
+}
+
+/// The inventory of a second replica; on SQLite, which has only one, of the same store.
+async fn second_replica(service: &TestService, url: Option<&str>) -> Inventory {
+    match url {
+        Some(url) => inventory_on_store(Arc::new(SqlStore::open(url).await.unwrap()), service),
+        None => service.inventory.clone(),
+    }
+}
+
+/// Adds a label to a host.
+async fn add_label(inventory: &Inventory, host: Key, label: &str) {
+    let changed = inventory.records().change(|reads| async move {
+        let mut change = Change::new();
+        let mut stored: Stored<HostRecord> = reads.find(host.parent, host.id).await?.unwrap();
+        stored.record.choices.node_labels.insert(label.to_owned(), String::new());
+        change.replace(&stored.record, stored.generation)?;
+        Ok((change, ()))
+    });
+    changed.await.unwrap();
+}
+
+/// Makes a host the bootstrap host of its cluster, unless another one is.
+async fn elect(inventory: &Inventory, cluster: Uuid, host: Key) {
+    let changed = inventory.records().change(|reads| async move {
+        let mut change = Change::new();
+        let hosts: Vec<Stored<HostRecord>> = reads.list(Filter::all(Kind::Host).of_cluster(cluster)).await?;
+        if !hosts.iter().any(|host| host.record.bootstrap) {
+            let mut stored = hosts.into_iter().find(|stored| stored.record.key() == host).unwrap();
+            stored.record.bootstrap = true;
+            change.replace(&stored.record, stored.generation)?;
+        }
+        Ok((change, ()))
+    });
+    changed.await.unwrap();
+}
+
+/// 200 concurrent changes of a cluster's hosts in two replicas: no change is lost, and the cluster gets one bootstrap
+/// host although each change writes another record.
+#[test]
+fn concurrent_changes_of_a_clusters_hosts_lose_nothing() {
+    on_each_database_by_url(async |service, url| {
+        let body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
+        let cluster = service.post("/v2/clusters", &body).await.json_with_status(201)["id"].clone();
+        let env = create_infra_env(service, &json!({"cluster_id": cluster})).await;
+        let cluster = cluster.as_str().unwrap().parse().unwrap();
+        let mut hosts = Vec::new();
+        for _ in 0..10 {
+            let agent = FakeAgent::new(service, &env);
+            agent.register().await.json_with_status(201);
+            let (parent, id) = (Some(env.parse().unwrap()), agent.id.parse().unwrap());
+            hosts.push(Key { kind: Kind::Host, parent, id });
+        }
+        let replicas = [service.inventory.clone(), second_replica(service, url).await];
+        let changes = (0..200_usize).map(|number| {
+            let (inventory, host) = (&replicas[number % 2], hosts[number / 2 % 10]);
+            async move {
+                if number % 4 == 0 {
+                    elect(inventory, cluster, host).await;
+                } else {
+                    add_label(inventory, host, &format!("l{number}")).await;
+                }
+            }
+        });
+        futures_util::future::join_all(changes).await;
+        let filter = Filter::all(Kind::Host).of_cluster(cluster);
+        let hosts: Vec<Stored<HostRecord>> = service.inventory.records().list(filter).await.unwrap();
+        let labels: usize = hosts.iter().map(|host| host.record.choices.node_labels.len()).sum();
+        assert_eq!(labels, 150);
+        assert_eq!(hosts.iter().filter(|host| host.record.bootstrap).count(), 1);
+        if url.is_some() {
+            replicas[1].records().store().close().await;
+        }
+    });
+}
+
+/// Removes all reports of a host, as a new registration does.
+async fn remove_reports(inventory: Inventory, key: Key) {
+    let changed = inventory.records().change(|reads| async move {
+        let mut change = Change::new();
+        let Stored { record: mut host, generation, .. } =
+            reads.find::<HostRecord>(key.parent, key.id).await?.unwrap();
+        host.findings.reports.clear();
+        change.replace(&host, generation)?;
+        change.remove_report(&host, ReportKind::Inventory);
+        Ok((change, ()))
+    });
+    changed.await.unwrap();
+}
+
+#[test]
+fn reports_that_are_removed_after_the_host_was_read_are_not_missing() {
+    on_each_database(async |service| {
+        const KINDS: ReportKinds = ReportKinds::new(&[ReportKind::Inventory]);
+        for is_change in [false, true] {
+            let agent = FakeAgent::register_with_report(service, "node-1").await;
+            let (parent, id) = (Some(agent.infra_env.parse().unwrap()), agent.id.parse().unwrap());
+            let key = Key { kind: Kind::Host, parent, id };
+            let records = Records::new(Arc::new(InterruptedStore {
+                store: Arc::clone(service.inventory.records().store()),
+                point: Point::Reports,
+                interruption: Mutex::new(Some(remove_reports(service.inventory.clone(), key).boxed())),
+            }));
+            let (host, reports) = if is_change {
+                let changed = records.change(|reads| async move {
+                    let stored: Stored<HostRecord> = reads.find(key.parent, key.id).await?.unwrap();
+                    let reports = reads.reports(&stored, KINDS).await?;
+                    Ok((Change::new(), (stored.record, reports)))
+                });
+                changed.await.unwrap()
+            } else {
+                let stored: Stored<HostRecord> = records.find(key.parent, key.id).await.unwrap().unwrap();
+                records.with_reports(stored.record, KINDS).await.unwrap()
+            };
+            assert!(!host.findings.has_report(ReportKind::Inventory));
+            assert_eq!(reports, Reports::default());
         }
     });
 }

@@ -1,16 +1,16 @@
-//! What clients say and hear, row by row of what they need at least: a transcript that is played on each database.
+//! A transcript of requests and the minimal responses that clients need, run on each database.
 //!
-//! A path and a body may hold `{name}` for what an earlier answer had there. An answer is as the row says where the row says
-//! something; `<text>`, `<number>`, `<time>` and `<name>` stand for any of these, and the last one is kept under its name.
+//! A path and a body may contain `{name}` for a value of an earlier response. A response must have the values of its
+//! row; `<text>`, `<number>`, `<time>` and `<name>` match any such value, and the last one is stored under its name.
 
 use std::collections::BTreeMap;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::{IMAGE_SERVICE, PULL_SECRET, Service, on_each_database, send};
+use crate::service::{IMAGE_SERVICE, PULL_SECRET, TestService, on_each_database, send_request};
 
-struct Row {
+struct TranscriptRow {
     says: &'static str,
     method: Method,
     path: &'static str,
@@ -20,22 +20,22 @@ struct Row {
 }
 
 #[expect(clippy::too_many_arguments, reason = "the columns of a table")]
-fn row(
+fn transcript_row(
     says: &'static str,
     method: Method,
     path: &'static str,
     body: Value,
     status: u16,
     hears: Value,
-) -> Row {
-    Row { says, method, path, body, status, hears }
+) -> TranscriptRow {
+    TranscriptRow { says, method, path, body, status, hears }
 }
 
 const HOST: &str = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11";
 
-fn cluster_rows() -> Vec<Row> {
+fn cluster_rows() -> Vec<TranscriptRow> {
     vec![
-        row(
+        transcript_row(
             "a cluster is made with what it must have, and gets the defaults",
             Method::POST,
             "/v2/clusters",
@@ -49,7 +49,7 @@ fn cluster_rows() -> Vec<Row> {
                 "service_networks": [{"cidr": "172.30.0.0/16"}], "pull_secret_set": true, "deleted_at": null,
             }),
         ),
-        row(
+        transcript_row(
             "it is shown",
             Method::GET,
             "/v2/clusters/{cluster}",
@@ -57,8 +57,15 @@ fn cluster_rows() -> Vec<Row> {
             200,
             json!({"id": "{cluster}", "hosts": []}),
         ),
-        row("it is listed", Method::GET, "/v2/clusters", Value::Null, 200, json!([{"id": "{cluster}"}])),
-        row(
+        transcript_row(
+            "it is listed",
+            Method::GET,
+            "/v2/clusters",
+            Value::Null,
+            200,
+            json!([{"id": "{cluster}"}]),
+        ),
+        transcript_row(
             "it is changed, which answers 201",
             Method::PATCH,
             "/v2/clusters/{cluster}",
@@ -66,17 +73,24 @@ fn cluster_rows() -> Vec<Row> {
             201,
             json!({"additional_ntp_source": "ntp.example.com"}),
         ),
-        row(
-            "the defaults are told",
+        transcript_row(
+            "the defaults are listed",
             Method::GET,
             "/v2/clusters/default-config",
             Value::Null,
             200,
             json!({"cluster_network_cidr": "10.128.0.0/14", "cluster_network_host_prefix": 23, "ntp_source": "", "inactive_deletion_hours": 480}),
         ),
-        row("versions are told", Method::GET, "/v2/openshift-versions", Value::Null, 200, json!({})),
-        row(
-            "versions of parts are told",
+        transcript_row(
+            "versions are listed",
+            Method::GET,
+            "/v2/openshift-versions",
+            Value::Null,
+            200,
+            json!({}),
+        ),
+        transcript_row(
+            "component versions are listed",
             Method::GET,
             "/v2/component-versions",
             Value::Null,
@@ -86,7 +100,7 @@ fn cluster_rows() -> Vec<Row> {
     ]
 }
 
-fn infra_env_rows() -> Vec<Row> {
+fn infra_env_rows() -> Vec<TranscriptRow> {
     let shown = json!({
         "kind": "InfraEnv", "id": "<infra_env>", "href": "<text>", "name": "demo", "type": "full-iso",
         "openshift_version": "4.18", "cluster_id": "{cluster}", "pull_secret_set": true, "proxy": {},
@@ -96,8 +110,8 @@ fn infra_env_rows() -> Vec<Row> {
     let body = json!({"name": "demo", "pull_secret": PULL_SECRET, "openshift_version": "4.18", "cluster_id": "{cluster}"});
     let url = format!("{IMAGE_SERVICE}/byid/{{infra_env}}/4.18/x86_64/minimal.iso");
     vec![
-        row("an infra-env is made", Method::POST, "/v2/infra-envs", body, 201, shown),
-        row(
+        transcript_row("an infra-env is made", Method::POST, "/v2/infra-envs", body, 201, shown),
+        transcript_row(
             "it is shown",
             Method::GET,
             "/v2/infra-envs/{infra_env}",
@@ -105,7 +119,7 @@ fn infra_env_rows() -> Vec<Row> {
             200,
             json!({"id": "{infra_env}"}),
         ),
-        row(
+        transcript_row(
             "those of a cluster are listed",
             Method::GET,
             "/v2/infra-envs?cluster_id={cluster}",
@@ -113,7 +127,7 @@ fn infra_env_rows() -> Vec<Row> {
             200,
             json!([{"id": "{infra_env}"}]),
         ),
-        row(
+        transcript_row(
             "it is changed, which answers 201, and says `image_type`",
             Method::PATCH,
             "/v2/infra-envs/{infra_env}",
@@ -121,7 +135,7 @@ fn infra_env_rows() -> Vec<Row> {
             201,
             json!({"type": "minimal-iso", "download_url": url, "kernel_arguments": r#"[{"operation":"append","value":"quiet"}]"#}),
         ),
-        row(
+        transcript_row(
             "its image has a URL",
             Method::GET,
             "/v2/infra-envs/{infra_env}/downloads/image-url",
@@ -129,7 +143,7 @@ fn infra_env_rows() -> Vec<Row> {
             200,
             json!({"url": url, "expires_at": "0001-01-01T00:00:00.000Z"}),
         ),
-        row(
+        transcript_row(
             "its config is downloaded",
             Method::GET,
             "/v2/infra-envs/{infra_env}/downloads/files?file_name=discovery.ign",
@@ -137,7 +151,7 @@ fn infra_env_rows() -> Vec<Row> {
             200,
             json!({"ignition": {"version": "3.1.0"}}),
         ),
-        row(
+        transcript_row(
             "its files have URLs",
             Method::GET,
             "/v2/infra-envs/{infra_env}/downloads/files-presigned?file_name=discovery.ign",
@@ -145,7 +159,7 @@ fn infra_env_rows() -> Vec<Row> {
             200,
             json!({"url": "<text>", "expires_at": "0001-01-01T00:00:00.000Z"}),
         ),
-        row(
+        transcript_row(
             "an unknown key is refused in the short shape",
             Method::PATCH,
             "/v2/infra-envs/{infra_env}",
@@ -153,7 +167,7 @@ fn infra_env_rows() -> Vec<Row> {
             400,
             json!({"code": 400, "message": "<text>"}),
         ),
-        row(
+        transcript_row(
             "an operation refuses in the long shape",
             Method::GET,
             "/v2/infra-envs/00000000-0000-4000-8000-000000000000",
@@ -165,7 +179,7 @@ fn infra_env_rows() -> Vec<Row> {
 }
 
 #[expect(clippy::too_many_lines, reason = "the rows are a table")]
-fn agent_rows() -> Vec<Row> {
+fn agent_rows() -> Vec<TranscriptRow> {
     let inventory = json!({
         "hostname": "node-1",
         "interfaces": [{"name": "eth0", "mac_address": "52:54:00:00:00:01", "ipv4_addresses": ["192.0.2.10/24"], "ipv6_addresses": []}],
@@ -175,8 +189,8 @@ fn agent_rows() -> Vec<Row> {
     });
     let path = "/v2/infra-envs/{infra_env}/hosts/{host}/instructions";
     vec![
-        row(
-            "a machine registers, and is told what to run",
+        transcript_row(
+            "a host registers, and gets its first steps",
             Method::POST,
             "/v2/infra-envs/{infra_env}/hosts",
             json!({"host_id": HOST, "discovery_agent_version": "quay.io/edge-infrastructure/assisted-installer-agent:latest"}),
@@ -187,7 +201,7 @@ fn agent_rows() -> Vec<Row> {
                 "next_step_runner_command": {"args": ["<text>"]}, "role": "auto-assign",
             }),
         ),
-        row(
+        transcript_row(
             "it asks what to do",
             Method::GET,
             path,
@@ -195,7 +209,7 @@ fn agent_rows() -> Vec<Row> {
             200,
             json!({"next_instruction_seconds": 60, "instructions": [{"step_type": "inventory", "step_id": "<text>"}]}),
         ),
-        row(
+        transcript_row(
             "it tells what it is",
             Method::POST,
             path,
@@ -203,7 +217,7 @@ fn agent_rows() -> Vec<Row> {
             204,
             Value::Null,
         ),
-        row(
+        transcript_row(
             "it is shown",
             Method::GET,
             "/v2/infra-envs/{infra_env}/hosts/{host}",
@@ -211,7 +225,7 @@ fn agent_rows() -> Vec<Row> {
             200,
             json!({"requested_hostname": "node-1", "checked_in_at": "<time>"}),
         ),
-        row(
+        transcript_row(
             "it is listed",
             Method::GET,
             "/v2/infra-envs/{infra_env}/hosts",
@@ -219,15 +233,15 @@ fn agent_rows() -> Vec<Row> {
             200,
             json!([{"id": "{host}"}]),
         ),
-        row(
-            "what happened is told",
+        transcript_row(
+            "events are listed",
             Method::GET,
             "/v2/events?infra_env_id={infra_env}",
             Value::Null,
             200,
             json!([{"name": "infra_env_registered", "severity": "info", "event_time": "<time>"}]),
         ),
-        row(
+        transcript_row(
             "with a machine, the infra-env stays",
             Method::DELETE,
             "/v2/infra-envs/{infra_env}",
@@ -235,7 +249,7 @@ fn agent_rows() -> Vec<Row> {
             400,
             json!({"kind": "Error"}),
         ),
-        row(
+        transcript_row(
             "the machine goes",
             Method::DELETE,
             "/v2/infra-envs/{infra_env}/hosts/{host}",
@@ -243,7 +257,7 @@ fn agent_rows() -> Vec<Row> {
             204,
             Value::Null,
         ),
-        row(
+        transcript_row(
             "then the infra-env",
             Method::DELETE,
             "/v2/infra-envs/{infra_env}",
@@ -251,27 +265,42 @@ fn agent_rows() -> Vec<Row> {
             204,
             Value::Null,
         ),
-        row("then the cluster", Method::DELETE, "/v2/clusters/{cluster}", Value::Null, 204, Value::Null),
+        transcript_row(
+            "then the cluster",
+            Method::DELETE,
+            "/v2/clusters/{cluster}",
+            Value::Null,
+            204,
+            Value::Null,
+        ),
     ]
 }
 
-/// What earlier answers had.
-type Names = BTreeMap<String, String>;
+/// Values of earlier responses.
+type SavedValues = BTreeMap<String, String>;
 
-fn filled(text: &str, names: &Names) -> String {
+fn fill_in_values(text: &str, names: &SavedValues) -> String {
     names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
-/// Whether an answer is as a row says; keeps what the row has names for.
-fn compare(expected: &Value, found: &Value, at: &str, names: &mut Names) -> Result<(), String> {
+/// Whether a response matches a row; stores the values that the row names.
+fn compare_and_save(
+    expected: &Value,
+    found: &Value,
+    at: &str,
+    names: &mut SavedValues,
+) -> Result<(), String> {
     match (expected, found) {
-        (Value::Object(keys), Value::Object(_)) => keys
-            .iter()
-            .try_for_each(|(key, expected)| compare(expected, &found[key], &format!("{at}.{key}"), names)),
+        (Value::Object(keys), Value::Object(_)) => keys.iter().try_for_each(|(key, expected)| {
+            compare_and_save(expected, &found[key], &format!("{at}.{key}"), names)
+        }),
         (Value::Array(items), Value::Array(all))
             if items.len() <= all.len() && (!items.is_empty() || all.is_empty()) =>
         {
-            items.iter().zip(all).try_for_each(|(expected, found)| compare(expected, found, at, names))
+            items
+                .iter()
+                .zip(all)
+                .try_for_each(|(expected, found)| compare_and_save(expected, found, at, names))
         }
         (Value::String(kind), found) if kind.starts_with('<') => match (kind.trim_matches(['<', '>']), found)
         {
@@ -283,34 +312,35 @@ fn compare(expected: &Value, found: &Value, at: &str, names: &mut Names) -> Resu
             }
             _ => Err(format!("{at} is {found}, not a {kind}")),
         },
-        (Value::String(text), Value::String(found)) if filled(text, names) == *found => Ok(()),
+        (Value::String(text), Value::String(found)) if fill_in_values(text, names) == *found => Ok(()),
         (expected, found) if expected == found => Ok(()),
         (expected, found) => Err(format!("{at} is {found}, not {expected}")),
     }
 }
 
-async fn play(service: &Service, rows: Vec<Row>, names: &mut Names) {
+async fn replay_rows(service: &TestService, rows: Vec<TranscriptRow>, names: &mut SavedValues) {
     for row in rows {
-        let mut request = service.request(row.method, &filled(row.path, names));
+        let mut request = service.request(row.method, &fill_in_values(row.path, names));
         if !row.body.is_null() {
-            request =
-                request.header("content-type", "application/json").body(filled(&row.body.to_string(), names));
+            request = request
+                .header("content-type", "application/json")
+                .body(fill_in_values(&row.body.to_string(), names));
         }
-        let answer = send(request).await;
+        let answer = send_request(request).await;
         assert_eq!(answer.status, row.status, "{}: {}", row.says, answer.text);
         let found = if answer.text.is_empty() { Value::Null } else { answer.json() };
-        if let Err(difference) = compare(&row.hears, &found, "the answer", names) {
+        if let Err(difference) = compare_and_save(&row.hears, &found, "the answer", names) {
             panic!("{}: {difference}\n{found:#}", row.says);
         }
     }
 }
 
 #[test]
-fn the_transcript_is_what_clients_hear() {
+fn transcript_matches_the_golden() {
     on_each_database(async |service| {
-        let mut names = Names::from([("host".to_owned(), HOST.to_owned())]);
+        let mut names = SavedValues::from([("host".to_owned(), HOST.to_owned())]);
         for rows in [cluster_rows(), infra_env_rows(), agent_rows()] {
-            play(service, rows, &mut names).await;
+            replay_rows(service, rows, &mut names).await;
         }
     });
 }

@@ -1,14 +1,15 @@
-//! Random sequences of changes: what is shown is what was sent, and a generation is a change of the image.
+//! Random sequences of changes: returned values are those that were sent, and the generation counts changes of the
+//! image.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
 
-use crate::service::{PULL_SECRET, Service, on_each_database};
+use crate::service::{PULL_SECRET, TestService, on_each_database};
 
-/// The keys that a change sets, as they are shown, with the values that they may have. `null` stands for a key that is not
-/// shown, and for which the empty text is sent.
-fn choices() -> Vec<(&'static str, Vec<Value>)> {
+/// The keys that a change sets, as they are returned, with their possible values. `null` means that the key is absent;
+/// an empty text is sent for it.
+fn possible_values() -> Vec<(&'static str, Vec<Value>)> {
     const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj2tQSxYwQIcXsGZ6aHcKfoWiVBqVp3AmEFwqeFsTOO";
     vec![
         ("ssh_authorized_key", vec![Value::Null, json!(KEY)]),
@@ -26,17 +27,17 @@ fn choices() -> Vec<(&'static str, Vec<Value>)> {
     ]
 }
 
-/// One change: for each key, which value it gets, if any.
-fn change() -> impl Strategy<Value = Vec<Option<usize>>> {
+/// One change: the new value of each key, if any.
+fn any_change() -> impl Strategy<Value = Vec<Option<usize>>> {
     let picks: Vec<_> =
-        choices().iter().map(|(_, values)| prop::option::weighted(0.3, 0..values.len())).collect();
+        possible_values().iter().map(|(_, values)| prop::option::weighted(0.3, 0..values.len())).collect();
     picks
 }
 
 /// A change as a body.
-fn body(picks: &[Option<usize>]) -> Value {
+fn change_body(picks: &[Option<usize>]) -> Value {
     let mut body = Map::new();
-    for ((key, values), pick) in choices().iter().zip(picks) {
+    for ((key, values), pick) in possible_values().iter().zip(picks) {
         let Some(value) = pick.map(|pick| values[pick].clone()) else { continue };
         let value = if value.is_null() { json!("") } else { value };
         match *key {
@@ -56,31 +57,31 @@ fn body(picks: &[Option<usize>]) -> Value {
     body.into()
 }
 
-/// What is shown of the keys that changes set.
-fn shown(infra_env: &Value) -> Map<String, Value> {
+/// The current values of the keys that changes set.
+fn sent_form(infra_env: &Value) -> Map<String, Value> {
     let value = |key: &str| match key {
         "http_proxy" | "no_proxy" => infra_env["proxy"][key].clone(),
         key => infra_env[key].clone(),
     };
-    choices().iter().map(|(key, _)| ((*key).to_owned(), value(key))).collect()
+    possible_values().iter().map(|(key, _)| ((*key).to_owned(), value(key))).collect()
 }
 
-async fn play(service: &Service, changes: &[Vec<Option<usize>>]) -> Result<(), TestCaseError> {
+async fn apply_changes(service: &TestService, changes: &[Vec<Option<usize>>]) -> Result<(), TestCaseError> {
     let made = json!({"name": "sequence", "pull_secret": PULL_SECRET, "openshift_version": "4.14"});
-    let made = service.post("/v2/infra-envs", &made).await.expect(201);
+    let made = service.post("/v2/infra-envs", &made).await.json_with_status(201);
     let path = format!("/v2/infra-envs/{}", made["id"].as_str().unwrap());
-    let mut expected = shown(&made);
+    let mut expected = sent_form(&made);
     let mut generation = 1;
     for picks in changes {
         let before = expected.clone();
-        for ((key, values), pick) in choices().iter().zip(picks) {
+        for ((key, values), pick) in possible_values().iter().zip(picks) {
             if let Some(pick) = pick {
                 expected.insert((*key).to_owned(), values[*pick].clone());
             }
         }
-        let answer = service.patch(&path, &body(picks)).await.expect(201);
-        prop_assert_eq!(shown(&answer), expected.clone());
-        let found = service.get(&path).await.expect(200);
+        let answer = service.patch(&path, &change_body(picks)).await.json_with_status(201);
+        prop_assert_eq!(sent_form(&answer), expected.clone());
+        let found = service.get(&path).await.json_with_status(200);
         prop_assert_eq!(&found, &answer);
         generation += u64::from(before != expected);
         let id = made["id"].as_str().unwrap().parse().unwrap();
@@ -92,13 +93,13 @@ async fn play(service: &Service, changes: &[Vec<Option<usize>>]) -> Result<(), T
 }
 
 #[test]
-fn what_is_shown_is_what_was_sent() {
+fn random_changes_are_returned_as_sent() {
     on_each_database(async |service| {
         let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(40) });
         let handle = tokio::runtime::Handle::current();
         let outcome = tokio::task::block_in_place(|| {
-            runner.run(&prop::collection::vec(change(), 1..8), |changes| {
-                handle.block_on(play(service, &changes))
+            runner.run(&prop::collection::vec(any_change(), 1..8), |changes| {
+                handle.block_on(apply_changes(service, &changes))
             })
         });
         outcome.unwrap();

@@ -1,23 +1,24 @@
-//! A service of its own for each test and database.
+//! A separate service for each test and database.
 
 use std::sync::Arc;
 
 use ignition::discovery::HttpUrl;
-use kindling::images::Catalogue;
 use kindling::inventory::auth::Policy;
+use kindling::inventory::catalogue::Catalogue;
 use kindling::inventory::files::FileStore;
-use kindling::inventory::store::{SqlStore, Store};
+use kindling::inventory::store::{Record, SqlStore, Store};
 use kindling::inventory::{Inventory, Settings};
 use reqwest::{Client, Method, RequestBuilder};
+use serde::Serialize;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::database::{Database, postgres};
+use crate::database::{TestDatabase, postgres_url};
 
-/// The images that all services know.
+/// The OS images of all services.
 pub(crate) const OS_IMAGES: &str = r#"[
     {"openshift_version": "4.14", "cpu_architecture": "x86_64", "url": "http://127.0.0.1:1/414.iso", "version": "414.92.1"},
     {"openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "http://127.0.0.1:1/418.iso", "version": "418.94.1"},
@@ -25,7 +26,7 @@ pub(crate) const OS_IMAGES: &str = r#"[
     {"openshift_version": "4.18", "cpu_architecture": "s390x", "url": "http://127.0.0.1:1/418s.iso", "version": "418.94.1"}
 ]"#;
 
-/// The releases that all services know.
+/// The releases of all services.
 pub(crate) const RELEASE_IMAGES: &str = r#"[
     {"openshift_version": "4.14", "cpu_architecture": "x86_64", "version": "4.14.71",
      "url": "quay.io/openshift-release-dev/ocp-release:4.14.71-x86_64"},
@@ -38,14 +39,14 @@ pub(crate) const RELEASE_IMAGES: &str = r#"[
      "url": "quay.io/openshift-release-dev/ocp-release:4.18.3-multi"}
 ]"#;
 
-/// Where images are said to be.
+/// The base URL of images.
 pub(crate) const IMAGE_SERVICE: &str = "http://images.example.com:8888";
 
-/// A pull secret that is good for all registries that are not public.
+/// A pull secret that is valid for all registries that are not public.
 pub(crate) const PULL_SECRET: &str = r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#;
 
-/// A service on a port of its own, with a database of its own.
-pub(crate) struct Service {
+/// A service on its own port, with its own database.
+pub(crate) struct TestService {
     base: String,
     client: Client,
     pub(crate) inventory: Inventory,
@@ -55,35 +56,35 @@ pub(crate) struct Service {
     _files: TempDir,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ServiceAnswer {
     pub(crate) status: u16,
     pub(crate) headers: reqwest::header::HeaderMap,
     pub(crate) text: String,
 }
 
-impl Answer {
-    /// The body, which has to be JSON.
+impl ServiceAnswer {
+    /// The body, which must be JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error} in {:?}", self.text))
     }
 
-    /// The body of an answer that has to have this status.
+    /// The body of a response that must have this status.
     #[track_caller]
-    pub(crate) fn expect(&self, status: u16) -> Value {
+    pub(crate) fn json_with_status(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text);
         if self.text.is_empty() { Value::Null } else { self.json() }
     }
 
-    /// The reason of a refusal, in either shape, which has to have this status.
+    /// The reason of a refusal in either format, which must have this status.
     #[track_caller]
-    pub(crate) fn refused(&self, status: u16) -> String {
-        let body = self.expect(status);
-        // Whoever is not known hears what would make it known.
+    pub(crate) fn refusal_reason(&self, status: u16) -> String {
+        let body = self.json_with_status(status);
+        // A 401 response must name the authentication scheme.
         assert_eq!(self.header("www-authenticate").is_some(), status == 401);
         let reason = body.get("reason").or_else(|| body.get("message"));
-        reason.and_then(Value::as_str).unwrap_or_else(|| panic!("no refusal: {body}")).to_owned()
+        reason.and_then(Value::as_str).unwrap_or_else(|| panic!("not a refusal: {body}")).to_owned()
     }
 
     /// A header.
@@ -92,8 +93,8 @@ impl Answer {
     }
 }
 
-impl Service {
-    pub(crate) async fn on(
+impl TestService {
+    pub(crate) async fn start_on_store(
         store: SqlStore,
         directory: Option<TempDir>,
         policy: Policy,
@@ -105,6 +106,8 @@ impl Service {
             HttpUrl::parse("service", &base).unwrap(),
             HttpUrl::parse("images", IMAGE_SERVICE).unwrap(),
         );
+        // Pull secrets are checked for every registry.
+        settings.public_registries = Vec::new();
         change(&mut settings);
         let catalogue = Catalogue::parse(OS_IMAGES).unwrap().with_release_images(RELEASE_IMAGES).unwrap();
         let files = TempDir::new().unwrap();
@@ -123,57 +126,57 @@ impl Service {
     }
 
     /// A service on a new SQLite file.
-    async fn on_sqlite(policy: Policy, change: impl FnOnce(&mut Settings)) -> Self {
+    async fn start_on_sqlite(policy: Policy, change: impl FnOnce(&mut Settings)) -> Self {
         let directory = TempDir::new().unwrap();
         let store = SqlStore::open_file(&directory.path().join("kindling.db")).await.unwrap();
-        Self::on(store, Some(directory), policy, change).await
+        Self::start_on_store(store, Some(directory), policy, change).await
     }
 
-    /// A request, its path counted from the path of the API.
+    /// A request with a path relative to the API.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("{}{}{path}", self.base, Settings::API))
     }
 
-    /// A request, its path counted from the root.
+    /// A request with a path relative to the root.
     pub(crate) fn request_at_root(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("{}{path}", self.base))
     }
 
-    /// A URL of the service, its path counted from the root.
+    /// A URL of the service with a path relative to the root.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
-        send(self.request(Method::GET, path)).await
+    pub(crate) async fn get(&self, path: &str) -> ServiceAnswer {
+        send_request(self.request(Method::GET, path)).await
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Answer {
-        send(self.request(Method::DELETE, path)).await
+    pub(crate) async fn delete(&self, path: &str) -> ServiceAnswer {
+        send_request(self.request(Method::DELETE, path)).await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
-        send(self.request(Method::POST, path).json(body)).await
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> ServiceAnswer {
+        send_request(self.request(Method::POST, path).json(body)).await
     }
 
-    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Answer {
-        send(self.request(Method::PATCH, path).json(body)).await
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> ServiceAnswer {
+        send_request(self.request(Method::PATCH, path).json(body)).await
     }
 
-    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
-        send(self.request(Method::PUT, path).json(body)).await
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> ServiceAnswer {
+        send_request(self.request(Method::PUT, path).json(body)).await
     }
 
-    pub(crate) async fn end(mut self) {
+    pub(crate) async fn stop(mut self) {
         drop(self.client);
         let _ = self.end.take().unwrap().send(());
         self.server.take().unwrap().await.unwrap();
-        self.inventory.records().store().close().await;
+        self.inventory.close().await;
     }
 }
 
-/// The inventory of a service over another store.
-pub(crate) fn over(store: Arc<dyn Store>, service: &Service) -> Inventory {
+/// The inventory of a service on another store.
+pub(crate) fn inventory_on_store(store: Arc<dyn Store>, service: &TestService) -> Inventory {
     let inventory = &service.inventory;
     Inventory::new(
         store,
@@ -184,40 +187,56 @@ pub(crate) fn over(store: Arc<dyn Store>, service: &Service) -> Inventory {
     )
 }
 
-pub(crate) async fn send(request: RequestBuilder) -> Answer {
+pub(crate) async fn send_request(request: RequestBuilder) -> ServiceAnswer {
     let response = request.send().await.unwrap();
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    Answer { status, headers, text: response.text().await.unwrap() }
+    ServiceAnswer { status, headers, text: response.text().await.unwrap() }
 }
 
 /// Runs a test on each database.
-pub(crate) fn on_each_database(test: impl AsyncFn(&Service)) {
+pub(crate) fn on_each_database(test: impl AsyncFn(&TestService)) {
     on_each_database_with(|_| {}, test);
 }
 
 /// Runs a test on each database, with other settings.
-pub(crate) fn on_each_database_with(change: impl Fn(&mut Settings), test: impl AsyncFn(&Service)) {
-    run_on_each_database(Policy::Open, change, test);
+pub(crate) fn on_each_database_with(change: impl Fn(&mut Settings), test: impl AsyncFn(&TestService)) {
+    run_on_each_database(Policy::Open, change, async |service, _| test(service).await);
 }
 
 /// Runs a test on each database, under another policy.
-pub(crate) fn on_each_database_under(policy: Policy, test: impl AsyncFn(&Service)) {
-    run_on_each_database(policy, |_| {}, test);
+pub(crate) fn on_each_database_with_policy(policy: Policy, test: impl AsyncFn(&TestService)) {
+    run_on_each_database(policy, |_| {}, async |service, _| test(service).await);
 }
 
-fn run_on_each_database(policy: Policy, change: impl Fn(&mut Settings), test: impl AsyncFn(&Service)) {
+/// Runs a test on each database, with the URL of a database that several replicas can share.
+pub(crate) fn on_each_database_by_url(test: impl AsyncFn(&TestService, Option<&str>)) {
+    run_on_each_database(Policy::Open, |_| {}, test);
+}
+
+fn run_on_each_database(
+    policy: Policy,
+    change: impl Fn(&mut Settings),
+    test: impl AsyncFn(&TestService, Option<&str>),
+) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let service = Service::on_sqlite(policy.clone(), &change).await;
-        test(&service).await;
-        service.end().await;
-        if let Some(server) = postgres() {
-            let database = Database::create(&server).await;
+        let service = TestService::start_on_sqlite(policy.clone(), &change).await;
+        test(&service, None).await;
+        service.stop().await;
+        if let Some(server) = postgres_url() {
+            let database = TestDatabase::create(&server).await;
             let store = SqlStore::open(&database.url).await.unwrap();
-            let service = Service::on(store, None, policy, &change).await;
-            test(&service).await;
-            service.end().await;
+            let service = TestService::start_on_store(store, None, policy, &change).await;
+            test(&service, Some(&database.url)).await;
+            service.stop().await;
             database.drop().await;
         }
     });
+}
+
+/// A record with a status that no request can reach.
+pub(crate) fn with_status<R: Record>(record: &R, status: impl Serialize) -> R {
+    let mut document = serde_json::to_value(record).unwrap();
+    document["status"] = serde_json::to_value(status).unwrap();
+    serde_json::from_value(document).unwrap()
 }

@@ -1,18 +1,18 @@
-//! Which versions there are.
+//! The list of versions.
 
 use serde_json::{Value, json};
 
-use crate::service::{PULL_SECRET, Service, on_each_database};
+use crate::service::{PULL_SECRET, TestService, on_each_database};
 
-async fn offered(service: &Service, query: &str) -> Vec<String> {
-    let versions = service.get(&format!("/v2/openshift-versions{query}")).await.expect(200);
+async fn version_names(service: &TestService, query: &str) -> Vec<String> {
+    let versions = service.get(&format!("/v2/openshift-versions{query}")).await.json_with_status(200);
     versions.as_object().unwrap().keys().cloned().collect()
 }
 
 #[test]
-fn versions_are_offered_by_name() {
+fn versions_are_listed_by_name() {
     on_each_database(async |service| {
-        let versions = service.get("/v2/openshift-versions").await.expect(200);
+        let versions = service.get("/v2/openshift-versions").await.json_with_status(200);
         let version = |name: &str, architectures: &[&str]| json!({"display_name": name, "support_level": "production", "cpu_architectures": architectures});
         let mut default = version("4.18.3", &["x86_64", "s390x"]);
         default["default"] = json!(true);
@@ -30,18 +30,21 @@ fn versions_are_offered_by_name() {
 #[test]
 fn versions_are_filtered() {
     on_each_database(async |service| {
-        assert_eq!(offered(service, "?version=4.14").await, ["4.14.71"]);
-        assert_eq!(offered(service, "?version=multi").await, ["4.18.3-multi"]);
-        assert_eq!(offered(service, "?version=9").await, [""; 0]);
-        assert_eq!(offered(service, "?version=&only_latest=no").await.len(), 3);
-        assert_eq!(offered(service, "?version=4.18&only_latest=true").await, ["4.18.3", "4.18.3-multi"]);
+        assert_eq!(version_names(service, "?version=4.14").await, ["4.14.71"]);
+        assert_eq!(version_names(service, "?version=multi").await, ["4.18.3-multi"]);
+        assert_eq!(version_names(service, "?version=9").await, [""; 0]);
+        assert_eq!(version_names(service, "?version=&only_latest=no").await.len(), 3);
+        assert_eq!(
+            version_names(service, "?version=4.18&only_latest=true").await,
+            ["4.18.3", "4.18.3-multi"]
+        );
     });
 }
 
 #[test]
-fn the_parts_of_an_installation_have_versions() {
+fn component_versions_are_listed() {
     on_each_database(async |service| {
-        let answer = service.get("/v2/component-versions").await.expect(200);
+        let answer = service.get("/v2/component-versions").await.json_with_status(200);
         let names: Vec<_> = answer["versions"].as_object().unwrap().keys().collect();
         assert_eq!(
             names,
@@ -68,7 +71,7 @@ fn versions_support_processors() {
             ("5.0", ["supported", "supported", "supported", "supported", "tech-preview"]),
         ] {
             let path = format!("/v2/support-levels/architectures?openshift_version={version}");
-            let answer = service.get(&path).await.expect(200);
+            let answer = service.get(&path).await.json_with_status(200);
             let keys = [
                 "X86_64_ARCHITECTURE",
                 "ARM64_ARCHITECTURE",
@@ -81,57 +84,60 @@ fn versions_support_processors() {
             assert_eq!(answer, json!({"architectures": levels}), "{version}");
         }
         let path = "/v2/support-levels/architectures";
-        assert_eq!(service.get(path).await.refused(400), "openshift_version in query is required");
-        service.get(&format!("{path}?openshift_version=latest")).await.refused(400);
+        assert_eq!(service.get(path).await.refusal_reason(400), "openshift_version in query is required");
+        service.get(&format!("{path}?openshift_version=latest")).await.refusal_reason(400);
     });
 }
 
-fn image(version: &str) -> Value {
+fn os_image(version: &str) -> Value {
     json!({"openshift_version": version, "cpu_architecture": "x86_64", "url": "http://mirror.example/live.iso", "version": "9.9"})
 }
 
 #[test]
-fn images_are_added_and_taken_away() {
+fn os_images_are_added_and_removed() {
     on_each_database(async |service| {
-        let before = service.get("/v2/os-images").await.expect(200);
+        let before = service.get("/v2/os-images").await.json_with_status(200);
         assert!(before.as_array().unwrap().iter().all(|image| image["configured"] == true));
         assert_eq!(before.as_array().unwrap().len(), 4);
-        let mut shown = image("4.99");
+        let mut shown = os_image("4.99");
         shown["type"] = json!("full-iso");
         shown["configured"] = json!(false);
-        assert_eq!(service.post("/v2/os-images", &image("4.99")).await.expect(201), shown);
-        let after = service.get("/v2/os-images").await.expect(200);
+        assert_eq!(service.post("/v2/os-images", &os_image("4.99")).await.json_with_status(201), shown);
+        let after = service.get("/v2/os-images").await.json_with_status(200);
         assert_eq!(after.as_array().unwrap().last(), Some(&shown));
-        let reason = service.post("/v2/os-images", &image("4.99")).await.refused(409);
-        assert_eq!(reason, "there is an OS image for version 4.99 and architecture x86_64");
-        service.delete("/v2/os-images/4.99/amd64").await.expect(204);
-        assert_eq!(service.delete("/v2/os-images/4.99/x86_64").await.refused(404), "record not found");
-        assert_eq!(service.get("/v2/os-images").await.expect(200), before);
+        let reason = service.post("/v2/os-images", &os_image("4.99")).await.refusal_reason(409);
+        assert_eq!(reason, "an OS image for version 4.99 and architecture x86_64 already exists");
+        service.delete("/v2/os-images/4.99/amd64").await.json_with_status(204);
+        assert_eq!(service.delete("/v2/os-images/4.99/x86_64").await.refusal_reason(404), "record not found");
+        assert_eq!(service.get("/v2/os-images").await.json_with_status(200), before);
     });
 }
 
 #[test]
-fn an_image_that_was_added_is_booted_and_stays_as_long() {
+fn added_os_image_in_use_cannot_be_deleted() {
     on_each_database(async |service| {
         let body = json!({"name": "demo", "pull_secret": PULL_SECRET, "openshift_version": "4.99.1"});
-        service.post("/v2/infra-envs", &body).await.refused(400);
-        service.post("/v2/os-images", &image("4.99")).await.expect(201);
-        let made = service.post("/v2/infra-envs", &body).await.expect(201);
+        service.post("/v2/infra-envs", &body).await.refusal_reason(400);
+        service.post("/v2/os-images", &os_image("4.99")).await.json_with_status(201);
+        let made = service.post("/v2/infra-envs", &body).await.json_with_status(201);
         assert!(made["download_url"].as_str().unwrap().contains("/4.99/x86_64/"), "{made}");
-        let reason = service.delete("/v2/os-images/4.99/x86_64").await.refused(409);
-        assert_eq!(reason, format!("infra-env {} has the OS image", made["id"].as_str().unwrap()));
-        service.delete(&format!("/v2/infra-envs/{}", made["id"].as_str().unwrap())).await.expect(204);
-        service.delete("/v2/os-images/4.99/x86_64").await.expect(204);
+        let reason = service.delete("/v2/os-images/4.99/x86_64").await.refusal_reason(409);
+        assert_eq!(reason, format!("infra-env {} uses the OS image", made["id"].as_str().unwrap()));
+        service
+            .delete(&format!("/v2/infra-envs/{}", made["id"].as_str().unwrap()))
+            .await
+            .json_with_status(204);
+        service.delete("/v2/os-images/4.99/x86_64").await.json_with_status(204);
     });
 }
 
 #[test]
-fn images_of_the_configuration_stay_and_others_have_rules() {
+fn configured_os_images_cannot_be_deleted_and_new_ones_are_checked() {
     on_each_database(async |service| {
-        let reason = service.delete("/v2/os-images/4.14/x86_64").await.refused(409);
+        let reason = service.delete("/v2/os-images/4.14/x86_64").await.refusal_reason(409);
         assert_eq!(reason, "the OS image is part of the configuration of this service");
-        service.delete("/v2/os-images/4.14/mips").await.refused(400);
-        service.post("/v2/os-images", &image("4.14")).await.refused(409);
+        service.delete("/v2/os-images/4.14/mips").await.refusal_reason(400);
+        service.post("/v2/os-images", &os_image("4.14")).await.refusal_reason(409);
         for (key, value, reason) in [
             ("openshift_version", json!("latest"), "openshift_version \"latest\" is not valid"),
             ("openshift_version", json!(null), "openshift_version in body is required"),
@@ -143,9 +149,9 @@ fn images_of_the_configuration_stay_and_others_have_rules() {
             ),
             ("url", json!("ftp://mirror.example"), "url"),
         ] {
-            let mut body = image("4.99");
+            let mut body = os_image("4.99");
             body[key] = value;
-            let found = service.post("/v2/os-images", &body).await.refused(400);
+            let found = service.post("/v2/os-images", &body).await.refusal_reason(400);
             assert!(found.contains(reason), "{found}");
         }
     });

@@ -1,36 +1,36 @@
-//! Images in a bucket: of a server that speaks as much of S3 as it takes to read an object.
+//! Images in a bucket, on a server that implements as much of S3 as reading an object needs.
 
-use kindling::images::library::{Library, Trust};
+use kindling::images::library::{Library, ServerTrust};
 
-use crate::certificates::{of_an_authority, server_with};
-use crate::processes::{process, task};
-use crate::server::{Reply, Request, Server};
-use crate::support::{Place, image, os_image, other_image, soon};
+use crate::certificates::{authority_params, server_with_params};
+use crate::processes::{process_task, test_process};
+use crate::server::{ImageFileServer, ImageReply, ReceivedRequest};
+use crate::support::{LibraryFolder, first_image, os_image, second_image, within_time_limit};
 
-/// The credentials are in variables, so that each test has a process of its own.
+/// The credentials are in variables, so each test runs in its own process.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "the process that others start"]
 async fn process_that_fetches() {
-    let task = task();
+    let task = process_task();
     let os_image = os_image(&task[1]);
-    let mut settings = Place::new().settings();
+    let mut settings = LibraryFolder::new().settings();
     settings.directory = task[0].clone().into();
     if let Some(certificates) = task.get(2) {
-        settings.trust = Trust::SystemAnd(certificates.into());
+        settings.trust = ServerTrust::SystemAnd(certificates.into());
     }
     let library = Library::open(settings, [os_image.clone()]).unwrap();
-    match soon(library.base(&os_image)).await {
+    match within_time_limit(library.base(&os_image)).await {
         Ok(base) => println!("ready {}", base.digest().unwrap()),
         Err(error) => println!("failed {error}"),
     }
 }
 
-fn fetched(place: &Place, server: &Server, key: &str) -> String {
-    fetched_with(server, &format!("{} s3://images/{key}", place.path().display()))
+fn fetch_in_process(place: &LibraryFolder, server: &ImageFileServer, key: &str) -> String {
+    run_fetch_process(server, &format!("{} s3://images/{key}", place.path().display()))
 }
 
-fn fetched_with(server: &Server, task: &str) -> String {
-    let output = process("bucket::process_that_fetches", task)
+fn run_fetch_process(server: &ImageFileServer, task: &str) -> String {
+    let output = test_process("bucket::process_that_fetches", task)
         .env("S3_ENDPOINT_URL", server.url("").trim_end_matches('/'))
         .envs([
             ("AWS_ACCESS_KEY_ID", "anna"),
@@ -42,57 +42,58 @@ fn fetched_with(server: &Server, task: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn object(request: &Request, bytes: &[u8], etag: &str) -> Reply {
+fn object_reply(request: &ReceivedRequest, bytes: &[u8], etag: &str) -> ImageReply {
     match request.header("if-match") {
-        Some(wanted) if wanted != etag => Reply::new(412, ""),
-        _ => Reply::file(request, bytes, etag).header("last-modified", "Tue, 02 Apr 2024 10:00:00 GMT"),
+        Some(wanted) if wanted != etag => ImageReply::new(412, ""),
+        _ => ImageReply::from_file(request, bytes, etag)
+            .with_header("last-modified", "Tue, 02 Apr 2024 10:00:00 GMT"),
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_is_fetched_as_a_file_is() {
-    let server = Server::new(|request, _| match &request.target[..] {
-        "/images/a/b.iso" => object(request, image(), "\"one\""),
-        _ => Reply::new(404, ""),
+async fn object_is_fetched_like_a_file() {
+    let server = ImageFileServer::new(|request, _| match &request.target[..] {
+        "/images/a/b.iso" => object_reply(request, first_image(), "\"one\""),
+        _ => ImageReply::new(404, ""),
     })
     .await;
-    let place = Place::new();
-    let told = fetched(&place, &server, "a/b.iso");
+    let place = LibraryFolder::new();
+    let told = fetch_in_process(&place, &server, "a/b.iso");
     assert!(told.contains("ready "), "{told}");
-    place.assert_holds(image());
+    place.assert_has_only_image(first_image());
     let asked = server.requests();
     assert!(asked[0].header("authorization").unwrap().starts_with("AWS4-HMAC-SHA256 Credential=anna/"));
 
-    let place = Place::new();
-    let told = fetched(&place, &server, "missing.iso");
+    let place = LibraryFolder::new();
+    let told = fetch_in_process(&place, &server, "missing.iso");
     assert!(told.contains("failed ") && told.contains("from s3://images/missing.iso: "), "{told}");
     assert!(told.contains("status 404"), "{told}");
     place.assert_empty();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_that_is_replaced_meanwhile_is_fetched_from_the_start() {
-    let server = Server::new(|request, number| match number {
-        0 => object(request, image(), "\"one\"").cut(700_000),
-        _ => object(request, other_image(), "\"two\""),
+async fn object_replaced_during_the_download_is_fetched_from_the_start() {
+    let server = ImageFileServer::new(|request, number| match number {
+        0 => object_reply(request, first_image(), "\"one\"").close_after(700_000),
+        _ => object_reply(request, second_image(), "\"two\""),
     })
     .await;
-    let place = Place::new();
-    let told = fetched(&place, &server, "a.iso");
+    let place = LibraryFolder::new();
+    let told = fetch_in_process(&place, &server, "a.iso");
     assert!(told.contains("ready "), "{told}");
-    place.assert_holds(other_image());
+    place.assert_has_only_image(second_image());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bucket_behind_a_certificate_that_signs_itself_is_trusted_where_it_is_given() {
-    let (server, pem) = server_with(of_an_authority("127.0.0.1"), None).await;
-    let place = Place::new();
-    let told = fetched(&place, &server, "a.iso");
+async fn bucket_with_a_self_signed_certificate_needs_it_configured() {
+    let (server, pem) = server_with_params(authority_params("127.0.0.1"), None).await;
+    let place = LibraryFolder::new();
+    let told = fetch_in_process(&place, &server, "a.iso");
     assert!(told.contains("failed ") && told.contains("certificate"), "{told}");
-    let keys = Place::new();
+    let keys = LibraryFolder::new();
     let given = keys.write("ca.pem", pem.as_bytes());
     let task = format!("{} s3://images/a.iso {}", place.path().display(), given.display());
-    let told = fetched_with(&server, &task);
+    let told = run_fetch_process(&server, &task);
     assert!(told.contains("ready "), "{told}");
-    place.assert_holds(image());
+    place.assert_has_only_image(first_image());
 }

@@ -1,20 +1,20 @@
-//! The library of images against servers that behave and servers that do not.
+//! The image library against servers that behave and servers that do not.
 //!
-//! Each test has a directory and servers of its own, on loopback. Processes that are killed are this program again, with
-//! one of its ignored tests.
+//! Each test has its own directory and servers, on loopback. Killed processes are this program again, running one of
+//! its ignored tests.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod adoption;
-mod arriving;
 mod bucket;
 mod certificates;
+mod downloading;
 mod downloads;
 mod hostile;
-mod local;
-mod minimal;
+mod local_images;
+mod minimal_description;
+mod nmstatectl;
 mod processes;
-mod program;
 mod resume;
 mod server;
 mod support;

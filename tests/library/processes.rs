@@ -1,110 +1,121 @@
-//! Processes that are killed, that share a directory, and that may not write all of an image.
+//! Processes that are killed, that share a directory, or that cannot write a whole image.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use kindling::images::library::{NotReady, State};
+use kindling::images::library::{BaseImageState, ImageNotReady};
 
-use crate::server::{Gate, Reply, Server};
-use crate::support::{NAME, Place, image, os_image, soon, until};
+use crate::server::{ImageFileServer, ImageReply, ReplyGate};
+use crate::support::{LibraryFolder, NAME, first_image, os_image, wait_for_state, within_time_limit};
 
-/// What a process of a test has to do.
+/// The task of a test process.
 const TASK: &str = "KINDLING_LIBRARY_TASK";
 
-/// This program as another process, that does one of the ignored tests.
-pub(crate) fn process(test: &str, task: &str) -> Command {
+/// Runs this program as another process that executes one of the ignored tests.
+pub(crate) fn test_process(test: &str, task: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--ignored", "--nocapture"]).env(TASK, task);
     command
 }
 
-/// The parts of the task of this process, without blanks in them.
-pub(crate) fn task() -> Vec<String> {
-    std::env::var(TASK).expect("a process of a test").split(' ').map(str::to_owned).collect()
+/// The parts of this process's task, which contain no spaces.
+pub(crate) fn process_task() -> Vec<String> {
+    std::env::var(TASK)
+        .expect("run only as a child process of other tests")
+        .split(' ')
+        .map(str::to_owned)
+        .collect()
 }
 
-/// Fetches an image into a directory, and tells how far it is.
+/// Fetches an image into a directory and prints its progress.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "the process that others start"]
 async fn process_that_fetches() {
-    let task = task();
+    let task = process_task();
     let os_image = os_image(&task[1]);
-    let mut settings = Place::new().patient_settings();
+    let mut settings = LibraryFolder::new().patient_settings();
     settings.directory = task[0].clone().into();
     let library = kindling::images::library::Library::open(settings, [os_image.clone()]).unwrap();
-    let mut changes = library.changes();
+    let mut changes = library.state_changes();
     loop {
         match library.state(&os_image).unwrap() {
-            State::Downloading { have, .. } => println!("have {have}"),
-            State::Ready { digest, .. } => return println!("ready {digest}"),
-            State::Failed { reason, .. } => return println!("failed {reason}"),
+            BaseImageState::Downloading { have, .. } => println!("have {have}"),
+            BaseImageState::Ready { digest, .. } => return println!("ready {digest}"),
+            BaseImageState::Failed { reason, .. } => return println!("failed {reason}"),
             _ => {}
         }
         changes.changed().await.unwrap();
     }
 }
 
-fn fetching(place: &Place, server: &Server) -> Command {
+fn fetch_process(place: &LibraryFolder, server: &ImageFileServer) -> Command {
     let task = format!("{} {}", place.path().display(), server.url("a.iso"));
-    process("processes::process_that_fetches", &task)
+    test_process("processes::process_that_fetches", &task)
 }
 
-/// Starts a process and kills it without a warning once it has so many bytes.
-fn killed_at(place: &Place, server: &Server, least: u64) {
-    let mut child = fetching(place, server).stdout(Stdio::piped()).spawn().unwrap();
+/// Starts a process and kills it once it has received `bytes` bytes.
+fn kill_after_bytes(place: &LibraryFolder, server: &ImageFileServer, least: u64) {
+    let mut child = fetch_process(place, server).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let have = |line: String| line.rsplit_once("have ").and_then(|(_, have)| have.parse::<u64>().ok());
     let reached = lines.map_while(Result::ok).filter_map(have).any(|have| have >= least);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(reached, "it ended by itself");
+    assert!(reached, "the process ended before it was killed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_process_has_fetched_is_not_fetched_again() {
-    let never = Gate::new();
+async fn download_of_a_killed_process_is_resumed() {
+    let never = ReplyGate::new();
     let held = never.clone();
-    // The first download stalls, whatever is asked beside it.
-    let server = Server::new(move |request, _| {
-        let reply = Reply::file(request, image(), "\"one\"");
-        match request.from() {
-            None => reply.hold(600_000, &held),
-            Some(from) if request.to().is_none() && from < 1_000_000 => reply.hold(500_000, &held),
+    // The first download stalls; other requests are answered.
+    let server = ImageFileServer::new(move |request, _| {
+        let reply = ImageReply::from_file(request, first_image(), "\"one\"");
+        match request.range_start() {
+            None => reply.wait_after(600_000, &held),
+            Some(from) if request.range_end().is_none() && from < 1_000_000 => {
+                reply.wait_after(500_000, &held)
+            }
             Some(_) => reply,
         }
     })
     .await;
-    let place = Place::new();
+    let place = LibraryFolder::new();
     for least in [500_000, 1_000_000] {
-        tokio::task::block_in_place(|| killed_at(&place, &server, least));
-        assert!(!place.names().contains(NAME), "what is not whole does not bear the name");
+        tokio::task::block_in_place(|| kill_after_bytes(&place, &server, least));
+        assert!(!place.names().contains(NAME), "an incomplete file has the final name");
     }
     let os_image = os_image(&server.url("a.iso"));
     let library = place.open([os_image.clone()]);
-    soon(library.wait_ready(&os_image)).await.unwrap();
-    place.assert_holds(image());
-    let downloads = server.downloads();
+    within_time_limit(library.wait_ready(&os_image)).await.unwrap();
+    place.assert_has_only_image(first_image());
+    let downloads = server.download_offsets();
     assert_eq!((downloads.len(), downloads[0]), (3, None), "{downloads:?}");
     assert!(downloads[1] >= Some(500_000) && downloads[2] >= Some(1_000_000), "{downloads:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_processes_one_fetches_and_both_have_the_image() {
-    let gate = Gate::new();
+async fn two_processes_share_one_download() {
+    let gate = ReplyGate::new();
     let held = gate.clone();
-    let server =
-        Server::new(move |request, _| Reply::file(request, image(), "\"one\"").hold(400_000, &held)).await;
-    let place = Place::new();
+    let server = ImageFileServer::new(move |request, _| {
+        ImageReply::from_file(request, first_image(), "\"one\"").wait_after(400_000, &held)
+    })
+    .await;
+    let place = LibraryFolder::new();
     let os_image = os_image(&server.url("a.iso"));
     let library = place.open([os_image.clone()]);
-    until(&library, &os_image, |state| matches!(state, State::Downloading { have: 300_000.., .. })).await;
+    wait_for_state(&library, &os_image, |state| {
+        matches!(state, BaseImageState::Downloading { have: 300_000.., .. })
+    })
+    .await;
 
-    let mut other = fetching(&place, &server).stdout(Stdio::piped()).spawn().unwrap();
+    let mut other = fetch_process(&place, &server).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(other.stdout.take().unwrap()).lines();
     let told = tokio::task::block_in_place(|| {
         let mut told = Vec::new();
         for line in lines.map_while(Result::ok) {
-            // It sees how far the first one is.
+            // The second process sees the progress of the first one.
             if line.contains("have ") && !line.ends_with("have 0") {
                 gate.open();
             }
@@ -114,49 +125,52 @@ async fn of_two_processes_one_fetches_and_both_have_the_image() {
         told
     });
     assert!(told.iter().any(|line| line.contains("ready ")), "{told:?}");
-    soon(library.base(&os_image)).await.unwrap();
-    place.assert_holds(image());
-    assert_eq!(server.downloads(), [None]);
+    within_time_limit(library.base(&os_image)).await.unwrap();
+    place.assert_has_only_image(first_image());
+    assert_eq!(server.download_offsets(), [None]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_libraries_of_one_process_are_no_different() {
-    let (server, place) = (Server::of(image()).await, Place::new());
+async fn two_libraries_of_one_process_share_one_download() {
+    let (server, place) = (ImageFileServer::with_file(first_image()).await, LibraryFolder::new());
     let os_image = os_image(&server.url("a.iso"));
     let libraries: Vec<_> = (0..8).map(|_| place.open([os_image.clone()])).collect();
     for library in &libraries {
-        soon(library.wait_ready(&os_image)).await.unwrap();
+        within_time_limit(library.wait_ready(&os_image)).await.unwrap();
     }
-    place.assert_holds(image());
-    assert_eq!(server.downloads(), [None]);
+    place.assert_has_only_image(first_image());
+    assert_eq!(server.download_offsets(), [None]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_the_fetching_process_dies_another_one_goes_on() {
-    let never = Gate::new();
-    let server = Server::new(move |request, _| {
-        let reply = Reply::file(request, image(), "\"one\"");
-        if request.header("range").is_none() { reply.hold(600_000, &never) } else { reply }
+async fn another_process_continues_the_download_of_a_dead_one() {
+    let never = ReplyGate::new();
+    let server = ImageFileServer::new(move |request, _| {
+        let reply = ImageReply::from_file(request, first_image(), "\"one\"");
+        if request.header("range").is_none() { reply.wait_after(600_000, &never) } else { reply }
     })
     .await;
-    let place = Place::new();
-    let mut child = fetching(&place, &server).stdout(Stdio::null()).spawn().unwrap();
-    server.asked(1).await;
+    let place = LibraryFolder::new();
+    let mut child = fetch_process(&place, &server).stdout(Stdio::null()).spawn().unwrap();
+    server.wait_for_requests(1).await;
     let os_image = os_image(&server.url("a.iso"));
     let library = place.open([os_image.clone()]);
-    until(&library, &os_image, |state| matches!(state, State::Downloading { have: 500_000.., .. })).await;
-    assert!(matches!(library.base_now(&os_image), Err(NotReady::OnItsWay { .. })));
+    wait_for_state(&library, &os_image, |state| {
+        matches!(state, BaseImageState::Downloading { have: 500_000.., .. })
+    })
+    .await;
+    assert!(matches!(library.base_now(&os_image), Err(ImageNotReady::OnItsWay { .. })));
     child.kill().unwrap();
     child.wait().unwrap();
-    soon(library.wait_ready(&os_image)).await.unwrap();
-    place.assert_holds(image());
+    within_time_limit(library.wait_ready(&os_image)).await.unwrap();
+    place.assert_has_only_image(first_image());
 }
 
-/// A process that may not write files of the length of the image: as with a disk that turns out to be full.
+/// A process with a file length limit below the image's length: as with a disk that fills up.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_that_gets_full_meanwhile_leaves_nothing() {
-    let (server, place) = (Server::of(image()).await, Place::new());
-    let fetching = fetching(&place, &server);
+async fn disk_filling_up_during_the_download_leaves_no_file() {
+    let (server, place) = (ImageFileServer::with_file(first_image()).await, LibraryFolder::new());
+    let fetching = fetch_process(&place, &server);
     let blocks = 800_000 / 512;
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
     let mut limited = Command::new("sh");

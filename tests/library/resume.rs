@@ -1,139 +1,151 @@
-//! Downloads that break off and go on, and those that must not.
+//! Interrupted downloads that resume, and those that must not.
 
-use kindling::images::OsImage;
-use kindling::images::library::State;
+use kindling::images::library::BaseImageState;
+use kindling::inventory::catalogue::OsImage;
 
-use crate::server::{Gate, Reply, Request, Server};
-use crate::support::{NAME, Place, image, os_image, other_image, reason, soon, until, with_digest};
+use crate::server::{ImageFileServer, ImageReply, ReceivedRequest, ReplyGate};
+use crate::support::{
+    LibraryFolder, NAME, first_image, os_image, second_image, unavailability_reason, wait_for_state,
+    with_digest, within_time_limit,
+};
 
-/// Breaks off after 700,000 bytes the first time, and answers as told from then on.
-async fn breaks_off(then: impl Fn(&Request, usize) -> Reply + Send + Sync + 'static) -> Server {
-    // Requests out of order are of readers, not of the download.
-    Server::new(move |request, number| match number {
-        0 => Reply::file(request, image(), "\"one\"").cut(700_000),
-        _ if request.to().is_some() => Reply::new(503, ""),
+/// Disconnects after 700,000 bytes the first time, and sends the given replies afterwards.
+async fn disconnecting_server(
+    then: impl Fn(&ReceivedRequest, usize) -> ImageReply + Send + Sync + 'static,
+) -> ImageFileServer {
+    // Out-of-order requests come from readers, not from the download.
+    ImageFileServer::new(move |request, number| match number {
+        0 => ImageReply::from_file(request, first_image(), "\"one\"").close_after(700_000),
+        _ if request.range_end().is_some() => ImageReply::new(503, ""),
         _ => then(request, number),
     })
     .await
 }
 
-async fn fetched(server: &Server, place: &Place) {
+async fn assert_fetches(server: &ImageFileServer, place: &LibraryFolder) {
     let os_image = os_image(&server.url("a.iso"));
     let library = place.open([os_image.clone()]);
-    soon(library.base(&os_image)).await.unwrap();
+    within_time_limit(library.base(&os_image)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_goes_on_where_it_broke_off() {
-    let server = breaks_off(|request, _| {
-        let reply = Reply::file(request, image(), "\"one\"");
-        if request.from() < Some(1_000_000) { reply.cut(100_000) } else { reply }
+async fn interrupted_download_resumes() {
+    let server = disconnecting_server(|request, _| {
+        let reply = ImageReply::from_file(request, first_image(), "\"one\"");
+        if request.range_start() < Some(1_000_000) { reply.close_after(100_000) } else { reply }
     })
     .await;
-    let place = Place::new();
-    fetched(&server, &place).await;
-    place.assert_holds(image());
-    let starts = server.downloads();
+    let place = LibraryFolder::new();
+    assert_fetches(&server, &place).await;
+    place.assert_has_only_image(first_image());
+    let starts = server.download_offsets();
     assert_eq!(starts[..2], [None, Some(700_000)]);
     assert!(starts.len() > 2 && starts.windows(2).all(|pair| pair[0] < pair[1]), "{starts:?}");
     let resumed = &server.requests()[..];
-    let resumed = resumed.iter().find(|request| request.from() == Some(700_000)).unwrap();
+    let resumed = resumed.iter().find(|request| request.range_start() == Some(700_000)).unwrap();
     assert_eq!(resumed.header("if-range"), Some("\"one\""));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_version_is_fetched_from_the_start() {
-    // As the standard says: If-Range does not match, all is sent.
-    let server = breaks_off(|request, _| Reply::file(request, other_image(), "\"two\"")).await;
-    let place = Place::new();
-    fetched(&server, &place).await;
-    place.assert_holds(other_image());
-    assert_eq!(server.downloads(), [None, Some(700_000)]);
+    // RFC 9110: if If-Range does not match, the whole file is sent.
+    let server =
+        disconnecting_server(|request, _| ImageReply::from_file(request, second_image(), "\"two\"")).await;
+    let place = LibraryFolder::new();
+    assert_fetches(&server, &place).await;
+    place.assert_has_only_image(second_image());
+    assert_eq!(server.download_offsets(), [None, Some(700_000)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_sends_the_rest_of_another_version_is_caught() {
-    let server = breaks_off(|request, _| {
+async fn rest_of_another_version_is_detected() {
+    let server = disconnecting_server(|request, _| {
         let etag = request.header("if-range").unwrap_or("\"two\"").to_owned();
-        Reply::file(request, other_image(), &etag).header("etag", "\"two\"")
+        ImageReply::from_file(request, second_image(), &etag).with_header("etag", "\"two\"")
     })
     .await;
-    let place = Place::new();
-    fetched(&server, &place).await;
-    place.assert_holds(other_image());
-    assert_eq!(server.downloads(), [None, Some(700_000), None]);
+    let place = LibraryFolder::new();
+    assert_fetches(&server, &place).await;
+    place.assert_has_only_image(second_image());
+    assert_eq!(server.download_offsets(), [None, Some(700_000), None]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shorter_version_is_fetched_from_the_start() {
-    let server = breaks_off(|request, _| match request.from() {
-        Some(_) => Reply::new(416, "").header("content-range", "bytes */1000"),
-        None => Reply::file(request, other_image(), "\"two\""),
+async fn shorter_version_is_fetched_from_the_start() {
+    let server = disconnecting_server(|request, _| match request.range_start() {
+        Some(_) => ImageReply::new(416, "").with_header("content-range", "bytes */1000"),
+        None => ImageReply::from_file(request, second_image(), "\"two\""),
     })
     .await;
-    let place = Place::new();
-    fetched(&server, &place).await;
-    place.assert_holds(other_image());
+    let place = LibraryFolder::new();
+    assert_fetches(&server, &place).await;
+    place.assert_has_only_image(second_image());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_without_ranges_sends_all_of_it_again() {
-    let server = breaks_off(|_, _| Reply::new(200, image()).header("etag", "\"one\"")).await;
-    let place = Place::new();
-    fetched(&server, &place).await;
-    place.assert_holds(image());
+async fn server_without_ranges_restarts_the_download() {
+    let server =
+        disconnecting_server(|_, _| ImageReply::new(200, first_image()).with_header("etag", "\"one\"")).await;
+    let place = LibraryFolder::new();
+    assert_fetches(&server, &place).await;
+    place.assert_has_only_image(first_image());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_ranges_than_the_one_that_was_asked_for_are_refused() {
+async fn rejects_ranges_that_were_not_requested() {
     for range in ["bytes 0-99/1000", "bytes 700001-800000/9", "", "bytes"] {
-        let server = breaks_off(move |request, _| match request.from() {
-            Some(_) => Reply::new(206, image()).header("etag", "\"one\"").header("content-range", range),
-            None => Reply::file(request, image(), "\"one\""),
+        let server = disconnecting_server(move |request, _| match request.range_start() {
+            Some(_) => ImageReply::new(206, first_image())
+                .with_header("etag", "\"one\"")
+                .with_header("content-range", range),
+            None => ImageReply::from_file(request, first_image(), "\"one\""),
         })
         .await;
-        let place = Place::new();
-        fetched(&server, &place).await;
-        place.assert_holds(image());
-        assert_eq!(server.downloads(), [None, Some(700_000), None], "{range:?}");
+        let place = LibraryFolder::new();
+        assert_fetches(&server, &place).await;
+        place.assert_has_only_image(first_image());
+        assert_eq!(server.download_offsets(), [None, Some(700_000), None], "{range:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_anything_to_tell_versions_apart_by_only_the_digest_allows_to_go_on() {
+async fn download_without_validators_resumes_only_with_a_digest() {
     for (etag, last_modified, sha256, can_resume) in [
         ("", "", false, false),
         ("W/\"one\"", "", false, false),
         ("W/\"one\"", "Tue, 02 Apr 2024 10:00:00 GMT", false, true),
         ("", "", true, true),
     ] {
-        let server = Server::new(move |request, number| {
-            let reply = match request.from() {
+        let server = ImageFileServer::new(move |request, number| {
+            let reply = match request.range_start() {
                 Some(from) if number > 0 => {
-                    let len = image().len();
-                    Reply::new(206, &image()[from..])
-                        .header("content-range", &format!("bytes {from}-{}/{len}", len - 1))
+                    let len = first_image().len();
+                    ImageReply::new(206, &first_image()[from..])
+                        .with_header("content-range", &format!("bytes {from}-{}/{len}", len - 1))
                 }
-                _ => Reply::new(200, image()),
+                _ => ImageReply::new(200, first_image()),
             };
-            let reply = if etag.is_empty() { reply } else { reply.header("etag", etag) };
-            let reply =
-                if last_modified.is_empty() { reply } else { reply.header("last-modified", last_modified) };
-            match (number, request.to()) {
-                (0, _) => reply.cut(700_000),
-                (_, Some(_)) => Reply::new(503, ""),
+            let reply = if etag.is_empty() { reply } else { reply.with_header("etag", etag) };
+            let reply = if last_modified.is_empty() {
+                reply
+            } else {
+                reply.with_header("last-modified", last_modified)
+            };
+            match (number, request.range_end()) {
+                (0, _) => reply.close_after(700_000),
+                (_, Some(_)) => ImageReply::new(503, ""),
                 _ => reply,
             }
         })
         .await;
-        let place = Place::new();
+        let place = LibraryFolder::new();
         let os_image = os_image(&server.url("a.iso"));
         let os_image = if sha256 { with_digest(os_image) } else { os_image };
         let library = place.open([os_image.clone()]);
-        soon(library.base(&os_image)).await.unwrap();
-        place.assert_holds(image());
+        within_time_limit(library.base(&os_image)).await.unwrap();
+        place.assert_has_only_image(first_image());
         assert_eq!(
-            server.downloads(),
+            server.download_offsets(),
             [None, can_resume.then_some(700_000)],
             "{etag:?} {last_modified:?} {sha256}"
         );
@@ -141,49 +153,55 @@ async fn without_anything_to_tell_versions_apart_by_only_the_digest_allows_to_go
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_library_that_is_closed_leaves_what_the_next_one_goes_on_with() {
-    let gate = Gate::new();
+async fn closed_library_leaves_a_resumable_partial_file() {
+    let gate = ReplyGate::new();
     let held = gate.clone();
-    let server = Server::new(move |request, number| {
-        let reply = Reply::file(request, image(), "\"one\"");
-        if number == 0 { reply.hold(500_000, &held) } else { reply }
+    let server = ImageFileServer::new(move |request, number| {
+        let reply = ImageReply::from_file(request, first_image(), "\"one\"");
+        if number == 0 { reply.wait_after(500_000, &held) } else { reply }
     })
     .await;
-    let place = Place::new();
+    let place = LibraryFolder::new();
     let os_image = os_image(&server.url("a.iso"));
     let library = place.open([os_image.clone()]);
-    until(&library, &os_image, |state| matches!(state, State::Downloading { have: 400_000.., .. })).await;
+    wait_for_state(&library, &os_image, |state| {
+        matches!(state, BaseImageState::Downloading { have: 400_000.., .. })
+    })
+    .await;
     drop(library);
     let library = place.open([os_image.clone()]);
-    soon(library.wait_ready(&os_image)).await.unwrap();
-    place.assert_holds(image());
+    within_time_limit(library.wait_ready(&os_image)).await.unwrap();
+    place.assert_has_only_image(first_image());
     assert!(
-        server.downloads().last().unwrap().is_some_and(|from| from >= 400_000),
+        server.download_offsets().last().unwrap().is_some_and(|from| from >= 400_000),
         "{:?}",
-        server.downloads()
+        server.download_offsets()
     );
 }
 
-/// What is left of a download when a process dies.
-async fn left_over(place: &Place, url: &str, library: impl Fn(&Place, OsImage)) {
+/// The partial file that remains when a process dies.
+async fn leave_partial_file(place: &LibraryFolder, url: &str, library: impl Fn(&LibraryFolder, OsImage)) {
     let os_image = os_image(url);
     let opened = place.open_patiently([os_image.clone()]);
-    reason(soon(opened.base(&os_image)).await);
+    unavailability_reason(within_time_limit(opened.base(&os_image)).await);
     drop(opened);
     assert_eq!(place.read(&format!("{NAME}.part")).len(), 700_000);
     library(place, os_image);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_is_only_used_for_what_it_is_a_part_of() {
+async fn foreign_partial_file_is_not_resumed() {
     let record = format!("{NAME}.part.json");
     let part = format!("{NAME}.part");
-    type Damage<'a> = (&'a str, Box<dyn Fn(&Place) + Send + 'a>);
-    let damages: [Damage<'_>; 5] = [
+    type PartialFileDamage<'a> = (&'a str, Box<dyn Fn(&LibraryFolder) + Send + 'a>);
+    let damages: [PartialFileDamage<'_>; 5] = [
         ("no record", Box::new(|place| std::fs::remove_file(place.file(&record)).unwrap())),
         ("damaged record", Box::new(|place| drop(place.write(&record, b"{\"url\":")))),
         ("endless record", Box::new(|place| drop(place.write(&record, &vec![b'['; 1 << 20])))),
-        ("longer than the image", Box::new(|place| drop(place.write(&part, &vec![0; image().len() + 1])))),
+        (
+            "longer than the image",
+            Box::new(|place| drop(place.write(&part, &vec![0; first_image().len() + 1]))),
+        ),
         (
             "of another start of the system",
             Box::new(|place| {
@@ -195,22 +213,24 @@ async fn a_part_is_only_used_for_what_it_is_a_part_of() {
         ),
     ];
     for (name, damage) in &damages {
-        let server = breaks_off(|request, _| Reply::file(request, image(), "\"one\"")).await;
-        let place = Place::new();
-        left_over(&place, &server.url("a.iso"), |place, _| damage(place)).await;
-        fetched(&server, &place).await;
-        place.assert_holds(image());
-        assert_eq!(server.downloads(), [None, None], "{name}");
+        let server =
+            disconnecting_server(|request, _| ImageReply::from_file(request, first_image(), "\"one\"")).await;
+        let place = LibraryFolder::new();
+        leave_partial_file(&place, &server.url("a.iso"), |place, _| damage(place)).await;
+        assert_fetches(&server, &place).await;
+        place.assert_has_only_image(first_image());
+        assert_eq!(server.download_offsets(), [None, None], "{name}");
     }
-    // And without any damage, it is used; from elsewhere it is not.
+    // Without damage the partial file is used; from another URL it is not.
     for (path, from) in [("a.iso", Some(700_000)), ("b.iso", None)] {
-        let server = breaks_off(|request, _| Reply::file(request, image(), "\"one\"")).await;
-        let place = Place::new();
-        left_over(&place, &server.url("a.iso"), |_, _| {}).await;
+        let server =
+            disconnecting_server(|request, _| ImageReply::from_file(request, first_image(), "\"one\"")).await;
+        let place = LibraryFolder::new();
+        leave_partial_file(&place, &server.url("a.iso"), |_, _| {}).await;
         let os_image = os_image(&server.url(path));
         let library = place.open([os_image.clone()]);
-        soon(library.wait_ready(&os_image)).await.unwrap();
-        place.assert_holds(image());
-        assert_eq!(server.downloads(), [None, from], "{path}");
+        within_time_limit(library.wait_ready(&os_image)).await.unwrap();
+        place.assert_has_only_image(first_image());
+        assert_eq!(server.download_offsets(), [None, from], "{path}");
     }
 }

@@ -1,4 +1,4 @@
-//! A server that answers as a test tells it: right, wrong, slowly or not to the end.
+//! A server with the replies of a test: right, wrong, slow or incomplete.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,96 +11,96 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// What was asked.
+/// A received request.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
-    /// The path with the parameters.
+pub(crate) struct ReceivedRequest {
+    /// The path with the query.
     pub(crate) target: String,
     headers: BTreeMap<String, String>,
 }
 
-impl Request {
+impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// The first byte that it asks for.
-    pub(crate) fn from(&self) -> Option<usize> {
+    /// The first requested byte.
+    pub(crate) fn range_start(&self) -> Option<usize> {
         let range = self.header("range")?.strip_prefix("bytes=").unwrap();
         Some(range.split_once('-').unwrap().0.parse().unwrap())
     }
 
-    /// The byte behind the last that it asks for, if it says so.
-    pub(crate) fn to(&self) -> Option<usize> {
+    /// One past the last requested byte, if the request has one.
+    pub(crate) fn range_end(&self) -> Option<usize> {
         let last = self.header("range")?.split_once('-').unwrap().1;
         last.parse::<usize>().ok().map(|last| last + 1)
     }
 }
 
-/// What is answered.
+/// A reply.
 #[derive(Clone, Debug)]
-pub(crate) struct Reply {
+pub(crate) struct ImageReply {
     status: u16,
     headers: Vec<(&'static str, String)>,
     body: Vec<u8>,
-    /// So many bytes of the body come, and then, if there is no gate, the connection ends.
+    /// Sends this many bytes of the body, then waits for the gate or closes the connection.
     until: usize,
     gate: Option<watch::Receiver<bool>>,
 }
 
-impl Reply {
+impl ImageReply {
     pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();
         let headers = vec![("content-length", body.len().to_string())];
         Self { status, headers, until: body.len(), body, gate: None }
     }
 
-    /// A file as good servers send it.
-    pub(crate) fn file(request: &Request, bytes: &[u8], etag: &str) -> Self {
+    /// A file as a correct server sends it.
+    pub(crate) fn from_file(request: &ReceivedRequest, bytes: &[u8], etag: &str) -> Self {
         let is_same = request.header("if-range").is_none_or(|tag| tag == etag);
-        let Some(from) = request.from().filter(|_| is_same) else {
-            return Self::new(200, bytes).header("etag", etag).header("accept-ranges", "bytes");
+        let Some(from) = request.range_start().filter(|_| is_same) else {
+            return Self::new(200, bytes).with_header("etag", etag).with_header("accept-ranges", "bytes");
         };
         if from >= bytes.len() {
-            return Self::new(416, "").header("content-range", &format!("bytes */{}", bytes.len()));
+            return Self::new(416, "").with_header("content-range", &format!("bytes */{}", bytes.len()));
         }
-        let to = request.to().unwrap_or(bytes.len());
+        let to = request.range_end().unwrap_or(bytes.len());
         Self::new(206, &bytes[from..to])
-            .header("etag", etag)
-            .header("content-range", &format!("bytes {from}-{}/{}", to - 1, bytes.len()))
+            .with_header("etag", etag)
+            .with_header("content-range", &format!("bytes {from}-{}/{}", to - 1, bytes.len()))
     }
 
     /// With another header, or another value of one.
-    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
+    pub(crate) fn with_header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.retain(|(known, _)| *known != name);
         self.headers.push((name, value.to_owned()));
         self
     }
 
-    pub(crate) fn without(mut self, name: &str) -> Self {
+    pub(crate) fn without_header(mut self, name: &str) -> Self {
         self.headers.retain(|(known, _)| *known != name);
         self
     }
 
-    /// The connection ends after so many bytes of the body.
-    pub(crate) fn cut(mut self, len: usize) -> Self {
+    /// The connection closes after this many bytes of the body.
+    pub(crate) fn close_after(mut self, len: usize) -> Self {
         self.until = len.min(self.body.len());
         self
     }
 
-    /// After so many bytes of the body, nothing comes until the gate opens.
-    pub(crate) fn hold(mut self, len: usize, gate: &Gate) -> Self {
+    /// After this many bytes of the body, nothing is sent until the gate opens.
+    pub(crate) fn wait_after(mut self, len: usize, gate: &ReplyGate) -> Self {
         self.until = len.min(self.body.len());
         self.gate = Some(gate.0.subscribe());
         self
     }
 }
 
-/// What holds up a reply.
+/// Delays a reply.
 #[derive(Clone, Debug)]
-pub(crate) struct Gate(watch::Sender<bool>);
+pub(crate) struct ReplyGate(watch::Sender<bool>);
 
-impl Gate {
+impl ReplyGate {
     pub(crate) fn new() -> Self {
         Self(watch::Sender::new(false))
     }
@@ -110,46 +110,48 @@ impl Gate {
     }
 }
 
-type Answer = dyn Fn(&Request, usize) -> Reply + Send + Sync;
+type ReplyFunction = dyn Fn(&ReceivedRequest, usize) -> ImageReply + Send + Sync;
 
-/// A server on a port of its own.
-pub(crate) struct Server {
+/// A server on its own port.
+pub(crate) struct ImageFileServer {
     address: SocketAddr,
     scheme: &'static str,
-    requests: Arc<Mutex<Vec<Request>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
     work: JoinHandle<()>,
 }
 
-impl Server {
-    /// A server that answers each request, of which it is told the number, counted from 0.
-    pub(crate) async fn new(answer: impl Fn(&Request, usize) -> Reply + Send + Sync + 'static) -> Self {
+impl ImageFileServer {
+    /// A server whose replies depend on the request and its number, counted from 0.
+    pub(crate) async fn new(
+        answer: impl Fn(&ReceivedRequest, usize) -> ImageReply + Send + Sync + 'static,
+    ) -> Self {
         Self::start(answer, None).await
     }
 
-    /// As [`new`](Self::new), with TLS.
+    /// Like [`new`](Self::new), with TLS.
     pub(crate) async fn with_tls(
         tls: TlsAcceptor,
-        answer: impl Fn(&Request, usize) -> Reply + Send + Sync + 'static,
+        answer: impl Fn(&ReceivedRequest, usize) -> ImageReply + Send + Sync + 'static,
     ) -> Self {
         Self::start(answer, Some(tls)).await
     }
 
-    /// A server that has one file, at whatever path.
-    pub(crate) async fn of(bytes: &[u8]) -> Self {
+    /// A server that returns one file for every path.
+    pub(crate) async fn with_file(bytes: &[u8]) -> Self {
         let bytes = bytes.to_vec();
-        Self::new(move |request, _| Reply::file(request, &bytes, "\"one\"")).await
+        Self::new(move |request, _| ImageReply::from_file(request, &bytes, "\"one\"")).await
     }
 
     async fn start(
-        answer: impl Fn(&Request, usize) -> Reply + Send + Sync + 'static,
+        answer: impl Fn(&ReceivedRequest, usize) -> ImageReply + Send + Sync + 'static,
         tls: Option<TlsAcceptor>,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let requests = Arc::<Mutex<Vec<Request>>>::default();
+        let requests = Arc::<Mutex<Vec<ReceivedRequest>>>::default();
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let answer: Arc<Answer> = Arc::new(answer);
-        let work = tokio::spawn(accept(listener, tls, answer, Arc::clone(&requests)));
+        let answer: Arc<ReplyFunction> = Arc::new(answer);
+        let work = tokio::spawn(accept_connections(listener, tls, answer, Arc::clone(&requests)));
         Self { address, scheme, requests, work }
     }
 
@@ -157,50 +159,54 @@ impl Server {
         format!("{}://{}/{path}", self.scheme, self.address)
     }
 
-    pub(crate) fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.requests.lock().unwrap().clone()
     }
 
-    /// Where each download began. What is asked for with an end is for a reader, out of order.
-    pub(crate) fn downloads(&self) -> Vec<Option<usize>> {
+    /// Where each download started. Requests with an end are out-of-order requests of readers.
+    pub(crate) fn download_offsets(&self) -> Vec<Option<usize>> {
         let requests = self.requests();
-        requests.iter().filter(|request| request.to().is_none()).map(Request::from).collect()
+        requests
+            .iter()
+            .filter(|request| request.range_end().is_none())
+            .map(ReceivedRequest::range_start)
+            .collect()
     }
 
-    /// Waits until so many requests have come.
-    pub(crate) async fn asked(&self, count: usize) {
+    /// Waits until this many requests have arrived.
+    pub(crate) async fn wait_for_requests(&self, count: usize) {
         for _ in 0..3000 {
             if self.requests.lock().unwrap().len() >= count {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        panic!("not asked {count} times: {:?}", self.requests());
+        panic!("fewer than {count} requests: {:?}", self.requests());
     }
 }
 
-impl Drop for Server {
+impl Drop for ImageFileServer {
     fn drop(&mut self) {
         self.work.abort();
     }
 }
 
-async fn accept(
+async fn accept_connections(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
-    answer: Arc<Answer>,
-    requests: Arc<Mutex<Vec<Request>>>,
+    answer: Arc<ReplyFunction>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 ) {
     loop {
         let (socket, _) = listener.accept().await.unwrap();
         let (tls, answer, requests) = (tls.clone(), Arc::clone(&answer), Arc::clone(&requests));
         tokio::spawn(async move {
             match tls {
-                None => serve(socket, &answer, &requests).await,
-                // A client that does not trust the certificate goes away.
+                None => serve_request(socket, &answer, &requests).await,
+                // A client that does not trust the certificate disconnects.
                 Some(tls) => {
                     if let Ok(socket) = tls.accept(socket).await {
-                        serve(socket, &answer, &requests).await;
+                        serve_request(socket, &answer, &requests).await;
                     }
                 }
             }
@@ -208,11 +214,11 @@ async fn accept(
     }
 }
 
-/// One request, one answer. Clients go away in the middle of both.
-async fn serve(
+/// One request, one reply. Clients may disconnect in the middle of both.
+async fn serve_request(
     mut socket: impl AsyncRead + AsyncWrite + Unpin,
-    answer: &Arc<Answer>,
-    requests: &Mutex<Vec<Request>>,
+    answer: &Arc<ReplyFunction>,
+    requests: &Mutex<Vec<ReceivedRequest>>,
 ) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -221,7 +227,7 @@ async fn serve(
             Err(_) => return,
         }
     }
-    let request = parse(&String::from_utf8(head).unwrap());
+    let request = parse_head(&String::from_utf8(head).unwrap());
     let number = {
         let mut requests = requests.lock().unwrap();
         requests.push(request.clone());
@@ -247,10 +253,10 @@ async fn serve(
     let _ = socket.shutdown().await;
 }
 
-fn parse(head: &str) -> Request {
+fn parse_head(head: &str) -> ReceivedRequest {
     let mut lines = head.lines();
     let target = lines.next().unwrap().split(' ').nth(1).unwrap().to_owned();
     let headers = lines.filter_map(|line| line.split_once(": "));
     let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
-    Request { target, headers }
+    ReceivedRequest { target, headers }
 }

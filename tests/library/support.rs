@@ -8,25 +8,25 @@ use std::time::Duration;
 
 use fixtures::{Architecture, Era, Recipe};
 use isogen::Digest;
-use kindling::images::library::{Library, LibrarySettings, NotReady, RetryPolicy, State};
-use kindling::images::{CpuArchitecture, ImageType, OsImage};
+use kindling::images::library::{BaseImageState, ImageNotReady, Library, LibrarySettings, RetryPolicy};
+use kindling::inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
 use tempfile::TempDir;
 
-/// The name of the file of [`os_image`].
+/// The file name of [`os_image`].
 pub(crate) const NAME: &str = "rhcos-full-iso-414.92.1-x86_64.iso";
 
-/// Two images of the same length that differ.
-pub(crate) fn image() -> &'static [u8] {
+/// Two different images of the same length.
+pub(crate) fn first_image() -> &'static [u8] {
     static IMAGE: LazyLock<Vec<u8>> =
         LazyLock::new(|| Recipe::new(Architecture::X86_64, Era::E2024_12).build());
     &IMAGE
 }
 
-/// Another version of [`image`], of the same length.
-pub(crate) fn other_image() -> &'static [u8] {
+/// Another version of [`first_image`], of the same length.
+pub(crate) fn second_image() -> &'static [u8] {
     static IMAGE: LazyLock<Vec<u8>> = LazyLock::new(|| {
-        let mut bytes = image().to_vec();
-        // Past the structures: within the noise of the root file system.
+        let mut bytes = first_image().to_vec();
+        // After the structures: within the noise of the root file system.
         let at = bytes.len() / 2;
         bytes[at] ^= 0xFF;
         bytes
@@ -45,19 +45,19 @@ pub(crate) fn os_image(url: &str) -> OsImage {
     }
 }
 
-/// With the digest that [`image`] has.
+/// With the digest of [`first_image`].
 pub(crate) fn with_digest(image: OsImage) -> OsImage {
-    OsImage { sha256: Some(Digest::of(self::image())), ..image }
+    OsImage { sha256: Some(Digest::from_data(self::first_image())), ..image }
 }
 
 /// A directory for a library.
-pub(crate) struct Place {
+pub(crate) struct LibraryFolder {
     directory: TempDir,
 }
 
-impl Place {
+impl LibraryFolder {
     pub(crate) fn new() -> Self {
-        // What the library tells is shown with a test that fails.
+        // The library's log is printed if a test fails.
         let _ = tracing_subscriber::fmt().with_test_writer().with_max_level(tracing::Level::DEBUG).try_init();
         let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
         fs::create_dir_all(base).unwrap();
@@ -87,14 +87,14 @@ impl Place {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    /// Nothing but the image and what is known of it.
+    /// Asserts that the directory has only the image and its record.
     #[track_caller]
-    pub(crate) fn assert_holds(&self, bytes: &[u8]) {
-        assert!(self.read(NAME) == bytes, "another image");
+    pub(crate) fn assert_has_only_image(&self, bytes: &[u8]) {
+        assert!(self.read(NAME) == bytes, "a different image");
         assert_eq!(self.names(), BTreeSet::from([NAME.to_owned(), format!("{NAME}.json")]));
     }
 
-    /// Neither an image nor anything that could be taken for a part of one.
+    /// Asserts that the directory has neither an image nor a partial file.
     #[track_caller]
     pub(crate) fn assert_empty(&self) {
         assert_eq!(self.names(), BTreeSet::new());
@@ -105,7 +105,7 @@ impl Place {
         settings.retry = RetryPolicy {
             at_once: 2,
             first_pause: Duration::from_millis(10),
-            // Failures stay to be looked at.
+            // Long enough for tests to observe a failure.
             longest_pause: Duration::from_millis(20),
         };
         settings.stall = Duration::from_secs(20);
@@ -113,7 +113,7 @@ impl Place {
         settings
     }
 
-    /// Failed images are not tried again while a test looks at what is left.
+    /// Failed images are not retried while a test inspects the directory.
     pub(crate) fn patient_settings(&self) -> LibrarySettings {
         let mut settings = self.settings();
         settings.retry.at_once = 0;
@@ -131,15 +131,19 @@ impl Place {
     }
 }
 
-/// Something that happens in a while, or never.
-pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), what).await.expect("it does not happen")
+/// Waits for a future, with a time limit.
+pub(crate) async fn within_time_limit<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), what).await.expect("timed out")
 }
 
 /// Waits until an image is in a state.
-pub(crate) async fn until(library: &Library, image: &OsImage, wanted: impl Fn(&State) -> bool) -> State {
-    let mut changes = library.changes();
-    soon(async {
+pub(crate) async fn wait_for_state(
+    library: &Library,
+    image: &OsImage,
+    wanted: impl Fn(&BaseImageState) -> bool,
+) -> BaseImageState {
+    let mut changes = library.state_changes();
+    within_time_limit(async {
         loop {
             let state = library.state(image).unwrap();
             if wanted(&state) {
@@ -151,11 +155,11 @@ pub(crate) async fn until(library: &Library, image: &OsImage, wanted: impl Fn(&S
     .await
 }
 
-/// The reason for which an image cannot be had.
+/// The reason why an image is unavailable.
 #[track_caller]
-pub(crate) fn reason<T: std::fmt::Debug>(outcome: Result<T, NotReady>) -> String {
+pub(crate) fn unavailability_reason<T: std::fmt::Debug>(outcome: Result<T, ImageNotReady>) -> String {
     match outcome {
-        Err(NotReady::Failed { reason, .. }) => reason,
-        outcome => panic!("no failure: {outcome:?}"),
+        Err(ImageNotReady::Failed { reason, .. }) => reason,
+        outcome => panic!("not a failure: {outcome:?}"),
     }
 }

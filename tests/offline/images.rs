@@ -1,4 +1,4 @@
-//! What is in the images, and what is said of them.
+//! Contents of the images, and the findings about them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,23 +8,23 @@ use isogen::{BaseImage, Source};
 use serde_json::Value;
 
 use crate::support::Scratch;
-use crate::{ROOTFS, SITES, SOURCE, create, scratch};
+use crate::{ROOTFS, SITES, SOURCE, run_create, scratch_with_site};
 
 /// The Ignition config of an image.
-fn config(scratch: &Scratch, image: &str) -> Value {
-    let text = scratch.kindling(&format!("iso ignition show {image}")).printed();
+fn embedded_config(scratch: &Scratch, image: &str) -> Value {
+    let text = scratch.run_kindling(&format!("iso ignition show {image}")).expect_text();
     serde_json::from_str(&text).unwrap()
 }
 
 /// The sources of the files of a config, by path.
-fn files(config: &Value) -> BTreeMap<String, String> {
+fn file_sources(config: &Value) -> BTreeMap<String, String> {
     let files = config["storage"]["files"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     files.map(|file| (text(&file["path"]), text(&file["contents"]["source"]))).collect()
 }
 
-/// What a command says, against what it was recorded to say. With the digests in it, this holds every byte.
-fn golden(name: &str, text: &str) {
+/// Compares the output of a command with its golden. The digests in it cover every byte.
+fn assert_golden(name: &str, text: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/offline/goldens").join(name);
     if env::var_os("UPDATE_GOLDEN").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -32,88 +32,91 @@ fn golden(name: &str, text: &str) {
         return;
     }
     let recorded = fs::read_to_string(&path).unwrap_or_default();
-    assert!(recorded == text, "{name} is otherwise; if that is right, set UPDATE_GOLDEN=1\n{text}");
+    assert!(recorded == text, "{name} differs; if that is intended, set UPDATE_GOLDEN=1\n{text}");
 }
 
 #[test]
-fn every_site_gives_what_was_recorded() {
+fn every_site_matches_its_golden() {
     for site in SITES {
-        let scratch = scratch(site);
+        let scratch = scratch_with_site(site);
         let all = ["--full", "full.iso", "--minimal", "minimal.iso", "--pxe", "pxe", "--rootfs-url", ROOTFS];
-        golden(&format!("{site}.txt"), &create(&scratch, &all).printed());
+        assert_golden(&format!("{site}.txt"), &run_create(&scratch, &all).expect_text());
         let plan = ["discovery", "plan", "--json"];
-        let text = scratch.command(plan.iter().chain(&SOURCE)).output().printed();
-        golden(&format!("{site}.json"), &text);
+        let text = scratch.command(plan.iter().chain(&SOURCE)).run().expect_text();
+        assert_golden(&format!("{site}.json"), &text);
         let minimal =
             ["discovery", "plan", "--image", "minimal", "--rootfs-url", ROOTFS, "-o", "minimal.plan"];
-        let text = scratch.command(minimal.iter().chain(&SOURCE)).output().printed();
-        golden(&format!("{site}-plan.txt"), &text);
-        golden(&format!("{site}-plan.json"), std::str::from_utf8(&scratch.read("minimal.plan")).unwrap());
-        let text = scratch.kindling("discovery apply base.iso minimal.plan -o applied.iso").printed();
-        golden(&format!("{site}-apply.txt"), &text);
+        let text = scratch.command(minimal.iter().chain(&SOURCE)).run().expect_text();
+        assert_golden(&format!("{site}-plan.txt"), &text);
+        assert_golden(
+            &format!("{site}-plan.json"),
+            std::str::from_utf8(&scratch.read("minimal.plan")).unwrap(),
+        );
+        let text = scratch.run_kindling("discovery apply base.iso minimal.plan -o applied.iso").expect_text();
+        assert_golden(&format!("{site}-apply.txt"), &text);
         let hosts = ["--per-host", "hosts", "--rootfs", "rootfs.img", "--rootfs-url", ROOTFS, "--json"];
         let hosts = if site == "disconnected" { &hosts[2..] } else { &hosts[..] };
-        golden(&format!("{site}-create.json"), &create(&scratch, hosts).printed());
+        assert_golden(&format!("{site}-create.json"), &run_create(&scratch, hosts).expect_text());
         for image in ["full.iso", "minimal.iso"] {
-            let report = scratch.kindling(&format!("iso verify {image}")).printed();
+            let report = scratch.run_kindling(&format!("iso verify {image}")).expect_text();
             assert!(!report.contains("WRONG"), "{site}: {image}: {report}");
         }
-        let verdict = scratch.kindling("iso ignition show full.iso").success();
+        let verdict = scratch.run_kindling("iso ignition show full.iso").expect_success();
         scratch.write("full.ign", verdict);
-        scratch.kindling("ignition validate full.ign").success();
+        scratch.run_kindling("ignition validate full.ign").expect_success();
     }
 }
 
-/// Summaries go to logs.
+/// Summaries are written to logs.
 #[test]
-fn what_is_told_has_no_password() {
-    let scratch = scratch("disconnected");
+fn output_contains_no_password() {
+    let scratch = scratch_with_site("disconnected");
     for command in ["create --full full.iso", "create --rootfs rootfs.img --json", "plan", "plan --json"] {
         let line = format!(
             "discovery {command} --manifests manifests --base base.iso --service-url http://u:HUNTER2@192.0.2.1:8090/a?b=HUNTER2"
         );
-        let text = scratch.kindling(&line).printed();
+        let text = scratch.run_kindling(&line).expect_text();
         assert!(text.contains("http://*****@192.0.2.1:8090/a"), "{text}");
         assert!(!text.contains("HUNTER2"), "{text}");
     }
 }
 
 #[test]
-fn what_a_manifest_says_is_in_the_image() {
-    let scratch = scratch("single-node");
-    create(&scratch, &["--full", "full.iso"]).success();
-    let config = config(&scratch, "full.iso");
+fn image_contains_the_manifest_settings() {
+    let scratch = scratch_with_site("single-node");
+    run_create(&scratch, &["--full", "full.iso"]).expect_success();
+    let config = embedded_config(&scratch, "full.iso");
     let keys = config["passwd"]["users"][0]["sshAuthorizedKeys"].to_string();
     assert!(keys.contains("core@example"), "{keys}");
-    let files = files(&config);
+    let files = file_sources(&config);
     assert!(files.contains_key("/etc/assisted/network/host0/nic0.nmconnection"), "{files:?}");
     assert!(files["/root/.docker/config.json"].contains("dXNlcjpwYXNz"), "{files:?}");
     assert_eq!(config["ignition"]["proxy"]["httpProxy"], "http://proxy.example.com:3128");
 }
 
 #[test]
-fn a_mirror_beside_the_manifests_is_in_the_image() {
-    let scratch = scratch("disconnected");
-    create(&scratch, &["--full", "full.iso"]).success();
-    let files = files(&config(&scratch, "full.iso"));
+fn image_contains_the_mirror_configuration() {
+    let scratch = scratch_with_site("disconnected");
+    run_create(&scratch, &["--full", "full.iso"]).expect_success();
+    let files = file_sources(&embedded_config(&scratch, "full.iso"));
     assert!(files.contains_key("/etc/containers/registries.conf"), "{files:?}");
     assert!(files.contains_key("/etc/pki/ca-trust/source/anchors/domain.crt"), "{files:?}");
 }
 
 #[test]
-fn the_override_and_the_id_of_a_hub_count() {
-    let scratch = scratch("dual-stack");
-    let text = create(&scratch, &["--full", "full.iso", "--json"]).printed();
+fn hub_override_and_id_are_applied() {
+    let scratch = scratch_with_site("dual-stack");
+    let text = run_create(&scratch, &["--full", "full.iso", "--json"]).expect_text();
     let told: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(told["infra_env_id"], "7d3a1c2e-5b64-4f0a-9d5e-0c1b2a394857");
     assert_eq!(told["hosts"], serde_json::json!(["node-0", "node-1"]));
     assert_eq!(told["images"][0]["layout"], "in place");
-    assert_eq!(files(&config(&scratch, "full.iso"))["/etc/site"], "data:,dual%0A");
+    assert_eq!(file_sources(&embedded_config(&scratch, "full.iso"))["/etc/site"], "data:,dual%0A");
 }
 
 #[test]
-fn options_count_more_than_manifests() {
-    let scratch = scratch("single-node");
+fn options_override_manifests() {
+    let scratch = scratch_with_site("single-node");
     scratch.write(
         "key.pub",
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl other\n",
@@ -134,12 +137,12 @@ fn options_count_more_than_manifests() {
         "--karg-append",
         "quiet",
     ];
-    let text = create(&scratch, &options).printed();
+    let text = run_create(&scratch, &options).expect_text();
     assert!(text.contains(id) && text.contains("4.20") && text.contains("append quiet"), "{text}");
-    let config = config(&scratch, "full.iso");
+    let config = embedded_config(&scratch, "full.iso");
     assert!(config["passwd"].to_string().contains("other"));
-    assert!(files(&config)["/root/.docker/config.json"].contains("other.example"));
-    let kargs = scratch.kindling("iso kargs show full.iso").printed();
+    assert!(file_sources(&config)["/root/.docker/config.json"].contains("other.example"));
+    let kargs = scratch.run_kindling("iso kargs show full.iso").expect_text();
     assert!(kargs.contains("quiet"), "{kargs}");
 }
 
@@ -156,34 +159,35 @@ fn options_alone_are_enough() {
          --pull-secret secret.json --network hosts.json --openshift-version 4.16 --full full.iso",
         crate::SERVICE
     );
-    let text = scratch.kindling(&line).printed();
+    let text = scratch.run_kindling(&line).expect_text();
     assert!(text.contains("hosts.json[0]") && text.contains("SHA-256"), "{text}");
-    let files = files(&config(&scratch, "full.iso"));
+    let files = file_sources(&embedded_config(&scratch, "full.iso"));
     assert!(files.contains_key("/etc/assisted/network/host0/eth0.nmconnection"), "{files:?}");
 }
 
-/// What takes longer to read than to write is read when somebody asks for it.
+/// Hashing takes longer than writing, so large files are hashed only on request.
 #[test]
-fn large_files_have_digests_on_request() {
-    let scratch = scratch("disconnected");
-    crate::recipe().rootfs_len(300 << 20).write_to(&scratch.path("large.iso")).unwrap();
+fn digests_of_large_files_are_optional() {
+    let scratch = scratch_with_site("disconnected");
+    crate::base_recipe().rootfs_len(300 << 20).write_to(&scratch.path("large.iso")).unwrap();
     std::fs::rename(scratch.path("large.iso"), scratch.path("base.iso")).unwrap();
-    let usual = create(&scratch, &["--full", "usual.iso"]).printed();
+    let usual = run_create(&scratch, &["--full", "usual.iso"]).expect_text();
     assert!(!usual.contains("SHA-256"), "{usual}");
-    let asked = create(&scratch, &["--full", "asked.iso", "--sha256"]).printed();
-    let digest = isogen::Digest::of(&scratch.read("asked.iso"));
+    let asked = run_create(&scratch, &["--full", "asked.iso", "--sha256"]).expect_text();
+    let digest = isogen::Digest::from_data(&scratch.read("asked.iso"));
     assert!(asked.contains(&format!("SHA-256 {digest}")), "{asked}");
 }
 
 #[test]
-fn an_image_of_one_host_has_that_host_alone() {
-    let scratch = scratch("bonded");
-    create(&scratch, &["--per-host", "hosts", "--rootfs-url", ROOTFS]).success();
+fn image_for_one_host_contains_only_that_host() {
+    let scratch = scratch_with_site("bonded");
+    run_create(&scratch, &["--per-host", "hosts", "--rootfs-url", ROOTFS]).expect_success();
     for (index, other) in [(0, 1), (1, 2), (2, 0)] {
         let bytes = scratch.read(&format!("hosts/master-{index}.iso"));
         let image = BaseImage::from_source(Source::from_bytes("host", bytes)).unwrap();
         let network = image.file("images/assisted_installer_custom.img").unwrap().read_all(1 << 20).unwrap();
-        let archive = isogen::Archive::read(&network[..], isogen::initrd::Limits::AREA).unwrap();
+        let archive =
+            isogen::Archive::read(&network[..], isogen::initrd::ArchiveLimits::IGNITION_AREA).unwrap();
         let all: String =
             archive.iter().map(|(_, data)| String::from_utf8_lossy(data).into_owned()).collect();
         assert!(all.contains(&format!("10.4.100.1{index}")), "host {index}");
@@ -192,8 +196,8 @@ fn an_image_of_one_host_has_that_host_alone() {
 }
 
 #[test]
-fn fifty_hosts_are_as_good_as_one() {
-    let scratch = scratch("disconnected");
+fn fifty_hosts_are_all_in_the_image() {
+    let scratch = scratch_with_site("disconnected");
     let host = |number: usize| {
         format!(
             "---\nkind: NMStateConfig\nmetadata: {{name: node-{number}, namespace: cellar, labels: {{of: cellar}}}}\n\
@@ -207,10 +211,10 @@ fn fifty_hosts_are_as_good_as_one() {
     let env = String::from_utf8(scratch.read("manifests/infraenv.yaml")).unwrap();
     let selector = "spec:\n  nmStateConfigLabelSelector:\n    matchLabels: {of: cellar}\n";
     scratch.write("manifests/infraenv.yaml", env.replacen("spec:\n", selector, 1));
-    let text =
-        create(&scratch, &["--full", "full.iso", "--per-host", "hosts", "--rootfs-url", ROOTFS]).printed();
+    let text = run_create(&scratch, &["--full", "full.iso", "--per-host", "hosts", "--rootfs-url", ROOTFS])
+        .expect_text();
     assert!(text.contains("50 hosts"), "{text}");
-    let hosts = files(&config(&scratch, "full.iso"))
+    let hosts = file_sources(&embedded_config(&scratch, "full.iso"))
         .into_keys()
         .filter(|path| path.ends_with("nmconnection"))
         .count();
@@ -219,38 +223,38 @@ fn fifty_hosts_are_as_good_as_one() {
 }
 
 #[test]
-fn warnings_are_told_and_do_not_stop() {
-    let scratch = scratch("single-node");
+fn warnings_are_printed_without_stopping() {
+    let scratch = scratch_with_site("single-node");
     let site = String::from_utf8(scratch.read("manifests/site.yml")).unwrap();
     scratch.write("manifests/site.yml", site.replace("  imageType:", "  imageTyp: x\n  imageType:"));
-    let output = create(&scratch, &["--full", "full.iso"]);
+    let output = run_create(&scratch, &["--full", "full.iso"]);
     assert_eq!(output.stderr, "manifests/site.yml:20: spec.imageTyp: warning: unknown field\n");
-    output.success();
+    output.expect_success();
 }
 
 #[test]
-fn a_version_beside_a_cluster_is_taken_with_a_word() {
-    let scratch = scratch("bonded");
+fn version_next_to_a_cluster_is_a_warning() {
+    let scratch = scratch_with_site("bonded");
     let text = String::from_utf8(scratch.read("manifests/infraenv.yaml")).unwrap();
     let both = text.replace("  clusterRef:\n", "  osImageVersion: \"4.18\"\n  clusterRef:\n");
     scratch.write("manifests/infraenv.yaml", both);
-    let output = create(&scratch, &["--full", "full.iso"]);
-    let told = "manifests/infraenv.yaml:7: spec.osImageVersion: warning: the service takes it beside spec.clusterRef only once \
-                that cluster is installed\n";
+    let output = run_create(&scratch, &["--full", "full.iso"]);
+    let told = "manifests/infraenv.yaml:7: spec.osImageVersion: warning: the service accepts it together with \
+                spec.clusterRef only if that cluster is installed\n";
     assert_eq!(output.stderr, told);
-    output.success();
+    output.expect_success();
 }
 
 #[test]
-fn fields_that_nobody_reads_are_told_of_wherever_they_stand() {
+fn unused_fields_are_reported_at_any_depth() {
     let change = |site: &str, file: &str, from: &str, to: &str| {
-        let scratch = scratch(site);
+        let scratch = scratch_with_site(site);
         let text = String::from_utf8(scratch.read(file)).unwrap();
         assert!(text.contains(from), "{from}");
         scratch.write(file, text.replacen(from, to, 1));
-        let output = create(&scratch, &["--full", "full.iso"]);
+        let output = run_create(&scratch, &["--full", "full.iso"]);
         let told = output.stderr.clone();
-        output.success();
+        output.expect_success();
         told
     };
     for (site, file, from, to, place) in [
@@ -277,9 +281,9 @@ fn fields_that_nobody_reads_are_told_of_wherever_they_stand() {
 }
 
 #[test]
-fn marks_and_directives_of_yaml_are_read() {
-    let scratch = scratch("disconnected");
-    create(&scratch, &["--full", "expected.iso"]).success();
+fn yaml_byte_order_marks_and_directives_are_accepted() {
+    let scratch = scratch_with_site("disconnected");
+    run_create(&scratch, &["--full", "expected.iso"]).expect_success();
     let text = String::from_utf8(scratch.read("manifests/infraenv.yaml")).unwrap();
     for (number, (before, between)) in [
         ("\u{feff}", "---\n"),
@@ -293,20 +297,20 @@ fn marks_and_directives_of_yaml_are_read() {
     {
         scratch.write("manifests/infraenv.yaml", format!("{before}{}", text.replacen("---\n", between, 1)));
         let image = format!("{number}.iso");
-        create(&scratch, &["--full", &image]).success();
+        run_create(&scratch, &["--full", &image]).expect_success();
         assert!(scratch.read(&image) == scratch.read("expected.iso"), "{before:?} {between:?}");
     }
 }
 
-/// The images are what takes long. Whoever reads the exit code learns that they are there.
+/// Writing the images takes long. The exit code must not hide that they exist.
 #[test]
-fn a_summary_that_cannot_be_written_takes_no_image_away() {
+fn failed_summary_keeps_the_images() {
     let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else {
-        eprintln!("SKIPPED: there is no /dev/full");
+        eprintln!("SKIPPED: /dev/full does not exist");
         return;
     };
-    let scratch = scratch("disconnected");
-    scratch.command(["discovery", "plan", "-o", "full.plan"].iter().chain(&SOURCE)).output().success();
+    let scratch = scratch_with_site("disconnected");
+    scratch.command(["discovery", "plan", "-o", "full.plan"].iter().chain(&SOURCE)).run().expect_success();
     let create = ["discovery", "create", "--full", "created.iso"];
     let applied = ["discovery", "apply", "base.iso", "full.plan", "-o", "applied.iso"];
     let plan = ["discovery", "plan", "-o", "again.plan"];
@@ -321,7 +325,7 @@ fn a_summary_that_cannot_be_written_takes_no_image_away() {
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(3), "{stderr}");
         assert!(
-            stderr.contains("Error: all files are written, and the summary cannot be printed"),
+            stderr.contains("Error: all files are written, but the summary cannot be printed"),
             "{stderr}"
         );
         assert!(stderr.contains("No space left on device"), "{stderr}");
@@ -331,12 +335,12 @@ fn a_summary_that_cannot_be_written_takes_no_image_away() {
 }
 
 #[test]
-fn a_host_without_a_name_gives_no_file_a_name() {
-    let scratch = scratch("single-node");
+fn host_without_a_name_names_no_file() {
+    let scratch = scratch_with_site("single-node");
     let site = String::from_utf8(scratch.read("manifests/site.yml")).unwrap();
     scratch.write("manifests/site.yml", site.replace("{name: sno-0, namespace", "{namespace"));
-    let output = create(&scratch, &["--per-host", "hosts", "--rootfs-url", ROOTFS]);
-    output.failure(
-        "--per-host: manifests/site.yml:80: spec.config: the name \"\" of the host makes no file name",
+    let output = run_create(&scratch, &["--per-host", "hosts", "--rootfs-url", ROOTFS]);
+    output.expect_failure(
+        "--per-host: manifests/site.yml:80: spec.config: host name \"\" cannot be used as a file name",
     );
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C in the middle.
+//! Ctrl-C in the middle of a command.
 
 use std::process::Stdio;
 use std::thread;
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{ROOTFS, SOURCE, recipe, scratch};
+use crate::{ROOTFS, SOURCE, base_recipe, scratch_with_site};
 
 #[test]
-fn an_interrupt_leaves_nothing() {
-    let scratch = scratch("disconnected");
-    // Of holes; the digest of two such files takes seconds.
-    recipe().rootfs_len(2 << 30).write_to(&scratch.path("large.iso")).unwrap();
+fn interrupt_leaves_no_files() {
+    let scratch = scratch_with_site("disconnected");
+    // Sparse; hashing two such files takes seconds.
+    base_recipe().rootfs_len(2 << 30).write_to(&scratch.path("large.iso")).unwrap();
     std::fs::rename(scratch.path("large.iso"), scratch.path("base.iso")).unwrap();
     let before = scratch.path("").read_dir().unwrap().count();
     let options = ["--pxe", "pxe", "--rootfs-url", ROOTFS, "--sha256"];
@@ -20,7 +20,7 @@ fn an_interrupt_leaves_nothing() {
         scratch.command(["discovery", "create"].iter().chain(&SOURCE).chain(&options)).command();
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();
-    while !scratch.has("pxe/vmlinuz") {
+    while !scratch.has_file("pxe/vmlinuz") {
         assert!(begun.elapsed() < Duration::from_secs(60), "nothing is written");
         thread::sleep(Duration::from_millis(2));
     }
@@ -30,6 +30,6 @@ fn an_interrupt_leaves_nothing() {
     assert_eq!(output.status.code(), Some(130));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "Interrupted: nothing was written\n");
     assert!(output.stdout.is_empty());
-    assert!(!scratch.has("pxe"));
+    assert!(!scratch.has_file("pxe"));
     assert_eq!(scratch.path("").read_dir().unwrap().count(), before);
 }

@@ -1,14 +1,14 @@
-//! Mistakes of a first use, and the whole of what is said about each.
+//! Typical mistakes of new users, with the complete message for each.
 
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::support::{Output, Scratch};
-use crate::{ROOTFS, SERVICE, SOURCE, create, scratch};
+use crate::support::{RunOutput, Scratch};
+use crate::{ROOTFS, SERVICE, SOURCE, run_create, scratch_with_site};
 
 #[track_caller]
-fn refused(output: &Output, stderr: &str) {
+fn assert_refused(output: &RunOutput, stderr: &str) {
     assert_eq!(output.stderr, stderr);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
@@ -16,116 +16,126 @@ fn refused(output: &Output, stderr: &str) {
 
 #[test]
 fn versions_outside_the_known_range_are_a_warning() {
-    let scratch = scratch("disconnected");
-    let known = "is not a known OpenShift version: those from 4.6 to 4.22 are known";
+    let scratch = scratch_with_site("disconnected");
+    let known = "is not a known OpenShift version: expected 4.6 to 4.22";
     for (index, version) in ["3.11", "4.5", "4.23.0-ec.1", "4.99", "5.0.1"].iter().enumerate() {
-        let output =
-            create(&scratch, &["--full", &format!("{index}.iso"), "--openshift-version", version, "--json"]);
+        let output = run_create(
+            &scratch,
+            &["--full", &format!("{index}.iso"), "--openshift-version", version, "--json"],
+        );
         assert_eq!(output.stderr, format!("--openshift-version: warning: {version} {known}\n"));
-        let summary: Value = serde_json::from_str(&output.printed()).unwrap();
+        let summary: Value = serde_json::from_str(&output.expect_text()).unwrap();
         let finding = json!({"severity": "warning", "file": "--openshift-version", "message": format!("{version} {known}")});
         assert_eq!(summary["findings"], json!([finding]));
     }
     for version in ["4.6", "4.18.3-multi", "4.22.7"] {
-        let output = create(&scratch, &["--full", &format!("{version}.iso"), "--openshift-version", version]);
+        let output =
+            run_create(&scratch, &["--full", &format!("{version}.iso"), "--openshift-version", version]);
         assert_eq!(output.stderr, "");
-        output.success();
+        output.expect_success();
     }
     let text = String::from_utf8(scratch.read("manifests/infraenv.yaml")).unwrap();
     scratch.write("manifests/infraenv.yaml", text.replace("\"4.16\"", "\"4.99\""));
-    let output = create(&scratch, &["--full", "manifest.iso"]);
+    let output = run_create(&scratch, &["--full", "manifest.iso"]);
     assert_eq!(
         output.stderr,
         format!("manifests/infraenv.yaml:9: spec.osImageVersion: warning: 4.99 {known}\n")
     );
-    output.success();
+    output.expect_success();
 }
 
 #[test]
 fn swapped_arguments_are_recognised() {
-    let scratch = scratch("disconnected");
-    scratch.command(["discovery", "plan", "-o", "site.plan"].iter().chain(&SOURCE)).output().success();
+    let scratch = scratch_with_site("disconnected");
+    scratch.command(["discovery", "plan", "-o", "site.plan"].iter().chain(&SOURCE)).run().expect_success();
     let said = |arguments: &str| {
         format!("Error: base.iso: not a plan file but an ISO image; did you swap {arguments}?\n")
     };
-    refused(&scratch.kindling("discovery apply site.plan base.iso -o a.iso"), &said("BASE and PLAN"));
-    refused(&scratch.kindling("iso verify --plan base.iso site.plan"), &said("ISO and --plan"));
+    assert_refused(
+        &scratch.run_kindling("discovery apply site.plan base.iso -o a.iso"),
+        &said("BASE and PLAN"),
+    );
+    assert_refused(&scratch.run_kindling("iso verify --plan base.iso site.plan"), &said("ISO and --plan"));
     for command in ["create --full a.iso", "plan"] {
         let line = format!("discovery {command} --from-plan base.iso --base site.plan");
-        refused(&scratch.kindling(&line), &said("--base and --from-plan"));
+        assert_refused(&scratch.run_kindling(&line), &said("--base and --from-plan"));
     }
     let base = scratch.read("base.iso");
-    let output =
-        scratch.command(["discovery", "apply", "site.plan", "-", "-o", "a.iso"]).stdin(base).output();
-    refused(&output, &said("BASE and PLAN").replace("base.iso", "stdin"));
-    refused(
-        &scratch.kindling("discovery apply site.plan site.plan -o a.iso"),
+    let output = scratch.command(["discovery", "apply", "site.plan", "-", "-o", "a.iso"]).stdin(base).run();
+    assert_refused(&output, &said("BASE and PLAN").replace("base.iso", "stdin"));
+    assert_refused(
+        &scratch.run_kindling("discovery apply site.plan site.plan -o a.iso"),
         "Error: site.plan: not a base image but a plan file; BASE comes before PLAN\n",
     );
-    assert!(!scratch.has("a.iso"));
+    assert!(!scratch.has_file("a.iso"));
     let plan = scratch.read("site.plan");
-    scratch.command(["discovery", "apply", "base.iso", "-", "-o", "a.iso"]).stdin(plan).output().success();
+    scratch
+        .command(["discovery", "apply", "base.iso", "-", "-o", "a.iso"])
+        .stdin(plan)
+        .run()
+        .expect_success();
 }
 
-/// A live image has a gigabyte; a plan file has a few KiB and no reader takes as much.
+/// A base image has a gigabyte; a plan file has a few KiB, and its reader refuses larger files.
 #[test]
 fn swapped_arguments_are_recognised_with_a_large_image() {
     let scratch = Scratch::new();
-    crate::recipe().rootfs_len(80 << 20).write_to(&scratch.path("base.iso")).unwrap();
+    crate::base_recipe().rootfs_len(80 << 20).write_to(&scratch.path("base.iso")).unwrap();
     scratch.write("site.plan", "{}");
     let said = "Error: base.iso: not a plan file but an ISO image; did you swap BASE and PLAN?\n";
-    refused(&scratch.kindling("discovery apply site.plan base.iso -o a.iso"), said);
+    assert_refused(&scratch.run_kindling("discovery apply site.plan base.iso -o a.iso"), said);
 }
 
 #[test]
 fn other_files_are_not_plan_files() {
-    let scratch = scratch("disconnected");
+    let scratch = scratch_with_site("disconnected");
     scratch.write("site.plan", "kind: InfraEnv\n");
     let said = "Error: site.plan\n\nCaused by:\n    not a plan file\n    expected value at line 1 column 1\n";
-    refused(&scratch.kindling("discovery apply base.iso site.plan -o a.iso"), said);
+    assert_refused(&scratch.run_kindling("discovery apply base.iso site.plan -o a.iso"), said);
 }
 
 #[test]
 fn missing_directories_are_named_and_not_created() {
-    let scratch = scratch("disconnected");
-    scratch.command(["discovery", "plan", "-o", "site.plan"].iter().chain(&SOURCE)).output().success();
+    let scratch = scratch_with_site("disconnected");
+    scratch.command(["discovery", "plan", "-o", "site.plan"].iter().chain(&SOURCE)).run().expect_success();
     let before = scratch.names();
     let said = |option: &str, path: &str, directory: &str| {
         format!("Error: {option} {path}: the directory {directory} does not exist; create it first\n")
     };
     for option in ["--full", "--minimal", "--rootfs", "--pxe", "--per-host"] {
-        let output = create(&scratch, &[option, "no/such/x.iso", "--rootfs-url", ROOTFS]);
-        refused(&output, &said(option, "no/such/x.iso", "no/such"));
+        let output = run_create(&scratch, &[option, "no/such/x.iso", "--rootfs-url", ROOTFS]);
+        assert_refused(&output, &said(option, "no/such/x.iso", "no/such"));
     }
-    // A base image that has to be downloaded is not downloaded first.
+    // The error comes before a base image is downloaded.
     let line = format!("--manifests manifests --base http://127.0.0.1:1/x.iso --service-url {SERVICE}");
-    let output = scratch.kindling(&format!("discovery create {line} --full no/x.iso"));
-    refused(&output, &said("--full", "no/x.iso", "no"));
-    let output = scratch.kindling(&format!("discovery plan {line} -o no/x.plan"));
-    refused(&output, &said("--output", "no/x.plan", "no"));
-    let output = scratch.kindling("discovery apply base.iso site.plan -o no/x.iso");
-    refused(&output, &said("--output", "no/x.iso", "no"));
-    let output = scratch.kindling("discovery create --from-plan site.plan --base base.iso --full no/x.iso");
-    refused(&output, &said("--full", "no/x.iso", "no"));
-    let output = create(&scratch, &["--full", "base.iso/x.iso"]);
-    refused(&output, "Error: --full base.iso/x.iso: base.iso is not a directory\n");
+    let output = scratch.run_kindling(&format!("discovery create {line} --full no/x.iso"));
+    assert_refused(&output, &said("--full", "no/x.iso", "no"));
+    let output = scratch.run_kindling(&format!("discovery plan {line} -o no/x.plan"));
+    assert_refused(&output, &said("--output", "no/x.plan", "no"));
+    let output = scratch.run_kindling("discovery apply base.iso site.plan -o no/x.iso");
+    assert_refused(&output, &said("--output", "no/x.iso", "no"));
+    let output =
+        scratch.run_kindling("discovery create --from-plan site.plan --base base.iso --full no/x.iso");
+    assert_refused(&output, &said("--full", "no/x.iso", "no"));
+    let output = run_create(&scratch, &["--full", "base.iso/x.iso"]);
+    assert_refused(&output, "Error: --full base.iso/x.iso: base.iso is not a directory\n");
     assert_eq!(scratch.names(), before);
-    assert!(!scratch.has("no"));
+    assert!(!scratch.has_file("no"));
 }
 
 #[test]
 fn directories_of_several_files_are_created() {
-    let scratch = scratch("bonded");
+    let scratch = scratch_with_site("bonded");
     let options = ["--pxe", "pxe/", "--per-host", "hosts", "--full", "pxe/full.iso", "--rootfs-url", ROOTFS];
-    create(&scratch, &options).success();
+    run_create(&scratch, &options).expect_success();
     for name in ["pxe/initrd.img", "pxe/full.iso", "hosts/master-0.iso"] {
-        assert!(scratch.has(name), "{name}");
+        assert!(scratch.has_file(name), "{name}");
     }
 }
 
 #[test]
 fn lists_of_images_that_are_not_json_are_refused() {
-    let scratch = scratch("disconnected");
+    let scratch = scratch_with_site("disconnected");
     scratch.write("list.json", "[");
     for (options, said) in [
         (
@@ -150,23 +160,23 @@ fn lists_of_images_that_are_not_json_are_refused() {
         let line = format!(
             "discovery create --manifests manifests --service-url {SERVICE} --os-image 4.18 --full a.iso {options}"
         );
-        refused(&scratch.kindling(&line), &format!("Error: {said}\n"));
-        refused(
-            &scratch.kindling(&format!("serve --listen 127.0.0.1:0 {options}")),
+        assert_refused(&scratch.run_kindling(&line), &format!("Error: {said}\n"));
+        assert_refused(
+            &scratch.run_kindling(&format!("serve --listen 127.0.0.1:0 {options}")),
             &format!("Error: {said}\n"),
         );
     }
     for option in ["--release-images", "--ignored-openshift-versions"] {
-        let output = scratch.kindling(&format!("serve --listen 127.0.0.1:0 {option} 4.18,4.19"));
+        let output = scratch.run_kindling(&format!("serve --listen 127.0.0.1:0 {option} 4.18,4.19"));
         let said =
             format!("Error: {option}: \"4.18,4.19\" is not a JSON list; to read a file, write @FILE\n");
-        refused(&output, &said);
+        assert_refused(&output, &said);
     }
 }
 
 #[test]
 fn errors_about_lists_name_the_variable_that_was_used() {
-    let scratch = scratch("disconnected");
+    let scratch = scratch_with_site("disconnected");
     scratch.write("list.json", "[1]");
     for (variable, value, said) in [
         (
@@ -177,21 +187,21 @@ fn errors_about_lists_name_the_variable_that_was_used() {
         ("MYAPP_OS_IMAGES", "[1]", "MYAPP_OS_IMAGES: [0] must be an object"),
         ("KINDLING_OS_IMAGES_FILE", "list.json", "KINDLING_OS_IMAGES_FILE: list.json: [0] must be an object"),
     ] {
-        let output = scratch.command(["serve", "--listen", "127.0.0.1:0"]).env(variable, value).output();
-        refused(&output, &format!("Error: {said}\n"));
+        let output = scratch.command(["serve", "--listen", "127.0.0.1:0"]).env(variable, value).run();
+        assert_refused(&output, &format!("Error: {said}\n"));
     }
     let long = format!("[{}", "1, ".repeat(40));
-    let output = scratch.command(["serve", "--listen", "127.0.0.1:0", "--os-images", &long]).output();
+    let output = scratch.command(["serve", "--listen", "127.0.0.1:0", "--os-images", &long]).run();
     let start = format!("Error: --os-images: \"[{}\"... is not valid JSON: ", "1, ".repeat(13));
     assert!(output.stderr.starts_with(&start), "{}", output.stderr);
 }
 
-/// The goldens of the sites hold the text.
+/// The goldens of the sites contain this text.
 #[test]
 fn private_files_are_reported_with_the_command_for_a_web_server() {
-    let scratch = scratch("disconnected");
+    let scratch = scratch_with_site("disconnected");
     let options = ["--full", "the full.iso", "--pxe", "net boot", "--rootfs-url", ROOTFS, "--json"];
-    let summary: Value = serde_json::from_str(&create(&scratch, &options).printed()).unwrap();
+    let summary: Value = serde_json::from_str(&run_create(&scratch, &options).expect_text()).unwrap();
     let private = |image: &&Value| image["private"].as_bool().unwrap();
     let images = summary["images"].as_array().unwrap();
     let names: Vec<&str> =
@@ -211,10 +221,10 @@ fn private_files_are_reported_with_the_command_for_a_web_server() {
         })
     );
     let public = ["--rootfs", "rootfs.img", "--json"];
-    let summary: Value = serde_json::from_str(&create(&scratch, &public).printed()).unwrap();
+    let summary: Value = serde_json::from_str(&run_create(&scratch, &public).expect_text()).unwrap();
     assert_eq!(summary["private_files"], Value::Null);
-    let many = crate::scratch("bonded");
-    let text = create(&many, &["--per-host", "it's", "--rootfs-url", ROOTFS]).printed();
+    let many = crate::scratch_with_site("bonded");
+    let text = run_create(&many, &["--per-host", "it's", "--rootfs-url", ROOTFS]).expect_text();
     let note = "\nFiles with mode 0600 can be read by their owner only: they contain the pull secret.\n\
                 A web server that runs as another user answers 403 until its group can read them:\n  \
                 chgrp GROUP 'it'\\''s/master-0.iso'";

@@ -1,27 +1,27 @@
-//! Plan files: the same bytes elsewhere, and nothing else.
+//! Plan files: the same bytes on another machine.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 
 use serde_json::Value;
 
-use crate::support::{Output, Scratch, require_tool};
-use crate::{BASE, ROOTFS, SOURCE, create, scratch};
+use crate::support::{RunOutput, Scratch, require_tool};
+use crate::{BASE, ROOTFS, SOURCE, run_create, scratch_with_site};
 
-fn plan(scratch: &Scratch, options: &[&str]) -> Output {
-    scratch.command(["discovery", "plan"].iter().chain(&SOURCE).chain(options)).output()
+fn run_plan(scratch: &Scratch, options: &[&str]) -> RunOutput {
+    scratch.command(["discovery", "plan"].iter().chain(&SOURCE).chain(options)).run()
 }
 
-/// A site whose image of each form was made, with its plan file.
-fn planned() -> Scratch {
-    let scratch = scratch("bonded");
+/// A site with an image of each form and its plan file.
+fn scratch_with_plans() -> Scratch {
+    let scratch = scratch_with_site("bonded");
     let images = ["--full", "full.iso", "--minimal", "minimal.iso", "--pxe", "pxe", "--rootfs-url", ROOTFS];
-    create(&scratch, &images).success();
+    run_create(&scratch, &images).expect_success();
     for form in ["full", "minimal", "initrd"] {
         let output =
-            plan(&scratch, &["--image", form, "--rootfs-url", ROOTFS, "-o", &format!("{form}.plan")]);
+            run_plan(&scratch, &["--image", form, "--rootfs-url", ROOTFS, "-o", &format!("{form}.plan")]);
         assert!(output.stderr.contains("the file contains secrets (mode 0600)"), "{}", output.stderr);
-        output.success();
+        output.expect_success();
         let plan = scratch.path(&format!("{form}.plan")).metadata().unwrap();
         assert_eq!(plan.permissions().mode() & 0o777, 0o600);
         assert!(plan.len() < 16 << 10, "{form}: {} bytes", plan.len());
@@ -30,8 +30,8 @@ fn planned() -> Scratch {
 }
 
 #[test]
-fn a_plan_gives_the_same_bytes_elsewhere() {
-    let here = planned();
+fn plan_gives_the_same_bytes_elsewhere() {
+    let here = scratch_with_plans();
     let there = Scratch::new();
     there.write("elsewhere/live.iso", &*BASE);
     for (form, image) in [("full", "full.iso"), ("minimal", "minimal.iso"), ("initrd", "pxe/initrd.img")] {
@@ -43,53 +43,54 @@ fn a_plan_gives_the_same_bytes_elsewhere() {
             .env("TZ", "Pacific/Auckland")
             .env("LC_ALL", "de_DE.UTF-8")
             .env("HOME", "/nonexistent")
-            .output()
-            .printed();
+            .run()
+            .expect_text();
         assert!(text.contains("as planned"), "{text}");
         assert!(there.read(&format!("{form}.out")) == here.read(image), "{form}");
     }
-    let text = there.kindling("iso verify --plan minimal.plan minimal.out").printed();
+    let text = there.run_kindling("iso verify --plan minimal.plan minimal.out").expect_text();
     assert!(text.contains("plan               ok"), "{text}");
-    let output = there.kindling("iso verify --plan full.plan minimal.out");
-    assert!(output.text().contains("plan               WRONG"), "{}", output.text());
+    let output = there.run_kindling("iso verify --plan full.plan minimal.out");
+    assert!(output.stdout_text().contains("plan               WRONG"), "{}", output.stdout_text());
     assert_eq!(output.status.code(), Some(1));
     let line = "discovery create --from-plan minimal.plan --base elsewhere/live.iso --minimal again.iso";
-    there.kindling(line).success();
+    there.run_kindling(line).expect_success();
     assert!(there.read("again.iso") == here.read("minimal.iso"));
-    let text =
-        there.kindling("discovery plan --from-plan full.plan --base elsewhere/live.iso --json").printed();
+    let text = there
+        .run_kindling("discovery plan --from-plan full.plan --base elsewhere/live.iso --json")
+        .expect_text();
     let told: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(told["image"]["what"], "full ISO");
 }
 
 #[test]
-fn the_image_of_a_plan_may_be_a_stream() {
-    let scratch = planned();
-    let output = scratch.kindling("discovery apply base.iso minimal.plan -o -");
+fn applied_plan_may_be_streamed() {
+    let scratch = scratch_with_plans();
+    let output = scratch.run_kindling("discovery apply base.iso minimal.plan -o -");
     assert!(
         output.stderr.contains("stdout: minimal ISO") && output.stderr.contains("as planned"),
         "{}",
         output.stderr
     );
-    assert!(output.success() == scratch.read("minimal.iso"));
-    assert!(!scratch.has("-"));
+    assert!(output.expect_success() == scratch.read("minimal.iso"));
+    assert!(!scratch.has_file("-"));
     let text = String::from_utf8(scratch.read("minimal.plan")).unwrap();
     let sha256 =
         serde_json::from_str::<Value>(&text).unwrap()["result"]["sha256"].as_str().unwrap().to_owned();
     scratch.write("bad.plan", text.replacen(&sha256, &"0".repeat(64), 1));
-    let output = scratch.kindling("discovery apply base.iso bad.plan -o -");
-    output.failure("lays the image out otherwise");
+    let output = scratch.run_kindling("discovery apply base.iso bad.plan -o -");
+    output.expect_failure("whose layout differs");
     assert!(output.stdout.is_empty());
-    plan(&scratch, &["-o", "-"]).usage("plan files are not written to stdout");
+    run_plan(&scratch, &["-o", "-"]).expect_usage_error("plan files cannot be written to stdout");
     let line = "discovery create --from-plan full.plan --base base.iso --arch s390x --full other.iso";
-    scratch.kindling(line).failure("--arch: the live image base.iso is for x86_64");
+    scratch.run_kindling(line).expect_failure("--arch: base image base.iso is for x86_64");
 }
 
 #[test]
-fn another_user_at_another_time_gets_the_same_bytes() {
+fn output_is_independent_of_user_and_time() {
     let Some(faketime) = require_tool("faketime") else { return };
-    let here = planned();
-    // What another user may reach.
+    let here = scratch_with_plans();
+    // Makes the files readable for another user.
     let place = tempfile::TempDir::new().unwrap();
     std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o777)).unwrap();
     for name in ["base.iso", "minimal.plan"] {
@@ -104,7 +105,7 @@ fn another_user_at_another_time_gets_the_same_bytes() {
     if rustix::process::geteuid().is_root() {
         command.uid(65534);
     } else {
-        eprintln!("NOTICE: not root; the same user is taken");
+        eprintln!("NOTICE: not root; tested with the same user");
     }
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -112,49 +113,49 @@ fn another_user_at_another_time_gets_the_same_bytes() {
 }
 
 #[test]
-fn a_plan_is_for_one_live_image() {
-    let scratch = planned();
+fn plan_is_refused_for_another_base_image() {
+    let scratch = scratch_with_plans();
     let mut other = BASE.clone();
     *other.last_mut().unwrap() ^= 1;
     scratch.write("other.iso", other);
-    let output = scratch.kindling("discovery apply other.iso full.plan -o out.iso");
-    output.failure("other.iso is not the live image of this plan");
-    assert!(!scratch.has("out.iso"));
+    let output = scratch.run_kindling("discovery apply other.iso full.plan -o out.iso");
+    output.expect_failure("other.iso is not the base image of this plan");
+    assert!(!scratch.has_file("out.iso"));
 }
 
 #[test]
-fn what_is_no_plan_is_refused() {
-    let scratch = planned();
+fn rejects_invalid_plan_files() {
+    let scratch = scratch_with_plans();
     let text = String::from_utf8(scratch.read("minimal.plan")).unwrap();
     let sha256 =
         serde_json::from_str::<Value>(&text).unwrap()["result"]["sha256"].as_str().unwrap().to_owned();
     for (from, to, said) in [
         ("{", "[", "not a plan file"),
-        ("\"kindling_plan\": 1", "\"kindling_plan\": 2", "it has version 2 of the format"),
+        ("\"kindling_plan\": 1", "\"kindling_plan\": 2", "plan file has format version 2"),
         ("\"made_by\"", "\"made_for\"", "not a plan file"),
-        ("\"config\": \"", "\"config\": \"*", "config is no base64"),
+        ("\"config\": \"", "\"config\": \"*", "config is not valid base64"),
         ("\"form\": \"minimal\"", "\"form\": \"maximal\"", "not a plan file"),
-        (sha256.as_str(), &"0".repeat(64), "lays the image out otherwise"),
+        (sha256.as_str(), &"0".repeat(64), "whose layout differs"),
         ("\"operation\": \"append\"", "\"operation\": \"guess\"", "not a plan file"),
-        (ROOTFS, "http://192.0.2.9/rootfs.img", "lays the image out otherwise"),
+        (ROOTFS, "http://192.0.2.9/rootfs.img", "whose layout differs"),
     ] {
         assert!(text.contains(from), "{from}");
         scratch.write("bad.plan", text.replacen(from, to, 1));
-        scratch.kindling("discovery apply base.iso bad.plan -o out.iso").failure(said);
-        assert!(!scratch.has("out.iso"), "{to}");
+        scratch.run_kindling("discovery apply base.iso bad.plan -o out.iso").expect_failure(said);
+        assert!(!scratch.has_file("out.iso"), "{to}");
     }
-    scratch.kindling("discovery apply base.iso gone.plan -o out.iso").failure("gone.plan");
+    scratch.run_kindling("discovery apply base.iso gone.plan -o out.iso").expect_failure("gone.plan");
     scratch
-        .kindling("discovery create --from-plan full.plan --base base.iso --minimal out.iso")
-        .failure("the plan is one of a full ISO: with it, there is --full alone");
+        .run_kindling("discovery create --from-plan full.plan --base base.iso --minimal out.iso")
+        .expect_failure("the plan file is for a full ISO; use --full as the only output option");
 }
 
 #[test]
-fn a_dry_run_writes_nothing() {
-    let scratch = scratch("bonded");
+fn dry_run_writes_nothing() {
+    let scratch = scratch_with_site("bonded");
     let before = scratch.names();
-    let text = plan(&scratch, &["--image", "minimal", "--rootfs-url", ROOTFS]).printed();
+    let text = run_plan(&scratch, &["--image", "minimal", "--rootfs-url", ROOTFS]).expect_text();
     assert!(text.contains("minimal ISO") && text.contains("extents"), "{text}");
     assert_eq!(scratch.names(), before);
-    plan(&scratch, &["--image", "minimal"]).usage("--rootfs-url");
+    run_plan(&scratch, &["--image", "minimal"]).expect_usage_error("--rootfs-url");
 }

@@ -1,11 +1,11 @@
-//! Which `NMStateConfig`s belong to an infra-env, and whether they fit its cluster: the whole of what is said.
+//! Which `NMStateConfig`s belong to an infra-env, and whether they fit its cluster, with the complete messages.
 
 use crate::support::Scratch;
-use crate::{create, scratch};
+use crate::{run_create, scratch_with_site};
 
 /// Changes a manifest of the site.
 #[track_caller]
-fn change(scratch: &Scratch, file: &str, from: &str, to: &str) {
+fn change_manifest(scratch: &Scratch, file: &str, from: &str, to: &str) {
     let path = format!("manifests/{file}");
     let text = String::from_utf8(scratch.read(&path)).unwrap();
     assert!(text.contains(from), "{path} has no {from:?}");
@@ -13,19 +13,19 @@ fn change(scratch: &Scratch, file: &str, from: &str, to: &str) {
 }
 
 #[track_caller]
-fn refused(scratch: &Scratch, options: &[&str], stderr: &str) {
-    let output = create(scratch, &[&["--full", "full.iso"], options].concat());
+fn assert_refused(scratch: &Scratch, options: &[&str], stderr: &str) {
+    let output = run_create(scratch, &[&["--full", "full.iso"], options].concat());
     assert_eq!(output.stderr, stderr);
     assert_eq!(output.status.code(), Some(1));
-    assert!(output.stdout.is_empty() && !scratch.has("full.iso"));
+    assert!(output.stdout.is_empty() && !scratch.has_file("full.iso"));
 }
 
 /// Creates an image, and returns the findings and the summary.
 #[track_caller]
-fn created(scratch: &Scratch, options: &[&str]) -> (String, String) {
-    let output = create(scratch, &[&["--full", "full.iso"], options].concat());
+fn findings_and_summary(scratch: &Scratch, options: &[&str]) -> (String, String) {
+    let output = run_create(scratch, &[&["--full", "full.iso"], options].concat());
     let stderr = output.stderr.clone();
-    let summary = output.printed();
+    let summary = output.expect_text();
     scratch.remove("full.iso");
     (stderr, summary)
 }
@@ -36,61 +36,70 @@ const SELECTOR: &str = "manifests/infraenv.yaml:13: spec.nmStateConfigLabelSelec
 fn rejects_selector_that_matches_none_of_the_configs() {
     let one = |what: &str| {
         format!(
-            "{SELECTOR}: error: {what}; for example, rack4/master-0 has infraenv=rack4\nError: 1 error: nothing was written\n"
+            "{SELECTOR}: error: {what}; for example, rack4/master-0 has infraenv=rack4\nError: 1 error; nothing was written\n"
         )
     };
-    let site = scratch("bonded");
-    change(&site, "infraenv.yaml", "infraenv: rack4", "infraenv: rack-4");
-    refused(&site, &[], &one("selects no NMStateConfig"));
-    let site = scratch("bonded");
-    change(&site, "infraenv.yaml", "    matchLabels:\n      infraenv: rack4\n", "    matchLabels: {}\n");
-    refused(&site, &[], &one("is empty, so it selects no NMStateConfig"));
-    let site = scratch("bonded");
-    change(
+    let site = scratch_with_site("bonded");
+    change_manifest(&site, "infraenv.yaml", "infraenv: rack4", "infraenv: rack-4");
+    assert_refused(&site, &[], &one("selects no NMStateConfig"));
+    let site = scratch_with_site("bonded");
+    change_manifest(
+        &site,
+        "infraenv.yaml",
+        "    matchLabels:\n      infraenv: rack4\n",
+        "    matchLabels: {}\n",
+    );
+    assert_refused(&site, &[], &one("is empty, so it selects no NMStateConfig"));
+    let site = scratch_with_site("bonded");
+    change_manifest(
         &site,
         "infraenv.yaml",
         "  nmStateConfigLabelSelector:\n    matchLabels:\n      infraenv: rack4\n",
         "",
     );
-    refused(&site, &[], &one("is missing, so it selects no NMStateConfig").replace("yaml:13", "yaml:6"));
+    assert_refused(
+        &site,
+        &[],
+        &one("is missing, so it selects no NMStateConfig").replace("yaml:13", "yaml:6"),
+    );
 }
 
 #[test]
 fn rejects_config_whose_label_has_another_value() {
-    let site = scratch("bonded");
-    change(&site, "nmstate.yaml", "infraenv: rack4", "infraenv: rack-4");
-    refused(
+    let site = scratch_with_site("bonded");
+    change_manifest(&site, "nmstate.yaml", "infraenv: rack4", "infraenv: rack-4");
+    assert_refused(
         &site,
         &[],
         "manifests/nmstate.yaml:6: metadata.labels: error: the InfraEnv's selector does not match infraenv=rack-4, so this host is left out\n\
-         Error: 1 error: nothing was written\n",
+         Error: 1 error; nothing was written\n",
     );
 }
 
 #[test]
 fn config_without_the_label_is_a_warning() {
-    let site = scratch("bonded");
-    change(&site, "nmstate.yaml", "    infraenv: rack4", "    rack: \"4\"");
+    let site = scratch_with_site("bonded");
+    change_manifest(&site, "nmstate.yaml", "    infraenv: rack4", "    rack: \"4\"");
     let warning = "manifests/nmstate.yaml:6: metadata.labels: warning: the InfraEnv's selector does not match rack=4, so this host is left out\n";
-    let (stderr, summary) = created(&site, &[]);
+    let (stderr, summary) = findings_and_summary(&site, &[]);
     assert_eq!(stderr, warning);
     assert!(summary.contains("Static networks:   master-1, master-2\n"));
-    refused(
+    assert_refused(
         &site,
         &["--strict"],
-        &format!("{warning}Error: 1 warning, which --strict makes an error: nothing was written\n"),
+        &format!("{warning}Error: 1 warning, an error because of --strict; nothing was written\n"),
     );
 }
 
 #[test]
 fn configs_of_another_infra_env_are_not_reported() {
-    let site = scratch("bonded");
-    change(&site, "nmstate.yaml", "infraenv: rack4", "infraenv: spare");
+    let site = scratch_with_site("bonded");
+    change_manifest(&site, "nmstate.yaml", "infraenv: rack4", "infraenv: spare");
     let other = String::from_utf8(site.read("manifests/infraenv.yaml")).unwrap();
     let other = other.replacen("name: rack4", "name: spare", 1).replace("infraenv: rack4", "infraenv: spare");
     site.write("manifests/other.yaml", other);
     for (infra_env, hosts) in [("rack4", "master-1, master-2"), ("spare", "master-0")] {
-        let (stderr, summary) = created(&site, &["--infra-env", infra_env, "--strict"]);
+        let (stderr, summary) = findings_and_summary(&site, &["--infra-env", infra_env, "--strict"]);
         assert_eq!(stderr, "");
         assert!(summary.contains(&format!("Static networks:   {hosts}\n")));
     }
@@ -98,7 +107,7 @@ fn configs_of_another_infra_env_are_not_reported() {
 
 #[test]
 fn rejects_selected_configs_in_another_namespace() {
-    let site = scratch("bonded");
+    let site = scratch_with_site("bonded");
     let text = String::from_utf8(site.read("manifests/nmstate.yaml")).unwrap();
     site.write("manifests/nmstate.yaml", text.replacen("namespace: rack4", "namespace: rack5", 1));
     let far = |line: usize| {
@@ -107,21 +116,21 @@ fn rejects_selected_configs_in_another_namespace() {
              namespace \"rack4\", so this host is left out\n"
         )
     };
-    refused(&site, &[], &format!("{}Error: 1 error: nothing was written\n", far(5)));
+    assert_refused(&site, &[], &format!("{}Error: 1 error; nothing was written\n", far(5)));
     site.write("manifests/nmstate.yaml", text.replace("namespace: rack4", "namespace: rack5"));
     let all = [far(5), far(60), far(115)].concat();
-    refused(&site, &[], &format!("{all}Error: 3 errors: nothing was written\n"));
+    assert_refused(&site, &[], &format!("{all}Error: 3 errors; nothing was written\n"));
     // They belong to the infra-env of that namespace.
     let other = String::from_utf8(site.read("manifests/infraenv.yaml")).unwrap();
     let other = other.replace("name: rack4\n  namespace: rack4", "name: rack5\n  namespace: rack5");
     site.write("manifests/other.yaml", other);
-    let (stderr, _) = created(&site, &["--infra-env", "rack4"]);
+    let (stderr, _) = findings_and_summary(&site, &["--infra-env", "rack4"]);
     assert_eq!(stderr, format!("{SELECTOR}: warning: matches no NMStateConfig: the hosts use DHCP\n"));
 }
 
 #[test]
 fn rejects_selected_config_in_the_namespace_of_another_infra_env() {
-    let site = scratch("bonded");
+    let site = scratch_with_site("bonded");
     let text = String::from_utf8(site.read("manifests/nmstate.yaml")).unwrap();
     site.write("manifests/nmstate.yaml", text.replacen("infraenv: rack4", "infraenv: rack7", 1));
     let other = String::from_utf8(site.read("manifests/infraenv.yaml")).unwrap();
@@ -129,52 +138,52 @@ fn rejects_selected_config_in_the_namespace_of_another_infra_env() {
     site.write("manifests/other.yaml", other.replace("infraenv: rack4", "infraenv: rack7"));
     let secret = String::from_utf8(site.read("manifests/pull-secret.yaml")).unwrap();
     site.write("manifests/other-secret.yaml", secret.replace("rack4", "rack7"));
-    refused(
+    assert_refused(
         &site,
         &["--infra-env", "rack7"],
         "manifests/nmstate.yaml:5: metadata.namespace: error: the InfraEnv selects these labels, but only in its own \
          namespace \"rack7\", so this host is left out\n\
-         Error: 1 error: nothing was written\n",
+         Error: 1 error; nothing was written\n",
     );
-    refused(
+    assert_refused(
         &site,
         &["--infra-env", "rack4"],
         "manifests/nmstate.yaml:6: metadata.labels: error: the InfraEnv's selector does not match infraenv=rack7, so this \
          host is left out\n\
-         Error: 1 error: nothing was written\n",
+         Error: 1 error; nothing was written\n",
     );
 }
 
 #[test]
 fn rejects_config_that_meets_only_a_part_of_the_selector() {
-    let site = scratch("bonded");
+    let site = scratch_with_site("bonded");
     let expression = "    matchExpressions:\n    - {key: role, operator: Exists}\n    matchLabels:\n";
-    change(&site, "infraenv.yaml", "    matchLabels:\n", expression);
-    refused(
+    change_manifest(&site, "infraenv.yaml", "    matchLabels:\n", expression);
+    assert_refused(
         &site,
         &[],
         &format!(
             "{SELECTOR}: error: selects no NMStateConfig; for example, rack4/master-0 has infraenv=rack4, but the selector \
              also requires a label role\n\
-             Error: 1 error: nothing was written\n"
+             Error: 1 error; nothing was written\n"
         ),
     );
     let text = String::from_utf8(site.read("manifests/nmstate.yaml")).unwrap();
     let with_role = text.replace("    infraenv: rack4\n", "    infraenv: rack4\n    role: master\n");
     site.write("manifests/nmstate.yaml", with_role.replacen("    role: master\n", "", 1));
-    refused(
+    assert_refused(
         &site,
         &[],
         "manifests/nmstate.yaml:6: metadata.labels: error: the InfraEnv's selector also requires a label role, so this host \
          with infraenv=rack4 is left out\n\
-         Error: 1 error: nothing was written\n",
+         Error: 1 error; nothing was written\n",
     );
 }
 
 /// The site with the networks of its cluster.
-fn with_networks(networks: &str) -> Scratch {
-    let site = scratch("bonded");
-    change(&site, "cluster.yaml", "  networking:\n", &format!("{networks}  networking:\n"));
+fn scratch_with_networks(networks: &str) -> Scratch {
+    let site = scratch_with_site("bonded");
+    change_manifest(&site, "cluster.yaml", "  networking:\n", &format!("{networks}  networking:\n"));
     site
 }
 
@@ -182,41 +191,42 @@ fn with_networks(networks: &str) -> Scratch {
 fn rejects_host_addresses_that_are_vips() {
     let address = |line: usize, text: &str| {
         format!(
-            "manifests/nmstate.yaml:{line}: spec.config.interfaces[1].ipv4.address[0].ip: error: {text} too\n"
+            "manifests/nmstate.yaml:{line}: spec.config.interfaces[1].ipv4.address[0].ip: error: {text}\n"
         )
     };
-    let lists = with_networks("  apiVIPs:\n  - 10.4.100.10\n  ingressVIPs: [10.4.100.12, \"2001:db8::1\"]\n");
-    refused(
+    let lists =
+        scratch_with_networks("  apiVIPs:\n  - 10.4.100.10\n  ingressVIPs: [10.4.100.12, \"2001:db8::1\"]\n");
+    assert_refused(
         &lists,
         &[],
         &format!(
-            "{}{}Error: 2 errors: nothing was written\n",
-            address(36, "10.4.100.10 is the API VIP in manifests/cluster.yaml:31"),
-            address(146, "10.4.100.12 is the ingress VIP in manifests/cluster.yaml:32"),
+            "{}{}Error: 2 errors; nothing was written\n",
+            address(36, "10.4.100.10 is also the API VIP in manifests/cluster.yaml:31"),
+            address(146, "10.4.100.12 is also the ingress VIP in manifests/cluster.yaml:32"),
         ),
     );
-    let single = with_networks("  ingressVIP: 10.4.100.11\n");
-    refused(
+    let single = scratch_with_networks("  ingressVIP: 10.4.100.11\n");
+    assert_refused(
         &single,
         &[],
         &format!(
-            "{}Error: 1 error: nothing was written\n",
-            address(91, "10.4.100.11 is the ingress VIP in manifests/cluster.yaml:30"),
+            "{}Error: 1 error; nothing was written\n",
+            address(91, "10.4.100.11 is also the ingress VIP in manifests/cluster.yaml:30"),
         ),
     );
-    assert_eq!(created(&with_networks("  apiVIP: 10.4.100.5\n"), &["--strict"]).0, "");
+    assert_eq!(findings_and_summary(&scratch_with_networks("  apiVIP: 10.4.100.5\n"), &["--strict"]).0, "");
 }
 
 #[test]
 fn hosts_outside_the_machine_networks_are_a_warning() {
     let machine = |networks: &str| {
-        let site = scratch("bonded");
+        let site = scratch_with_site("bonded");
         let section = format!("  networking:\n    machineNetwork: {networks}\n");
-        change(&site, "cluster.yaml", "  networking:\n", &section);
+        change_manifest(&site, "cluster.yaml", "  networking:\n", &section);
         site
     };
     for networks in ["[{cidr: 10.4.100.0/24}]", "[{cidr: 10.9.0.0/16}, {cidr: 10.4.0.0/16}]", "[]"] {
-        assert_eq!(created(&machine(networks), &["--strict"]).0, "", "{networks}");
+        assert_eq!(findings_and_summary(&machine(networks), &["--strict"]).0, "", "{networks}");
     }
     let warning = |line: usize| {
         format!(
@@ -226,27 +236,27 @@ fn hosts_outside_the_machine_networks_are_a_warning() {
     };
     let site = machine("[{cidr: 10.9.0.0/24}, {cidr: 2001:db8::/64}]");
     let warnings = [36, 91, 146].map(warning).concat();
-    assert_eq!(created(&site, &[]).0, warnings);
-    let end = "Error: 3 warnings, which --strict makes errors: nothing was written\n";
-    refused(&site, &["--strict"], &format!("{warnings}{end}"));
+    assert_eq!(findings_and_summary(&site, &[]).0, warnings);
+    let end = "Error: 3 warnings, errors because of --strict; nothing was written\n";
+    assert_refused(&site, &["--strict"], &format!("{warnings}{end}"));
 }
 
 #[test]
 fn rejects_malformed_networks_of_a_cluster() {
-    let site = with_networks("  apiVIPs: [10.4.100.300]\n");
-    change(
+    let site = scratch_with_networks("  apiVIPs: [10.4.100.300]\n");
+    change_manifest(
         &site,
         "cluster.yaml",
         "    clusterNetwork:",
         "    machineNetwork: [{cidr: 10.4.0.0/33}]\n    clusterNetwork:",
     );
-    refused(
+    assert_refused(
         &site,
         &[],
         "manifests/cluster.yaml:30: spec.apiVIPs[0]: error: \"10.4.100.300\" is not an IP address\n\
          manifests/cluster.yaml:32: spec.networking.machineNetwork[0].cidr: error: \"10.4.0.0/33\" is not a network such as \
          192.0.2.0/24\n\
-         Error: 2 errors: nothing was written\n",
+         Error: 2 errors; nothing was written\n",
     );
 }
 
@@ -256,33 +266,37 @@ fn rejects_networks_of_a_cluster_of_the_wrong_type() {
         ("  apiVIPs: 10.4.100.5\n", "30: spec.apiVIPs: error: has to be a list of strings"),
         ("  ingressVIP: [10.4.100.5]\n", "30: spec.ingressVIP: error: has to be a string"),
     ] {
-        let end = "Error: 1 error: nothing was written\n";
-        refused(&with_networks(networks), &[], &format!("manifests/cluster.yaml:{said}\n{end}"));
+        let end = "Error: 1 error; nothing was written\n";
+        assert_refused(
+            &scratch_with_networks(networks),
+            &[],
+            &format!("manifests/cluster.yaml:{said}\n{end}"),
+        );
     }
     for (list, said) in [
         ("[10.4.100.0/24]", "machineNetwork[0]: error: has to be an object"),
         ("10.4.100.0/24", "machineNetwork: error: has to be a list"),
         ("[{cidr: [10.4.100.0/24]}]", "machineNetwork[0].cidr: error: has to be a string"),
     ] {
-        let site = scratch("bonded");
+        let site = scratch_with_site("bonded");
         let section = format!("  networking:\n    machineNetwork: {list}\n");
-        change(&site, "cluster.yaml", "  networking:\n", &section);
+        change_manifest(&site, "cluster.yaml", "  networking:\n", &section);
         let place = "manifests/cluster.yaml:31: spec.networking.";
-        refused(&site, &[], &format!("{place}{said}\nError: 1 error: nothing was written\n"));
+        assert_refused(&site, &[], &format!("{place}{said}\nError: 1 error; nothing was written\n"));
     }
 }
 
 #[test]
 fn unknown_fields_and_host_bits_of_a_cluster_are_warnings() {
-    let site = with_networks("  apiVip: 10.4.100.10\n");
-    change(
+    let site = scratch_with_networks("  apiVip: 10.4.100.10\n");
+    change_manifest(
         &site,
         "cluster.yaml",
         "    clusterNetwork:",
         "    machineNetwork: [{cidr: 10.4.100.5/24, mask: 24}]\n    clusterNetwork:",
     );
     assert_eq!(
-        created(&site, &[]).0,
+        findings_and_summary(&site, &[]).0,
         "manifests/cluster.yaml:30: spec.apiVip: warning: unknown field; did you mean apiVIP?\n\
          manifests/cluster.yaml:32: spec.networking.machineNetwork[0].mask: warning: unknown field\n\
          manifests/cluster.yaml:32: spec.networking.machineNetwork[0].cidr: warning: \"10.4.100.5/24\" has bits beyond its \

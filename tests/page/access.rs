@@ -1,4 +1,4 @@
-//! Who may see what: tokens, TLS, and listeners that are not for people.
+//! Access to the page: tokens, TLS, and listeners for machines only.
 
 use std::path::Path;
 
@@ -9,19 +9,19 @@ use sha2::{Digest, Sha256};
 
 use crate::browser::Browser;
 use crate::downloads::file_name;
-use crate::run;
-use crate::service::{Service, small};
-use crate::support::{Authority, Scratch, write_pair};
+use crate::run_test;
+use crate::service::{PageService, small_recipe};
+use crate::support::{CertificateAuthority, Scratch, write_pair};
 
 const KEY: &str = "keys/ec-private-key.pem";
 
-/// A service that wants tokens, over TLS with a certificate that a browser is told of, and without TLS for machines.
-async fn secured() -> (Service, String) {
-    let (scratch, authority) = (Scratch::new(), Authority::new());
+/// A service that requires tokens, over TLS with a certificate that the browser trusts, and without TLS for machines.
+async fn service_with_tokens() -> (PageService, String) {
+    let (scratch, authority) = (Scratch::new(), CertificateAuthority::new());
     let pair = authority.issue();
     write_pair(&scratch, &pair);
-    scratch.kindling("auth keys --out keys").success();
-    let token = scratch.kindling(&format!("auth token --ec-private-key-file {KEY} --user")).printed();
+    scratch.run_kindling("auth keys --out keys").expect_success();
+    let token = scratch.run_kindling(&format!("auth token --ec-private-key-file {KEY} --user")).expect_text();
     let options = [
         ["--listen-tls", "127.0.0.1:0"],
         ["--listen", "127.0.0.1:0"],
@@ -30,62 +30,66 @@ async fn secured() -> (Service, String) {
         ["--auth-type", "local"],
         ["--ec-private-key-file", KEY],
     ];
-    let mut service = Service::start_with(scratch, small(), options.as_flattened()).await;
+    let mut service = PageService::start_with_options(scratch, small_recipe(), options.as_flattened()).await;
     service.token = Some(token.trim().to_owned());
     let key = KeyPair::from_pem(&pair.1).unwrap();
     let pin = STANDARD.encode(Sha256::digest(key.subject_public_key_info()));
     (service, format!("--ignore-certificate-errors-spki-list={pin}"))
 }
 
-/// The token is asked for, goes with requests alone, and is forgotten when asked; an image comes whole over TLS.
+/// The page asks for the token, sends it only in requests, and forgets it on request; an image downloads completely
+/// over TLS.
 #[test]
-fn a_token_opens_the_page_and_images_over_tls() {
-    run(async {
-        let (service, pin) = secured().await;
-        let Some(browser) = Browser::start_with(&[pin]).await else { return };
-        let made = service.infra_env("secret").await;
-        browser.go(&service.url("/")).await;
-        let field = browser.find("#sign-in [name=token]").await;
+fn token_opens_the_page_and_images_over_tls() {
+    run_test(async {
+        let (service, pin) = service_with_tokens().await;
+        let Some(browser) = Browser::start_with_options(&[pin]).await else { return };
+        let made = service.create_infra_env("secret").await;
+        browser.open_url(&service.url("/")).await;
+        let field = browser.find_visible("#sign-in [name=token]").await;
         assert_eq!(
-            (field.label().await, field.property("type").await),
+            (field.accessible_name().await, field.property("type").await),
             ("Token".to_owned(), "password".into())
         );
-        assert!(!browser.text().await.contains("secret"));
-        field.enter("not-a-token\n").await;
-        let told = browser.find("#sign-in .problem").await.text().await;
+        assert!(!browser.visible_text().await.contains("secret"));
+        field.type_text("not-a-token\n").await;
+        let told = browser.find_visible("#sign-in .problem").await.text().await;
         assert!(!told.is_empty());
         let token = service.token.clone().unwrap();
-        browser.find("#sign-in [name=token]").await.enter(&format!("{token}\n")).await;
-        browser.find(".opener").await.click().await;
-        let link = browser.find(".files a[href$='/full.iso']").await;
+        browser.find_visible("#sign-in [name=token]").await.type_text(&format!("{token}\n")).await;
+        browser.find_visible(".opener").await.click().await;
+        let link = browser.find_visible(".files a[href$='/full.iso']").await;
         let url = link.property("href").await.as_str().unwrap().to_owned();
-        // The URL is for whoever it is given to: with the token of the infra-env, never that of the person.
+        // URLs may be shared: they contain the token of the infra-env, never that of the user.
         let of_infra_env = made["download_url"].as_str().unwrap().split('/').nth(4).unwrap();
         assert!(url.contains(of_infra_env) && !url.contains(&token), "{url}");
         link.click().await;
         let answer = service.client.get(&url).send().await.unwrap();
         let saved = file_name(&answer);
         let expected = answer.bytes().await.unwrap();
-        let bytes = browser.downloaded(&saved).await;
+        let bytes = browser.take_download(&saved).await;
         assert!(bytes == expected);
         let digest = service.client.get(format!("{url}.sha256")).send().await.unwrap().text().await.unwrap();
         let hex: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         assert!(digest.starts_with(&hex), "{digest}");
-        // It is kept in this tab alone, and no longer than wanted.
-        assert_eq!(browser.script("return localStorage.length + document.cookie.length").await, 0);
-        let asked = browser.requests().await;
+        // The stream of changes is opened with a ticket.
+        service.create_infra_env("of another client").await;
+        browser.wait_until("return document.querySelectorAll('#infra-envs .opener').length === 2").await;
+        // The token is kept in this tab only, until the user signs out.
+        assert_eq!(browser.run_script("return localStorage.length + document.cookie.length").await, 0);
+        let asked = browser.new_requests().await;
         assert!(asked.iter().all(|url| !url.contains(&token)), "{asked:?}");
-        browser.find("#forget").await.click().await;
-        browser.find("#sign-in [name=token]").await;
-        assert_eq!(browser.script("return sessionStorage.length").await, 0);
+        browser.find_visible("#forget").await.click().await;
+        browser.find_visible("#sign-in [name=token]").await;
+        assert_eq!(browser.run_script("return sessionStorage.length").await, 0);
     });
 }
 
-/// Where the API is not, the page is not either.
+/// A listener without the API has no page either.
 #[test]
-fn machines_that_boot_without_tls_get_no_page() {
-    run(async {
-        let (service, _) = secured().await;
+fn plain_http_boot_port_serves_no_page() {
+    run_test(async {
+        let (service, _) = service_with_tokens().await;
         for path in ["/", "/page/page.js", "/page/page.css"] {
             let [tls, plain] = &service.urls[..] else { panic!("{:?}", service.urls) };
             let status =

@@ -1,58 +1,61 @@
-//! The form that makes an infra-env.
+//! The form that creates an infra-env.
 
 use serde_json::{Value, json};
 
 use crate::browser::{Browser, key};
-use crate::run;
-use crate::service::{NMSTATE, PULL_SECRET, Service};
+use crate::run_test;
+use crate::service::{NMSTATE, PULL_SECRET, PageService};
 
 impl Browser {
-    /// Opens the form and fills in what has to be.
-    async fn begin_infra_env(&self, service: &Service, name: &str) {
-        self.go(&service.url("/")).await;
-        self.find("#new").await.click().await;
-        self.until("return document.querySelector('[name=openshift_version]').value").await;
-        self.find("#creation [name=name]").await.enter(name).await;
-        self.find("[name=pull_secret]").await.enter(PULL_SECRET).await;
+    /// Opens the form and fills in the required fields.
+    async fn open_creation_form(&self, service: &PageService, name: &str) {
+        self.open_url(&service.url("/")).await;
+        self.find_visible("#new").await.click().await;
+        self.wait_until("return document.querySelector('[name=openshift_version]').value").await;
+        self.find_visible("#creation [name=name]").await.type_text(name).await;
+        self.find_visible("[name=pull_secret]").await.type_text(PULL_SECRET).await;
     }
 
-    /// Uploads a document of a machine.
-    async fn upload(&self, name: &str, text: &str) {
-        self.upload_for(name, text, name).await;
+    /// Uploads a network document of a host.
+    async fn upload_network(&self, name: &str, text: &str) {
+        self.upload_and_wait_for_host(name, text, name).await;
     }
 
     /// Uploads a file, and waits for a host of this name.
-    async fn upload_for(&self, name: &str, text: &str, host: &str) {
-        let path = self.file(name, text);
-        let fields = self.all("#nmstate").await;
-        fields[0].enter(path.to_str().unwrap()).await;
-        self.until(&format!("return document.querySelector('#machines').innerText.includes('{host}')")).await;
+    async fn upload_and_wait_for_host(&self, name: &str, text: &str, host: &str) {
+        let path = self.file_to_upload(name, text);
+        let fields = self.find_all("#nmstate").await;
+        fields[0].type_text(path.to_str().unwrap()).await;
+        self.wait_until(&format!("return document.querySelector('#machines').innerText.includes('{host}')"))
+            .await;
     }
 
-    async fn create(&self) {
-        self.find("#creation button.primary").await.click().await;
+    async fn submit_form(&self) {
+        self.find_visible("#creation button.primary").await.click().await;
     }
 }
 
 #[test]
-fn what_the_form_says_is_made() {
-    run(async {
+fn form_creates_the_infra_env() {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
-        browser.begin_infra_env(&service, "rack-12").await;
-        browser.find("[name=image_type] option[value=minimal-iso]").await.click().await;
-        browser.find("[name=ssh_authorized_key]").await.enter(SSH_KEY).await;
-        browser.find("#add-argument").await.click().await;
-        browser.find("[name=value]").await.enter("console=ttyS0").await;
-        browser.upload("node-a.yaml", NMSTATE).await;
-        // Where keys go now is the first address.
-        assert_eq!(browser.active().await.label().await, "MAC address");
-        browser.press("52:54:00:00:00:01").await;
-        browser.find("summary").await.click().await;
-        browser.find("[name=http_proxy]").await.enter("http://proxy.example.com:3128").await;
-        browser.find("[name=additional_ntp_sources]").await.enter("ntp.example.com").await;
-        browser.create().await;
-        browser.until("return document.getElementById('news').textContent === 'rack-12 was created.'").await;
+        let service = PageService::start().await;
+        browser.open_creation_form(&service, "rack-12").await;
+        browser.find_visible("[name=image_type] option[value=minimal-iso]").await.click().await;
+        browser.find_visible("[name=ssh_authorized_key]").await.type_text(SSH_KEY).await;
+        browser.find_visible("#add-argument").await.click().await;
+        browser.find_visible("[name=value]").await.type_text("console=ttyS0").await;
+        browser.upload_network("node-a.yaml", NMSTATE).await;
+        // The first address has the focus now.
+        assert_eq!(browser.focused_element().await.accessible_name().await, "MAC address");
+        browser.press_keys("52:54:00:00:00:01").await;
+        browser.find_visible("summary").await.click().await;
+        browser.find_visible("[name=http_proxy]").await.type_text("http://proxy.example.com:3128").await;
+        browser.find_visible("[name=additional_ntp_sources]").await.type_text("ntp.example.com").await;
+        browser.submit_form().await;
+        browser
+            .wait_until("return document.getElementById('news').textContent === 'rack-12 was created.'")
+            .await;
         let [made] = &service.infra_envs().await[..] else { panic!("not one") };
         assert_eq!(made["name"], "rack-12");
         assert_eq!((&made["openshift_version"], &made["type"]), (&json!("4.17"), &json!("minimal-iso")));
@@ -66,13 +69,13 @@ fn what_the_form_says_is_made() {
         assert_eq!(network["network_yaml"], NMSTATE);
         let map = json!([{"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"}]);
         assert_eq!(network["mac_interface_map"], map);
-        // It is open, its warnings are there, and the form is gone and empty.
-        assert!(browser.find(".findings").await.text().await.contains("VLAN 0"));
-        assert_eq!(browser.active().await.property("className").await, "opener");
+        // The card is open and shows its warnings, and the form is closed and empty.
+        assert!(browser.find_visible(".findings").await.text().await.contains("VLAN 0"));
+        assert_eq!(browser.focused_element().await.property("className").await, "opener");
         let gone = "const form = document.getElementById('creation'); \
                     return form.hidden && !form.elements.pull_secret.value && !document.querySelector('.machine')";
-        assert_eq!(browser.script(gone).await, true);
-        assert_eq!(browser.complaints().await, [""; 0]);
+        assert_eq!(browser.run_script(gone).await, true);
+        assert_eq!(browser.console_messages().await, [""; 0]);
     });
 }
 
@@ -80,69 +83,71 @@ const SSH_KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl one@example";
 
 #[test]
-fn what_the_api_refuses_is_told_beside_the_form() {
-    run(async {
+fn api_refusals_are_shown_next_to_the_form() {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
-        browser.begin_infra_env(&service, "rack-12").await;
-        let secret = browser.find("[name=pull_secret]").await;
-        secret.enter("no JSON").await;
-        browser.create().await;
-        let problem = browser.find("#creation-problem").await;
+        let service = PageService::start().await;
+        browser.open_creation_form(&service, "rack-12").await;
+        let secret = browser.find_visible("[name=pull_secret]").await;
+        secret.type_text("no JSON").await;
+        browser.submit_form().await;
+        let problem = browser.find_visible("#creation-problem").await;
         assert_eq!(problem.role().await, "alert");
-        browser.until("return document.activeElement.id === 'creation-problem'").await;
+        browser.wait_until("return document.activeElement.id === 'creation-problem'").await;
         let told = problem.text().await;
         assert!(told.contains("pull secret"), "{told}");
         let marked =
             "return [...document.querySelectorAll('[aria-invalid=true]')].map((field) => field.name)";
-        assert_eq!(browser.script(marked).await, json!(["pull_secret"]));
+        assert_eq!(browser.run_script(marked).await, json!(["pull_secret"]));
         assert_eq!(service.infra_envs().await.len(), 0);
-        // Nothing is lost.
-        assert_eq!(browser.find("#creation [name=name]").await.property("value").await, "rack-12");
+        // No input is lost.
+        assert_eq!(browser.find_visible("#creation [name=name]").await.property("value").await, "rack-12");
     });
 }
 
-/// Errors of networks name the file that was uploaded and the line in it, and lead there.
+/// Network errors name the uploaded file and the line, and link there.
 #[test]
-fn errors_of_networks_lead_to_their_lines() {
-    run(async {
+fn network_errors_link_to_their_lines() {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
-        browser.begin_infra_env(&service, "rack-12").await;
+        let service = PageService::start().await;
+        browser.open_creation_form(&service, "rack-12").await;
         let wrong = NMSTATE.replace("id: 0", "id: 4095").replace("eth0.0", "eth0.4095");
         let list = json!([{
             "network_yaml": NMSTATE.replace(".10\n", ".11\n"),
             "mac_interface_map": [{"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"}],
         }]);
-        browser.upload("hosts.json", &list.to_string()).await;
-        browser.upload("node-b.yaml", &wrong).await;
-        assert_eq!(browser.all(".machine").await.len(), 2);
-        browser.press("52:54:00:00:00:02").await;
-        browser.create().await;
-        let told = browser.find("#creation-problem .findings").await.text().await;
+        browser.upload_network("hosts.json", &list.to_string()).await;
+        browser.upload_network("node-b.yaml", &wrong).await;
+        assert_eq!(browser.find_all(".machine").await.len(), 2);
+        browser.press_keys("52:54:00:00:00:02").await;
+        browser.submit_form().await;
+        let told = browser.find_visible("#creation-problem .findings").await.text().await;
         assert!(told.contains("VLAN 4095 is not within 1 to 4094"), "{told}");
         assert!(told.contains("Host 2: node-b.yaml, line 15") && told.contains("id: 4095"), "{told}");
         assert_eq!(service.infra_envs().await.len(), 0);
-        browser.find("#creation-problem .findings button").await.click().await;
+        browser.find_visible("#creation-problem .findings button").await.click().await;
         let selected = browser
-            .script("const area = document.activeElement; return area.value.slice(area.selectionStart, area.selectionEnd)")
+            .run_script("const area = document.activeElement; return area.value.slice(area.selectionStart, area.selectionEnd)")
             .await;
         assert_eq!(selected, "    id: 4095");
-        // Set right, it is made.
-        browser.press("    id: 7").await;
-        browser.create().await;
-        browser.until("return document.getElementById('news').textContent === 'rack-12 was created.'").await;
+        // Once corrected, it is created.
+        browser.press_keys("    id: 7").await;
+        browser.submit_form().await;
+        browser
+            .wait_until("return document.getElementById('news').textContent === 'rack-12 was created.'")
+            .await;
         assert_eq!(service.infra_envs().await.len(), 1);
     });
 }
 
-/// Two manifests and one document of two hosts, and what the form makes of them.
+/// Two manifests and one document of two hosts, and the resulting form.
 #[test]
 fn manifests_and_documents_fill_the_form() {
-    run(async {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
-        browser.begin_infra_env(&service, "rack-12").await;
+        let service = PageService::start().await;
+        browser.open_creation_form(&service, "rack-12").await;
         let manifest = |name: &str, number: usize| {
             format!(
                 "kind: NMStateConfig\nmetadata: {{name: {name}}}\nspec:\n  interfaces:\n  - {{name: eth0, macAddress: \
@@ -151,46 +156,48 @@ fn manifests_and_documents_fill_the_form() {
             )
         };
         let manifests = format!("{}---\nkind: Secret\n---\n{}", manifest("node-0", 1), manifest("node-1", 2));
-        browser.upload_for("site.yaml", &manifests, "node-1").await;
+        browser.upload_and_wait_for_host("site.yaml", &manifests, "node-1").await;
         let second = "- {name: eno1, type: ethernet, state: up, mac-address: '52:54:00:00:03:00'}\n- {name: eno2, type: \
                       ethernet, state: up}\n";
-        browser.upload("plain.yaml", &format!("interfaces:\n{second}")).await;
+        browser.upload_network("plain.yaml", &format!("interfaces:\n{second}")).await;
         let form = "return [...document.querySelectorAll('.machine')].map((machine) => \
                     [machine.querySelector('legend').textContent, ...[...machine.querySelectorAll('input')].map((it) => it.value)])";
         assert_eq!(
-            browser.script(form).await,
+            browser.run_script(form).await,
             json!([
                 ["Host 1: node-0", "52:54:00:00:01:00", "eth0", "52:54:00:00:01:01", "eth1"],
                 ["Host 2: node-1", "52:54:00:00:02:00", "eth0", "52:54:00:00:02:01", "eth1"],
                 ["Host 3: plain.yaml", "52:54:00:00:03:00", "eno1", "", "eno2"],
             ])
         );
-        // Keys go to the address that is missing.
-        browser.press("52:54:00:00:03:01").await;
-        browser.create().await;
-        browser.until("return document.getElementById('news').textContent === 'rack-12 was created.'").await;
+        // The missing address has the focus.
+        browser.press_keys("52:54:00:00:03:01").await;
+        browser.submit_form().await;
+        browser
+            .wait_until("return document.getElementById('news').textContent === 'rack-12 was created.'")
+            .await;
         let made = &service.infra_envs().await[0];
         let networks: Value = serde_json::from_str(made["static_network_config"].as_str().unwrap()).unwrap();
         assert_eq!(networks.as_array().unwrap().len(), 3);
-        assert_eq!(browser.complaints().await, [""; 0]);
+        assert_eq!(browser.console_messages().await, [""; 0]);
     });
 }
 
 #[test]
 fn rejects_map_with_an_interface_that_the_document_does_not_declare() {
-    run(async {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
-        browser.begin_infra_env(&service, "rack-12").await;
+        let service = PageService::start().await;
+        browser.open_creation_form(&service, "rack-12").await;
         let host = |number: usize, name: &str| {
             json!({
                 "network_yaml": NMSTATE.replace(".10\n", &format!(".{number}\n")),
                 "mac_interface_map": [{"mac_address": format!("52:54:00:00:00:{number}"), "logical_nic_name": name}],
             })
         };
-        browser.upload("hosts.json", &json!([host(11, "eth0"), host(12, "eth7")]).to_string()).await;
-        browser.create().await;
-        let told = browser.find("#creation-problem").await.text().await;
+        browser.upload_network("hosts.json", &json!([host(11, "eth0"), host(12, "eth7")]).to_string()).await;
+        browser.submit_form().await;
+        let told = browser.find_visible("#creation-problem").await.text().await;
         assert_eq!(
             told.split('\n').collect::<Vec<_>>().join(" "),
             "Nothing was created: the static networks have errors. error the document has no interface eth7 Host 2: hosts.json, \
@@ -201,37 +208,39 @@ fn rejects_map_with_an_interface_that_the_document_does_not_declare() {
     });
 }
 
-/// What cannot be used is said with its file and line; the rest fills the form.
+/// Errors of unusable files name the file and line; the rest fills the form.
 #[test]
-fn faults_of_uploaded_files_are_shown() {
-    run(async {
+fn errors_of_uploaded_files_are_shown() {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
-        browser.begin_infra_env(&service, "rack-12").await;
+        let service = PageService::start().await;
+        browser.open_creation_form(&service, "rack-12").await;
         let text =
             format!("kind: NMStateConfig\nmetadata: {{name: a}}\nspec: {{interfaces: []}}\n---\n{NMSTATE}");
-        browser.upload("site.yaml", &text).await;
-        let told = browser.find("#creation-problem").await.text().await;
+        browser.upload_network("site.yaml", &text).await;
+        let told = browser.find_visible("#creation-problem").await.text().await;
         assert_eq!(
             told.split('\n').collect::<Vec<_>>().join(" "),
-            "Not everything in the files can be used. error NMStateConfig a has no spec.config site.yaml, line 3, spec.config \
+            "Some content of the files cannot be used. error NMStateConfig a has no spec.config site.yaml, line 3, spec.config \
              Remove site.yaml"
         );
-        assert_eq!(browser.all(".machine").await.len(), 1);
-        // Nothing is created without what was left out.
-        browser.create().await;
-        browser.until("return document.activeElement.id === 'creation-problem'").await;
-        let told = browser.find("#creation-problem").await.text().await;
+        assert_eq!(browser.find_all(".machine").await.len(), 1);
+        // Nothing is created until the rejected files are resolved.
+        browser.submit_form().await;
+        browser.wait_until("return document.activeElement.id === 'creation-problem'").await;
+        let told = browser.find_visible("#creation-problem").await.text().await;
         assert!(told.starts_with("Nothing was created: some network files cannot be used."), "{told}");
         assert!(told.contains("NMStateConfig a has no spec.config"), "{told}");
         assert_eq!(service.infra_envs().await.len(), 0);
-        // A file of the same name replaces the rejected one with its host.
-        browser.upload_for("site.yaml", NMSTATE, "Host 1: site.yaml").await;
-        browser.until("return document.getElementById('creation-problem').hidden").await;
-        assert_eq!(browser.all(".machine").await.len(), 1);
-        browser.press("52:54:00:00:00:01").await;
-        browser.create().await;
-        browser.until("return document.getElementById('news').textContent === 'rack-12 was created.'").await;
+        // A file with the same name replaces the rejected one and adds its host.
+        browser.upload_and_wait_for_host("site.yaml", NMSTATE, "Host 1: site.yaml").await;
+        browser.wait_until("return document.getElementById('creation-problem').hidden").await;
+        assert_eq!(browser.find_all(".machine").await.len(), 1);
+        browser.press_keys("52:54:00:00:00:01").await;
+        browser.submit_form().await;
+        browser
+            .wait_until("return document.getElementById('news').textContent === 'rack-12 was created.'")
+            .await;
         let made = &service.infra_envs().await[0];
         let networks: Value = serde_json::from_str(made["static_network_config"].as_str().unwrap()).unwrap();
         assert_eq!(networks[0]["network_yaml"], NMSTATE);
@@ -240,60 +249,65 @@ fn faults_of_uploaded_files_are_shown() {
 
 #[test]
 fn rejected_files_can_be_removed() {
-    run(async {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
-        browser.begin_infra_env(&service, "rack-12").await;
+        let service = PageService::start().await;
+        browser.open_creation_form(&service, "rack-12").await;
         for (name, text) in
             [("broken.yaml", "- name: [eth0\n"), ("hello.yaml", "hello\n"), ("empty.yaml", "")]
         {
-            let path = browser.file(name, text);
-            browser.all("#nmstate").await[0].enter(path.to_str().unwrap()).await;
+            let path = browser.file_to_upload(name, text);
+            browser.find_all("#nmstate").await[0].type_text(path.to_str().unwrap()).await;
             let told =
                 format!("return document.getElementById('creation-problem').innerText.includes('{name}')");
-            browser.until(&told).await;
+            browser.wait_until(&told).await;
         }
-        browser.create().await;
+        browser.submit_form().await;
         for name in ["broken.yaml", "hello.yaml", "empty.yaml"] {
-            let buttons = browser.all("#creation-problem button").await;
+            let buttons = browser.find_all("#creation-problem button").await;
             assert_eq!(buttons[0].text().await, format!("Remove {name}"));
             buttons[0].click().await;
         }
-        browser.until("return document.getElementById('creation-problem').hidden").await;
+        browser.wait_until("return document.getElementById('creation-problem').hidden").await;
         assert_eq!(service.infra_envs().await.len(), 0);
-        browser.create().await;
-        browser.until("return document.getElementById('news').textContent === 'rack-12 was created.'").await;
+        browser.submit_form().await;
+        browser
+            .wait_until("return document.getElementById('news').textContent === 'rack-12 was created.'")
+            .await;
         assert_eq!(service.infra_envs().await[0]["static_network_config"], Value::Null);
-        assert_eq!(browser.complaints().await, [""; 0]);
+        assert_eq!(browser.console_messages().await, [""; 0]);
     });
 }
 
-/// A card that only the document has gets a row for its MAC address.
+/// An interface that only the document has gets a row for its MAC address.
 #[test]
-fn cards_without_a_mac_address_get_a_row() {
-    run(async {
+fn interfaces_without_a_mac_address_get_a_row() {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
-        browser.begin_infra_env(&service, "rack-12").await;
+        let service = PageService::start().await;
+        browser.open_creation_form(&service, "rack-12").await;
         let second = "- {name: eth1, type: ethernet, state: up}\n";
         let list = json!([{
             "network_yaml": format!("interfaces:\n- {{name: eth0, type: ethernet, state: up}}\n{second}"),
             "mac_interface_map": [{"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"}],
         }]);
-        browser.upload("hosts.json", &list.to_string()).await;
-        assert_eq!(browser.find("#news").await.property("textContent").await, "hosts.json: 1 host in total.");
+        browser.upload_network("hosts.json", &list.to_string()).await;
+        assert_eq!(
+            browser.find_visible("#news").await.property("textContent").await,
+            "hosts.json: 1 host in total."
+        );
         let rows = "return [...document.querySelectorAll('.machine input')].map((it) => it.value)";
-        assert_eq!(browser.script(rows).await, json!(["52:54:00:00:00:01", "eth0", "", "eth1"]));
+        assert_eq!(browser.run_script(rows).await, json!(["52:54:00:00:00:01", "eth0", "", "eth1"]));
     });
 }
 
-/// A list in the form of the API comes with its addresses; of many errors, the first are shown.
+/// A list in the format of the API includes its addresses; of many errors, the first ones are shown.
 #[test]
-fn hundreds_of_machines_come_in_one_file() {
-    run(async {
+fn hundreds_of_hosts_are_uploaded_in_one_file() {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
-        browser.begin_infra_env(&service, "hall-3").await;
+        let service = PageService::start().await;
+        browser.open_creation_form(&service, "hall-3").await;
         let machine = |number: usize, vlan: u32| {
             let address = format!("10.0.{}.{}", number / 200, number % 200 + 1);
             let yaml = NMSTATE.replace("192.0.2.10", &address).replace("id: 0", &format!("id: {vlan}"));
@@ -301,68 +315,74 @@ fn hundreds_of_machines_come_in_one_file() {
             json!({"network_yaml": yaml, "mac_interface_map": [{"mac_address": mac, "logical_nic_name": "eth0"}]})
         };
         let hall = |vlan| json!((0..300).map(|number| machine(number, vlan)).collect::<Vec<_>>()).to_string();
-        browser.upload("wrong.json", &hall(4095)).await;
-        browser.create().await;
-        browser.find("#creation-problem .findings").await;
-        let told = browser.all("#creation-problem .findings li").await;
+        browser.upload_network("wrong.json", &hall(4095)).await;
+        browser.submit_form().await;
+        browser.find_visible("#creation-problem .findings").await;
+        let told = browser.find_all("#creation-problem .findings li").await;
         assert_eq!((told.len(), told[100].text().await), (101, "and 200 more".to_owned()));
-        browser.find("#cancel").await.click().await;
-        browser.begin_infra_env(&service, "hall-3").await;
-        browser.upload("right.json", &hall(7)).await;
-        assert_eq!(browser.all(".machine").await.len(), 300);
-        browser.create().await;
-        browser.until("return document.getElementById('news').textContent === 'hall-3 was created.'").await;
+        browser.find_visible("#cancel").await.click().await;
+        browser.open_creation_form(&service, "hall-3").await;
+        browser.upload_network("right.json", &hall(7)).await;
+        assert_eq!(browser.find_all(".machine").await.len(), 300);
+        browser.submit_form().await;
+        browser
+            .wait_until("return document.getElementById('news').textContent === 'hall-3 was created.'")
+            .await;
         let made = &service.infra_envs().await[0];
         let networks: Value = serde_json::from_str(made["static_network_config"].as_str().unwrap()).unwrap();
         assert_eq!(networks.as_array().unwrap().len(), 300);
-        let told = browser.find("[data-slot=findings]").await.text().await;
+        let told = browser.find_visible("[data-slot=findings]").await.text().await;
         assert_eq!(told, "None, in 300 machines.");
     });
 }
 
-/// Everything can be reached and pressed without a mouse, in the order in which it is seen.
+/// Everything can be reached and activated without a mouse, in visual order.
 #[test]
-fn the_keyboard_is_enough() {
-    run(async {
+fn form_works_with_the_keyboard_only() {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
-        browser.go(&service.url("/")).await;
-        browser.find("#new").await;
+        let service = PageService::start().await;
+        browser.open_url(&service.url("/")).await;
+        browser.find_visible("#new").await;
         let tab_to = async |label: &str| {
             for _ in 0..40 {
-                browser.press(key::TAB).await;
+                browser.press_keys(key::TAB).await;
                 let unseen = "const active = document.activeElement; const { outlineStyle } = getComputedStyle(active); \
                               return outlineStyle === 'solid' || active === document.body ? '' : active.outerHTML";
-                assert_eq!(browser.script(unseen).await, "", "where keys go to is not seen");
-                if browser.active().await.label().await == label {
+                assert_eq!(browser.run_script(unseen).await, "", "the focused element is not visible");
+                if browser.focused_element().await.accessible_name().await == label {
                     return;
                 }
             }
             panic!("{label} is not reached");
         };
-        browser.press(key::TAB).await;
-        assert_eq!(browser.active().await.label().await, "Skip to the infra-envs");
+        browser.press_keys(key::TAB).await;
+        assert_eq!(browser.focused_element().await.accessible_name().await, "Skip to the infra-envs");
         tab_to("New infra-env").await;
-        browser.press(key::ENTER).await;
-        browser.until("return document.querySelector('[name=openshift_version]').value").await;
-        assert_eq!(browser.active().await.label().await, "Name");
-        browser.press("by-hand").await;
+        browser.press_keys(key::ENTER).await;
+        browser.wait_until("return document.querySelector('[name=openshift_version]').value").await;
+        assert_eq!(browser.focused_element().await.accessible_name().await, "Name");
+        browser.press_keys("by-hand").await;
         tab_to("Pull secret").await;
-        browser.press(PULL_SECRET).await;
+        browser.press_keys(PULL_SECRET).await;
         tab_to("Add an argument").await;
-        browser.press(key::ENTER).await;
+        browser.press_keys(key::ENTER).await;
         tab_to("Kernel argument").await;
-        browser.press("quiet").await;
+        browser.press_keys("quiet").await;
         tab_to("Create").await;
-        browser.press(key::ENTER).await;
-        browser.until("return document.getElementById('news').textContent === 'by-hand was created.'").await;
+        browser.press_keys(key::ENTER).await;
+        browser
+            .wait_until("return document.getElementById('news').textContent === 'by-hand was created.'")
+            .await;
         assert_eq!(service.infra_envs().await[0]["name"], "by-hand");
-        assert!(browser.active().await.label().await.starts_with("by-hand"));
+        assert!(browser.focused_element().await.accessible_name().await.starts_with("by-hand"));
         tab_to("Delete by-hand").await;
-        browser.press(key::ENTER).await;
+        browser.press_keys(key::ENTER).await;
         tab_to("Delete").await;
-        browser.press(key::ENTER).await;
-        browser.until("return document.getElementById('news').textContent === 'by-hand was deleted.'").await;
+        browser.press_keys(key::ENTER).await;
+        browser
+            .wait_until("return document.getElementById('news').textContent === 'by-hand was deleted.'")
+            .await;
         assert_eq!(service.infra_envs().await.len(), 0);
     });
 }

@@ -1,11 +1,11 @@
-//! The list of infra-envs, and what is shown of one.
+//! The list of infra-envs, and the details of one.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::browser::{Browser, key};
-use crate::run;
-use crate::service::{PULL_SECRET, Service};
+use crate::run_test;
+use crate::service::{PULL_SECRET, PageService};
 
 /// All files of an infra-env as the page lists them: name, size, URL.
 const FILES: &str = "
@@ -13,20 +13,20 @@ const FILES: &str = "
     const rows = [...document.querySelectorAll('.files tbody tr')].filter((row) => row.offsetParent);
     return rows.length > 0 && rows.map((row) => [text(row, 'a'), row.querySelector('data')?.value ?? null, text(row, '.url')]);";
 
-/// Sizes are those that are served, URLs are those of the API, and nobody else is asked for anything.
+/// Sizes match the served files, URLs match the API, and the page sends requests to no other host.
 #[test]
 fn all_files_of_an_infra_env_are_listed() {
-    run(async {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
-        let made = service.infra_env("demo").await;
+        let service = PageService::start().await;
+        let made = service.create_infra_env("demo").await;
         let id = made["id"].as_str().unwrap();
         let listing: Value = service.get(&format!("/i/{id}")).await.json().await.unwrap();
-        browser.go(&service.url("/")).await;
-        let opener = browser.find(".opener").await;
-        assert!(opener.label().await.starts_with("demo"), "{}", opener.label().await);
+        browser.open_url(&service.url("/")).await;
+        let opener = browser.find_visible(".opener").await;
+        assert!(opener.accessible_name().await.starts_with("demo"), "{}", opener.accessible_name().await);
         opener.click().await;
-        let shown = browser.until(FILES).await;
+        let shown = browser.wait_until(FILES).await;
         let shown = shown.as_array().unwrap();
         assert_eq!(shown.len(), listing["files"].as_array().unwrap().len() + 1);
         for row in shown {
@@ -40,11 +40,11 @@ fn all_files_of_an_infra_env_are_listed() {
         }
         let names: Vec<_> = shown.iter().map(|row| row[0].as_str().unwrap()).collect();
         assert_eq!(names, ["full.iso", "minimal.iso", "script.ipxe", "initrd", "kernel", "rootfs"]);
-        let findings = browser.find(".findings").await.text().await;
+        let findings = browser.find_visible(".findings").await.text().await;
         assert!(findings.contains("VLAN 0") && findings.contains("line 15"), "{findings}");
         assert!(findings.contains("52:54:00:00:00:01") && findings.contains("id: 0"), "{findings}");
-        assert_eq!(browser.complaints().await, [""; 0]);
-        let asked = browser.requests().await;
+        assert_eq!(browser.console_messages().await, [""; 0]);
+        let asked = browser.new_requests().await;
         let strangers: Vec<_> = asked
             .iter()
             .filter(|url| url.starts_with("http") && !url.starts_with(&service.url("/")))
@@ -56,47 +56,47 @@ fn all_files_of_an_infra_env_are_listed() {
 
 #[test]
 fn closed_cards_show_the_number_of_their_findings() {
-    run(async {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
-        service.infra_env("checked").await;
+        let service = PageService::start().await;
+        service.create_infra_env("checked").await;
         let plain = json!({"name": "plain", "pull_secret": PULL_SECRET, "openshift_version": "4.17"});
-        service.api(Method::POST, "/infra-envs", &plain).await;
-        browser.go(&service.url("/")).await;
-        browser.find(".counts .badge.warning").await;
+        service.api_json(Method::POST, "/infra-envs", &plain).await;
+        browser.open_url(&service.url("/")).await;
+        browser.find_visible(".counts .badge.warning").await;
         let shown = "return [...document.querySelectorAll('.opener')].map((opener) => \
                      [opener.querySelector('.name').textContent, opener.querySelector('.counts').textContent])";
-        assert_eq!(browser.script(shown).await, json!([["plain", ""], ["checked", "1 warning"]]));
-        // Only the infra-env with something to check is asked for.
-        let asked = browser.requests().await;
+        assert_eq!(browser.run_script(shown).await, json!([["plain", ""], ["checked", "1 warning"]]));
+        // Only the infra-env with findings is requested.
+        let asked = browser.new_requests().await;
         assert_eq!(asked.iter().filter(|url| url.ends_with("/preflight")).count(), 1, "{asked:?}");
-        assert_eq!(browser.all("[aria-expanded=true]").await.len(), 0);
-        browser.find("#refresh").await.click().await;
+        assert_eq!(browser.find_all("[aria-expanded=true]").await.len(), 0);
+        browser.find_visible("#refresh").await.click().await;
         browser
-            .until("return document.getElementById('news').textContent === 'The list is up to date.'")
+            .wait_until("return document.getElementById('news').textContent === 'The list is up to date.'")
             .await;
-        assert_eq!(browser.script(shown).await, json!([["plain", ""], ["checked", "1 warning"]]));
-        let asked = browser.requests().await;
+        assert_eq!(browser.run_script(shown).await, json!([["plain", ""], ["checked", "1 warning"]]));
+        let asked = browser.new_requests().await;
         assert!(!asked.iter().any(|url| url.ends_with("/preflight")), "{asked:?}");
-        assert_eq!(browser.complaints().await, [""; 0]);
+        assert_eq!(browser.console_messages().await, [""; 0]);
     });
 }
 
-/// Of a machine with a static network, there are images with no other network in them.
+/// A host with a static network has images without the networks of other hosts.
 #[test]
-fn files_for_one_machine_are_listed() {
-    run(async {
+fn files_for_one_host_are_listed() {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
-        let made = service.infra_env("demo").await;
+        let service = PageService::start().await;
+        let made = service.create_infra_env("demo").await;
         let id = made["id"].as_str().unwrap();
-        browser.go(&service.url(&format!("/#{id}"))).await;
-        browser.find("[data-slot=machine] option[value='52:54:00:00:00:01']").await.click().await;
+        browser.open_url(&service.url(&format!("/#{id}"))).await;
+        browser.find_visible("[data-slot=machine] option[value='52:54:00:00:00:01']").await.click().await;
         let path = format!("/i/{id}/52:54:00:00:00:01/");
         browser
-            .until(&format!("return document.querySelector('.url')?.textContent.includes('{path}')"))
+            .wait_until(&format!("return document.querySelector('.url')?.textContent.includes('{path}')"))
             .await;
-        let shown = browser.until(FILES).await;
+        let shown = browser.wait_until(FILES).await;
         assert_eq!(shown.as_array().unwrap().len(), 3, "{shown}");
         for (row, name) in shown.as_array().unwrap().iter().zip(["full.iso", "minimal.iso", "initrd"]) {
             assert_eq!(row[2], service.url(&format!("{path}{name}")));
@@ -106,111 +106,141 @@ fn files_for_one_machine_are_listed() {
                 (200, head.headers()["content-length"].to_str().unwrap())
             );
         }
-        assert_eq!(browser.complaints().await, [""; 0]);
+        assert_eq!(browser.console_messages().await, [""; 0]);
     });
 }
 
 #[test]
 fn urls_are_copied() {
-    run(async {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
-        let made = service.infra_env("demo").await;
+        let service = PageService::start().await;
+        let made = service.create_infra_env("demo").await;
         let permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"];
-        browser.debug("Browser.grantPermissions", json!({"permissions": permissions})).await;
-        browser.go(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
-        browser.find("[aria-label='Copy the URL of full.iso']").await.click().await;
+        browser.devtools_command("Browser.grantPermissions", json!({"permissions": permissions})).await;
+        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        browser.find_visible("[aria-label='Copy the URL of full.iso']").await.click().await;
         let url = service.url(&format!("/i/{}/full.iso", made["id"].as_str().unwrap()));
         browser
-            .until("return document.getElementById('news').textContent === 'Copied the URL of full.iso'")
+            .wait_until("return document.getElementById('news').textContent === 'Copied the URL of full.iso'")
             .await;
-        assert_eq!(browser.script("return navigator.clipboard.readText()").await, url);
-        // What pages from other machines have without TLS: no clipboard.
+        assert_eq!(browser.run_script("return navigator.clipboard.readText()").await, url);
+        // Pages from other machines without TLS have no clipboard API.
         browser
-            .script("Object.defineProperty(navigator, 'clipboard', {value: undefined, configurable: true})")
+            .run_script(
+                "Object.defineProperty(navigator, 'clipboard', {value: undefined, configurable: true})",
+            )
             .await;
-        browser.find("[aria-label='Copy the URL of kernel']").await.click().await;
+        browser.find_visible("[aria-label='Copy the URL of kernel']").await.click().await;
         browser
-            .until("return document.getElementById('news').textContent === 'Copied the URL of kernel'")
+            .wait_until("return document.getElementById('news').textContent === 'Copied the URL of kernel'")
             .await;
-        assert_eq!(browser.active().await.label().await, "Copy the URL of kernel");
-        browser.script("delete navigator.clipboard").await;
-        let copied = browser.script("return navigator.clipboard.readText()").await;
+        assert_eq!(browser.focused_element().await.accessible_name().await, "Copy the URL of kernel");
+        browser.run_script("delete navigator.clipboard").await;
+        let copied = browser.run_script("return navigator.clipboard.readText()").await;
         assert_eq!(copied, url.replace("full.iso", "kernel"));
     });
 }
 
-/// Names are whatever somebody chose.
+/// Users choose any names.
 #[test]
-fn a_hostile_name_is_text() {
-    run(async {
+fn hostile_name_is_shown_as_text() {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
+        let service = PageService::start().await;
         let name = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>";
-        service.infra_env(name).await;
-        browser.go(&service.url("/")).await;
-        let opener = browser.find(".opener").await;
+        service.create_infra_env(name).await;
+        browser.open_url(&service.url("/")).await;
+        let opener = browser.find_visible(".opener").await;
         opener.click().await;
-        browser.until(FILES).await;
+        browser.wait_until(FILES).await;
         assert!(opener.text().await.starts_with(name), "{}", opener.text().await);
-        browser.find("[data-slot=delete]").await.click().await;
-        assert!(browser.find("dialog").await.text().await.contains(name));
-        browser.press(key::ESCAPE).await;
+        browser.find_visible("[data-slot=delete]").await.click().await;
+        assert!(browser.find_visible("dialog").await.text().await.contains(name));
+        browser.press_keys(key::ESCAPE).await;
         let hacked = "return [window.hacked ?? null, document.images.length, document.scripts.length]";
-        assert_eq!(browser.script(hacked).await, json!([null, 1, 1]));
-        assert_eq!(browser.complaints().await, [""; 0]);
-        // Even a script that would do it may not.
+        assert_eq!(browser.run_script(hacked).await, json!([null, 1, 1]));
+        assert_eq!(browser.console_messages().await, [""; 0]);
+        // The content security policy blocks even a script that was injected.
         let refused = browser
-            .script("try { document.body.innerHTML = '<b>x</b>'; return false; } catch { return true; }")
+            .run_script("try { document.body.innerHTML = '<b>x</b>'; return false; } catch { return true; }")
             .await;
         assert_eq!(refused, true);
     });
 }
 
 #[test]
-fn one_is_deleted_after_a_question() {
-    run(async {
+fn infra_env_is_deleted_after_confirmation() {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
-        service.infra_env("stays").await;
-        service.infra_env("goes").await;
-        browser.go(&service.url("/")).await;
+        let service = PageService::start().await;
+        service.create_infra_env("stays").await;
+        service.create_infra_env("goes").await;
+        browser.open_url(&service.url("/")).await;
         // The newest is the first.
-        browser.find(".opener").await.click().await;
-        let delete = browser.find("[data-slot=delete]").await;
+        browser.find_visible(".opener").await.click().await;
+        let delete = browser.find_visible("[data-slot=delete]").await;
         delete.click().await;
-        assert_eq!(browser.find("dialog").await.label().await, "Delete this infra-env?");
-        assert_eq!(browser.active().await.label().await, "Keep it");
-        browser.press(key::ENTER).await;
-        browser.until("return !document.querySelector('dialog').open").await;
-        assert_eq!(browser.active().await.label().await, "Delete goes");
+        assert_eq!(browser.find_visible("dialog").await.accessible_name().await, "Delete this infra-env?");
+        assert_eq!(browser.focused_element().await.accessible_name().await, "Keep it");
+        browser.press_keys(key::ENTER).await;
+        browser.wait_until("return !document.querySelector('dialog').open").await;
+        assert_eq!(browser.focused_element().await.accessible_name().await, "Delete goes");
         assert_eq!(service.infra_envs().await.len(), 2);
         delete.click().await;
-        browser.find("#delete").await.click().await;
-        browser.until("return document.querySelectorAll('.card').length === 1").await;
+        browser.find_visible("#delete").await.click().await;
+        browser.wait_until("return document.querySelectorAll('.card').length === 1").await;
         let left = service.infra_envs().await;
         assert_eq!((left.len(), &left[0]["name"]), (1, &json!("stays")));
-        browser.until("return document.getElementById('news').textContent === 'goes was deleted.'").await;
-        assert_eq!(browser.active().await.label().await, "New infra-env");
+        browser
+            .wait_until("return document.getElementById('news').textContent === 'goes was deleted.'")
+            .await;
+        assert_eq!(browser.focused_element().await.accessible_name().await, "New infra-env");
     });
 }
 
 #[test]
-fn many_are_found_by_their_names() {
-    run(async {
+fn infra_envs_are_filtered_by_name() {
+    run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let service = Service::start().await;
+        let service = PageService::start().await;
         for number in 0..205 {
-            service.infra_env(&format!("rack-{number:03}")).await;
+            service.create_infra_env(&format!("rack-{number:03}")).await;
         }
-        browser.go(&service.url("/")).await;
-        browser.until("return document.querySelectorAll('.card').length === 200").await;
-        let told = browser.find("#nothing").await.text().await;
-        assert_eq!(told, "The newest 200 of 205 are shown. The filter finds the others.");
-        browser.find("#filter").await.enter("RACK-003").await;
-        browser.until("return document.querySelectorAll('.card').length === 1").await;
-        assert!(browser.find(".opener").await.text().await.starts_with("rack-003"));
-        browser.find("#filter").await.enter("x").await;
-        browser.until("return document.getElementById('nothing').textContent === 'No infra-env has this in its name or id.'").await;
+        browser.open_url(&service.url("/")).await;
+        browser.wait_until("return document.querySelectorAll('.card').length === 200").await;
+        let told = browser.find_visible("#nothing").await.text().await;
+        assert_eq!(told, "Showing the newest 200 of 205. Use the filter to find others.");
+        browser.find_visible("#filter").await.type_text("RACK-003").await;
+        browser.wait_until("return document.querySelectorAll('.card').length === 1").await;
+        assert!(browser.find_visible(".opener").await.text().await.starts_with("rack-003"));
+        browser.find_visible("#filter").await.type_text("x").await;
+        browser.wait_until("return document.getElementById('nothing').textContent === 'No infra-env matches this name or id.'").await;
+    });
+}
+
+/// What other clients change is shown at once, and what a user reads stays in place.
+#[test]
+fn changes_of_other_clients_appear_without_a_reload() {
+    run_test(async {
+        let Some(browser) = Browser::start().await else { return };
+        let service = PageService::start().await;
+        let first = service.create_infra_env("first").await;
+        let id = first["id"].as_str().unwrap();
+        browser.open_url(&service.url(&format!("/#{id}"))).await;
+        browser.find_visible(".files a[href$='/full.iso']").await;
+        browser.run_script("document.querySelector('.files tbody tr').dataset.mark = 'kept'").await;
+        let second = service.create_infra_env("second").await;
+        let names = "return [...document.querySelectorAll('#infra-envs [data-slot=name]')].map((it) => it.textContent).join()";
+        browser.wait_until(&format!("{names} === 'second,first'")).await;
+        let path = format!("/infra-envs/{}", second["id"].as_str().unwrap());
+        let url = service.url(&format!("{}{path}", crate::service::API));
+        assert_eq!(service.client.delete(url).send().await.unwrap().status(), 204);
+        browser.wait_until(&format!("{names} === 'first'")).await;
+        let mark = "return document.querySelector('.files tbody tr').dataset.mark";
+        assert_eq!(browser.run_script(mark).await, "kept");
+        service.api_json(Method::PATCH, &format!("/infra-envs/{id}"), &json!({"kernel_arguments": []})).await;
+        browser.wait_until("return document.querySelector('[data-slot=about]').textContent.includes('Kernel argumentsnone')").await;
+        assert_eq!(browser.console_messages().await, [""; 0]);
     });
 }

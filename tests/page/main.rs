@@ -1,4 +1,4 @@
-//! The page in a browser: what is seen, what can be done, and what is downloaded.
+//! The page in a browser: its contents, its functions, and downloads.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,17 +8,18 @@
 )]
 
 mod access;
+mod appearance;
+mod base_images;
 mod browser;
 mod creation;
 mod downloads;
+mod hosts;
 mod infra_envs;
-mod live_images;
-mod looks;
-mod parts;
+mod page_files;
 mod service;
 #[path = "../support/mod.rs"]
 mod support;
 
-fn run(test: impl Future<Output = ()>) {
+fn run_test(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
 }

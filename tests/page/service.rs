@@ -1,4 +1,4 @@
-//! `kindling serve` with a small live image, and its API beside the page.
+//! `kindling serve` with a small base image, its API and the page.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -12,30 +12,30 @@ use crate::support::Scratch;
 
 pub(crate) const API: &str = "/api/assisted-install/v2";
 pub(crate) const PULL_SECRET: &str = r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#;
-/// The version of the live image.
+/// The version of the base image.
 pub(crate) const VERSION: &str = "417.94.202412010000-0";
 
-/// A service of a test's own.
-pub(crate) struct Service {
+/// A service for one test.
+pub(crate) struct PageService {
     child: Child,
-    /// What it listens on, in the order of its options.
+    /// Its addresses, in the order of its options.
     pub(crate) urls: Vec<String>,
     pub(crate) client: Client,
     pub(crate) token: Option<String>,
     pub(crate) scratch: Scratch,
 }
 
-impl Service {
-    /// One with a live image that is there.
+impl PageService {
+    /// A service with a base image that is ready.
     pub(crate) async fn start() -> Self {
-        Self::start_with(Scratch::new(), small(), &["--listen", "127.0.0.1:0"]).await
+        Self::start_with_options(Scratch::new(), small_recipe(), &["--listen", "127.0.0.1:0"]).await
     }
 
-    pub(crate) async fn start_with(scratch: Scratch, recipe: Recipe, options: &[&str]) -> Self {
+    pub(crate) async fn start_with_options(scratch: Scratch, recipe: Recipe, options: &[&str]) -> Self {
         let base = scratch.path("base.iso");
         recipe.write_to(&base).unwrap();
         let service = Self::spawn(scratch, &file_url(&base), options);
-        service.until_ready().await;
+        service.wait_until_ready().await;
         service
     }
 
@@ -47,7 +47,7 @@ impl Service {
         Self::spawn_with_images(scratch, &images.to_string(), options)
     }
 
-    /// A service with the base images of a list; an empty text is no list.
+    /// A service with the base images of a list; an empty text means no list.
     pub(crate) fn spawn_with_images(scratch: Scratch, images: &str, options: &[&str]) -> Self {
         let run = scratch.command(["serve"].iter().chain(options)).env("OS_IMAGES", images);
         let mut command = run.command();
@@ -58,7 +58,7 @@ impl Service {
         let urls = lines.map(|line| line.strip_prefix("listening on ").unwrap().to_owned());
         let urls: Vec<String> = urls.take(listeners).collect();
         assert_eq!(urls.len(), listeners, "the service does not start");
-        // Whose certificates are whose is for other tests.
+        // Certificates are verified in other tests.
         let client = Client::builder().no_proxy().danger_accept_invalid_certs(true).build().unwrap();
         Self { child, urls, client, token: None, scratch }
     }
@@ -67,10 +67,10 @@ impl Service {
         format!("{}{path}", self.urls[0])
     }
 
-    pub(crate) async fn until_ready(&self) {
+    pub(crate) async fn wait_until_ready(&self) {
         let begun = std::time::Instant::now();
         while self.get("/health").await.status() != 200 {
-            assert!(begun.elapsed() < crate::browser::PATIENCE, "the live image is never there");
+            assert!(begun.elapsed() < crate::browser::PATIENCE, "the base image does not become ready");
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     }
@@ -79,8 +79,8 @@ impl Service {
         self.client.get(self.url(path)).send().await.unwrap()
     }
 
-    /// What the API answers, which is a success.
-    pub(crate) async fn api(&self, method: Method, path: &str, body: &Value) -> Value {
+    /// The body of a successful API response.
+    pub(crate) async fn api_json(&self, method: Method, path: &str, body: &Value) -> Value {
         let mut request = self.client.request(method, self.url(&format!("{API}{path}"))).json(body);
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
@@ -92,11 +92,11 @@ impl Service {
     }
 
     pub(crate) async fn infra_envs(&self) -> Vec<Value> {
-        self.api(Method::GET, "/infra-envs", &json!(null)).await.as_array().unwrap().clone()
+        self.api_json(Method::GET, "/infra-envs", &json!(null)).await.as_array().unwrap().clone()
     }
 
-    /// Makes an infra-env with a machine, and gives it.
-    pub(crate) async fn infra_env(&self, name: &str) -> Value {
+    /// Creates an infra-env with a host, and returns it.
+    pub(crate) async fn create_infra_env(&self, name: &str) -> Value {
         let body = json!({
             "name": name, "pull_secret": PULL_SECRET, "openshift_version": "4.17",
             "kernel_arguments": [{"operation": "append", "value": "console=ttyS0"}],
@@ -105,18 +105,18 @@ impl Service {
                 "mac_interface_map": [{"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"}],
             }],
         });
-        self.api(Method::POST, "/infra-envs", &body).await
+        self.api_json(Method::POST, "/infra-envs", &body).await
     }
 }
 
-impl Drop for Service {
+impl Drop for PageService {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-pub(crate) fn small() -> Recipe {
+pub(crate) fn small_recipe() -> Recipe {
     Recipe::new(Architecture::X86_64, Era::E2024_12)
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn file_url(path: &Path) -> String {
     format!("file://{}", path.display())
 }
 
-/// A network that is all right but for its VLAN, which there is a warning of.
+/// A valid network whose VLAN causes a warning.
 pub(crate) const NMSTATE: &str = "\
 interfaces:
 - name: eth0

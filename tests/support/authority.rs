@@ -1,4 +1,4 @@
-//! Certificates of an authority that nobody else knows.
+//! Certificates of a test authority.
 
 use std::path::PathBuf;
 
@@ -7,29 +7,29 @@ use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa
 use super::Scratch;
 
 /// An authority.
-pub(crate) struct Authority {
+pub(crate) struct CertificateAuthority {
     pub(crate) issuer: Issuer<'static, KeyPair>,
     /// Its own certificate.
     pub(crate) pem: String,
 }
 
-impl Authority {
+impl CertificateAuthority {
     pub(crate) fn new() -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name = name("authority");
+        params.distinguished_name = distinguished_name("authority");
         let pem = params.self_signed(&key).unwrap().pem();
         Self { issuer: Issuer::new(params, key), pem }
     }
 
-    /// A certificate of this machine, and its key.
+    /// Issues a certificate of this machine; returns it with its key.
     pub(crate) fn issue(&self) -> (String, String) {
-        self.issue_as(&["127.0.0.1", "localhost"], |_| {})
+        self.issue_for_names(&["127.0.0.1", "localhost"], |_| {})
     }
 
-    /// A certificate for some names, with something else changed about it, and its key.
-    pub(crate) fn issue_as(
+    /// Issues a certificate for some names with another change; returns it with its key.
+    pub(crate) fn issue_for_names(
         &self,
         names: &[&str],
         change: impl FnOnce(&mut CertificateParams),
@@ -38,12 +38,12 @@ impl Authority {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
         change(&mut params);
-        params.distinguished_name = name("server");
+        params.distinguished_name = distinguished_name("server");
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
 }
 
-fn name(text: &str) -> DistinguishedName {
+fn distinguished_name(text: &str) -> DistinguishedName {
     let mut name = DistinguishedName::new();
     name.push(DnType::CommonName, text);
     name

@@ -1,4 +1,4 @@
-//! The images: those of the `fixtures` crate, mastered once for each test program, and published ones where given.
+//! Test images: those of the `fixtures` crate, built once per test program, and published ones if available.
 
 use std::fs;
 use std::sync::LazyLock;
@@ -7,15 +7,15 @@ use fixtures::{Architecture, Era, Extent, Mastered, Recipe};
 
 use super::{Scratch, require_path};
 
-/// An image of the `fixtures` crate with the truth about it.
+/// An image of the `fixtures` crate with its expected properties.
 #[derive(Debug)]
-pub(crate) struct Image {
+pub(crate) struct FixtureImage {
     pub(crate) recipe: Recipe,
     pub(crate) truth: Mastered,
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Image {
+impl FixtureImage {
     fn new(recipe: Recipe) -> Self {
         let truth = recipe.master();
         let bytes = truth.image.to_vec();
@@ -39,16 +39,16 @@ impl Image {
     }
 
     /// The bytes of a file of the image.
-    pub(crate) fn file(&self, path: &str) -> &[u8] {
-        self.slice(self.truth.files[path])
+    pub(crate) fn file_bytes(&self, path: &str) -> &[u8] {
+        self.extent_bytes(self.truth.files[path])
     }
 
-    pub(crate) fn slice(&self, extent: Extent) -> &[u8] {
-        slice(&self.bytes, extent)
+    pub(crate) fn extent_bytes(&self, extent: Extent) -> &[u8] {
+        extent_of(&self.bytes, extent)
     }
 
-    /// A scratch folder that holds it as `image.iso`, beside a config and a keyfile.
-    pub(crate) fn scratch(&self) -> Scratch {
+    /// A scratch folder with the image as `image.iso`, a config and a keyfile.
+    pub(crate) fn scratch_with_image(&self) -> Scratch {
         let scratch = Scratch::new();
         scratch.write("image.iso", &self.bytes);
         scratch.write("config.ign", super::CONFIG);
@@ -57,35 +57,37 @@ impl Image {
     }
 }
 
-pub(crate) fn slice(bytes: &[u8], extent: Extent) -> &[u8] {
+pub(crate) fn extent_of(bytes: &[u8], extent: Extent) -> &[u8] {
     let start = usize::try_from(extent.offset).unwrap();
     &bytes[start..start + usize::try_from(extent.len).unwrap()]
 }
 
 /// Every small fixture.
-pub(crate) fn good() -> &'static [Image] {
-    static GOOD: LazyLock<Vec<Image>> = LazyLock::new(|| Recipe::all().map(Image::new).collect());
+pub(crate) fn all_fixtures() -> &'static [FixtureImage] {
+    static GOOD: LazyLock<Vec<FixtureImage>> =
+        LazyLock::new(|| Recipe::all().map(FixtureImage::new).collect());
     &GOOD
 }
 
 /// One fixture.
-pub(crate) fn image(architecture: Architecture, era: Era) -> &'static Image {
-    let same = |image: &&Image| image.recipe.architecture() == architecture && image.recipe.era() == era;
-    good().iter().find(same).unwrap()
+pub(crate) fn fixture(architecture: Architecture, era: Era) -> &'static FixtureImage {
+    let same =
+        |image: &&FixtureImage| image.recipe.architecture() == architecture && image.recipe.era() == era;
+    all_fixtures().iter().find(same).unwrap()
 }
 
 /// Fixtures that differ most from each other: with and without descriptions, partition tables and several areas.
-pub(crate) fn few() -> [&'static Image; 4] {
+pub(crate) fn different_fixtures() -> [&'static FixtureImage; 4] {
     [
-        image(Architecture::X86_64, Era::E2024_12),
-        image(Architecture::Aarch64, Era::E2021_01),
-        image(Architecture::Ppc64le, Era::E2022_09),
-        image(Architecture::S390x, Era::E2023_07),
+        fixture(Architecture::X86_64, Era::E2024_12),
+        fixture(Architecture::Aarch64, Era::E2021_01),
+        fixture(Architecture::Ppc64le, Era::E2022_09),
+        fixture(Architecture::S390x, Era::E2023_07),
     ]
 }
 
 /// The published images of the folder that `KINDLING_INSTALLER_FIXTURES` names, by file name without `.iso`.
-pub(crate) fn published() -> Vec<(String, Vec<u8>)> {
+pub(crate) fn published_images() -> Vec<(String, Vec<u8>)> {
     let Some(folder) = require_path("KINDLING_INSTALLER_FIXTURES") else { return Vec::new() };
     let mut images = Vec::new();
     for entry in fs::read_dir(&folder).unwrap() {

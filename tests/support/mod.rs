@@ -1,4 +1,4 @@
-//! What the black-box tests share: scratch folders, running programs, the images, and the tools that may be missing.
+//! Shared by the black-box tests: scratch folders, running programs, images, and optional tools.
 
 #![allow(dead_code, unused_imports, reason = "no test program needs all of it")]
 #![allow(
@@ -16,59 +16,61 @@ mod scratch;
 use std::path::PathBuf;
 use std::{env, fs};
 
-pub(crate) use authority::{Authority, write_pair};
-pub(crate) use images::{Image, few, good, image, published, slice};
-pub(crate) use run::{Output, Run};
-pub(crate) use scratch::{Entry, Scratch};
+pub(crate) use authority::{CertificateAuthority, write_pair};
+pub(crate) use images::{
+    FixtureImage, all_fixtures, different_fixtures, extent_of, fixture, published_images,
+};
+pub(crate) use run::{ProgramRun, RunOutput};
+pub(crate) use scratch::{Scratch, ScratchFile};
 
 /// The program under test.
 pub(crate) const KINDLING: &str = env!("CARGO_BIN_EXE_kindling");
-/// The name of the program that it stands in for.
+/// The name of the program that it replaces.
 pub(crate) const INSTALLER: &str = "coreos-installer";
-/// What an edit in place writes over the start of the Ignition area until it is complete.
+/// The marker that an in-place edit writes over the start of the Ignition area until it is complete.
 pub(crate) const EDIT_MARKER: &[u8] = b"KINDLING EDIT WAS NOT COMPLETED\n";
 
-/// A config as users embed it. Nobody parses it on the way in.
+/// A config as users embed it. Embedding does not parse it.
 pub(crate) const CONFIG: &str = r#"{"ignition":{"version":"3.3.0"},"passwd":{"users":[{"name":"core"}]}}"#;
 /// A `NetworkManager` keyfile.
 pub(crate) const KEYFILE: &str = "[connection]\nid=wired\ntype=ethernet\n\n[ipv4]\nmethod=auto\n";
 
-/// Looks a program up on `PATH`. Says so where it is missing, which `KINDLING_REQUIRE_TOOLS=1` makes a failure.
+/// Finds a program in `PATH`. Prints a notice if it is missing, or fails with `KINDLING_REQUIRE_TOOLS=1`.
 pub(crate) fn require_tool(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let found = env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file());
     if found.is_none() {
-        missing(&format!("{name} is not installed"));
+        report_missing(&format!("{name} is not installed"));
     }
     found
 }
 
-/// The file or folder that an environment variable names, in the same way.
+/// The file or folder that an environment variable names, with the same notice.
 pub(crate) fn require_path(variable: &str) -> Option<PathBuf> {
     let Some(folder) = env::var_os(variable).map(PathBuf::from) else {
-        missing(&format!("{variable} is not set"));
+        report_missing(&format!("{variable} is not set"));
         return None;
     };
     Some(fs::canonicalize(&folder).unwrap_or_else(|error| panic!("{variable}={}: {error}", folder.display())))
 }
 
-/// A file that a package installs, in the same way.
+/// A file that a package installs, with the same notice.
 pub(crate) fn require_file(path: impl Into<PathBuf>) -> Option<PathBuf> {
     let path = path.into();
     if !path.is_file() {
-        missing(&format!("{} is not installed", path.display()));
+        report_missing(&format!("{} is not installed", path.display()));
         return None;
     }
     Some(path)
 }
 
-pub(crate) fn missing(what: &str) {
+pub(crate) fn report_missing(what: &str) {
     assert_ne!(env::var("KINDLING_REQUIRE_TOOLS").as_deref(), Ok("1"), "{what}, but required");
     eprintln!("SKIPPED: {what}");
 }
 
 /// Runs a check on many subjects and reports all that fail, not only the first.
-pub(crate) fn each<'a, T: 'a>(
+pub(crate) fn check_each<'a, T: 'a>(
     subjects: impl IntoIterator<Item = &'a T>,
     name: impl Fn(&T) -> String,
     check: impl Fn(&T),

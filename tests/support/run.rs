@@ -1,4 +1,4 @@
-//! Running a program to its end, or to the end of our patience.
+//! Runs a program to its end, or to a time limit.
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
@@ -12,63 +12,63 @@ use std::time::Duration;
 /// No command on a small image takes a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a program left behind.
+/// The exit status and output of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Output {
+pub(crate) struct RunOutput {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: String,
 }
 
-impl Output {
-    pub(crate) fn text(&self) -> &str {
+impl RunOutput {
+    pub(crate) fn stdout_text(&self) -> &str {
         std::str::from_utf8(&self.stdout).unwrap()
     }
 
-    /// Requires success and gives what was printed.
+    /// Requires success and returns the output.
     #[track_caller]
-    pub(crate) fn success(self) -> Vec<u8> {
-        assert_eq!(self.status.code(), Some(0), "{}{}", self.stderr, self.signal());
+    pub(crate) fn expect_success(self) -> Vec<u8> {
+        assert_eq!(self.status.code(), Some(0), "{}{}", self.stderr, self.expect_signal());
         self.stdout
     }
 
-    /// As [`success`](Self::success), of text.
+    /// Like [`expect_success`](Self::expect_success), for text.
     #[track_caller]
-    pub(crate) fn printed(self) -> String {
-        String::from_utf8(self.success()).unwrap()
+    pub(crate) fn expect_text(self) -> String {
+        String::from_utf8(self.expect_success()).unwrap()
     }
 
-    /// Requires a failure with one error that says `phrase`, and nothing on the standard output.
+    /// Requires a failure with one error that contains `phrase`, and nothing on standard output.
     #[track_caller]
-    pub(crate) fn failure(&self, phrase: &str) {
-        assert_eq!(self.status.code(), Some(1), "{}{}", self.stderr, self.signal());
+    pub(crate) fn expect_failure(&self, phrase: &str) {
+        assert_eq!(self.status.code(), Some(1), "{}{}", self.stderr, self.expect_signal());
         assert!(self.stderr.contains(phrase), "no {phrase:?} in: {}", self.stderr);
         assert_eq!(self.stderr.matches("Error: ").count(), 1, "{}", self.stderr);
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
     }
 
-    /// Requires that the command line was refused.
+    /// Requires a usage error.
     #[track_caller]
-    pub(crate) fn usage(&self, phrase: &str) {
+    pub(crate) fn expect_usage_error(&self, phrase: &str) {
         assert_eq!(self.status.code(), Some(2), "{}", self.stderr);
         assert!(self.stderr.contains(phrase), "no {phrase:?} in: {}", self.stderr);
         assert!(self.stdout.is_empty());
     }
 
-    fn signal(&self) -> String {
+    fn expect_signal(&self) -> String {
         self.status.signal().map(|signal| format!("killed by signal {signal}")).unwrap_or_default()
     }
 }
 
-/// A program about to be run.
+/// A program that is about to run.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct ProgramRun {
     command: Command,
     stdin: Vec<u8>,
     patience: Duration,
 }
 
-impl Run {
+impl ProgramRun {
     pub(crate) fn new(program: impl AsRef<OsStr>, folder: &Path) -> Self {
         let mut command = Command::new(program);
         command.current_dir(folder).env("LC_ALL", "C").env("RUST_BACKTRACE", "0").env("COLUMNS", "100");
@@ -90,43 +90,43 @@ impl Run {
         self
     }
 
-    pub(crate) fn patience(mut self, patience: Duration) -> Self {
+    pub(crate) fn time_limit(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// The command as it stands, for tests that handle the process themselves.
+    /// The command itself, for tests that manage the process.
     pub(crate) fn command(self) -> Command {
         self.command
     }
 
     /// Runs it to its end.
     #[track_caller]
-    pub(crate) fn output(mut self) -> Output {
+    pub(crate) fn run(mut self) -> RunOutput {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let what = format!("{:?}", self.command);
         let mut child = self.command.spawn().unwrap_or_else(|error| panic!("{what}: {error}"));
-        feed(child.stdin.take().unwrap(), self.stdin);
-        let stdout = drain(child.stdout.take().unwrap());
-        let stderr = drain(child.stderr.take().unwrap());
+        write_stdin(child.stdin.take().unwrap(), self.stdin);
+        let stdout = read_in_background(child.stdout.take().unwrap());
+        let stderr = read_in_background(child.stderr.take().unwrap());
         let mut wait_for = |pipe: &Receiver<Vec<u8>>| {
             pipe.recv_timeout(self.patience).unwrap_or_else(|_| {
                 child.kill().unwrap();
-                panic!("{what} does not end");
+                panic!("{what} did not end in time");
             })
         };
         let (stdout, stderr) = (wait_for(&stdout), wait_for(&stderr));
         let status = child.wait().unwrap();
-        Output { status, stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() }
+        RunOutput { status, stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() }
     }
 }
 
-/// Writes the input from a thread. A program that does not want it all is right to close the pipe.
-fn feed(mut pipe: ChildStdin, bytes: Vec<u8>) {
+/// Writes the input from a thread. A program may close the pipe before it has read everything.
+fn write_stdin(mut pipe: ChildStdin, bytes: Vec<u8>) {
     thread::spawn(move || pipe.write_all(&bytes));
 }
 
-fn drain(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+fn read_in_background(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();

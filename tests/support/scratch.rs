@@ -1,4 +1,4 @@
-//! A folder that a test has for itself.
+//! A private folder for a test.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{KINDLING, Output, Run};
+use super::{KINDLING, ProgramRun, RunOutput};
 
-/// A file as a command left it.
+/// A file that a command has left.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct ScratchFile {
     pub(crate) mode: u32,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A scratch folder, gone at the end.
+/// A scratch folder that is removed at the end.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     folder: TempDir,
@@ -24,7 +24,7 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     pub(crate) fn new() -> Self {
-        // Below the build folder: the system's one may be too small, or in memory.
+        // Below the build folder: the system's temporary folder may be too small, or in memory.
         let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
         fs::create_dir_all(base).unwrap();
         Self { folder: TempDir::with_prefix_in("scratch-", base).unwrap() }
@@ -50,7 +50,7 @@ impl Scratch {
         fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has_file(&self, name: &str) -> bool {
         self.path(name).symlink_metadata().is_ok()
     }
 
@@ -62,39 +62,42 @@ impl Scratch {
     }
 
     /// Every regular file by its path below the folder.
-    pub(crate) fn files(&self) -> BTreeMap<String, Entry> {
+    pub(crate) fn files(&self) -> BTreeMap<String, ScratchFile> {
         let mut files = BTreeMap::new();
-        collect(self.folder(), "", &mut files);
+        collect_files(self.folder(), "", &mut files);
         files
     }
 
-    /// The names of all files, hidden ones too.
+    /// The names of all files, including hidden ones.
     pub(crate) fn names(&self) -> Vec<String> {
         self.files().into_keys().collect()
     }
 
-    /// A run of kindling in this folder.
-    pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Run {
-        Run::new(KINDLING, self.folder()).args(arguments)
+    /// A run of Kindling in this folder.
+    pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> ProgramRun {
+        ProgramRun::new(KINDLING, self.folder()).args(arguments)
     }
 
-    /// Runs kindling in this folder, with words that hold no blanks.
+    /// Runs Kindling in this folder, with arguments that contain no spaces.
     #[track_caller]
-    pub(crate) fn kindling(&self, line: &str) -> Output {
-        self.command(line.split_whitespace()).output()
+    pub(crate) fn run_kindling(&self, line: &str) -> RunOutput {
+        self.command(line.split_whitespace()).run()
     }
 }
 
-fn collect(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Entry>) {
+fn collect_files(folder: &Path, prefix: &str, files: &mut BTreeMap<String, ScratchFile>) {
     for entry in fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         let name = format!("{prefix}{}", entry.file_name().to_str().unwrap());
         let kind = entry.file_type().unwrap();
         if kind.is_dir() {
-            collect(&entry.path(), &format!("{name}/"), files);
+            collect_files(&entry.path(), &format!("{name}/"), files);
         } else if !kind.is_fifo() && !kind.is_symlink() {
             let mode = entry.metadata().unwrap().permissions().mode() & 0o7777;
-            files.insert(name, Entry { mode, bytes: fs::read(entry.path()).unwrap() });
+            files.insert(name, ScratchFile { mode, bytes: fs::read(entry.path()).unwrap() });
         }
     }
 }

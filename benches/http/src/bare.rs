@@ -1,7 +1,7 @@
-//! Servers that do nothing else: they answer anything with the bytes of one file, and look at nothing but `Range`.
+//! Minimal servers: they answer every request with the bytes of one file and read only the `Range` header.
 //!
-//! No server can take less that hands bytes to the kernel in the same way, whatever it is written in; and what clients get of
-//! these is what they can get at all.
+//! They are a lower bound for each send method: no server can use less processor time if it hands bytes to the kernel
+//! in the same way. Their rate is the most that the clients can reach.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -23,17 +23,17 @@ use rustix::fs::sendfile;
 use rustix::net::{SendFlags, send, sockopt};
 use rustix::pipe::{SpliceFlags, splice};
 
-/// The longest request.
+/// The longest accepted request.
 const MAX_REQUEST: usize = 4 << 10;
-/// After so many bytes other connections have their turn. More at once costs no less.
+/// Bytes sent before other connections get their turn. A larger value costs no less.
 const WRITE_LEN: u64 = 4 << 20;
 const SENDFILE_LEN: u64 = 2 << 20;
 const PIPE_LEN: usize = 1 << 20;
-/// Longer answers are sent in full packets only, where pages are: to say so takes two more calls.
+/// Only longer responses are sent in full packets (`MSG_MORE`, `TCP_CORK`), because that takes two more calls.
 const CORK_LEN: u64 = 64 << 10;
-/// What an event loop calls the bell that new connections ring; the number of no connection.
-const BELL: u64 = u64::MAX;
-/// What answers with an image tell of it, as long as it is there: longer heads take more of the kernel, beyond their copy.
+/// The event loop's token for new connections; not a connection number.
+const WAKE_TOKEN: u64 = u64::MAX;
+/// Same response headers as Kindling's image responses: longer heads cost the kernel more than the copy alone.
 const DESCRIPTION: &str = "Cache-Control: private, no-cache\r\n\
     ETag: \"0000000000000000000000000000000000000000000000000000000000000000\"\r\n\
     Last-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\n\
@@ -43,21 +43,21 @@ const DESCRIPTION: &str = "Cache-Control: private, no-cache\r\n\
     Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// How bytes get to the kernel.
+/// How bytes reach the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Way {
-    /// Out of a mapping of the file, which the kernel copies.
+pub(crate) enum SendMethod {
+    /// From a mapping of the file, which the kernel copies.
     Writes,
-    /// The kernel sends pages of the file itself.
+    /// The kernel sends pages of the file (`sendfile`).
     Sendfile,
-    /// The same by way of a pipe, which takes more of them at once.
+    /// Through a pipe (`splice`), which takes more pages at once.
     Pipe,
 }
 
-impl Way {
+impl SendMethod {
     pub(crate) const ALL: [Self; 3] = [Self::Writes, Self::Sendfile, Self::Pipe];
 
-    /// What such a server is called.
+    /// The server's name in tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Writes => "bare writes",
@@ -67,28 +67,28 @@ impl Way {
     }
 }
 
-/// Serves a file for as long as the process lives, and says where.
+/// Serves a file until the process ends, and prints its address.
 ///
 /// # Errors
 ///
-/// When the system does not let it.
-pub(crate) fn serve(path: &Path, way: Way) -> Result<Infallible> {
+/// Returns an error if a system call fails.
+pub(crate) fn serve(path: &Path, way: SendMethod) -> Result<Infallible> {
     println!("Listening on 127.0.0.1:{}", start(path, way)?);
     loop {
         thread::park();
     }
 }
 
-/// Serves a file on threads that end with the process, one for each processor, and gives the port.
+/// Serves a file on one thread per processor until the process ends, and returns the port.
 ///
 /// # Errors
 ///
-/// When the system does not let it.
-pub(crate) fn start(path: &Path, way: Way) -> Result<u16> {
+/// Returns an error if a system call fails.
+pub(crate) fn start(path: &Path, way: SendMethod) -> Result<u16> {
     let served = Arc::new(Served::open(path, way).with_context(|| format!("{}", path.display()))?);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     if sockopt::tcp_congestion(&listener)?.starts_with("bbr") {
-        // Nothing has to be spaced where there is no network. Connections have what their listener has.
+        // Loopback needs no pacing. Connections inherit the congestion control of their listener.
         sockopt::set_tcp_congestion(&listener, "reno")?;
     }
     let port = listener.local_addr()?.port();
@@ -105,17 +105,16 @@ pub(crate) fn start(path: &Path, way: Way) -> Result<u16> {
     Ok(port)
 }
 
-/// The file.
 struct Served {
     file: File,
     mapped: Bytes,
-    way: Way,
+    way: SendMethod,
 }
 
 impl Served {
-    fn open(path: &Path, way: Way) -> Result<Self> {
+    fn open(path: &Path, way: SendMethod) -> Result<Self> {
         let file = File::open(path)?;
-        let mapped = isogen::map::map(&file)?.bytes().clone();
+        let mapped = isogen::mapping::map_file(&file)?.bytes().clone();
         Ok(Self { file, mapped, way })
     }
 
@@ -123,7 +122,8 @@ impl Served {
         self.mapped.len() as u64
     }
 
-    /// Hands the head and the beginning of a range to the kernel, and takes away what it took. Whether it took all that it was given.
+    /// Hands the head and the start of a range to the kernel, and removes the accepted bytes. Returns whether the
+    /// kernel accepted all of them.
     fn send(
         &self,
         (socket, pipe): (&TcpStream, &Pipe),
@@ -131,7 +131,7 @@ impl Served {
         range: &mut Range<u64>,
     ) -> io::Result<bool> {
         match self.way {
-            Way::Writes => {
+            SendMethod::Writes => {
                 let bounds = [range.start, range.end.min(range.start + WRITE_LEN)];
                 let [start, end] = bounds.map(|at| usize::try_from(at).unwrap_or(usize::MAX));
                 let body = self.mapped.get(start..end).unwrap_or_default();
@@ -142,7 +142,7 @@ impl Served {
                 range.start += (sent - of_head) as u64;
                 Ok(is_all)
             }
-            Way::Sendfile | Way::Pipe => {
+            SendMethod::Sendfile | SendMethod::Pipe => {
                 if !head.is_empty() {
                     let sent = send(socket, head, SendFlags::MORE)?;
                     head.drain(..sent);
@@ -150,7 +150,7 @@ impl Served {
                         return Ok(false);
                     }
                 }
-                if self.way == Way::Pipe {
+                if self.way == SendMethod::Pipe {
                     return pipe.send(&self.file, socket, range);
                 }
                 let len = SENDFILE_LEN.min(range.end - range.start);
@@ -162,11 +162,11 @@ impl Served {
     }
 }
 
-/// What pages go through.
+/// The pipe that pages pass through.
 struct Pipe {
     reader: PipeReader,
     writer: PipeWriter,
-    /// Where those go that a socket did not take.
+    /// `/dev/null`, for pages that a socket did not accept.
     nowhere: File,
     len: usize,
 }
@@ -208,7 +208,7 @@ impl Pipe {
     }
 }
 
-/// A thread with an event loop, to those who give it connections.
+/// Starts a thread with an event loop and returns the sender for its connections.
 struct Worker {
     arrivals: mpsc::Sender<TcpStream>,
     bell: PipeWriter,
@@ -219,8 +219,8 @@ impl Worker {
         let (sender, arrivals) = mpsc::channel();
         let (rung, bell) = pipe()?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, &rung, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
-        let events = Loop {
+        epoll::add(&epoll, &rung, epoll::EventData::new_u64(WAKE_TOKEN), epoll::EventFlags::IN)?;
+        let events = EventLoop {
             served: Arc::clone(served),
             epoll,
             arrivals,
@@ -243,19 +243,19 @@ impl Worker {
     }
 }
 
-struct Loop {
+struct EventLoop {
     served: Arc<Served>,
     epoll: OwnedFd,
     arrivals: mpsc::Receiver<TcpStream>,
     rung: PipeReader,
     pipe: Pipe,
-    /// By the number that the kernel knows them by; `None` of those that have ended.
+    /// By token; `None` for closed connections.
     connections: Vec<Option<Connection>>,
-    /// Those that can go on without waiting.
+    /// Connections that are ready to read or write.
     busy: VecDeque<u64>,
 }
 
-impl Loop {
+impl EventLoop {
     fn run(mut self) -> Result<()> {
         let mut events = Vec::with_capacity(256);
         loop {
@@ -268,7 +268,7 @@ impl Loop {
             self.busy.extend(events.iter().map(|event| event.data.u64()));
             for _ in 0..self.busy.len() {
                 match self.busy.pop_front() {
-                    Some(BELL) => self.welcome()?,
+                    Some(WAKE_TOKEN) => self.welcome()?,
                     Some(number) => self.turn(number)?,
                     None => break,
                 }
@@ -277,7 +277,7 @@ impl Loop {
     }
 
     fn welcome(&mut self) -> Result<()> {
-        // As much as there is: whoever is not found below rings after that.
+        // Accept all waiting connections: a connection that arrives later signals again.
         let _ = self.rung.read(&mut [0; 64])?;
         for socket in self.arrivals.try_iter() {
             socket.set_nonblocking(true)?;
@@ -303,7 +303,7 @@ impl Loop {
             Ok(true) => self.busy.push_back(number),
             Ok(false) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // A client that goes away is the end of a connection and of nothing else.
+            // A client that disconnects ends only its own connection.
             Err(_) => *slot = None,
         }
         Ok(())
@@ -313,14 +313,14 @@ impl Loop {
 struct Connection {
     socket: TcpStream,
     request: Vec<u8>,
-    /// What is not sent yet.
+    /// Bytes that are not sent yet.
     head: Vec<u8>,
     rest: Range<u64>,
     is_corked: bool,
 }
 
 impl Connection {
-    /// Reads or writes once. Whether there is more to be done at once.
+    /// Reads or writes once. Returns whether more can be done at once.
     fn turn(&mut self, served: &Served, pipe: &Pipe) -> io::Result<bool> {
         if self.head.is_empty() && self.rest.is_empty() {
             let mut piece = [0; MAX_REQUEST];
@@ -333,7 +333,7 @@ impl Connection {
                 return Ok(len == piece.len());
             }
             self.answer(served.total())?;
-            self.is_corked = served.way != Way::Writes && self.rest.end - self.rest.start > CORK_LEN;
+            self.is_corked = served.way != SendMethod::Writes && self.rest.end - self.rest.start > CORK_LEN;
             if self.is_corked {
                 sockopt::set_tcp_cork(&self.socket, true)?;
             }
@@ -374,28 +374,28 @@ pub(crate) mod tests {
     use super::*;
     use crate::base;
     use crate::client::{Connection, Sink, Target, write_get};
-    use crate::exchange::Wanted;
+    use crate::exchange::ExpectedResponse;
     use crate::fleet::{Client, Script, Until, run};
     use crate::random::Random;
 
-    /// A server of a file of so many bytes, which is gone by name.
-    pub(crate) fn serving(total: u64, way: Way) -> Target {
+    /// A server for a deleted file of `len` bytes.
+    pub(crate) fn serving(total: u64, way: SendMethod) -> Target {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(total).unwrap();
         target(file.path(), way)
     }
 
-    fn target(path: &Path, way: Way) -> Target {
+    fn target(path: &Path, way: SendMethod) -> Target {
         let address: std::net::SocketAddr = (Ipv4Addr::LOCALHOST, start(path, way).unwrap()).into();
         Target { address, authority: address.to_string(), path: "/".to_owned(), tls: None }
     }
 
     #[test]
-    fn what_is_sent_is_the_file() {
+    fn server_sends_the_bytes_of_the_file() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let bytes: Vec<u8> = (0..9_000_000_u32).map(|at| (at % 251) as u8).collect();
         file.write_all(&bytes).unwrap();
-        for way in Way::ALL {
+        for way in SendMethod::ALL {
             let target = target(file.path(), way);
             base::compare_ranges(&target, file.path()).unwrap();
             let mut request = Vec::new();
@@ -406,15 +406,15 @@ pub(crate) mod tests {
                 Ok(())
             };
             let mut connection = Connection::open(&target).unwrap();
-            connection.ask(&request, Wanted::Whole(9_000_000), &mut Sink::Give(&mut keep)).unwrap();
+            connection.ask(&request, ExpectedResponse::Whole(9_000_000), &mut Sink::Give(&mut keep)).unwrap();
             assert!(sent == bytes, "{way:?}");
         }
     }
 
-    /// The whole client, from epoll to the checks of answers.
+    /// Runs the complete client, from epoll to the response checks.
     #[test]
-    fn clients_get_what_they_ask_for() {
-        for way in Way::ALL {
+    fn clients_get_the_requested_ranges() {
+        for way in SendMethod::ALL {
             let target = Arc::new(serving(3 << 20, way));
             for count in [1, 5] {
                 let clients =
@@ -435,18 +435,18 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn another_length_than_the_wanted_one_ends_the_run() {
-        let target = Arc::new(serving(1 << 20, Way::Writes));
+    fn unexpected_length_ends_the_run() {
+        let target = Arc::new(serving(1 << 20, SendMethod::Writes));
         for (count, script) in [(1, Script::Whole), (2, Script::Random { len: 9, random: Random::new(1) })] {
             let open = |_| Client::open(&target, (1 << 20) + 1, script.clone()).unwrap();
             let error = run((0..count).map(open).collect(), Until::Once).unwrap_err();
-            assert!(error.to_string().contains("and not"), "{error}");
+            assert!(error.to_string().contains(", expected "), "{error}");
         }
     }
 
     #[test]
-    fn what_is_no_request_ends_the_connection() {
-        let target = serving(1 << 20, Way::Writes);
+    fn invalid_request_closes_the_connection() {
+        let target = serving(1 << 20, SendMethod::Writes);
         for request in [
             "GET / HTTP/1.1\r\nRange: bytes=5-4\r\n\r\n",
             "GET / HTTP/1.1\r\nRange: bytes=0-1048576\r\n\r\n",
@@ -456,7 +456,7 @@ pub(crate) mod tests {
             let mut socket = TcpStream::connect(target.address).unwrap();
             socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
             socket.write_all(request.as_bytes()).unwrap();
-            // What was sent and not read makes it a reset.
+            // Closing a socket with unread bytes sends a reset.
             match socket.read(&mut [0; 1]) {
                 Ok(len) => assert_eq!(len, 0, "{request}"),
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{request}"),

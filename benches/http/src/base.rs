@@ -1,4 +1,4 @@
-//! The live image that everything is made of, and the comparison of what servers make of it.
+//! The base image of all measurements, and the check that every server sends the same bytes.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -10,24 +10,24 @@ use fixtures::{Architecture, Era, Recipe};
 use sha2::{Digest, Sha256};
 
 use crate::client::{Connection, Sink, Target, write_get};
-use crate::exchange::Wanted;
+use crate::exchange::ExpectedResponse;
 use crate::head::ContentRange;
 use crate::interrupt;
 use crate::random::Random;
 
 const BLOCK: usize = 1 << 20;
-/// Ranges that are compared, beside the whole.
+/// Ranges that are compared, in addition to the whole file.
 const PROBES: usize = 64;
 const PROBE_LEN: u64 = 100_003;
 
-/// Writes a live image with a root file system of so many bytes.
+/// Writes a base image with a root file system of `rootfs_len` bytes.
 ///
-/// What the fixture leaves as holes becomes noise: a downloaded image has none, and bytes that are the same everywhere would
-/// not tell whether a server sends the right ones.
+/// The holes of the fixture are filled with noise: a downloaded image has no holes, and with repeated bytes a wrong
+/// range would not be noticed.
 ///
 /// # Errors
 ///
-/// When there is no room.
+/// Returns an error if the disk is full.
 pub(crate) fn write(path: &Path, rootfs_len: u64) -> Result<()> {
     write_recipe(
         path,
@@ -35,11 +35,11 @@ pub(crate) fn write(path: &Path, rootfs_len: u64) -> Result<()> {
     )
 }
 
-/// The same of any recipe.
+/// Like `write`, for any recipe.
 ///
 /// # Errors
 ///
-/// When there is no room.
+/// Returns an error if the disk is full.
 pub(crate) fn write_recipe(path: &Path, recipe: &Recipe) -> Result<()> {
     let sparse = path.with_extension("sparse");
     recipe.write_to(&sparse).with_context(|| format!("writing {}", sparse.display()))?;
@@ -52,7 +52,7 @@ pub(crate) fn write_recipe(path: &Path, recipe: &Recipe) -> Result<()> {
         interrupt::check()?;
         let len = read_block(&mut input, &mut block)?;
         let block = block.get_mut(..len).unwrap_or_default();
-        // Areas that have to be empty are shorter than a block.
+        // Areas that must stay empty are shorter than a block.
         if len == BLOCK && block.iter().all(|byte| *byte == 0) {
             for word in block.chunks_exact_mut(8) {
                 word.copy_from_slice(&random.next().to_le_bytes());
@@ -78,11 +78,11 @@ fn read_block(input: &mut impl Read, block: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Downloads a whole file, to `copy` if there is one, and gives its SHA-256.
+/// Downloads a whole file, to `copy` if given, and returns its SHA-256 digest.
 ///
 /// # Errors
 ///
-/// When it does not come, or has another length.
+/// Returns an error if the download fails or has another length.
 pub(crate) fn download(target: &Target, total: u64, mut copy: Option<&mut File>) -> Result<String> {
     let mut connection = Connection::open(target)?;
     let mut request = Vec::new();
@@ -95,15 +95,15 @@ pub(crate) fn download(target: &Target, total: u64, mut copy: Option<&mut File>)
         }
         Ok(())
     };
-    connection.ask(&request, Wanted::Whole(total), &mut Sink::Give(&mut keep))?;
+    connection.ask(&request, ExpectedResponse::Whole(total), &mut Sink::Give(&mut keep))?;
     Ok(hex(&digest.finalize()))
 }
 
-/// Compares ranges of what a server sends with the file.
+/// Compares ranges from a server with the file.
 ///
 /// # Errors
 ///
-/// When they differ, or do not come.
+/// Returns an error if a download fails or the bytes differ.
 pub(crate) fn compare_ranges(target: &Target, path: &Path) -> Result<()> {
     let file = File::open(path)?;
     let total = file.metadata()?.len();
@@ -115,10 +115,11 @@ pub(crate) fn compare_ranges(target: &Target, path: &Path) -> Result<()> {
         let last = first + len - 1;
         let mut request = Vec::new();
         write_get(&mut request, target, Some((first, last)));
-        let found = connection.fetch(&request, Wanted::Part(ContentRange { first, last, total }))?;
+        let found =
+            connection.fetch(&request, ExpectedResponse::Part(ContentRange { first, last, total }))?;
         let mut wanted = vec![0; usize::try_from(len)?];
         file.read_exact_at(&mut wanted, first)?;
-        ensure!(found == wanted, "other bytes at {first}-{last} of {}", target.path);
+        ensure!(found == wanted, "wrong bytes at {first}-{last} of {}", target.path);
     }
     Ok(())
 }
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_has_noise_where_the_fixture_has_holes() {
+    fn base_has_noise_instead_of_the_holes_of_the_fixture() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("base.iso");
         write(&path, 4 << 20).unwrap();

@@ -1,4 +1,4 @@
-//! A run: starts the servers, warms them, sees that they agree, and measures them in turns.
+//! A run: starts the servers, warms them up, checks that they send the same bytes, and measures them in turns.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::bare::Way;
+use crate::bare::SendMethod;
 use crate::client::{Bounds, Connection, Target};
 use crate::figures::Line;
 use crate::machine::{self, Machine};
@@ -17,33 +17,33 @@ use crate::measure::{Conditions, memory};
 use crate::options::Options;
 use crate::report::Report;
 use crate::servers::{
-    Contestant, FastPath, Kind, NGINX, Place, Setting, Started, Transport, at_url, length, parse_url,
+    Contestant, FastPath, Kind, NGINX, RunFiles, Setting, Started, Transport, at_url, length, parse_url,
     start_bare, start_kindling, start_nginx,
 };
 use crate::work::{Task, Work};
 use crate::{base, certificate, infra_env, interrupt, traces};
 
 const SUBJECT: &str = "kindling";
-/// The same without its fast path.
+/// Kindling without its fast path.
 pub(crate) const WITHOUT_FAST_PATH: &str = "kindling --fast-path off";
-/// A measurement that only warms up is no longer than this.
+/// The longest time of a warm-up measurement.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// Measures everything that was chosen.
+/// Measures all selected work.
 ///
 /// # Errors
 ///
-/// When a server does not do what it has to.
+/// Returns an error if a server does not start or sends a wrong response.
 pub(crate) fn run(options: &Options) -> Result<Report> {
     let machine = Machine::look();
     if machine.congestion.starts_with("bbr") {
         eprintln!(
-            "TCP spaces packets with timers here (bbr), and streams show those: see TCP in docs/performance.md"
+            "TCP congestion control is bbr, whose timers distort rates: see Caveats in docs/performance.md"
         );
     }
     machine::raise_limit_of_files()?;
     let folder = temporary_folder(options.folder.as_deref())?;
-    let place = Place {
+    let place = RunFiles {
         folder: folder.path().to_owned(),
         kindling: kindling(options.kindling.as_deref())?,
         nginx: options.nginx.clone(),
@@ -56,15 +56,15 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
     if let Some(url) = &options.url {
         bench.rival = Some(parse_url(url, options.ca.as_deref())?);
     }
-    ensure!(!options.works().is_empty(), "there is no such work: {:?}", options.only);
+    ensure!(!options.works().is_empty(), "no work matches {:?}", options.only);
     for transport in [Transport::Plain, Transport::Tls] {
         bench.over(transport)?;
     }
-    ensure!(!bench.report.lines.is_empty(), "there is no such work for that URL");
+    ensure!(!bench.report.lines.is_empty(), "no work matches for that URL");
     Ok(bench.report)
 }
 
-fn report(options: &Options, machine: Machine, place: &Place) -> Result<Report> {
+fn report(options: &Options, machine: Machine, place: &RunFiles) -> Result<Report> {
     let version = machine::version(&place.kindling, "--version")?;
     let mut contestants = vec![(SUBJECT.to_owned(), version)];
     if options.url.is_some() {
@@ -89,11 +89,11 @@ fn report(options: &Options, machine: Machine, place: &Place) -> Result<Report> 
     })
 }
 
-/// A folder that is removed with whoever holds it.
+/// A temporary folder that is removed when the value is dropped.
 ///
 /// # Errors
 ///
-/// When it cannot be made.
+/// Returns an error if the folder cannot be created.
 pub(crate) fn temporary_folder(parent: Option<&Path>) -> Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("bench-http.");
@@ -102,59 +102,59 @@ pub(crate) fn temporary_folder(parent: Option<&Path>) -> Result<tempfile::TempDi
         None => builder.tempdir(),
     }
     .context("making a temporary folder")?;
-    // Workers of nginx may run as somebody else.
+    // Workers of nginx may run as another user.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
     fs::create_dir(folder.path().join("files"))?;
     fs::write(folder.path().join("files/ready"), "ready\n")?;
     Ok(folder)
 }
 
-/// The program to measure, which is built if there is none.
+/// Returns the program to measure, and builds it if necessary.
 ///
 /// # Errors
 ///
-/// When there is none, and none can be built.
+/// Returns an error if the program is missing and cannot be built.
 pub(crate) fn kindling(path: Option<&Path>) -> Result<PathBuf> {
     if let Some(path) = path {
         return path.canonicalize().with_context(|| format!("{}", path.display()));
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let path = target.join("release/kindling");
+    let path = target.join("dist/kindling");
     if !path.exists() {
         eprintln!("Building kindling");
         let mut command = Command::new("cargo");
-        command.args(["build", "--release", "--quiet", "-p", "kindling"]).current_dir(&root);
+        command.args(["build", "--profile", "dist", "--quiet", "-p", "kindling"]).current_dir(&root);
         let status = command.status().context("running cargo")?;
         ensure!(status.success(), "cargo build: {status}");
     }
     path.canonicalize().with_context(|| format!("{}", path.display()))
 }
 
-/// Creates an infra-env, whose full ISO is what this server serves.
+/// Creates an infra-env, whose full ISO this server serves.
 fn with_image(started: Started, name: &str, kind: Kind) -> Result<Contestant> {
     let path = infra_env::make(&mut Connection::open(&started.target)?, &started.target, "bench")?;
     let total = length(&started.target.at(&path))?;
     Ok(started.takes_part(name, kind, &path, total))
 }
 
-/// Warms a server with its whole file, and sees that it sends the bytes of the image.
+/// Downloads the whole file once to warm the server up, and checks its bytes.
 fn agree(contestant: &Contestant, image: &Path, digest: &str) -> Result<()> {
     let found = base::download(&contestant.target, contestant.total, None)?;
-    ensure!(found == digest, "it sends other bytes: SHA-256 {found} and not {digest}");
+    ensure!(found == digest, "the server sends wrong bytes: SHA-256 {found}, expected {digest}");
     base::compare_ranges(&contestant.target, image)
 }
 
 struct Bench<'a> {
     options: &'a Options,
-    place: Place,
-    /// Instead of nginx.
+    place: RunFiles,
+    /// Replaces nginx.
     rival: Option<(Target, Transport)>,
     report: Report,
 }
 
 impl Bench<'_> {
-    /// Everything over one transport.
+    /// Measures all work over one transport.
     fn over(&mut self, transport: Transport) -> Result<()> {
         let mut works = self.options.works();
         works.retain(|work| work.transport == transport);
@@ -171,7 +171,7 @@ impl Bench<'_> {
         }
         let mut line = Line::new(
             &format!("memory-{}", transport.title().to_lowercase()),
-            &format!("all of that, {}", transport.title()),
+            &format!("{}, all servers", transport.title()),
         );
         for contestant in contestants.iter().filter(|one| !one.kind.is_apart()) {
             line.add(&contestant.name, &memory(contestant)?);
@@ -182,10 +182,10 @@ impl Bench<'_> {
 
     fn boots(&self, total: u64) -> Result<Vec<Arc<[Bounds]>>> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces");
-        Ok(traces::open_all(&folder)?.iter().map(|reads| traces::laid_over(reads, total).into()).collect())
+        Ok(traces::open_all(&folder)?.iter().map(|reads| traces::mapped_to(reads, total).into()).collect())
     }
 
-    /// Starts everyone, warms them with their whole file, and sees that the bytes are the same.
+    /// Starts all contestants, warms them up with their whole file, and checks that all send the same bytes.
     fn contestants(&mut self, transport: Transport) -> Result<Vec<Contestant>> {
         eprintln!("Starting servers for {}", transport.title());
         let data = self.place.folder.join(format!("data-{}", transport.title()));
@@ -199,7 +199,7 @@ impl Bench<'_> {
             digest = base::download(&subject.target, total, Some(&mut file)).context("kindling")?;
             file.sync_all()?;
             let told = infra_env::digest(&subject.target)?;
-            ensure!(told == digest, "kindling says that the SHA-256 is {told}, and sends what has {digest}");
+            ensure!(told == digest, "kindling reports SHA-256 {told}, but sends bytes with {digest}");
             base::compare_ranges(&subject.target, &image).context("kindling")?;
         }
         if let Some((target, _)) = &self.rival {
@@ -218,12 +218,12 @@ impl Bench<'_> {
             let data = data.with_extension("without-fast-path");
             let started = start_kindling(&self.place, &data, transport, FastPath::Off)?;
             let contestant = with_image(started, WITHOUT_FAST_PATH, Kind::WithoutFastPath)?;
-            // Its image is that of another infra-env.
+            // Uses the image of another infra-env.
             base::download(&contestant.target, contestant.total, None).context(WITHOUT_FAST_PATH)?;
             contestants.push(contestant);
         }
         if transport == Transport::Plain {
-            for way in Way::ALL {
+            for way in SendMethod::ALL {
                 let bare = start_bare(&self.place, way)?.takes_part(way.name(), Kind::Bare, "/", total);
                 agree(&bare, &image, &digest).context(way.name())?;
                 contestants.push(bare);
@@ -238,14 +238,14 @@ impl Bench<'_> {
         Ok(contestants)
     }
 
-    /// All rounds of a piece of work, those who do it in turns.
+    /// Runs all rounds of a piece of work; the contestants take turns.
     fn line(&mut self, contestants: &[Contestant], work: Work, boots: &[Arc<[Bounds]>]) -> Result<()> {
         let mut line = Line::new(&work.key(), &work.title());
         let (mut bare, mut without_fast_path) = (line.clone(), line.clone());
         eprintln!("{}: {}", line.key, line.title);
         for round in 0..=self.options.rounds() {
             let is_warm_up = round == 0;
-            // What a server keeps for readers is what it takes at first.
+            // Memory for readers is measured relative to a freshly started server.
             let is_cold = self.options.quick || matches!(work.task, Task::SlowReaders { .. });
             if is_warm_up && is_cold {
                 continue;

@@ -1,4 +1,4 @@
-//! The certificate of all servers of a run, and what clients make of it.
+//! The certificate of all servers of a run, and the TLS configuration of the clients.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,26 +10,26 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::client::Tls;
 
-/// Names of the files in the folder of a run.
+/// File names in the folder of the run.
 pub(crate) const CERTIFICATE: &str = "cert.pem";
 pub(crate) const KEY: &str = "key.pem";
 
-/// Writes a certificate for the loopback address and its key into a folder.
+/// Writes a certificate for the loopback address, and its key, into a folder.
 ///
 /// # Errors
 ///
-/// When it cannot be made or written.
+/// Returns an error if the certificate cannot be generated or written.
 pub(crate) fn write(folder: &Path) -> Result<()> {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned(), "localhost".to_owned()])?;
     std::fs::write(folder.join(CERTIFICATE), made.cert.pem()).context("writing the certificate")?;
     std::fs::write(folder.join(KEY), made.signing_key.serialize_pem()).context("writing its key")
 }
 
-/// What a client needs that trusts the certificates of a file and no others.
+/// Returns a TLS client configuration that trusts only the certificates of a file.
 ///
 /// # Errors
 ///
-/// When there are none in it, or `host` is no name.
+/// Returns an error if the file has no certificate or `host` is not a valid name.
 pub(crate) fn trusting(file: &Path, host: &str) -> Result<Tls> {
     let about = || format!("reading certificates of {}", file.display());
     let mut roots = RootCertStore::empty();
@@ -38,6 +38,7 @@ pub(crate) fn trusting(file: &Path, host: &str) -> Result<Tls> {
     }
     let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    let name = ServerName::try_from(host.to_owned()).with_context(|| format!("{host:?} is no name"))?;
+    let name = ServerName::try_from(host.to_owned())
+        .with_context(|| format!("{host:?} is not a valid server name"))?;
     Ok(Tls { config: Arc::new(config), name })
 }

@@ -1,7 +1,7 @@
-//! A connection to a server, plain or with TLS, whose bodies are thrown away as cheaply as can be.
+//! A connection to a server, plain or with TLS, that discards bodies as cheaply as possible.
 //!
-//! A socket that blocks and one that does not are driven by the same code: where nothing comes, [`Connection::take`] says so, at
-//! once or after [`PATIENCE`].
+//! The same code drives blocking and non-blocking sockets: if no data is available, [`Connection::take`] returns, at
+//! once or after [`POLL_TIMEOUT`].
 
 use std::io::{BufRead, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,31 +14,31 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socko
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
-use crate::exchange::{Exchange, Wanted};
+use crate::exchange::{Exchange, ExpectedResponse};
 use crate::interrupt;
 
-/// How long a socket that blocks waits, before somebody looks whether all of this has ended.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
-/// How long a server may say nothing at all.
-pub(crate) const SILENCE: Duration = Duration::from_secs(60);
-/// What a thread reads into: more than a server sends between two looks.
+/// How long a blocking socket waits before it checks whether the run has ended.
+pub(crate) const POLL_TIMEOUT: Duration = Duration::from_millis(100);
+/// How long a server may send nothing before the connection fails.
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The read buffer of a thread: more than a server sends between two reads.
 pub(crate) const SCRATCH: usize = 1 << 20;
-/// As much as is read while a head may come: one call of the kernel for a small answer, and little to copy of a large one.
+/// Bytes read while a head is expected: one system call for a small response, and little to copy of a large one.
 const HEAD_READ: usize = 8 << 10;
-/// The longest body that is kept: a list of ten thousand infra-envs, or one with as many networks, has a fourth of that.
+/// The longest body that is kept. A list of ten thousand infra-envs, or of one with as many networks, is a quarter of
+/// it.
 const MAX_KEPT: usize = 128 << 20;
 
 /// A file on a server.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
-    /// For the `Host` header.
     pub(crate) authority: String,
     pub(crate) path: String,
     pub(crate) tls: Option<Tls>,
 }
 
-/// What a connection with TLS needs to know.
+/// TLS configuration of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Tls {
     pub(crate) config: Arc<ClientConfig>,
@@ -46,28 +46,28 @@ pub(crate) struct Tls {
 }
 
 impl Target {
-    /// The same server, and another file.
+    /// The same server with another file.
     pub(crate) fn at(&self, path: &str) -> Self {
         Self { path: path.to_owned(), ..self.clone() }
     }
 }
 
-/// Bytes of the first and last one that are asked for.
+/// First and last requested byte.
 pub(crate) type Bounds = (u64, u64);
 
-/// Writes a GET request to the end of `request`.
+/// Appends a GET request to `request`.
 pub(crate) fn write_get(request: &mut Vec<u8>, target: &Target, bounds: Option<Bounds>) {
     begin_get(request, target);
     end_get(request, bounds);
 }
 
-/// Writes as much of a GET request as is the same for each of a file.
+/// Appends the part of a GET request that is the same for every range of a file.
 pub(crate) fn begin_get(request: &mut Vec<u8>, target: &Target) {
-    // A `Vec` takes whatever is written to it.
+    // Writing to a `Vec` cannot fail.
     let _ = write!(request, "GET {} HTTP/1.1\r\nHost: {}\r\n", target.path, target.authority);
 }
 
-/// Writes the rest of it.
+/// Appends the rest of the request.
 pub(crate) fn end_get(request: &mut Vec<u8>, bounds: Option<Bounds>) {
     if let Some((first, last)) = bounds {
         let _ = write!(request, "Range: bytes={first}-{last}\r\n");
@@ -75,33 +75,45 @@ pub(crate) fn end_get(request: &mut Vec<u8>, bounds: Option<Bounds>) {
     request.extend_from_slice(b"\r\n");
 }
 
-/// Whether a socket waits for what does not come at once.
+/// Appends a POST request with a JSON body. `headers` are further lines, each with its line break.
+pub(crate) fn write_post(request: &mut Vec<u8>, target: &Target, headers: &str, body: &[u8]) {
+    let _ = write!(
+        request,
+        "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{headers}\r\n",
+        target.path,
+        target.authority,
+        body.len(),
+    );
+    request.extend_from_slice(body);
+}
+
+/// Whether a read waits for data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waiting {
-    /// For [`PATIENCE`], in the call itself.
+pub(crate) enum WaitMode {
+    /// Waits up to [`POLL_TIMEOUT`] in the call itself.
     Blocks,
-    /// Not at all; an epoll tells when there is something.
+    /// Does not wait; epoll reports readiness.
     Polled,
 }
 
-/// What came of looking once for more.
+/// Result of one read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// So much as was asked for: there may be more.
+pub(crate) enum ReadResult {
+    /// The buffer is full: more data may be available.
     Full,
-    /// All that there was.
+    /// All available data was read.
     Drained,
-    /// Nothing.
+    /// No data was available.
     Nothing,
 }
 
-/// What becomes of a body.
+/// What happens to a body.
 pub(crate) enum Sink<'a> {
     Discard,
     Give(&'a mut dyn FnMut(&[u8]) -> Result<()>),
 }
 
-/// A connection over which one answer after another comes.
+/// A kept connection that carries one response after another.
 #[derive(Debug)]
 pub(crate) struct Connection {
     socket: TcpStream,
@@ -109,60 +121,60 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects, and shakes hands where there is TLS.
+    /// Connects, and completes the TLS handshake if the target uses TLS.
     ///
     /// # Errors
     ///
-    /// When the server does not answer.
+    /// Returns an error if the server does not answer.
     pub(crate) fn open(target: &Target) -> Result<Self> {
         Self::open_with(target, None)
     }
 
-    /// The same with a receive buffer of so many bytes, as of a reader who is slow.
+    /// Like [`Self::open`], with a receive buffer of `buffer` bytes, for slow readers.
     ///
     /// # Errors
     ///
-    /// As [`Self::open`].
+    /// Same as [`Self::open`].
     pub(crate) fn open_with(target: &Target, receive_buffer: Option<usize>) -> Result<Self> {
         let context = || format!("connecting to {}", target.authority);
         let mut socket = connected(target.address, receive_buffer).with_context(context)?;
         socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(SILENCE))?;
-        socket.set_write_timeout(Some(SILENCE))?;
+        socket.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
+        socket.set_write_timeout(Some(RESPONSE_TIMEOUT))?;
         let mut tls = None;
         if let Some(Tls { config, name }) = &target.tls {
             let mut session = ClientConnection::new(Arc::clone(config), name.clone())?;
             session.complete_io(&mut socket).with_context(context)?;
             tls = Some(Box::new(session));
         }
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(POLL_TIMEOUT))?;
         Ok(Self { socket, tls })
     }
 
-    /// Chooses how it waits from now on.
+    /// Sets how later reads wait.
     ///
     /// # Errors
     ///
-    /// When the system does not let it.
-    pub(crate) fn set_waiting(&self, waiting: Waiting) -> Result<()> {
-        Ok(self.socket.set_nonblocking(waiting == Waiting::Polled)?)
+    /// Returns an error if the system call fails.
+    pub(crate) fn set_waiting(&self, waiting: WaitMode) -> Result<()> {
+        Ok(self.socket.set_nonblocking(waiting == WaitMode::Polled)?)
     }
 
     pub(crate) fn socket(&self) -> &TcpStream {
         &self.socket
     }
 
-    /// The TLS version and cipher suite that were agreed on.
+    /// The negotiated TLS version and cipher suite.
     pub(crate) fn suite(&self) -> Option<String> {
         let tls = self.tls.as_deref()?;
         Some(format!("{:?} {:?}", tls.protocol_version()?, tls.negotiated_cipher_suite()?.suite()))
     }
 
-    /// Sends all of a request.
+    /// Sends a whole request.
     ///
     /// # Errors
     ///
-    /// When the connection has ended, or takes nothing for [`SILENCE`].
+    /// Returns an error if the connection is closed or accepts nothing for [`RESPONSE_TIMEOUT`].
     pub(crate) fn send(&mut self, mut bytes: &[u8]) -> Result<()> {
         if self.tls.is_none() {
             while !bytes.is_empty() {
@@ -191,37 +203,38 @@ impl Connection {
         Ok(())
     }
 
-    /// Looks once for more of an answer.
+    /// Reads once more from a response.
     ///
     /// # Errors
     ///
-    /// When the connection ends before the answer does, or when the answer is not the wanted one.
+    /// Returns an error if the connection ends before the response does, or the response is not the expected one.
     pub(crate) fn take(
         &mut self,
         exchange: &mut Exchange,
         scratch: &mut [u8],
         sink: &mut Sink<'_>,
-    ) -> Result<Taken> {
+    ) -> Result<ReadResult> {
         if self.tls.is_some() {
             return self.take_records(exchange, scratch, sink);
         }
         let discards = matches!(sink, Sink::Discard);
         let (most, flags) = match exchange.left() {
-            // The kernel throws the bytes away itself, nothing is copied.
+            // With `MSG_TRUNC` the kernel discards the bytes without copying them.
             Some(left) if discards => (usize::try_from(left).unwrap_or(usize::MAX), RecvFlags::TRUNC),
             Some(_) => (usize::MAX, RecvFlags::empty()),
+            None if exchange.is_chunked() => (usize::MAX, RecvFlags::empty()),
             None => (HEAD_READ, RecvFlags::empty()),
         };
         let most = most.min(scratch.len());
         let buffer = scratch.get_mut(..most).unwrap_or_default();
-        let Some(len) = receive(&self.socket, buffer, flags)? else { return Ok(Taken::Nothing) };
+        let Some(len) = receive(&self.socket, buffer, flags)? else { return Ok(ReadResult::Nothing) };
         if flags == RecvFlags::TRUNC {
             exchange.passed(len)?;
         } else {
             let body = exchange.feed(buffer.get(..len).unwrap_or_default())?;
-            give(sink, body)?;
+            exchange.decode(body, &mut |bytes| give(sink, bytes))?;
         }
-        Ok(if len == most { Taken::Full } else { Taken::Drained })
+        Ok(if len == most { ReadResult::Full } else { ReadResult::Drained })
     }
 
     fn take_records(
@@ -229,10 +242,12 @@ impl Connection {
         exchange: &mut Exchange,
         scratch: &mut [u8],
         sink: &mut Sink<'_>,
-    ) -> Result<Taken> {
+    ) -> Result<ReadResult> {
         let most = scratch.len().min(128 << 10);
         let buffer = scratch.get_mut(..most).unwrap_or_default();
-        let Some(len) = receive(&self.socket, buffer, RecvFlags::empty())? else { return Ok(Taken::Nothing) };
+        let Some(len) = receive(&self.socket, buffer, RecvFlags::empty())? else {
+            return Ok(ReadResult::Nothing);
+        };
         let mut records = buffer.get(..len).unwrap_or_default();
         let Some(tls) = &mut self.tls else { bail!("no TLS") };
         while !records.is_empty() {
@@ -241,9 +256,10 @@ impl Connection {
             loop {
                 let mut reader = tls.reader();
                 let len = match reader.fill_buf() {
-                    Ok([]) => bail!("the server has ended the connection"),
+                    Ok([]) => bail!("the server closed the connection"),
                     Ok(text) => {
-                        give(sink, exchange.feed(text)?)?;
+                        let body = exchange.feed(text)?;
+                        exchange.decode(body, &mut |bytes| give(sink, bytes))?;
                         text.len()
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -253,23 +269,31 @@ impl Connection {
             }
         }
         self.flush()?;
-        Ok(if len == most { Taken::Full } else { Taken::Drained })
+        Ok(if len == most { ReadResult::Full } else { ReadResult::Drained })
     }
 
-    /// Asks and waits for all of the answer. The socket has to block.
+    /// Sends a request and waits for the whole response. The socket must be blocking.
     ///
     /// # Errors
     ///
-    /// When the answer is not the wanted one, or does not come.
-    pub(crate) fn ask(&mut self, request: &[u8], wanted: Wanted, sink: &mut Sink<'_>) -> Result<Exchange> {
+    /// Returns an error if the response is missing or not the expected one.
+    pub(crate) fn ask(
+        &mut self,
+        request: &[u8],
+        wanted: ExpectedResponse,
+        sink: &mut Sink<'_>,
+    ) -> Result<Exchange> {
         self.send(request)?;
         let mut exchange = Exchange::new(wanted);
         let mut scratch = vec![0; SCRATCH];
         let mut heard = Instant::now();
         while !exchange.is_done() {
             interrupt::check()?;
-            if self.take(&mut exchange, &mut scratch, sink)? == Taken::Nothing {
-                ensure!(heard.elapsed() < SILENCE, "the server says nothing for {SILENCE:?}");
+            if self.take(&mut exchange, &mut scratch, sink)? == ReadResult::Nothing {
+                ensure!(
+                    heard.elapsed() < RESPONSE_TIMEOUT,
+                    "no bytes from the server for {RESPONSE_TIMEOUT:?}"
+                );
             } else {
                 heard = Instant::now();
             }
@@ -277,12 +301,12 @@ impl Connection {
         Ok(exchange)
     }
 
-    /// Asks, and keeps the body, which has to be short.
+    /// Sends a request and returns the body, which must be short.
     ///
     /// # Errors
     ///
-    /// As [`Self::ask`], or when the body is long.
-    pub(crate) fn fetch(&mut self, request: &[u8], wanted: Wanted) -> Result<Vec<u8>> {
+    /// Same as [`Self::ask`]; also returns an error if the body is too long.
+    pub(crate) fn fetch(&mut self, request: &[u8], wanted: ExpectedResponse) -> Result<Vec<u8>> {
         let mut body = Vec::new();
         let mut keep = |bytes: &[u8]| {
             ensure!(body.len() + bytes.len() <= MAX_KEPT, "the body is longer than {MAX_KEPT} bytes");
@@ -297,8 +321,7 @@ impl Connection {
 fn give(sink: &mut Sink<'_>, body: &[u8]) -> Result<()> {
     match sink {
         Sink::Discard => Ok(()),
-        Sink::Give(take) if !body.is_empty() => take(body),
-        Sink::Give(_) => Ok(()),
+        Sink::Give(take) => take(body),
     }
 }
 
@@ -306,17 +329,17 @@ fn connected(address: SocketAddr, receive_buffer: Option<usize>) -> Result<TcpSt
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     if let Some(len) = receive_buffer {
-        // Before connecting: the window that is offered first follows from it.
+        // Set before connecting, because it decides the first window that is offered.
         sockopt::set_socket_recv_buffer_size(&socket, len)?;
     }
     rustix::net::connect(&socket, &address)?;
     Ok(socket.into())
 }
 
-/// Receives what there is; `None` if there is nothing yet.
+/// Receives the available bytes; `None` if no bytes are available yet.
 fn receive(socket: &TcpStream, buffer: &mut [u8], flags: RecvFlags) -> Result<Option<usize>> {
     match recv(socket, buffer, flags) {
-        Ok((_, 0)) => bail!("the server has ended the connection"),
+        Ok((_, 0)) => bail!("the server closed the connection"),
         Ok((_, len)) => Ok(Some(len)),
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
         Err(error) => Err(error).context("receiving"),
@@ -326,13 +349,13 @@ fn receive(socket: &TcpStream, buffer: &mut [u8], flags: RecvFlags) -> Result<Op
 fn write_some(mut socket: &TcpStream, bytes: &[u8]) -> Result<usize> {
     loop {
         match socket.write(bytes) {
-            Ok(0) => bail!("the connection takes nothing"),
+            Ok(0) => bail!("the connection accepts no bytes"),
             Ok(sent) => return Ok(sent),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                let timeout = Timespec { tv_sec: i64::try_from(SILENCE.as_secs())?, tv_nsec: 0 };
+                let timeout = Timespec { tv_sec: i64::try_from(RESPONSE_TIMEOUT.as_secs())?, tv_nsec: 0 };
                 let ready = poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&timeout))?;
-                ensure!(ready > 0, "the server takes no request for {SILENCE:?}");
+                ensure!(ready > 0, "the server accepts no request for {RESPONSE_TIMEOUT:?}");
             }
             Err(error) => return Err(error).context("sending"),
         }

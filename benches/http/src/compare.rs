@@ -1,11 +1,11 @@
-//! Two runs beside each other: on which lines do they tell different stories?
+//! Compares two runs: which lines have ratios on different sides of 1?
 
 use std::fmt::Write as _;
 
 use crate::figures::{Line, Ratio, Sign};
 use crate::report::Report;
 
-/// A figure whose ratio is above 1 in one run, and below in the other.
+/// A figure whose ratio is above 1 in one run and below 1 in the other.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Difference {
     pub(crate) title: String,
@@ -15,24 +15,23 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    /// Whether all rounds of each run agree among themselves: no noise explains it.
+    /// Whether all rounds of each run agree, so that noise does not explain the difference.
     pub(crate) fn is_clear(&self) -> bool {
         let signs = [self.first.spread.sign(), self.second.spread.sign()];
         !signs.contains(&Sign::Either)
     }
 }
 
-/// What was found.
+/// Result of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Comparison {
-    /// Ratios that are in both runs.
+    /// Number of ratios that both runs have.
     pub(crate) compared: usize,
     pub(crate) differences: Vec<Difference>,
     /// Lines that only one of the runs has.
     pub(crate) alone: Vec<String>,
 }
 
-/// Compares the ratios of two runs.
 pub(crate) fn compare(first: &Report, second: &Report) -> Comparison {
     let mut found = Comparison { compared: 0, differences: Vec::new(), alone: Vec::new() };
     for line in &first.lines {
@@ -61,10 +60,10 @@ impl Comparison {
         }
     }
 
-    /// The same for a reader.
+    /// Describes the comparison as text.
     pub(crate) fn text(&self) -> String {
         let mut text = format!(
-            "{} ratios are in both runs; {} are on different sides of 1\n",
+            "both runs have {} ratios; {} are on different sides of 1\n",
             self.compared,
             self.differences.len()
         );
@@ -95,7 +94,7 @@ mod tests {
     use super::*;
     use crate::report::tests::example;
 
-    /// The example, with all numbers of the subject's rates times so much.
+    /// The example, with all rates of the subject multiplied by `factor`.
     fn faster(factor: f64) -> Report {
         let mut report = example();
         for figure in report.lines.iter_mut().flat_map(|line| &mut line.figures) {
@@ -107,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_agrees_with_itself() {
+    fn run_does_not_differ_from_itself() {
         let found = compare(&example(), &example());
         assert_eq!((found.compared, found.differences, found.alone), (3, Vec::new(), Vec::new()));
     }
 
     #[test]
-    fn sides_that_differ_are_told() {
+    fn differing_runs_are_reported() {
         let found = compare(&example(), &faster(1.3));
         let titles: Vec<&str> = found.differences.iter().map(|found| found.title.as_str()).collect();
         assert_eq!(titles, ["ranges <of> 2 KiB, HTTP"]);
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_one_run_are_told() {
+    fn lines_of_only_one_run_are_reported() {
         let mut shorter = example();
         shorter.lines.remove(0);
         for found in [compare(&example(), &shorter), compare(&shorter, &example())] {

@@ -1,109 +1,145 @@
-//! One answer, from its first byte to its last: what it has to be, and whether it is. No input or output here.
+//! One response, from its first to its last byte: what is expected, and whether it matches. Does no input or output.
 
 use anyhow::{Context, Result, ensure};
 
+use crate::chunked::ChunkedBody;
 use crate::head::{ContentRange, Head, MAX_HEAD};
 
-/// What an answer has to be.
+/// The expected response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// The whole file, of so many bytes.
+pub(crate) enum ExpectedResponse {
+    /// The whole file of this many bytes.
     Whole(u64),
-    /// This part of it.
+    /// This range of the file.
     Part(ContentRange),
-    /// Whatever has this status.
+    /// Any body with this status, also in chunks.
     Status(u16),
 }
 
-impl Wanted {
-    /// The length of the body, if this head is that of the wanted answer.
-    fn check(&self, head: &Head) -> Result<u64> {
+/// 204: such a response has no body, and no length either (RFC 9110, section 8.6).
+const NO_CONTENT: u16 = 204;
+
+impl ExpectedResponse {
+    /// Returns the length of the body if `head` is that of the expected response; `None` if the body is in chunks.
+    fn check(&self, head: &Head) -> Result<Option<u64>> {
         let status = match self {
             Self::Whole(_) => 200,
             Self::Part(_) => 206,
             Self::Status(status) => *status,
         };
-        ensure!(head.status == status, "the status is {} and not {status}", head.status);
-        let len = head.content_length.context("there is no Content-Length")?;
+        ensure!(head.status == status, "the status is {}, expected {status}", head.status);
+        if let Self::Status(status) = self {
+            if head.is_chunked {
+                return Ok(None);
+            }
+            if *status == NO_CONTENT {
+                ensure!(head.content_length.unwrap_or(0) == 0, "a body with status {NO_CONTENT}");
+                return Ok(Some(0));
+            }
+        }
+        let len = head.content_length.context("Content-Length is missing")?;
         match self {
-            Self::Whole(wanted) => ensure!(len == *wanted, "Content-Length is {len} and not {wanted}"),
+            Self::Whole(wanted) => ensure!(len == *wanted, "Content-Length is {len}, expected {wanted}"),
             Self::Part(wanted) => {
-                let found = head.content_range.context("there is no Content-Range")?;
-                ensure!(found == *wanted, "Content-Range is {found:?} and not {wanted:?}");
+                let found = head.content_range.context("Content-Range is missing")?;
+                ensure!(found == *wanted, "Content-Range is {found:?}, expected {wanted:?}");
                 let wanted = wanted.last - wanted.first + 1;
-                ensure!(len == wanted, "Content-Length is {len} and not {wanted}");
+                ensure!(len == wanted, "Content-Length is {len}, expected {wanted}");
             }
             Self::Status(_) => {}
         }
-        Ok(len)
+        Ok(Some(len))
     }
 }
 
-/// An answer on its way.
+/// A response that is being received.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    wanted: Wanted,
-    /// What there is of a head whose end has not come yet.
+    wanted: ExpectedResponse,
+    /// The received bytes of a head that is still incomplete.
     partial: Vec<u8>,
     head: Option<Head>,
     len: u64,
     left: u64,
+    /// `None` for a body with a length.
+    chunks: Option<ChunkedBody>,
 }
 
 impl Exchange {
-    pub(crate) fn new(wanted: Wanted) -> Self {
-        Self { wanted, partial: Vec::new(), head: None, len: 0, left: 0 }
+    pub(crate) fn new(wanted: ExpectedResponse) -> Self {
+        Self { wanted, partial: Vec::new(), head: None, len: 0, left: 0, chunks: None }
     }
 
-    /// Bytes of the body that are still to come; `None` before the end of the head.
+    /// Remaining bytes of the body; `None` before the end of the head, and for a body in chunks.
     pub(crate) fn left(&self) -> Option<u64> {
-        self.head.as_ref().map(|_| self.left)
+        self.head.as_ref().filter(|_| self.chunks.is_none()).map(|_| self.left)
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.left() == Some(0)
+        self.chunks.as_ref().map_or_else(|| self.left() == Some(0), ChunkedBody::is_done)
     }
 
-    /// Whether the connection ends with this answer.
+    /// Whether the rest of the body is in chunks, which have to be [decoded](Self::decode).
+    pub(crate) fn is_chunked(&self) -> bool {
+        self.chunks.is_some()
+    }
+
+    /// Whether the connection closes after this response.
     pub(crate) fn closes(&self) -> bool {
         self.head.as_ref().is_some_and(|head| head.closes)
     }
 
-    /// The length of the body, once the head has told it.
+    /// The length of the body, once the head is complete. Of a body in chunks: its decoded bytes so far.
     pub(crate) fn len(&self) -> u64 {
-        self.len
+        self.chunks.as_ref().map_or(self.len, ChunkedBody::len)
     }
 
     pub(crate) fn head(&self) -> Option<&Head> {
         self.head.as_ref()
     }
 
-    /// Takes what came, and gives what of it is the body.
+    /// Takes received bytes, and returns those that belong to the body. If it is in chunks, they have to be
+    /// [decoded](Self::decode).
     ///
     /// # Errors
     ///
-    /// When it is not the wanted answer, or when more comes than belongs to it.
+    /// Returns an error if the response is not the expected one or has excess bytes.
     pub(crate) fn feed<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8]> {
         let body = if self.head.is_some() { bytes } else { self.feed_head(bytes)? };
-        self.passed(body.len())?;
+        if self.chunks.is_none() {
+            self.passed(body.len())?;
+        }
         Ok(body)
     }
 
-    /// Counts bytes of the body that nobody looks at.
+    /// Hands the bytes of a body to `sink`: those that [`Self::feed`] returned, without the framing of chunks.
     ///
     /// # Errors
     ///
-    /// When there are more than belong to it.
+    /// Returns an error if the chunks are invalid or `sink` returns one.
+    pub(crate) fn decode(&mut self, body: &[u8], sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        match &mut self.chunks {
+            Some(chunks) => chunks.feed(body, sink),
+            None if body.is_empty() => Ok(()),
+            None => sink(body),
+        }
+    }
+
+    /// Counts body bytes that were discarded unread.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there are more than the response has.
     pub(crate) fn passed(&mut self, len: usize) -> Result<()> {
         let len = u64::try_from(len)?;
         self.left = self.left.checked_sub(len).with_context(|| {
-            format!("{} bytes follow the answer, which nobody asked for", len.saturating_sub(self.left))
+            format!("{} unexpected bytes after the response", len.saturating_sub(self.left))
         })?;
         Ok(())
     }
 
     fn feed_head<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8]> {
-        // Nearly always the whole head comes at once, and is read where it is.
+        // The whole head nearly always arrives at once and is parsed without a copy.
         let before = self.partial.len();
         let parsed = if before == 0 {
             Head::parse(bytes)?
@@ -118,8 +154,10 @@ impl Exchange {
             }
             return Ok(&[]);
         };
-        self.len = self.wanted.check(&head)?;
-        self.left = self.len;
+        match self.wanted.check(&head)? {
+            Some(len) => (self.len, self.left) = (len, len),
+            None => self.chunks = Some(ChunkedBody::default()),
+        }
         self.head = Some(head);
         self.partial = Vec::new();
         Ok(bytes.get(len.saturating_sub(before)..).unwrap_or_default())
@@ -135,9 +173,9 @@ mod tests {
         b"HTTP/1.1 206 Partial\r\nContent-Length: 4\r\nContent-Range: bytes 2-5/9\r\n\r\nabcd";
 
     #[test]
-    fn an_answer_is_the_same_in_any_pieces() {
+    fn response_is_parsed_in_any_fragmentation() {
         for size in 1..=ANSWER.len() {
-            let mut exchange = Exchange::new(Wanted::Part(RANGE));
+            let mut exchange = Exchange::new(ExpectedResponse::Part(RANGE));
             let mut body: Vec<u8> = Vec::new();
             for piece in ANSWER.chunks(size) {
                 assert!(!exchange.is_done());
@@ -149,27 +187,29 @@ mod tests {
     }
 
     #[test]
-    fn bytes_behind_an_answer_are_an_error() {
-        let mut exchange = Exchange::new(Wanted::Part(RANGE));
+    fn rejects_bytes_after_the_response() {
+        let mut exchange = Exchange::new(ExpectedResponse::Part(RANGE));
         assert!(exchange.feed(&[ANSWER, b"e"].concat()).is_err());
-        let mut exchange = Exchange::new(Wanted::Part(RANGE));
+        let mut exchange = Exchange::new(ExpectedResponse::Part(RANGE));
         exchange.feed(&ANSWER[..ANSWER.len() - 1]).unwrap();
         assert_eq!(exchange.left(), Some(1));
         assert!(exchange.passed(2).is_err());
     }
 
     #[test]
-    fn another_answer_than_the_wanted_one_is_an_error() {
+    fn rejects_unexpected_response() {
         let other = ContentRange { last: 6, ..RANGE };
-        for wanted in [Wanted::Whole(4), Wanted::Part(other), Wanted::Status(200)] {
+        for wanted in
+            [ExpectedResponse::Whole(4), ExpectedResponse::Part(other), ExpectedResponse::Status(200)]
+        {
             assert!(Exchange::new(wanted).feed(ANSWER).is_err(), "{wanted:?}");
         }
         for (wanted, answer) in [
-            (Wanted::Whole(4), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
-            (Wanted::Whole(4), "HTTP/1.1 200 OK\r\n\r\n"),
-            (Wanted::Part(RANGE), "HTTP/1.1 206 OK\r\nContent-Length: 4\r\n\r\n"),
+            (ExpectedResponse::Whole(4), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
+            (ExpectedResponse::Whole(4), "HTTP/1.1 200 OK\r\n\r\n"),
+            (ExpectedResponse::Part(RANGE), "HTTP/1.1 206 OK\r\nContent-Length: 4\r\n\r\n"),
             (
-                Wanted::Part(RANGE),
+                ExpectedResponse::Part(RANGE),
                 "HTTP/1.1 206 OK\r\nContent-Length: 3\r\nContent-Range: bytes 2-5/9\r\n\r\n",
             ),
         ] {
@@ -178,8 +218,47 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_head_is_an_error() {
-        let mut exchange = Exchange::new(Wanted::Status(200));
+    fn chunked_response_is_decoded_in_any_fragmentation() {
+        let answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n";
+        for size in 1..=answer.len() {
+            let mut exchange = Exchange::new(ExpectedResponse::Status(200));
+            let mut found: Vec<u8> = Vec::new();
+            for piece in answer.chunks(size) {
+                assert!(!exchange.is_done());
+                let body = exchange.feed(piece).unwrap();
+                let mut keep = |bytes: &[u8]| {
+                    found.extend(bytes);
+                    Ok(())
+                };
+                exchange.decode(body, &mut keep).unwrap();
+            }
+            assert_eq!(found, b"abc", "pieces of {size}");
+            assert!(exchange.is_done() && exchange.is_chunked() && exchange.len() == 3);
+        }
+    }
+
+    #[test]
+    fn rejects_chunked_images() {
+        let answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert!(Exchange::new(ExpectedResponse::Whole(4)).feed(answer).is_err());
+        let answer = b"HTTP/1.1 206 OK\r\nTransfer-Encoding: chunked\r\nContent-Range: bytes 2-5/9\r\n\r\n";
+        assert!(Exchange::new(ExpectedResponse::Part(RANGE)).feed(answer).is_err());
+    }
+
+    #[test]
+    fn response_without_content_ends_with_its_head() {
+        let mut exchange = Exchange::new(ExpectedResponse::Status(204));
+        exchange.feed(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+        assert!(exchange.is_done());
+        let mut exchange = Exchange::new(ExpectedResponse::Status(204));
+        assert!(exchange.feed(b"HTTP/1.1 204 No Content\r\nContent-Length: 1\r\n\r\n").is_err());
+        let mut exchange = Exchange::new(ExpectedResponse::Status(200));
+        assert!(exchange.feed(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn rejects_endless_head() {
+        let mut exchange = Exchange::new(ExpectedResponse::Status(200));
         let piece = [b'a'; 1000];
         exchange.feed(b"HTTP/1.1 200 OK\r\nA: ").unwrap();
         let fed = (0..20).take_while(|_| exchange.feed(&piece).is_ok()).count();

@@ -1,16 +1,16 @@
-//! What was measured, and what it says: medians, and ratios of each round to the better rival.
+//! Measured figures and what they show: medians, and the ratio of each round to the best rival.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Which numbers are better.
+/// Whether higher or lower numbers are better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Better {
     Higher,
     Lower,
-    /// Told beside others, and compared with none.
+    /// Shown, but not compared.
     Neither,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Measure {
     pub(crate) value: f64,
 }
 
-/// The same number of all contestants, in all rounds.
+/// One figure of all contestants in all rounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figure {
     pub(crate) name: String,
@@ -33,7 +33,7 @@ pub(crate) struct Figure {
     pub(crate) samples: BTreeMap<String, Vec<f64>>,
 }
 
-/// All numbers of a piece of work.
+/// All figures of a piece of work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Line {
     /// For `--only`.
@@ -47,7 +47,7 @@ impl Line {
         Self { key: key.to_owned(), title: title.to_owned(), figures: Vec::new() }
     }
 
-    /// Adds what came of one round of a contestant.
+    /// Adds the result of one round of a contestant.
     pub(crate) fn add(&mut self, contestant: &str, measures: &[Measure]) {
         for measure in measures {
             let known = self.figures.iter().position(|figure| figure.name == measure.name);
@@ -71,7 +71,7 @@ impl Line {
     }
 }
 
-/// How the subject compares with the better rival.
+/// The subject compared with the best rival.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ratio {
     pub(crate) rival: String,
@@ -80,15 +80,15 @@ pub(crate) struct Ratio {
 
 impl Figure {
     pub(crate) fn median(&self, contestant: &str) -> Option<f64> {
-        Spread::of(self.samples.get(contestant)?).map(|spread| spread.median)
+        Spread::from_values(self.samples.get(contestant)?).map(|spread| spread.median)
     }
 
-    /// The ratios of each round to the rival whose median is the best; `None` where there is none.
+    /// The ratio of each round to the rival with the best median; `None` without a rival.
     pub(crate) fn ratio(&self, subject: &str) -> Option<Ratio> {
         self.ratio_of(self.samples.get(subject)?, subject)
     }
 
-    /// The same of other numbers, which were measured in the same rounds, beside the rivals of the subject.
+    /// Like `comparison`, for other values measured in the same rounds against the rivals of the subject.
     pub(crate) fn ratio_of(&self, ours: &[f64], subject: &str) -> Option<Ratio> {
         let rivals = self.samples.keys().filter(|name| *name != subject);
         let medians = rivals.filter_map(|name| Some((name, self.median(name)?)));
@@ -100,11 +100,11 @@ impl Figure {
         let theirs = self.samples.get(rival)?;
         let pairs = ours.iter().zip(theirs).filter(|(_, theirs)| **theirs > 0.0);
         let ratios: Vec<f64> = pairs.map(|(ours, theirs)| ours / theirs).collect();
-        Some(Ratio { rival: rival.clone(), spread: Spread::of(&ratios)? })
+        Some(Ratio { rival: rival.clone(), spread: Spread::from_values(&ratios)? })
     }
 }
 
-/// The middle, and how far the others are from it.
+/// Median, lowest and highest value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -113,8 +113,8 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// `None` of no numbers, or of what is none.
-    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+    /// Returns `None` if there are no values or one is not a number.
+    pub(crate) fn from_values(values: &[f64]) -> Option<Self> {
         let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
         let middle = sorted.len() / 2;
@@ -138,23 +138,23 @@ impl Spread {
     }
 }
 
-/// On which side of 1 all ratios are.
+/// The side of 1 that all ratios are on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sign {
     Above,
     Below,
-    /// Some here, some there.
+    /// The ratios are on both sides.
     Either,
 }
 
-/// The value below which so many hundredths of all are; `None` of no values.
+/// The value below which `percent` hundredths of all values are; `None` without values.
 pub(crate) fn percentile(values: &mut [f64], hundredths: usize) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let at = (values.len() * hundredths).div_ceil(100).saturating_sub(1);
     values.get(at).copied()
 }
 
-/// A count as what is divided: exact up to 2^53, which no count here comes near.
+/// A count as a dividend: exact up to 2^53, far above any count here.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 pub(crate) fn float(count: u64) -> f64 {
     count as f64
@@ -171,9 +171,10 @@ mod tests {
     }
 
     #[test]
-    fn the_median_is_in_the_middle() {
-        let spread =
-            |values: &[f64]| Spread::of(values).map(|spread| (spread.low, spread.median, spread.high));
+    fn median_is_the_middle_value() {
+        let spread = |values: &[f64]| {
+            Spread::from_values(values).map(|spread| (spread.low, spread.median, spread.high))
+        };
         assert_eq!(spread(&[3.0, 1.0, 2.0]), Some((1.0, 2.0, 3.0)));
         assert_eq!(spread(&[4.0, 1.0, 2.0, 3.0]), Some((1.0, 2.5, 4.0)));
         assert_eq!(spread(&[5.0]), Some((5.0, 5.0, 5.0)));
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rival_is_the_better_one_and_rounds_are_pairs() {
+    fn best_rival_is_compared_round_by_round() {
         let samples: &[(&str, &[f64])] =
             &[("k", &[2.0, 3.0, 6.0]), ("a", &[1.0, 1.0, 1.0]), ("b", &[2.0, 4.0, 2.0])];
         let ratio = figure(Better::Higher, samples).ratio("k").unwrap();
@@ -194,15 +195,15 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rival_or_a_divisor_there_is_no_ratio() {
+    fn missing_rival_or_divisor_gives_no_ratio() {
         assert_eq!(figure(Better::Higher, &[("k", &[1.0])]).ratio("k"), None);
         assert_eq!(figure(Better::Higher, &[("a", &[1.0])]).ratio("k"), None);
         assert_eq!(figure(Better::Lower, &[("k", &[1.0]), ("a", &[0.0])]).ratio("k"), None);
     }
 
     #[test]
-    fn a_sign_is_that_of_all_rounds() {
-        let sign = |values: &[f64]| Spread::of(values).unwrap().sign();
+    fn sign_requires_all_rounds_to_agree() {
+        let sign = |values: &[f64]| Spread::from_values(values).unwrap().sign();
         assert_eq!(sign(&[1.1, 1.2]), Sign::Above);
         assert_eq!(sign(&[0.8, 0.9]), Sign::Below);
         assert_eq!(sign(&[0.9, 1.1]), Sign::Either);
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_values_that_were_seen() {
+    fn percentiles_are_measured_values() {
         let mut values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
         assert_eq!(percentile(&mut values, 50), Some(100.0));
         assert_eq!(percentile(&mut values, 99), Some(198.0));
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_gathered_by_figure_and_contestant() {
+    fn rounds_are_grouped_by_figure_and_contestant() {
         let mut line = Line::new("key", "title");
         let rate = |value| Measure { name: "rate", unit: "1/s", better: Better::Higher, value };
         line.add("a", &[rate(1.0)]);
@@ -237,8 +238,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_median_lies_between_the_ends(values in proptest::collection::vec(0.0..1e9, 1..30)) {
-            let spread = Spread::of(&values).unwrap();
+        fn median_lies_between_low_and_high(values in proptest::collection::vec(0.0..1e9, 1..30)) {
+            let spread = Spread::from_values(&values).unwrap();
             prop_assert!(spread.low <= spread.median && spread.median <= spread.high);
             let below = values.iter().filter(|value| **value < spread.median).count();
             prop_assert!(below <= values.len() / 2);

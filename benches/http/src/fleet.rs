@@ -1,7 +1,6 @@
-//! Many clients at once, on as many threads as there are processors: each asks for one thing after another on a connection
-//! that is kept.
+//! Many clients at once, on one thread per processor: each sends one request after another on a kept connection.
 //!
-//! A thread with one connection waits in its socket, a thread with many in an epoll.
+//! A thread with one connection waits in its socket, a thread with many in epoll.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -14,26 +13,27 @@ use rustix::event::{Timespec, epoll};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::client::{
-    Bounds, Connection, PATIENCE, SCRATCH, SILENCE, Sink, Taken, Target, Waiting, begin_get, end_get,
+    Bounds, Connection, POLL_TIMEOUT, RESPONSE_TIMEOUT, ReadResult, SCRATCH, Sink, Target, WaitMode,
+    begin_get, end_get,
 };
-use crate::exchange::{Exchange, Wanted};
+use crate::exchange::{Exchange, ExpectedResponse};
 use crate::head::ContentRange;
 use crate::interrupt;
 use crate::random::Random;
 
-/// Looks at one connection before it is another one's turn.
+/// Reads from one connection before the next one gets its turn.
 const TURNS: usize = 4;
-/// How long clients may go on beyond the time that was wanted, for the answers that are under way.
+/// How long clients may run past the end of the measurement to finish pending responses.
 const OVERTIME: Duration = Duration::from_secs(300);
 
-/// What a client asks for, again and again.
+/// The requests that a client repeats.
 #[derive(Debug, Clone)]
 pub(crate) enum Script {
     /// The whole file.
     Whole,
-    /// Ranges of this length, anywhere.
+    /// Ranges of this length at random offsets.
     Random { len: u64, random: Random },
-    /// These ranges in turn, of which so many were asked for.
+    /// These ranges in turn, with the number of requests so far.
     Replay { reads: Arc<[Bounds]>, asked: usize },
 }
 
@@ -49,12 +49,12 @@ impl Script {
             Self::Replay { reads, asked } => {
                 let next = asked.checked_rem(reads.len()).and_then(|next| reads.get(next));
                 *asked += 1;
-                Ok(Some(*next.context("there is nothing to replay")?))
+                Ok(Some(*next.context("the trace is empty")?))
             }
         }
     }
 
-    /// How often all of its ranges were asked for.
+    /// How often all of the ranges were requested.
     fn times(&self) -> usize {
         match self {
             Self::Whole | Self::Random { .. } => 0,
@@ -63,18 +63,18 @@ impl Script {
     }
 }
 
-/// When clients stop asking.
+/// When clients stop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Until {
-    /// After one answer each.
+    /// After one response each.
     Once,
-    /// After this time; answers that are under way are waited for.
+    /// After this time and the end of pending responses.
     Elapsed(Duration),
-    /// When each has replayed its ranges so many times: the same work for every server, whomever it serves first.
+    /// After each client has replayed its ranges this many times: the same work for every server, whatever the order.
     Replayed(usize),
 }
 
-/// A connection with what is asked for over it.
+/// A connection with its current request.
 #[derive(Debug)]
 pub(crate) struct Client {
     target: Arc<Target>,
@@ -82,18 +82,18 @@ pub(crate) struct Client {
     script: Script,
     connection: Connection,
     exchange: Option<Exchange>,
-    /// The last one, and how much of it is the same for each.
+    /// The last request, and the length of the prefix that all requests share.
     request: Vec<u8>,
     begun: usize,
     asked: Instant,
 }
 
 impl Client {
-    /// Connects to a file of so many bytes.
+    /// Connects to a file of `len` bytes.
     ///
     /// # Errors
     ///
-    /// When the server does not answer.
+    /// Returns an error if the server does not answer.
     pub(crate) fn open(target: &Arc<Target>, total: u64, script: Script) -> Result<Self> {
         let mut request = Vec::new();
         begin_get(&mut request, target);
@@ -112,8 +112,8 @@ impl Client {
     fn ask(&mut self, now: Instant) -> Result<()> {
         let bounds = self.script.next(self.total)?;
         let wanted = match bounds {
-            None => Wanted::Whole(self.total),
-            Some((first, last)) => Wanted::Part(ContentRange { first, last, total: self.total }),
+            None => ExpectedResponse::Whole(self.total),
+            Some((first, last)) => ExpectedResponse::Part(ContentRange { first, last, total: self.total }),
         };
         self.request.truncate(self.begun);
         end_get(&mut self.request, bounds);
@@ -124,25 +124,25 @@ impl Client {
     }
 }
 
-/// What clients have seen.
+/// Totals of all clients.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) requests: u64,
-    /// Bytes of bodies.
+    /// Bytes of all bodies.
     pub(crate) bytes: u64,
-    /// Until the last answer had come.
+    /// Time until the end of the last response.
     pub(crate) elapsed: Duration,
-    /// Processor time of the clients themselves.
+    /// Processor time of the clients.
     pub(crate) cpu: Duration,
-    /// From asking to the end of each answer, where everyone asks once.
+    /// Time from request to the end of the response, if every client sends one request.
     pub(crate) latencies: Vec<Duration>,
 }
 
-/// Lets all clients ask until they are done.
+/// Runs all clients until they are done.
 ///
 /// # Errors
 ///
-/// When any answer is not the wanted one, or does not come.
+/// Returns an error if a response is missing or not the expected one.
 pub(crate) fn run(clients: Vec<Client>, until: Until) -> Result<Tally> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(clients.len()).max(1);
     let mut crews: Vec<Vec<Client>> = (0..threads).map(|_| Vec::new()).collect();
@@ -155,12 +155,12 @@ pub(crate) fn run(clients: Vec<Client>, until: Until) -> Result<Tally> {
     let tallies = std::thread::scope(|scope| {
         let workers: Vec<_> = crews
             .into_iter()
-            .map(|crew| scope.spawn(move || Crew::new(crew, until, begun).and_then(Crew::work)))
+            .map(|crew| scope.spawn(move || ClientGroup::new(crew, until, begun).and_then(ClientGroup::work)))
             .collect();
         let join = |worker: std::thread::ScopedJoinHandle<'_, Result<Tally>>| {
-            worker.join().unwrap_or_else(|_| Err(anyhow!("a client has panicked")))
+            worker.join().unwrap_or_else(|_| Err(anyhow!("a client panicked")))
         };
-        // All of them are waited for, whatever came of the first.
+        // Join all threads, even if the first one failed.
         workers.into_iter().map(join).collect::<Vec<_>>()
     });
     let mut all = Tally { elapsed: begun.elapsed(), ..Tally::default() };
@@ -175,9 +175,9 @@ pub(crate) fn run(clients: Vec<Client>, until: Until) -> Result<Tally> {
 }
 
 /// The clients of one thread.
-struct Crew {
+struct ClientGroup {
     clients: Vec<Client>,
-    /// None where the only client waits by itself.
+    /// `None` for a single client, which waits in its socket.
     epoll: Option<OwnedFd>,
     until: Until,
     begun: Instant,
@@ -186,7 +186,7 @@ struct Crew {
     tally: Tally,
 }
 
-impl Crew {
+impl ClientGroup {
     fn new(clients: Vec<Client>, until: Until, begun: Instant) -> Result<Self> {
         let tally = Tally::default();
         let mut crew = Self { busy: 0, clients, epoll: None, until, begun, heard: begun, tally };
@@ -199,8 +199,8 @@ impl Crew {
         Ok(crew)
     }
 
-    fn waiting(&self) -> Waiting {
-        if self.epoll.is_some() { Waiting::Polled } else { Waiting::Blocks }
+    fn waiting(&self) -> WaitMode {
+        if self.epoll.is_some() { WaitMode::Polled } else { WaitMode::Blocks }
     }
 
     fn watch(&self, number: usize) -> Result<()> {
@@ -240,8 +240,8 @@ impl Crew {
                 Until::Once | Until::Replayed(_) => Duration::ZERO,
                 Until::Elapsed(time) => time,
             };
-        ensure!(self.heard.elapsed() < SILENCE, "nothing has come for {SILENCE:?}");
-        ensure!(self.begun.elapsed() < most, "answers have not come within {most:?}");
+        ensure!(self.heard.elapsed() < RESPONSE_TIMEOUT, "no bytes received for {RESPONSE_TIMEOUT:?}");
+        ensure!(self.begun.elapsed() < most, "responses are missing after {most:?}");
         Ok(())
     }
 
@@ -250,7 +250,7 @@ impl Crew {
             ready.push_back(0);
             return Ok(());
         };
-        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(PATIENCE.subsec_nanos()) };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(POLL_TIMEOUT.subsec_nanos()) };
         events.clear();
         match epoll::wait(epoll, spare_capacity(events), Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -262,26 +262,26 @@ impl Crew {
         Ok(())
     }
 
-    /// Takes what has come for one client.
+    /// Reads available bytes for one client.
     fn turn(&mut self, number: usize, scratch: &mut [u8]) -> Result<()> {
         for _ in 0..TURNS {
             let client = self.clients.get_mut(number).context("no such client")?;
             let Some(exchange) = &mut client.exchange else { return Ok(()) };
             let taken = client.connection.take(exchange, scratch, &mut Sink::Discard)?;
-            if taken != Taken::Nothing {
+            if taken != ReadResult::Nothing {
                 self.heard = Instant::now();
             }
             if exchange.is_done() {
                 return self.answered(number, self.heard);
             }
-            if taken != Taken::Full {
+            if taken != ReadResult::Full {
                 break;
             }
         }
         Ok(())
     }
 
-    /// The answer has come, now.
+    /// Called at the end of a response.
     fn answered(&mut self, number: usize, now: Instant) -> Result<()> {
         let client = self.clients.get_mut(number).context("no such client")?;
         let Some(exchange) = client.exchange.take() else { return Ok(()) };

@@ -1,28 +1,28 @@
-//! Infra-envs, made through the API of Kindling.
+//! Creates infra-envs through the API of Kindling.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::client::{Connection, Target, write_get};
-use crate::exchange::Wanted;
+use crate::client::{Connection, Target, write_get, write_post};
+use crate::exchange::ExpectedResponse;
 use crate::interrupt;
 
-/// Where they are.
+/// Path of the API resource.
 pub(crate) const API: &str = "/api/assisted-install/v2/infra-envs";
-/// How long the digest of an image may take, which is made behind everybody's back.
+/// How long the server may take for the digest of an image, which it calculates in the background.
 const DIGEST: std::time::Duration = std::time::Duration::from_secs(300);
 
-/// An infra-env that is to be made.
+/// Settings of a new infra-env.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct NewInfraEnv<'a> {
     pub(crate) name: &'a str,
     pub(crate) version: &'a str,
-    /// The static networks of its machines, as the API takes them.
+    /// Static networks of the hosts, in the format of the API.
     pub(crate) networks: &'a [Value],
 }
 
-impl Wish<'_> {
-    /// The body of the request that makes it.
+impl NewInfraEnv<'_> {
+    /// The body of the request that creates it.
     pub(crate) fn body(&self) -> String {
         let pull_secret = serde_json::json!({"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}});
         let mut body = serde_json::json!({
@@ -37,42 +37,40 @@ impl Wish<'_> {
     }
 }
 
-/// Makes an infra-env, and gives the path of its full ISO.
+/// Creates an infra-env and returns the path of its full ISO.
 ///
 /// # Errors
 ///
-/// When the server does not make it.
+/// Returns an error if the server refuses.
 pub(crate) fn make(connection: &mut Connection, target: &Target, name: &str) -> Result<String> {
-    let wish = Wish { name, version: "4.14", networks: &[] };
+    let wish = NewInfraEnv { name, version: "4.14", networks: &[] };
     Ok(format!("/i/{}/full.iso", post(connection, target, &wish.body())?))
 }
 
-/// Makes an infra-env by the body of a request, and gives its id.
+/// Creates an infra-env from a request body and returns its id.
 ///
 /// # Errors
 ///
-/// When the server does not make it.
+/// Returns an error if the server refuses.
 pub(crate) fn post(connection: &mut Connection, target: &Target, body: &str) -> Result<String> {
-    let request = format!(
-        "POST {API} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        target.authority,
-        body.len(),
-    );
-    let answer = connection.fetch(request.as_bytes(), Wanted::Status(201)).context("making an infra-env")?;
-    let answer: Value = serde_json::from_slice(&answer).context("the answer of the API")?;
+    let mut request = Vec::new();
+    write_post(&mut request, &target.at(API), "", body.as_bytes());
+    let answer =
+        connection.fetch(&request, ExpectedResponse::Status(201)).context("creating an infra-env")?;
+    let answer: Value = serde_json::from_slice(&answer).context("the response of the API")?;
     let id = answer.get("id").and_then(Value::as_str).context("an infra-env without id")?;
     ensure!(
         id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-'),
-        "{id:?} is no id of an infra-env"
+        "{id:?} is not a valid infra-env id"
     );
     Ok(id.to_owned())
 }
 
-/// The SHA-256 of an image as the server tells it, once it has read all of it.
+/// Returns the SHA-256 digest that the server reports for an image, once it has read all of it.
 ///
 /// # Errors
 ///
-/// When it does not tell.
+/// Returns an error if the server does not report one.
 pub(crate) fn digest(image: &Target) -> Result<String> {
     let sidecar = image.at(&format!("{}.sha256", image.path));
     let mut request = Vec::new();
@@ -81,7 +79,7 @@ pub(crate) fn digest(image: &Target) -> Result<String> {
     loop {
         interrupt::check()?;
         let answer = Connection::open(&sidecar)
-            .and_then(|mut connection| connection.fetch(&request, Wanted::Status(200)));
+            .and_then(|mut connection| connection.fetch(&request, ExpectedResponse::Status(200)));
         match answer {
             Ok(text) => {
                 let text = String::from_utf8(text).context("the digest")?;

@@ -1,4 +1,4 @@
-//! Ctrl-C and its like: everything that waits looks here, so that servers are ended and folders removed on the way out.
+//! Ctrl-C and similar signals: everything that waits checks this flag, so that servers are stopped and folders removed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,11 +7,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Begins to watch for signals that mean an end.
+/// Starts to watch for termination signals.
 ///
 /// # Errors
 ///
-/// When the system does not let it.
+/// Returns an error if the system call fails.
 pub(crate) fn watch() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let mut signals: Vec<Signal> = {
@@ -39,7 +39,7 @@ pub(crate) fn watch() -> Result<()> {
 
 /// # Errors
 ///
-/// When there was a signal.
+/// Returns an error if a signal was received.
 pub(crate) fn check() -> Result<()> {
     ensure!(!INTERRUPTED.load(Ordering::Relaxed), "interrupted");
     Ok(())

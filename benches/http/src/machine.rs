@@ -1,4 +1,4 @@
-//! Where, when and with what was measured.
+//! Where, when and on which hardware the run was measured.
 
 use std::fmt;
 use std::fs;
@@ -8,18 +8,17 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-/// What figures depend on.
+/// What the figures depend on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) date: String,
     pub(crate) cpu: String,
     pub(crate) cores: usize,
     pub(crate) kernel: String,
-    /// How TCP finds out how fast it may send; empty in files that do not tell. BBR does so with timers, which cost more than
-    /// they bring where nothing is in between.
+    /// The TCP congestion control; empty in older files. BBR uses timers, which cost more than they gain on loopback.
     #[serde(default)]
     pub(crate) congestion: String,
-    /// Of the last minute, before anything was started.
+    /// Load average of the last minute, before the run.
     pub(crate) load: String,
 }
 
@@ -50,27 +49,27 @@ impl fmt::Display for Machine {
     }
 }
 
-/// What a program says of its version, in the last word of its first line.
+/// Returns the last word of the first line that a program prints about its version.
 ///
 /// # Errors
 ///
-/// When there is no such program.
+/// Returns an error if the program cannot be run.
 pub(crate) fn version(program: &Path, option: &str) -> Result<String> {
     let about = || format!("running {} {option}", program.display());
     let output = Command::new(program).arg(option).output().with_context(about)?;
     ensure!(output.status.success(), "{}: {}", about(), output.status);
-    // nginx says it where errors go.
+    // nginx prints its version to standard error.
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
     let word = text.lines().next().and_then(|line| line.split([' ', '/']).next_back());
     Ok(word.unwrap_or_default().to_owned())
 }
 
-/// Lets this process and those that it starts have as many connections as the system allows.
+/// Raises the limit of open files of this process and its children to the maximum.
 ///
 /// # Errors
 ///
-/// When it does not.
+/// Returns an error if the system call fails.
 pub(crate) fn raise_limit_of_files() -> Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

@@ -1,16 +1,20 @@
-//! `cargo run --release -p bench-http`: Kindling beside nginx, or beside any other server of files, over HTTP.
+//! `cargo run --profile dist -p bench-http`: compares Kindling with nginx, or with another file server, over HTTP.
 //!
-//! Servers and clients share the machine, and take turns: what is told is the ratio of each round. `docs/performance.md` says
-//! what is measured, and how to point it at another server.
+//! Servers and clients share the machine and take turns; the result is the ratio of each round. `docs/performance.md`
+//! says what is measured and how to measure another server.
 //!
-//! With `bare`, a server that does nothing else, as those that take part: what any server takes at least.
+//! `bare` starts a minimal server, which takes part as a lower bound for any server.
 //!
-//! With `scale`, Kindling alone: how what it costs grows with what it has. `docs/scale.md` says more.
+//! `scale` measures only Kindling: how cost grows with the amount of data. `docs/scale.md` says more.
+//!
+//! `agents` measures what 10,000 hosts cost Kindling, and whether they slow its image downloads.
 
+mod agents;
 mod bare;
 mod base;
 mod bench;
 mod certificate;
+mod chunked;
 mod client;
 mod compare;
 mod exchange;
@@ -22,7 +26,6 @@ mod interrupt;
 mod machine;
 mod measure;
 mod options;
-mod plot;
 mod process;
 mod random;
 mod raw;
@@ -30,6 +33,7 @@ mod report;
 mod scale;
 mod servers;
 mod slow;
+mod summary;
 mod traces;
 mod usage;
 mod work;
@@ -40,7 +44,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-use crate::options::{Mode, Options, ScaleOptions};
+use crate::options::{AgentsOptions, Mode, Options, ScaleOptions};
 use crate::report::Report;
 
 fn main() -> ExitCode {
@@ -53,7 +57,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Two runs that differ are no error, and no success either: as `diff` does.
+/// Like `diff`, a difference between two runs has a separate exit code.
 fn run(options: &Options) -> Result<ExitCode> {
     if let Some(Mode::Bare { file, way }) = &options.mode {
         match bare::serve(file, *way)? {}
@@ -61,6 +65,9 @@ fn run(options: &Options) -> Result<ExitCode> {
     interrupt::watch()?;
     if let Some(Mode::Scale(options)) = &options.mode {
         return scale(options);
+    }
+    if let Some(Mode::Agents(options)) = &options.mode {
+        return agents(options);
     }
     if let [first, second] = options.compare.as_slice() {
         let found = compare::compare(&raw::open(first)?, &raw::open(second)?);
@@ -96,7 +103,21 @@ fn scale(options: &ScaleOptions) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A reader who has seen enough is no error.
+/// A whole run that misses a bound fails.
+fn agents(options: &AgentsOptions) -> Result<ExitCode> {
+    let report = agents::run(options)?;
+    if let Some(path) = &options.json {
+        raw::save(path, &report)?;
+    }
+    show(&report.markdown());
+    let faults = if options.quick { Vec::new() } else { report.faults() };
+    for fault in &faults {
+        eprintln!("{fault}");
+    }
+    Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A closed pipe is not an error.
 fn show(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! One piece of work for one contestant, once.
+//! One measurement: one piece of work for one contestant.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,39 +6,39 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::client::{Bounds, Connection, Sink, write_get};
-use crate::exchange::Wanted;
+use crate::exchange::ExpectedResponse;
 use crate::figures::{Better, Measure, float, percentile};
 use crate::fleet::{Client, Script, Tally, Until, run};
 use crate::head::ContentRange;
 use crate::random::Random;
-use crate::servers::{Contestant, FastPath, Kind, Place, start_kindling, start_nginx};
+use crate::servers::{Contestant, FastPath, Kind, RunFiles, start_kindling, start_nginx};
 use crate::usage::{CpuTime, Memory};
 use crate::work::{Task, Work};
 use crate::{infra_env, interrupt, slow};
 
 pub(crate) const GIB: f64 = 1_073_741_824.0;
 pub(crate) const MIB: f64 = 1_048_576.0;
-/// The first bytes of an image: what a firmware looks at.
+/// The first bytes of an image: what firmware reads first.
 const FIRST_BYTES: Bounds = (0, 2047);
-/// Machines boot once for each such part of the time that a task is to take.
+/// Machines boot once for each such part of the measuring time.
 const BOOTS_TIME: Duration = Duration::from_millis(200);
 
-/// What measurements have in common.
+/// Settings that measurements share.
 pub(crate) struct Conditions<'a> {
-    pub(crate) place: &'a Place,
-    /// How long a measurement of rates takes.
+    pub(crate) place: &'a RunFiles,
+    /// Length of a measurement of rates.
     pub(crate) time: Duration,
     pub(crate) round: u64,
-    /// What each machine reads.
+    /// Recorded reads of each machine.
     pub(crate) boots: &'a [Arc<[Bounds]>],
 }
 
 impl Conditions<'_> {
-    /// Lets a contestant do a piece of work.
+    /// Runs a piece of work against a contestant.
     ///
     /// # Errors
     ///
-    /// When any answer is not the right one.
+    /// Returns an error if a response is not the expected one.
     pub(crate) fn measure(&self, contestant: &Contestant, work: Work) -> Result<Vec<Measure>> {
         match work.task {
             Task::Start => self.start(contestant, work),
@@ -71,7 +71,7 @@ impl Conditions<'_> {
         }
     }
 
-    /// Each round and each connection has ranges of its own, and every contestant the same.
+    /// Each round and each connection has its own ranges, the same for every contestant.
     fn seed(&self, number: u64) -> u64 {
         Random::new(self.round << 32 | number).next()
     }
@@ -80,7 +80,7 @@ impl Conditions<'_> {
         Until::Elapsed(self.time)
     }
 
-    /// A single machine boots everything in turn; of many, each boots its own image.
+    /// A single machine replays all boots in turn; of many machines, each replays its own.
     fn boot(&self, number: u64, machines: usize) -> Script {
         let reads = if machines == 1 {
             self.boots.iter().flat_map(|reads| reads.iter().copied()).collect()
@@ -104,9 +104,9 @@ impl Conditions<'_> {
             interrupt::check()?;
             clients.push(Client::open(&target, contestant.total, script(number))?);
         }
-        let before = contestant.pid.map(CpuTime::of).transpose()?;
+        let before = contestant.pid.map(CpuTime::read).transpose()?;
         let tally = run(clients, until)?;
-        let after = contestant.pid.map(CpuTime::of).transpose()?;
+        let after = contestant.pid.map(CpuTime::read).transpose()?;
         Ok((tally, after.zip(before).map(|(after, before)| after.since(&before))))
     }
 
@@ -119,7 +119,7 @@ impl Conditions<'_> {
             Kind::Nginx(setting) => start_nginx(self.place, setting, work.transport)?,
             Kind::WithoutFastPath | Kind::Bare | Kind::Other => return Ok(Vec::new()),
         };
-        Ok(vec![lower("time to the first answer", "ms", milliseconds(started.ready))])
+        Ok(vec![lower("time to the first response", "ms", milliseconds(started.ready))])
     }
 
     fn slow_readers(&self, contestant: &Contestant, readers: usize) -> Result<Vec<Measure>> {
@@ -143,10 +143,10 @@ impl Conditions<'_> {
 ///
 /// # Errors
 ///
-/// When the server has ended.
+/// Returns an error if the server has ended.
 pub(crate) fn memory(contestant: &Contestant) -> Result<Vec<Measure>> {
     let Some(pid) = contestant.pid else { return Ok(Vec::new()) };
-    let memory = Memory::of(pid)?;
+    let memory = Memory::read(pid)?;
     let neither =
         |name, bytes| Measure { name, unit: "MiB", better: Better::Neither, value: float(bytes) / MIB };
     Ok(vec![
@@ -155,7 +155,7 @@ pub(crate) fn memory(contestant: &Contestant) -> Result<Vec<Measure>> {
     ])
 }
 
-/// The first bytes of images that are made of infra-envs nobody has asked about yet, for all at once.
+/// Requests the first bytes of images of new infra-envs, all at once.
 fn new_images(contestant: &Contestant, images: usize) -> Result<Vec<Measure>> {
     let mut connection = Connection::open(&contestant.target)?;
     let mut clients = Vec::with_capacity(images);
@@ -167,7 +167,7 @@ fn new_images(contestant: &Contestant, images: usize) -> Result<Vec<Measure>> {
         clients.push(Client::open(&target, contestant.total, script)?);
     }
     let tally = run(clients, Until::Once)?;
-    latencies(["first bytes, median", "first bytes, 99 of 100"], &tally.latencies)
+    latencies(["first bytes, median", "first bytes, 99th percentile"], &tally.latencies)
 }
 
 fn post_to_first_byte(contestant: &Contestant, images: usize) -> Result<Vec<Measure>> {
@@ -179,10 +179,10 @@ fn post_to_first_byte(contestant: &Contestant, images: usize) -> Result<Vec<Meas
         let mut request = Vec::new();
         write_get(&mut request, &contestant.target.at(&path), Some((0, 0)));
         let first = ContentRange { first: 0, last: 0, total: contestant.total };
-        connection.ask(&request, Wanted::Part(first), &mut Sink::Discard)?;
+        connection.ask(&request, ExpectedResponse::Part(first), &mut Sink::Discard)?;
         times.push(begun.elapsed());
     }
-    latencies(["POST to first byte, median", "POST to first byte, 99 of 100"], &times)
+    latencies(["POST to first byte, median", "POST to first byte, 99th percentile"], &times)
 }
 
 fn latencies(names: [&'static str; 2], times: &[Duration]) -> Result<Vec<Measure>> {
@@ -195,13 +195,13 @@ fn latencies(names: [&'static str; 2], times: &[Duration]) -> Result<Vec<Measure
     Ok(measures)
 }
 
-/// What rates and costs are told in.
+/// Units of rates and costs.
 struct Unit {
     rate: &'static str,
     cost: &'static str,
-    /// How many of them there were.
+    /// The number of operations.
     amount: f64,
-    /// From seconds to the unit of costs.
+    /// Factor from seconds to the unit of costs.
     scale: f64,
 }
 

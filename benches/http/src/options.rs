@@ -1,141 +1,210 @@
-//! What may be chosen on the command line.
+//! Command-line options.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::bare::Way;
+use crate::bare::SendMethod;
 use crate::work::{self, Size, Work};
 
-/// Kindling beside nginx, or beside another server, over HTTP: a per-cluster image against the same bytes in a file.
+/// Compare Kindling with nginx or another server over HTTP: a per-infra-env image against the same bytes in a file
 #[derive(Debug, Clone, Parser)]
 #[command(name = "bench-http", args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
     #[command(subcommand)]
     pub(crate) mode: Option<Mode>,
 
-    /// The `kindling` to run; without it target/release/kindling, which is built if there is none
+    /// The `kindling` binary to measure [default: target/dist/kindling, built if missing]
     #[arg(long, value_name = "PATH")]
     pub(crate) kindling: Option<PathBuf>,
 
-    /// The `nginx` to run
+    /// The `nginx` binary to measure
     #[arg(long, value_name = "PATH", default_value = "nginx")]
     pub(crate) nginx: PathBuf,
 
-    /// Rounds of each measurement, after one that warms up
+    /// Rounds of each measurement, after one warm-up round
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
 
-    /// Length of each measurement of rates, in seconds; answers that are under way are waited for
+    /// Length of each measurement of rates in seconds; pending responses are finished
     #[arg(long, default_value_t = 2.0, value_parser = seconds)]
     seconds: f64,
 
-    /// Length of the root file system of the image, in MiB
+    /// Length of the root file system of the image in MiB
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u16).range(1..=4095))]
     image_mib: u16,
 
-    /// Only work whose short name has this in it, as `http-ranges` or `stream-4`
+    /// Only run work whose short name contains this text, such as `http-ranges` or `stream-4`
     #[arg(long, value_name = "PATTERN")]
     pub(crate) only: Option<String>,
 
-    /// One short round of everything with a small image, which shows that it runs and judges nothing
+    /// Run one short round of everything with a small image, to check that the bench works
     #[arg(long)]
     pub(crate) quick: bool,
 
-    /// Measure ranges with `kindling serve --fast-path off` in the same rounds too
+    /// Also measure ranges with `kindling serve --fast-path off` in the same rounds
     #[arg(long)]
     pub(crate) without_fast_path: bool,
 
-    /// A file on another server, which takes the place of nginx
+    /// URL of a file on another server, measured instead of nginx
     #[arg(long)]
     pub(crate) url: Option<String>,
 
-    /// What to call that server
+    /// Name of that server in the tables
     #[arg(long, default_value = "rival", requires = "url")]
     pub(crate) name: String,
 
-    /// The process of that server, for its processor time and memory
+    /// Process id of that server, for its processor time and memory
     #[arg(long, requires = "url")]
     pub(crate) pid: Option<u32>,
 
-    /// File with certificates, in PEM, of which that server has one
+    /// PEM file with certificates to trust for that server
     #[arg(long, value_name = "FILE", requires = "url")]
     pub(crate) ca: Option<PathBuf>,
 
-    /// Folder for temporary files: four times the image. One in memory keeps the disk out of the figures
+    /// Folder for temporary files, four times the size of the image; use one in memory to exclude the disk
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
 
-    /// Write all raw figures to this file
+    /// Write all raw figures to this JSON file
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Measure nothing; take the figures from a file of --json
+    /// Measure nothing; print the tables of a file that --json wrote
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) from: Option<PathBuf>,
 
-    /// Write tables and plots into the page performance.md of this folder
+    /// Write a summary into the page performance.md of this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) write: Option<PathBuf>,
 
-    /// Measure nothing; tell on which lines two files of --json are on different sides of 1
+    /// Measure nothing; compare two files that --json wrote, and show the ratios that are on different sides of 1
     #[arg(long, value_names = ["A", "B"], num_args = 2, exclusive = true)]
     pub(crate) compare: Vec<PathBuf>,
 }
 
-/// What else it can do.
+/// The other commands.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Mode {
-    /// How cost grows: Kindling alone, with more and more hosts, infra-envs, live images, bytes and connections
+    /// How cost grows: Kindling alone, with more and more hosts, infra-envs, base images, bytes and connections
     Scale(ScaleOptions),
-    /// A server of one file that does nothing else, to measure others by
+    /// Cost of many hosts: images, lists, memory and a start while 10,000 agents check in; fails if a bound is missed
+    Agents(AgentsOptions),
+    /// Run a minimal server of one file, as a lower bound for others
     Bare {
-        /// What it answers with
+        /// The file to serve
         file: PathBuf,
-        /// How bytes get to the kernel
-        way: Way,
+        /// How bytes are handed to the kernel
+        way: SendMethod,
     },
 }
 
-/// What may be chosen for measurements of growth.
+/// Options of growth measurements.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ScaleOptions {
-    /// The `kindling` to run; without it target/release/kindling, which is built if there is none
+    /// The `kindling` binary to measure [default: target/dist/kindling, built if missing]
     #[arg(long, value_name = "PATH")]
     pub(crate) kindling: Option<PathBuf>,
 
-    /// How often everything is measured
+    /// Rounds of each measurement
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     rounds: u16,
 
-    /// Length of each measurement of rates, in seconds
+    /// Length of each measurement of rates in seconds
     #[arg(long, default_value_t = 2.0, value_parser = seconds)]
     seconds: f64,
 
-    /// Only what has this in its short name: hosts, infra-envs, live-images, image-length or connections
+    /// Only what has this in its short name: hosts, infra-envs, base-images, image-length or connections
     #[arg(long, value_name = "PATTERN")]
     pub(crate) only: Option<String>,
 
-    /// One short round with small numbers, which shows that it runs and judges nothing
+    /// Run one short round with small sizes, to check that the bench works
     #[arg(long)]
     pub(crate) quick: bool,
 
-    /// Folder for temporary files: 4 GiB, and it has to keep holes of files as holes
+    /// Folder for temporary files, 4 GiB; its file system must support sparse files
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
 
-    /// Write all raw figures to this file
+    /// Write all raw figures to this JSON file
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Measure nothing; take the figures from a file of --json
+    /// Measure nothing; print the tables of a file that --json wrote
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) from: Option<PathBuf>,
 
-    /// Write tables and plots into the page scale.md of this folder
+    /// Write the tables into scale.md in this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) write: Option<PathBuf>,
+}
+
+/// Options of measurements with many hosts.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct AgentsOptions {
+    /// The `kindling` binary to measure [default: target/dist/kindling, built if missing]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) kindling: Option<PathBuf>,
+
+    /// Rounds of each measurement, after one warm-up round
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
+    rounds: u16,
+
+    /// Length of each measurement of rates and requests in seconds
+    #[arg(long, default_value_t = 10.0, value_parser = seconds)]
+    seconds: f64,
+
+    /// Only what has this in its short name, such as ranges, check-ins, report or list
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) only: Option<String>,
+
+    /// Run one short round with few hosts, to check that the bench works and all answers are right
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Folder for temporary files, 4 GiB
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+
+    /// URL of a PostgreSQL server, on which databases are created and dropped with psql [default: SQLite files]
+    #[arg(long, value_name = "URL")]
+    pub(crate) database: Option<String>,
+
+    /// Write all raw figures to this JSON file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+impl AgentsOptions {
+    pub(crate) fn rounds(&self) -> u64 {
+        if self.quick { 1 } else { u64::from(self.rounds) }
+    }
+
+    pub(crate) fn time(&self) -> Duration {
+        Duration::from_secs_f64(if self.quick { 0.5 } else { self.seconds })
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        if self.quick { Size::Small } else { Size::Full }
+    }
+
+    /// Like [`Options::command_line`].
+    pub(crate) fn command_line(&self) -> String {
+        let mut command = "cargo run --profile dist -p bench-http -- agents".to_owned();
+        if self.quick {
+            command.push_str(" --quick");
+        } else {
+            command.push_str(&format!(" --rounds {} --seconds {}", self.rounds, self.seconds));
+        }
+        if let Some(only) = &self.only {
+            command.push_str(&format!(" --only {only}"));
+        }
+        if self.database.is_some() {
+            command.push_str(" --database URL");
+        }
+        command
+    }
 }
 
 impl ScaleOptions {
@@ -151,9 +220,9 @@ impl ScaleOptions {
         if self.quick { Size::Small } else { Size::Full }
     }
 
-    /// As [`Options::command_line`].
+    /// Like [`Options::command_line`].
     pub(crate) fn command_line(&self) -> String {
-        let mut command = "cargo run --release -p bench-http -- scale".to_owned();
+        let mut command = "cargo run --profile dist -p bench-http -- scale".to_owned();
         if self.quick {
             command.push_str(" --quick");
         } else {
@@ -180,14 +249,13 @@ impl Options {
         mib << 20
     }
 
-    /// What is to be done.
     pub(crate) fn works(&self) -> Vec<Work> {
         work::chosen(self.only.as_deref(), if self.quick { Size::Small } else { Size::Full })
     }
 
-    /// The command that makes such a run elsewhere: without names of files, which are nobody else's.
+    /// The command that repeats such a run elsewhere, without local file names.
     pub(crate) fn command_line(&self) -> String {
-        let mut command = "cargo run --release -p bench-http --".to_owned();
+        let mut command = "cargo run --profile dist -p bench-http --".to_owned();
         if self.quick {
             command.push_str(" --quick");
         } else {
@@ -211,7 +279,7 @@ impl Options {
 
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|error| format!("{error}"))?;
-    if (0.01..=600.0).contains(&seconds) { Ok(seconds) } else { Err("not in 0.01 to 600".to_owned()) }
+    if (0.01..=600.0).contains(&seconds) { Ok(seconds) } else { Err("not between 0.01 and 600".to_owned()) }
 }
 
 #[cfg(test)]
@@ -220,12 +288,16 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn options_fit_together() {
+    fn contradictory_options_are_refused() {
         Options::command().debug_assert();
         let parse = |words: &[&str]| Options::try_parse_from(["bench-http"].iter().chain(words));
         assert!(parse(&["--compare", "a", "b"]).is_ok());
         assert!(parse(&["scale", "--quick", "--only", "hosts", "--json", "a"]).is_ok());
         assert!(parse(&["bare", "a", "sendfile"]).is_ok());
+        assert!(
+            parse(&["agents", "--quick", "--only", "list", "--database", "postgres://a", "--json", "a"])
+                .is_ok()
+        );
         for words in [
             &["--compare", "a"][..],
             &["--compare", "a", "b", "--quick"],
@@ -233,6 +305,8 @@ mod tests {
             &["--quick", "scale"],
             &["scale", "--compare", "a", "b"],
             &["scale", "--rounds", "0"],
+            &["agents", "--seconds", "0"],
+            &["agents", "--nginx", "a"],
             &["bare", "a"],
             &["bare", "a", "splice"],
             &["--rounds", "0"],
@@ -244,16 +318,16 @@ mod tests {
     }
 
     #[test]
-    fn a_command_names_what_matters() {
+    fn command_line_lists_only_options_that_change_the_result() {
         let command = |words: &[&str]| Options::parse_from(["bench-http"].iter().chain(words)).command_line();
-        assert_eq!(command(&[]), "cargo run --release -p bench-http -- --rounds 9 --seconds 2");
+        assert_eq!(command(&[]), "cargo run --profile dist -p bench-http -- --rounds 9 --seconds 2");
         assert_eq!(
             command(&["--kindling", "/a/b", "--seconds", "0.5", "--only", "tls"]),
-            "cargo run --release -p bench-http -- --rounds 9 --seconds 0.5 --only tls"
+            "cargo run --profile dist -p bench-http -- --rounds 9 --seconds 0.5 --only tls"
         );
         assert_eq!(
             command(&["--quick", "--without-fast-path"]),
-            "cargo run --release -p bench-http -- --quick --without-fast-path"
+            "cargo run --profile dist -p bench-http -- --quick --without-fast-path"
         );
         let scale =
             |words: &[&str]| match Options::parse_from(["bench-http", "scale"].iter().chain(words)).mode {
@@ -262,8 +336,17 @@ mod tests {
             };
         assert_eq!(
             scale(&["--only", "hosts", "--folder", "/a"]),
-            "cargo run --release -p bench-http -- scale --rounds 3 --seconds 2 --only hosts"
+            "cargo run --profile dist -p bench-http -- scale --rounds 3 --seconds 2 --only hosts"
         );
-        assert_eq!(scale(&["--quick"]), "cargo run --release -p bench-http -- scale --quick");
+        assert_eq!(scale(&["--quick"]), "cargo run --profile dist -p bench-http -- scale --quick");
+        let agents =
+            |words: &[&str]| match Options::parse_from(["bench-http", "agents"].iter().chain(words)).mode {
+                Some(Mode::Agents(agents)) => agents.command_line(),
+                _ => String::new(),
+            };
+        assert_eq!(
+            agents(&["--only", "list", "--kindling", "/a", "--database", "postgres://a:secret@b"]),
+            "cargo run --profile dist -p bench-http -- agents --rounds 5 --seconds 10 --only list --database URL"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! A server that was started here, and is ended with whoever holds it.
+//! A server process that is stopped when the value is dropped.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -13,12 +13,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::interrupt;
 use crate::usage::family;
 
-/// How long a server may take to end by itself.
+/// How long a server may take to stop on SIGTERM.
 const ENDING: Duration = Duration::from_secs(10);
-/// How long a server may take to start: one of a debug build reads its base for a while.
+/// How long a server may take to start: a debug build needs a while to hash its base image.
 pub(crate) const STARTING: Duration = Duration::from_secs(120);
 
-/// A running process.
 #[derive(Debug)]
 pub(crate) struct Process {
     name: String,
@@ -26,15 +25,15 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts it, with what it says in the file `log`.
+    /// Starts a process with its output in the file `log`.
     ///
     /// # Errors
     ///
-    /// When it cannot be started.
+    /// Returns an error if the process cannot be started.
     pub(crate) fn start(name: &str, command: &mut Command, log: &Path) -> Result<Self> {
         let file = std::fs::File::options().create(true).append(true).open(log)?;
         command.stdin(Stdio::null()).stderr(file);
-        // A Ctrl-C at the terminal is for the bench, which ends its servers when it has stopped asking them.
+        // A Ctrl-C at the terminal must reach only the bench, which stops its servers after the last request.
         command.process_group(0);
         let child = command.spawn().with_context(|| format!("starting {:?}", command.get_program()))?;
         Ok(Self { name: name.to_owned(), child })
@@ -46,7 +45,7 @@ impl Process {
 
     /// # Errors
     ///
-    /// When it has ended, or the bench is to end.
+    /// Returns an error if the process has ended or the bench was interrupted.
     pub(crate) fn check(&mut self) -> Result<()> {
         interrupt::check()?;
         match self.child.try_wait()? {
@@ -55,17 +54,17 @@ impl Process {
         }
     }
 
-    /// The first line that it writes to its output, which is read to the end behind its back.
+    /// Returns the first line of the process's output; a thread reads the rest.
     ///
     /// # Errors
     ///
-    /// When it writes none within [`STARTING`].
+    /// Returns an error if no line arrives within [`STARTING`].
     pub(crate) fn first_line(&mut self) -> Result<String> {
-        let output = self.child.stdout.take().context("its output is not read")?;
+        let output = self.child.stdout.take().context("its output was already taken")?;
         let (sender, receiver) = mpsc::channel();
         std::thread::Builder::new().name("output".to_owned()).spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                // Nobody waits for any line but the first.
+                // Only the first line is used.
                 let _ = sender.send(line);
             }
         })?;
@@ -76,7 +75,7 @@ impl Process {
                 Err(mpsc::RecvTimeoutError::Timeout) if begun.elapsed() < STARTING => self.check()?,
                 Err(_) => {
                     self.check()?;
-                    bail!("{} does not say where it listens", self.name)
+                    bail!("{} does not print its address", self.name)
                 }
             }
         }
@@ -98,7 +97,7 @@ impl Process {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        // Workers of a killed master would stay.
+        // Workers would survive a killed master.
         for pid in processes.into_iter().filter_map(term) {
             let _ = kill_process(pid, Signal::KILL);
         }
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_ends_with_its_holder() {
+    fn dropped_process_is_killed() {
         let mut process = shell("echo first; echo second; exec sleep 600");
         assert_eq!(process.first_line().unwrap(), "first");
         process.check().unwrap();
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_says_nothing_and_ends_is_an_error() {
+    fn process_that_exits_silently_is_an_error() {
         let error = shell("exit 3").first_line().unwrap_err();
         assert!(error.to_string().starts_with("a shell"), "{error}");
     }

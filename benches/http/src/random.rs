@@ -1,4 +1,4 @@
-//! Numbers that are the same in every run: each server is asked for the same ranges.
+//! Pseudo-random numbers that are the same in every run: each server gets the same ranges.
 
 /// SplitMix64: short, and good enough to spread offsets over a file.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, or 0 if there is none.
+    /// A number below `end`, or 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next().checked_rem(end).unwrap_or(0)
     }
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_spread_and_repeat() {
+    fn random_numbers_are_uniform_and_reproducible() {
         let draw = |seed| {
             let mut random = Random::new(seed);
             (0..1000).map(|_| random.below(10)).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! Raw figures as files, which later runs are compared with and tables are made of.
+//! Raw figures as files, for tables and for comparison with later runs.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 /// # Errors
 ///
-/// When the file cannot be read, or holds something else.
+/// Returns an error if the file cannot be read or parsed.
 pub(crate) fn open<Report: DeserializeOwned>(path: &Path) -> Result<Report> {
     let about = || format!("reading {}", path.display());
     serde_json::from_str(&fs::read_to_string(path).with_context(about)?).with_context(about)
@@ -17,7 +17,7 @@ pub(crate) fn open<Report: DeserializeOwned>(path: &Path) -> Result<Report> {
 
 /// # Errors
 ///
-/// When it cannot be written.
+/// Returns an error if the file cannot be written.
 pub(crate) fn save(path: &Path, report: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(report)? + "\n";
     fs::write(path, text).with_context(|| format!("writing {}", path.display()))

@@ -1,4 +1,4 @@
-//! All of a run: as JSON, as Markdown, and as the generated part of a page.
+//! The result of a run: as JSON, as Markdown, and as the generated part of a page.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,52 +7,48 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::bare::Way;
+use crate::bare::SendMethod;
 use crate::bench::WITHOUT_FAST_PATH;
 use crate::figures::{Figure, Line, Spread};
 use crate::machine::Machine;
-use crate::plot;
 
-/// The generated part of a page stands between these.
+/// Markers around the generated part of a page.
 const BEGIN: &str = "<!-- bench-http: begin -->";
 const END: &str = "<!-- bench-http: end -->";
-/// Figures with a plot, and the names of the files.
-const PLOTS: [(&str, &str); 2] =
-    [("rate", "rate.svg"), ("processor time of the server", "processor-time.svg")];
 
-/// The figures of servers that are in no ratio of the subject.
+/// Figures of servers that are not compared with the subject.
 const BOUNDED: [&str; 2] = ["rate", "processor time of the server"];
 
-/// All of a run.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
     pub(crate) command: String,
     pub(crate) rounds: usize,
     pub(crate) seconds: f64,
-    /// Length of the image, in bytes.
+    /// Length of the image in bytes.
     pub(crate) image_len: u64,
-    /// Whose figures are over those of the others.
+    /// The contestant whose figures are the dividend of the ratios.
     pub(crate) subject: String,
-    /// Everyone who takes part, with the version, in the order of columns.
+    /// All contestants with their versions, in the order of columns.
     pub(crate) contestants: Vec<(String, String)>,
-    /// The TLS version and cipher suite that each of them agreed on.
+    /// The negotiated TLS version and cipher suite of each contestant.
     pub(crate) suites: Vec<(String, String)>,
     pub(crate) lines: Vec<Line>,
-    /// What servers did that do nothing else, in the same rounds.
+    /// Figures of the minimal servers in the same rounds.
     #[serde(default)]
     pub(crate) bare: Vec<Line>,
-    /// Kindling without its fast path, in the same rounds; empty unless asked for.
+    /// Figures of Kindling without its fast path in the same rounds; empty unless requested.
     #[serde(default)]
     pub(crate) without_fast_path: Vec<Line>,
-    /// The configuration of nginx; empty where it took no part.
+    /// The configuration of nginx; empty if nginx was not measured.
     pub(crate) nginx: String,
 }
 
 impl Report {
-    /// Tables of everything, below a line that says how they came about.
+    /// All tables, after a line with the conditions of the run.
     pub(crate) fn markdown(&self) -> String {
-        let mut text = self.conditions();
+        let mut text = self.conditions() + &self.command();
         for name in self.figure_names() {
             self.section(&mut text, &name);
         }
@@ -65,22 +61,9 @@ impl Report {
         text
     }
 
-    fn conditions(&self) -> String {
-        let mut text = format!("{} ", self.machine);
-        let versions: Vec<String> = self
-            .contestants
-            .iter()
-            .map(|(name, version)| format!("{name} {version}").trim().to_owned())
-            .collect();
-        let _ = write!(
-            text,
-            "{}. An image of {} MiB, {} rounds, {} s for each measurement:\n\n```sh\n{}\n```\n",
-            versions.join(", "),
-            self.image_len >> 20,
-            self.rounds,
-            self.seconds,
-            self.command
-        );
+    /// The command of the run and the cipher suites, below the conditions.
+    fn command(&self) -> String {
+        let mut text = format!("\n```sh\n{}\n```\n", self.command);
         for (name, suite) in &self.suites {
             let _ = write!(text, "\nTLS with {name}: {suite}.");
         }
@@ -88,6 +71,23 @@ impl Report {
             text.push('\n');
         }
         text
+    }
+
+    /// Returns a paragraph on the machine, the programs and the run.
+    pub(crate) fn conditions(&self) -> String {
+        let versions: Vec<String> = self
+            .contestants
+            .iter()
+            .map(|(name, version)| format!("{name} {version}").trim().to_owned())
+            .collect();
+        format!(
+            "{}\n{}.\nAn image of {} MiB, {} rounds, {} s for each measurement.\n",
+            self.machine,
+            versions.join(", "),
+            self.image_len >> 20,
+            self.rounds,
+            self.seconds,
+        )
     }
 
     /// All figures, in the order in which they were first seen.
@@ -105,9 +105,6 @@ impl Report {
         let rows: Vec<(&Line, &Figure)> =
             self.lines.iter().filter_map(|line| Some((line, line.figure(name)?))).collect();
         let _ = writeln!(text, "\n### {}\n", capitalised(name));
-        if let Some((_, file)) = PLOTS.iter().find(|(plotted, _)| *plotted == name) {
-            let _ = writeln!(text, "![{name}, as ratios](performance/{file})\n");
-        }
         let shown: Vec<&String> = self
             .contestants
             .iter()
@@ -138,18 +135,19 @@ impl Report {
         if self.contestants.len() > 2 { format!("{text} to {}", ratio.rival) } else { text }
     }
 
-    /// What servers take that do nothing else, as a bound of what any of them can reach.
+    /// The minimal servers, which show the limit of each way to send bytes.
     fn bare(&self, text: &mut String) {
         if self.bare.is_empty() {
             return;
         }
         text.push_str(
-            "\n### Servers that do nothing else\n\n\
-             An event loop for each processor that knows one file, takes any request for a right one, looks at its `Range` only, and \
-             answers with a head as long as Kindling's. \
-             One writes out of a mapping, one has the kernel send pages of the file, one does so by way of a pipe of 1 MiB. Behind each figure its ratio to the better rival.\n\n",
+            "\n### Minimal servers\n\n\
+             Each has an event loop for each processor, knows one file, accepts every request, looks only at `Range`, \
+             and answers with a head as long as Kindling's.\n\
+             They copy from a mapping, use `sendfile`, or use a pipe of 1 MiB. \
+             After each figure is its ratio to the better rival.\n\n",
         );
-        self.beside(text, &self.bare, &Way::ALL.map(Way::name));
+        self.beside(text, &self.bare, &SendMethod::ALL.map(SendMethod::name));
     }
 
     fn without_fast_path(&self, text: &mut String) {
@@ -158,12 +156,12 @@ impl Report {
         }
         text.push_str(
             "\n### Without the fast path\n\n\
-             Kindling with `--fast-path off`, in the same rounds. After each figure its ratio to the better rival.\n\n",
+             Kindling with `--fast-path off`, in the same rounds. Each figure is followed by its ratio to the better rival.\n\n",
         );
         self.beside(text, &self.without_fast_path, &[WITHOUT_FAST_PATH]);
     }
 
-    /// A table of the subject and of servers that are in no ratio of it.
+    /// A table of the subject and the servers that are not compared with it.
     fn beside(&self, text: &mut String, lines: &[Line], others: &[&str]) {
         let mut names = vec![self.subject.as_str()];
         names.extend(others);
@@ -187,7 +185,8 @@ impl Report {
     }
 
     fn bounded_cell(&self, figure: &Figure, samples: Option<&Vec<f64>>) -> String {
-        let Some((samples, spread)) = samples.and_then(|samples| Some((samples, Spread::of(samples)?)))
+        let Some((samples, spread)) =
+            samples.and_then(|samples| Some((samples, Spread::from_values(samples)?)))
         else {
             return "-".to_owned();
         };
@@ -200,36 +199,30 @@ impl Report {
         self.lines.iter().find(|line| line.key == key)
     }
 
-    /// Writes the page and its plots into a folder of documentation.
+    /// Writes the summary into `performance.md` in a folder of documentation.
     ///
     /// # Errors
     ///
-    /// When there is no page with a place for them.
+    /// Returns an error if the page is missing or has no generated part.
     pub(crate) fn write(&self, docs: &Path) -> Result<()> {
         let path = docs.join("performance.md");
         let about = || format!("writing {}", path.display());
         let page = fs::read_to_string(&path).with_context(about)?;
-        let page = with_generated(&page, (BEGIN, END), &self.markdown()).with_context(about)?;
-        let folder = docs.join("performance");
-        fs::create_dir_all(&folder)?;
-        for (name, file) in PLOTS {
-            let plot = plot::ratios(self, name);
-            fs::write(folder.join(file), plot).with_context(|| format!("writing {file}"))?;
-        }
+        let page = with_generated(&page, (BEGIN, END), &self.summary()).with_context(about)?;
         fs::write(&path, page).with_context(about)
     }
 }
 
-/// Puts text into the generated part of a page, which is between two marks.
+/// Replaces the generated part of a page, which is between two markers.
 ///
 /// # Errors
 ///
-/// When the page has no such part, or several.
+/// Returns an error if the page has no generated part, or several.
 pub(crate) fn with_generated(page: &str, (begin, end): (&str, &str), generated: &str) -> Result<String> {
-    let missing = || format!("there is no generated part, between {begin} and {end}");
+    let missing = || format!("the page has no generated part between {begin} and {end}");
     let (before, rest) = page.split_once(begin).with_context(missing)?;
     let (_, after) = rest.split_once(end).with_context(missing)?;
-    ensure!(!after.contains(begin) && !after.contains(end), "there is more than one generated part");
+    ensure!(!after.contains(begin) && !after.contains(end), "the page has more than one generated part");
     Ok(format!("{before}{begin}\n{}\n{end}{after}", generated.trim_end()))
 }
 
@@ -239,7 +232,7 @@ fn cell(figure: &Figure, contestant: &str) -> String {
         .map_or_else(|| "-".to_owned(), |median| format!("{} {}", number(median), figure.unit))
 }
 
-/// Three digits, or all that stand before the point.
+/// Three significant digits, or all digits before the decimal point.
 pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,
@@ -261,7 +254,7 @@ pub(crate) mod tests {
     use crate::figures::{Better, Measure};
     use crate::raw;
 
-    /// A run that was never made.
+    /// An invented run.
     pub(crate) fn example() -> Report {
         let rate = |value| Measure { name: "rate", unit: "GiB/s", better: Better::Higher, value };
         let cost = |value| Measure {
@@ -301,7 +294,7 @@ pub(crate) mod tests {
                 congestion: "cubic".to_owned(),
                 load: "0.10".to_owned(),
             },
-            command: "cargo run --release -p bench-http".to_owned(),
+            command: "cargo run --profile dist -p bench-http".to_owned(),
             rounds: 3,
             seconds: 2.0,
             image_len: 1 << 30,
@@ -317,23 +310,23 @@ pub(crate) mod tests {
         }
     }
 
-    /// Holds text against a file in `goldens`: `UPDATE_GOLDEN=1 cargo test -p bench-http` writes it anew.
+    /// Compares text with a file in `goldens`; `UPDATE_GOLDEN=1 cargo test -p bench-http` rewrites it.
     pub(crate) fn assert_golden(name: &str, text: &str) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens").join(name);
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
             fs::write(&path, text).unwrap();
         }
         let golden = fs::read_to_string(&path).unwrap();
-        assert!(golden == text, "{} is another text now:\n{text}", path.display());
+        assert!(golden == text, "{} differs from the new text:\n{text}", path.display());
     }
 
     #[test]
-    fn tables_are_golden() {
+    fn tables_match_the_golden() {
         assert_golden("report.md", &example().markdown());
     }
 
     #[test]
-    fn a_report_is_the_same_after_json() {
+    fn report_round_trips_through_json() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         raw::save(&path, &example()).unwrap();
@@ -343,7 +336,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn text_around_the_generated_part_stays() {
+    fn text_around_the_generated_part_is_kept() {
         let page = format!("# Title\n\n{BEGIN}\nold\n{END}\n\nfoot\n");
         let with_generated = |page: &str, text: &str| with_generated(page, (BEGIN, END), text);
         let once = with_generated(&page, "new\n").unwrap();
@@ -355,18 +348,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_page_is_written_with_its_plots() {
+    fn summary_is_written_into_its_page() {
         let folder = tempfile::tempdir().unwrap();
         assert!(example().write(folder.path()).is_err());
         fs::write(folder.path().join("performance.md"), format!("# Title\n{BEGIN}{END}\n")).unwrap();
         example().write(folder.path()).unwrap();
         let page = fs::read_to_string(folder.path().join("performance.md")).unwrap();
-        for (_, file) in PLOTS {
-            assert!(page.contains(&format!("(performance/{file})")), "{page}");
-            assert!(
-                fs::read_to_string(folder.path().join("performance").join(file)).unwrap().contains("<svg")
-            );
-        }
+        assert!(page.starts_with("# Title\n") && page.contains("\n\n| work | rate |"), "{page}");
     }
 
     #[test]

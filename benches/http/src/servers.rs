@@ -1,4 +1,4 @@
-//! The servers that are compared: Kindling, nginx in its [settings](Setting), or any other by its URL.
+//! The servers that are compared: Kindling, nginx in its [settings](Setting), or any other server by its URL.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 
-use crate::bare::Way;
+use crate::bare::SendMethod;
 use crate::certificate::{self, CERTIFICATE, KEY};
 use crate::client::{Connection, Sink, Target, Tls, write_get};
-use crate::exchange::Wanted;
+use crate::exchange::ExpectedResponse;
 use crate::head::ContentRange;
 use crate::process::{Process, STARTING};
 use crate::usage::Memory;
 
-/// The configuration of nginx, to be filled in.
+/// Template of the nginx configuration.
 pub(crate) const NGINX: &str = include_str!("../nginx.conf.in");
 /// The file that nginx serves, in its folder.
 pub(crate) const IMAGE: &str = "files/image.iso";
-/// Between two looks whether a server answers.
+/// Interval of checks whether a server answers.
 const PAUSE: Duration = Duration::from_millis(1);
-/// What anybody waits for who starts a server without anything to read first.
-const READY: Awaited = Awaited { path: "/ready", patience: STARTING };
-/// A port that was free may be taken before nginx listens on it.
+/// How long a server without data to hash may take to start.
+const READY: ReadinessCheck = ReadinessCheck { path: "/ready", patience: STARTING };
+/// Another process may take a free port before nginx listens on it.
 const ATTEMPTS: usize = 5;
 
 /// Plain HTTP or TLS.
@@ -43,16 +43,16 @@ impl Transport {
     }
 }
 
-/// Where a run has its files.
-#[derive(Debug)]
-pub(crate) struct Place {
+/// The files of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct RunFiles {
     pub(crate) folder: PathBuf,
     pub(crate) kindling: PathBuf,
     pub(crate) nginx: PathBuf,
     pub(crate) base: PathBuf,
 }
 
-impl Place {
+impl RunFiles {
     pub(crate) fn image(&self) -> PathBuf {
         self.folder.join(IMAGE)
     }
@@ -72,21 +72,21 @@ impl Place {
     }
 }
 
-/// How a server is started once more.
+/// How a server is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Kindling,
-    /// Kindling with `--fast-path off`: shown beside the others, and compared with none.
+    /// Kindling with `--fast-path off`: shown, but not compared.
     WithoutFastPath,
     Nginx(Setting),
-    /// Told beside the others, and compared with none.
+    /// Shown, but not compared.
     Bare,
-    /// Not at all.
+    /// The bench cannot restart it.
     Other,
 }
 
 impl Kind {
-    /// Whether its figures have tables of their own, and are in no ratio of the subject.
+    /// Whether its figures are in separate tables and not compared with the subject.
     pub(crate) fn is_apart(self) -> bool {
         matches!(self, Self::WithoutFastPath | Self::Bare)
     }
@@ -96,7 +96,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Setting {
     Sendfile,
-    /// The same in full packets, for which kept connections may have to wait.
+    /// Like `Sendfile`, in full packets (`tcp_nopush`), which can delay kept connections.
     Nopush,
     Buffers,
 }
@@ -104,7 +104,7 @@ pub(crate) enum Setting {
 impl Setting {
     pub(crate) const ALL: [Self; 3] = [Self::Sendfile, Self::Nopush, Self::Buffers];
 
-    /// What such an nginx is called.
+    /// The name of an nginx with this setting.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Sendfile => "nginx sendfile",
@@ -113,7 +113,7 @@ impl Setting {
         }
     }
 
-    /// What its configuration says of `sendfile` and of `tcp_nopush`.
+    /// The values of `sendfile` and `tcp_nopush` in its configuration.
     fn switches(self) -> [&'static str; 2] {
         match self {
             Self::Sendfile => ["on", "off"],
@@ -123,7 +123,7 @@ impl Setting {
     }
 }
 
-/// Whether Kindling answers known ranges past its HTTP library.
+/// Whether Kindling answers cached ranges without its HTTP library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FastPath {
     On,
@@ -138,34 +138,34 @@ pub(crate) struct Contestant {
     pub(crate) target: Target,
     /// The length of its file.
     pub(crate) total: u64,
-    /// Whose processor time and memory are its own.
+    /// The process whose processor time and memory are measured.
     pub(crate) pid: Option<u32>,
     /// Private memory after one download, in bytes.
     pub(crate) memory_before: u64,
-    /// None where somebody else has started it.
+    /// `None` if another program started it.
     _process: Option<Process>,
 }
 
 impl Contestant {
-    /// Notes what it has before anything is measured.
+    /// Records its memory before the first measurement.
     ///
     /// # Errors
     ///
-    /// When it has ended.
+    /// Returns an error if the server has ended.
     pub(crate) fn note_memory(&mut self) -> Result<()> {
         if let Some(pid) = self.pid {
-            self.memory_before = Memory::of(pid)?.private;
+            self.memory_before = Memory::read(pid)?.private;
         }
         Ok(())
     }
 }
 
-/// A server that has just been started.
+/// A server that has just started.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) process: Process,
     pub(crate) target: Target,
-    /// From the start to the first answer.
+    /// Time from the start to the first response.
     pub(crate) ready: Duration,
 }
 
@@ -185,13 +185,13 @@ impl Started {
     }
 }
 
-/// Starts Kindling with the base of the run, with its fast path or without.
+/// Starts Kindling on the base image of the run, with or without its fast path.
 ///
 /// # Errors
 ///
-/// When it does not become ready.
+/// Returns an error if it does not become ready.
 pub(crate) fn start_kindling(
-    place: &Place,
+    place: &RunFiles,
     data: &Path,
     transport: Transport,
     fast_path: FastPath,
@@ -203,7 +203,7 @@ pub(crate) fn start_kindling(
     let listen = if transport == Transport::Tls { "--listen-tls" } else { "--listen" };
     let mut command = Command::new(&place.kindling);
     command.args(["serve", listen, "127.0.0.1:0", "--data-dir"]).arg(data);
-    // An older build, which does not know the option, can still be measured with its defaults.
+    // An older build without this option can still be measured with its defaults.
     if fast_path == FastPath::Off {
         command.args(["--fast-path", "off"]);
     }
@@ -217,37 +217,37 @@ pub(crate) fn start_kindling(
 
 /// When a server counts as started.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Awaited {
-    /// The path that has to answer with 200.
+pub(crate) struct ReadinessCheck {
+    /// The path that must answer with 200.
     pub(crate) path: &'static str,
     /// How long that may take.
     pub(crate) patience: Duration,
 }
 
-/// Starts Kindling by this command, whose output is read, and waits until it is what it has to be.
+/// Starts Kindling with this command, reads its output, and waits until it is ready.
 ///
 /// # Errors
 ///
-/// When it does not become that.
+/// Returns an error if it does not become ready.
 pub(crate) fn launch(
-    place: &Place,
+    place: &RunFiles,
     command: &mut Command,
     transport: Transport,
-    awaited: Awaited,
+    awaited: ReadinessCheck,
 ) -> Result<Started> {
     let begun = Instant::now();
     let mut process = Process::start("kindling", command.stdout(Stdio::piped()), &place.log())?;
     let target = place.target(port(&mut process, &place.log())?, awaited.path, transport)?;
-    await_answer(&mut process, &target, (begun, awaited.patience)).with_context(|| told(&place.log()))?;
+    await_response(&mut process, &target, (begun, awaited.patience)).with_context(|| told(&place.log()))?;
     Ok(Started { process, target, ready: begun.elapsed() })
 }
 
-/// Starts nginx in one of its settings.
+/// Starts nginx with one of its settings.
 ///
 /// # Errors
 ///
-/// When it does not become ready.
-pub(crate) fn start_nginx(place: &Place, setting: Setting, transport: Transport) -> Result<Started> {
+/// Returns an error if it does not become ready.
+pub(crate) fn start_nginx(place: &RunFiles, setting: Setting, transport: Transport) -> Result<Started> {
     let mut attempts = 1..=ATTEMPTS;
     let [sendfile, nopush] = setting.switches();
     loop {
@@ -266,7 +266,7 @@ pub(crate) fn start_nginx(place: &Place, setting: Setting, transport: Transport)
         command.arg("-p").arg(&place.folder).arg("-c").arg(&path).stdout(Stdio::null());
         let mut process = Process::start("nginx", &mut command, &place.log())?;
         let target = place.target(port, "/ready", transport)?;
-        match await_answer(&mut process, &target, (begun, STARTING)) {
+        match await_response(&mut process, &target, (begun, STARTING)) {
             Ok(()) => return Ok(Started { process, target, ready: begun.elapsed() }),
             Err(error) if attempts.next().is_none() => return Err(error).with_context(|| told(&place.log())),
             Err(_) => crate::interrupt::check()?,
@@ -274,33 +274,33 @@ pub(crate) fn start_nginx(place: &Place, setting: Setting, transport: Transport)
     }
 }
 
-/// Starts a server that does nothing else.
+/// Starts a minimal server.
 ///
 /// # Errors
 ///
-/// When it does not say where it listens.
-pub(crate) fn start_bare(place: &Place, way: Way) -> Result<Started> {
+/// Returns an error if it does not print its address.
+pub(crate) fn start_bare(place: &RunFiles, way: SendMethod) -> Result<Started> {
     let begun = Instant::now();
     let mut command = Command::new(std::env::current_exe()?);
-    let name = way.to_possible_value().context("a way has a name")?;
+    let name = way.to_possible_value().context("every send method has a name")?;
     command.arg("bare").arg(place.image()).arg(name.get_name()).stdout(Stdio::piped());
     let mut process = Process::start(way.name(), &mut command, &place.log())?;
     let target = place.target(port(&mut process, &place.log())?, "/", Transport::Plain)?;
     Ok(Started { process, target, ready: begun.elapsed() })
 }
 
-/// Where a server listens, as its first line says.
+/// The address in the first line of the server's output.
 fn port(process: &mut Process, log: &Path) -> Result<u16> {
     let line = process.first_line().with_context(|| told(log))?;
     let port = line.rsplit(':').next().and_then(|port| port.trim().parse().ok());
-    port.with_context(|| format!("a server says {line:?} and not where it listens"))
+    port.with_context(|| format!("a server printed {line:?} instead of its address"))
 }
 
-/// A server that somebody else has started.
+/// Connects to a server that another program has started.
 ///
 /// # Errors
 ///
-/// When the URL is none, or nothing answers there with a range.
+/// Returns an error if the URL is invalid or the server does not answer with a range.
 pub(crate) fn at_url(name: &str, url: &Target, pid: Option<u32>) -> Result<Contestant> {
     let total = length(url)?;
     Ok(Contestant {
@@ -314,13 +314,13 @@ pub(crate) fn at_url(name: &str, url: &Target, pid: Option<u32>) -> Result<Conte
     })
 }
 
-/// Takes a URL apart.
+/// Parses a URL.
 ///
 /// # Errors
 ///
-/// When it is no HTTP URL of a server that has an address.
+/// Returns an error if it is not an HTTP URL or its host cannot be resolved.
 pub(crate) fn parse_url(url: &str, ca: Option<&Path>) -> Result<(Target, Transport)> {
-    let (scheme, rest) = url.split_once("://").with_context(|| format!("{url:?} is no URL"))?;
+    let (scheme, rest) = url.split_once("://").with_context(|| format!("{url:?} is not a URL"))?;
     let (transport, port) = match scheme {
         "http" => (Transport::Plain, 80),
         "https" => (Transport::Tls, 443),
@@ -328,10 +328,10 @@ pub(crate) fn parse_url(url: &str, ca: Option<&Path>) -> Result<(Target, Transpo
     };
     let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
     let safe = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
-    ensure!(!authority.is_empty() && safe(authority) && safe(path), "{url:?} is no URL");
+    ensure!(!authority.is_empty() && safe(authority) && safe(path), "{url:?} is not a URL");
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, digits)) if !digits.ends_with(']') => {
-            (host, digits.parse().with_context(|| format!("{url:?}: {digits:?} is no port"))?)
+            (host, digits.parse().with_context(|| format!("{url:?}: {digits:?} is not a port number"))?)
         }
         _ => (authority, port),
     };
@@ -346,23 +346,24 @@ pub(crate) fn parse_url(url: &str, ca: Option<&Path>) -> Result<(Target, Transpo
     Ok((target, transport))
 }
 
-/// The length of a file, as the answer to a request for its first byte tells.
+/// Returns the length of a file from the response to a request for its first byte.
 ///
 /// # Errors
 ///
-/// When there is no such answer.
+/// Returns an error if the server sends no such response.
 pub(crate) fn length(target: &Target) -> Result<u64> {
     let mut connection = Connection::open(target)?;
     let mut request = Vec::new();
     write_get(&mut request, target, Some((0, 0)));
     let about = || format!("asking {} for the first byte of {}", target.authority, target.path);
-    let answer = connection.ask(&request, Wanted::Status(206), &mut Sink::Discard).with_context(about)?;
+    let answer =
+        connection.ask(&request, ExpectedResponse::Status(206), &mut Sink::Discard).with_context(about)?;
     let range = answer.head().and_then(|head| head.content_range);
     let ContentRange { total, .. } = range.with_context(|| format!("{}: no Content-Range", target.path))?;
     Ok(total)
 }
 
-fn await_answer(
+fn await_response(
     process: &mut Process,
     target: &Target,
     (begun, patience): (Instant, Duration),
@@ -372,28 +373,28 @@ fn await_answer(
     loop {
         process.check()?;
         let waited = begun.elapsed();
-        // The look at the port alone is cheap, and a refusal says nothing.
+        // Connecting to the port is cheap, and a refused connection logs nothing.
         if TcpStream::connect(target.address).is_ok() {
             let answer = Connection::open(target)
-                .and_then(|mut connection| connection.fetch(&request, Wanted::Status(200)));
+                .and_then(|mut connection| connection.fetch(&request, ExpectedResponse::Status(200)));
             match answer {
                 Ok(_) => return Ok(()),
                 Err(error) if waited > patience => return Err(error),
                 Err(_) => {}
             }
         }
-        ensure!(waited < patience, "nobody listens at {} for {patience:?}", target.authority);
-        // Whoever reads its images for a minute is not to be asked a thousand times a second meanwhile.
+        ensure!(waited < patience, "{} refuses connections for {patience:?}", target.authority);
+        // Polls less often over time, because a server may hash its images for a minute.
         std::thread::sleep(PAUSE.max(waited / 200));
     }
 }
 
-/// What servers have said at the end.
+/// The last output of the servers.
 fn told(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().rev().take(5).collect();
     let lines: Vec<&str> = lines.into_iter().rev().collect();
-    format!("starting a server, which said: {}", lines.join(" | "))
+    format!("starting a server; its output: {}", lines.join(" | "))
 }
 
 #[cfg(test)]
@@ -401,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_taken_apart() {
+    fn urls_are_parsed() {
         let (target, transport) = parse_url("http://127.0.0.1:81/a/b?c=d", None).unwrap();
         assert_eq!(transport, Transport::Plain);
         assert_eq!((target.address.port(), target.path.as_str()), (81, "/a/b?c=d"));
@@ -411,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_an_error() {
+    fn rejects_invalid_urls() {
         for url in [
             "127.0.0.1/a",
             "ftp://127.0.0.1/a",

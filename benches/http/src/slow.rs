@@ -1,26 +1,26 @@
-//! Readers who take little, now and then, of an image each: what does a server keep for them?
+//! Slow readers of one image each: how much memory does a server use for them?
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use crate::client::{Connection, SILENCE, Sink, Taken, Target, Waiting, write_get};
-use crate::exchange::{Exchange, Wanted};
+use crate::client::{Connection, RESPONSE_TIMEOUT, ReadResult, Sink, Target, WaitMode, write_get};
+use crate::exchange::{Exchange, ExpectedResponse};
 use crate::interrupt;
 use crate::usage::Memory;
 
-/// As of a small machine: what a server sends ahead stays on its own side.
+/// A small receive buffer: bytes that the server sends ahead stay in its own memory.
 const RECEIVE_BUFFER: usize = 16 << 10;
-/// As much as a reader takes at once: a record of TLS.
-const BITE: usize = 16 << 10;
-/// From one bite of a reader to its next.
+/// Bytes per read: one TLS record.
+const READ_LEN: usize = 16 << 10;
+/// Pause between two reads of a client.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Lets so many readers take bites for a while, and gives how many bytes of private memory the server had at most.
+/// Lets `readers` clients read slowly for a while, and returns the highest private memory of the server in bytes.
 ///
 /// # Errors
 ///
-/// When an answer is not the wanted one, or a reader gets nothing.
+/// Returns an error if a response is not the expected one or a reader gets no bytes.
 pub(crate) fn read(target: &Target, total: u64, pid: u32, plan: Plan) -> Result<u64> {
     let mut most = 0;
     let mut readers = Vec::with_capacity(plan.readers);
@@ -29,21 +29,24 @@ pub(crate) fn read(target: &Target, total: u64, pid: u32, plan: Plan) -> Result<
         readers.push(Reader::open(target, total)?);
     }
     let begun = Instant::now();
-    let mut scratch = vec![0; BITE];
+    let mut scratch = vec![0; READ_LEN];
     while begun.elapsed() < plan.time || readers.iter().any(|reader| !reader.has_read) {
         interrupt::check()?;
-        ensure!(begun.elapsed() < plan.time + SILENCE, "slow readers get nothing for {SILENCE:?}");
+        ensure!(
+            begun.elapsed() < plan.time + RESPONSE_TIMEOUT,
+            "slow readers get no bytes for {RESPONSE_TIMEOUT:?}"
+        );
         let round = Instant::now();
         for reader in &mut readers {
             reader.bite(&mut scratch)?;
         }
-        most = most.max(Memory::of(pid)?.private);
+        most = most.max(Memory::read(pid)?.private);
         std::thread::sleep(PAUSE.saturating_sub(round.elapsed()));
     }
     Ok(most)
 }
 
-/// How many readers there are, and how long they read.
+/// Number of readers and the time they read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) readers: usize,
@@ -62,14 +65,14 @@ impl Reader {
         let mut request = Vec::new();
         write_get(&mut request, target, None);
         connection.send(&request)?;
-        connection.set_waiting(Waiting::Polled)?;
-        Ok(Self { connection, exchange: Exchange::new(Wanted::Whole(total)), has_read: false })
+        connection.set_waiting(WaitMode::Polled)?;
+        Ok(Self { connection, exchange: Exchange::new(ExpectedResponse::Whole(total)), has_read: false })
     }
 
     fn bite(&mut self, scratch: &mut [u8]) -> Result<()> {
         if !self.exchange.is_done() {
             let taken = self.connection.take(&mut self.exchange, scratch, &mut Sink::Discard)?;
-            self.has_read |= taken != Taken::Nothing && self.exchange.left().is_some();
+            self.has_read |= taken != ReadResult::Nothing && self.exchange.left().is_some();
         }
         Ok(())
     }
@@ -78,11 +81,11 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bare::{Way, tests::serving};
+    use crate::bare::{SendMethod, tests::serving};
 
     #[test]
-    fn every_reader_gets_a_bite() {
-        let target = serving(64 << 20, Way::Writes);
+    fn every_slow_reader_gets_bytes() {
+        let target = serving(64 << 20, SendMethod::Writes);
         let plan = Plan { readers: 5, time: Duration::from_millis(30) };
         let most = read(&target, 64 << 20, std::process::id(), plan).unwrap();
         assert!(most > 64 << 10, "{most}");

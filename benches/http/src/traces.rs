@@ -1,8 +1,8 @@
-//! What machines read while they booted (`benches/traces`), laid over an image of another size.
+//! Recorded reads of booting machines (`benches/traces`), mapped to an image of another size.
 //!
-//! A recorded image is small. A read that begins elsewhere than where the last one ended is moved in proportion to the sizes,
-//! as the files of a larger image are farther apart; one that goes on from there, or overlaps it, keeps its distance, as
-//! firmware and loaders read large files in the same steps as small ones.
+//! A recorded image is small. A read that does not continue the last one is moved in proportion to the sizes, because
+//! files of a larger image are farther apart. A read that continues or overlaps the last one keeps its distance,
+//! because firmware and loaders read large files in the same steps as small ones.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::client::Bounds;
 
-/// Reads whose distance is below this belong to the same file.
+/// Reads closer than this belong to the same file.
 const NEAR: u64 = 1 << 20;
-/// Blocks of a CD: where files begin.
+/// CD blocks, where files start.
 const BLOCK: u64 = 2048;
-/// The longest trace that is taken.
+/// The longest accepted trace.
 const MAX_READS: usize = 100_000;
 
-/// One answer of a server to a machine.
+/// One response of a server to a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Read {
     pub(crate) file: String,
@@ -25,11 +25,11 @@ pub(crate) struct Read {
     pub(crate) len: u64,
 }
 
-/// Reads the lines of a trace: milliseconds, file, offset, length.
+/// Parses the lines of a trace: milliseconds, file, offset, length.
 ///
 /// # Errors
 ///
-/// When a line has another form.
+/// Returns an error if a line is malformed.
 pub(crate) fn parse(text: &str) -> Result<Vec<Read>> {
     let mut reads = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -37,7 +37,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Read>> {
             continue;
         }
         let read = read(line).with_context(|| format!("line {}: {line:?}", number + 1))?;
-        ensure!(reads.len() < MAX_READS, "line {}: there are more than {MAX_READS} reads", number + 1);
+        ensure!(reads.len() < MAX_READS, "line {}: more than {MAX_READS} reads", number + 1);
         reads.push(read);
     }
     Ok(reads)
@@ -45,27 +45,27 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Read>> {
 
 fn read(line: &str) -> Result<Read> {
     let words: Vec<&str> = line.split(' ').collect();
-    let [milliseconds, file, offset, len] = words.as_slice() else { bail!("a line has four words") };
-    ensure!(!file.is_empty(), "a file without name");
+    let [milliseconds, file, offset, len] = words.as_slice() else { bail!("a line must have four fields") };
+    ensure!(!file.is_empty(), "the file has no name");
     let _: u64 = milliseconds.parse().context("milliseconds")?;
     let read = Read {
         file: (*file).to_owned(),
         offset: offset.parse().context("offset")?,
         len: len.parse().context("length")?,
     };
-    ensure!(read.len > 0, "a read of nothing");
-    ensure!(read.offset.checked_add(read.len).is_some(), "the read ends beyond all numbers");
+    ensure!(read.len > 0, "the read is empty");
+    ensure!(read.offset.checked_add(read.len).is_some(), "the end of the read overflows");
     Ok(read)
 }
 
-/// Lays the reads of a trace over a file of `total` bytes. All files of a trace are laid over the same one, each by its own
+/// Maps the reads of a trace to a file of `total` bytes. Every recorded file is mapped to this one, scaled by its own
 /// size, as far as it was read.
-pub(crate) fn laid_over(reads: &[Read], total: u64) -> Vec<Bounds> {
+pub(crate) fn mapped_to(reads: &[Read], total: u64) -> Vec<Bounds> {
     let size = |file: &str| {
         reads.iter().filter(|read| read.file == file).map(|read| read.offset + read.len).max().unwrap_or(1)
     };
     let mut bounds = Vec::with_capacity(reads.len());
-    // The last read as it was, and where it went.
+    // The last read as recorded, and its mapped position.
     let mut last: Option<(&Read, u64)> = None;
     for read in reads {
         let moved = match last {
@@ -91,11 +91,11 @@ fn scaled(offset: u64, total: u64, size: u64) -> u64 {
     u64::try_from(scaled).unwrap_or(total) / BLOCK * BLOCK
 }
 
-/// Reads all traces of a folder, in the order of their names.
+/// Reads all traces of a folder in the order of their names.
 ///
 /// # Errors
 ///
-/// When there are none, or one of them is none.
+/// Returns an error if there are no traces or one is invalid.
 pub(crate) fn open_all(folder: &Path) -> Result<Vec<Vec<Read>>> {
     let about = || format!("reading the traces in {}", folder.display());
     let mut paths = Vec::new();
@@ -112,7 +112,7 @@ pub(crate) fn open_all(folder: &Path) -> Result<Vec<Vec<Read>>> {
     };
     let mut traces: Vec<Vec<Read>> = paths.iter().map(open).collect::<Result<_>>()?;
     traces.retain(|reads| !reads.is_empty());
-    ensure!(!traces.is_empty(), "there are no traces in {}", folder.display());
+    ensure!(!traces.is_empty(), "no traces in {}", folder.display());
     Ok(traces)
 }
 
@@ -126,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_and_comments_passed_over() {
+    fn comments_are_skipped() {
         let text = "# milliseconds file offset length\n97 full.iso 34816 264192\n98 rootfs 0 1\n\n";
         let read = |file: &str, offset, len| Read { file: file.to_owned(), offset, len };
         assert_eq!(parse(text).unwrap(), [read("full.iso", 34816, 264192), read("rootfs", 0, 1)]);
     }
 
     #[test]
-    fn lines_of_another_form_are_errors() {
+    fn rejects_malformed_lines() {
         for line in [
             "1 a 2",
             "1 a 2 3 4",
@@ -150,10 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn runs_keep_their_steps_and_jumps_are_scaled() {
+    fn sequential_reads_keep_their_steps_and_seeks_are_scaled() {
         let trace =
             reads(&[(0, 4096), (4096, 4096), (6 << 20, 2048), ((6 << 20) + 1024, 2048), (10 << 20, 6 << 20)]);
-        let laid = laid_over(&trace, 160 << 20);
+        let laid = mapped_to(&trace, 160 << 20);
         assert_eq!(
             laid,
             [
@@ -168,20 +168,20 @@ mod tests {
 
     #[test]
     fn reads_stay_within_a_smaller_file() {
-        let laid = laid_over(&reads(&[(0, 1 << 20), (7 << 20, 1 << 20), (1, 9 << 20)]), 2 << 20);
-        // The second begins at 7 MiB of 9 MiB + 1, and would end behind the end.
+        let laid = mapped_to(&reads(&[(0, 1 << 20), (7 << 20, 1 << 20), (1, 9 << 20)]), 2 << 20);
+        // The second read starts at 7 MiB of 9 MiB + 1 and would pass the end.
         let second = (7 << 20) * (2 << 20) / ((9 << 20) + 1) / BLOCK * BLOCK;
         assert!(second + (1 << 20) > 2 << 20);
         assert_eq!(laid, [(0, (1 << 20) - 1), (1 << 20, (2 << 20) - 1), (0, (2 << 20) - 1)]);
     }
 
     #[test]
-    fn the_recorded_traces_are_traces() {
+    fn recorded_traces_are_valid() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces");
         let traces = open_all(&folder).unwrap();
         assert!(traces.len() >= 8, "{}", traces.len());
         for trace in traces {
-            for (first, last) in laid_over(&trace, 1 << 30) {
+            for (first, last) in mapped_to(&trace, 1 << 30) {
                 assert!(first <= last && last < 1 << 30);
             }
         }
@@ -189,11 +189,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_trace_lies_within_any_file(
+        fn any_trace_fits_any_file(
             of in proptest::collection::vec((0..u64::MAX / 2, 1..u64::MAX / 2), 1..20),
             total in 1..u64::MAX / 2,
         ) {
-            for ((first, last), read) in laid_over(&reads(&of), total).into_iter().zip(&of) {
+            for ((first, last), read) in mapped_to(&reads(&of), total).into_iter().zip(&of) {
                 prop_assert!(first <= last && last < total);
                 prop_assert_eq!(last - first + 1, read.1.min(total));
             }

@@ -1,4 +1,4 @@
-//! What processes take of the machine: processor time and memory, from `/proc`.
+//! Processor time and memory of processes, from `/proc`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,19 +10,19 @@ use anyhow::{Context, Result};
 /// Processor time of a group of processes so far.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct CpuTime {
-    /// Nanoseconds of each thread that lives, by process and thread.
+    /// Nanoseconds of each living thread, by process and thread.
     threads: BTreeMap<(u32, u32), u64>,
-    /// Of whole processes with threads that have ended, in ticks of the clock.
+    /// Clock ticks of whole processes, including finished threads.
     ticks: u64,
 }
 
 impl CpuTime {
-    /// Reads what a process and its children have taken.
+    /// Reads the processor time of a process and its children.
     ///
     /// # Errors
     ///
-    /// When the process has ended.
-    pub(crate) fn of(pid: u32) -> Result<Self> {
+    /// Returns an error if the process has ended.
+    pub(crate) fn read(pid: u32) -> Result<Self> {
         let mut time = Self::default();
         for pid in family(pid)? {
             time.add(pid).with_context(|| format!("reading the processor time of process {pid}"))?;
@@ -33,7 +33,7 @@ impl CpuTime {
     fn add(&mut self, pid: u32) -> Result<()> {
         for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
             let Ok(thread) = entry?.file_name().to_string_lossy().parse() else { continue };
-            // A thread may end between the two calls, and a kernel may not count.
+            // A thread may end between the two calls, and the kernel may lack the counter.
             let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).unwrap_or_default();
             if let Some(time) = text.split(' ').next().and_then(|word| word.parse().ok()) {
                 self.threads.insert((pid, thread), time);
@@ -43,7 +43,7 @@ impl CpuTime {
         Ok(())
     }
 
-    /// What was taken since an earlier reading: to the nanosecond where all threads still live, and in ticks otherwise.
+    /// Time used since an earlier reading: exact to the nanosecond if all threads still live, otherwise in clock ticks.
     pub(crate) fn since(&self, earlier: &Self) -> Duration {
         let thread = |(key, time): (&(u32, u32), &u64)| {
             time.saturating_sub(earlier.threads.get(key).copied().unwrap_or_default())
@@ -52,15 +52,15 @@ impl CpuTime {
         let ticks = self.ticks.saturating_sub(earlier.ticks);
         let per_second = rustix::param::clock_ticks_per_second().max(1);
         let coarse = Duration::from_nanos(ticks.saturating_mul(1_000_000_000) / per_second);
-        // Two counters of each reading are rounded; what is farther apart than that was of threads that have ended.
+        // Each reading rounds two counters; a larger difference is the time of finished threads.
         let rounding = Duration::from_nanos(4_000_000_000 / per_second);
         if coarse > fine + rounding { coarse } else { fine }
     }
 }
 
-/// User and system time of a process, out of `/proc/PID/stat`.
+/// User and system time of a process, from `/proc/PID/stat`.
 fn ticks(stat: &str) -> Option<u64> {
-    // The name of the program stands in parentheses, and may have any characters.
+    // The program name is in parentheses and may contain any character.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;
@@ -68,11 +68,11 @@ fn ticks(stat: &str) -> Option<u64> {
     user.checked_add(system)
 }
 
-/// A process and its children.
+/// Lists a process and its children.
 ///
 /// # Errors
 ///
-/// When the process has ended.
+/// Returns an error if the process has ended.
 pub(crate) fn family(pid: u32) -> Result<Vec<u32>> {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))
         .with_context(|| format!("process {pid} has ended"))?;
@@ -80,22 +80,22 @@ pub(crate) fn family(pid: u32) -> Result<Vec<u32>> {
     Ok(std::iter::once(pid).chain(children).collect())
 }
 
-/// Memory of processes, in bytes. Pages that several of them share count once.
+/// Memory of processes in bytes. Pages that several processes share count once.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// What is theirs alone, and would be gone with them.
+    /// Private pages, which would be freed with the processes.
     pub(crate) private: u64,
-    /// Pages of files that they have mapped: the page cache's, which the system takes back as it likes.
+    /// Mapped file pages: they belong to the page cache, which the kernel can reclaim.
     pub(crate) mapped: u64,
 }
 
 impl Memory {
-    /// Reads what a process and its children have.
+    /// Reads the memory of a process and its children.
     ///
     /// # Errors
     ///
-    /// When the process has ended.
-    pub(crate) fn of(pid: u32) -> Result<Self> {
+    /// Returns an error if the process has ended.
+    pub(crate) fn read(pid: u32) -> Result<Self> {
         let mut memory = Self::default();
         for pid in family(pid)? {
             let path = format!("/proc/{pid}/smaps_rollup");
@@ -117,6 +117,27 @@ impl Memory {
     }
 }
 
+/// Reads the bytes of all pages that only this process has mapped (`Private_*` in `smaps_rollup`): its own data, and
+/// pages of files, such as those of its program, that no other process has mapped.
+///
+/// # Errors
+///
+/// Returns an error if the process has ended.
+pub(crate) fn private_pages(pid: u32) -> Result<u64> {
+    let path = format!("/proc/{pid}/smaps_rollup");
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    parse_private_pages(&text).with_context(|| format!("reading {path}"))
+}
+
+fn parse_private_pages(text: &str) -> Option<u64> {
+    let mut lines = text.lines().filter(|line| line.starts_with("Private_")).peekable();
+    lines.peek()?;
+    let kilobytes = |line: &str| -> Option<u64> {
+        line.split_once(':')?.1.trim().strip_suffix("kB")?.trim().parse().ok()
+    };
+    lines.try_fold(0_u64, |sum, line| sum.checked_add(kilobytes(line)?.checked_mul(1024)?))
+}
+
 impl AddAssign for Memory {
     fn add_assign(&mut self, other: Self) {
         self.private += other.private;
@@ -130,7 +151,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn ticks_stand_behind_any_name() {
+    fn cpu_ticks_are_parsed_after_any_process_name() {
         let stat = "7 (a ) b) S 1 2 3 4 5 6 7 8 9 10 250 50 13 14";
         assert_eq!(ticks(stat), Some(300));
         assert_eq!(ticks("7 (a"), None);
@@ -138,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_what_is_shared_once_or_what_there_is() {
+    fn memory_is_pss_or_rss() {
         let text = "00400000-7ff [rollup]\nRss:   900 kB\nPss:  800 kB\nPss_Anon: 300 kB\nPss_File: 500 kB\nAnonymous: 350 kB\n";
         let kib = |private: u64, mapped: u64| Some(Memory { private: private << 10, mapped: mapped << 10 });
         assert_eq!(Memory::parse(text), kib(300, 500));
@@ -147,7 +168,17 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_have_ended_are_counted_in_ticks() {
+    fn private_pages_are_added_up() {
+        let text =
+            "Rss: 900 kB\nPrivate_Clean:   100 kB\nPrivate_Dirty:  20 kB\nPrivate_Hugetlb: 0 kB\nPss: 1 kB\n";
+        assert_eq!(parse_private_pages(text), Some(120 << 10));
+        assert_eq!(parse_private_pages("Rss: 900 kB\n"), None);
+        assert_eq!(parse_private_pages("Private_Clean: 1\n"), None);
+        assert!(private_pages(std::process::id()).unwrap() > 64 << 10);
+    }
+
+    #[test]
+    fn finished_threads_are_counted_in_ticks() {
         let earlier = CpuTime { threads: [((1, 1), 5_000_000)].into(), ticks: 100 };
         let fine = CpuTime { threads: [((1, 1), 9_000_000), ((1, 2), 1_000_000)].into(), ticks: 101 };
         assert_eq!(fine.since(&earlier), Duration::from_millis(5));
@@ -160,14 +191,14 @@ mod tests {
     }
 
     #[test]
-    fn this_process_takes_what_it_takes() {
+    fn usage_of_this_process_is_positive() {
         let pid = std::process::id();
-        let before = CpuTime::of(pid).unwrap();
+        let before = CpuTime::read(pid).unwrap();
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(60) {
             std::hint::spin_loop();
         }
-        assert!(CpuTime::of(pid).unwrap().since(&before) > Duration::from_millis(1));
-        assert!(Memory::of(pid).unwrap().private > 64 << 10);
+        assert!(CpuTime::read(pid).unwrap().since(&before) > Duration::from_millis(1));
+        assert!(Memory::read(pid).unwrap().private > 64 << 10);
     }
 }

@@ -1,4 +1,4 @@
-//! What servers are asked to do.
+//! The work that servers are measured with.
 
 use std::fmt;
 
@@ -7,19 +7,19 @@ use crate::servers::Transport;
 /// A piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// From the start of the server to its first answer.
+    /// From the start of the server to its first response.
     Start,
-    /// Whole images for so many clients at once.
+    /// Whole images for this many clients at once.
     Stream { clients: usize },
     /// Random ranges of this length.
     Ranges { len: u64, connections: usize },
-    /// What machines read while they booted, one after another or so many at once.
+    /// Recorded reads of booting machines, one after another or this many at once.
     Replay { machines: usize },
-    /// Readers who take little, now and then.
+    /// Slow readers.
     SlowReaders { readers: usize },
-    /// The first bytes of images that nobody has asked for yet.
+    /// The first bytes of images that were never requested before.
     NewImages { images: usize },
-    /// From making an infra-env to the first byte of its image.
+    /// From the creation of an infra-env to the first byte of its image.
     PostToFirstByte { images: usize },
 }
 
@@ -36,7 +36,7 @@ impl Work {
         matches!(self.task, Task::NewImages { .. } | Task::PostToFirstByte { .. })
     }
 
-    /// Whether a server can do it that has nothing but the bytes.
+    /// Whether a minimal server, which only has the bytes, can do it.
     pub(crate) fn is_bare(self) -> bool {
         let is_reading = matches!(self.task, Task::Stream { .. } | Task::Ranges { .. } | Task::Replay { .. });
         is_reading && self.transport == Transport::Plain
@@ -56,7 +56,7 @@ impl Work {
         format!("{transport}-{}", Key(self.task))
     }
 
-    /// What a table says.
+    /// The title in tables.
     pub(crate) fn title(self) -> String {
         format!("{}, {}", self.task, self.transport.title())
     }
@@ -97,21 +97,21 @@ impl fmt::Display for Task {
     }
 }
 
-/// How much of each there is.
+/// The amount of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
     Full,
-    /// To see that it runs.
+    /// A small amount, to check that the bench works.
     Small,
 }
 
 impl Size {
-    fn of(self, full: usize) -> usize {
+    fn scale_down(self, full: usize) -> usize {
         if self == Self::Full { full } else { full / 10 }
     }
 }
 
-/// All there is to do over one transport.
+/// All work over one transport.
 fn all(transport: Transport, size: Size) -> Vec<Work> {
     let mut tasks = Vec::new();
     if transport == Transport::Plain {
@@ -125,17 +125,17 @@ fn all(transport: Transport, size: Size) -> Vec<Work> {
     if transport == Transport::Plain {
         tasks.extend([1, 32].map(|machines| Task::Replay { machines }));
     }
-    tasks.push(Task::SlowReaders { readers: size.of(1000) });
+    tasks.push(Task::SlowReaders { readers: size.scale_down(1000) });
     if transport == Transport::Plain {
         tasks.extend([
-            Task::NewImages { images: size.of(200) },
-            Task::PostToFirstByte { images: size.of(50) },
+            Task::NewImages { images: size.scale_down(200) },
+            Task::PostToFirstByte { images: size.scale_down(50) },
         ]);
     }
     tasks.into_iter().map(|task| Work { transport, task }).collect()
 }
 
-/// What of all work is to be done: what has exactly this key, or else what has it in its key.
+/// Selects the work with exactly this key, else the work whose key contains it.
 pub(crate) fn chosen(only: Option<&str>, size: Size) -> Vec<Work> {
     let mut works: Vec<Work> =
         [Transport::Plain, Transport::Tls].into_iter().flat_map(|transport| all(transport, size)).collect();
@@ -162,14 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_made_of_its_parts() {
+    fn key_is_built_from_its_parts() {
         let work = Work { transport: Transport::Tls, task: Task::Ranges { len: 16 << 10, connections: 32 } };
         assert_eq!(work.key(), "tls-ranges-16k-32");
         assert_eq!(work.title(), "ranges of 16 KiB, 32 connections, TLS");
     }
 
     #[test]
-    fn work_is_chosen_by_its_key_or_a_part_of_it() {
+    fn work_is_selected_by_key_or_part_of_it() {
         let keys = |only| chosen(Some(only), Size::Full).into_iter().map(Work::key).collect::<Vec<_>>();
         assert_eq!(keys("http-stream-1"), ["http-stream-1"]);
         assert_eq!(keys("stream-1"), ["http-stream-1", "http-stream-16", "tls-stream-1"]);

@@ -1,6 +1,6 @@
-//! Writes the inputs that the fuzz targets start from to `fuzz/corpus`: pieces of good images, the hostile ones of
-//! `fixtures` as changes of good ones, archives of all kinds, and the configs
-//! and networks of the cases that `ignition` is tested with.
+//! Writes the initial inputs of the fuzz targets to `fuzz/corpus`: pieces of valid images, the hostile images of
+//! `fixtures` as patches of valid ones, archives of all kinds, and the configs and networks of the test cases of
+//! `ignition`.
 
 use std::fs;
 use std::io;
@@ -8,23 +8,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fixtures::erofs::{Compression, Erofs, IndexForm, Packing};
-use isogen_fuzz::{ANYWHERE, BASES, Base, CONTENTS, LAYOUTS, RAW};
+use isogen_fuzz::{AT_ANY_OFFSET, BASES, BaseFixture, PLAN_RELAYOUTS, RAW_IMAGE, READ_CONTENTS};
 
-/// Largest input that is worth mutating.
+/// The largest input that is worth mutating.
 const MAX_INPUT: usize = 16 << 10;
-/// Most bytes of one change.
+/// The largest patch in bytes.
 const MAX_CHANGE: usize = 200;
-/// Archives that are longer, and take a minute to make.
+/// Archives that are longer and take a minute to create.
 const LONG_ARCHIVES: [&str; 3] = ["gzip-bomb", "zeros-bomb", "million-members"];
 
 fn main() -> io::Result<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-    images(&corpus)?;
-    archives(&corpus)?;
-    configs(&corpus)?;
-    root_filesystems(&corpus)?;
-    networks(&corpus)?;
-    descriptions(&corpus)
+    write_images(&corpus)?;
+    write_archives(&corpus)?;
+    write_configs(&corpus)?;
+    write_root_filesystems(&corpus)?;
+    write_networks(&corpus)?;
+    write_descriptions(&corpus)
 }
 
 fn write(folder: PathBuf, name: &str, bytes: &[u8]) -> io::Result<()> {
@@ -35,16 +35,16 @@ fn write(folder: PathBuf, name: &str, bytes: &[u8]) -> io::Result<()> {
     fs::write(folder.join(name), bytes)
 }
 
-fn images(corpus: &Path) -> io::Result<()> {
+fn write_images(corpus: &Path) -> io::Result<()> {
     let folder = corpus.join("image_open");
     for (number, base) in BASES.iter().enumerate() {
         let first = u8::try_from(number).expect("there are few bases");
-        write(folder.clone(), &format!("base-{number}"), &[first | CONTENTS | LAYOUTS])?;
+        write(folder.clone(), &format!("base-{number}"), &[first | READ_CONTENTS | PLAN_RELAYOUTS])?;
         for (index, region) in base.regions.iter().enumerate() {
-            let place = usize::try_from(region.offset).expect("it lies in memory");
+            let start = usize::try_from(region.offset).expect("it lies in memory");
             let len = usize::try_from(region.len).expect("it lies in memory").min(4 * MAX_CHANGE);
             let index = u8::try_from(index).expect("there are few regions");
-            let chunks = base.bytes[place..place + len].chunks(MAX_CHANGE).enumerate();
+            let chunks = base.bytes[start..start + len].chunks(MAX_CHANGE).enumerate();
             let mut input = vec![first];
             for (chunk, bytes) in chunks {
                 let at = u16::try_from(chunk * MAX_CHANGE).expect("it is short");
@@ -61,19 +61,20 @@ fn images(corpus: &Path) -> io::Result<()> {
         let input = BASES
             .iter()
             .enumerate()
-            .filter_map(|(number, base)| as_changes(number, base, &image))
+            .filter_map(|(number, base)| encode_as_patches(number, base, &image))
             .min_by_key(Vec::len);
         if let Some(input) = input {
             write(folder.clone(), &format!("hostile-{}", hostile.name), &input)?;
         }
     }
-    // An image by itself: descriptors, directories and small files, the rest left out.
-    let raw = BASES.iter().map(|base| [&[RAW][..], &base.bytes[32_768..32_768 + MAX_INPUT - 1]].concat());
+    // An image without a base: descriptors, directories and small files; the rest is left out.
+    let raw =
+        BASES.iter().map(|base| [&[RAW_IMAGE][..], &base.bytes[32_768..32_768 + MAX_INPUT - 1]].concat());
     raw.enumerate().try_for_each(|(number, bytes)| write(folder.clone(), &format!("raw-{number}"), &bytes))
 }
 
-/// An image as changes of a base of the same length, if they are few.
-fn as_changes(number: usize, base: &Base, image: &[u8]) -> Option<Vec<u8>> {
+/// An image as patches of a base of the same length, if there are few.
+fn encode_as_patches(number: usize, base: &BaseFixture, image: &[u8]) -> Option<Vec<u8>> {
     if base.bytes.len() != image.len() {
         return None;
     }
@@ -85,7 +86,7 @@ fn as_changes(number: usize, base: &Base, image: &[u8]) -> Option<Vec<u8>> {
             continue;
         }
         let end = image.len().min(at + MAX_CHANGE);
-        input.push(ANYWHERE);
+        input.push(AT_ANY_OFFSET);
         input.extend(u32::try_from(at).ok()?.to_le_bytes());
         input.push(u8::try_from(end - at).ok()?);
         input.extend_from_slice(&image[at..end]);
@@ -97,22 +98,24 @@ fn as_changes(number: usize, base: &Base, image: &[u8]) -> Option<Vec<u8>> {
     Some(input)
 }
 
-fn archives(corpus: &Path) -> io::Result<()> {
+fn write_archives(corpus: &Path) -> io::Result<()> {
     let folder = corpus.join("initrd_read");
-    for archive in fixtures::hostile_archives().iter().filter(|archive| !LONG_ARCHIVES.contains(&archive.name)) {
+    for archive in
+        fixtures::hostile_archives().iter().filter(|archive| !LONG_ARCHIVES.contains(&archive.name))
+    {
         write(folder.clone(), archive.name, &archive.bytes())?;
     }
     for (number, base) in BASES.iter().enumerate() {
-        let file = base.truth.files["images/pxeboot/initrd.img"];
-        let place = usize::try_from(file.offset).expect("it lies in memory");
+        let file = base.mastered.files["images/pxeboot/initrd.img"];
+        let start = usize::try_from(file.offset).expect("it lies in memory");
         let len = usize::try_from(file.len).expect("it lies in memory");
-        write(folder.clone(), &format!("initrd-{number}"), &base.bytes[place..place + len])?;
+        write(folder.clone(), &format!("initrd-{number}"), &base.bytes[start..start + len])?;
     }
     Ok(())
 }
 
-/// The parents and children of the merge cases, and the configs in which something is found.
-fn configs(corpus: &Path) -> io::Result<()> {
+/// Parents and children of the merge cases, and the configs with findings.
+fn write_configs(corpus: &Path) -> io::Result<()> {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ignition/tests");
     for folder in ["merge", "validate", "lint"] {
         for file in fs::read_dir(cases.join(folder))? {
@@ -126,7 +129,8 @@ fn configs(corpus: &Path) -> io::Result<()> {
                     config["ignition"]["version"] = spec.unwrap_or("3.3.0").into();
                     Some(config.to_string())
                 };
-                let configs = [config("config", "spec"), config("parent", "parentSpec"), config("child", "childSpec")];
+                let configs =
+                    [config("config", "spec"), config("parent", "parentSpec"), config("child", "childSpec")];
                 let input: Vec<String> = configs.into_iter().flatten().collect();
                 let name = format!("{folder}-{file}-{number}");
                 write(corpus.join("ignition_config"), &name, input.join("\0").as_bytes())?;
@@ -136,8 +140,8 @@ fn configs(corpus: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Small ones of both kinds: squashfs where there is the program that makes one.
-fn root_filesystems(corpus: &Path) -> io::Result<()> {
+/// Small file systems of both kinds; squashfs only if its program is installed.
+fn write_root_filesystems(corpus: &Path) -> io::Result<()> {
     const DEPLOYMENT: &str = "ostree/deploy/rhcos/deploy/1.0/usr/bin";
     let folder = corpus.join("rootfs_read");
     let large: Vec<u8> = (0..30_000_u32).flat_map(|number| (number / 5).to_le_bytes()).collect();
@@ -159,9 +163,17 @@ fn root_filesystems(corpus: &Path) -> io::Result<()> {
     for compressor in ["gzip", "xz", "zstd", "lz4"] {
         let image = folder.join(format!("squashfs-{compressor}"));
         let mut command = Command::new("mksquashfs");
-        command.args([&tree, &image]).args(["-comp", compressor, "-b", "16384", "-noappend", "-nopad", "-quiet"]);
+        command.args([&tree, &image]).args([
+            "-comp",
+            compressor,
+            "-b",
+            "16384",
+            "-noappend",
+            "-nopad",
+            "-quiet",
+        ]);
         if command.status().is_err() {
-            eprintln!("SKIPPED: mksquashfs is not installed, so there are no seeds of squashfs");
+            eprintln!("SKIPPED: mksquashfs is not installed, so no squashfs seeds are written");
         }
     }
     fs::remove_dir_all(tree)
@@ -171,14 +183,14 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Writes a seed, or a part of one, of any length.
+/// Writes a seed of any length, cut into parts.
 fn write_large(folder: PathBuf, name: &str, bytes: &[u8]) -> io::Result<()> {
     fs::create_dir_all(&folder)?;
     fs::write(folder.join(name), bytes)
 }
 
-/// Documents as hosts have them, with and without a map, and a list of hosts.
-fn networks(corpus: &Path) -> io::Result<()> {
+/// Documents of hosts, with and without a map, and a list of hosts.
+fn write_networks(corpus: &Path) -> io::Result<()> {
     let folder = corpus.join("network_input");
     let documents = [
         include_str!("../network/bond.yaml"),
@@ -198,11 +210,11 @@ fn networks(corpus: &Path) -> io::Result<()> {
     write(folder, "list", list.to_string().as_bytes())
 }
 
-/// The targets with structured inputs find their own way; a description gives `miniso` its magic.
-fn descriptions(corpus: &Path) -> io::Result<()> {
-    let minimal = BASES.iter().filter_map(|base| base.truth.minimal.as_ref());
+/// The targets with structured inputs need no seeds; a description gives `miniso` its magic.
+fn write_descriptions(corpus: &Path) -> io::Result<()> {
+    let minimal = BASES.iter().filter_map(|base| base.mastered.minimal.as_ref());
     for (number, minimal) in minimal.enumerate() {
-        // The first byte chooses the kind of input.
+        // The first byte selects the kind of input.
         let input = [&[0; 4], &minimal.description[..]].concat();
         write(corpus.join("miniso"), &format!("description-{number}"), &input)?;
     }

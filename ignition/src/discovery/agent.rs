@@ -1,56 +1,55 @@
-//! The agent: the program that reports a machine to the service and runs the steps that it is told.
+//! The agent: the program that registers a machine with the service and runs the service's steps.
 
 use std::time::Duration;
 
 use super::certificate::CertificateBundle;
-use super::escape::{argument, environment_file};
+use super::escape::{environment_file_line, unit_argument};
 use super::input::{ImageReference, InfraEnvId};
-use super::parts::Parts;
-use super::secret::Token;
+use super::secret::AgentToken;
 use super::url::HttpUrl;
-use crate::builder::{FileMode, UnitState};
+use crate::builder::{ConfigBuilder, FileMode, UnitState};
 
 /// The unit that runs the agent.
-pub const AGENT_UNIT: &str = "agent.service";
+pub(crate) const AGENT_UNIT: &str = "agent.service";
 
-/// Where the certificates of the service are, for the agent alone.
+/// The service's certificates, which only the agent trusts.
 const SERVICE_AUTHORITY: &str = "/etc/assisted-service/service-ca-cert.crt";
-/// The token of the agent: a file that only root may read, where a unit is for everybody.
+/// The agent's token. It is in a file that only root may read, because all users may read a unit.
 const TOKEN_FILE: &str = "/etc/assisted/agent.env";
 
-/// Whether a certificate of the service is checked.
+/// The agent's check of the service's certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CertificateCheck {
-    /// It is.
+    /// The agent accepts only a trusted certificate.
     #[default]
     Verify,
-    /// Whoever answers is taken for the service, and is told everything. For test setups.
+    /// The agent accepts any certificate, so any server can pose as the service and receive its data. For test setups.
     Skip,
 }
 
-/// The service, as machines see it.
+/// The service that machines report to.
 #[derive(Clone, Debug)]
-pub struct Service {
-    /// Where it is, without the `/api` part.
+pub struct InventoryService {
+    /// The URL of the service, without the `/api` part.
     pub base_url: HttpUrl,
-    /// The image that holds the agent.
+    /// The container image of the agent.
     pub agent_image: ImageReference,
-    /// How long the agent's start may take, pulling its image included. Part of a second counts as a whole one.
+    /// Time limit for the start of the agent, including the pull of its image. Fractions of a second are rounded up.
     pub agent_start_timeout: Duration,
-    /// What the agent proves itself with, where the service asks for it.
-    pub token: Option<Token>,
-    /// Whether the service's certificate is checked.
+    /// The token that the agent sends, if the service requires one.
+    pub token: Option<AgentToken>,
+    /// Whether the agent checks the service's certificate.
     pub certificate_check: CertificateCheck,
-    /// Who signed the service's certificate, if it is none of the system's authorities.
+    /// The certificate authority of the service, if the system does not trust it already.
     pub authority: Option<CertificateBundle>,
-    /// An authority of the organisation, for all programs of the machine.
+    /// The certificate authority of the organisation, for all programs of the machine.
     pub organisation_authority: Option<CertificateBundle>,
-    /// Which images podman runs.
+    /// The policy for the images that podman accepts.
     pub image_policy: super::ImagePolicy,
 }
 
-impl Service {
-    /// A service that asks for no token and whose certificate the system's authorities have signed.
+impl InventoryService {
+    /// Creates a service that requires no token and whose certificate the system trusts.
     #[must_use]
     pub fn new(base_url: HttpUrl, agent_image: ImageReference) -> Self {
         const START_TIMEOUT: Duration = Duration::from_secs(600);
@@ -66,23 +65,23 @@ impl Service {
         }
     }
 
-    /// Adds the agent, its scripts and what it needs to reach the service.
-    pub(super) fn add_agent(&self, parts: &mut Parts, id: &InfraEnvId, start: AgentStart) {
-        parts.unit(AGENT_UNIT, start.state, &self.unit(id, start.environment));
+    /// Adds the agent, its scripts, its token and the service's certificates.
+    pub(crate) fn add_agent(&self, builder: &mut ConfigBuilder, id: &InfraEnvId, start: AgentUnitSettings) {
+        builder.replace_unit(AGENT_UNIT, start.state, &self.agent_unit(id, start.environment));
         let fix = include_str!("content/agent-fix-bz1964591");
-        parts.file("/usr/local/bin/agent-fix-bz1964591", FileMode::EXECUTABLE, fix);
-        add_pull_script(parts);
+        builder.replace_file("/usr/local/bin/agent-fix-bz1964591", FileMode::EXECUTABLE, fix);
+        add_pull_script(builder);
         if let Some(token) = &self.token {
-            let line = environment_file("PULL_SECRET_TOKEN", token.reveal());
-            parts.file(TOKEN_FILE, FileMode::PRIVATE, line);
+            let line = environment_file_line("PULL_SECRET_TOKEN", token.reveal());
+            builder.replace_file(TOKEN_FILE, FileMode::PRIVATE, line);
         }
         if let Some(authority) = &self.authority {
-            parts.file(SERVICE_AUTHORITY, FileMode::PUBLIC, authority.as_pem());
+            builder.replace_file(SERVICE_AUTHORITY, FileMode::PUBLIC, authority.as_pem());
         }
     }
 
-    /// The unit. Each argument has a line of its own, since Ignition refuses long ones.
-    fn unit(&self, id: &InfraEnvId, environment: Option<&str>) -> String {
+    /// Returns the text of the unit. Each argument has its own line, because Ignition rejects long lines.
+    fn agent_unit(&self, id: &InfraEnvId, environment: Option<&str>) -> String {
         let token = self.token.is_some().then_some(TOKEN_FILE);
         let files: String =
             environment.into_iter().chain(token).map(|file| format!("EnvironmentFile={file}\n")).collect();
@@ -120,23 +119,22 @@ ExecStart=/usr/local/bin/agent \\
 [Install]
 WantedBy=multi-user.target
 ",
-            image = argument(self.agent_image.as_str()),
-            url = argument(self.base_url.as_str()),
+            image = unit_argument(self.agent_image.as_str()),
+            url = unit_argument(self.base_url.as_str()),
             insecure = self.certificate_check == CertificateCheck::Skip,
         )
     }
 }
 
-/// The script with which units pull the image that they run.
-pub(super) fn add_pull_script(parts: &mut Parts) {
+/// Adds the script with which units pull their images.
+pub(crate) fn add_pull_script(builder: &mut ConfigBuilder) {
     let script = include_str!("content/agent-pull-image");
-    parts.file("/usr/local/bin/agent-pull-image", FileMode::EXECUTABLE, script);
+    builder.replace_file("/usr/local/bin/agent-pull-image", FileMode::EXECUTABLE, script);
 }
 
-/// How the agent starts.
-pub(super) struct AgentStart<'a> {
-    /// By itself, or when something else starts it.
+pub(crate) struct AgentUnitSettings<'a> {
+    /// Whether systemd starts the agent at boot.
     pub(super) state: UnitState,
-    /// A file with variables.
+    /// The path of a file with environment variables.
     pub(super) environment: Option<&'a str>,
 }

@@ -1,4 +1,4 @@
-//! Certificates that the machine shall trust.
+//! Certificates that machines trust.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::input::InputError;
 
-const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
-const END: &str = "-----END CERTIFICATE-----";
-/// What begins every PEM block, certificate or not.
-const ANY_BEGIN: &str = "-----BEGIN ";
+const BEGIN_MARKER: &str = "-----BEGIN CERTIFICATE-----";
+const END_MARKER: &str = "-----END CERTIFICATE-----";
+/// The start of every PEM block, whether it is a certificate or not.
+const ANY_BEGIN_MARKER: &str = "-----BEGIN ";
 
-/// One or more certificates in PEM.
+/// One or more certificates in PEM form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CertificateBundle {
     pem: String,
@@ -20,17 +20,17 @@ pub struct CertificateBundle {
 }
 
 impl CertificateBundle {
-    /// Most bytes of a bundle.
+    /// Maximum length of a bundle in bytes.
     pub const MAX_LEN: usize = 1 << 20;
 
-    /// Reads a bundle. Blanks around it are dropped; comments may stand before a certificate.
+    /// Parses a bundle. White space around it is dropped; comments before a certificate are allowed.
     ///
-    /// The form of each certificate is checked, not its signature or its time.
+    /// The structure of each certificate is checked, not its signature or its validity period.
     ///
     /// # Errors
     ///
-    /// When the text is too long, has no certificate, a block of another kind, a damaged one, or something behind the
-    /// last one.
+    /// Returns an error if the text is too long, has no certificate, contains another kind of block or a damaged
+    /// certificate, or has text after the last certificate.
     ///
     /// # Examples
     ///
@@ -45,16 +45,16 @@ impl CertificateBundle {
         if pem.len() > Self::MAX_LEN {
             return Err(InputError::secret(field, format!("is longer than {} bytes", Self::MAX_LEN)));
         }
-        // Who pastes a key by mistake shall not find it in a log.
+        // The error omits the text: a user may have pasted a private key by mistake, and errors are logged.
         let refuse =
             |line: usize, reason: &str| InputError::secret(field, format!("line {}: {reason}", line + 1));
         let mut count = 0;
-        // The line of text that no certificate follows so far.
+        // The first line of text that no certificate follows so far.
         let mut text_at = None;
         let mut open: Option<(usize, String)> = None;
         for (number, line) in pem.lines().map(str::trim).enumerate() {
             open = match open.take() {
-                Some((start, body)) if line == END => {
+                Some((start, body)) if line == END_MARKER => {
                     if !is_certificate(&body) {
                         return Err(refuse(start, "the certificate is damaged"));
                     }
@@ -63,9 +63,9 @@ impl CertificateBundle {
                     None
                 }
                 Some((start, body)) => Some((start, body + line)),
-                None if line == BEGIN => Some((number, String::new())),
-                None if line.starts_with(ANY_BEGIN) => {
-                    return Err(refuse(number, "the block is no certificate"));
+                None if line == BEGIN_MARKER => Some((number, String::new())),
+                None if line.starts_with(ANY_BEGIN_MARKER) => {
+                    return Err(refuse(number, "the block is not a certificate"));
                 }
                 None => {
                     text_at = text_at.or((!line.is_empty()).then_some(number));
@@ -74,7 +74,7 @@ impl CertificateBundle {
             };
         }
         if let Some((start, _)) = open {
-            return Err(refuse(start, "the certificate has no end"));
+            return Err(refuse(start, "the certificate has no END line"));
         }
         match text_at.or((count == 0).then_some(0)) {
             Some(number) => Err(refuse(number, "expected a PEM certificate")),
@@ -82,19 +82,19 @@ impl CertificateBundle {
         }
     }
 
-    /// The text, with a line break at its end.
+    /// Returns the bundle as PEM with a final newline.
     #[must_use]
-    pub fn as_pem(&self) -> &str {
+    pub(crate) fn as_pem(&self) -> &str {
         &self.pem
     }
 }
 
-/// Whether base64 holds one DER sequence, and nothing behind it.
+/// Returns whether the base64 text holds exactly one DER sequence.
 fn is_certificate(base64: &str) -> bool {
-    const SEQUENCE: u8 = 0x30;
+    const DER_SEQUENCE: u8 = 0x30;
     let Ok(der) = BASE64.decode(base64) else { return false };
-    let [SEQUENCE, first, rest @ ..] = der.as_slice() else { return false };
-    // A length below 128 stands in one byte, a longer one behind the number of its bytes.
+    let [DER_SEQUENCE, first, rest @ ..] = der.as_slice() else { return false };
+    // DER encodes a length below 128 in one byte, and a longer one after the number of its bytes.
     let (len, body) = match first {
         0..0x80 => (usize::from(*first), rest),
         _ => {
@@ -118,29 +118,33 @@ impl fmt::Debug for CertificateBundle {
 mod tests {
     use super::*;
 
-    const ONE: &str = "-----BEGIN CERTIFICATE-----\nMAMC\nAQE=\n-----END CERTIFICATE-----";
+    const ONE_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nMAMC\nAQE=\n-----END CERTIFICATE-----";
 
     #[test]
-    fn bundles_are_trimmed_and_may_have_comments() {
-        let text = format!("\n# mine\n{ONE}\n\nother\r\n{}\n \n", ONE.replace('\n', "\r\n"));
+    fn bundles_with_blanks_and_comments_are_accepted() {
+        let text =
+            format!("\n# mine\n{ONE_CERTIFICATE}\n\nother\r\n{}\n \n", ONE_CERTIFICATE.replace('\n', "\r\n"));
         let bundle = CertificateBundle::parse("f", &text).unwrap();
         assert_eq!(bundle.as_pem(), format!("{}\n", text.trim()));
         assert_eq!(format!("{bundle:?}"), "CertificateBundle(2 of them)");
     }
 
     #[test]
-    fn what_is_no_bundle_is_refused() {
+    fn rejects_invalid_bundles() {
         for (bad, reason) in [
             (String::new(), "line 1: expected"),
             ("hunter2".to_owned(), "line 1: expected"),
-            (format!("{ONE}\nhunter2"), "line 5: expected"),
-            (ONE.replace("CERTIFICATE", "PRIVATE KEY"), "line 1: the block"),
-            (ONE.replace("AQE=", "AQE"), "line 1: the certificate is damaged"),
-            (ONE.replace("MAMC", "MAQC"), "line 1: the certificate is damaged"),
-            (ONE.replace("MAMC", "MQMC"), "line 1: the certificate is damaged"),
-            (ONE.replace("MAMC\nAQE=\n", ""), "damaged"),
-            (ONE.replace("MAMC\nAQE=", "MP//////"), "damaged"),
-            (ONE.replace("-----END CERTIFICATE-----", ""), "line 1: the certificate has no end"),
+            (format!("{ONE_CERTIFICATE}\nhunter2"), "line 5: expected"),
+            (ONE_CERTIFICATE.replace("CERTIFICATE", "PRIVATE KEY"), "line 1: the block"),
+            (ONE_CERTIFICATE.replace("AQE=", "AQE"), "line 1: the certificate is damaged"),
+            (ONE_CERTIFICATE.replace("MAMC", "MAQC"), "line 1: the certificate is damaged"),
+            (ONE_CERTIFICATE.replace("MAMC", "MQMC"), "line 1: the certificate is damaged"),
+            (ONE_CERTIFICATE.replace("MAMC\nAQE=\n", ""), "damaged"),
+            (ONE_CERTIFICATE.replace("MAMC\nAQE=", "MP//////"), "damaged"),
+            (
+                ONE_CERTIFICATE.replace("-----END CERTIFICATE-----", ""),
+                "line 1: the certificate has no END line",
+            ),
             ("x".repeat(CertificateBundle::MAX_LEN + 1), "longer"),
         ] {
             let error = CertificateBundle::parse("f", &bad).unwrap_err().to_string();

@@ -1,32 +1,32 @@
-//! What all inputs share: the error that refuses one, and small identifiers.
+//! The error for invalid inputs, and small identifiers that several inputs share.
 
 use std::fmt;
 
-/// A value that cannot go into a config, with the name of its field.
+/// An input that cannot go into a config, with the name of its field.
 ///
-/// The value is in the message unless the field is a secret.
+/// The message shows the value unless the field is a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}{}: {reason}", Quoted(found.as_deref()))]
+#[error("{field}{}: {reason}", QuotedValue(found.as_deref()))]
 #[non_exhaustive]
 pub struct InputError {
-    /// The field, as the inventory's API calls it.
+    /// The name of the field in the inventory's API.
     pub field: &'static str,
-    /// The value; nothing for secrets.
+    /// The value; `None` for secrets.
     pub found: Option<String>,
-    /// What is wrong with it.
+    /// The problem.
     pub reason: String,
 }
 
-struct Quoted<'a>(Option<&'a str>);
+struct QuotedValue<'a>(Option<&'a str>);
 
-impl fmt::Display for Quoted<'_> {
+impl fmt::Display for QuotedValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Most characters of a value in a message.
-        const SHOWN: usize = 100;
+        /// Maximum length in characters of a value in a message.
+        const MAX_SHOWN_CHARS: usize = 100;
         match self.0 {
             None => Ok(()),
-            Some(text) if text.chars().nth(SHOWN).is_some() => {
-                write!(f, " {:?}...", text.chars().take(SHOWN).collect::<String>())
+            Some(text) if text.chars().nth(MAX_SHOWN_CHARS).is_some() => {
+                write!(f, " {:?}...", text.chars().take(MAX_SHOWN_CHARS).collect::<String>())
             }
             Some(text) => write!(f, " {text:?}"),
         }
@@ -48,21 +48,21 @@ impl InputError {
 pub struct InfraEnvId(String);
 
 impl InfraEnvId {
-    /// Reads the form with four dashes.
+    /// Parses a UUID in the form with four dashes.
     ///
     /// # Errors
     ///
-    /// When the text is anything else.
+    /// Returns an error if the text has another form.
     pub fn parse(text: &str) -> Result<Self, InputError> {
-        const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
+        const GROUP_LENS: [usize; 5] = [8, 4, 4, 4, 12];
         let is_hex = |group: &str| group.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if text.split('-').map(str::len).eq(GROUPS) && text.split('-').all(is_hex) {
+        if text.split('-').map(str::len).eq(GROUP_LENS) && text.split('-').all(is_hex) {
             return Ok(Self(text.to_ascii_lowercase()));
         }
-        Err(InputError::new("infra_env_id", text, "is no UUID of the form 8-4-4-4-12"))
+        Err(InputError::new("infra_env_id", text, "is not a UUID of the form 8-4-4-4-12"))
     }
 
-    /// The text.
+    /// Returns the UUID as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -75,25 +75,27 @@ impl fmt::Display for InfraEnvId {
     }
 }
 
-/// A container image, as podman is asked for it: registry and name, with a tag or a digest.
+/// A container image reference as podman takes it: registry and name, with a tag or a digest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ImageReference(String);
 
 impl ImageReference {
-    /// A name of 255 bytes, a tag of 128 and a digest leave this one room.
+    /// Fits a name of 255 bytes, a tag of 128 bytes and a SHA-256 digest.
     const MAX_LEN: usize = 512;
 
-    /// Reads a reference. The characters are checked, the registry is not asked.
+    /// Parses a reference. Only the characters are checked; the registry is not contacted.
     ///
     /// # Errors
     ///
-    /// When the text is empty, too long, or holds characters that no reference has.
+    /// Returns an error if the text is empty, too long, or contains invalid characters.
     pub fn parse(field: &'static str, text: &str) -> Result<Self, InputError> {
         let bad = text.chars().find(|it| !(it.is_ascii_alphanumeric() || "._-:/@".contains(*it)));
         let reason = match bad {
-            Some(bad) => format!("has the character {bad:?}, which no image reference has"),
+            Some(bad) => {
+                format!("contains the character {bad:?}, which is not allowed in an image reference")
+            }
             None if text.len() > Self::MAX_LEN => format!("is longer than {} characters", Self::MAX_LEN),
-            // A name that begins with a dash would be an option of podman.
+            // Podman would take a name that begins with a dash as an option.
             None if !text.starts_with(|it: char| it.is_ascii_alphanumeric()) => {
                 "does not begin with a letter or a digit".to_owned()
             }
@@ -102,7 +104,7 @@ impl ImageReference {
         Err(InputError::new(field, text, reason))
     }
 
-    /// The text.
+    /// Returns the reference as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -115,22 +117,22 @@ impl fmt::Display for ImageReference {
     }
 }
 
-/// The name of a machine: a host name in lower case that Linux has room for.
+/// The name of a machine: a host name in lower case that is short enough for Linux.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostName(String);
 
 impl HostName {
-    /// The kernel keeps so many bytes of a name. What does not fit is not cut off but ignored.
+    /// Maximum length of a host name in the Linux kernel. A longer name is ignored, not truncated.
     const MAX_LEN: usize = 64;
 
-    /// Reads a name, with a domain or without.
+    /// Parses a name, with a domain or without one.
     ///
     /// # Errors
     ///
-    /// When the text is no host name, has upper-case letters, or is too long.
+    /// Returns an error if the text is not a host name, has upper-case letters, or is too long.
     pub fn parse(field: &'static str, text: &str) -> Result<Self, InputError> {
         let reason = if !is_host_name(text) || text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            "is no host name in lower case".to_owned()
+            "is not a lower-case host name".to_owned()
         } else if text.len() > Self::MAX_LEN {
             format!("is longer than {} characters", Self::MAX_LEN)
         } else {
@@ -139,9 +141,9 @@ impl HostName {
         Err(InputError::new(field, text, reason))
     }
 
-    /// The text.
+    /// Returns the name as text.
     #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
@@ -152,7 +154,7 @@ impl fmt::Display for HostName {
     }
 }
 
-/// A host name that DNS can hold: labels of letters, digits and inner dashes, 253 bytes at most.
+/// Returns whether DNS allows the host name: labels of letters, digits and inner dashes, at most 253 bytes.
 pub(crate) fn is_host_name(text: &str) -> bool {
     const MAX_LEN: usize = 253;
     const MAX_LABEL_LEN: usize = 63;
@@ -170,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_names_field_and_value_but_no_secret() {
+    fn error_names_field_and_value_but_no_secret() {
         assert_eq!(InputError::new("a.b", "x\n", "is bad").to_string(), r#"a.b "x\n": is bad"#);
         assert_eq!(InputError::secret("a.b", "is bad").to_string(), "a.b: is bad");
         let long = InputError::new("a", &"x".repeat(1 << 20), "is bad").to_string();
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn an_infra_env_has_a_uuid() {
+    fn infra_env_id_is_a_uuid() {
         let id = InfraEnvId::parse("0F2A5D3C-1111-4222-8333-444455556666").unwrap();
         assert_eq!(id.as_str(), "0f2a5d3c-1111-4222-8333-444455556666");
         for bad in ["", "0f2a5d3c111142228333444455556666", "0f2a5d3c-1111-4222-8333-44445555666g", "a\nb"] {
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_reference_has_no_room_for_anything_else() {
+    fn rejects_invalid_image_references() {
         for good in ["a", "quay.io:443/a/b-c_d:v1.2", "localhost/a@sha256:00ff"] {
             assert_eq!(ImageReference::parse("agent_image", good).unwrap().as_str(), good);
         }
@@ -198,16 +200,16 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_has_a_short_name_in_lower_case() {
+    fn rejects_long_and_upper_case_machine_names() {
         let longest = format!("{}.b", "a".repeat(62));
         for good in ["a", "node-0.lab.example.com", &longest] {
             assert_eq!(HostName::parse("hostname", good).unwrap().as_str(), good);
         }
         for (bad, reason) in [
-            ("", "lower case"),
-            ("Node", "lower case"),
-            ("a b", "lower case"),
-            ("$(id)", "lower case"),
+            ("", "lower-case"),
+            ("Node", "lower-case"),
+            ("a b", "lower-case"),
+            ("$(id)", "lower-case"),
             (&format!("{longest}c"), "longer than 64"),
         ] {
             let error = HostName::parse("hostname", bad).unwrap_err().to_string();
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn host_names_have_labels() {
+    fn host_names_consist_of_labels() {
         for good in ["a", "a-b.c", "0.pool.ntp.org", "A1", &format!("{0}.{0}.{0}", "a".repeat(63))] {
             assert!(is_host_name(good), "{good}");
         }

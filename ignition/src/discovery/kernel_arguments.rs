@@ -1,10 +1,10 @@
-//! Changes to the kernel's command line, in the inventory's JSON form.
+//! Changes to the kernel command line, in the JSON form of the inventory.
 //!
 //! ```json
 //! [{"operation": "append", "value": "rd.net.timeout.carrier=60"}, {"operation": "delete", "value": "quiet"}]
 //! ```
 //!
-//! They are no part of a config: images carry them in the boot loader's files, and network boots in their script.
+//! They are not part of a config: images contain them in the boot loader's files, network boots in the iPXE script.
 
 use std::fmt;
 
@@ -14,23 +14,23 @@ use super::input::InputError;
 
 const FIELD: &str = "kernel_arguments";
 
-/// Most changes of one infra-env.
+/// Maximum number of changes of one infra-env.
 pub const MAX_CHANGES: usize = 1000;
 
-/// What is done to the command line.
+/// An operation on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum Operation {
-    /// The argument is put at the end.
+pub enum KernelArgumentOperation {
+    /// Appends the argument at the end.
     Append,
-    /// `KEY=OLD=NEW`: where there is `KEY=OLD`, there is `KEY=NEW` then.
+    /// `KEY=OLD=NEW`: replaces each `KEY=OLD` with `KEY=NEW`.
     Replace,
-    /// The argument goes, wherever it is.
+    /// Removes all occurrences of the argument.
     Delete,
 }
 
-impl fmt::Display for Operation {
+impl fmt::Display for KernelArgumentOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Append => "append",
@@ -40,40 +40,40 @@ impl fmt::Display for Operation {
     }
 }
 
-/// One change.
+/// One change to the command line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Change {
-    operation: Operation,
+pub struct KernelArgumentChange {
+    operation: KernelArgumentOperation,
     value: String,
 }
 
-impl Change {
-    /// Takes a change.
+impl KernelArgumentChange {
+    /// Creates a change.
     ///
     /// # Errors
     ///
-    /// When the value is empty, has a blank outside of double quotes, a quote without its other half, or a control
-    /// character; and when that of a replacement is not of its form.
-    pub fn new(operation: Operation, value: &str) -> Result<Self, InputError> {
-        match problem(operation, value) {
+    /// Returns an error if the value is empty, contains a blank outside of double quotes, an unmatched quote or a
+    /// control character, or if the value of a replacement is not `KEY=OLD=NEW`.
+    pub fn new(operation: KernelArgumentOperation, value: &str) -> Result<Self, InputError> {
+        match change_problem(operation, value) {
             Some(reason) => Err(InputError::new(FIELD, value, reason)),
             None => Ok(Self { operation, value: value.to_owned() }),
         }
     }
 
-    /// What is done.
+    /// Returns the operation.
     #[must_use]
-    pub fn operation(&self) -> Operation {
+    pub fn operation(&self) -> KernelArgumentOperation {
         self.operation
     }
 
-    /// With which argument.
+    /// Returns the argument.
     #[must_use]
     pub fn value(&self) -> &str {
         &self.value
     }
 
-    /// What a replacement looks for, and what it puts there.
+    /// Returns the old and the new argument of a replacement.
     fn replacement(&self) -> Option<(String, String)> {
         let (key, rest) = self.value.split_once('=')?;
         let (old, new) = rest.split_once('=')?;
@@ -81,11 +81,11 @@ impl Change {
     }
 }
 
-fn problem(operation: Operation, value: &str) -> Option<String> {
+fn change_problem(operation: KernelArgumentOperation, value: &str) -> Option<String> {
     if value.is_empty() {
         return Some("is empty".to_owned());
     }
-    // The inventory's own pattern lets a line break pass between quotes, which would start a line of a boot script.
+    // The inventory's own pattern allows line breaks between quotes. They would start a new line in a boot script.
     if let Some(bad) = value.chars().find(|it| it.is_control()) {
         return Some(format!("has the character {bad:?}"));
     }
@@ -98,40 +98,44 @@ fn problem(operation: Operation, value: &str) -> Option<String> {
         }
     }
     if is_quoted {
-        return Some("has a double quote without its other half".to_owned());
+        return Some("has an unbalanced double quote".to_owned());
     }
     let is_replacement = value.split('=').count() == 3 && !value.starts_with('=');
-    (operation == Operation::Replace && !is_replacement).then(|| "is not of the form KEY=OLD=NEW".to_owned())
+    (operation == KernelArgumentOperation::Replace && !is_replacement)
+        .then(|| "is not of the form KEY=OLD=NEW".to_owned())
 }
 
-/// All changes of an infra-env.
+/// The kernel argument changes of an infra-env.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Vec<Raw>")]
-pub struct KernelArguments(Vec<Change>);
+#[serde(try_from = "Vec<RawChange>")]
+pub struct KernelArguments(Vec<KernelArgumentChange>);
 
-/// A change that may be none.
+/// An unchecked change.
 #[derive(Deserialize)]
-struct Raw {
-    operation: Option<Operation>,
+struct RawChange {
+    operation: Option<KernelArgumentOperation>,
     value: String,
 }
 
-impl TryFrom<Vec<Raw>> for KernelArguments {
+impl TryFrom<Vec<RawChange>> for KernelArguments {
     type Error = InputError;
 
-    fn try_from(raw: Vec<Raw>) -> Result<Self, InputError> {
-        let change = |raw: Raw| Change::new(raw.operation.unwrap_or(Operation::Append), &raw.value);
+    fn try_from(raw: Vec<RawChange>) -> Result<Self, InputError> {
+        let change = |raw: RawChange| {
+            KernelArgumentChange::new(raw.operation.unwrap_or(KernelArgumentOperation::Append), &raw.value)
+        };
         raw.into_iter().map(change).collect()
     }
 }
 
 impl KernelArguments {
-    /// Reads the JSON form. An empty text, `null` and an empty list are no changes. A change without an operation
-    /// appends; other keys are passed over.
+    /// Parses the JSON form. An empty text, `null` and an empty list mean no changes. A change without an operation
+    /// appends; unknown keys are ignored.
     ///
     /// # Errors
     ///
-    /// When the text is no list of changes, or one of them is not as [`Change::new`] wants it.
+    /// Returns an error if the text is not a list of changes, has more than [`MAX_CHANGES`], or contains a change that
+    /// [`KernelArgumentChange::new`] rejects.
     ///
     /// # Examples
     ///
@@ -150,7 +154,7 @@ impl KernelArguments {
         if json.trim().is_empty() {
             return Ok(Self::default());
         }
-        let raw: Option<Vec<Raw>> =
+        let raw: Option<Vec<RawChange>> =
             serde_json::from_str(json).map_err(|error| InputError::new(FIELD, json, error.to_string()))?;
         let raw = raw.unwrap_or_default();
         if raw.len() > MAX_CHANGES {
@@ -159,20 +163,20 @@ impl KernelArguments {
         raw.try_into()
     }
 
-    /// The changes.
+    /// Returns the changes.
     #[must_use]
-    pub fn changes(&self) -> &[Change] {
+    pub fn changes(&self) -> &[KernelArgumentChange] {
         &self.0
     }
 
-    /// A command line after the changes: first what goes, then what comes, then what is replaced.
+    /// Returns a command line after the changes: first deletions, then additions, then replacements.
     #[must_use]
     pub fn apply(&self, arguments: &[&str]) -> Vec<String> {
         let of = |operation| self.0.iter().filter(move |change| change.operation == operation);
-        let is_kept = |it: &&&str| !of(Operation::Delete).any(|change| change.value == **it);
+        let is_kept = |it: &&&str| !of(KernelArgumentOperation::Delete).any(|change| change.value == **it);
         let mut result: Vec<String> = arguments.iter().filter(is_kept).map(|&it| it.to_owned()).collect();
-        result.extend(of(Operation::Append).map(|change| change.value.clone()));
-        for (old, new) in of(Operation::Replace).filter_map(Change::replacement) {
+        result.extend(of(KernelArgumentOperation::Append).map(|change| change.value.clone()));
+        for (old, new) in of(KernelArgumentOperation::Replace).filter_map(KernelArgumentChange::replacement) {
             for argument in result.iter_mut().filter(|argument| **argument == old) {
                 argument.clone_from(&new);
             }
@@ -181,8 +185,8 @@ impl KernelArguments {
     }
 }
 
-impl FromIterator<Change> for KernelArguments {
-    fn from_iter<I: IntoIterator<Item = Change>>(changes: I) -> Self {
+impl FromIterator<KernelArgumentChange> for KernelArguments {
+    fn from_iter<I: IntoIterator<Item = KernelArgumentChange>>(changes: I) -> Self {
         Self(changes.into_iter().collect())
     }
 }
@@ -192,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_json_form_goes_both_ways() {
+    fn json_form_round_trips() {
         let json = r#"[{"operation":"append","value":"isolcpus=1,2,10-20,100-2000:2/25"},{"operation":"delete","value":"p=\"a b\""}]"#;
         let changes = KernelArguments::parse(json).unwrap();
         assert_eq!(serde_json::to_string(&changes).unwrap(), json);
@@ -201,17 +205,17 @@ mod tests {
             assert_eq!(KernelArguments::parse(empty).unwrap(), KernelArguments::default());
         }
         let short = KernelArguments::parse(r#"[{"value":"quiet"}]"#).unwrap();
-        assert_eq!(short.changes()[0].operation(), Operation::Append);
+        assert_eq!(short.changes()[0].operation(), KernelArgumentOperation::Append);
     }
 
     #[test]
-    fn what_is_no_change_is_refused() {
+    fn rejects_invalid_changes() {
         for (operation, value, reason) in [
             ("append", "", "is empty"),
             ("append", "a b", "a blank outside"),
             ("append", "a\tb", "'\\t'"),
             ("append", "a=\"b\nboot\"", "'\\n'"),
-            ("append", "a=\"b", "other half"),
+            ("append", "a=\"b", "unbalanced"),
             ("replace", "a=b", "KEY=OLD=NEW"),
             ("replace", "=b=c", "KEY=OLD=NEW"),
             ("replace", "a=b=c=d", "KEY=OLD=NEW"),
@@ -235,16 +239,16 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_applied_in_the_installers_order() {
+    fn changes_are_applied_in_the_order_of_the_installer() {
         let changes: KernelArguments = [
-            (Operation::Replace, "b=1=2"),
-            (Operation::Append, "b=1"),
-            (Operation::Delete, "a"),
-            (Operation::Append, "a"),
-            (Operation::Delete, "absent"),
+            (KernelArgumentOperation::Replace, "b=1=2"),
+            (KernelArgumentOperation::Append, "b=1"),
+            (KernelArgumentOperation::Delete, "a"),
+            (KernelArgumentOperation::Append, "a"),
+            (KernelArgumentOperation::Delete, "absent"),
         ]
         .into_iter()
-        .map(|(operation, value)| Change::new(operation, value).unwrap())
+        .map(|(operation, value)| KernelArgumentChange::new(operation, value).unwrap())
         .collect();
         assert_eq!(changes.apply(&["a", "b=1", "a=1", "a"]), ["b=2", "a=1", "b=2", "a"]);
     }

@@ -1,12 +1,11 @@
-//! Registries that stand in for others.
+//! Mirrors of container registries.
 
 use super::certificate::CertificateBundle;
 use super::input::InputError;
-use super::parts::Parts;
 use super::registries;
-use crate::builder::FileMode;
+use crate::builder::{ConfigBuilder, FileMode};
 
-/// Mirrors of container registries: podman's `registries.conf`, and who signs their certificates.
+/// Mirrors of container registries: podman's `registries.conf` and the certificate authorities of the mirrors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirrors {
     registries: String,
@@ -14,15 +13,15 @@ pub struct Mirrors {
 }
 
 impl Mirrors {
-    /// Most bytes of a `registries.conf`.
+    /// Maximum length of a `registries.conf` in bytes.
     pub const MAX_LEN: usize = 1 << 20;
 
-    /// Takes the text of a `registries.conf` of version 2, which podman reads as it is.
+    /// Creates mirrors from the text of a `registries.conf` of version 2, which podman reads unchanged.
     ///
     /// # Errors
     ///
-    /// When podman would refuse the text, naming the line; and when it has no `[[registry]]` table, holds a control
-    /// character, or is longer than [`Self::MAX_LEN`].
+    /// Returns an error with the line if podman would reject the text. Returns an error too if the text has no
+    /// `[[registry]]` table, contains a control character, or is longer than [`Self::MAX_LEN`].
     ///
     /// # Examples
     ///
@@ -33,7 +32,7 @@ impl Mirrors {
     /// assert_eq!(
     ///     error.to_string(),
     ///     "mirror_registries.registries.conf \"location = 'https://quay.io'\": \
-    ///      line 2: location has the scheme of a URL, where a host begins"
+    ///      line 2: location must begin with a host, not with a URL scheme"
     /// );
     /// ```
     pub fn new(registries: &str, authority: Option<CertificateBundle>) -> Result<Self, InputError> {
@@ -43,22 +42,22 @@ impl Mirrors {
             return Err(InputError::new(FIELD, registries, reason));
         }
         if registries.chars().any(|it| it.is_control() && !"\n\r\t".contains(it)) {
-            return Err(InputError::new(FIELD, registries, "holds a control character"));
+            return Err(InputError::new(FIELD, registries, "contains a control character"));
         }
-        registries::check(registries).map_err(|it| InputError::new(FIELD, it.line, it.reason))?;
+        registries::check_registries(registries).map_err(|it| InputError::new(FIELD, it.line, it.reason))?;
         Ok(Self { registries: registries.to_owned(), authority })
     }
 
-    /// Trusts who signed the mirrors' certificates.
-    pub(super) fn add_authority(&self, parts: &mut Parts) {
+    /// Adds the certificate authorities of the mirrors.
+    pub(crate) fn add_authority(&self, builder: &mut ConfigBuilder) {
         if let Some(authority) = &self.authority {
-            parts.anchor("domain.crt", authority);
+            builder.add_trust_anchor("domain.crt", authority.as_pem());
         }
     }
 
-    /// Tells podman of the mirrors.
-    pub(super) fn add_registries(&self, parts: &mut Parts) {
-        parts.file("/etc/containers/registries.conf", FileMode::PUBLIC, &self.registries);
+    /// Adds podman's `registries.conf`.
+    pub(crate) fn add_registries(&self, builder: &mut ConfigBuilder) {
+        builder.replace_file("/etc/containers/registries.conf", FileMode::PUBLIC, &self.registries);
     }
 }
 
@@ -67,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mirror_needs_a_registry() {
+    fn rejects_mirrors_without_registry() {
         let text = "unqualified-search-registries = []\n [[ registry ]] # mine\nlocation = \"quay.io\"\n";
         assert_eq!(Mirrors::new(text, None).unwrap().registries, text);
         for bad in ["", "# [[registry]]", "[registry]", "[[registry]]\0", &"#".repeat((1 << 20) + 1)] {

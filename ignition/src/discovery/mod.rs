@@ -1,46 +1,46 @@
-//! The discovery config: what turns a live system into a machine that waits to be installed.
+//! The discovery config: the Ignition config with which a live system runs the agent and registers as a host.
 //!
-//! A machine that boots a discovery image runs an agent, which reports the machine to a service and does what that tells
-//! it. The config brings the agent, how it reaches the service (proxies, certificates, mirrors, time, network), who may log
-//! in, and what somebody wants to have otherwise. `docs/discovery.md` goes through it file by file.
+//! A machine that boots a discovery image runs an agent, which registers the machine with a service and runs the
+//! service's steps. The config contains the agent, its connection to the service (proxies, certificates, mirrors, time,
+//! network), the users who may log in, and a user's override. `docs/discovery.md` describes the config file by file.
 //!
-//! Inputs are typed: what could break out of the file it goes to is refused where it is read, with the name of its field.
-//! The rest is escaped for its reader. Building fetches nothing and asks nobody: the same inputs give the same bytes.
+//! Inputs are typed. A value that could break the syntax of its file is rejected when it is parsed, with the name of
+//! its field. All other values are escaped for the program that reads them. Composing a config needs no network: the
+//! same inputs give the same bytes.
 //!
-//! * [`Discovery`] builds the config.
-//! * [`StandaloneIronic`] builds one for machines that Ironic manages without a service.
+//! * [`Discovery`] composes the config.
 //! * [`ipxe`] writes the scripts with which machines boot over the network.
-//! * [`kernel_arguments`] are no part of the config, but of the same infra-env.
+//! * [`kernel_arguments`] are not part of the config, but belong to the same infra-env.
 //!
 //! # Examples
 //!
 //! ```
-//! use ignition::discovery::{Discovery, HttpUrl, ImageReference, InfraEnv, InfraEnvId, PullSecret, Service, SshKeys};
+//! use ignition::discovery::{Discovery, HttpUrl, ImageReference, InfraEnvId, InfraEnvSettings, InventoryService};
+//! use ignition::discovery::{PullSecret, SshKeys};
 //!
-//! let service = Service::new(
+//! let service = InventoryService::new(
 //!     HttpUrl::parse("base_url", "https://assisted.example.com")?,
 //!     ImageReference::parse("agent_image", "quay.io/example/agent:v1")?,
 //! );
 //! let id = InfraEnvId::parse("0f2a5d3c-1111-4222-8333-444455556666")?;
-//! let mut infra_env = InfraEnv::new(id, PullSecret::parse(r#"{"auths": {"quay.io": {}}}"#)?);
+//! let mut infra_env = InfraEnvSettings::new(id, PullSecret::parse(r#"{"auths": {"quay.io": {}}}"#)?);
 //! infra_env.ssh_keys = SshKeys::parse("")?;
 //! let composed = Discovery::new(service, infra_env).compose()?;
 //! assert_eq!(composed.config.spec().to_string(), "3.1.0");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod agent;
+pub(crate) mod agent;
 mod certificate;
 pub(crate) mod escape;
 mod input;
 pub mod ipxe;
-mod ironic;
 pub mod kernel_arguments;
 mod mirror;
-mod network;
+pub(crate) mod network;
 mod okd;
 pub(crate) mod overrides;
-pub(crate) mod parts;
+
 mod proxy;
 mod registries;
 mod secret;
@@ -48,87 +48,86 @@ mod ssh;
 mod time;
 mod url;
 
-pub use agent::{AGENT_UNIT, CertificateCheck, Service};
+pub use agent::{CertificateCheck, InventoryService};
 pub use certificate::CertificateBundle;
 pub(crate) use input::is_host_name;
 pub use input::{HostName, ImageReference, InfraEnvId, InputError};
-pub use ironic::{Ironic, StandaloneIronic, VlanInterfaces};
 pub use mirror::Mirrors;
-pub use overrides::{ComposeError, Composed, Override};
+pub use overrides::{ComposeError, ComposedConfig, Override};
 pub use proxy::Proxies;
-pub use secret::{PasswordHash, PullSecret, Token};
+pub use secret::{AgentToken, PasswordHash, PullSecret};
 pub use ssh::SshKeys;
 pub use time::{NtpSource, TimeSources};
 pub use url::{HttpUrl, masked_url};
 
-use agent::AgentStart;
-use ironic::IronicMachine;
-use parts::Parts;
+use agent::AgentUnitSettings;
 
-use crate::builder::{FileMode, UnitState};
-use crate::document::Document;
+use crate::builder::{ConfigBuilder, FileMode, UnitState};
+use crate::config::Config;
+use crate::ironic::{Ironic, IronicAgentContext};
 use crate::json::Json;
 use crate::network::IgnitionFiles;
-use crate::report::Report;
+use crate::report::ConfigReport;
 use crate::spec::Spec;
 
-/// The spec version of a discovery config, unless an override has a newer one. All systems since OpenShift 4.7 read it.
-pub const SPEC: Spec = Spec::V3_1;
+/// The spec version of a discovery config, unless an override has a newer one. OpenShift 4.7 and later read it.
+pub(crate) const SPEC: Spec = Spec::V3_1;
 
-/// The field that holds the override of an infra-env.
-const OVERRIDE: &str = "ignition_config_override";
+/// The name of the field that holds the override of an infra-env.
+const OVERRIDE_FIELD: &str = "ignition_config_override";
 
-/// One DHCPv6 identity for the live system and the one that is installed, so that the address stays.
-const DHCP_IDENTITY: &str = include_str!("content/01-ipv6.conf");
+/// Makes the live system and the installed one use the same DHCPv6 identity, so that the host keeps its address.
+pub(crate) const DHCP_IDENTITY: &str = include_str!("content/01-ipv6.conf");
 
-/// Which kind of image a machine boots.
+/// The kind of image that a machine boots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ImageType {
-    /// Everything is in the image. The static network is in the config.
+pub enum DiscoveryImage {
+    /// The full ISO, which contains everything. The static network is in the config.
     #[default]
     Full,
-    /// The root file system is fetched over the network, so the static network has to be in the initrd already.
+    /// The minimal ISO, which downloads the root file system. This needs the network, so the static network is in the
+    /// initrd.
     Minimal,
 }
 
-/// Which images podman runs.
+/// The policy for the images that podman accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ImagePolicy {
-    /// What the system's policy says.
+    /// The policy of the system.
     #[default]
     System,
-    /// Where mirrors are given, any image, whether it is signed or not: mirrors of old registries have no signatures.
+    /// Any image, signed or not, if mirrors are configured: mirrors of old registries have no signatures.
     AcceptAnything,
 }
 
-/// An infra-env: what a group of machines has in common.
+/// An infra-env: the settings that a group of machines shares.
 #[derive(Clone, Debug)]
-pub struct InfraEnv {
-    /// Its id.
+pub struct InfraEnvSettings {
+    /// The id.
     pub id: InfraEnvId,
-    /// Credentials of registries.
+    /// The registry credentials.
     pub pull_secret: PullSecret,
-    /// Who may log in.
+    /// The SSH keys of the user `core`.
     pub ssh_keys: SshKeys,
-    /// The password of the user `core` at the console. Without one, there is none that fits.
+    /// The hash of the password of the user `core` at the console. If `None`, password login is disabled.
     pub password_hash: Option<PasswordHash>,
-    /// Proxies.
+    /// The proxies.
     pub proxies: Proxies,
-    /// Time servers.
+    /// The time servers.
     pub time_sources: TimeSources,
-    /// More certificates to trust.
+    /// Additional certificates to trust.
     pub trust_bundle: Option<CertificateBundle>,
-    /// Mirrors of registries.
+    /// The mirrors of container registries.
     pub mirrors: Option<Mirrors>,
-    /// The kind of image that is asked for.
-    pub image_type: ImageType,
-    /// What shall be otherwise.
+    /// The kind of image that the config is for.
+    pub image_type: DiscoveryImage,
+    /// The user's change to the generated config.
     pub config_override: Option<Override>,
 }
 
-impl InfraEnv {
-    /// An infra-env that has only what it must have.
+impl InfraEnvSettings {
+    /// Creates an infra-env with only the mandatory settings.
     #[must_use]
     pub fn new(id: InfraEnvId, pull_secret: PullSecret) -> Self {
         Self {
@@ -140,33 +139,34 @@ impl InfraEnv {
             time_sources: TimeSources::System,
             trust_bundle: None,
             mirrors: None,
-            image_type: ImageType::Full,
+            image_type: DiscoveryImage::Full,
             config_override: None,
         }
     }
 }
 
-/// All that a discovery config is made of.
+/// The inputs of a discovery config.
 #[derive(Clone, Debug)]
 pub struct Discovery {
-    /// The service to report to.
-    pub service: Service,
+    /// The service that machines report to.
+    pub service: InventoryService,
     /// The infra-env.
-    pub infra_env: InfraEnv,
-    /// The static network of its machines: what [`Networks`](crate::network::Networks::ignition) makes of them.
+    pub infra_env: InfraEnvSettings,
+    /// The static network of the machines, from [`HostNetworkFiles`](crate::network::HostNetworkFiles::ignition_files).
     pub static_network: Option<IgnitionFiles>,
-    /// The image with the RPMs of OKD, where the cluster is one of OKD.
+    /// The image with the RPMs of OKD, if the cluster runs OKD.
     pub okd_rpms_image: Option<ImageReference>,
-    /// Ironic, where Metal3 manages the machines.
+    /// Ironic, if Metal3 manages the machines.
     pub ironic: Option<Ironic>,
-    /// The newest spec version that the system of the image reads; an override beyond it is refused.
+    /// The newest spec version that the system of the image reads. An override with a newer one is rejected.
     pub newest_spec: Spec,
 }
 
 impl Discovery {
-    /// A config without static network, OKD and Ironic, for a system that reads all spec versions.
+    /// Creates the inputs of a config without static network, OKD and Ironic, for a system that reads all spec
+    /// versions.
     #[must_use]
-    pub fn new(service: Service, infra_env: InfraEnv) -> Self {
+    pub fn new(service: InventoryService, infra_env: InfraEnvSettings) -> Self {
         Self {
             service,
             infra_env,
@@ -177,82 +177,86 @@ impl Discovery {
         }
     }
 
-    /// Builds the config, with the override over it.
+    /// Composes the config and merges the override over it.
     ///
     /// # Errors
     ///
-    /// When the override is no valid config, makes one that is none, or needs a newer spec than may be; and when files of
-    /// the static network have the path of another file.
-    pub fn compose(&self) -> Result<Composed, ComposeError> {
-        let config = self.base()?;
+    /// * [`ComposeError::Override`] if the override is not a valid config.
+    /// * [`ComposeError::Merged`] if the override is valid, but the merged config is not.
+    /// * [`ComposeError::TooNew`] if the result needs a newer spec than the system reads.
+    /// * [`ComposeError::NetworkFileMode`] if a file of the static network has special permission bits.
+    /// * [`ComposeError::Invalid`] if a file of the static network has the path of another file.
+    /// * [`ComposeError::Input`] if Ironic's IP options contain a control character.
+    pub fn compose(&self) -> Result<ComposedConfig, ComposeError> {
+        let config = self.generated_config()?;
         let Some(over) = &self.infra_env.config_override else {
-            return Ok(Composed { config, warnings: Report::default() });
+            return Ok(ComposedConfig { config, warnings: ConfigReport::default() });
         };
-        let composed = overrides::apply(&config, OVERRIDE, over)?;
+        let composed = overrides::apply_override(&config, OVERRIDE_FIELD, over)?;
         let (found, newest) = (composed.config.spec(), self.newest_spec);
         if found > newest.max(SPEC) {
-            return Err(ComposeError::TooNew { field: OVERRIDE, found, newest });
+            return Err(ComposeError::TooNew { field: OVERRIDE_FIELD, found, newest });
         }
         Ok(composed)
     }
 
-    /// The config without the override.
-    fn base(&self) -> Result<Document, ComposeError> {
-        let mut parts = Parts::default();
+    /// Returns the config without the override.
+    fn generated_config(&self) -> Result<Config, ComposeError> {
+        let mut builder = ConfigBuilder::new();
         let start = if self.ironic.is_some() { UnitState::Disabled } else { UnitState::Enabled };
         self.service.add_agent(
-            &mut parts,
+            &mut builder,
             &self.infra_env.id,
-            AgentStart { state: start, environment: self.environment() },
+            AgentUnitSettings { state: start, environment: self.environment_file() },
         );
-        add_system(&mut parts);
+        add_common_files(&mut builder);
         if self.okd_rpms_image.is_none() {
-            add_storage(&mut parts);
-            add_oracle_cloud(&mut parts);
+            add_storage_support(&mut builder);
+            add_oracle_cloud(&mut builder);
         }
-        self.add_access(&mut parts);
-        self.add_proxies(&mut parts);
-        self.add_trust(&mut parts);
-        self.add_mirrors(&mut parts);
-        self.infra_env.time_sources.add(&mut parts);
+        self.add_credentials(&mut builder);
+        self.add_proxies(&mut builder);
+        self.add_trusted_certificates(&mut builder);
+        self.add_mirrors(&mut builder);
+        self.infra_env.time_sources.add_to(&mut builder);
         if let Some(network) = self.network_in_config() {
-            network::add(network, &mut parts);
+            network::add_static_network(network, &mut builder)?;
         }
         if let Some(image) = &self.okd_rpms_image {
-            okd::add(&mut parts, image, self.environment());
+            okd::add_okd(&mut builder, image, self.environment_file());
         }
         if let Some(ironic) = &self.ironic {
-            let machine = IronicMachine {
+            let machine = IronicAgentContext {
                 has_static_network: self.static_network.is_some(),
-                environment: self.environment(),
-                ..IronicMachine::default()
+                environment: self.environment_file(),
+                ..IronicAgentContext::default()
             };
-            ironic.add(&mut parts, &machine)?;
+            ironic.add_agent(&mut builder, &machine)?;
         }
-        overrides::assembled(parts, SPEC)
+        overrides::build_and_validate(builder, SPEC)
     }
 
-    /// The static network, unless the initrd has it.
+    /// Returns the static network, unless the initrd contains it.
     fn network_in_config(&self) -> Option<&IgnitionFiles> {
-        self.static_network.as_ref().filter(|_| self.infra_env.image_type == ImageType::Full)
+        self.static_network.as_ref().filter(|_| self.infra_env.image_type == DiscoveryImage::Full)
     }
 
-    /// The file with variables for units, if there are any.
-    fn environment(&self) -> Option<&'static str> {
-        self.infra_env.proxies.environment()
+    /// Returns the path of the file with environment variables for units, if a proxy or an exception is set.
+    fn environment_file(&self) -> Option<&'static str> {
+        self.infra_env.proxies.environment_file()
     }
 
-    /// Credentials, and who may log in.
-    fn add_access(&self, parts: &mut Parts) {
-        let InfraEnv { pull_secret, ssh_keys, password_hash, .. } = &self.infra_env;
-        parts.file("/root/.docker/config.json", FileMode::PRIVATE, pull_secret.reveal());
+    /// Adds the registry credentials and the user `core`.
+    fn add_credentials(&self, builder: &mut ConfigBuilder) {
+        let InfraEnvSettings { pull_secret, ssh_keys, password_hash, .. } = &self.infra_env;
+        builder.replace_file("/root/.docker/config.json", FileMode::PRIVATE, pull_secret.reveal());
         if ssh_keys.as_slice().is_empty() && password_hash.is_none() {
             return;
         }
-        /// What no password hashes to.
-        const LOCKED: &str = "!";
-        let hash = password_hash.as_ref().map_or(LOCKED, PasswordHash::reveal);
-        parts.users.push(Json::object([
+        /// A hash that no password matches.
+        const LOCKED_HASH: &str = "!";
+        let hash = password_hash.as_ref().map_or(LOCKED_HASH, PasswordHash::reveal);
+        builder.add_user(Json::object([
             ("name", "core".into()),
             ("passwordHash", hash.to_owned().into()),
             ("sshAuthorizedKeys", Json::texts(ssh_keys.as_slice())),
@@ -260,68 +264,72 @@ impl Discovery {
         ]));
     }
 
-    fn add_proxies(&self, parts: &mut Parts) {
+    fn add_proxies(&self, builder: &mut ConfigBuilder) {
         let proxies = &self.infra_env.proxies;
         if proxies.is_empty() {
             return;
         }
-        proxies.add_environment(parts);
-        parts.file("/etc/profile.d/proxy.sh", FileMode::PUBLIC, proxies.to_profile());
-        if proxies.is_used() {
-            parts.ignition.set("proxy", proxies.to_ignition());
+        proxies.add_environment_file(builder);
+        builder.replace_file("/etc/profile.d/proxy.sh", FileMode::PUBLIC, proxies.to_profile_script());
+        if proxies.has_proxy() {
+            builder.set_proxy(proxies.to_ignition_json());
         }
     }
 
-    /// Certificates for all programs.
-    fn add_trust(&self, parts: &mut Parts) {
+    /// Adds the certificates that all programs trust.
+    fn add_trusted_certificates(&self, builder: &mut ConfigBuilder) {
         let bundles = [
             ("rh-it-root-ca.crt", &self.service.organisation_authority),
             ("assisted-infraenv-additional-trust-bundle.pem", &self.infra_env.trust_bundle),
         ];
         for (name, bundle) in bundles {
             if let Some(bundle) = bundle {
-                parts.anchor(name, bundle);
+                builder.add_trust_anchor(name, bundle.as_pem());
             }
         }
         if let Some(mirrors) = &self.infra_env.mirrors {
-            mirrors.add_authority(parts);
+            mirrors.add_authority(builder);
         }
     }
 
-    fn add_mirrors(&self, parts: &mut Parts) {
+    fn add_mirrors(&self, builder: &mut ConfigBuilder) {
         let Some(mirrors) = &self.infra_env.mirrors else { return };
-        mirrors.add_registries(parts);
+        mirrors.add_registries(builder);
         if self.service.image_policy == ImagePolicy::AcceptAnything {
             let policy = include_str!("content/policy.json");
-            parts.file("/etc/containers/policy.json", FileMode::PUBLIC, policy);
+            builder.replace_file("/etc/containers/policy.json", FileMode::PUBLIC, policy);
         }
     }
 }
 
-/// What every machine gets.
-fn add_system(parts: &mut Parts) {
-    parts.unit("selinux.service", UnitState::Enabled, include_str!("content/selinux.service"));
+/// Adds the files and units of every machine.
+fn add_common_files(builder: &mut ConfigBuilder) {
+    builder.replace_unit("selinux.service", UnitState::Enabled, include_str!("content/selinux.service"));
     let files = [
         ("/etc/motd", include_str!("content/motd")),
         ("/etc/NetworkManager/conf.d/01-ipv6.conf", DHCP_IDENTITY),
         ("/root/assisted.te", include_str!("content/assisted.te")),
     ];
     for (path, contents) in files {
-        parts.file(path, FileMode::PUBLIC, contents);
+        builder.replace_file(path, FileMode::PUBLIC, contents);
     }
 }
 
-/// Disks that are reached over several paths, or over a network. The system of OKD does not have the programs.
-fn add_storage(parts: &mut Parts) {
-    parts.enable("multipathd.service");
-    parts.file("/etc/multipath.conf", FileMode::PUBLIC, include_str!("content/multipath.conf"));
-    parts.unit("iscsistart.service", UnitState::Enabled, include_str!("content/iscsistart.service"));
+/// Adds support for multipath and iSCSI disks. The system of OKD lacks the programs.
+fn add_storage_support(builder: &mut ConfigBuilder) {
+    builder.enable_unit("multipathd.service");
+    builder.replace_file("/etc/multipath.conf", FileMode::PUBLIC, include_str!("content/multipath.conf"));
+    builder.replace_unit(
+        "iscsistart.service",
+        UnitState::Enabled,
+        include_str!("content/iscsistart.service"),
+    );
 }
 
-/// A cloud whose machines get a script from their owner.
-fn add_oracle_cloud(parts: &mut Parts) {
+/// Adds the unit that runs the script in the user data of an Oracle Cloud instance.
+fn add_oracle_cloud(builder: &mut ConfigBuilder) {
     let unit = include_str!("content/oci-eval-user-data.service");
-    parts.unit("oci-eval-user-data.service", UnitState::Enabled, unit);
+    builder.replace_unit("oci-eval-user-data.service", UnitState::Enabled, unit);
     let script = include_str!("content/oci-eval-user-data.sh");
-    parts.file("/usr/local/bin/oci-eval-user-data.sh", FileMode::EXECUTABLE, script);
+    builder.replace_file("/usr/local/bin/oci-eval-user-data.sh", FileMode::EXECUTABLE, script);
 }

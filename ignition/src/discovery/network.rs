@@ -1,19 +1,43 @@
-//! The static network in a discovery config: the files of all machines that may boot the image, and the unit that chooses
-//! among them.
+//! The static network in a discovery config: the files of all machines that may boot the image, and the unit that
+//! selects those of the machine.
 
-use super::parts::Parts;
-use crate::builder::{FileMode, UnitState};
+use super::overrides::ComposeError;
+use crate::builder::{ConfigBuilder, FileMode, UnitState};
 use crate::network::{EntryKind, IgnitionFiles, NetworkEntry};
 
-/// Puts them into a config, the unit enabled.
-pub(super) fn add(network: &IgnitionFiles, parts: &mut Parts) {
+/// Adds the files and the enabled unit.
+pub(crate) fn add_static_network(
+    network: &IgnitionFiles,
+    builder: &mut ConfigBuilder,
+) -> Result<(), ComposeError> {
     for NetworkEntry { path, kind } in &network.files {
-        // Links are for initrds, which enable their units by them.
+        // Links enable units in an initrd. A config does not need them.
         if let EntryKind::File { mode, contents } = kind {
-            parts.file(path, FileMode::from_bits(*mode).unwrap_or(FileMode::PRIVATE), contents);
+            let Some(bits) = FileMode::from_bits(*mode) else {
+                return Err(ComposeError::NetworkFileMode { path: path.clone(), mode: *mode });
+            };
+            builder.replace_file(path, bits, contents);
         }
     }
     if let Some(unit) = &network.unit {
-        parts.unit(unit.name, UnitState::Enabled, unit.contents);
+        builder.replace_unit(unit.name, UnitState::Enabled, unit.contents);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejects_network_files_with_special_permission_bits() {
+        let kind = EntryKind::File { mode: 0o4755, contents: b"".as_slice().into() };
+        let files = vec![NetworkEntry { path: "/etc/a".to_owned(), kind }];
+        let error =
+            add_static_network(&IgnitionFiles { files, unit: None }, &mut ConfigBuilder::new()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "file /etc/a of the static network has the mode 4755, expected at most 777"
+        );
     }
 }

@@ -1,23 +1,22 @@
-//! OKD, whose live system comes without the programs of a node: they are in an image with RPMs.
+//! OKD. Its live system lacks the programs of a node, which an image with RPMs provides.
 
 use super::agent::AGENT_UNIT;
 use super::input::ImageReference;
-use super::parts::Parts;
-use crate::builder::{FileMode, UnitState};
+use crate::builder::{ConfigBuilder, FileMode, UnitState};
 
-const SCRIPT: &str = "/usr/local/bin/okd-binaries.sh";
-const DROPIN: &str = "wait-for-okd.conf";
+const SCRIPT_PATH: &str = "/usr/local/bin/okd-binaries.sh";
+const DROPIN_NAME: &str = "wait-for-okd.conf";
 
-pub(super) fn add(parts: &mut Parts, image: &ImageReference, environment: Option<&str>) {
-    parts.file(SCRIPT, FileMode::EXECUTABLE, include_str!("content/okd-binaries.sh"));
-    parts.unit("okd-overlay.service", UnitState::Enabled, &unit(image, environment));
+pub(super) fn add_okd(builder: &mut ConfigBuilder, image: &ImageReference, environment: Option<&str>) {
+    builder.replace_file(SCRIPT_PATH, FileMode::EXECUTABLE, include_str!("content/okd-binaries.sh"));
+    builder.replace_unit("okd-overlay.service", UnitState::Enabled, &okd_unit(image, environment));
     let socket = include_str!("content/systemd-journal-gatewayd.socket");
-    parts.unit("systemd-journal-gatewayd.socket", UnitState::Enabled, socket);
-    parts.dropin(AGENT_UNIT, DROPIN, include_str!("content/wait-for-okd.conf"));
-    parts.dropin("release-image-pivot.service", DROPIN, include_str!("content/no-pivot.conf"));
+    builder.replace_unit("systemd-journal-gatewayd.socket", UnitState::Enabled, socket);
+    builder.add_dropin(AGENT_UNIT, DROPIN_NAME, include_str!("content/wait-for-okd.conf"));
+    builder.add_dropin("release-image-pivot.service", DROPIN_NAME, include_str!("content/no-pivot.conf"));
 }
 
-fn unit(image: &ImageReference, environment: Option<&str>) -> String {
+fn okd_unit(image: &ImageReference, environment: Option<&str>) -> String {
     let environment = environment.map(|file| format!("EnvironmentFile={file}\n")).unwrap_or_default();
     format!(
         "\
@@ -28,7 +27,7 @@ After=network-online.target
 
 [Service]
 Type=oneshot
-{environment}ExecStart={SCRIPT} {image}
+{environment}ExecStart={SCRIPT_PATH} {image}
 
 [Install]
 WantedBy=multi-user.target

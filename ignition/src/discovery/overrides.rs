@@ -1,123 +1,142 @@
-//! Overrides: configs that somebody lays over a generated one.
+//! Overrides: configs that a user merges over a generated one.
 //!
-//! An override is validated alone, as the inventory does when it is set, and so is the config with it. When only the two
-//! together are bad, the error names what stands in the override, not in a config that its author never saw.
+//! An override is validated alone, as the inventory does when a user sets it. Then the merged config is validated. If
+//! only the merged config is invalid, the error points into the override, because its author has never seen the
+//! generated config.
 
 use std::fmt;
 
 use super::secret::REDACTED;
-use crate::document::Document;
+use crate::builder::ConfigBuilder;
+use crate::config::{Config, ConfigError};
 use crate::json::{Json, Object};
-use crate::merge::{key_of, merge};
+use crate::merge::{entry_key, merge};
 use crate::position;
-use crate::report::{Finding, Report, Severity};
-use crate::schema::{CONFIG, Item, Key, Kind, Struct};
+use crate::report::{ConfigFinding, ConfigReport, Severity};
+use crate::schema::{CONFIG, EntryKey, EntryType, FieldType, ObjectSchema};
 use crate::spec::Spec;
 use crate::validate::validate;
 
 use super::input::InputError;
-use super::parts::Parts;
 
-/// A config to be laid over a generated one: JSON of any supported spec version.
+/// A config to merge over a generated one: JSON of any supported spec version.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Override(Vec<u8>);
 
 impl Override {
-    /// Takes the text of a config. It is read where it is applied.
+    /// Creates an override from the text of a config. The text is parsed when the override is applied.
     #[must_use]
     pub fn new(text: impl Into<Vec<u8>>) -> Self {
         Self(text.into())
     }
 }
 
-/// Overrides hold hashes of passwords and worse.
+/// Hides the text: overrides hold secrets such as password hashes.
 impl fmt::Debug for Override {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Override({REDACTED}, {} bytes)", self.0.len())
     }
 }
 
-/// Why a config could not be put together.
+/// Why a config could not be composed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ComposeError {
-    /// An input is no good.
+    /// An input is invalid.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// An override is no config, or no valid one.
+    /// An override cannot be parsed or is not valid.
     #[error("{field}: {finding}")]
     Override {
         /// The field that holds the override.
         field: &'static str,
-        /// What is wrong, and where in the override.
-        finding: Finding,
+        /// The problem and its position in the override.
+        finding: ConfigFinding,
     },
-    /// An override is valid, but what it makes of the config is not.
+    /// The override is valid, but the merged config is not.
     #[error("{field}: {finding} (at {merged} of the config with the override)")]
     Merged {
         /// The field that holds the override.
         field: &'static str,
-        /// What is wrong, and where in the override it comes from.
-        finding: Finding,
+        /// The problem, and the position in the override that causes it.
+        finding: ConfigFinding,
         /// The JSON pointer in the merged config.
         merged: String,
     },
-    /// The machine's system does not know the spec version of the result.
+    /// The result has a newer spec version than the machine's system reads.
     #[error("{field}: the config would have spec {found}, but the system reads only up to {newest}")]
     TooNew {
         /// The field that holds the override.
         field: &'static str,
-        /// The version.
+        /// The spec version of the result.
         found: Spec,
-        /// The newest that may be.
+        /// The newest spec version that the system reads.
         newest: Spec,
     },
-    /// The inputs are good one by one, but not together: two files of one path, for one.
+    /// A file of the static network has more mode bits than the permission bits.
+    #[error("file {path} of the static network has the mode {mode:o}, expected at most 777")]
+    NetworkFileMode {
+        /// The path of the file.
+        path: String,
+        /// The mode.
+        mode: u16,
+    },
+    /// Each input is valid, but not their combination: two files have the same path, for example.
     #[error("the config is not valid: {finding}")]
     Invalid {
-        /// What is wrong.
-        finding: Finding,
+        /// The problem.
+        finding: ConfigFinding,
     },
 }
 
-/// A config with all overrides, and what was said about it.
-#[derive(Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Composed {
-    /// The config. It holds secrets.
-    pub config: Document,
-    /// What has no effect in the override, and what hardly was meant. Positions are those in the override's text.
-    pub warnings: Report,
-}
-
-impl fmt::Debug for Composed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let spec = self.config.spec();
-        f.debug_struct("Composed").field("spec", &spec).field("warnings", &self.warnings).finish()
+impl From<ConfigError> for ComposeError {
+    fn from(error: ConfigError) -> Self {
+        Self::Invalid { finding: error.to_finding() }
     }
 }
 
-/// The config that its parts make.
-pub(crate) fn assembled(parts: Parts, spec: Spec) -> Result<Document, ComposeError> {
-    let config = parts.into_document(spec);
-    checked(config.map_err(|error| ComposeError::Invalid { finding: error.to_finding() })?)
+/// A config with its override merged, and the warnings about the override.
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ComposedConfig {
+    /// The config. It holds secrets.
+    pub config: Config,
+    /// Keys of the override without effect, and settings that are probably mistakes. Positions refer to the override's
+    /// text.
+    pub warnings: ConfigReport,
 }
 
-/// Checks a generated config that has no override yet.
-pub(crate) fn checked(config: Document) -> Result<Document, ComposeError> {
+impl fmt::Debug for ComposedConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let spec = self.config.spec();
+        f.debug_struct("ComposedConfig").field("spec", &spec).field("warnings", &self.warnings).finish()
+    }
+}
+
+/// Builds the config and validates it.
+pub(crate) fn build_and_validate(builder: ConfigBuilder, spec: Spec) -> Result<Config, ComposeError> {
+    validated(builder.into_config(spec)?)
+}
+
+/// Validates a generated config without an override.
+pub(crate) fn validated(config: Config) -> Result<Config, ComposeError> {
     match first_error(&validate(&config)) {
         Some(finding) => Err(ComposeError::Invalid { finding }),
         None => Ok(config),
     }
 }
 
-/// Lays an override over a valid config.
-pub(crate) fn apply(base: &Document, field: &'static str, over: &Override) -> Result<Composed, ComposeError> {
+/// Merges an override over a valid config.
+pub(crate) fn apply_override(
+    base: &Config,
+    field: &'static str,
+    over: &Override,
+) -> Result<ComposedConfig, ComposeError> {
     let text = over.0.as_slice();
     let refuse = |finding| ComposeError::Override { field, finding };
-    let parsed = Document::parse(text).map_err(|error| refuse(error.to_finding()))?;
+    let parsed = Config::parse(text).map_err(|error| refuse(error.to_finding()))?;
     let mut warnings = parsed.warnings;
-    let mut alone = validate(&parsed.document);
+    let mut alone = validate(&parsed.config);
     if !alone.is_empty() {
         alone.locate(text);
     }
@@ -125,57 +144,59 @@ pub(crate) fn apply(base: &Document, field: &'static str, over: &Override) -> Re
         return Err(refuse(finding));
     }
     warnings.append(alone);
-    let config = merge(base, &parsed.document);
+    let config = merge(base, &parsed.config);
     if let Some(finding) = first_error(&validate(&config)) {
         let merged = finding.pointer.clone();
-        let pointer = origin(base, &parsed.document, &config, &merged);
+        let pointer = pointer_in_override(base, &parsed.config, &config, &merged);
         let position = position::locate(text, &[&pointer]).into_iter().next().flatten();
         return Err(ComposeError::Merged {
             field,
-            finding: Finding { pointer, position, ..finding },
+            finding: ConfigFinding { pointer, position, ..finding },
             merged,
         });
     }
-    Ok(Composed { config, warnings })
+    Ok(ComposedConfig { config, warnings })
 }
 
-fn first_error(report: &Report) -> Option<Finding> {
+fn first_error(report: &ConfigReport) -> Option<ConfigFinding> {
     report.findings().iter().find(|finding| finding.severity == Severity::Error).cloned()
 }
 
-/// Where in an override stands what makes the merged config bad: the value itself if the override has it, else the first
-/// entry with which it goes bad.
-fn origin(base: &Document, child: &Document, merged: &Document, pointer: &str) -> String {
+/// Returns the JSON pointer in the override of the value that makes the merged config invalid: the value itself if the
+/// override contains it, else the first list entry that makes the merged config invalid.
+fn pointer_in_override(base: &Config, child: &Config, merged: &Config, pointer: &str) -> String {
     let [merged, tree] = [merged, child].map(|it| Json::Object(it.root().clone()));
-    same_place(&merged, &tree, pointer).or_else(|| culprit(base, child)).unwrap_or_default()
+    matching_pointer(&merged, &tree, pointer)
+        .or_else(|| first_invalidating_entry(base, child))
+        .unwrap_or_default()
 }
 
-/// The place in the override of what a pointer names in the merged config. Entries of lists are matched by their keys.
-fn same_place(merged: &Json, child: &Json, pointer: &str) -> Option<String> {
+/// Returns the pointer in the override of a value in the merged config. Entries of lists are matched by their keys.
+fn matching_pointer(merged: &Json, child: &Json, pointer: &str) -> Option<String> {
     let (mut merged, mut child, mut schema) = (merged, child, &CONFIG);
     let mut parts = pointer.split('/').skip(1);
     let mut found = String::new();
     while let Some(name) = parts.next() {
         let field = schema.field(name)?;
-        let Some(inner) = child.get(name) else { return enclosing(&found) };
+        let Some(inner) = child.get(name) else { return within_list_entry(&found) };
         (merged, child) = (merged.get(name)?, inner);
         found = format!("{found}/{name}");
         match &field.kind {
-            Kind::Struct(inner) => schema = inner,
-            Kind::List(item, key) => {
+            FieldType::Struct(inner) => schema = inner,
+            FieldType::List(item, key) => {
                 let Some(index) = parts.next() else { return Some(found) };
                 let index: usize = index.parse().ok()?;
                 let (entries, own) = (merged.as_list()?, child.as_list()?);
                 let entry = entries.get(index)?;
-                let place = match key {
-                    Key::None => index.checked_sub(entries.len().checked_sub(own.len())?)?,
-                    key => own.iter().position(|own| key_of(*key, own) == key_of(*key, entry))?,
+                let index = match key {
+                    EntryKey::None => index.checked_sub(entries.len().checked_sub(own.len())?)?,
+                    key => own.iter().position(|own| entry_key(*key, own) == entry_key(*key, entry))?,
                 };
-                (merged, child) = (entry, own.get(place)?);
-                found = format!("{found}/{place}");
+                (merged, child) = (entry, own.get(index)?);
+                found = format!("{found}/{index}");
                 match item {
-                    Item::Struct(inner) => schema = inner,
-                    Item::Text => return Some(found),
+                    EntryType::Struct(inner) => schema = inner,
+                    EntryType::Text => return Some(found),
                 }
             }
             _ => return Some(found),
@@ -184,18 +205,18 @@ fn same_place(merged: &Json, child: &Json, pointer: &str) -> Option<String> {
     Some(found)
 }
 
-/// A place that at least is within an entry of a list; a whole section says nothing.
-fn enclosing(pointer: &str) -> Option<String> {
+/// Returns the pointer if it is within an entry of a list. A pointer to a whole section would not help the user.
+fn within_list_entry(pointer: &str) -> Option<String> {
     pointer.split('/').any(|part| part.parse::<usize>().is_ok()).then(|| pointer.to_owned())
 }
 
-/// The entry of a list with which an override begins to make the config bad, by bisection.
-fn culprit(base: &Document, child: &Document) -> Option<String> {
+/// Finds by bisection the first list entry of an override that makes the merged config invalid.
+fn first_invalidating_entry(base: &Config, child: &Config) -> Option<String> {
     let mut entries = Vec::new();
-    list_entries(&CONFIG, child.root(), "", &mut entries);
+    collect_list_entries(&CONFIG, child.root(), "", &mut entries);
     let is_bad = |count: usize| {
         let kept = entries.get(..count).unwrap_or_default();
-        first_error(&validate(&merge(base, &only(child, kept)))).is_some()
+        first_error(&validate(&merge(base, &with_entries(child, kept)))).is_some()
     };
     let (mut good, mut bad) = (0, entries.len());
     if is_bad(good) {
@@ -212,14 +233,21 @@ fn culprit(base: &Document, child: &Document) -> Option<String> {
     entries.get(good).map(|(list, index)| format!("{list}/{index}"))
 }
 
-/// All entries of lists that are not in entries themselves: the pointers of the lists and the indices.
-fn list_entries(schema: &Struct, object: &Object, pointer: &str, entries: &mut Vec<(String, usize)>) {
+/// Lists all entries of lists that are not nested in other entries, as the list's pointer and the entry's index.
+fn collect_list_entries(
+    schema: &ObjectSchema,
+    object: &Object,
+    pointer: &str,
+    entries: &mut Vec<(String, usize)>,
+) {
     for field in schema.fields {
         let Some(inner) = object.get(field.name) else { continue };
         let pointer = format!("{pointer}/{}", field.name);
         match (&field.kind, inner) {
-            (Kind::Struct(schema), Json::Object(inner)) => list_entries(schema, inner, &pointer, entries),
-            (Kind::List(..), Json::List(items)) => {
+            (FieldType::Struct(schema), Json::Object(inner)) => {
+                collect_list_entries(schema, inner, &pointer, entries)
+            }
+            (FieldType::List(..), Json::List(items)) => {
                 entries.extend((0..items.len()).map(|index| (pointer.clone(), index)));
             }
             _ => {}
@@ -227,11 +255,11 @@ fn list_entries(schema: &Struct, object: &Object, pointer: &str, entries: &mut V
     }
 }
 
-/// An override with only some entries of its lists: of each list the first ones.
-fn only(child: &Document, kept: &[(String, usize)]) -> Document {
+/// Returns an override whose lists have only the kept entries. These are the first ones of each list.
+fn with_entries(child: &Config, kept: &[(String, usize)]) -> Config {
     let mut all = Vec::new();
     let mut tree = child.root().clone();
-    list_entries(&CONFIG, &tree, "", &mut all);
+    collect_list_entries(&CONFIG, &tree, "", &mut all);
     let lists: std::collections::BTreeSet<&String> = all.iter().map(|(list, _)| list).collect();
     for pointer in lists {
         let count = kept.iter().filter(|(list, _)| list == pointer).count();
@@ -239,7 +267,7 @@ fn only(child: &Document, kept: &[(String, usize)]) -> Document {
             list.truncate(count);
         }
     }
-    Document::new(child.spec(), tree)
+    Config::new(child.spec(), tree)
 }
 
 #[cfg(test)]
@@ -250,7 +278,7 @@ mod tests {
 
     const FIELD: &str = "ignition_config_override";
 
-    fn base() -> Document {
+    fn base() -> Config {
         let config = json!({
             "ignition": {"version": "3.1.0"},
             "storage": {"files": [
@@ -259,32 +287,34 @@ mod tests {
             ]},
             "systemd": {"units": [{"name": "a.service", "contents": "[Unit]\nA=b\n"}]},
         });
-        Document::parse(config.to_string().as_bytes()).unwrap().document
+        Config::parse(config.to_string().as_bytes()).unwrap().config
     }
 
-    fn apply_text(text: &str) -> Result<Composed, ComposeError> {
-        apply(&base(), FIELD, &Override::new(text))
+    fn apply_text(text: &str) -> Result<ComposedConfig, ComposeError> {
+        apply_override(&base(), FIELD, &Override::new(text))
     }
 
-    fn error(text: &str) -> String {
+    fn error_text(text: &str) -> String {
         apply_text(text).unwrap_err().to_string()
     }
 
     #[test]
-    fn a_bad_override_is_named_by_its_own_place() {
+    fn invalid_override_is_reported_at_its_position() {
         assert_eq!(
-            error("{"),
+            error_text("{"),
             "ignition_config_override: 1:1: error: /: not valid JSON: EOF while parsing an object at line 1 column 1"
         );
-        assert!(error(r#"{"ignition":{"version":"2.2.0"}}"#).contains("/ignition/version: \"2.2.0\" is not"));
+        assert!(
+            error_text(r#"{"ignition":{"version":"2.2.0"}}"#).contains("/ignition/version: \"2.2.0\" is not")
+        );
         let relative = "{\"ignition\":{\"version\":\"3.0.0\"},\n\"storage\":{\"files\":[{\"path\":\"a\"}]}}";
         let expected =
             "ignition_config_override: 2:29: error: /storage/files/0/path: the path \"a\" is not absolute";
-        assert_eq!(error(relative), expected);
+        assert_eq!(error_text(relative), expected);
     }
 
     #[test]
-    fn a_clash_is_named_by_the_place_in_the_override() {
+    fn conflict_is_reported_at_its_position_in_the_override() {
         let both = r#"{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"/x"},{"path":"/etc/b","user":{"id":0}}]}}"#;
         let ComposeError::Merged { finding, merged, .. } = apply_text(both).unwrap_err() else { panic!() };
         assert!(finding.pointer.starts_with("/storage/files/1/user"), "{finding}");
@@ -293,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clash_elsewhere_is_traced_to_the_entry_that_makes_it() {
+    fn conflict_outside_the_override_is_traced_to_its_entry() {
         let link = r#"{"ignition":{"version":"3.1.0"},"storage":{
             "files":[{"path":"/x"},{"path":"/y"}],
             "links":[{"path":"/l","target":"/x"},{"path":"/etc","target":"/x"},{"path":"/m","target":"/x"}]}}"#;
@@ -303,14 +333,14 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_is_a_warning() {
+    fn key_without_effect_is_a_warning() {
         let composed = apply_text(r#"{"ignition":{"version":"3.1.0"},"storage":{"luks":[]}}"#).unwrap();
         assert_eq!(composed.warnings.findings()[0].pointer, "/storage/luks");
         assert_eq!(composed.config, base());
     }
 
     #[test]
-    fn secrets_of_an_override_do_not_show() {
+    fn debug_hides_secrets_of_an_override() {
         let text = r#"{"ignition":{"version":"3.1.0"},"passwd":{"users":[{"name":"core","passwordHash":"hunter2"}]}}"#;
         assert!(!format!("{:?} {:?}", Override::new(text), apply_text(text)).contains("hunter2"));
     }

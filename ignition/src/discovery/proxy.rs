@@ -1,7 +1,7 @@
-//! The proxies of an infra-env: the rules for valid values, and how the discovery config states them.
+//! The proxies of an infra-env: the rules for valid values, and how the discovery config contains them.
 //!
-//! The config needs four forms: for Ignition, for systemd units, for login shells, and for the unit that fetches the root
-//! file system of a minimal ISO. Each form is quoted in its own way.
+//! The config needs four forms: for Ignition, for systemd units, for login shells, and for the unit that downloads the
+//! root file system of a minimal ISO. Each form has its own rules for quotes.
 //!
 //! The wrapper in `src/inventory/rules/proxy.rs` turns errors of [`Proxies::parse`] into the messages of the API.
 
@@ -10,31 +10,30 @@ use std::net::IpAddr;
 
 use super::escape;
 use super::input::{InputError, is_host_name};
-use super::parts::Parts;
 use super::url::HttpUrl;
-use crate::builder::FileMode;
+use crate::builder::{ConfigBuilder, FileMode};
 use crate::json::Json;
 
-const NO_PROXY: &str = "proxy.no_proxy";
+const NO_PROXY_FIELD: &str = "proxy.no_proxy";
 
-/// Variables for units. It may hold passwords, so only root may read it.
-const FILE: &str = "/etc/assisted/proxy.env";
+/// The file with variables for units. Only root may read it, because proxy URLs may hold passwords.
+const ENVIRONMENT_FILE: &str = "/etc/assisted/proxy.env";
 
 /// The proxies of an infra-env.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proxies {
     http: Option<HttpUrl>,
     https: Option<HttpUrl>,
-    none_for: Vec<String>,
+    no_proxy: Vec<String>,
 }
 
 impl Proxies {
-    /// Reads the three values of the inventory's `proxy`; an empty one is none.
+    /// Parses the three values of the inventory's `proxy`. An empty value means that this proxy is not set.
     ///
     /// # Errors
     ///
-    /// When a URL is none, when the one for HTTP is not an `http` URL, and when an entry of `no_proxy` is neither `*`,
-    /// an address, a network nor a domain, all with or without a port.
+    /// Returns an error if a URL is not valid, if the URL for HTTP does not have the scheme `http`, or if an entry of
+    /// `no_proxy` is not `*`, an IP address, a network or a domain. Addresses and domains may have a port.
     ///
     /// # Examples
     ///
@@ -42,12 +41,12 @@ impl Proxies {
     /// use ignition::discovery::Proxies;
     ///
     /// let proxies = Proxies::parse("http://10.0.0.1:3128", "", "10.0.0.0/8, .example.com")?;
-    /// assert_eq!(proxies.none_for(), ["10.0.0.0/8", ".example.com"]);
+    /// assert_eq!(proxies, Proxies::parse(" http://10.0.0.1:3128", "", "10.0.0.0/8,.example.com,.example.com")?);
     /// let error = Proxies::parse("https://10.0.0.1", "", "").unwrap_err();
     /// assert_eq!(error.to_string(), r#"proxy.http_proxy "https://10.0.0.1": has to be an http URL"#);
     /// # Ok::<(), ignition::discovery::InputError>(())
     /// ```
-    pub fn parse(http: &str, https: &str, none_for: &str) -> Result<Self, InputError> {
+    pub fn parse(http: &str, https: &str, no_proxy: &str) -> Result<Self, InputError> {
         let url = |field: &'static str, text: &str| {
             Some(text.trim())
                 .filter(|text| !text.is_empty())
@@ -59,89 +58,71 @@ impl Proxies {
             let shown = super::url::masked_url(url.as_str());
             return Err(InputError::new("proxy.http_proxy", &shown, "has to be an http URL"));
         }
-        Ok(Self { http, https, none_for: parse_none_for(none_for)? })
+        Ok(Self { http, https, no_proxy: parse_no_proxy(no_proxy)? })
     }
 
-    /// The proxy for HTTP.
+    /// Returns whether neither a proxy nor an exception is set.
     #[must_use]
-    pub fn http(&self) -> Option<&HttpUrl> {
-        self.http.as_ref()
-    }
-
-    /// The proxy for HTTPS.
-    #[must_use]
-    pub fn https(&self) -> Option<&HttpUrl> {
-        self.https.as_ref()
-    }
-
-    /// What is reached without a proxy.
-    #[must_use]
-    pub fn none_for(&self) -> &[String] {
-        &self.none_for
-    }
-
-    /// Whether nothing at all was given.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.variables().is_empty()
     }
 
-    /// The drop-in for `coreos-livepxe-rootfs.service` in the initrd of a minimal image, so that the root file system comes
-    /// through the proxies. Nothing when there are none.
+    /// Returns the drop-in for `coreos-livepxe-rootfs.service` in the initrd of a minimal ISO, so that the machine
+    /// downloads the root file system through the proxies. Returns `None` if neither a proxy nor an exception is set.
     #[must_use]
-    pub fn rootfs_dropin(&self) -> Option<String> {
+    pub(crate) fn rootfs_dropin(&self) -> Option<String> {
         let lines: String =
-            self.variables().iter().map(|(name, value)| escape::environment(name, value)).collect();
+            self.variables().iter().map(|(name, value)| escape::unit_environment(name, value)).collect();
         (!lines.is_empty()).then(|| format!("[Service]\n{lines}"))
     }
 
-    /// Whether anything goes through a proxy. A list of exceptions alone has no effect.
-    pub(crate) fn is_used(&self) -> bool {
+    /// Returns whether a proxy is set. A list of exceptions alone has no effect.
+    pub(crate) fn has_proxy(&self) -> bool {
         self.http.is_some() || self.https.is_some()
     }
 
-    /// The value of `ignition.proxy`.
-    pub(crate) fn to_ignition(&self) -> Json {
+    /// Returns the value of `ignition.proxy`.
+    pub(crate) fn to_ignition_json(&self) -> Json {
         let url = |url: &Option<HttpUrl>| url.as_ref().map(|url| Json::from(url.as_str().to_owned()));
         let fields = [
             ("httpProxy", url(&self.http)),
             ("httpsProxy", url(&self.https)),
-            ("noProxy", Some(Json::texts(&self.none_for))),
+            ("noProxy", Some(Json::texts(&self.no_proxy))),
         ];
         let given = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
         Json::Object(given.collect())
     }
 
-    /// The file for `EnvironmentFile=` of units, if there are any proxies.
-    pub(super) fn environment(&self) -> Option<&'static str> {
-        (!self.is_empty()).then_some(FILE)
+    /// Returns the path of the file for `EnvironmentFile=` of units, if a value is set.
+    pub(crate) fn environment_file(&self) -> Option<&'static str> {
+        (!self.is_empty()).then_some(ENVIRONMENT_FILE)
     }
 
-    /// Writes the file of [`Self::environment`].
-    pub(super) fn add_environment(&self, parts: &mut Parts) {
-        if let Some(path) = self.environment() {
-            parts.file(path, FileMode::PRIVATE, self.to_environment_file());
+    /// Adds the file of [`Self::unit_environment`].
+    pub(crate) fn add_environment_file(&self, builder: &mut ConfigBuilder) {
+        if let Some(path) = self.environment_file() {
+            builder.replace_file(path, FileMode::PRIVATE, self.to_environment_file());
         }
     }
 
     fn to_environment_file(&self) -> String {
-        self.variables().iter().map(|(name, value)| escape::environment_file(name, value)).collect()
+        self.variables().iter().map(|(name, value)| escape::environment_file_line(name, value)).collect()
     }
 
-    /// The script for `/etc/profile.d`.
-    pub(crate) fn to_profile(&self) -> String {
-        let line = |(name, value): &(&str, String)| format!("export {name}={}\n", escape::shell(value));
+    /// Returns the script for `/etc/profile.d`.
+    pub(crate) fn to_profile_script(&self) -> String {
+        let line = |(name, value): &(&str, String)| format!("export {name}={}\n", escape::shell_word(value));
         self.variables().iter().map(line).collect()
     }
 
-    /// The variables that programs read: some the one spelling, some the other.
+    /// Returns the environment variables in both spellings, because programs differ in which they read.
     fn variables(&self) -> Vec<(&'static str, String)> {
         let url = |url: &Option<HttpUrl>| url.as_ref().map(|url| url.as_str().to_owned());
-        let none_for = (!self.none_for.is_empty()).then(|| self.none_for.join(","));
+        let no_proxy = (!self.no_proxy.is_empty()).then(|| self.no_proxy.join(","));
         let all = [
             (["HTTP_PROXY", "http_proxy"], url(&self.http)),
             (["HTTPS_PROXY", "https_proxy"], url(&self.https)),
-            (["NO_PROXY", "no_proxy"], none_for),
+            (["NO_PROXY", "no_proxy"], no_proxy),
         ];
         let both = |(names, value): ([&'static str; 2], Option<String>)| {
             value.into_iter().flat_map(move |value| names.map(|name| (name, value.clone())))
@@ -150,14 +131,14 @@ impl Proxies {
     }
 }
 
-/// Splits a list at its commas. An entry that is there already is dropped: Ignition refuses repeated ones.
-fn parse_none_for(text: &str) -> Result<Vec<String>, InputError> {
+/// Splits a list at its commas. Repeated entries are dropped, because Ignition rejects them.
+fn parse_no_proxy(text: &str) -> Result<Vec<String>, InputError> {
     let mut seen = BTreeSet::new();
     let mut entries = Vec::new();
     for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
-        if !is_exception(entry) {
+        if !is_no_proxy_entry(entry) {
             let reason = "is neither *, an IP address, a network, nor a domain";
-            return Err(InputError::new(NO_PROXY, entry, reason));
+            return Err(InputError::new(NO_PROXY_FIELD, entry, reason));
         }
         if seen.insert(entry) {
             entries.push(entry.to_owned());
@@ -166,8 +147,8 @@ fn parse_none_for(text: &str) -> Result<Vec<String>, InputError> {
     Ok(entries)
 }
 
-fn is_exception(entry: &str) -> bool {
-    if entry == "*" || entry.parse::<IpAddr>().is_ok() || is_network(entry) {
+fn is_no_proxy_entry(entry: &str) -> bool {
+    if entry == "*" || entry.parse::<IpAddr>().is_ok() || is_ip_network(entry) {
         return true;
     }
     let host = match entry.rsplit_once(':') {
@@ -183,7 +164,7 @@ fn is_bracketed(host: &str) -> bool {
     inner.is_some_and(|address| address.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6()))
 }
 
-fn is_network(entry: &str) -> bool {
+fn is_ip_network(entry: &str) -> bool {
     let Some((address, len)) = entry.split_once('/') else { return false };
     let longest = match address.parse() {
         Ok(IpAddr::V4(_)) => 32_u8,
@@ -198,11 +179,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exceptions_are_hosts_domains_and_networks() {
+    fn exceptions_may_be_hosts_domains_and_networks() {
         let good = "a,.b.c,*.d.e,*,10.0.0.1,10.0.0.0/8,fd00::1,fd00::/8,[fd00::1]:8080,a.b:443,10.0.0.2:80,[fd00::2]";
         let proxies = Proxies::parse("", "", &format!(" {} ,a,,a", good.replace(',', " ,\t"))).unwrap();
-        assert_eq!(proxies.none_for().join(","), good);
-        assert!(!proxies.is_empty() && !proxies.is_used());
+        assert_eq!(proxies.no_proxy.join(","), good);
+        assert!(!proxies.is_empty() && !proxies.has_proxy());
         for bad in [
             "a b",
             "a\nb",
@@ -224,16 +205,16 @@ mod tests {
     }
 
     #[test]
-    fn proxies_come_in_four_forms() {
+    fn proxies_are_written_in_four_forms() {
         let proxies = Proxies::parse("http://u%40x:p$'@10.0.0.1:3128", "", ".lab,10.0.0.0/8").unwrap();
         assert_eq!(
-            serde_json::to_string(&proxies.to_ignition()).unwrap(),
+            serde_json::to_string(&proxies.to_ignition_json()).unwrap(),
             r#"{"httpProxy":"http://u%40x:p$'@10.0.0.1:3128","noProxy":[".lab","10.0.0.0/8"]}"#
         );
         let file = proxies.to_environment_file();
         assert!(file.starts_with("HTTP_PROXY=\"http://u%40x:p\\$'@10.0.0.1:3128\"\nhttp_proxy="), "{file}");
         assert!(file.ends_with("no_proxy=\".lab,10.0.0.0/8\"\n") && !file.contains("HTTPS"), "{file}");
-        let profile = proxies.to_profile();
+        let profile = proxies.to_profile_script();
         assert!(profile.starts_with("export HTTP_PROXY='http://u%40x:p$'\\''@10.0.0.1:3128'\n"), "{profile}");
         let dropin = proxies.rootfs_dropin().unwrap();
         assert!(dropin.starts_with("[Service]\nEnvironment=\"HTTP_PROXY=http://u%%40x:p$'@10"), "{dropin}");
@@ -241,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_proxies_are_named() {
+    fn rejects_invalid_proxies() {
         for (http, https, field) in [
             ("http://a b", "", "http_proxy"),
             ("", "socks5://a", "https_proxy"),

@@ -1,6 +1,9 @@
-//! Secrets: what lets somebody in, and never shows in a `Debug` output or an error.
+//! Secrets: tokens, pull secrets and password hashes. Neither `Debug` output nor errors show them.
+//!
+//! The types do not use `secrecy::SecretString`, because each validates its text and a pull secret shows the names of
+//! its registries. `secrecy` would only add that memory is wiped, which serialising the config into plain buffers
+//! defeats.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use base64::Engine as _;
@@ -9,62 +12,61 @@ use serde_json::Value;
 
 use super::input::InputError;
 
-/// What stands in place of a secret.
+/// The text that replaces a secret.
 pub(crate) const REDACTED: &str = "*****";
 
-/// The token with which an agent proves itself to the service.
+/// The token with which an agent authenticates to the service.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
+pub struct AgentToken(String);
 
-impl Token {
-    /// Takes a token.
+impl AgentToken {
+    /// Creates a token.
     ///
     /// # Errors
     ///
-    /// When it is empty, or holds a blank or a control character, which no HTTP header could carry.
+    /// Returns an error if the token is empty or contains characters other than printable ASCII, which an HTTP header
+    /// cannot carry.
     pub fn new(token: impl Into<String>) -> Result<Self, InputError> {
         let token = token.into();
         if token.is_empty() {
             return Err(InputError::secret("token", "is empty"));
         }
         if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(InputError::secret("token", "holds a character that is not printable ASCII"));
+            return Err(InputError::secret("token", "contains a character that is not printable ASCII"));
         }
         Ok(Self(token))
     }
 
-    /// The token itself.
+    /// Returns the token in plain text.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for AgentToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Token({REDACTED})")
+        write!(f, "AgentToken({REDACTED})")
     }
 }
 
-/// Credentials of container registries, in the JSON form of podman and docker.
+/// Credentials for container registries, in the JSON form of podman and docker.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PullSecret {
     text: String,
-    tokens: BTreeMap<String, String>,
+    /// The names of the registries, for `Debug`.
+    registries: Vec<String>,
 }
 
-const PULL_SECRET: &str = "pull_secret";
+const PULL_SECRET_FIELD: &str = "pull_secret";
 
 impl PullSecret {
-    /// The registry whose credentials the hosted service takes as the agent's token.
-    pub const SERVICE_REGISTRY: &str = "cloud.openshift.com";
-
-    /// Reads a pull secret. Blanks around it are dropped.
+    /// Parses a pull secret. White space around it is dropped.
     ///
     /// # Errors
     ///
-    /// When it is no JSON object with a filled object `auths`, or when an entry of that has an `auth` that is not
-    /// user and password in base64. An entry without `auth` passes.
+    /// Returns an error if the text is not a JSON object with a non-empty object `auths`, or if an entry of `auths` has
+    /// an `auth` that is not `user:password` in base64. An entry without `auth` is accepted.
     ///
     /// # Examples
     ///
@@ -78,7 +80,7 @@ impl PullSecret {
     /// # Ok::<(), ignition::discovery::InputError>(())
     /// ```
     pub fn parse(text: &str) -> Result<Self, InputError> {
-        let refuse = |reason: String| Err(InputError::secret(PULL_SECRET, reason));
+        let refuse = |reason: String| Err(InputError::secret(PULL_SECRET_FIELD, reason));
         let text = text.trim();
         let json: Value = match serde_json::from_str(text) {
             Ok(json) => json,
@@ -90,56 +92,42 @@ impl PullSecret {
         };
         let Some(auths) = json.get("auths").and_then(Value::as_object).filter(|auths| !auths.is_empty())
         else {
-            return refuse("is no JSON object with an object \"auths\" that names a registry".to_owned());
+            return refuse("is not a JSON object with an object \"auths\" that lists a registry".to_owned());
         };
-        let mut tokens = BTreeMap::new();
         for (registry, entry) in auths {
             let Some(entry) = entry.as_object() else {
-                return refuse(format!("the entry of {registry:?} is no object"));
+                return refuse(format!("the entry of {registry:?} is not an object"));
             };
             match entry.get("auth") {
                 None | Some(Value::Null) => {}
                 Some(Value::String(auth)) if auth.is_empty() => {}
-                Some(Value::String(auth)) if is_user_and_password(auth) => {
-                    tokens.insert(registry.clone(), auth.clone());
-                }
+                Some(Value::String(auth)) if is_user_and_password(auth) => {}
                 Some(_) => {
                     return refuse(format!("the auth of {registry:?} is not user:password in base64"));
                 }
             }
         }
-        Ok(Self { text: text.to_owned(), tokens })
+        Ok(Self { text: text.to_owned(), registries: auths.keys().cloned().collect() })
     }
 
-    /// Reads a pull secret that is wrapped in base64, as Metal3 hands it around. Blanks and line breaks are dropped.
+    /// Parses a pull secret in base64, the form of Metal3's setting `IRONIC_AGENT_PULL_SECRET`. The operator reads it
+    /// for [`StandaloneIronic`](crate::ironic::StandaloneIronic). White space is ignored.
     ///
     /// # Errors
     ///
-    /// When it is not base64 of a text, or that is not what [`Self::parse`] takes.
+    /// Returns an error if the text is not base64, if the decoded bytes are not UTF-8, or if [`Self::parse`] rejects
+    /// them.
     pub fn from_base64(text: &str) -> Result<Self, InputError> {
         let text: String = text.split_ascii_whitespace().collect();
-        let refuse = |reason: &str| InputError::secret(PULL_SECRET, reason);
+        let refuse = |reason: &str| InputError::secret(PULL_SECRET_FIELD, reason);
         let bytes = BASE64.decode(text).map_err(|_| refuse("is not base64"))?;
-        Self::parse(std::str::from_utf8(&bytes).map_err(|_| refuse("is not base64 of a text"))?)
+        Self::parse(std::str::from_utf8(&bytes).map_err(|_| refuse("is not base64-encoded text"))?)
     }
 
-    /// The text itself.
+    /// Returns the pull secret in plain text.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.text
-    }
-
-    /// The agent's token at the hosted service: the credentials of [`Self::SERVICE_REGISTRY`].
-    ///
-    /// # Errors
-    ///
-    /// When the pull secret has none.
-    pub fn service_token(&self) -> Result<Token, InputError> {
-        let registry = Self::SERVICE_REGISTRY;
-        match self.tokens.get(registry) {
-            Some(auth) => Token::new(auth.clone()),
-            None => Err(InputError::secret(PULL_SECRET, format!("has no auth for {registry:?}"))),
-        }
     }
 }
 
@@ -152,20 +140,20 @@ fn is_user_and_password(auth: &str) -> bool {
 
 impl fmt::Debug for PullSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.tokens.keys()).finish()
+        f.debug_set().entries(&self.registries).finish()
     }
 }
 
-/// The hash of the password of the user `core`, as `crypt` makes it.
+/// The password hash of the user `core`, in the form of `crypt`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordHash(String);
 
 impl PasswordHash {
-    /// Takes a hash such as `$6$salt$...`.
+    /// Parses a hash such as `$6$salt$...`.
     ///
     /// # Errors
     ///
-    /// When the text does not have that form. A password itself does not.
+    /// Returns an error if the text does not have that form. This catches plain passwords.
     pub fn parse(text: &str) -> Result<Self, InputError> {
         let is_hash = |byte: u8| byte.is_ascii_alphanumeric() || b"./$=,+-".contains(&byte);
         let parts = text.split('$').count();
@@ -175,7 +163,7 @@ impl PasswordHash {
         Err(InputError::secret("core_password_hash", "is not a hash of the form $id$salt$hash"))
     }
 
-    /// The hash itself.
+    /// Returns the hash in plain text.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -193,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pull_secrets_have_auths() {
+    fn rejects_pull_secrets_without_auths() {
         for good in [
             r#"{"auths":{"a":{"auth":"dTpw"}}}"#,
             "\n{\"auths\":{\"a\":{}}}\n",
@@ -204,9 +192,9 @@ mod tests {
         for (bad, reason) in [
             ("", "not valid JSON at line 1"),
             ("hunter2", "not valid JSON"),
-            (r#""hunter2""#, "no JSON object"),
-            (r#"{"auths":{}}"#, "no JSON object"),
-            (r#"{"auths":["hunter2"]}"#, "no JSON object"),
+            (r#""hunter2""#, "not a JSON object"),
+            (r#"{"auths":{}}"#, "not a JSON object"),
+            (r#"{"auths":["hunter2"]}"#, "not a JSON object"),
             (r#"{"auths":{"a":"hunter2"}}"#, r#"the entry of "a""#),
             (r#"{"auths":{"a":{"auth":"hunter2"}}}"#, r#"the auth of "a""#),
             (r#"{"auths":{"a":{"auth":"Og=="}}}"#, r#"the auth of "a""#),
@@ -218,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn pull_secrets_may_be_wrapped() {
+    fn base64_pull_secrets_may_have_line_breaks() {
         let text = r#"{"auths":{"a":{"auth":"dTpw"}}}"#;
         let wrapped = BASE64.encode(text);
         let (start, end) = wrapped.split_at(20);
@@ -228,7 +216,7 @@ mod tests {
         let inner = BASE64.encode("hunter2");
         for (bad, reason) in [
             (text, "is not base64"),
-            ("/w==", "base64 of a text"),
+            ("/w==", "base64-encoded text"),
             (&inner, "not valid JSON"),
             ("", "not valid JSON"),
         ] {
@@ -239,24 +227,15 @@ mod tests {
     }
 
     #[test]
-    fn the_hosted_service_takes_its_own_credentials_as_token() {
-        let secret = PullSecret::parse(r#"{"auths":{"cloud.openshift.com":{"auth":"dTpw"}}}"#).unwrap();
-        assert_eq!(secret.service_token().unwrap().reveal(), "dTpw");
-        let other = PullSecret::parse(r#"{"auths":{"quay.io":{"auth":"dTpw"}}}"#).unwrap();
-        let error = other.service_token().unwrap_err().to_string();
-        assert_eq!(error, r#"pull_secret: has no auth for "cloud.openshift.com""#);
-    }
-
-    #[test]
-    fn tokens_fit_into_a_header() {
-        assert!(Token::new("eyJ.a-b_c").is_ok());
+    fn rejects_tokens_that_no_header_can_carry() {
+        assert!(AgentToken::new("eyJ.a-b_c").is_ok());
         for bad in ["", "a b", "a\nb", "ä"] {
-            assert!(Token::new(bad).is_err(), "{bad:?}");
+            assert!(AgentToken::new(bad).is_err(), "{bad:?}");
         }
     }
 
     #[test]
-    fn a_password_is_no_hash() {
+    fn rejects_passwords_as_hashes() {
         assert!(PasswordHash::parse("$6$salt$hash").is_ok());
         for bad in ["", "!", "hunter2", "$6$salt", "$6$s:x$hash", "$6$s\n$hash"] {
             let error = PasswordHash::parse(bad).unwrap_err().to_string();
@@ -265,9 +244,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_shows_in_debug() {
+    fn debug_shows_no_secrets() {
         let secret = PullSecret::parse(r#"{"auths":{"quay.io":{"auth":"dTpw"}}}"#).unwrap();
-        let all = format!("{secret:?} {:?} {:?}", Token::new("hunter2"), PasswordHash::parse("$6$a$hunter2"));
+        let all =
+            format!("{secret:?} {:?} {:?}", AgentToken::new("hunter2"), PasswordHash::parse("$6$a$hunter2"));
         assert!(!all.contains("hunter2") && !all.contains("dTpw"), "{all}");
         assert!(all.contains("quay.io"), "{all}");
     }

@@ -1,4 +1,4 @@
-//! Keys with which somebody may log in.
+//! SSH keys with which users may log in.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -19,20 +19,21 @@ const KEY_TYPES: [&str; 8] = [
     "ssh-dss",
 ];
 
-/// Public keys of the user `core`, each once, in the order in which they were given.
+/// Public SSH keys of the user `core`, without duplicates, in the given order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SshKeys(Vec<String>);
 
 impl SshKeys {
-    /// Reads keys, one to a line. Blanks around a key and empty lines are dropped.
+    /// Parses keys, one per line. White space around a key and empty lines are dropped.
     ///
     /// # Errors
     ///
-    /// When a line is no public key of a known type: options before the type, private keys and comments are not.
+    /// Returns an error if a line is not a public key of a known type. Options before the key type, private keys and
+    /// comments are rejected.
     pub fn parse(text: &str) -> Result<Self, InputError> {
         let mut keys = Vec::new();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            check(line).map_err(|reason| InputError::new(FIELD, line, reason))?;
+            check_key(line).map_err(|reason| InputError::new(FIELD, line, reason))?;
             if !keys.iter().any(|key| key == line) {
                 keys.push(line.to_owned());
             }
@@ -40,14 +41,14 @@ impl SshKeys {
         Ok(Self(keys))
     }
 
-    /// The keys.
+    /// Returns the keys.
     #[must_use]
-    pub fn as_slice(&self) -> &[String] {
+    pub(crate) fn as_slice(&self) -> &[String] {
         &self.0
     }
 }
 
-fn check(line: &str) -> Result<(), String> {
+fn check_key(line: &str) -> Result<(), String> {
     if let Some(bad) = line.chars().find(|it| it.is_control() && *it != '\t') {
         return Err(format!("has the character {bad:?}"));
     }
@@ -58,15 +59,15 @@ fn check(line: &str) -> Result<(), String> {
     }
     let blob = BASE64.decode(words.next().unwrap_or_default());
     let blob = blob.map_err(|_| "has no base64 after the key type".to_owned())?;
-    let fields = fields(&blob).ok_or("is cut off or has bytes too many")?;
+    let fields = key_fields(&blob).ok_or("is truncated or has trailing bytes")?;
     match fields.as_slice() {
         [name, _, ..] if *name == kind.as_bytes() => Ok(()),
-        _ => Err(format!("holds a key of another type than {kind}")),
+        _ => Err(format!("contains a key of a type other than {kind}")),
     }
 }
 
-/// The fields of a key: each has its length before it, in four bytes.
-fn fields(mut blob: &[u8]) -> Option<Vec<&[u8]>> {
+/// Splits a key into its fields. Each field follows its length in four bytes.
+fn key_fields(mut blob: &[u8]) -> Option<Vec<&[u8]>> {
     let mut fields = Vec::new();
     while !blob.is_empty() {
         let (len, rest) = blob.split_first_chunk()?;
@@ -84,32 +85,35 @@ mod tests {
     const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
 
     #[test]
-    fn keys_come_one_to_a_line_and_once() {
+    fn keys_are_read_per_line_without_duplicates() {
         let text = format!("\n  {KEY} me@there \r\n\n{KEY}\n{KEY} me@there\n");
         assert_eq!(SshKeys::parse(&text).unwrap().as_slice(), [format!("{KEY} me@there"), KEY.to_owned()]);
         assert_eq!(SshKeys::parse("").unwrap(), SshKeys::default());
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn rejects_invalid_keys() {
         let other_type = KEY.replacen("ssh-ed25519", "ssh-rsa", 1);
         for (bad, reason) in [
             ("ssh-foo AAAA", "key type"),
             ("# comment", "key type"),
             ("-----BEGIN OPENSSH PRIVATE KEY-----", "key type"),
             (&format!("command=\"x\" {KEY}"), "key type"),
-            ("ssh-ed25519", "is cut off"),
+            ("ssh-ed25519", "is truncated"),
             ("ssh-ed25519 !", "no base64"),
-            ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAB", "is cut off"),
-            ("ssh-ed25519 /////w==", "is cut off"),
-            ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5", "another type"),
-            (&other_type, "another type than ssh-rsa"),
+            ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAB", "is truncated"),
+            ("ssh-ed25519 /////w==", "is truncated"),
+            ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5", "a type other than"),
+            (&other_type, "a type other than ssh-rsa"),
             (&format!("{KEY} a\u{1}b"), "character"),
         ] {
             let error = SshKeys::parse(&format!("{KEY}\n{bad}")).unwrap_err().to_string();
             assert!(error.starts_with("ssh_authorized_key \""), "{error}");
             let is_empty_blob = bad == "ssh-ed25519";
-            assert!(error.contains(reason) || is_empty_blob && error.contains("another type"), "{error}");
+            assert!(
+                error.contains(reason) || is_empty_blob && error.contains("a type other than"),
+                "{error}"
+            );
         }
     }
 }

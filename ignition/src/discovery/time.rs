@@ -1,26 +1,26 @@
-//! Where the machine gets the time.
+//! The time servers of a machine.
 //!
-//! There is no script for this: the servers of an infra-env are appended to the system's `chrony.conf`, or the file is
-//! replaced. Of a directive that is given twice, `makestep` for one, chrony takes the last.
+//! The servers of an infra-env are appended to the system's `chrony.conf`, or replace the file; no script is needed. If
+//! a directive such as `makestep` is repeated, chrony uses the last one.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::input::{InputError, is_host_name};
-use super::parts::Parts;
-use crate::builder::FileMode;
+use crate::builder::{ConfigBuilder, FileMode};
 
-/// A server or pool of NTP servers: a host name or an address.
+/// A time server, or a pool of them: a host name or an IP address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NtpSource(String);
 
 impl NtpSource {
-    /// Reads a list that is separated by commas. Blanks around an entry, empty and repeated entries are dropped.
+    /// Parses a list of names separated by commas. White space around an entry, empty entries and repeated entries are
+    /// dropped.
     ///
     /// # Errors
     ///
-    /// When an entry is neither a host name nor an address.
-    pub fn parse_list(field: &'static str, text: &str) -> Result<Vec<Self>, InputError> {
+    /// Returns an error if an entry is neither a host name nor an IP address.
+    pub(crate) fn parse_list(field: &'static str, text: &str) -> Result<Vec<Self>, InputError> {
         let mut seen = BTreeSet::new();
         let mut sources = Vec::new();
         for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
@@ -34,9 +34,9 @@ impl NtpSource {
         Ok(sources)
     }
 
-    /// The text.
+    /// Returns the name or address as text.
     #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
@@ -45,21 +45,21 @@ impl NtpSource {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TimeSources {
-    /// Those of the system.
+    /// The time sources of the system's `chrony.conf`.
     #[default]
     System,
-    /// Those of the system and these.
+    /// The time sources of the system and these.
     Additional(Vec<NtpSource>),
-    /// Only these.
+    /// Only these time sources.
     Only(Vec<NtpSource>),
 }
 
 impl TimeSources {
-    /// Reads the inventory's two lists, of which one has to be empty.
+    /// Parses the two lists of the inventory. One of them must be empty.
     ///
     /// # Errors
     ///
-    /// When an entry is neither a host name nor an address, and when both lists hold something.
+    /// Returns an error if an entry is neither a host name nor an IP address, or if both lists have entries.
     ///
     /// # Examples
     ///
@@ -67,7 +67,8 @@ impl TimeSources {
     /// use ignition::discovery::TimeSources;
     ///
     /// assert_eq!(TimeSources::parse("", "")?, TimeSources::System);
-    /// assert!(matches!(TimeSources::parse("a.example.com, 192.0.2.1", "")?, TimeSources::Additional(list) if list.len() == 2));
+    /// let sources = TimeSources::parse("a.example.com, 192.0.2.1", "")?;
+    /// assert!(matches!(sources, TimeSources::Additional(list) if list.len() == 2));
     /// assert!(TimeSources::parse("a", "b").is_err());
     /// # Ok::<(), ignition::discovery::InputError>(())
     /// ```
@@ -78,34 +79,32 @@ impl TimeSources {
             (true, true) => Ok(Self::System),
             (false, true) => Ok(Self::Additional(additional_sources)),
             (true, false) => Ok(Self::Only(only_sources)),
-            (false, false) => Err(InputError::new(
-                "ntp_sources",
-                only,
-                "excludes additional_ntp_sources, which is given too",
-            )),
+            (false, false) => {
+                Err(InputError::new("ntp_sources", only, "cannot be combined with additional_ntp_sources"))
+            }
         }
     }
 
-    /// Tells chrony of them.
-    pub(super) fn add(&self, parts: &mut Parts) {
-        const CHRONY: &str = "/etc/chrony.conf";
+    /// Adds the time sources to chrony's configuration.
+    pub(crate) fn add_to(&self, builder: &mut ConfigBuilder) {
+        const CHRONY_CONF: &str = "/etc/chrony.conf";
         match self {
             Self::Additional(sources) if !sources.is_empty() => {
-                // The clock of a machine may be years off, and may be so whenever the servers come into reach.
-                let lines = format!("\nmakestep 1.0 -1\n{}", servers(sources));
-                parts.append(CHRONY, &lines);
+                // A machine's clock may be years off, also when the servers become reachable long after boot.
+                let lines = format!("\nmakestep 1.0 -1\n{}", server_lines(sources));
+                builder.append_to_file(CHRONY_CONF, &lines);
             }
             Self::Only(sources) if !sources.is_empty() => {
                 let settings = include_str!("content/chrony.conf");
-                parts.file(CHRONY, FileMode::PUBLIC, servers(sources) + settings);
+                builder.replace_file(CHRONY_CONF, FileMode::PUBLIC, server_lines(sources) + settings);
             }
             _ => {}
         }
     }
 }
 
-/// The lines that make chrony ask these servers, quickly at first.
-fn servers(sources: &[NtpSource]) -> String {
+/// Returns the lines that make chrony use these servers, with a fast first synchronisation.
+fn server_lines(sources: &[NtpSource]) -> String {
     sources.iter().map(|source| format!("server {} iburst\n", source.as_str())).collect()
 }
 
@@ -114,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_are_names_and_addresses() {
+    fn rejects_sources_other_than_names_and_addresses() {
         let good = "0.pool.ntp.org,192.0.2.1,2001:db8::1,Clock";
         let sources =
             NtpSource::parse_list("f", &format!(" {},192.0.2.1", good.replace(',', " , ,"))).unwrap();

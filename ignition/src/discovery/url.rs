@@ -6,23 +6,24 @@ use super::input::InputError;
 use super::secret::REDACTED;
 use crate::validate::url;
 
-/// An `http` or `https` URL that names a host and holds only characters that a URL may hold.
+/// An `http` or `https` URL that names a host and contains only characters that a URL may contain.
 ///
-/// Neither blanks, quotes, backslashes nor line breaks are among those. What may be secret in it, user, password and
-/// query, shows neither in `Debug` nor in errors.
+/// It contains no blanks, quotes (`"`), backslashes or line breaks. Neither `Debug` nor errors show its user, password
+/// and query, which may be secret.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HttpUrl(String);
 
 impl HttpUrl {
-    /// Most bytes of a URL. Written into a unit with every character doubled, it still fits into a line there.
+    /// Maximum length of a URL in bytes. With every character escaped by another one, it still fits into a line of a
+    /// unit.
     pub const MAX_LEN: usize = 1000;
 
-    /// Reads a URL. Blanks around it are dropped.
+    /// Parses a URL. White space around it is dropped.
     ///
     /// # Errors
     ///
-    /// When the text is longer than [`Self::MAX_LEN`], has another scheme, no host, a port that is none, or a
-    /// character that does not belong there.
+    /// Returns an error if the text is longer than [`Self::MAX_LEN`], has another scheme, no host, an invalid port, or
+    /// a character that is not allowed in URLs.
     ///
     /// # Examples
     ///
@@ -31,34 +32,35 @@ impl HttpUrl {
     ///
     /// assert_eq!(HttpUrl::parse("base_url", " https://api.example.com/ ")?.as_str(), "https://api.example.com/");
     /// let error = HttpUrl::parse("base_url", "https://user:pass@a b/").unwrap_err();
-    /// assert_eq!(error.to_string(), r#"base_url "https://*****@a b/": has the character ' ', which no URL has"#);
+    /// let expected = r#"base_url "https://*****@a b/": contains the character ' ', which is not allowed in a URL"#;
+    /// assert_eq!(error.to_string(), expected);
     /// # Ok::<(), ignition::discovery::InputError>(())
     /// ```
     pub fn parse(field: &'static str, text: &str) -> Result<Self, InputError> {
         let text = text.trim();
-        match problem(text) {
+        match url_problem(text) {
             None => Ok(Self(text.to_owned())),
             Some(reason) => Err(InputError::new(field, &masked_url(text), reason)),
         }
     }
 
-    /// The text.
+    /// Returns the URL as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether the scheme is `https`.
+    /// Returns whether the scheme is `https`.
     #[must_use]
-    pub fn is_https(&self) -> bool {
+    pub(crate) fn is_https(&self) -> bool {
         self.0.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("https:"))
     }
 
-    /// The URL of something below this one: a path that begins with a slash. A query of this URL is dropped.
+    /// Appends a path that begins with a slash. The query of this URL is dropped.
     #[must_use]
     pub(crate) fn join(&self, path: &str) -> String {
-        let end = self.0.find(['?', '#']).unwrap_or(self.0.len());
-        format!("{}{path}", self.0.get(..end).unwrap_or_default().trim_end_matches('/'))
+        let base = self.0.split_once(['?', '#']).map_or(self.0.as_str(), |(base, _)| base);
+        format!("{}{path}", base.trim_end_matches('/'))
     }
 }
 
@@ -68,8 +70,8 @@ impl fmt::Debug for HttpUrl {
     }
 }
 
-/// Scheme, host and path of a URL, as far as it has them: not what may be secret in it, user, password and query. The text
-/// need not be a URL.
+/// Returns the scheme, host and path of a URL and masks the user, password and query, which may be secret. The text
+/// need not be a valid URL.
 ///
 /// # Examples
 ///
@@ -80,20 +82,20 @@ impl fmt::Debug for HttpUrl {
 /// ```
 #[must_use]
 pub fn masked_url(text: &str) -> String {
-    let start = text.find("://").map_or(0, |at| at + 3);
-    let (scheme, rest) = text.split_at_checked(start).unwrap_or_default();
-    let (rest, query) = match rest.find(['?', '#']) {
-        Some(at) => (rest.get(..at).unwrap_or_default(), "?*****"),
+    const SEPARATOR: &str = "://";
+    let (scheme, rest) = text.split_at(text.find(SEPARATOR).map_or(0, |at| at + SEPARATOR.len()));
+    let (rest, query) = match rest.split_once(['?', '#']) {
+        Some((rest, _)) => (rest, "?*****"),
         None => (rest, ""),
     };
-    // A password with a slash that should have been escaped is a password nevertheless.
+    // The last `@` ends the password, which may contain a slash that should have been escaped.
     match rest.rsplit_once('@') {
         Some((_, host)) => format!("{scheme}{REDACTED}@{host}{query}"),
         None => format!("{scheme}{rest}{query}"),
     }
 }
 
-fn problem(text: &str) -> Option<String> {
+fn url_problem(text: &str) -> Option<String> {
     const PUNCTUATION: &str = "-._~:/?#[]@!$&'()*+,;=%";
     if text.is_empty() {
         return Some("is empty".to_owned());
@@ -102,18 +104,20 @@ fn problem(text: &str) -> Option<String> {
         return Some(format!("is longer than {} characters", HttpUrl::MAX_LEN));
     }
     if let Some(bad) = text.chars().find(|it| !(it.is_ascii_alphanumeric() || PUNCTUATION.contains(*it))) {
-        return Some(format!("has the character {bad:?}, which no URL has"));
+        return Some(format!("contains the character {bad:?}, which is not allowed in a URL"));
     }
-    match url::scheme(text) {
+    match url::parse_scheme(text) {
         Ok(url::Scheme::Http | url::Scheme::Https) => {}
         Ok(_) | Err(url::UrlError::Scheme { .. } | url::UrlError::NoScheme) => {
-            return Some("is no http or https URL".to_owned());
+            return Some("is not an http or https URL".to_owned());
         }
-        Err(url::UrlError::Port { .. }) => return Some("has a port that is no number".to_owned()),
+        Err(url::UrlError::Port { .. }) => return Some("has a port that is not a number".to_owned()),
         Err(error) => return Some(error.to_string()),
     }
-    let Some((_, rest)) = text.split_once("://") else { return Some("is no http or https URL".to_owned()) };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let Some((_, rest)) = text.split_once("://") else {
+        return Some("is not an http or https URL".to_owned());
+    };
+    let authority = rest.split_once(['/', '?', '#']).map_or(rest, |(authority, _)| authority);
     authority_problem(authority).map(str::to_owned)
 }
 
@@ -124,10 +128,10 @@ fn authority_problem(authority: &str) -> Option<&'static str> {
         _ => (host, None),
     };
     if name.is_empty() {
-        return Some("names no host");
+        return Some("has no host");
     }
     if port.is_some_and(|port| port.parse::<u16>().is_err()) {
-        return Some("has a port that is no number up to 65535");
+        return Some("has a port that is not a number up to 65535");
     }
     None
 }
@@ -137,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn good_urls_stay_as_they_are() {
+    fn valid_urls_are_kept_unchanged() {
         for good in [
             "http://a",
             "https://a.example.com:8443/x?y=z",
@@ -149,16 +153,16 @@ mod tests {
     }
 
     #[test]
-    fn bad_urls_are_named_without_their_secrets() {
+    fn rejects_invalid_urls_without_showing_secrets() {
         for (bad, reason) in [
             ("", "is empty"),
-            ("a", "is no http"),
-            ("ftp://a", "is no http"),
-            ("socks5://a", "is no http"),
-            ("http:a", "is no http"),
-            ("http://", "names no host"),
-            ("http://:80", "names no host"),
-            ("http://u:hunter2@", "names no host"),
+            ("a", "is not an http"),
+            ("ftp://a", "is not an http"),
+            ("socks5://a", "is not an http"),
+            ("http:a", "is not an http"),
+            ("http://", "has no host"),
+            ("http://:80", "has no host"),
+            ("http://u:hunter2@", "has no host"),
             ("http://u:hunter2@a:x", "port"),
             ("http://a:65536", "port"),
             ("http://a:", "port"),

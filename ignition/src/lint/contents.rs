@@ -1,48 +1,48 @@
-//! Rules for inline contents: do they unpack, are they what their hash says, do they hold a secret.
+//! Rules for inline contents: compression, hashes and secrets.
 
 use sha2::{Digest, Sha256, Sha512};
 
 use super::Linter;
-use crate::resource::{self, ResourceError};
-use crate::validate::{Node, url};
+use crate::resource::{self, GunzipError};
+use crate::validate::{ConfigNode, url};
 
-/// Most bytes of contents that are unpacked in one config. Whatever goes into an image is a fraction of it.
-pub(super) const MAX_UNPACKED_LEN: usize = 64 << 20;
+/// Maximum number of bytes that are decompressed for one config. The contents in an image are a fraction of it.
+pub(super) const MAX_DECOMPRESSED_LEN: usize = 64 << 20;
 
-/// What every gzip stream begins with.
+/// The first bytes of every gzip stream.
 const GZIP_MAGIC: [u8; 3] = [0x1F, 0x8B, 8];
 
 impl Linter {
-    /// Looks at all contents of a file, and tells what secret they hold.
-    pub(super) fn contents(&mut self, file: &Node) -> Option<&'static str> {
+    /// Checks all contents of a file and returns the kind of secret that they hold.
+    pub(super) fn lint_contents(&mut self, file: &ConfigNode) -> Option<&'static str> {
         let path = file.text("path").unwrap_or_default();
         let parts = file.nodes("contents").chain(file.nodes("append"));
         let mut found = None;
         for part in parts {
-            let Some(bytes) = self.unpacked(&part) else { continue };
-            self.hash(&part, &bytes);
+            let Some(bytes) = self.decompressed_contents(&part) else { continue };
+            self.lint_hash(&part, &bytes);
             let is_archive = [".gz", ".tgz"].iter().any(|end| path.ends_with(end));
-            let is_marked = part.filled("compression").is_some();
+            let is_marked = part.non_empty_text("compression").is_some();
             if bytes.starts_with(&GZIP_MAGIC) && !is_marked && !is_archive {
                 self.warning(
-                    part.at("compression"),
+                    part.pointer_to("compression"),
                     "the contents are gzip, but compression is not \"gzip\"",
                 );
             }
-            found = found.or_else(|| secret(&bytes));
+            found = found.or_else(|| secret_kind(&bytes));
         }
         found
     }
 
-    /// The bytes that Ignition would write. Where the validation has found an error already, nothing.
-    fn unpacked(&mut self, part: &Node) -> Option<Vec<u8>> {
-        let source = part.filled("source").filter(|source| source.starts_with("data:"))?;
-        let bytes = url::decode(source).ok()?;
+    /// Returns the bytes that Ignition would write. Returns `None` if the contents are not inline or cannot be decoded.
+    fn decompressed_contents(&mut self, part: &ConfigNode) -> Option<Vec<u8>> {
+        let source = part.non_empty_text("source").filter(|source| source.starts_with("data:"))?;
+        let bytes = url::decode_data_url(source).ok()?;
         if part.text("compression") != Some("gzip") {
             return Some(bytes);
         }
         if !bytes.starts_with(&GZIP_MAGIC) {
-            self.error(part.at("compression"), "compression is \"gzip\", but the contents are not");
+            self.error(part.pointer_to("compression"), "compression is \"gzip\", but the contents are not");
             return None;
         }
         match resource::gunzip(&bytes, self.budget) {
@@ -50,18 +50,18 @@ impl Linter {
                 self.budget = self.budget.saturating_sub(bytes.len());
                 Some(bytes)
             }
-            Err(ResourceError::TooLarge) => {
-                self.info(part.at("source"), "the contents are too large to look into");
+            Err(GunzipError::TooLarge) => {
+                self.info(part.pointer_to("source"), "the contents are too large to check");
                 None
             }
-            Err(_) => {
-                self.error(part.at("source"), "the gzip contents are damaged");
+            Err(GunzipError::Damaged) => {
+                self.error(part.pointer_to("source"), "the gzip contents are damaged");
                 None
             }
         }
     }
 
-    fn hash(&mut self, part: &Node, bytes: &[u8]) {
+    fn lint_hash(&mut self, part: &ConfigNode, bytes: &[u8]) {
         let Some(verification) = part.child("verification") else { return };
         let Some((function, expected)) = verification.text("hash").and_then(|hash| hash.split_once('-'))
         else {
@@ -73,7 +73,10 @@ impl Linter {
             _ => return,
         };
         if found.len() == expected.len() && !found.eq_ignore_ascii_case(expected) {
-            self.error(verification.at("hash"), format!("the contents have the hash {function}-{found}"));
+            self.error(
+                verification.pointer_to("hash"),
+                format!("the contents have the hash {function}-{found}"),
+            );
         }
     }
 }
@@ -82,8 +85,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What secret is in contents, as far as it can be seen.
-fn secret(bytes: &[u8]) -> Option<&'static str> {
+/// Returns the kind of secret in the contents, if one is recognised.
+fn secret_kind(bytes: &[u8]) -> Option<&'static str> {
     let text = std::str::from_utf8(bytes).ok()?;
     let is_key =
         |line: &str| line.starts_with("-----BEGIN ") && line.trim_end().ends_with("PRIVATE KEY-----");

@@ -1,7 +1,7 @@
-//! What Ignition accepts, but hardly anybody means.
+//! Finds settings that Ignition accepts but that are probably mistakes.
 //!
-//! Where Ignition itself would fail later, on the machine, the finding is an error: contents that do not unpack or whose
-//! hash is another. Everything else is a warning or worth knowing. The rules look at inline contents only.
+//! A finding is an error if Ignition would fail later, on the machine: contents that cannot be decompressed or do not
+//! match their hash. All other findings are warnings or information. The rules look at inline contents only.
 
 mod contents;
 mod node;
@@ -9,55 +9,55 @@ mod passwd;
 mod size;
 mod systemd;
 
-pub use size::EMBED_AREA_LEN;
-
 use std::fmt;
 
-use crate::document::Document;
-use crate::report::{Finding, Report, Severity};
-use crate::schema::{CONFIG, Name};
-use crate::validate::{Node, validate};
+use crate::config::Config;
+use crate::report::{ConfigFinding, ConfigReport, Severity};
+use crate::schema::{CONFIG, ObjectKind};
+use crate::validate::{ConfigNode, validate};
 
-/// Looks a config over. The findings have no lines until [`Report::locate`] has seen the text.
+/// Lints a config. The findings have no lines until [`ConfigReport::locate`] gets the text.
 ///
 /// # Examples
 ///
 /// ```
-/// use ignition::document::Document;
+/// use ignition::config::Config;
 /// use ignition::lint::lint;
 ///
 /// let text = br#"{"ignition": {"version": "3.3.0"}, "storage": {"files": [{"path": "/a", "mode": 644}]}}"#;
-/// let report = lint(&Document::parse(text)?.document);
+/// let report = lint(&Config::parse(text)?.config);
 /// assert_eq!(report.findings()[0].message, "the mode 644 is octal 1204; octal 644 is written as 420");
-/// # Ok::<(), ignition::document::ReadError>(())
+/// # Ok::<(), ignition::config::ConfigError>(())
 /// ```
 #[must_use]
-pub fn lint(document: &Document) -> Report {
-    let mut linter = Linter { report: Report::default(), budget: contents::MAX_UNPACKED_LEN };
-    linter.size(document);
-    linter.node(&Node::root(document.root(), &CONFIG));
+pub fn lint(config: &Config) -> ConfigReport {
+    let mut linter = Linter { report: ConfigReport::default(), budget: contents::MAX_DECOMPRESSED_LEN };
+    linter.lint_size(config);
+    linter.lint_tree(&ConfigNode::root(config.root(), &CONFIG));
     linter.report
 }
 
-/// Reads, validates and looks over a text: all findings, with their lines. A text that is no config has one.
+/// Parses, validates and lints a text. Returns all findings with their lines. If the text cannot be parsed, the only
+/// finding is that error.
 ///
 /// # Examples
 ///
 /// ```
-/// let report = ignition::lint::check(br#"{"ignition": {"version": "3.3.0"}, "storage": {"files": [{"mode": "0644"}]}}"#);
+/// let text = br#"{"ignition": {"version": "3.3.0"}, "storage": {"files": [{"mode": "0644"}]}}"#;
+/// let report = ignition::lint::check(text);
 /// assert!(report.is_fatal());
 /// assert_eq!(
 ///     report.to_text("config.ign"),
-///     "config.ign:1:67: error: /storage/files/0/mode: is a string, but has to be an integer\n"
+///     "config.ign:1: /storage/files/0/mode: error: is a string, but has to be an integer\n"
 /// );
 /// ```
 #[must_use]
-pub fn check(text: &[u8]) -> Report {
-    let mut report = match Document::parse(text) {
+pub fn check(text: &[u8]) -> ConfigReport {
+    let mut report = match Config::parse(text) {
         Ok(parsed) => {
             let mut report = parsed.warnings;
-            report.append(validate(&parsed.document));
-            report.append(lint(&parsed.document));
+            report.append(validate(&parsed.config));
+            report.append(lint(&parsed.config));
             report
         }
         Err(error) => error.into(),
@@ -66,45 +66,45 @@ pub fn check(text: &[u8]) -> Report {
     report
 }
 
-/// Collects what the rules find.
+/// Collects the findings of the rules.
 struct Linter {
-    report: Report,
-    /// How many more bytes of contents may be unpacked.
+    report: ConfigReport,
+    /// Number of bytes of contents that may still be decompressed.
     budget: usize,
 }
 
 impl Linter {
-    fn error(&mut self, place: impl fmt::Display, message: impl Into<String>) {
-        self.report.push(Finding::lint(Severity::Error, place.to_string(), message));
+    fn error(&mut self, pointer: impl fmt::Display, message: impl Into<String>) {
+        self.report.push(ConfigFinding::lint(Severity::Error, pointer.to_string(), message));
     }
 
-    fn warning(&mut self, place: impl fmt::Display, message: impl Into<String>) {
-        self.report.push(Finding::lint(Severity::Warning, place.to_string(), message));
+    fn warning(&mut self, pointer: impl fmt::Display, message: impl Into<String>) {
+        self.report.push(ConfigFinding::lint(Severity::Warning, pointer.to_string(), message));
     }
 
-    fn info(&mut self, place: impl fmt::Display, message: impl Into<String>) {
-        self.report.push(Finding::lint(Severity::Info, place.to_string(), message));
+    fn info(&mut self, pointer: impl fmt::Display, message: impl Into<String>) {
+        self.report.push(ConfigFinding::lint(Severity::Info, pointer.to_string(), message));
     }
 
-    /// Applies the rules to an object and all below it. The schema bounds the depth.
-    fn node(&mut self, node: &Node) {
+    /// Applies the rules to an object and all objects below it. The schema limits the depth.
+    fn lint_tree(&mut self, node: &ConfigNode) {
         match node.schema.name {
-            Name::File => self.file(node),
-            Name::Directory => self.directory(node),
-            Name::Header => self.header(node),
-            Name::Systemd => self.systemd(node),
-            Name::User => self.user(node),
+            ObjectKind::File => self.lint_file(node),
+            ObjectKind::Directory => self.lint_directory(node),
+            ObjectKind::Header => self.lint_header(node),
+            ObjectKind::Systemd => self.lint_systemd(node),
+            ObjectKind::User => self.lint_user(node),
             _ => {}
         }
         for child in node.children() {
-            self.node(&child);
+            self.lint_tree(&child);
         }
     }
 
-    /// A header that deletes nothing when configs are merged is one that cannot be sent.
-    fn header(&mut self, node: &Node) {
-        if !node.has("value") {
-            self.warning(node.place, "a header without a value only deletes one of a parent config");
+    /// Warns about a header without a value. Its only use is to delete a header of a parent config.
+    fn lint_header(&mut self, node: &ConfigNode) {
+        if !node.has_field("value") {
+            self.warning(node.pointer, "a header without a value only removes the header of a parent config");
         }
     }
 }

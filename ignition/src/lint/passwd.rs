@@ -1,38 +1,44 @@
-//! Rules for users: keys and passwords that do not let anybody in.
+//! Rules for users: keys and passwords with which no user can log in.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::Linter;
-use crate::validate::Node;
+use crate::validate::ConfigNode;
 
 impl Linter {
-    pub(super) fn user(&mut self, node: &Node) {
-        if node.filled("name").is_none() {
-            self.warning(node.at("name"), "the user has no name");
+    pub(super) fn lint_user(&mut self, node: &ConfigNode) {
+        if node.non_empty_text("name").is_none() {
+            self.warning(node.pointer_to("name"), "the user has no name");
         }
         match node.text("passwordHash") {
             Some("") => {
-                self.warning(node.at("passwordHash"), "an empty hash is taken for *: no password lets in");
+                self.warning(node.pointer_to("passwordHash"), "an empty passwordHash locks the account");
             }
             Some(hash) if !hash.starts_with(['$', '!', '*']) => {
-                self.warning(node.at("passwordHash"), "this does not look like the hash of a password");
+                self.warning(
+                    node.pointer_to("passwordHash"),
+                    "the value does not look like the hash of a password",
+                );
             }
             _ => {}
         }
-        if node.is("noCreateHome", true) && !node.values("sshAuthorizedKeys").is_empty() {
-            // Ignition writes them as the user, who may not make its home.
-            self.warning(node.at("sshAuthorizedKeys"), "keys cannot be written for a user without a home");
+        if node.is_set_to("noCreateHome", true) && !node.values("sshAuthorizedKeys").is_empty() {
+            // Ignition writes the keys as the user, who may not create its home directory.
+            self.warning(
+                node.pointer_to("sshAuthorizedKeys"),
+                "keys cannot be written for a user without a home",
+            );
         }
         for (pointer, key) in node.texts("sshAuthorizedKeys") {
             if !is_ssh_key(key) {
-                self.warning(pointer, "this does not look like an SSH key");
+                self.warning(pointer, "the value does not look like an SSH key");
             }
         }
     }
 }
 
-/// Whether some part of a line names a kind of key and the next is a key of that kind. Options may stand before it.
+/// Returns whether a line contains a key type followed by a key of that type. Options may precede them.
 fn is_ssh_key(line: &str) -> bool {
     let parts: Vec<&str> = line.split_whitespace().collect();
     parts.windows(2).any(|pair| {
@@ -50,13 +56,13 @@ fn is_ssh_key(line: &str) -> bool {
 mod tests {
     use crate::lint::check;
 
-    /// Ignition 2.14 calls `usermod --password '*'` then.
+    /// In this case, Ignition 2.14 calls `usermod --password '*'`.
     #[test]
-    fn an_empty_hash_locks() {
+    fn empty_hash_locks_the_account() {
         let user = r#"{"name": "core", "passwordHash": ""}"#;
         let text = format!(r#"{{"ignition": {{"version": "3.0.0"}}, "passwd": {{"users": [{user}]}}}}"#);
         let messages: Vec<String> =
             check(text.as_bytes()).findings().iter().map(|it| it.message.clone()).collect();
-        assert_eq!(messages, ["an empty hash is taken for *: no password lets in"]);
+        assert_eq!(messages, ["an empty passwordHash locks the account"]);
     }
 }

@@ -1,26 +1,30 @@
-//! How large a config gets in an image.
+//! Rules for the size of a config in an image.
 
 use super::Linter;
-use crate::document::Document;
+use crate::config::Config;
 use crate::resource;
 
-/// The bytes that an image has for the packed config.
-pub const EMBED_AREA_LEN: usize = 256 << 10;
+/// Size of the embed area for the compressed config.
+const EMBED_AREA_LEN: usize = 256 << 10;
 
-/// What the archive around a config takes beside it: a header, its name, the end, and padding.
+/// What the archive around a config adds: a header, a file name, the trailer and padding.
 const ARCHIVE_OVERHEAD: usize = 512;
 
 impl Linter {
-    /// A config that is smaller than the area needs no packing to fit.
-    pub(super) fn size(&mut self, document: &Document) {
-        let json = document.to_json();
+    /// Warns if the compressed config is larger than the embed area. Compresses only configs that do not fit
+    /// uncompressed.
+    pub(super) fn lint_size(&mut self, config: &Config) {
+        let json = match config.to_json() {
+            Ok(json) => json,
+            Err(error) => return self.error(String::new(), error.to_string()),
+        };
         if json.len() + ARCHIVE_OVERHEAD <= EMBED_AREA_LEN {
             return;
         }
         let packed = resource::gzip(json.as_bytes()).len() + ARCHIVE_OVERHEAD;
         if packed > EMBED_AREA_LEN {
             let message = format!(
-                "packed, the config takes about {packed} bytes; an image has {EMBED_AREA_LEN} for it"
+                "the config takes about {packed} bytes compressed; the embed area of an image has {EMBED_AREA_LEN}"
             );
             self.warning(String::new(), message);
         }

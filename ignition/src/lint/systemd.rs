@@ -1,78 +1,79 @@
-//! Rules for units: those that nothing starts.
+//! Rules for units, such as those that no other unit starts.
 
 use std::collections::HashSet;
 
 use super::Linter;
-use crate::validate::Node;
-use crate::validate::systemd::template;
+use crate::validate::ConfigNode;
+use crate::validate::systemd::template_name;
 use crate::validate::unit::{UnitFile, parse};
 
-/// Options by which a unit starts others.
-const STARTERS: [&str; 9] =
+/// Options with which a unit starts others.
+const START_OPTIONS: [&str; 9] =
     ["Wants", "Requires", "Requisite", "BindsTo", "Upholds", "OnSuccess", "OnFailure", "Also", "Sockets"];
-/// Units that start a service of the same name, or the one that they name.
-const TRIGGERS: [(&str, &str); 4] =
+/// Unit types that start the service of the same name, or the unit that they name.
+const TRIGGER_TYPES: [(&str, &str); 4] =
     [("timer", "Timer"), ("socket", "Socket"), ("path", "Path"), ("automount", "Automount")];
 
 impl Linter {
-    pub(super) fn systemd(&mut self, node: &Node) {
-        let units: Vec<Node> = node.nodes("units").collect();
-        let started = started(&units);
+    pub(super) fn lint_systemd(&mut self, node: &ConfigNode) {
+        let units: Vec<ConfigNode> = node.nodes("units").collect();
+        let started = started_units(&units);
         for unit in &units {
-            self.unit(unit, &started);
+            self.lint_unit(unit, &started);
         }
     }
 
-    fn unit(&mut self, unit: &Node, started: &HashSet<String>) {
+    fn lint_unit(&mut self, unit: &ConfigNode, started: &HashSet<String>) {
         let name = unit.text("name").unwrap_or_default();
-        let says_nothing = ["contents", "dropins", "enabled", "mask"].iter().all(|field| !unit.has(field));
+        let says_nothing =
+            ["contents", "dropins", "enabled", "mask"].iter().all(|field| !unit.has_field(field));
         if says_nothing {
-            return self.warning(unit.place, format!("nothing is said about {name:?}"));
+            return self.warning(unit.pointer, format!("the entry of {name:?} sets nothing"));
         }
-        if unit.is("mask", true) {
-            if unit.is("enabled", true) {
-                self.warning(unit.at("enabled"), format!("{name:?} is masked, so it never starts"));
+        if unit.is_set_to("mask", true) {
+            if unit.is_set_to("enabled", true) {
+                self.warning(unit.pointer_to("enabled"), format!("{name:?} is masked, so it never starts"));
             }
             return;
         }
         if unit.text("contents") == Some("") {
-            self.warning(unit.at("contents"), format!("the contents of {name:?} are empty"));
+            self.warning(unit.pointer_to("contents"), format!("the contents of {name:?} are empty"));
         }
-        let Some(Ok(file)) = unit.filled("contents").map(parse) else { return };
+        let Some(Ok(file)) = unit.non_empty_text("contents").map(parse) else { return };
         let is_template = name.contains("@.");
         if file.has_section("Install") {
-            if !unit.has("enabled") && !is_template {
-                self.warning(unit.place, format!("{name:?} has an [Install] section, but is not enabled"));
+            if !unit.has_field("enabled") && !is_template {
+                self.warning(unit.pointer, format!("{name:?} has an [Install] section, but is not enabled"));
             }
-        } else if !unit.is("enabled", true) && !is_template && !started.contains(name) {
-            self.info(unit.place, format!("nothing in the config starts {name:?}"));
+        } else if !unit.is_set_to("enabled", true) && !is_template && !started.contains(name) {
+            self.info(unit.pointer, format!("nothing in the config starts {name:?}"));
         }
     }
 }
 
-/// The units that other units of the config start.
-fn started(units: &[Node]) -> HashSet<String> {
+/// Returns the units that other units of the config start.
+fn started_units(units: &[ConfigNode]) -> HashSet<String> {
     let mut started = HashSet::new();
     for unit in units {
         let name = unit.text("name").unwrap_or_default();
-        let dropins = unit.nodes("dropins").filter_map(|it| it.filled("contents"));
-        let texts = unit.filled("contents").into_iter().chain(dropins);
+        let dropins = unit.nodes("dropins").filter_map(|it| it.non_empty_text("contents"));
+        let texts = unit.non_empty_text("contents").into_iter().chain(dropins);
         for file in texts.filter_map(|text| parse(text).ok()) {
-            starts(name, &file, &mut started);
+            add_started_units(name, &file, &mut started);
         }
     }
-    let templates: Vec<String> = started.iter().filter_map(|name| template(name)).collect();
+    let templates: Vec<String> = started.iter().filter_map(|name| template_name(name)).collect();
     started.extend(templates);
     started
 }
 
-fn starts(name: &str, file: &UnitFile, started: &mut HashSet<String>) {
+fn add_started_units(name: &str, file: &UnitFile, started: &mut HashSet<String>) {
     for section in ["Unit", "Install", "Service"] {
-        let values = STARTERS.iter().flat_map(|option| file.values(section, option));
+        let values = START_OPTIONS.iter().flat_map(|option| file.values(section, option));
         started.extend(values.flat_map(str::split_whitespace).map(str::to_owned));
     }
     let Some((stem, kind)) = name.rsplit_once('.') else { return };
-    for (_, section) in TRIGGERS.iter().filter(|(trigger, _)| *trigger == kind) {
+    for (_, section) in TRIGGER_TYPES.iter().filter(|(trigger, _)| *trigger == kind) {
         let named = file.values(section, "Unit").chain(file.values(section, "Service"));
         started.extend(named.map(str::to_owned));
         let other = if kind == "automount" { "mount" } else { "service" };

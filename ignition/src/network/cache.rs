@@ -1,59 +1,58 @@
-//! What was generated for hosts before.
+//! A cache of the generated files of hosts, with bounded memory.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::host::Digest;
-use super::payload::HostFiles;
-use super::version::Generation;
+use lru::LruCache;
 
-/// What the files of a host take besides their contents, about.
-const OVERHEAD: usize = 256;
+use super::files::GeneratedHostFiles;
+use super::host::HostDigest;
+use super::version::NetworkGeneration;
 
-/// Remembers the files of hosts, by digests of their documents and maps.
+/// Approximate number of bytes that a host takes besides the contents of its files.
+const ENTRY_OVERHEAD: usize = 256;
+
+/// A cache of the files of hosts. The key is a digest of a host's document and MAC address map.
 ///
-/// Adding a host to a set then takes the work for that one alone. A cache may be shared by threads and by sets; when it
-/// is full, it forgets those that were not asked for the longest.
+/// With it, adding a host to a set takes only the work for that host. Threads and sets may share a cache. A full cache
+/// drops the least recently used hosts.
 pub struct KeyfileCache {
     max_len: usize,
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
 }
 
-#[derive(Default)]
-struct State {
-    entries: HashMap<Key, Entry>,
+struct CacheState {
+    entries: LruCache<CacheKey, CacheEntry>,
     len: usize,
-    /// Counts the sets that were looked up.
+    /// The number of sets that were looked up.
     clock: u64,
 }
 
-type Key = (Generation, Digest);
+type CacheKey = (NetworkGeneration, HostDigest);
 
-struct Entry {
-    files: Arc<HostFiles>,
+struct CacheEntry {
+    files: Arc<GeneratedHostFiles>,
     len: usize,
     used: u64,
 }
 
 impl KeyfileCache {
-    /// A cache whose contents take about so many bytes at most. A host with two interfaces takes about 2 KiB.
+    /// Creates a cache of about `max_len` bytes. A host with two interfaces takes about 2 KiB.
     #[must_use]
     pub fn new(max_len: usize) -> Self {
-        Self { max_len, state: Mutex::default() }
+        Self { max_len, state: Mutex::new(CacheState { entries: LruCache::unbounded(), len: 0, clock: 0 }) }
     }
 
-    /// How many hosts are remembered.
-    #[must_use]
-    pub fn hosts(&self) -> usize {
+    /// Returns the number of hosts in the cache.
+    pub(super) fn host_count(&self) -> usize {
         self.lock().entries.len()
     }
 
-    /// What is known about hosts.
-    pub(super) fn get(&self, keys: impl Iterator<Item = Key>) -> Vec<Option<Arc<HostFiles>>> {
+    /// Returns the files of a set of hosts, with `None` for hosts that are not in the cache.
+    pub(super) fn get(&self, keys: impl Iterator<Item = CacheKey>) -> Vec<Option<Arc<GeneratedHostFiles>>> {
         let mut state = self.lock();
         state.clock = state.clock.saturating_add(1);
-        let State { entries, clock, .. } = &mut *state;
+        let CacheState { entries, clock, .. } = &mut *state;
         keys.map(|key| {
             let entry = entries.get_mut(&key)?;
             entry.used = *clock;
@@ -62,48 +61,42 @@ impl KeyfileCache {
         .collect()
     }
 
-    pub(super) fn insert(&self, key: Key, files: &Arc<HostFiles>) {
-        let len = files.len().saturating_add(OVERHEAD);
+    pub(super) fn insert(&self, key: CacheKey, files: &Arc<GeneratedHostFiles>) {
+        let len = files.len().saturating_add(ENTRY_OVERHEAD);
         let mut state = self.lock();
         if state.len.saturating_add(len) > self.max_len {
-            state.forget(self.max_len / 2);
+            state.evict(self.max_len / 2);
         }
         if state.len.saturating_add(len) <= self.max_len {
             state.insert(key, files, len);
         }
     }
 
-    /// A thread that panicked cannot have left half a change behind.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// Ignores poisoning: no change to the state can panic halfway.
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn insert(&mut self, key: Key, files: &Arc<HostFiles>, len: usize) {
-        let entry = Entry { files: Arc::clone(files), len, used: self.clock };
-        let before = self.entries.insert(key, entry).map_or(0, |entry| entry.len);
+impl CacheState {
+    fn insert(&mut self, key: CacheKey, files: &Arc<GeneratedHostFiles>, len: usize) {
+        let entry = CacheEntry { files: Arc::clone(files), len, used: self.clock };
+        let before = self.entries.put(key, entry).map_or(0, |entry| entry.len);
         self.len = self.len.saturating_sub(before).saturating_add(len);
     }
 
-    /// Forgets the oldest entries until the others take so little. Those of the current set stay: it would otherwise
-    /// push itself out.
-    fn forget(&mut self, max_len: usize) {
-        let mut ages: Vec<(u64, Key)> = self.entries.iter().map(|(key, entry)| (entry.used, *key)).collect();
-        ages.retain(|(used, _)| *used < self.clock);
-        ages.sort_unstable_by_key(|(used, (_, digest))| (*used, *digest));
-        for (_, key) in ages {
-            if self.len <= max_len {
-                return;
-            }
-            let len = self.entries.remove(&key).map_or(0, |entry| entry.len);
+    /// Drops the least recently used entries until at most `max_len` bytes are left. Entries of the current set stay,
+    /// because a set would otherwise evict itself.
+    fn evict(&mut self, max_len: usize) {
+        while self.len > max_len && self.entries.peek_lru().is_some_and(|(_, it)| it.used < self.clock) {
+            let len = self.entries.pop_lru().map_or(0, |(_, entry)| entry.len);
             self.len = self.len.saturating_sub(len);
         }
     }
 }
 
 impl Default for KeyfileCache {
-    /// A cache of 64 MiB, for some 30,000 hosts.
+    /// Creates a cache of 64 MiB, enough for about 30,000 hosts.
     fn default() -> Self {
         Self::new(64 << 20)
     }
@@ -113,7 +106,7 @@ impl fmt::Debug for KeyfileCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyfileCache")
             .field("max_len", &self.max_len)
-            .field("hosts", &self.hosts())
+            .field("hosts", &self.host_count())
             .finish_non_exhaustive()
     }
 }
@@ -123,49 +116,49 @@ mod tests {
     use super::*;
     use crate::network::HostNetwork;
 
-    fn key(number: usize) -> Key {
-        (Generation::Keyfiles, HostNetwork::without_macs(number.to_string()).digest())
+    fn key(number: usize) -> CacheKey {
+        (NetworkGeneration::Keyfiles, HostNetwork::without_macs(number.to_string()).digest())
     }
 
-    fn put(cache: &KeyfileCache, number: usize) {
-        cache.insert(key(number), &Arc::new(HostFiles::default()));
+    fn insert_host(cache: &KeyfileCache, number: usize) {
+        cache.insert(key(number), &Arc::new(GeneratedHostFiles::default()));
     }
 
-    fn knows(cache: &KeyfileCache, number: usize) -> bool {
+    fn has_host(cache: &KeyfileCache, number: usize) -> bool {
         cache.get(std::iter::once(key(number)))[0].is_some()
     }
 
     #[test]
-    fn the_oldest_are_forgotten() {
-        let cache = KeyfileCache::new(4 * OVERHEAD);
+    fn full_cache_drops_the_oldest_hosts() {
+        let cache = KeyfileCache::new(4 * ENTRY_OVERHEAD);
         for number in 0..4 {
-            put(&cache, number);
-            assert!(knows(&cache, number));
+            insert_host(&cache, number);
+            assert!(has_host(&cache, number));
         }
-        assert!(knows(&cache, 0));
-        put(&cache, 4);
-        let known: Vec<usize> = (0..5).filter(|number| knows(&cache, *number)).collect();
+        assert!(has_host(&cache, 0));
+        insert_host(&cache, 4);
+        let known: Vec<usize> = (0..5).filter(|number| has_host(&cache, *number)).collect();
         assert_eq!(known, [0, 3, 4]);
-        assert_eq!(cache.lock().len, 3 * OVERHEAD);
+        assert_eq!(cache.lock().len, 3 * ENTRY_OVERHEAD);
     }
 
     #[test]
-    fn a_set_that_is_too_large_does_not_push_itself_out() {
-        let cache = KeyfileCache::new(3 * OVERHEAD);
-        (0..10).for_each(|number| put(&cache, number));
-        assert_eq!(cache.hosts(), 3);
-        put(&cache, 0);
-        assert_eq!((cache.hosts(), cache.lock().len), (3, 3 * OVERHEAD), "an entry counts once");
+    fn oversized_set_does_not_evict_itself() {
+        let cache = KeyfileCache::new(3 * ENTRY_OVERHEAD);
+        (0..10).for_each(|number| insert_host(&cache, number));
+        assert_eq!(cache.host_count(), 3);
+        insert_host(&cache, 0);
+        assert_eq!((cache.host_count(), cache.lock().len), (3, 3 * ENTRY_OVERHEAD), "an entry counts once");
         let none = KeyfileCache::new(0);
-        put(&none, 1);
-        assert_eq!(none.hosts(), 0);
+        insert_host(&none, 1);
+        assert_eq!(none.host_count(), 0);
     }
 
     #[test]
-    fn generations_are_kept_apart() {
+    fn generations_have_separate_entries() {
         let cache = KeyfileCache::default();
-        put(&cache, 0);
+        insert_host(&cache, 0);
         let (_, digest) = key(0);
-        assert!(cache.get(std::iter::once((Generation::Nmstate, digest)))[0].is_none());
+        assert!(cache.get(std::iter::once((NetworkGeneration::Nmstate, digest)))[0].is_none());
     }
 }

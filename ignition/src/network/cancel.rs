@@ -1,22 +1,23 @@
-//! A flag that stops long work after its caller has gone.
+//! A flag that stops long work that no caller waits for any more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that stops work on many hosts. Clones share it.
+/// A flag that stops work on many hosts. Clones share the flag.
 ///
-/// Work looks at the flag before each host, so at most one host per processor is still processed after
+/// The work checks the flag before each host, so at most one host per processor is still processed after
 /// [`cancel`](Self::cancel).
 ///
 /// # Examples
 ///
 /// ```
-/// use ignition::network::{Cancel, Generation, HostError, KeyfileCache, Networks};
+/// use ignition::network::{Cancel, HostError, HostNetworkFiles, KeyfileCache, NetworkGeneration};
 ///
 /// let cancel = Cancel::new();
 /// cancel.cancel();
-/// let made = Networks::generate_until(&[], Generation::Keyfiles, &KeyfileCache::default(), &cancel);
-/// assert!(matches!(made, Err(HostError::Cancelled)));
+/// let (generation, cache) = (NetworkGeneration::Keyfiles, KeyfileCache::default());
+/// let files = HostNetworkFiles::generate_cancellable(&[], generation, &cache, &cancel);
+/// assert!(matches!(files, Err(HostError::Cancelled)));
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
@@ -28,12 +29,12 @@ impl Cancel {
         Self::default()
     }
 
-    /// Sets the flag, for good.
+    /// Sets the flag permanently.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the flag is set.
+    /// Returns whether the flag is set.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)

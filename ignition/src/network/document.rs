@@ -1,25 +1,28 @@
-//! One host's nmstate document, parsed once.
+//! The nmstate document of one host, parsed once.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
 
 use nmstate::NetworkState;
 use serde::Deserialize as _;
 use serde::de::value::MapDeserializer;
 use serde_json::{Map, Value};
 
-use super::generate::check_len;
-use super::{NetworkError, isolation, yaml};
+use super::generate::check_document_len;
+use super::{NetworkError, panics, yaml};
 
-/// A parsed document. nmstate gets its values as JSON and never parses YAML itself.
+/// A parsed document. nmstate gets the values as JSON and never parses YAML itself.
 pub(super) struct Document<'a> {
     text: &'a str,
     root: Value,
 }
 
 impl<'a> Document<'a> {
-    /// Parses a document, YAML or JSON. Documents pasted from web pages may have no-break spaces in their indentation: such
-    /// a document is read with spaces instead, unless it is a network state as it is.
+    /// Parses a document, YAML or JSON. Documents pasted from web pages may be indented with no-break spaces. If
+    /// nmstate does not accept such a document unchanged, it is parsed again with spaces.
     pub(super) fn parse(text: &'a str) -> Result<Self, NetworkError> {
         const NO_BREAK_SPACE: char = '\u{a0}';
-        check_len(text.len())?;
+        check_document_len(text.len())?;
         let document = yaml::read_document(text).map(|root| Self { text, root });
         if !text.contains(NO_BREAK_SPACE) || document.as_ref().is_ok_and(|it| it.state().is_ok()) {
             return document;
@@ -32,23 +35,78 @@ impl<'a> Document<'a> {
         &self.root
     }
 
-    /// The document as nmstate reads it.
+    /// Returns the document as nmstate parses it.
     ///
     /// # Errors
     ///
-    /// Returns an error that names the first part that nmstate refuses alone.
+    /// Returns an error that names the first part that nmstate rejects on its own.
     pub(super) fn state(&self) -> Result<NetworkState, NetworkError> {
-        let read = isolation::run(|| state(&self.root)).map_err(|message| NetworkError::Panic { message })?;
+        let read = panics::catch_panic(|| parse_state(&self.root))
+            .map_err(|message| NetworkError::Panic { message })?;
         read.map_err(|source| {
-            let Fault { path, source } = locate(&self.root).unwrap_or(Fault { path: String::new(), source });
-            let line = yaml::Lines::read(self.text).find(&path);
-            NetworkError::Parse { path, line, source }
+            let RejectedPart { path, source } =
+                first_rejected_part(&self.root).unwrap_or(RejectedPart { path: String::new(), source });
+            NetworkError::Parse { line: self.line(&path), path, source }
+        })
+    }
+
+    /// Returns the line of a value.
+    pub(super) fn line(&self, path: &str) -> Option<usize> {
+        yaml::LineIndex::read(self.text).find(path)
+    }
+
+    /// Returns a state for each interface with its path. The state contains that interface and all interfaces that it
+    /// refers to, directly or indirectly. Interfaces with fewer references come first, so that each comes after those
+    /// it refers to. Returns nothing if all states together could exceed `max_len` bytes.
+    pub(super) fn interface_states(&self, max_len: usize) -> impl Iterator<Item = (String, NetworkState)> {
+        let interfaces = yaml::list_at(&self.root, &["interfaces"]);
+        let is_small = self.text.len().saturating_mul(interfaces.len()) <= max_len;
+        let interfaces = if is_small { interfaces } else { &[] };
+        let known: HashMap<Cow<str>, usize> = interfaces
+            .iter()
+            .enumerate()
+            .filter_map(|(at, it)| Some((yaml::text_at(it, "name")?, at)))
+            .collect();
+        let mut parts: Vec<(usize, BTreeSet<usize>)> = (0..interfaces.len())
+            .map(|at| (at, with_referenced_interfaces(at, interfaces, &known)))
+            .collect();
+        parts.sort_by_key(|(_, part)| part.len());
+        parts.into_iter().filter_map(|(at, part)| {
+            let part = part.iter().filter_map(|it| interfaces.get(*it).cloned()).collect();
+            Some((format!("interfaces[{at}]"), parse_state(&single_key_object("interfaces", part)).ok()?))
         })
     }
 }
 
-/// Empty sections are left out, as `nmstatectl` reads them in YAML. In JSON, nmstate refuses null for most.
-fn state(root: &Value) -> Result<NetworkState, serde_json::Error> {
+/// Returns the indices of an interface and of all interfaces that it refers to, directly or indirectly. Every value
+/// that equals a name counts as a reference.
+fn with_referenced_interfaces(
+    at: usize,
+    interfaces: &[Value],
+    known: &HashMap<Cow<str>, usize>,
+) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    let mut pending = vec![at];
+    while let Some(next) = pending.pop() {
+        if found.insert(next) {
+            interfaces.get(next).into_iter().for_each(|it| collect_references(it, known, &mut pending));
+        }
+    }
+    found
+}
+
+/// Collects the interfaces whose names are among the values of an interface. The parser limits the depth.
+fn collect_references(value: &Value, known: &HashMap<Cow<str>, usize>, found: &mut Vec<usize>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect_references(item, known, found)),
+        Value::Object(fields) => fields.values().for_each(|value| collect_references(value, known, found)),
+        other => found.extend(yaml::scalar_text(other).and_then(|text| known.get(&*text).copied())),
+    }
+}
+
+/// Parses a state without its empty sections, as `nmstatectl` does for YAML. In JSON, nmstate rejects `null` for most
+/// sections.
+fn parse_state(root: &Value) -> Result<NetworkState, serde_json::Error> {
     match root {
         Value::Null => Ok(NetworkState::new()),
         Value::Object(sections) => {
@@ -61,16 +119,16 @@ fn state(root: &Value) -> Result<NetworkState, serde_json::Error> {
     }
 }
 
-/// A part of a document that nmstate refuses.
-struct Fault {
+/// A part of a document that nmstate rejects.
+struct RejectedPart {
     path: String,
     source: serde_json::Error,
 }
 
-/// Finds the first part that nmstate refuses alone: an entry of a section's list, else a section.
-fn locate(root: &Value) -> Option<Fault> {
+/// Returns the first part that nmstate rejects on its own: an entry of a section's list, else a section.
+fn first_rejected_part(root: &Value) -> Option<RejectedPart> {
     root.as_object()?.iter().find_map(|(name, section)| {
-        let source = refusal(name, section.clone())?;
+        let source = section_error(name, section.clone())?;
         let (list, path) = match section.get("config") {
             Some(config) => (config, format!("{name}.config")),
             None => (section, name.clone()),
@@ -79,18 +137,18 @@ fn locate(root: &Value) -> Option<Fault> {
         let entry = entries.filter_map(|(index, entry)| {
             let alone = Value::Array(vec![entry.clone()]);
             let is_config = section.get("config").is_some();
-            let alone = if is_config { object("config", alone) } else { alone };
-            Some(Fault { path: format!("{path}[{index}]"), source: refusal(name, alone)? })
+            let alone = if is_config { single_key_object("config", alone) } else { alone };
+            Some(RejectedPart { path: format!("{path}[{index}]"), source: section_error(name, alone)? })
         });
-        Some(entry.into_iter().next().unwrap_or(Fault { path: name.clone(), source }))
+        Some(entry.into_iter().next().unwrap_or(RejectedPart { path: name.clone(), source }))
     })
 }
 
-fn refusal(name: &str, section: Value) -> Option<serde_json::Error> {
-    isolation::run(|| state(&object(name, section)).err()).ok()?
+fn section_error(name: &str, section: Value) -> Option<serde_json::Error> {
+    panics::catch_panic(|| parse_state(&single_key_object(name, section)).err()).ok()?
 }
 
-fn object(key: &str, value: Value) -> Value {
+fn single_key_object(key: &str, value: Value) -> Value {
     Value::Object(Map::from_iter([(key.to_owned(), value)]))
 }
 
@@ -100,12 +158,12 @@ mod tests {
 
     use super::*;
 
-    /// Every kind of scalar and collection, and all that YAML has besides.
+    /// Every type of scalar and collection, and the rest of YAML's syntax.
     const SYNTAX: &str = include_str!("../../../fuzz/src/network/syntax.yaml");
 
-    /// Compares a document with what nmstate's own YAML parser makes of it, if both accept it.
-    fn compare(text: &str) -> bool {
-        let peer = isolation::run(|| NetworkState::new_from_yaml(text));
+    /// Compares a document with the result of nmstate's own YAML parser, if both accept it.
+    fn agrees_with_nmstate(text: &str) -> bool {
+        let peer = panics::catch_panic(|| NetworkState::new_from_yaml(text));
         let own = Document::parse(text).and_then(|document| document.state());
         match (own, peer) {
             (Ok(own), Ok(Ok(peer))) => {
@@ -117,12 +175,12 @@ mod tests {
     }
 
     #[test]
-    fn syntax_means_the_same_to_the_yaml_parser_of_nmstate() {
-        assert!(compare(SYNTAX));
-        assert!(compare(&SYNTAX.replace('\n', "\r\n")));
+    fn yaml_syntax_is_read_as_nmstate_reads_it() {
+        assert!(agrees_with_nmstate(SYNTAX));
+        assert!(agrees_with_nmstate(&SYNTAX.replace('\n', "\r\n")));
     }
 
-    const PIECES: [&str; 44] = [
+    const YAML_PIECES: [&str; 44] = [
         "[", "]", "{", "}", ",", ", ", "\"", "'", "''", "\\", "\\n", "#", " #", "\n", "\n  ", "\n- ", "\r",
         "\r\n", "\t", " ", "a", ": ", ":", "? ", "- ", "!", "!!str ", "!!int ", "!t ", "&a ", "*a", "*one",
         "*ipv4", "<<: ", "|", "|-\n", ">2\n", "\u{85}", "\u{2028}", "\u{feff}", "\u{a0}", "---\n", "...\n",
@@ -133,8 +191,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
-        fn changed_documents_mean_the_same_to_the_yaml_parser_of_nmstate(
-            changes in prop::collection::vec((0..SYNTAX.len(), 0..4_usize, prop::sample::select(&PIECES[..])), 1..4),
+        fn changed_documents_are_read_as_nmstate_reads_them(
+            changes in prop::collection::vec((0..SYNTAX.len(), 0..4_usize, prop::sample::select(&YAML_PIECES[..])), 1..4),
         ) {
             let mut text = SYNTAX.to_owned();
             for (at, len, piece) in changes {
@@ -143,16 +201,16 @@ mod tests {
                     text.replace_range(at..end, piece);
                 }
             }
-            compare(&text);
+            agrees_with_nmstate(&text);
         }
     }
 
-    fn fault(text: &str) -> String {
+    fn error_text(text: &str) -> String {
         Document::parse(text).unwrap().state().unwrap_err().to_string()
     }
 
     #[test]
-    fn refused_parts_are_named_with_their_lines() {
+    fn rejected_parts_are_reported_with_lines() {
         for (text, expected) in [
             ("interfaces:\n- name: eth0\n- name: eth1\n  state: 7\n", " at interfaces[1], line 3"),
             ("interfaces: []\ncolour: blue\n", " at colour, line 2"),
@@ -164,7 +222,7 @@ mod tests {
             ("{\"interfaces\": [{\"name\": 7}]}", " at interfaces[0], line 1"),
             ("7", ""),
         ] {
-            assert_eq!(fault(text), format!("parsing nmstate{expected}"), "{text}");
+            assert_eq!(error_text(text), format!("parsing nmstate{expected}"), "{text}");
         }
     }
 

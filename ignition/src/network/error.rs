@@ -1,25 +1,24 @@
-//! Why a document or a set of hosts gave nothing.
+//! The errors of network documents and sets of hosts.
 
 use nmstate::NmstateError;
 
-use super::MAX_DOCUMENT_LEN;
-use super::generate::BACKEND;
+use super::generate::{BACKEND_KEY, MAX_DOCUMENT_LEN};
 use super::yaml::YamlError;
 
-/// Why a document gave no keyfiles.
+/// Why no keyfiles can be generated from a document.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
-    /// The document is longer than [`MAX_DOCUMENT_LEN`].
+    /// The document is longer than 512 KiB.
     #[error("the nmstate document has {len} bytes; at most {MAX_DOCUMENT_LEN} are accepted")]
     TooLarge {
         /// Length of the document.
         len: usize,
     },
-    /// The document is not text.
+    /// The document is not UTF-8 text.
     #[error("the nmstate document is not UTF-8 text")]
     NotText(#[source] std::str::Utf8Error),
-    /// The document is not YAML, or exceeds the budget of the reader.
+    /// The document is not valid YAML, or exceeds a limit of the parser.
     #[error("parsing YAML")]
     Yaml(#[source] YamlError),
     /// The policy could not be written as YAML.
@@ -28,45 +27,52 @@ pub enum NetworkError {
     /// The document is not a network state.
     #[error("parsing nmstate{}", position(path, *line))]
     Parse {
-        /// The smallest part that nmstate refuses, such as `interfaces[0]`; empty for the whole document.
+        /// Path of the smallest part that nmstate rejects, such as `interfaces[0]`; empty for the whole document.
         path: String,
-        /// The line of that part, if it has one.
+        /// The line of that part, if it is known.
         line: Option<usize>,
-        /// What nmstate says.
+        /// The error of nmstate.
         source: serde_json::Error,
     },
-    /// Two interfaces name the same port. The generator would give it to either of them at random when one of the
-    /// two is down.
+    /// Two interfaces have the same port. The generator would assign the port at random if one of the two is down.
     #[error("interface {port} is a port of both {first} and {second}")]
     AmbiguousPort {
         /// The port.
         port: String,
-        /// The interface that names it first, in alphabetical order.
+        /// The interface that has the port, first in alphabetical order.
         first: String,
         /// The other interface.
         second: String,
     },
-    /// The document describes a state for which no keyfiles can be made.
-    #[error("generating configuration from nmstate")]
+    /// The generator rejects the state that the document describes.
+    #[error("generating configuration from nmstate{}", position(path, *line))]
     Generate {
-        /// The interface at fault, where it is only one.
-        interface: Option<String>,
-        /// Why: of several faults always the same one.
-        source: NmstateError,
+        /// Path of the faulty interface, such as `interfaces[0]`; empty if it is not known.
+        path: String,
+        /// The line of that interface, if it is known.
+        line: Option<usize>,
+        /// The error of nmstate.
+        source: Box<NmstateError>,
     },
-    /// The generator panicked. The document may be at fault, the generator certainly is.
+    /// The generator panicked. This is a bug of the generator, which a faulty document may have triggered.
     #[error("the nmstate library failed on this document: {message}")]
     Panic {
-        /// What the generator said.
+        /// The message of the panic.
         message: String,
     },
-    /// The generator answered without its `NetworkManager` part.
-    #[error("the nmstate library generated no {BACKEND} configuration")]
+    /// The result of the generator has no `NetworkManager` part.
+    #[error("the nmstate library generated no {BACKEND_KEY} configuration")]
     NoKeyfiles,
-    /// A profile name in the document makes a file name that must not be written.
-    #[error("nmstate profile gives the unsafe keyfile name {name:?}")]
+    /// The generator wrote a keyfile without the section that names the interface.
+    #[error("the nmstate library generated the keyfile {name:?} without a [connection] section")]
+    NoConnection {
+        /// The name of the file.
+        name: String,
+    },
+    /// A profile name in the document results in a file name that must not be written.
+    #[error("the nmstate profile has the unsafe keyfile name {name:?}")]
     UnsafeName {
-        /// The offending file name.
+        /// The file name.
         name: String,
     },
 }
@@ -79,46 +85,46 @@ fn position(path: &str, line: Option<usize>) -> String {
     }
 }
 
-/// Why a set of hosts gave no files.
+/// Why no files can be generated for a set of hosts.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// The document of a host gave no keyfiles.
+    /// No keyfiles can be generated from the document of a host.
     #[error("network of {host}")]
     Document {
-        /// The host.
+        /// The name of the host.
         host: String,
-        /// Why.
+        /// The error of the document.
         #[source]
         source: NetworkError,
     },
-    /// The document of a host has no interfaces that are to be up or down.
+    /// The document of a host configures no interfaces.
     #[error("the network of {host} has no interfaces")]
     NoInterfaces {
-        /// The host.
+        /// The name of the host.
         host: String,
     },
-    /// A host has no MAC addresses to know it by.
-    #[error("the network of {host} has no MAC addresses that would tell which machine it is for")]
+    /// A host has no MAC addresses that identify its machine.
+    #[error("the network of {host} has no MAC addresses to match a machine")]
     NoMacs {
-        /// The host.
+        /// The name of the host.
         host: String,
     },
-    /// Two profiles of a host have one file name.
-    #[error("the network of {host} gives two keyfiles of the name {name:?}")]
+    /// Two profiles of a host have the same file name.
+    #[error("the network of {host} produces two keyfiles with the name {name:?}")]
     DuplicateKeyfile {
-        /// The host.
+        /// The name of the host.
         host: String,
         /// The file name.
         name: String,
     },
     /// The work was cancelled.
-    #[error("the work on the networks was cancelled")]
+    #[error("network processing was cancelled")]
     Cancelled,
-    /// There are more hosts than one image is for.
+    /// There are more hosts than one image supports.
     #[error("{found} hosts; at most {max} are accepted", max = super::MAX_HOSTS)]
     TooManyHosts {
-        /// How many there are.
+        /// The number of hosts.
         found: usize,
     },
 }

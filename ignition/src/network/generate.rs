@@ -1,31 +1,40 @@
-//! One nmstate document to keyfiles: the generator behind its fences.
+//! Generates keyfiles from one nmstate document.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use nmstate::NetworkState;
 
 use super::document::Document;
-use super::{Keyfile, NetworkError, fault, isolation};
+use super::{Keyfile, NetworkError, panics};
 
-/// Most bytes of one document.
+/// Maximum length of a document in bytes.
 ///
-/// A host with hundreds of interfaces needs some 100 KiB, and the area for network files in an image holds
-/// 256 KiB after compression. The generator's time grows with the square of the number of interfaces or rules;
-/// at this limit it stays within a few seconds.
-pub const MAX_DOCUMENT_LEN: usize = 512 << 10;
+/// A host with hundreds of interfaces needs about 100 KiB, and an image has 256 KiB for compressed network files. The
+/// generator's time grows with the square of the number of interfaces or rules; at this limit it stays within a few
+/// seconds.
+pub(super) const MAX_DOCUMENT_LEN: usize = 512 << 10;
 
-/// The name under which the generator files its keyfiles.
-pub(super) const BACKEND: &str = "NetworkManager";
+/// Maximum number of bytes that are generated again to find the faulty interface of a document. Each interface may
+/// refer to all others. A document with 200 VLANs stays below the limit.
+const MAX_SEARCH_LEN: usize = 8 << 20;
+
+/// The key of the keyfiles in the generator's result.
+pub(super) const BACKEND_KEY: &str = "NetworkManager";
 
 /// Generates the keyfiles for one host's nmstate document, YAML or JSON.
 ///
-/// The files come in the order of their names. Two profiles of one name give two files of one name. A document
-/// without interfaces gives no files and no error.
+/// The files are sorted by name. Two profiles with the same name result in two files with the same name. A document
+/// without interfaces results in no files and no error.
 ///
 /// # Errors
 ///
-/// When the document is too long, not text, not a network state or not realisable, when the generator panics, and
-/// when two interfaces name one port or a profile name holds a slash or a control character.
+/// * [`NetworkError::TooLarge`], [`NetworkError::NotText`] or [`NetworkError::Yaml`] if the bytes are not one YAML
+///   document within the limits.
+/// * [`NetworkError::Parse`] if the document is not a network state.
+/// * [`NetworkError::AmbiguousPort`] if two interfaces have the same port.
+/// * [`NetworkError::Generate`] if the generator rejects the state, [`NetworkError::Panic`] if it panics.
+/// * [`NetworkError::UnsafeName`] if a profile name contains a slash or a control character, or is too long.
+/// * [`NetworkError::NoKeyfiles`] if the generator returns nothing for `NetworkManager`.
 ///
 /// # Examples
 ///
@@ -37,16 +46,22 @@ pub(super) const BACKEND: &str = "NetworkManager";
 /// # Ok::<(), ignition::network::NetworkError>(())
 /// ```
 pub fn keyfiles(document: &[u8]) -> Result<Vec<Keyfile>, NetworkError> {
-    check_len(document.len())?;
+    check_document_len(document.len())?;
     let text = std::str::from_utf8(document).map_err(NetworkError::NotText)?;
-    keyfiles_of(&Document::parse(text)?)
+    keyfiles_from_document(&Document::parse(text)?)
 }
 
 /// Generates the keyfiles for a parsed document.
-pub(super) fn keyfiles_of(document: &Document) -> Result<Vec<Keyfile>, NetworkError> {
+pub(super) fn keyfiles_from_document(document: &Document) -> Result<Vec<Keyfile>, NetworkError> {
     let state = document.state()?;
-    let generated = isolation::run(|| generate(&state));
-    let mut generated = generated.map_err(|message| NetworkError::Panic { message })??;
+    check_port_controllers(&state)?;
+    let mut generated = run_generator(&state).map_err(|error| match error {
+        // If a part of the document makes the generator panic, return the error of the whole document.
+        NetworkError::Generate { .. } => {
+            panics::catch_panic(|| first_rejected_interface(document)).ok().flatten().unwrap_or(error)
+        }
+        other => other,
+    })?;
     generated.sort();
     let mut keyfiles = generated
         .into_iter()
@@ -56,32 +71,44 @@ pub(super) fn keyfiles_of(document: &Document) -> Result<Vec<Keyfile>, NetworkEr
     Ok(keyfiles)
 }
 
-/// Refuses documents that are too long.
-pub(super) fn check_len(len: usize) -> Result<(), NetworkError> {
+/// Rejects documents that are too long.
+pub(super) fn check_document_len(len: usize) -> Result<(), NetworkError> {
     if len > MAX_DOCUMENT_LEN {
         return Err(NetworkError::TooLarge { len });
     }
     Ok(())
 }
 
-fn generate(state: &NetworkState) -> Result<Vec<(String, String)>, NetworkError> {
-    check_ports(state)?;
-    configure(state).map_err(|_| fault::first(state))
-}
-
-/// Runs the generator, which may name any of several faults.
-pub(super) fn configure(state: &NetworkState) -> Result<Vec<(String, String)>, NetworkError> {
-    let generated = isolation::run(|| state.gen_conf());
+/// Runs the generator. It keeps interfaces in hash tables and reports the first fault that it meets, so a document with
+/// several faults may get a different error each time.
+fn run_generator(state: &NetworkState) -> Result<Vec<(String, String)>, NetworkError> {
+    let generated = panics::catch_panic(|| state.gen_conf());
     let generated = generated.map_err(|message| NetworkError::Panic { message })?;
-    let mut backends = generated.map_err(|source| NetworkError::Generate { interface: None, source })?;
-    backends.remove(BACKEND).ok_or(NetworkError::NoKeyfiles)
+    let mut backends = generated.map_err(|source| NetworkError::Generate {
+        path: String::new(),
+        line: None,
+        source: Box::new(source),
+    })?;
+    backends.remove(BACKEND_KEY).ok_or(NetworkError::NoKeyfiles)
 }
 
-/// Refuses a port with two controllers, the first such port. Interfaces that are to go or to be left alone control nothing.
-fn check_ports(state: &NetworkState) -> Result<(), NetworkError> {
+/// Returns the error of the first interface that the generator rejects together with the interfaces it refers to: of
+/// those with the fewest references, the first in the document. The generator's messages often name no interface.
+///
+/// Returns `None` if the fault is not in one interface, or if the document has too many interfaces to try each.
+fn first_rejected_interface(document: &Document) -> Option<NetworkError> {
+    document.interface_states(MAX_SEARCH_LEN).find_map(|(path, state)| {
+        let NetworkError::Generate { source, .. } = run_generator(&state).err()? else { return None };
+        Some(NetworkError::Generate { line: document.line(&path), path, source })
+    })
+}
+
+/// Rejects the first port with two controllers. Interfaces that the document removes or ignores do not count as
+/// controllers.
+fn check_port_controllers(state: &NetworkState) -> Result<(), NetworkError> {
     let mut controllers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for interface in state.interfaces.iter().filter(|i| !i.is_absent() && !i.is_ignore()) {
-        for port in interface.ports().unwrap_or_default() {
+        for port in interface.ports().into_iter().flatten() {
             controllers.entry(port).or_default().insert(interface.name());
         }
     }
@@ -100,17 +127,17 @@ mod tests {
 
     use super::*;
 
-    fn names(document: &str) -> Vec<String> {
+    fn keyfile_names(document: &str) -> Vec<String> {
         keyfiles(document.as_bytes()).unwrap().into_iter().map(|file| file.name).collect()
     }
 
-    fn only(document: &str) -> String {
+    fn only_keyfile(document: &str) -> String {
         let [file] = <[Keyfile; 1]>::try_from(keyfiles(document.as_bytes()).unwrap()).unwrap();
         file.contents
     }
 
     #[test]
-    fn a_static_address() {
+    fn static_address_is_written_to_keyfile() {
         let document = "
 interfaces: [{name: eth0, type: ethernet, state: up, ipv4: {enabled: true, address: [{ip: 192.0.2.10, prefix-length: 24}]}}]
 routes: {config: [{destination: 0.0.0.0/0, next-hop-address: 192.0.2.1, next-hop-interface: eth0, table-id: 254}]}
@@ -138,11 +165,11 @@ route0_options=table=254
 dhcp-timeout=2147483647
 method=disabled
 ";
-        assert_eq!(only(document), keyfile);
+        assert_eq!(only_keyfile(document), keyfile);
     }
 
     #[test]
-    fn files_are_named_after_their_profiles_and_sorted() {
+    fn files_are_named_after_profiles_and_sorted() {
         let document = "interfaces:
 - {name: eth1, type: ethernet, state: up, profile-name: uplink}
 - {name: bond0.404, type: vlan, state: up, vlan: {id: 404, base-iface: bond0}}
@@ -150,13 +177,13 @@ method=disabled
 - {name: a0, type: ethernet, state: up}
 - {name: old, type: ethernet, state: absent}";
         let expected = ["a0", "bond0.404", "bond0", "uplink"].map(|name| format!("{name}.nmconnection"));
-        assert_eq!(names(document), expected);
-        assert_eq!(names("interfaces: []"), [""; 0]);
-        assert_eq!(names("{}"), [""; 0]);
+        assert_eq!(keyfile_names(document), expected);
+        assert_eq!(keyfile_names("interfaces: []"), [""; 0]);
+        assert_eq!(keyfile_names("{}"), [""; 0]);
     }
 
     #[test]
-    fn routing_rules_are_numbered_alike_every_time() {
+    fn routing_rules_have_stable_numbers() {
         let rules: Vec<String> = (0..12)
             .map(|i| format!("{{ip-to: 198.51.{i}.0/24, route-table: 254, priority: {}}}", 500 - i))
             .collect();
@@ -165,28 +192,28 @@ method=disabled
 route-rules: {{config: [{}]}}",
             rules.join(", ")
         );
-        let first = only(&document);
+        let first = only_keyfile(&document);
         assert!(first.contains("routing-rule0=priority 489 to 198.51.11.0/24 table 254\n"), "{first}");
-        assert!((0..8).all(|_| only(&document) == first));
+        assert!((0..8).all(|_| only_keyfile(&document) == first));
     }
 
     #[test]
-    fn yaml_and_json_mean_the_same() {
+    fn yaml_and_json_documents_are_equivalent() {
         let yaml = "interfaces: [{name: eth0, type: ethernet, state: up, mtu: 9000}]";
         let json = r#"{"interfaces": [{"name": "eth0", "type": "ethernet", "state": "up", "mtu": "9000"}]}"#;
-        assert_eq!(only(yaml), only(json));
+        assert_eq!(only_keyfile(yaml), only_keyfile(json));
     }
 
     #[test]
-    fn no_break_spaces_are_forgiven_but_kept_where_they_parse() {
+    fn no_break_spaces_are_replaced_unless_the_document_parses() {
         let pasted = "interfaces:\n-\u{a0}name: eth0\n\u{a0} type: ethernet\n\u{a0}\u{a0}state: up\n";
-        assert_eq!(names(pasted), ["eth0.nmconnection"]);
+        assert_eq!(keyfile_names(pasted), ["eth0.nmconnection"]);
         let meant = "interfaces: [{name: eth0, type: ethernet, state: up, profile-name: \"a\u{a0}b\"}]";
-        assert_eq!(names(meant), ["a\u{a0}b.nmconnection"]);
+        assert_eq!(keyfile_names(meant), ["a\u{a0}b.nmconnection"]);
     }
 
     #[test]
-    fn a_port_of_two_controllers_is_refused() {
+    fn rejects_port_of_two_controllers() {
         for state in ["up", "down"] {
             let document = format!(
                 "interfaces:
@@ -199,7 +226,7 @@ route-rules: {{config: [{}]}}",
     }
 
     #[test]
-    fn refusals_name_the_step_and_the_reason() {
+    fn errors_name_the_step_and_the_reason() {
         let chain = |document: &str| {
             let error = keyfiles(document.as_bytes()).unwrap_err();
             (error.to_string(), error.source().map(ToString::to_string).unwrap_or_default())
@@ -214,7 +241,7 @@ route-rules: {{config: [{}]}}",
     }
 
     #[test]
-    fn what_is_no_document_is_refused() {
+    fn rejects_invalid_documents() {
         assert!(matches!(keyfiles(b"\xff\xfe"), Err(NetworkError::NotText(_))));
         let long = vec![b' '; MAX_DOCUMENT_LEN + 1];
         assert!(matches!(keyfiles(&long), Err(NetworkError::TooLarge { .. })));
@@ -228,6 +255,6 @@ route-rules: {{config: [{}]}}",
         };
         let shared: String = (0..12).map(|number| interface(number, off)).collect();
         let document = format!("interfaces:\n{}{shared}", interface(99, "&off {enabled: false}"));
-        assert_eq!(names(&document).len(), 13);
+        assert_eq!(keyfile_names(&document).len(), 13);
     }
 }

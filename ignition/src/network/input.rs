@@ -1,62 +1,73 @@
-//! Hosts out of files.
+//! Reads hosts from files.
 
 use serde_json::Value;
 
-use super::yaml::{self, Lines};
+use super::yaml::{self, LineIndex};
 use super::{HostNetwork, MAX_HOSTS, MacInterface};
 
-/// Why a file has no hosts.
+/// Why a file cannot be read as hosts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{reason}", place(file, *line, path))]
-pub struct InputError {
+#[error("{}{reason}", location(file, *line, path))]
+pub struct HostsFileError {
     /// The name of the file.
     pub file: String,
-    /// The line in the file, if one is known.
+    /// The line in the file, if it is known.
     pub line: Option<usize>,
-    /// The value, such as `[1].mac_interface_map[0]`; empty for the whole file.
+    /// The path of the value, such as `[1].mac_interface_map[0]`; empty for the whole file.
     pub path: String,
-    /// What is wrong.
+    /// The problem.
     pub reason: String,
 }
 
-impl InputError {
+impl HostsFileError {
     fn new(file: &str, line: Option<usize>, reason: impl Into<String>) -> Self {
         Self { file: file.to_owned(), line, path: String::new(), reason: reason.into() }
     }
 }
 
-fn place(file: &str, line: Option<usize>, path: &str) -> String {
+fn location(file: &str, line: Option<usize>, path: &str) -> String {
     let line = line.map(|line| format!("{line}:")).unwrap_or_default();
     let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
     format!("{file}:{line} {path}")
 }
 
-/// Reads the hosts of a file: a list in the shape of the inventory API's `static_network_config`, JSON or YAML, or one
-/// nmstate document, whose MAC addresses are then not known.
+/// Parses the hosts of a file. The file is either a list in the form of the inventory API's `static_network_config`,
+/// JSON or YAML, or one nmstate document. A document comes without MAC addresses.
 ///
-/// Hosts are named after the file, those of a list with their place: `hosts.json[3]`. A file that is no list is taken
-/// for a document, whatever is in it.
+/// The name of a host is the name of the file, in a list followed by the index: `hosts.json[3]`. A file that is not a
+/// list is treated as a document without further checks.
 ///
 /// # Errors
 ///
-/// Returns an error if the file is not text, or a list of anything but hosts or of too many hosts.
-pub fn read_hosts(file: &str, bytes: &[u8]) -> Result<Vec<HostNetwork>, InputError> {
+/// Returns an error if the file is not UTF-8 text, or if it is a list that contains anything but hosts or more than
+/// [`MAX_HOSTS`] of them.
+///
+/// # Examples
+///
+/// ```
+/// use ignition::network::read_hosts;
+///
+/// let list = "- network_yaml: 'interfaces: []'\n  mac_interface_map: []\n- network_yaml: 7\n";
+/// let error = read_hosts("hosts.yaml", list.as_bytes()).unwrap_err();
+/// assert_eq!(error.to_string(), "hosts.yaml:3: [1].network_yaml: has to be a string");
+/// ```
+pub fn read_hosts(file: &str, bytes: &[u8]) -> Result<Vec<HostNetwork>, HostsFileError> {
     let Ok(text) = std::str::from_utf8(bytes) else {
-        return Err(InputError::new(file, None, "is not UTF-8 text"));
+        return Err(HostsFileError::new(file, None, "is not UTF-8 text"));
     };
     if !is_host_list(text) {
-        return Ok(vec![HostNetwork::without_macs(text).named(file)]);
+        return Ok(vec![HostNetwork::without_macs(text).with_name(file)]);
     }
-    let hosts = read_list(file, text)?;
+    let hosts = read_host_list(file, text)?;
     if hosts.len() > MAX_HOSTS {
         let reason = format!("lists {} hosts; at most {MAX_HOSTS} are accepted", hosts.len());
-        return Err(InputError::new(file, None, reason));
+        return Err(HostsFileError::new(file, None, reason));
     }
-    let named = |(index, host): (usize, HostNetwork)| host.named(format!("{file}[{index}]"));
+    let named = |(index, host): (usize, HostNetwork)| host.with_name(format!("{file}[{index}]"));
     Ok(hosts.into_iter().enumerate().map(named).collect())
 }
 
-/// Whether a text is a list of hosts, by its first value. An nmstate document is never a list.
+/// Returns whether a text is a list of hosts, judged by its first value. An nmstate document is never a list.
 #[must_use]
 pub fn is_host_list(text: &str) -> bool {
     let skipped = |line: &&str| line.is_empty() || line.starts_with('#') || line.starts_with("---");
@@ -64,7 +75,7 @@ pub fn is_host_list(text: &str) -> bool {
     first.is_some_and(|line| line.starts_with('[') || line == "-" || line.starts_with("- "))
 }
 
-fn read_list(file: &str, text: &str) -> Result<Vec<HostNetwork>, InputError> {
+fn read_host_list(file: &str, text: &str) -> Result<Vec<HostNetwork>, HostsFileError> {
     let list = match serde_json::from_str(text) {
         Ok(value) => value,
         Err(_) => yaml::read(text).map_err(|error| {
@@ -72,53 +83,59 @@ fn read_list(file: &str, text: &str) -> Result<Vec<HostNetwork>, InputError> {
                 true => "a list of hosts must be the only document in the file".to_owned(),
                 false => format!("is not valid YAML: {}", error.problem()),
             };
-            InputError::new(file, Some(error.line()), reason)
+            HostsFileError::new(file, Some(error.line()), reason)
         })?,
     };
     let host = |(index, item): (usize, &Value)| {
-        host(item).map_err(|(path, reason)| {
+        parse_host(item).map_err(|(path, reason)| {
             let path = format!("[{index}]{path}");
-            InputError { path: path.clone(), ..InputError::new(file, Lines::read(text).find(&path), reason) }
+            HostsFileError {
+                path: path.clone(),
+                ..HostsFileError::new(file, LineIndex::read(text).find(&path), reason)
+            }
         })
     };
-    list.as_array().into_iter().flatten().enumerate().map(host).collect()
+    let Some(list) = list.as_array() else {
+        return Err(HostsFileError::new(file, None, "is not a list of hosts"));
+    };
+    list.iter().enumerate().map(host).collect()
 }
 
-/// A path below a host, and what is wrong there.
-type Fault = (String, String);
+/// A path below a host and the problem there.
+type HostProblem = (String, String);
 
-/// Reads a host. Keys are matched without regard to case, as the API does.
-fn host(item: &Value) -> Result<HostNetwork, Fault> {
-    const MAP: &str = "mac_interface_map";
+/// Parses a host. Keys match in any case, as in the API.
+fn parse_host(item: &Value) -> Result<HostNetwork, HostProblem> {
+    const MAP_KEY: &str = "mac_interface_map";
     if !item.is_object() {
         return Err((String::new(), "is not a host with network_yaml and mac_interface_map".to_owned()));
     }
-    let document = text(item, "network_yaml", "")?;
-    let entries = match field(item, MAP) {
+    let document = required_text(item, "network_yaml", "")?;
+    let entries = match field_in_any_case(item, MAP_KEY) {
         None | Some(Value::Null) => &[],
         Some(Value::Array(entries)) => entries.as_slice(),
-        Some(_) => return Err((format!(".{MAP}"), "has to be a list".to_owned())),
+        Some(_) => return Err((format!(".{MAP_KEY}"), "has to be a list".to_owned())),
     };
     let entry = |(index, entry): (usize, &Value)| {
-        let path = format!(".{MAP}[{index}]");
+        let path = format!(".{MAP_KEY}[{index}]");
         Ok(MacInterface {
-            logical_nic_name: text(entry, "logical_nic_name", &path)?,
-            mac_address: text(entry, "mac_address", &path)?,
+            logical_nic_name: required_text(entry, "logical_nic_name", &path)?,
+            mac_address: required_text(entry, "mac_address", &path)?,
         })
     };
-    let map = entries.iter().enumerate().map(entry).collect::<Result<Vec<_>, Fault>>()?;
+    let map = entries.iter().enumerate().map(entry).collect::<Result<Vec<_>, HostProblem>>()?;
     Ok(HostNetwork::new(document, map))
 }
 
-fn field<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+fn field_in_any_case<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     let fields = value.as_object()?;
     fields
         .get(key)
         .or_else(|| fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, it)| it))
 }
 
-fn text(value: &Value, key: &str, path: &str) -> Result<String, Fault> {
-    match field(value, key) {
+fn required_text(value: &Value, key: &str, path: &str) -> Result<String, HostProblem> {
+    match field_in_any_case(value, key) {
         Some(Value::String(text)) => Ok(text.clone()),
         Some(_) => Err((format!("{path}.{key}"), "has to be a string".to_owned())),
         None => Err((path.to_owned(), format!("has no {key}"))),
@@ -130,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_and_documents_are_told_apart() {
+    fn lists_and_documents_are_distinguished() {
         let json = r#"[{"network_yaml": "interfaces: []", "mac_interface_map": []}, {"network_yaml": "{}"}]"#;
         let yaml = "# hosts\n---\n- network_yaml: |\n    interfaces: []\n  mac_interface_map: []\n- network_yaml: '{}'\n";
         for text in [json, yaml] {
@@ -147,18 +164,19 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_matched_without_case() {
+    fn keys_match_in_any_case() {
         let list = r#"[{"Network_YAML": "{}", "MAC_interface_map": [{"MAC_address": "m", "Logical_NIC_name": "n"}]}]"#;
         let hosts = read_hosts("h", list.as_bytes()).unwrap();
         let map = vec![MacInterface { logical_nic_name: "n".to_owned(), mac_address: "m".to_owned() }];
-        assert_eq!(hosts, [HostNetwork::new("{}", map).named("h[0]")]);
+        assert_eq!(hosts, [HostNetwork::new("{}", map).with_name("h[0]")]);
     }
 
     #[test]
-    fn what_is_no_host_is_refused() {
+    fn rejects_invalid_hosts() {
         let message = |bytes: &[u8]| read_hosts("h", bytes).unwrap_err().to_string();
         assert_eq!(message(b"[1]"), "h:1: [0]: is not a host with network_yaml and mac_interface_map");
         assert_eq!(message(b"- name: eth0\n"), "h:1: [0]: has no network_yaml");
+        assert_eq!(message(b"--- |\n - network_yaml: ''\n"), "h: is not a list of hosts");
         assert_eq!(message(b"\xff"), "h: is not UTF-8 text");
         assert!(message(b"[{]").starts_with("h:1: is not valid YAML: "));
         let second = message(b"- network_yaml: ''\n---\n- network_yaml: ''\n");

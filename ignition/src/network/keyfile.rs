@@ -1,18 +1,18 @@
-//! One generated keyfile: a safe name and contents in a fixed order.
+//! One generated keyfile: a safe file name, and contents in a fixed order.
 
 use std::fmt;
 
 use super::NetworkError;
 
-/// Longest file name that every file system in question stores.
+/// Maximum length in bytes of a file name on the file systems of hosts.
 const MAX_NAME_LEN: usize = 255;
 
 /// A `NetworkManager` keyfile.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Keyfile {
-    /// The file name without a directory, such as `eth1.nmconnection`.
+    /// The file name without its directory, such as `eth1.nmconnection`.
     pub name: String,
-    /// The text of the file. It may hold secrets, and `Debug` does not show it.
+    /// The text of the file. It may hold secrets, so `Debug` does not show it.
     pub contents: String,
 }
 
@@ -35,9 +35,10 @@ impl Keyfile {
     }
 }
 
-/// Deals the routing rules of each section out again in the order of their priority, then text.
+/// Assigns the routing rules of each section to the existing numbers in the order of their priority, then of their
+/// text.
 ///
-/// The generator keeps rules in a hash set and so numbers them at random. The numbers mean nothing to
+/// The generator keeps rules in a hash set and numbers them at random. The numbers have no meaning for
 /// `NetworkManager`.
 fn with_ordered_rules(contents: &str) -> String {
     let mut lines: Vec<String> = contents.split('\n').map(str::to_owned).collect();
@@ -59,7 +60,7 @@ fn order_rules(section: &mut [String]) {
         rules.push(rule);
     }
     slots.sort_by_key(|(number, _)| *number);
-    rules.sort_by_cached_key(|rule| (priority(rule), rule.clone()));
+    rules.sort_by_cached_key(|rule| (rule_priority(rule), rule.clone()));
     for ((number, line), rule) in slots.into_iter().zip(rules) {
         *line = format!("routing-rule{number}={rule}");
     }
@@ -71,7 +72,8 @@ fn routing_rule(line: &str) -> Option<(u32, &str)> {
     Some((number.parse().ok()?, rule))
 }
 
-fn priority(rule: &str) -> u32 {
+/// Returns the priority of a rule. Rules without one come last.
+fn rule_priority(rule: &str) -> u32 {
     let number = rule.strip_prefix("priority ").and_then(|rest| rest.split(' ').next());
     number.and_then(|number| number.parse().ok()).unwrap_or(u32::MAX)
 }
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unsafe_names_are_refused() {
+    fn rejects_unsafe_names() {
         for name in ["../../etc/shadow", "a/b.nmconnection", "a\nb", "a\0b"] {
             let error = Keyfile::from_generated(name.to_owned(), String::new()).unwrap_err();
             assert!(error.to_string().contains("unsafe"), "{error}");
@@ -92,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_dealt_by_priority_within_their_section() {
+    fn rules_are_ordered_by_priority_within_their_section() {
         let before = "[ipv4]\nmethod=auto\nrouting-rule0=priority 900 from 10.0.0.0/8 table 2\n\
             routing-rule1=priority 1000 table 3\nrouting-rule10=priority 20 table 9\n\
             routing-rule2=priority 20 table 8\n\n[ipv6]\nrouting-rule0=priority 5 table 1\n";
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_stay_out_of_debug() {
+    fn debug_hides_contents() {
         let file = Keyfile::from_generated("a".into(), "password=x".into()).unwrap();
         assert_eq!(format!("{file:?}"), r#"Keyfile { name: "a", contents_len: 10 }"#);
     }

@@ -1,11 +1,11 @@
-//! MAC addresses, which people write in either case.
+//! MAC addresses, in upper or lower case.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// A MAC address; shown in upper case with colons.
+/// A MAC address. `Display` writes it in upper case with colons.
 ///
 /// # Examples
 ///
@@ -17,20 +17,19 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MacAddr([u8; 6]);
 
-/// A text is not a MAC address.
+/// The error for a text that is not a MAC address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a MAC address such as 52:54:00:AA:BB:01")]
 pub struct MacError {
     text: String,
 }
 
-/// Most of a wrong address that an error repeats.
-const MAX_SHOWN: usize = 40;
+/// Maximum length in characters of an invalid address in an error.
+const MAX_SHOWN_CHARS: usize = 40;
 
 impl MacAddr {
-    /// Whether a machine may have it: neither a group's address nor zero.
-    #[must_use]
-    pub fn is_unicast(self) -> bool {
+    /// Returns whether an interface may have the address: it is neither a group address nor zero.
+    pub(super) fn is_unicast(self) -> bool {
         let [first, ..] = self.0;
         first & 1 == 0 && self.0 != [0; 6]
     }
@@ -40,11 +39,11 @@ impl FromStr for MacAddr {
     type Err = MacError;
 
     fn from_str(text: &str) -> Result<Self, MacError> {
-        parse(text).ok_or_else(|| MacError { text: text.chars().take(MAX_SHOWN).collect() })
+        parse_mac(text).ok_or_else(|| MacError { text: text.chars().take(MAX_SHOWN_CHARS).collect() })
     }
 }
 
-fn parse(text: &str) -> Option<MacAddr> {
+fn parse_mac(text: &str) -> Option<MacAddr> {
     let mut parts = text.split(':');
     let mut bytes = [0; 6];
     for byte in &mut bytes {
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn rejects_invalid_addresses() {
         let wrong = [
             "",
             "52:54:00:aa:bb",
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn group_addresses_are_told_apart() {
+    fn group_addresses_are_not_unicast() {
         let unicast = |text: &str| text.parse::<MacAddr>().unwrap().is_unicast();
         assert!(unicast("52:54:00:AA:BB:01"));
         assert!(
@@ -107,7 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn addresses_are_read_in_any_case(bytes: [u8; 6]) {
+        fn addresses_are_parsed_in_any_case(bytes: [u8; 6]) {
             let mac = MacAddr(bytes);
             prop_assert_eq!(mac.to_string().parse(), Ok(mac));
             prop_assert_eq!(mac.to_string().to_lowercase().parse(), Ok(mac));

@@ -1,50 +1,105 @@
-//! Static networks: nmstate documents to `NetworkManager` keyfiles, for one host or for all of an image.
+//! Static networks: turns nmstate documents into `NetworkManager` keyfiles, for one host or for all hosts of an image.
 //!
-//! * [`keyfiles`] turns one document into keyfiles, through the `nmstate` crate and in this process. The generator is a
-//!   large library that was written for trusted input. It therefore never sees a
-//!   document before our own reader has parsed it within a budget, and it runs behind a catch for panics and a check of the
-//!   file names it makes up. What it leaves to chance (the numbers of routing rules,
-//!   the owner of a port with two controllers, the order of some files) is settled or refused, so that one document
-//!   always gives the same files. The same goes for its faults: of several, always the same one is told.
-//! * [`HostNetwork`] is a document with the MAC addresses that tell its machine. [`check::check`] looks at all hosts of
-//!   an image before there is one; [`Networks::generate`] makes their files, for the early boot of a minimal ISO or a
-//!   PXE boot and for the Ignition config of a full ISO. A [`KeyfileCache`] remembers the work for the next time.
-//! * [`SCRIPT`] picks a machine's host at boot and gives its keyfiles the names that the kernel gave to its interfaces.
+//! * [`keyfiles`] generates keyfiles from one document with the `nmstate` crate, in this process. That crate is large
+//!   and was written for trusted input. So this module first parses each document within limits, catches panics of the
+//!   generator, and checks the generated file names. One document always results in the same files: where the generator
+//!   is random (the numbers of routing rules, the controller of a port with two controllers, the order of some files),
+//!   this module sorts the result or rejects the document. Of several faulty interfaces, the same one is reported each
+//!   time.
+//! * [`HostNetwork`] is a document with the MAC addresses that identify its machine. [`check::check_hosts`] checks all
+//!   hosts of an image before the image is built. [`HostNetworkFiles::generate`] generates their files: for the early
+//!   boot of a minimal ISO or a network boot, and for the Ignition config of a full ISO. A [`KeyfileCache`] keeps the
+//!   files for the next image.
+//! * At boot, a script in the image selects the host of the machine and renames the interfaces in its keyfiles to those
+//!   of the kernel.
 //!
-//! Nothing here looks at the network of the machine it runs on.
+//! This module does not read or change the network of the machine that it runs on.
+//!
+//! # Examples
+//!
+//! The keyfiles of one document:
+//!
+//! ```
+//! let files = ignition::network::keyfiles(
+//!     b"interfaces: [{name: eth1, type: ethernet, state: up, ipv4: {enabled: true, dhcp: true}}]",
+//! )?;
+//! assert_eq!(files[0].name, "eth1.nmconnection");
+//! assert!(files[0].contents.contains("method=auto"));
+//! # Ok::<(), ignition::network::NetworkError>(())
+//! ```
+//!
+//! All hosts of an image: they are checked, then the files for their early boot are generated. The generator does not
+//! run again for hosts that are in the cache.
+//!
+//! ```
+//! use ignition::network::check::{ClusterNetworks, check_hosts};
+//! use ignition::network::{
+//!     HostNetwork, HostNetworkFiles, InitrdOptions, KeyfileCache, MacInterface, NetworkGeneration,
+//! };
+//!
+//! let document = "
+//! interfaces:
+//! - name: eth0
+//!   type: ethernet
+//!   state: up
+//!   ipv4:
+//!     enabled: true
+//!     address: [{ip: 192.0.2.10, prefix-length: 24}]
+//! ";
+//! let interface =
+//!     MacInterface { logical_nic_name: "eth0".to_owned(), mac_address: "52:54:00:aa:bb:01".to_owned() };
+//! let hosts = [HostNetwork::new(document, vec![interface]).with_name("node-0")];
+//!
+//! let cache = KeyfileCache::default();
+//! let report = check_hosts(&hosts, &ClusterNetworks::default(), &cache);
+//! assert!(!report.is_fatal(), "{report}");
+//!
+//! let files = HostNetworkFiles::generate(&hosts, NetworkGeneration::Keyfiles, &cache)?;
+//! let entries = files.initrd_entries(&InitrdOptions::default());
+//! let paths: Vec<&str> = entries.iter().map(|entry| entry.path.as_str()).collect();
+//! assert_eq!(paths[0], "/etc/assisted/network/host0/eth0.nmconnection");
+//! assert!(paths.contains(&"/usr/local/bin/pre-network-manager-config.sh"));
+//! # Ok::<(), ignition::network::HostError>(())
+//! ```
+//!
+//! Hosts from a file of the user, either one nmstate document or a list in the form of the API:
+//!
+//! ```
+//! let list = r#"[{"network_yaml": "interfaces: []", "mac_interface_map": []}]"#;
+//! let hosts = ignition::network::read_hosts("hosts.json", list.as_bytes())?;
+//! assert_eq!(hosts[0].name(), Some("hosts.json[0]"));
+//! # Ok::<(), ignition::network::HostsFileError>(())
+//! ```
 
 mod cache;
 mod cancel;
 pub mod check;
 mod document;
 mod error;
-mod fault;
+mod files;
 mod generate;
 mod host;
 mod input;
-mod isolation;
 mod keyfile;
 mod mac;
+mod nmstate_policy;
+mod panics;
 mod parallel;
-mod payload;
-mod policy;
 mod version;
 pub mod yaml;
 
 pub use cache::KeyfileCache;
 pub use cancel::Cancel;
 pub use error::{HostError, NetworkError};
-pub use generate::{MAX_DOCUMENT_LEN, keyfiles};
+pub use files::{EntryKind, HostNetworkFiles, IgnitionFiles, IgnitionUnit, InitrdOptions, NetworkEntry};
+pub use generate::keyfiles;
 pub use host::{HostNetwork, MacInterface};
-pub use input::{InputError, is_host_list, read_hosts};
+pub use input::{HostsFileError, is_host_list, read_hosts};
 pub use keyfile::Keyfile;
 pub use mac::{MacAddr, MacError};
-pub use payload::{
-    EntryKind, IgnitionFiles, IgnitionUnit, InitrdOptions, NetworkEntry, Networks, SCRIPT, SCRIPT_PATH,
-};
-pub use version::{Generation, needs_nmstatectl};
+pub use version::{NetworkGeneration, needs_nmstatectl};
 
-/// Most hosts of one image.
+/// Maximum number of hosts of one image.
 ///
-/// Machines look at the files of all of them at boot.
+/// At boot, a machine reads the MAC addresses of all of them.
 pub const MAX_HOSTS: usize = 100_000;

@@ -1,118 +1,122 @@
-//! Rules of disks, partitions, arrays and file systems.
+//! Rules for disks, partitions, arrays and file systems.
 
 use std::collections::HashSet;
 
-use super::{Checker, Node, path};
-use crate::place::Place;
+use super::{Checker, ConfigNode, path};
+use crate::json_pointer::JsonPointer;
 use crate::spec::Spec;
 
-/// Longest label of a partition, in bytes.
-const MAX_PARTITION_LABEL: usize = 36;
+/// Maximum length of a partition label in bytes.
+const MAX_PARTITION_LABEL_LEN: usize = 36;
 /// The lengths of the parts of a GUID.
-const GUID_PARTS: [usize; 5] = [8, 4, 4, 4, 12];
+const GUID_PART_LENS: [usize; 5] = [8, 4, 4, 4, 12];
 
 impl Checker {
-    /// A path of a device that has to be there.
-    pub(super) fn device(&mut self, node: &Node) {
-        if let Some(problem) = path::problem(node.text("device").unwrap_or_default()) {
-            self.error(node.at("device"), format!("device: {problem}"));
+    /// Checks the path of a mandatory device.
+    pub(super) fn check_device(&mut self, node: &ConfigNode) {
+        if let Some(problem) = path::path_problem(node.text("device").unwrap_or_default()) {
+            self.error(node.pointer_to("device"), format!("device: {problem}"));
         }
     }
 
-    pub(super) fn disk(&mut self, node: &Node) {
-        self.device(node);
-        let partitions: Vec<Node> = node.nodes("partitions").collect();
-        self.partition_numbers(node, &partitions);
-        self.partition_labels(&partitions);
-        self.partition_places(&partitions);
+    pub(super) fn check_disk(&mut self, node: &ConfigNode) {
+        self.check_device(node);
+        let partitions: Vec<ConfigNode> = node.nodes("partitions").collect();
+        self.check_partition_numbers(node, &partitions);
+        self.check_partition_labels(&partitions);
+        self.check_partition_overlaps(&partitions);
     }
 
-    /// A partition without a number takes the next free one, which one that shall not exist makes ambiguous.
-    fn partition_numbers(&mut self, disk: &Node, partitions: &[Node]) {
-        let is_removed = partitions.iter().any(|partition| partition.is("shouldExist", false));
-        if is_removed && partitions.iter().any(|partition| !partition.has("number")) {
+    /// Requires numbers if any partition has `shouldExist: false`. Otherwise a partition without a number takes the
+    /// next free one, which would be ambiguous.
+    fn check_partition_numbers(&mut self, disk: &ConfigNode, partitions: &[ConfigNode]) {
+        let is_removed = partitions.iter().any(|partition| partition.is_set_to("shouldExist", false));
+        if is_removed && partitions.iter().any(|partition| !partition.has_field("number")) {
             self.error(
-                disk.at("partitions"),
-                "where a partition shall not exist, all partitions of the disk need a number",
+                disk.pointer_to("partitions"),
+                "every partition needs a number if any has shouldExist=false",
             );
         }
     }
 
-    fn partition_labels(&mut self, partitions: &[Node]) {
+    fn check_partition_labels(&mut self, partitions: &[ConfigNode]) {
         let mut labels = HashSet::new();
         for partition in partitions {
-            let Some(label) = partition.filled("label") else { continue };
+            let Some(label) = partition.non_empty_text("label") else { continue };
             if !labels.insert(label) {
-                self.error(partition.place, format!("the label {label:?} is there already"));
+                self.error(partition.pointer, format!("duplicate label {label:?}"));
             }
         }
     }
 
-    /// Partitions that say where they start and how long they are must not overlap.
-    fn partition_places(&mut self, partitions: &[Node]) {
-        let mut places: Vec<(i64, i64, Place)> = partitions.iter().filter_map(extent).collect();
+    /// Rejects overlapping partitions, as far as their start and size are known.
+    fn check_partition_overlaps(&mut self, partitions: &[ConfigNode]) {
+        let mut places: Vec<(i64, i64, JsonPointer)> = partitions.iter().filter_map(mib_range).collect();
         places.sort_by_key(|(start, end, _)| (*start, *end));
         let mut reached: Option<i64> = None;
-        for (start, end, place) in places {
+        for (start, end, pointer) in places {
             if reached.is_some_and(|reached| start <= reached) {
-                self.error(place, "the partition overlaps another");
+                self.error(pointer, "the partition overlaps another");
             }
             reached = reached.max(Some(end));
         }
     }
 
-    pub(super) fn partition(&mut self, node: &Node) {
-        let is_described = ["label", "startMiB", "sizeMiB"].iter().any(|field| node.has(field))
-            || ["guid", "typeGuid"].iter().any(|field| node.filled(field).is_some());
-        if node.is("shouldExist", false) && is_described {
-            self.error(node.place, "a partition that shall not exist has nothing but a number");
+    pub(super) fn check_partition(&mut self, node: &ConfigNode) {
+        let is_described = ["label", "startMiB", "sizeMiB"].iter().any(|field| node.has_field(field))
+            || ["guid", "typeGuid"].iter().any(|field| node.non_empty_text(field).is_some());
+        if node.is_set_to("shouldExist", false) && is_described {
+            self.error(node.pointer, "a partition with shouldExist=false must have only a number");
         }
-        if !node.has("number") && !node.has("label") {
-            self.error(node.place, "a partition needs a number or a label");
+        if !node.has_field("number") && !node.has_field("label") {
+            self.error(node.pointer, "a partition needs a number or a label");
         }
         if let Some(label) = node.text("label") {
-            if label.len() > MAX_PARTITION_LABEL {
-                self.error(node.at("label"), format!("a label has at most {MAX_PARTITION_LABEL} bytes"));
+            if label.len() > MAX_PARTITION_LABEL_LEN {
+                self.error(
+                    node.pointer_to("label"),
+                    format!("a label has at most {MAX_PARTITION_LABEL_LEN} bytes"),
+                );
             }
             if label.contains(':') {
-                self.error(node.at("label"), "a label must not have a colon");
+                self.error(node.pointer_to("label"), "a label must not have a colon");
             }
         }
         for field in ["guid", "typeGuid"] {
-            if node.filled(field).is_some_and(|guid| !is_guid(guid)) {
-                self.error(node.at(field), "a GUID has 8-4-4-4-12 hexadecimal digits");
+            if node.non_empty_text(field).is_some_and(|guid| !is_guid(guid)) {
+                self.error(node.pointer_to(field), "a GUID has 8-4-4-4-12 hexadecimal digits");
             }
         }
     }
 
-    pub(super) fn raid(&mut self, node: &Node) {
+    pub(super) fn check_raid(&mut self, node: &ConfigNode) {
         let level = node.text("level").unwrap_or_default();
         match level {
             "linear" | "raid0" | "0" | "stripe" => {
                 if node.integer("spares").is_some_and(|spares| spares != 0) {
-                    self.error(node.at("level"), format!("an array of level {level} has no spares"));
+                    self.error(node.pointer_to("level"), format!("an array of level {level} has no spares"));
                 }
             }
             "raid1" | "1" | "mirror" | "raid4" | "4" | "raid5" | "5" | "raid6" | "6" | "raid10" | "10" => {}
-            "" => self.error(node.at("level"), "an array needs a level"),
-            other => self.error(node.at("level"), format!("the level {other:?} is not known")),
+            "" => self.error(node.pointer_to("level"), "an array needs a level"),
+            other => self.error(node.pointer_to("level"), format!("the level {other:?} is not known")),
         }
-        if !node.has("devices") {
-            self.error(node.at("devices"), "an array needs devices");
+        if !node.has_field("devices") {
+            self.error(node.pointer_to("devices"), "an array needs devices");
         }
         for (pointer, device) in node.texts("devices") {
-            if let Some(problem) = path::problem(device) {
+            if let Some(problem) = path::path_problem(device) {
                 self.error(pointer, problem);
             }
         }
     }
 
-    pub(super) fn filesystem(&mut self, node: &Node) {
-        self.device(node);
-        if let Some(problem) = node.filled("path").and_then(path::problem) {
-            self.error(node.at("path"), problem);
+    pub(super) fn check_filesystem(&mut self, node: &ConfigNode) {
+        self.check_device(node);
+        if let Some(problem) = node.non_empty_text("path").and_then(path::path_problem) {
+            self.error(node.pointer_to("path"), problem);
         }
-        let Some(format) = node.filled("format") else { return self.unformatted(node) };
+        let Some(format) = node.non_empty_text("format") else { return self.check_unformatted(node) };
         let longest_label = match format {
             "ext4" => 16,
             "btrfs" => 256,
@@ -122,24 +126,27 @@ impl Checker {
             "none" if self.spec >= Spec::V3_3 => return,
             other => {
                 let message = format!("the format {other:?} is not known to spec {}", self.spec);
-                return self.error(node.at("format"), message);
+                return self.error(node.pointer_to("format"), message);
             }
         };
         if node.text("label").is_some_and(|label| label.len() > longest_label) {
-            self.error(node.at("label"), format!("a label of {format} has at most {longest_label} bytes"));
+            self.error(
+                node.pointer_to("label"),
+                format!("a label of {format} has at most {longest_label} bytes"),
+            );
         }
     }
 
-    /// Whatever asks for a file system to be made needs a format.
-    fn unformatted(&mut self, node: &Node) {
+    /// Requires a format if any field needs a file system.
+    fn check_unformatted(&mut self, node: &ConfigNode) {
         let fields = ["path", "label", "uuid", "options", "mountOptions"];
-        let asks = fields.iter().any(|field| node.has(field) && node.text(field) != Some(""))
-            || node.is("wipeFilesystem", true);
+        let asks = fields.iter().any(|field| node.has_field(field) && node.text(field) != Some(""))
+            || node.is_set_to("wipeFilesystem", true);
         if asks {
-            self.error(node.at("format"), "a format is required");
+            self.error(node.pointer_to("format"), "a format is required");
         }
-        if node.filled("label").is_some() {
-            self.error(node.at("label"), "a label needs a format");
+        if node.non_empty_text("label").is_some() {
+            self.error(node.pointer_to("label"), "a label needs a format");
         }
     }
 }
@@ -147,11 +154,11 @@ impl Checker {
 fn is_guid(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let lengths = parts.iter().map(|part| part.len());
-    lengths.eq(GUID_PARTS) && parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    lengths.eq(GUID_PART_LENS) && parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
-/// The first and last MiB of a partition that says where it starts and how long it is, and its place.
-fn extent<'a>(partition: &Node<'a>) -> Option<(i64, i64, Place<'a>)> {
+/// Returns the first and last MiB of a partition with a known start and size, and its pointer.
+fn mib_range<'a>(partition: &ConfigNode<'a>) -> Option<(i64, i64, JsonPointer<'a>)> {
     let start = partition.integer("startMiB").filter(|start| *start != 0)?;
     let size = partition.integer("sizeMiB")?;
-    Some((start, start.saturating_add(size.max(1)).saturating_sub(1), partition.place))
+    Some((start, start.saturating_add(size.max(1)).saturating_sub(1), partition.pointer))
 }

@@ -1,9 +1,9 @@
-//! Ignition's own rules: what passes here boots, what fails here does not.
+//! Ignition's own rules: Ignition accepts a config that passes, and a machine with one that fails does not boot.
 //!
-//! The rules are those of the newest Ignition, applied as the config's own spec version has them. A file below
-//! `/etc/systemd/system` that a unit writes as well, for one, is refused since Ignition 2.15, and so it is here.
+//! The rules are those of the newest Ignition, as they apply to the spec version of the config. For example, Ignition
+//! since 2.15 rejects a file below `/etc/systemd/system` that a unit writes as well, and so does this module.
 //!
-//! Nothing is fetched: a config that merges others at boot may still become a bad one there.
+//! Nothing is downloaded: a config that merges others at boot may still become invalid then.
 
 mod disk;
 mod luks;
@@ -19,102 +19,102 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-pub(crate) use node::Node;
+pub(crate) use node::ConfigNode;
 
-use crate::document::Document;
-use crate::merge::key_of;
-use crate::place::Place;
-use crate::report::{Finding, Report, Severity};
-use crate::schema::{CONFIG, Key, Kind, Name};
+use crate::config::Config;
+use crate::json_pointer::JsonPointer;
+use crate::merge::entry_key;
+use crate::report::{ConfigFinding, ConfigReport, Severity};
+use crate::schema::{CONFIG, EntryKey, FieldType, ObjectKind};
 use crate::spec::Spec;
 
-/// Checks a config against Ignition's rules. The findings have no lines until [`Report::locate`] has seen the text.
+/// Checks a config against Ignition's rules. The findings have no lines until [`ConfigReport::locate`] gets the text.
 ///
 /// # Examples
 ///
 /// ```
-/// use ignition::document::Document;
+/// use ignition::config::Config;
 /// use ignition::validate::validate;
 ///
 /// let text = br#"{"ignition": {"version": "3.3.0"}, "storage": {"files": [{"path": "etc/motd"}]}}"#;
-/// let report = validate(&Document::parse(text)?.document);
+/// let report = validate(&Config::parse(text)?.config);
 /// assert_eq!(report.findings()[0].to_string(), "error: /storage/files/0/path: the path \"etc/motd\" is not absolute");
-/// # Ok::<(), ignition::document::ReadError>(())
+/// # Ok::<(), ignition::config::ConfigError>(())
 /// ```
 #[must_use]
-pub fn validate(document: &Document) -> Report {
-    let mut checker = Checker { spec: document.spec(), report: Report::default() };
-    checker.node(&Node::root(document.root(), &CONFIG));
+pub fn validate(config: &Config) -> ConfigReport {
+    let mut checker = Checker { spec: config.spec(), report: ConfigReport::default() };
+    checker.check_tree(&ConfigNode::root(config.root(), &CONFIG));
     checker.report
 }
 
-/// Collects what the rules find.
+/// Collects the findings of the rules.
 struct Checker {
     spec: Spec,
-    report: Report,
+    report: ConfigReport,
 }
 
 impl Checker {
-    fn error(&mut self, place: impl fmt::Display, message: impl Into<String>) {
-        self.report.push(Finding::new(Severity::Error, place.to_string(), message));
+    fn error(&mut self, pointer: impl fmt::Display, message: impl Into<String>) {
+        self.report.push(ConfigFinding::new(Severity::Error, pointer.to_string(), message));
     }
 
-    fn warning(&mut self, place: impl fmt::Display, message: impl Into<String>) {
-        self.report.push(Finding::new(Severity::Warning, place.to_string(), message));
+    fn warning(&mut self, pointer: impl fmt::Display, message: impl Into<String>) {
+        self.report.push(ConfigFinding::new(Severity::Warning, pointer.to_string(), message));
     }
 
-    /// Applies the rules to an object and all below it. The schema bounds the depth.
-    fn node(&mut self, node: &Node) {
-        self.rules(node);
-        self.duplicates(node);
+    /// Applies the rules to an object and all objects below it. The schema limits the depth.
+    fn check_tree(&mut self, node: &ConfigNode) {
+        self.check_object(node);
+        self.check_duplicates(node);
         for child in node.children() {
-            self.node(&child);
+            self.check_tree(&child);
         }
     }
 
-    fn rules(&mut self, node: &Node) {
+    fn check_object(&mut self, node: &ConfigNode) {
         match node.schema.name {
-            Name::Config => self.config(node),
-            Name::IgnitionConfig => self.references(node, "merge"),
-            Name::Tls => self.references(node, "certificateAuthorities"),
-            Name::Proxy => self.proxy(node),
-            Name::Resource => self.resource(node),
-            Name::Header => self.header(node),
-            Name::Storage => self.storage(node),
-            Name::Disk => self.disk(node),
-            Name::Partition => self.partition(node),
-            Name::Raid => self.raid(node),
-            Name::Filesystem => self.filesystem(node),
-            Name::Owner => self.owner(node),
-            Name::File => self.file(node),
-            Name::Directory => self.directory(node),
-            Name::Link => self.link(node),
-            Name::Luks => self.luks(node),
-            Name::Clevis => self.clevis(node),
-            Name::Custom => self.custom(node),
-            Name::Tang => self.tang(node),
-            Name::Systemd => self.systemd(node),
-            Name::Unit => self.unit(node),
-            Name::Dropin => self.dropin(node),
-            Name::Section | Name::Verification | Name::User | Name::Group => {}
+            ObjectKind::Config => self.check_config(node),
+            ObjectKind::IgnitionConfig => self.check_references(node, "merge"),
+            ObjectKind::Tls => self.check_references(node, "certificateAuthorities"),
+            ObjectKind::Proxy => self.check_proxy(node),
+            ObjectKind::Resource => self.check_resource(node),
+            ObjectKind::Header => self.check_header(node),
+            ObjectKind::Storage => self.check_storage(node),
+            ObjectKind::Disk => self.check_disk(node),
+            ObjectKind::Partition => self.check_partition(node),
+            ObjectKind::Raid => self.check_raid(node),
+            ObjectKind::Filesystem => self.check_filesystem(node),
+            ObjectKind::Owner => self.check_owner(node),
+            ObjectKind::File => self.check_file(node),
+            ObjectKind::Directory => self.check_directory(node),
+            ObjectKind::Link => self.check_link(node),
+            ObjectKind::Luks => self.check_luks(node),
+            ObjectKind::Clevis => self.check_clevis(node),
+            ObjectKind::Custom => self.check_custom(node),
+            ObjectKind::Tang => self.check_tang(node),
+            ObjectKind::Systemd => self.check_systemd(node),
+            ObjectKind::Unit => self.check_unit(node),
+            ObjectKind::Dropin => self.check_dropin(node),
+            ObjectKind::Section | ObjectKind::Verification | ObjectKind::User | ObjectKind::Group => {}
         }
     }
 
-    /// Finds entries of lists whose key is there already, in the same list or in one that shares its keys.
-    fn duplicates(&mut self, node: &Node) {
+    /// Finds list entries with the same key, in one list or in two lists that share their keys.
+    fn check_duplicates(&mut self, node: &ConfigNode) {
         let mut seen: HashMap<&str, HashSet<Cow<str>>> = HashMap::new();
         for field in node.schema.fields {
-            let Kind::List(_, key) = field.kind else { continue };
-            if matches!(key, Key::None) {
+            let FieldType::List(_, key) = field.kind else { continue };
+            if matches!(key, EntryKey::None) {
                 continue;
             }
             let seen = seen.entry(field.group.unwrap_or(field.name)).or_default();
             for (index, item) in node.values(field.name).iter().enumerate() {
-                let key = key_of(key, item);
+                let key = entry_key(key, item);
                 if seen.contains(&key) {
                     self.error(
-                        Place::FieldEntry(&node.place, field.name, index),
-                        format!("{key:?} is there already"),
+                        JsonPointer::FieldEntry(&node.pointer, field.name, index),
+                        format!("duplicate entry {key:?}"),
                     );
                 } else {
                     seen.insert(key);

@@ -1,27 +1,27 @@
-//! An object of a config, with its place.
+//! An object of a config with its JSON pointer.
 
 use std::slice;
 
 use crate::json::{Json, Object};
-use crate::place::Place;
-use crate::schema::{Field, Item, Kind, Struct};
+use crate::json_pointer::JsonPointer;
+use crate::schema::{EntryType, FieldSchema, FieldType, ObjectSchema};
 
-/// An object of a config, what it is, and where it stands.
+/// An object of a config with its schema and its JSON pointer.
 #[derive(Clone, Debug)]
-pub(crate) struct Node<'a> {
-    pub(crate) schema: &'static Struct,
-    pub(crate) place: Place<'a>,
+pub(crate) struct ConfigNode<'a> {
+    pub(crate) schema: &'static ObjectSchema,
+    pub(crate) pointer: JsonPointer<'a>,
     object: &'a Object,
 }
 
-impl<'a> Node<'a> {
-    pub(crate) fn root(object: &'a Object, schema: &'static Struct) -> Self {
-        Self { schema, place: Place::Root, object }
+impl<'a> ConfigNode<'a> {
+    pub(crate) fn root(object: &'a Object, schema: &'static ObjectSchema) -> Self {
+        Self { schema, pointer: JsonPointer::Root, object }
     }
 
-    /// The place of a field.
-    pub(crate) fn at<'n>(&'n self, field: &'n str) -> Place<'n> {
-        Place::Field(&self.place, field)
+    /// Returns the pointer of a field.
+    pub(crate) fn pointer_to<'n>(&'n self, field: &'n str) -> JsonPointer<'n> {
+        JsonPointer::Field(&self.pointer, field)
     }
 
     fn get(&self, field: &str) -> Option<&'a Json> {
@@ -29,7 +29,7 @@ impl<'a> Node<'a> {
         self.object.get(field)
     }
 
-    pub(crate) fn has(&self, field: &str) -> bool {
+    pub(crate) fn has_field(&self, field: &str) -> bool {
         self.get(field).is_some()
     }
 
@@ -37,8 +37,8 @@ impl<'a> Node<'a> {
         self.get(field)?.as_text()
     }
 
-    /// A text, where absent and empty are the same.
-    pub(crate) fn filled(&self, field: &str) -> Option<&'a str> {
+    /// Returns a text that is not empty.
+    pub(crate) fn non_empty_text(&self, field: &str) -> Option<&'a str> {
         self.text(field).filter(|text| !text.is_empty())
     }
 
@@ -46,54 +46,60 @@ impl<'a> Node<'a> {
         self.get(field)?.as_integer()
     }
 
-    pub(crate) fn is(&self, field: &str, value: bool) -> bool {
+    pub(crate) fn is_set_to(&self, field: &str, value: bool) -> bool {
         self.get(field).and_then(Json::as_boolean) == Some(value)
     }
 
-    /// The entries of a list.
+    /// Returns the entries of a list.
     pub(crate) fn values(&self, field: &str) -> &'a [Json] {
         self.get(field).and_then(Json::as_list).unwrap_or_default()
     }
 
-    /// The entries of a list, each with its place.
-    pub(crate) fn items<'n>(&'n self, field: &'n str) -> impl Iterator<Item = (Place<'n>, &'a Json)> {
-        let place = move |index| Place::FieldEntry(&self.place, field, index);
-        self.values(field).iter().enumerate().map(move |(index, item)| (place(index), item))
+    /// Returns the entries of a list, each with its pointer.
+    pub(crate) fn items<'n>(&'n self, field: &'n str) -> impl Iterator<Item = (JsonPointer<'n>, &'a Json)> {
+        let pointer = move |index| JsonPointer::FieldEntry(&self.pointer, field, index);
+        self.values(field).iter().enumerate().map(move |(index, item)| (pointer(index), item))
     }
 
-    /// The texts of a list, each with its place.
-    pub(crate) fn texts<'n>(&'n self, field: &'n str) -> impl Iterator<Item = (Place<'n>, &'a str)> {
-        self.items(field).filter_map(|(place, item)| Some((place, item.as_text()?)))
+    /// Returns the texts of a list, each with its pointer.
+    pub(crate) fn texts<'n>(&'n self, field: &'n str) -> impl Iterator<Item = (JsonPointer<'n>, &'a str)> {
+        self.items(field).filter_map(|(pointer, item)| Some((pointer, item.as_text()?)))
     }
 
-    /// The objects of a field: those of a list, or the one that there is.
-    pub(crate) fn nodes<'n>(&'n self, field: &str) -> impl Iterator<Item = Node<'n>> {
+    /// Returns the objects of a field: the entries of a list, or the single object.
+    pub(crate) fn nodes<'n>(&'n self, field: &str) -> impl Iterator<Item = ConfigNode<'n>> {
         let found = self.schema.field(field).zip(self.get(field));
         found.into_iter().flat_map(|(field, value)| self.nodes_in(field, value))
     }
 
-    fn nodes_in<'n>(&'n self, field: &'static Field, value: &'n Json) -> impl Iterator<Item = Node<'n>> {
+    fn nodes_in<'n>(
+        &'n self,
+        field: &'static FieldSchema,
+        value: &'n Json,
+    ) -> impl Iterator<Item = ConfigNode<'n>> {
         let (schema, values) = match &field.kind {
-            Kind::Struct(schema) => (Some(*schema), slice::from_ref(value)),
-            Kind::List(Item::Struct(schema), _) => (Some(*schema), value.as_list().unwrap_or_default()),
+            FieldType::Struct(schema) => (Some(*schema), slice::from_ref(value)),
+            FieldType::List(EntryType::Struct(schema), _) => {
+                (Some(*schema), value.as_list().unwrap_or_default())
+            }
             _ => (None, &[][..]),
         };
-        let place = |index| match field.kind {
-            Kind::List(..) => Place::FieldEntry(&self.place, field.name, index),
-            _ => self.at(field.name),
+        let pointer = |index| match field.kind {
+            FieldType::List(..) => JsonPointer::FieldEntry(&self.pointer, field.name, index),
+            _ => self.pointer_to(field.name),
         };
         values.iter().enumerate().filter_map(move |(index, value)| {
-            Some(Node { schema: schema?, place: place(index), object: value.as_object()? })
+            Some(ConfigNode { schema: schema?, pointer: pointer(index), object: value.as_object()? })
         })
     }
 
-    /// The object of a field.
-    pub(crate) fn child<'n>(&'n self, field: &str) -> Option<Node<'n>> {
+    /// Returns the object of a field.
+    pub(crate) fn child<'n>(&'n self, field: &str) -> Option<ConfigNode<'n>> {
         self.nodes(field).next()
     }
 
-    /// All objects one level below.
-    pub(crate) fn children(&self) -> impl Iterator<Item = Node<'_>> {
+    /// Returns all objects one level below.
+    pub(crate) fn children(&self) -> impl Iterator<Item = ConfigNode<'_>> {
         let known = self.object.iter().filter_map(|(name, value)| Some((self.schema.field(name)?, value)));
         known.flat_map(|(field, value)| self.nodes_in(field, value))
     }

@@ -1,7 +1,7 @@
 //! Paths of files and devices.
 
-/// Why a path is none that Ignition takes.
-pub(super) fn problem(path: &str) -> Option<String> {
+/// Returns why Ignition rejects a path.
+pub(super) fn path_problem(path: &str) -> Option<String> {
     if path.is_empty() {
         return Some("the path is empty".to_owned());
     }
@@ -13,7 +13,7 @@ pub(super) fn problem(path: &str) -> Option<String> {
     (!all_clean).then(|| format!("the path {path:?} has \"//\", \".\", \"..\" or \"/\" at its end"))
 }
 
-/// A path with a relative one behind it, without `.` and `..`.
+/// Joins a path and a relative one, and resolves `.` and `..`.
 pub(super) fn join(base: &str, path: &str) -> String {
     let parts = if path.starts_with('/') { path.to_owned() } else { format!("{base}/{path}") };
     let mut clean: Vec<&str> = Vec::new();
@@ -29,8 +29,8 @@ pub(super) fn join(base: &str, path: &str) -> String {
     format!("/{}", clean.join("/"))
 }
 
-/// The folders above an absolute path, the root left out.
-pub(super) fn parents(path: &str) -> impl Iterator<Item = &str> {
+/// Returns the directories above an absolute path, without the root.
+pub(super) fn parent_directories(path: &str) -> impl Iterator<Item = &str> {
     path.rmatch_indices('/').filter_map(|(at, _)| path.get(..at)).filter(|parent| !parent.is_empty())
 }
 
@@ -39,17 +39,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_clean_absolute_paths_pass() {
+    fn rejects_relative_and_unclean_paths() {
         for good in ["/", "/a", "/a/b.c/..d", "/ä b"] {
-            assert_eq!(problem(good), None, "{good}");
+            assert_eq!(path_problem(good), None, "{good}");
         }
         for bad in ["", "a", "./a", "//", "/a/", "/a//b", "/a/./b", "/..", "/a/../b"] {
-            assert!(problem(bad).is_some(), "{bad}");
+            assert!(path_problem(bad).is_some(), "{bad}");
         }
     }
 
     #[test]
-    fn joining_cleans() {
+    fn joined_paths_are_clean() {
         assert_eq!(join("/a/b", "c"), "/a/b/c");
         assert_eq!(join("/a/b", "../c/."), "/a/c");
         assert_eq!(join("/a", "/x/../../y"), "/y");
@@ -57,8 +57,8 @@ mod tests {
     }
 
     #[test]
-    fn parents_end_below_the_root() {
-        assert_eq!(parents("/a/b/c").collect::<Vec<_>>(), ["/a/b", "/a"]);
-        assert_eq!(parents("/a").count(), 0);
+    fn parents_exclude_the_root() {
+        assert_eq!(parent_directories("/a/b/c").collect::<Vec<_>>(), ["/a/b", "/a"]);
+        assert_eq!(parent_directories("/a").count(), 0);
     }
 }

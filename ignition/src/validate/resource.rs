@@ -1,71 +1,78 @@
-//! Rules of contents from elsewhere, and of the proxies on the way.
+//! Rules for external contents and for the proxies to download them.
 
 use super::url::{self, Scheme};
-use super::{Checker, Node};
+use super::{Checker, ConfigNode};
 use crate::spec::Spec;
 
 impl Checker {
-    /// Configs to merge and authorities are nothing without a source.
-    pub(super) fn references(&mut self, node: &Node, list: &str) {
+    /// Requires a source for configs to merge and for certificate authorities.
+    pub(super) fn check_references(&mut self, node: &ConfigNode, list: &str) {
         for reference in node.nodes(list) {
-            if reference.filled("source").is_none() {
-                self.error(reference.place, "a source is required");
+            if reference.non_empty_text("source").is_none() {
+                self.error(reference.pointer, "a source is required");
             }
         }
     }
 
-    pub(super) fn resource(&mut self, node: &Node) {
+    pub(super) fn check_resource(&mut self, node: &ConfigNode) {
         match node.text("compression") {
             None | Some("" | "gzip") => {}
             Some(other) => {
-                self.error(node.at("compression"), format!("the compression {other:?} is not \"gzip\""));
+                self.error(
+                    node.pointer_to("compression"),
+                    format!("the compression {other:?} is not \"gzip\""),
+                );
             }
         }
-        let scheme = node.filled("source").and_then(|source| match url::check(source, self.spec) {
-            Ok(scheme) => Some(scheme),
-            Err(problem) => {
-                self.error(node.at("source"), problem.to_string());
-                None
-            }
-        });
+        let scheme =
+            node.non_empty_text("source").and_then(|source| match url::check_source(source, self.spec) {
+                Ok(scheme) => Some(scheme),
+                Err(problem) => {
+                    self.error(node.pointer_to("source"), problem.to_string());
+                    None
+                }
+            });
         let is_http = matches!(scheme, Some(Scheme::Http | Scheme::Https));
-        if node.has("httpHeaders") && !is_http {
-            self.error(node.at("httpHeaders"), "only sources with http or https take headers");
+        if node.has_field("httpHeaders") && !is_http {
+            self.error(node.pointer_to("httpHeaders"), "only sources with http or https take headers");
         }
         let Some(verification) = node.child("verification") else { return };
         let Some(hash) = verification.text("hash") else { return };
-        if !node.has("source") {
-            self.error(verification.at("hash"), "a hash without a source");
+        if !node.has_field("source") {
+            self.error(verification.pointer_to("hash"), "a hash without a source");
         }
         if let Some(problem) = hash_problem(hash, self.spec) {
-            self.error(verification.at("hash"), problem);
+            self.error(verification.pointer_to("hash"), problem);
         }
     }
 
-    pub(super) fn header(&mut self, node: &Node) {
-        if node.filled("name").is_none() {
-            self.error(node.at("name"), "a header needs a name");
+    pub(super) fn check_header(&mut self, node: &ConfigNode) {
+        if node.non_empty_text("name").is_none() {
+            self.error(node.pointer_to("name"), "a header needs a name");
         }
         if node.text("value") == Some("") {
-            self.error(node.at("value"), "the value of a header is empty");
+            self.error(node.pointer_to("value"), "the value of a header is empty");
         }
     }
 
-    pub(super) fn proxy(&mut self, node: &Node) {
+    pub(super) fn check_proxy(&mut self, node: &ConfigNode) {
         for field in ["httpProxy", "httpsProxy"] {
             let Some(proxy) = node.text(field) else { continue };
-            match url::scheme(proxy) {
+            match url::parse_scheme(proxy) {
                 Ok(Scheme::Http) if field == "httpsProxy" => {
-                    self.warning(node.at(field), "requests over https go to the proxy over plain http");
+                    self.warning(
+                        node.pointer_to(field),
+                        "requests over https go to the proxy over plain http",
+                    );
                 }
                 Ok(Scheme::Http | Scheme::Https) => {}
-                _ => self.error(node.at(field), format!("{proxy:?} is not an http or https URL")),
+                _ => self.error(node.pointer_to(field), format!("{proxy:?} is not an http or https URL")),
             }
         }
     }
 }
 
-/// Only the form is checked: the name of the function and the number of digits.
+/// Checks only the form of a hash: the name of the function and the number of digits.
 fn hash_problem(hash: &str, spec: Spec) -> Option<String> {
     let Some((function, sum)) = hash.split_once('-') else {
         return Some(format!("the hash {hash:?} does not look like sha512-<digits>"));

@@ -1,113 +1,116 @@
-//! Rules of files, directories and links.
+//! Rules for files, directories and links.
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Checker, Node, path};
+use super::{Checker, ConfigNode, path};
 use crate::spec::Spec;
 use crate::translate::SPECIAL_BITS;
 
-/// The largest mode.
+/// The largest valid mode.
 const MAX_MODE: i64 = 0o7777;
 
 impl Checker {
-    /// Rules between the entries of all lists.
-    pub(super) fn storage(&mut self, node: &Node) {
+    /// Applies the rules between entries of different lists.
+    pub(super) fn check_storage(&mut self, node: &ConfigNode) {
         let paths = |list| node.nodes(list).filter_map(|it| it.text("path"));
         let links: HashSet<&str> = paths("links").collect();
         let directories: HashSet<&str> = paths("directories").collect();
         for entry in ["directories", "files", "links"].into_iter().flat_map(|list| node.nodes(list)) {
             let path = entry.text("path").unwrap_or_default();
-            if let Some(link) = path::parents(path).find(|parent| links.contains(parent)) {
-                self.error(entry.place, format!("the path {path:?} goes through the link {link:?}"));
+            if let Some(link) = path::parent_directories(path).find(|parent| links.contains(parent)) {
+                self.error(entry.pointer, format!("the path {path:?} goes through the link {link:?}"));
             }
         }
-        for link in node.nodes("links").filter(|link| link.is("hard", true)) {
+        for link in node.nodes("links").filter(|link| link.is_set_to("hard", true)) {
             let target =
                 path::join(link.text("path").unwrap_or_default(), link.text("target").unwrap_or_default());
             if directories.contains(target.as_str()) {
-                self.error(link.place, format!("the hard link points to the directory {target:?}"));
+                self.error(link.pointer, format!("the hard link points to the directory {target:?}"));
             }
         }
-        self.partitioned_filesystems(node);
+        self.check_partitioned_filesystems(node);
     }
 
-    fn partitioned_filesystems(&mut self, node: &Node) {
-        let divided = |disk: &Node| disk.has("partitions") || disk.is("wipeTable", true);
+    fn check_partitioned_filesystems(&mut self, node: &ConfigNode) {
+        let divided = |disk: &ConfigNode| disk.has_field("partitions") || disk.is_set_to("wipeTable", true);
         let disks = node.nodes("disks").filter(divided);
         let disks: HashSet<&str> = disks.filter_map(|disk| disk.text("device")).collect();
         for filesystem in node.nodes("filesystems") {
             if filesystem.text("device").is_some_and(|device| disks.contains(device)) {
-                self.warning(filesystem.at("device"), "the file system covers a disk that gets partitions");
+                self.warning(
+                    filesystem.pointer_to("device"),
+                    "the file system covers a disk that gets partitions",
+                );
             }
         }
     }
 
-    fn path(&mut self, node: &Node) {
-        if let Some(problem) = path::problem(node.text("path").unwrap_or_default()) {
-            self.error(node.at("path"), problem);
+    fn check_path(&mut self, node: &ConfigNode) {
+        if let Some(problem) = path::path_problem(node.text("path").unwrap_or_default()) {
+            self.error(node.pointer_to("path"), problem);
         }
     }
 
-    pub(super) fn owner(&mut self, node: &Node) {
-        if node.has("id") && node.filled("name").is_some() {
-            self.error(node.place, "an owner has either an id or a name");
+    pub(super) fn check_owner(&mut self, node: &ConfigNode) {
+        if node.has_field("id") && node.non_empty_text("name").is_some() {
+            self.error(node.pointer, "an owner has either an id or a name");
         }
     }
 
-    pub(super) fn file(&mut self, node: &Node) {
-        self.path(node);
-        self.mode(node);
-        let has_source = node.child("contents").is_some_and(|contents| contents.has("source"));
-        if node.is("overwrite", true) && !has_source {
-            self.error(node.at("overwrite"), "overwriting needs contents with a source");
+    pub(super) fn check_file(&mut self, node: &ConfigNode) {
+        self.check_path(node);
+        self.check_mode(node);
+        let has_source = node.child("contents").is_some_and(|contents| contents.has_field("source"));
+        if node.is_set_to("overwrite", true) && !has_source {
+            self.error(node.pointer_to("overwrite"), "overwriting needs contents with a source");
         }
     }
 
-    pub(super) fn directory(&mut self, node: &Node) {
-        self.path(node);
-        self.mode(node);
+    pub(super) fn check_directory(&mut self, node: &ConfigNode) {
+        self.check_path(node);
+        self.check_mode(node);
     }
 
-    fn mode(&mut self, node: &Node) {
+    fn check_mode(&mut self, node: &ConfigNode) {
         let Some(mode) = node.integer("mode") else { return };
         if !(0..=MAX_MODE).contains(&mode) {
             self.error(
-                node.at("mode"),
+                node.pointer_to("mode"),
                 format!("the mode {mode} is not within 0 and {MAX_MODE} (octal 7777)"),
             );
         }
         if self.spec < Spec::V3_6 && mode & SPECIAL_BITS != 0 {
             self.warning(
-                node.at("mode"),
+                node.pointer_to("mode"),
                 format!("spec {} ignores the special bits of the mode {mode} (octal {mode:o})", self.spec),
             );
         }
     }
 
-    pub(super) fn link(&mut self, node: &Node) {
-        self.path(node);
-        // Older versions read an absent target as an empty one and do not look at it.
-        if self.spec >= Spec::V3_3 && node.filled("target").is_none() {
-            self.error(node.at("target"), "a link needs a target");
+    pub(super) fn check_link(&mut self, node: &ConfigNode) {
+        self.check_path(node);
+        // Older versions read an absent target as an empty one and do not check it.
+        if self.spec >= Spec::V3_3 && node.non_empty_text("target").is_none() {
+            self.error(node.pointer_to("target"), "a link needs a target");
         }
-        if node.is("hard", true) {
+        if node.is_set_to("hard", true) {
             for owner in ["user", "group"].into_iter().filter_map(|field| node.child(field)) {
-                self.warning(owner.place, "the owner of a hard link is that of its target");
+                self.warning(owner.pointer, "the owner of a hard link is that of its target");
             }
         }
     }
 
-    /// A unit and a file of the same path would overwrite each other.
-    pub(super) fn config(&mut self, node: &Node) {
+    /// Rejects a unit and a file with the same path, which would overwrite each other.
+    pub(super) fn check_config(&mut self, node: &ConfigNode) {
         let (Some(storage), Some(systemd)) = (node.child("storage"), node.child("systemd")) else { return };
         let mut written: HashMap<String, &str> = HashMap::new();
         for unit in systemd.nodes("units") {
             let name = unit.text("name").unwrap_or_default();
-            if unit.filled("contents").is_some() {
+            if unit.non_empty_text("contents").is_some() {
                 written.insert(format!("/etc/systemd/system/{name}"), "unit");
             }
             for dropin in unit.nodes("dropins") {
-                if let (Some(file), Some(_)) = (dropin.text("name"), dropin.filled("contents")) {
+                if let (Some(file), Some(_)) = (dropin.text("name"), dropin.non_empty_text("contents")) {
                     written.insert(format!("/etc/systemd/system/{name}.d/{file}"), "drop-in");
                 }
             }
@@ -115,7 +118,10 @@ impl Checker {
         for entry in ["directories", "files", "links"].into_iter().flat_map(|list| storage.nodes(list)) {
             let path = entry.text("path").unwrap_or_default();
             if let Some(what) = written.get(path) {
-                self.error(entry.at("path"), format!("the path {path:?} is that of a {what} with contents"));
+                self.error(
+                    entry.pointer_to("path"),
+                    format!("the path {path:?} is already written by a {what} with contents"),
+                );
             }
         }
     }

@@ -1,12 +1,12 @@
-//! Rules of units and drop-ins.
+//! Rules for units and drop-ins.
 
 use std::collections::HashMap;
 
 use super::unit::{UnitFile, parse};
-use super::{Checker, Node};
+use super::{Checker, ConfigNode};
 
-/// What the name of a unit ends in.
-const EXTENSIONS: [&str; 12] = [
+/// The valid suffixes of unit names.
+const UNIT_SUFFIXES: [&str; 12] = [
     "service",
     "socket",
     "device",
@@ -22,57 +22,58 @@ const EXTENSIONS: [&str; 12] = [
 ];
 
 impl Checker {
-    pub(super) fn unit(&mut self, node: &Node) {
+    pub(super) fn check_unit(&mut self, node: &ConfigNode) {
         let name = node.text("name").unwrap_or_default();
-        if !name.rsplit_once('.').is_some_and(|(_, extension)| EXTENSIONS.contains(&extension)) {
-            self.error(node.at("name"), format!("{name:?} does not end in the type of a unit"));
+        if !name.rsplit_once('.').is_some_and(|(_, extension)| UNIT_SUFFIXES.contains(&extension)) {
+            self.error(node.pointer_to("name"), format!("{name:?} does not end in the type of a unit"));
         }
-        self.contents(node);
+        self.check_contents(node);
     }
 
-    pub(super) fn dropin(&mut self, node: &Node) {
+    pub(super) fn check_dropin(&mut self, node: &ConfigNode) {
         let name = node.text("name").unwrap_or_default();
         if !name.ends_with(".conf") {
-            self.error(node.at("name"), format!("the drop-in {name:?} does not end in .conf"));
+            self.error(node.pointer_to("name"), format!("the drop-in {name:?} does not end in .conf"));
         }
-        self.contents(node);
+        self.check_contents(node);
     }
 
-    fn contents(&mut self, node: &Node) {
+    fn check_contents(&mut self, node: &ConfigNode) {
         if let Err(error) = parse(node.text("contents").unwrap_or_default()) {
-            self.error(node.at("contents"), error.to_string());
+            self.error(node.pointer_to("contents"), error.to_string());
         }
     }
 
-    /// Enabling takes an `[Install]` section, in the unit or in the template that it is an instance of.
-    pub(super) fn systemd(&mut self, node: &Node) {
-        let units: Vec<Node> = node.nodes("units").collect();
-        let texts = units.iter().filter_map(|unit| Some((unit.text("name")?, unit.filled("contents")?)));
+    /// Warns about enabled units without an `[Install]` section in the unit or in its template.
+    pub(super) fn check_systemd(&mut self, node: &ConfigNode) {
+        let units: Vec<ConfigNode> = node.nodes("units").collect();
+        let texts =
+            units.iter().filter_map(|unit| Some((unit.text("name")?, unit.non_empty_text("contents")?)));
         let texts: HashMap<&str, &str> = texts.collect();
-        for unit in units.iter().filter(|unit| unit.is("enabled", true)) {
+        for unit in units.iter().filter(|unit| unit.is_set_to("enabled", true)) {
             let name = unit.text("name").unwrap_or_default();
-            let (file, message) =
-                match (texts.get(name), template(name).and_then(|it| Some((texts.get(it.as_str())?, it)))) {
-                    (Some(text), _) => {
-                        (parse(text), format!("{name:?} is enabled, but has no [Install] section"))
-                    }
-                    (None, Some((text, template))) => (
-                        parse(text),
-                        format!(
-                            "{name:?} is enabled, but its template {template:?} has no [Install] section"
-                        ),
-                    ),
-                    (None, None) => continue,
-                };
+            let (file, message) = match (
+                texts.get(name),
+                template_name(name).and_then(|it| Some((texts.get(it.as_str())?, it))),
+            ) {
+                (Some(text), _) => {
+                    (parse(text), format!("{name:?} is enabled, but has no [Install] section"))
+                }
+                (None, Some((text, template))) => (
+                    parse(text),
+                    format!("{name:?} is enabled, but its template {template:?} has no [Install] section"),
+                ),
+                (None, None) => continue,
+            };
             if file.is_ok_and(|file: UnitFile| !file.has_section("Install")) {
-                self.warning(unit.at("contents"), message);
+                self.warning(unit.pointer_to("contents"), message);
             }
         }
     }
 }
 
-/// The template of an instance: `a@.service` of `a@b.service`.
-pub(crate) fn template(name: &str) -> Option<String> {
+/// Returns the template of an instance: `a@.service` for `a@b.service`.
+pub(crate) fn template_name(name: &str) -> Option<String> {
     let (prefix, instance) = name.split_once('@')?;
     let (instance, extension) = instance.rsplit_once('.')?;
     (!instance.is_empty()).then(|| format!("{prefix}@.{extension}"))

@@ -1,34 +1,34 @@
 //! The syntax of unit files, as Ignition checks it.
 
-/// Longest line of a unit file, in bytes.
+/// Maximum length in bytes of a line in a unit file.
 const MAX_LINE_LEN: usize = 2047;
 
-/// Why a text is no unit file.
+/// Why a text is not a valid unit file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UnitError {
-    #[error("line {line} of the unit has {len} bytes, {MAX_LINE_LEN} are allowed")]
+    #[error("line {line} of the unit is too long: {len} bytes (limit {MAX_LINE_LEN})")]
     LongLine { line: usize, len: usize },
     #[error("line {line} of the unit starts a section that does not end with ]")]
     OpenSection { line: usize },
-    #[error("line {line} of the unit has something behind the ] of the section")]
+    #[error("line {line} of the unit has text after the ] of the section")]
     BehindSection { line: usize },
     #[error("line {line} of the unit has no =")]
     NoValue { line: usize },
 }
 
-/// A unit file: the sections that have options, and the options of all.
+/// The sections of a unit file with their options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UnitFile {
     sections: Vec<(String, Vec<(String, String)>)>,
 }
 
 impl UnitFile {
-    /// Whether a section has options. An empty one is as good as none.
+    /// Returns whether a section has options. An empty section counts as absent.
     pub(crate) fn has_section(&self, name: &str) -> bool {
         self.sections.iter().any(|(section, options)| section == name && !options.is_empty())
     }
 
-    /// The values of an option in all sections of a name.
+    /// Returns the values of an option in all sections with a name.
     pub(crate) fn values(&self, section: &str, name: &str) -> impl Iterator<Item = &str> {
         let options =
             self.sections.iter().filter(move |(it, _)| it == section).flat_map(|(_, options)| options);
@@ -36,7 +36,7 @@ impl UnitFile {
     }
 }
 
-/// Reads a unit file.
+/// Parses a unit file.
 pub(crate) fn parse(text: &str) -> Result<UnitFile, UnitError> {
     let long = text.split('\n').enumerate().find(|(_, line)| line.len() > MAX_LINE_LEN);
     if let Some((index, line)) = long {
@@ -44,7 +44,7 @@ pub(crate) fn parse(text: &str) -> Result<UnitFile, UnitError> {
     }
     let mut file = UnitFile::default();
     let Some(start) = text.find('[') else { return Ok(file) };
-    let mut reader = Reader { text, at: start };
+    let mut reader = UnitFileReader { text, at: start };
     while let Some(first) = reader.peek() {
         match first {
             '[' => file.sections.push((reader.section()?, Vec::new())),
@@ -62,24 +62,24 @@ pub(crate) fn parse(text: &str) -> Result<UnitFile, UnitError> {
     Ok(file)
 }
 
-struct Reader<'a> {
+struct UnitFileReader<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> UnitFileReader<'a> {
     fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The next character that is no space.
+    /// Returns the next character that is not white space.
     fn peek(&mut self) -> Option<char> {
         let rest = self.rest();
         self.at += rest.len() - rest.trim_start().len();
         self.rest().chars().next()
     }
 
-    /// The rest of the line, without its end.
+    /// Returns the rest of the line without its line break.
     fn line(&mut self) -> &'a str {
         let rest = self.rest();
         let line = rest.split('\n').next().unwrap_or_default();
@@ -87,8 +87,8 @@ impl<'a> Reader<'a> {
         line
     }
 
-    /// The number of the line of a place, which only errors ask for.
-    fn number(&self, at: usize) -> usize {
+    /// Returns the line number of an offset. Only errors need it.
+    fn line_number(&self, at: usize) -> usize {
         self.text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
     }
 
@@ -96,12 +96,12 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let rest = self.rest().get(1..).unwrap_or_default();
         let Some(end) = rest.find(']') else {
-            return Err(UnitError::OpenSection { line: self.number(start) });
+            return Err(UnitError::OpenSection { line: self.line_number(start) });
         };
         let name = rest.get(..end).unwrap_or_default();
         self.at += end + 2;
         if !self.line().trim().is_empty() {
-            return Err(UnitError::BehindSection { line: self.number(start) });
+            return Err(UnitError::BehindSection { line: self.line_number(start) });
         }
         Ok(name.to_owned())
     }
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
         let rest = self.rest();
         let end =
             rest.find(['=', '\n', '\r']).filter(|end| rest.get(*end..).is_some_and(|it| it.starts_with('=')));
-        let Some(end) = end else { return Err(UnitError::NoValue { line: self.number(self.at) }) };
+        let Some(end) = end else { return Err(UnitError::NoValue { line: self.line_number(self.at) }) };
         self.at += end + 1;
         let mut value = self.line().to_owned();
         while value.ends_with('\\') && !self.rest().is_empty() {
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_stand_in_their_sections() {
+    fn options_belong_to_their_sections() {
         let text = "junk\n[Unit]\n# a comment [x\n; b\n\nA = b \n[Service]\nExec=a \\\n  b\n[Install]\n[Service]\nExec=\n";
         let file = parse(text).unwrap();
         assert_eq!(file.values("Unit", "A").collect::<Vec<_>>(), ["b"]);

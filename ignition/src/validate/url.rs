@@ -1,4 +1,4 @@
-//! URLs of sources, `data:` URLs with what they hold.
+//! URLs of sources, including the contents of `data:` URLs.
 //!
 //! ```text
 //! data:[type/subtype](;attribute=value)*[;base64],data
@@ -8,16 +8,17 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use percent_encoding::percent_decode_str;
 
-use crate::bytes::ByteSet;
+use crate::byte_set::ByteSet;
 use crate::spec::Spec;
 
-/// What may stand in the data of a `data:` URL that is not base64.
-static DATA: ByteSet = ByteSet::graphic_but(b"`<>#\"{}|\\^[]");
-/// What names and values of its header are made of.
-static TOKEN: ByteSet = ByteSet::graphic_but(b"()<>@,;:\\\"/[]?=");
+/// Characters that the data of a `data:` URL may contain if it is not base64.
+static DATA_CHARACTERS: ByteSet = ByteSet::graphic_except(b"`<>#\"{}|\\^[]");
+/// Characters of the names and values in the header of a `data:` URL.
+static TOKEN_CHARACTERS: ByteSet = ByteSet::graphic_except(b"()<>@,;:\\\"/[]?=");
 
-/// Where a source is fetched from.
+/// The scheme of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum Scheme {
@@ -30,7 +31,7 @@ pub(crate) enum Scheme {
     Data,
 }
 
-/// Why a source is no URL that Ignition fetches.
+/// Why Ignition rejects the URL of a source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UrlError {
     #[error("the URL has a control character or a line break at byte {at}")]
@@ -39,11 +40,11 @@ pub(crate) enum UrlError {
     NoScheme,
     #[error("the URL scheme {found:?} is not known to spec {spec}")]
     Scheme { found: String, spec: Spec },
-    #[error("the URL has a % without two hexadecimal digits behind it")]
+    #[error("the URL has a % that is not followed by two hexadecimal digits")]
     Percent,
-    #[error("the port {found:?} is no number")]
+    #[error("the port {found:?} is not a number")]
     Port { found: String },
-    #[error("the ARN is not one of an S3 object, arn:<partition>:s3:<region>:<account>:<object>")]
+    #[error("the ARN is not that of an S3 object, arn:<partition>:s3:<region>:<account>:<object>")]
     Arn,
     #[error("a data URL begins with \"data:\" in lower case")]
     Prefix,
@@ -53,15 +54,15 @@ pub(crate) enum UrlError {
     MediaType { found: String },
     #[error("the data URL has the parameter {found:?}, which is neither base64 nor name=value")]
     Parameter { found: String },
-    #[error("the URL has the character {found:?} in a place where it must not be")]
+    #[error("the character {found:?} is not allowed at its position in the URL")]
     Character { found: char },
     #[error("the data URL is not valid base64: {0}")]
     Base64(base64::DecodeError),
 }
 
-/// Checks a source as far as Ignition does when it reads a config.
-pub(crate) fn check(source: &str, spec: Spec) -> Result<Scheme, UrlError> {
-    let found = scheme(source).map_err(|error| match error {
+/// Checks a source as Ignition does when it reads a config.
+pub(crate) fn check_source(source: &str, spec: Spec) -> Result<Scheme, UrlError> {
+    let found = parse_scheme(source).map_err(|error| match error {
         UrlError::Scheme { found, .. } => UrlError::Scheme { found, spec },
         other => other,
     })?;
@@ -77,14 +78,14 @@ pub(crate) fn check(source: &str, spec: Spec) -> Result<Scheme, UrlError> {
         });
     }
     match found {
-        Scheme::Data => Data::of(source)?.check().map(|()| found),
-        Scheme::Arn => arn(source).map(|()| found),
+        Scheme::Data => DataUrl::parse(source)?.check_encoding().map(|()| found),
+        Scheme::Arn => check_arn(source).map(|()| found),
         _ => Ok(found),
     }
 }
 
-/// The scheme of a URL that is well formed.
-pub(crate) fn scheme(url: &str) -> Result<Scheme, UrlError> {
+/// Returns the scheme of a well-formed URL.
+pub(crate) fn parse_scheme(url: &str) -> Result<Scheme, UrlError> {
     if let Some(at) = url.bytes().position(|byte| byte.is_ascii_control()) {
         return Err(UrlError::Control { at });
     }
@@ -114,42 +115,44 @@ pub(crate) fn scheme(url: &str) -> Result<Scheme, UrlError> {
         }
         None => hierarchy,
     };
-    unescape(path)?;
-    unescape(fragment)?;
+    check_escapes(path)?;
+    check_escapes(fragment)?;
     Ok(scheme)
 }
 
-/// The characters that stand for themselves in names of users and hosts, beside letters and digits.
+/// Characters besides letters and digits that user and host names may contain unescaped.
 const UNRESERVED: &str = "-._~!$&'()*+,;=";
 
-/// A user and a password, a host and a port: all but the host are optional, and that may be empty.
+/// Checks a user, password, host and port. All but the host are optional, and the host may be empty.
 fn check_authority(authority: &str) -> Result<(), UrlError> {
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let of = |more: &'static str| {
+    let is_outside = |more: &'static str| {
         move |it: &char| !(it.is_ascii_alphanumeric() || UNRESERVED.contains(*it) || more.contains(*it))
     };
-    let bad =
-        user.chars().find(of(":%@")).or_else(|| host.chars().filter(char::is_ascii).find(of(":[]<>\"%")));
+    let bad = user
+        .chars()
+        .find(is_outside(":%@"))
+        .or_else(|| host.chars().filter(char::is_ascii).find(is_outside(":[]<>\"%")));
     if let Some(found) = bad {
         return Err(UrlError::Character { found });
     }
-    unescape(user)?;
-    if unescape(host)?.is_ascii() && host.contains('%') {
+    check_escapes(user)?;
+    if percent_decode(host)?.is_ascii() && host.contains('%') {
         return Err(UrlError::Character { found: '%' });
     }
-    let behind = match host.strip_prefix('[') {
+    let after_host = match host.strip_prefix('[') {
         Some(address) => {
             address.rsplit_once(']').map(|(_, port)| port).ok_or(UrlError::Character { found: '[' })?
         }
         None => host.rfind(':').and_then(|at| host.get(at..)).unwrap_or_default(),
     };
-    let port = behind.strip_prefix(':').unwrap_or(behind);
-    let is_port =
-        (behind.is_empty() || behind.starts_with(':')) && port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = after_host.strip_prefix(':').unwrap_or(after_host);
+    let is_port = (after_host.is_empty() || after_host.starts_with(':'))
+        && port.bytes().all(|byte| byte.is_ascii_digit());
     if is_port { Ok(()) } else { Err(UrlError::Port { found: port.to_owned() }) }
 }
 
-fn arn(source: &str) -> Result<(), UrlError> {
+fn check_arn(source: &str) -> Result<(), UrlError> {
     let parts: Vec<&str> = source.splitn(6, ':').collect();
     match parts.as_slice() {
         [_, _, "s3", _, _, object] if object.contains('/') => Ok(()),
@@ -157,61 +160,50 @@ fn arn(source: &str) -> Result<(), UrlError> {
     }
 }
 
-/// The contents that a `data:` URL holds.
-pub(crate) fn decode(source: &str) -> Result<Vec<u8>, UrlError> {
-    scheme(source)?;
-    Data::of(source)?.decode()
+/// Returns the contents of a `data:` URL.
+pub(crate) fn decode_data_url(source: &str) -> Result<Vec<u8>, UrlError> {
+    parse_scheme(source)?;
+    DataUrl::parse(source)?.decode()
 }
 
-/// What a `data:` URL has behind its comma.
-enum Data<'a> {
+/// The part of a `data:` URL after its comma.
+enum DataUrl<'a> {
     Base64(&'a str),
-    /// Characters that may be there.
+    /// Text that contains only allowed characters.
     Text(&'a str),
 }
 
-impl<'a> Data<'a> {
-    /// Takes a URL of this scheme.
-    fn of(source: &'a str) -> Result<Self, UrlError> {
+impl<'a> DataUrl<'a> {
+    /// Parses a `data:` URL.
+    fn parse(source: &'a str) -> Result<Self, UrlError> {
         let body = source.strip_prefix("data:").ok_or(UrlError::Prefix)?;
         let (header, data) = body.split_once(',').ok_or(UrlError::NoComma)?;
-        if header_says_base64(header)? {
+        if is_base64_header(header)? {
             return Ok(Self::Base64(data));
         }
-        match DATA.first_other(data) {
+        match DATA_CHARACTERS.first_outside(data) {
             None => Ok(Self::Text(data)),
-            Some(at) => {
-                let found = data.get(at..).and_then(|rest| rest.chars().next()).unwrap_or_default();
-                Err(UrlError::Character { found })
-            }
+            Some(found) => Err(UrlError::Character { found }),
         }
     }
 
     fn decode(&self) -> Result<Vec<u8>, UrlError> {
         match self {
             Self::Base64(data) => BASE64.decode(data).map_err(UrlError::Base64),
-            Self::Text(data) => unescape(data).map(Cow::into_owned),
+            Self::Text(data) => percent_decode(data).map(Cow::into_owned),
         }
     }
 
-    /// Whether it decodes.
-    fn check(&self) -> Result<(), UrlError> {
+    /// Checks that the data can be decoded.
+    fn check_encoding(&self) -> Result<(), UrlError> {
         match self {
             Self::Base64(_) => self.decode().map(|_| ()),
-            Self::Text(data) => {
-                let is_escape = |behind: &str| {
-                    behind
-                        .as_bytes()
-                        .first_chunk()
-                        .is_some_and(|digits: &[u8; 2]| digits.iter().all(|it| digit(*it).is_some()))
-                };
-                if data.split('%').skip(1).all(is_escape) { Ok(()) } else { Err(UrlError::Percent) }
-            }
+            Self::Text(data) => check_escapes(data),
         }
     }
 }
 
-fn header_says_base64(header: &str) -> Result<bool, UrlError> {
+fn is_base64_header(header: &str) -> Result<bool, UrlError> {
     let mut parts = header.split(';');
     let media = parts.next().unwrap_or_default();
     if !media.is_empty() && !is_media_type(media) {
@@ -229,7 +221,7 @@ fn header_says_base64(header: &str) -> Result<bool, UrlError> {
 }
 
 fn is_token(text: &str) -> bool {
-    TOKEN.first_other(text).is_none()
+    TOKEN_CHARACTERS.first_outside(text).is_none()
 }
 
 fn is_parameter(text: &str) -> bool {
@@ -240,42 +232,25 @@ fn is_parameter(text: &str) -> bool {
 }
 
 fn is_media_type(media: &str) -> bool {
-    const KNOWN: [&str; 7] = ["text", "image", "audio", "video", "application", "message", "multipart"];
+    const MEDIA_TYPES: [&str; 7] = ["text", "image", "audio", "video", "application", "message", "multipart"];
     media.split_once('/').is_some_and(|(kind, subtype)| {
         let is_own = kind.strip_prefix(['x', 'X']).is_some_and(|rest| rest.starts_with('-'));
-        (KNOWN.contains(&kind) || is_own && is_token(kind)) && is_token(subtype)
+        (MEDIA_TYPES.contains(&kind) || is_own && is_token(kind)) && is_token(subtype)
     })
 }
 
-/// The bytes of a text in which `%` stands before two hexadecimal digits.
-fn unescape(text: &str) -> Result<Cow<'_, [u8]>, UrlError> {
-    if !text.contains('%') {
-        return Ok(text.as_bytes().into());
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        rest = behind;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let Some(([high, low], behind)) = rest.split_first_chunk() else { return Err(UrlError::Percent) };
-        let (Some(high), Some(low)) = (digit(*high), digit(*low)) else { return Err(UrlError::Percent) };
-        bytes.push(high << 4 | low);
-        rest = behind;
-    }
-    Ok(bytes.into())
+/// Checks that two hexadecimal digits follow each `%`.
+fn check_escapes(text: &str) -> Result<(), UrlError> {
+    let is_escape = |after: &str| {
+        after.as_bytes().first_chunk::<2>().is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if text.split('%').skip(1).all(is_escape) { Ok(()) } else { Err(UrlError::Percent) }
 }
 
-/// The value of a hexadecimal digit.
-fn digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
-    }
+/// Returns the bytes of a text with its escapes decoded.
+fn percent_decode(text: &str) -> Result<Cow<'_, [u8]>, UrlError> {
+    check_escapes(text)?;
+    Ok(percent_decode_str(text).into())
 }
 
 #[cfg(test)]
@@ -285,16 +260,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schemes_come_with_versions() {
-        let check = |url, spec| check(url, spec).ok();
-        assert_eq!(check("http://a:80/b%20c?d=%", Spec::V3_0), Some(Scheme::Http));
-        assert_eq!(check("HTTPS://[::1]:443", Spec::V3_0), Some(Scheme::Https));
-        assert_eq!(check("tftp://a/b", Spec::V3_0), Some(Scheme::Tftp));
-        assert_eq!(check("s3://a/b", Spec::V3_0), Some(Scheme::S3));
-        assert_eq!(check("gs://a/b", Spec::V3_1), None);
-        assert_eq!(check("gs://a/b", Spec::V3_2), Some(Scheme::Gs));
+    fn rejects_schemes_of_later_versions() {
+        let check_source = |url, spec| super::check_source(url, spec).ok();
+        assert_eq!(check_source("http://a:80/b%20c?d=%", Spec::V3_0), Some(Scheme::Http));
+        assert_eq!(check_source("HTTPS://[::1]:443", Spec::V3_0), Some(Scheme::Https));
+        assert_eq!(check_source("tftp://a/b", Spec::V3_0), Some(Scheme::Tftp));
+        assert_eq!(check_source("s3://a/b", Spec::V3_0), Some(Scheme::S3));
+        assert_eq!(check_source("gs://a/b", Spec::V3_1), None);
+        assert_eq!(check_source("gs://a/b", Spec::V3_2), Some(Scheme::Gs));
         let arn = "arn:aws:s3:::bucket/key";
-        assert_eq!((check(arn, Spec::V3_3), check(arn, Spec::V3_4)), (None, Some(Scheme::Arn)));
+        assert_eq!((check_source(arn, Spec::V3_3), check_source(arn, Spec::V3_4)), (None, Some(Scheme::Arn)));
         for bad in [
             "/a",
             "",
@@ -305,17 +280,17 @@ mod tests {
             "arn:aws:ec2:::a/b",
             "http://a\n",
         ] {
-            assert_eq!(check(bad, Spec::LATEST), None, "{bad}");
+            assert_eq!(check_source(bad, Spec::LATEST), None, "{bad}");
         }
     }
 
     #[test]
-    fn an_unknown_scheme_is_told_with_the_version_of_the_config() {
+    fn unknown_scheme_error_names_version_of_config() {
         for (url, expected) in [
             ("foo://a/b", "the URL scheme \"foo\" is not known to spec 3.1.0"),
             ("gs://a/b", "the URL scheme \"gs\" is not known to spec 3.1.0"),
         ] {
-            assert_eq!(check(url, Spec::V3_1).unwrap_err().to_string(), expected);
+            assert_eq!(check_source(url, Spec::V3_1).unwrap_err().to_string(), expected);
         }
     }
 
@@ -329,7 +304,7 @@ mod tests {
             ("data:x-own/type;a=b;base64,", b""),
         ];
         for (url, expected) in hello {
-            assert_eq!(decode(url).as_deref(), Ok(*expected), "{url}");
+            assert_eq!(decode_data_url(url).as_deref(), Ok(*expected), "{url}");
         }
         for bad in [
             "data:",
@@ -346,21 +321,21 @@ mod tests {
             "data:;base64,aGk=\n",
             "data:;base64,_-==",
         ] {
-            assert!(decode(bad).is_err(), "{bad}");
+            assert!(decode_data_url(bad).is_err(), "{bad}");
         }
     }
 
     proptest! {
         #[test]
-        fn percents_carry_any_bytes(bytes: Vec<u8>) {
+        fn percent_escapes_decode_to_any_bytes(bytes: Vec<u8>) {
             let escaped: String = bytes.iter().map(|byte| format!("%{byte:02X}")).collect();
-            prop_assert_eq!(decode(&format!("data:,{escaped}")), Ok(bytes));
+            prop_assert_eq!(decode_data_url(&format!("data:,{escaped}")), Ok(bytes));
         }
 
         #[test]
-        fn any_text_is_an_answer(text: String) {
-            let _ = check(&text, Spec::LATEST);
-            let _ = decode(&format!("data:{text}"));
+        fn any_text_is_decoded_or_rejected(text: String) {
+            let _ = check_source(&text, Spec::LATEST);
+            let _ = decode_data_url(&format!("data:{text}"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The users and groups of a root file system: some that are there before, and what an engine has made of them.
+//! Users and groups of a root file system: prepared ones, and those that an engine has created.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// A user, from all the files that tell about it.
+/// A user, from all account files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User {
     pub(crate) uid: u32,
@@ -16,13 +16,13 @@ pub(crate) struct User {
     pub(crate) home: String,
     pub(crate) shell: String,
     pub(crate) hash: String,
-    /// The groups that list it.
+    /// The groups that list the user.
     pub(crate) groups: BTreeSet<String>,
-    /// The lines that the engine has written for who may log in, where there are some.
+    /// Authorized keys that the engine has written, if any.
     pub(crate) keys: Option<Vec<String>>,
 }
 
-/// A group without its members, who are in [`User::groups`].
+/// A group without its members, which are in [`User::groups`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     pub(crate) gid: u32,
@@ -43,12 +43,12 @@ const USERS: [(&str, u32, &str); 4] = [
     ("other", 1002, "/home/other"),
 ];
 
-/// The groups of every root besides those of its users: name, number, member.
+/// The groups of every root except the users' own groups: name, number, member.
 const GROUPS: [(&str, u32, &str); 4] =
     [("sudo", 27, ""), ("wheel", 10, "core"), ("adm", 4, "core,guest"), ("old", 900, "")];
 
-/// Puts users, groups and homes into a root, which is what `useradd --root` and its kin need: they change their root and
-/// load nothing from there.
+/// Puts users, groups and homes into a root, which is all that `useradd --root` needs: it changes its root and loads
+/// nothing from there.
 pub(crate) fn prepare(root: &Path) {
     let own = USERS.iter().map(|(name, id, _)| (*name, *id, ""));
     let groups: Vec<(&str, u32, &str)> = own.chain(GROUPS).collect();
@@ -63,7 +63,7 @@ pub(crate) fn prepare(root: &Path) {
         ("shadow", lines(&|(name, ..)| format!("{name}:*:19000:0:99999:7:::\n"), &USERS)),
         ("group", lines(&|(name, id, members)| format!("{name}:x:{id}:{members}\n"), &groups)),
         ("gshadow", lines(&|(name, _, members)| format!("{name}:!::{members}\n"), &groups)),
-        // As everywhere: a new user gets a group of its own, and takes it along.
+        // The usual setting: a new user gets its own group, which is removed with the user.
         ("login.defs", "USERGROUPS_ENAB yes\n".to_owned()),
     ];
     for (name, text) in files {
@@ -78,7 +78,7 @@ pub(crate) fn prepare(root: &Path) {
     for folder in ["srv", "opt"] {
         fs::create_dir(root.join(folder)).unwrap();
     }
-    // The engine becomes the user to write its keys, who has to come that far.
+    // The engine writes keys as the user, who must be able to reach the folder.
     let scratch = root.parent().unwrap();
     fs::set_permissions(scratch, fs::Permissions::from_mode(0o755)).unwrap();
 }
@@ -115,7 +115,7 @@ impl Accounts {
         Self { groups: groups.iter().map(group).collect(), users: users.into_iter().map(user).collect() }
     }
 
-    /// Asserts that these are what a config makes of others.
+    /// Asserts that `self` is the expected result of a config on other accounts.
     pub(crate) fn assert_made_of(&self, before: &Self, passwd: &Value, root: &Path) {
         let list = |key: &str| passwd[key].as_array().cloned().unwrap_or_default();
         let mut expected = before.clone();
@@ -132,14 +132,14 @@ impl Accounts {
         assert_eq!(*self, expected, "{passwd}");
     }
 
-    /// Names of users that are there in both but not the same, or only in these; and those of users that are gone.
+    /// Names of users that differ or exist only here; and names of removed users.
     pub(crate) fn changes_since(&self, before: &Self) -> [BTreeSet<String>; 2] {
         let changed = self.users.iter().filter(|(name, user)| before.users.get(*name) != Some(*user));
         let gone = before.users.keys().filter(|name| !self.users.contains_key(*name));
         [changed.map(|(name, _)| name.clone()).collect(), gone.cloned().collect()]
     }
 
-    /// What a config leaves open for a new group, its number, is taken from what has become of it.
+    /// If a config leaves the number of a new group open, it is taken from the result.
     fn apply_group(&mut self, group: &Value, after: &Self) {
         let name = name(group);
         if group["shouldExist"] == false {
@@ -204,7 +204,7 @@ fn name(account: &Value) -> &str {
     account["name"].as_str().unwrap()
 }
 
-/// A text that is there: for the engine an empty one is not.
+/// A non-empty text: the engine treats an empty one as absent.
 fn text(account: &Value, key: &str) -> Option<String> {
     account[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
@@ -218,13 +218,13 @@ fn id(account: &Value, key: &str) -> Option<u32> {
     account[key].as_u64().map(|id| u32::try_from(id).unwrap())
 }
 
-/// The hash of a password. An empty one locks, it does not open.
+/// The password hash. An empty one locks the account instead of opening it.
 fn hash(account: &Value) -> Option<String> {
     let hash = account["passwordHash"].as_str()?;
     Some(if hash.is_empty() { "*" } else { hash }.to_owned())
 }
 
-/// The keys that the engine has written for a user, which nobody else may read.
+/// The keys that the engine has written for a user, in a file that only the user can read.
 fn keys(root: &Path, home: &str, uid: u32) -> Option<Vec<String>> {
     let folder = below(root, home).join(".ssh");
     let path = folder.join("authorized_keys.d/ignition");

@@ -1,15 +1,15 @@
-//! The merge cases in `tests/merge/*.json`, for all tests that want them.
+//! The merge cases in `tests/merge/*.json`.
 //!
-//! A file holds a list of cases: `parent`, `child` and what they merge to, each a config without its version, which is
-//! `spec` (3.3.0 unless given) or `parentSpec` and `childSpec`. A case says with `parentValid`, `childValid` and `valid`
-//! where one alone or the result is no valid config, and with `engine` where the real engine would want to fetch something.
+//! A file has a list of cases: `parent`, `child` and the expected result, each a config without its version, which is
+//! `spec` (3.3.0 by default) or `parentSpec` and `childSpec`. A case has `parentValid`, `childValid` and `valid` if an
+//! input or the result is not a valid config, and `engine` if the real engine would fetch something.
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
 use std::fs;
 use std::path::PathBuf;
 
-use ignition::document::Document;
+use ignition::config::Config;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -55,24 +55,24 @@ impl Case {
         files.iter().flat_map(read).collect()
     }
 
-    pub(crate) fn parent(&self) -> Document {
+    pub(crate) fn parent(&self) -> Config {
         read(&self.parent, self.parent_spec.as_ref().unwrap_or(&self.spec))
     }
 
-    pub(crate) fn child(&self) -> Document {
+    pub(crate) fn child(&self) -> Config {
         read(&self.child, self.child_spec.as_ref().unwrap_or(&self.spec))
     }
 
-    pub(crate) fn expected(&self) -> Document {
+    pub(crate) fn expected(&self) -> Config {
         read(&self.expected, &self.spec)
     }
 }
 
-/// Reads a config to which the version is still to be added.
-pub(crate) fn read(config: &Value, spec: &str) -> Document {
+/// Reads a config and adds its version.
+pub(crate) fn read(config: &Value, spec: &str) -> Config {
     let mut config = config.clone();
     config.as_object_mut().unwrap().entry("ignition").or_insert_with(|| json!({}))["version"] = spec.into();
-    let parsed = Document::parse(config.to_string().as_bytes()).unwrap();
+    let parsed = Config::parse(config.to_string().as_bytes()).unwrap();
     assert!(parsed.warnings.is_empty(), "{}", parsed.warnings.to_text("case"));
-    parsed.document
+    parsed.config
 }

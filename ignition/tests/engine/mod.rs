@@ -1,6 +1,6 @@
 //! The real Ignition, version 2.14 as Debian packages it: its validator, and its engine outside of an initrd.
 //!
-//! A missing program is reported and skipped, unless `KINDLING_REQUIRE_TOOLS=1` makes that a failure.
+//! A missing program is reported and skipped, or fails with `KINDLING_REQUIRE_TOOLS=1`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, iter};
 
-use ignition::document::Document;
+use ignition::config::Config;
 use ignition::spec::Spec;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The newest spec that it reads, and the one that its own merges happen in, as far as released ones go.
+/// The newest spec version that it reads, and the newest released version in which it merges.
 pub(crate) const NEWEST: Spec = Spec::V3_3;
 
 const VALIDATOR: &str = "ignition-validate";
 const ENGINE: &str = "/usr/lib/dracut/modules.d/30ignition/ignition";
 
-/// What the validator says about a config.
+/// The validator's report about a config.
 pub(crate) struct Verdict {
     pub(crate) is_valid: bool,
     /// Severities and pointers.
@@ -53,7 +53,7 @@ impl Validator {
     }
 }
 
-/// Reads lines such as `error at $.storage.files.0.mode, line 1 col 2: illegal file mode`.
+/// Parses lines such as `error at $.storage.files.0.mode, line 1 col 2: illegal file mode`.
 fn findings(text: &str) -> BTreeSet<String> {
     let finding = |line: &str| {
         let (severity, rest) = line.split_once(" at $")?;
@@ -61,7 +61,7 @@ fn findings(text: &str) -> BTreeSet<String> {
         Some((severity.to_owned(), path.replace('.', "/")))
     };
     let all: Vec<(String, String)> = text.lines().filter_map(finding).collect();
-    // An error in a URL is reported once more for an object around it, or for a field that there is not.
+    // An error in a URL is reported again for an enclosing object, or for a missing field.
     let is_echo = |(severity, path): &(String, String)| {
         let deeper =
             |(other, below): &(String, String)| other == severity && below == &format!("{path}/source");
@@ -81,11 +81,11 @@ impl Engine {
         Some(Self(()))
     }
 
-    /// A machine that has fetched a config: what it made of it, or what it says against it.
+    /// A machine that has fetched a config: the result, or the engine's error.
     pub(crate) fn fetch(&self, config: &str) -> Result<Machine, String> {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("root/etc/selinux")).unwrap();
-        // At the end the engine has all that it wrote labelled. Here is neither a policy nor the program for that.
+        // The engine finally relabels all written files. The test has neither a policy nor that program.
         fs::write(folder.path().join("root/etc/selinux/config"), "SELINUX=disabled\nSELINUXTYPE=none\n")
             .unwrap();
         fs::create_dir(folder.path().join("bin")).unwrap();
@@ -120,37 +120,36 @@ impl Machine {
     }
 
     /// The config that it will apply, in the newest spec version that is not experimental.
-    pub(crate) fn config(&self) -> Document {
+    pub(crate) fn config(&self) -> Config {
         let mut config: Value =
             serde_json::from_slice(&fs::read(self.folder.path().join("cache")).unwrap()).unwrap();
         config["ignition"]["version"] = NEWEST.as_str().into();
         config["ignition"]["config"] = Value::Null;
-        let parsed = Document::parse(config.to_string().as_bytes()).unwrap();
+        let parsed = Config::parse(config.to_string().as_bytes()).unwrap();
         assert!(parsed.warnings.is_empty(), "{}", parsed.warnings.to_text("cache"));
-        parsed.document
+        parsed.config
     }
 }
 
-/// Where the engine finds the programs that it calls: ours first, then those that make users and others.
+/// The engine's `PATH`: our replacements first, then the programs that manage users.
 fn programs(folder: &Path) -> [PathBuf; 5] {
     [folder.join("bin"), "/usr/sbin".into(), "/usr/bin".into(), "/sbin".into(), "/bin".into()]
 }
 
-/// A config as the engine keeps it: of spec 3.3, with the special bits of modes cleared, which it does on the way to its
-/// experimental version.
-pub(crate) fn as_kept(document: &Document) -> Document {
-    let mut config = document.to_value();
+/// A config as the engine stores it: spec 3.3, with the special bits of modes cleared, as in its experimental version.
+pub(crate) fn as_kept(config: &Config) -> Config {
+    let mut config = config.to_value();
     for list in ["files", "directories"] {
         let nodes = config["storage"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
         for mode in nodes.filter_map(|node| node.get_mut("mode")) {
             *mode = (mode.as_i64().unwrap() & 0o777).into();
         }
     }
-    Document::parse(config.to_string().as_bytes()).unwrap().document
+    Config::parse(config.to_string().as_bytes()).unwrap().config
 }
 
-/// A parent that asks for a child to be merged at boot.
-pub(crate) fn asking(parent: &Document, child: &Document) -> String {
+/// A parent config that merges a child at boot.
+pub(crate) fn asking(parent: &Config, child: &Config) -> String {
     let mut config = parent.to_value();
     let escaped: String = child.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect();
     config["ignition"]["config"]["merge"] =

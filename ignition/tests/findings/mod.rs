@@ -1,9 +1,8 @@
-//! Cases of what is found in a config: `tests/validate/*.json` for Ignition's rules, `tests/lint/*.json` for ours.
+//! Cases of findings in configs: `tests/validate/*.json` for Ignition's rules, `tests/lint/*.json` for ours.
 //!
-//! A file holds a list of cases: a `config` without its version, which is `spec` (3.3.0 unless given), and the expected
-//! `findings`, each a severity and a pointer. `%2048%` in a config stands for so
-//! many letters x, from 2000 to 3000. A `newer` case is
-//! of a rule that Ignition 2.14 does not have.
+//! A file has a list of cases: a `config` without its version, which is `spec` (3.3.0 by default), and the expected
+//! `findings`, each a severity and a pointer. `%2048%` in a config is replaced by that many letters x, from 2000 to
+//! 3000. A `newer` case is about a rule that Ignition 2.14 does not have.
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
@@ -11,8 +10,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use ignition::document::Document;
-use ignition::report::Report;
+use ignition::config::Config;
+use ignition::report::ConfigReport;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -54,14 +53,14 @@ impl Case {
         })
     }
 
-    pub(crate) fn document(&self) -> Document {
-        let parsed = Document::parse(self.text().as_bytes()).unwrap();
+    pub(crate) fn config(&self) -> Config {
+        let parsed = Config::parse(self.text().as_bytes()).unwrap();
         assert!(parsed.warnings.is_empty(), "{}", parsed.warnings.to_text(&self.name));
-        parsed.document
+        parsed.config
     }
 
-    /// Fails unless a report has exactly the expected findings, if possibly more than once.
-    pub(crate) fn difference(&self, report: &Report) -> Option<String> {
+    /// Fails unless a report has exactly the expected findings; duplicates are allowed.
+    pub(crate) fn difference(&self, report: &ConfigReport) -> Option<String> {
         (found(report) != self.findings).then(|| {
             let expected: Vec<&String> = self.findings.iter().collect();
             format!("{}\n  expected {expected:?}\n  found\n{}", self.name, report.to_text("  "))
@@ -70,15 +69,15 @@ impl Case {
 }
 
 /// The severities and pointers of a report.
-pub(crate) fn found(report: &Report) -> BTreeSet<String> {
+pub(crate) fn found(report: &ConfigReport) -> BTreeSet<String> {
     report.findings().iter().map(|finding| format!("{} {}", finding.severity, finding.pointer)).collect()
 }
 
-/// Holds the reports on all cases of a folder against what they expect.
-pub(crate) fn check_all(folder: &str, look: impl Fn(&Document) -> Report) {
+/// Compares the reports on all cases of a folder with the expected findings.
+pub(crate) fn check_all(folder: &str, look: impl Fn(&Config) -> ConfigReport) {
     let cases = Case::all(folder);
     assert!(!cases.is_empty());
     let failed: Vec<String> =
-        cases.iter().filter_map(|case| case.difference(&look(&case.document()))).collect();
+        cases.iter().filter_map(|case| case.difference(&look(&case.config()))).collect();
     assert!(failed.is_empty(), "{} of {}:\n{}", failed.len(), cases.len(), failed.join("\n"));
 }

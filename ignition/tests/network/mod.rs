@@ -1,4 +1,4 @@
-//! Hosts that the tests of networks share.
+//! Hosts for the network tests.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ interfaces:
 routes: {config: [{destination: 0.0.0.0/0, next-hop-address: 203.0.113.1, next-hop-interface: eth0.2507}]}
 ";
 
-/// Two interfaces with addresses that tell them apart, and a rule for what comes in at one of them.
+/// Two interfaces with distinct addresses, and a rule for packets that arrive at one of them.
 pub(crate) const PAIR: &str = "\
 interfaces:
 - name: eth0
@@ -66,7 +66,7 @@ routes: {config: [{destination: 0.0.0.0/0, next-hop-address: 192.0.2.1, next-hop
 route-rules: {config: [{ip-from: 192.0.2.0/24, route-table: 254, priority: 900, iif: eth1}]}
 ";
 
-/// A host for addresses that end in a number and in the following one.
+/// A host whose two MAC addresses end in a number and the next one.
 pub(crate) fn host(document: &str, first: usize) -> HostNetwork {
     let interface = |number: usize| MacInterface {
         logical_nic_name: format!("eth{number}"),

@@ -1,20 +1,20 @@
-//! Random configs: every field, few names, so that a parent and a child meet often.
+//! Random configs: every field, few names, so that parent and child often share entries.
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
-use ignition::document::Document;
+use ignition::config::Config;
 use ignition::spec::Spec;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
 
-/// What random configs look like.
+/// The shape of random configs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// What all names begin with.
+    /// The prefix of all names.
     pub(crate) prefix: &'static str,
-    /// Whether lists that share their keys may have the same ones in two configs.
+    /// Whether keyed lists may have the same keys in two configs.
     pub(crate) crossing: bool,
     /// Whether there are HTTP headers.
     pub(crate) headers: bool,
@@ -30,11 +30,11 @@ impl Shape {
 
 type Json = BoxedStrategy<Value>;
 
-/// A config of a spec version; what the version does not know is left out.
-pub(crate) fn document(specs: Vec<Spec>, shape: Shape) -> impl Strategy<Value = Document> {
+/// A config of a spec version; fields that the version does not have are left out.
+pub(crate) fn any_config(specs: Vec<Spec>, shape: Shape) -> impl Strategy<Value = Config> {
     (select(specs), config(shape)).prop_map(|(spec, mut config)| {
         config["ignition"]["version"] = spec.as_str().into();
-        Document::parse(config.to_string().as_bytes()).unwrap().document
+        Config::parse(config.to_string().as_bytes()).unwrap().config
     })
 }
 
@@ -48,7 +48,7 @@ fn config(shape: Shape) -> Json {
     ])
 }
 
-/// An object with each of its fields in one of two.
+/// An object with each of its fields in half of the cases.
 fn object<const N: usize>(fields: [(&'static str, Json); N]) -> Json {
     let (names, values): (Vec<_>, Vec<_>) = fields.into_iter().unzip();
     let values: Vec<_> = values.into_iter().map(proptest::option::of).collect();
@@ -115,7 +115,7 @@ fn arguments(shape: Shape) -> Json {
     let [yes, no] = if shape.crossing { ["k*", "k*"] } else { ["y*", "n*"] };
     object([("shouldExist", set(shape.names(yes))), ("shouldNotExist", set(shape.names(no)))])
         .prop_map(|mut arguments| {
-            // One config must not want both.
+            // A config must not have both.
             let wanted = arguments["shouldExist"].as_array().cloned().unwrap_or_default();
             if let Some(unwanted) = arguments["shouldNotExist"].as_array_mut() {
                 unwanted.retain(|argument| !wanted.contains(argument));
@@ -143,8 +143,8 @@ fn passwd(shape: Shape) -> Json {
     ])
 }
 
-/// Users and groups that can be made where [`accounts`](crate::accounts) are prepared: every number has one owner, and
-/// groups are new.
+/// Users and groups that can be created where [`accounts`](crate::accounts) are prepared: every number has one owner,
+/// and groups are new.
 pub(crate) fn makeable_passwd() -> Json {
     let user = |name: &'static str, uid: u32| {
         object([
@@ -229,7 +229,7 @@ fn storage(shape: Shape) -> Json {
     .boxed()
 }
 
-/// One config must not want two things at one path.
+/// A config must not have two nodes at one path.
 fn without_repeated_paths(mut storage: Value) -> Value {
     let mut seen = Vec::new();
     for kind in ["directories", "files", "links"] {

@@ -1,4 +1,4 @@
-//! Inputs of discovery configs, for all tests that want them: the least, one with everything, and all combinations.
+//! Inputs of discovery configs: the smallest, one with everything, and all combinations.
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
@@ -7,25 +7,27 @@ pub(crate) mod host;
 use std::path::PathBuf;
 use std::{env, fs};
 
+use ignition::config::Config;
 use ignition::discovery::{
-    CertificateBundle, CertificateCheck, Discovery, HostName, HttpUrl, ImagePolicy, ImageReference,
-    ImageType, InfraEnv, InfraEnvId, Ironic, Mirrors, PasswordHash, Proxies, PullSecret, Service, SshKeys,
-    StandaloneIronic, TimeSources, Token,
+    AgentToken, CertificateBundle, CertificateCheck, Discovery, DiscoveryImage, HostName, HttpUrl,
+    ImagePolicy, ImageReference, InfraEnvId, InfraEnvSettings, InventoryService, Mirrors, PasswordHash,
+    Proxies, PullSecret, SshKeys, TimeSources,
 };
-use ignition::document::Document;
-use ignition::network::{Generation, HostNetwork, IgnitionFiles, KeyfileCache, MacInterface, Networks};
-use ignition::resource;
+use ignition::ironic::{Ironic, StandaloneIronic};
+use ignition::network::{
+    HostNetwork, HostNetworkFiles, IgnitionFiles, KeyfileCache, MacInterface, NetworkGeneration,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 pub(crate) const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
 
-/// What is in the full config and must not show elsewhere.
+/// Secrets of the full config that must not appear elsewhere.
 pub(crate) const SECRETS: [&str; 5] =
     ["dXNlcjpodW50ZXIx", "t0ken-hunter2", "$6$salt$hunter3", "hunter4", "hunter5"];
 
-/// A certificate as far as its form goes; the name tells one from the other.
+/// A syntactically valid certificate; the name makes it unique.
 fn certificate(name: &str) -> CertificateBundle {
     let pem = format!("# {name}\n-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERTIFICATE-----\n");
     CertificateBundle::parse("certificate", &pem).unwrap()
@@ -42,8 +44,8 @@ fn pull_secret() -> PullSecret {
 pub(crate) fn minimal() -> Discovery {
     let url = HttpUrl::parse("base_url", "https://assisted.example.com").unwrap();
     let id = InfraEnvId::parse("0f2a5d3c-1111-4222-8333-444455556666").unwrap();
-    let service = Service::new(url, image("quay.io/example/agent:v1"));
-    Discovery::new(service, InfraEnv::new(id, pull_secret()))
+    let service = InventoryService::new(url, image("quay.io/example/agent:v1"));
+    Discovery::new(service, InfraEnvSettings::new(id, pull_secret()))
 }
 
 /// One host, with a password in its keyfile.
@@ -56,9 +58,11 @@ fn host() -> HostNetwork {
     HostNetwork::new(document, vec![interface])
 }
 
-/// Its network in an image of many.
+/// Its network in an image of many hosts.
 pub(crate) fn network() -> IgnitionFiles {
-    Networks::generate(&[host()], Generation::Keyfiles, &KeyfileCache::default()).unwrap().ignition()
+    HostNetworkFiles::generate(&[host()], NetworkGeneration::Keyfiles, &KeyfileCache::default())
+        .unwrap()
+        .ignition_files()
 }
 
 pub(crate) fn ironic() -> Ironic {
@@ -81,11 +85,11 @@ fn mirrors() -> Mirrors {
     Mirrors::new(text, Some(certificate("mirror"))).unwrap()
 }
 
-/// Everything but OKD, Ironic and an override.
+/// Everything except OKD, Ironic and an override.
 pub(crate) fn full() -> Discovery {
     let mut discovery = minimal();
     let service = &mut discovery.service;
-    service.token = Some(Token::new("t0ken-hunter2").unwrap());
+    service.token = Some(AgentToken::new("t0ken-hunter2").unwrap());
     service.certificate_check = CertificateCheck::Skip;
     service.authority = Some(certificate("service"));
     service.organisation_authority = Some(certificate("organisation"));
@@ -101,10 +105,10 @@ pub(crate) fn full() -> Discovery {
     discovery
 }
 
-/// The length of [`override_text`], at least.
+/// The minimum length of [`override_text`].
 pub(crate) const OVERRIDE_LEN: usize = 20 << 10;
 
-/// What somebody wants to have otherwise: files, a password and a unit, in 20 KiB.
+/// A user's override: files, a password and a unit, in 20 KiB.
 pub(crate) fn override_text() -> String {
     let file = |number: usize| {
         json!({"path": format!("/etc/extra/{number}.conf"), "mode": 420, "overwrite": true, "user": {"name": "root"},
@@ -120,7 +124,7 @@ pub(crate) fn override_text() -> String {
     config.to_string()
 }
 
-/// All combinations of what makes files and units appear, with names.
+/// All combinations of inputs that add files and units, with names.
 pub(crate) fn matrix() -> Vec<(String, Discovery)> {
     const CONDITIONS: usize = 7;
     let mut all = vec![("full".to_owned(), full())];
@@ -147,7 +151,7 @@ pub(crate) fn matrix() -> Vec<(String, Discovery)> {
         }
         if is(4) {
             note(" minimal image without network, only these time sources");
-            it.infra_env.image_type = if is(3) { ImageType::Full } else { ImageType::Minimal };
+            it.infra_env.image_type = if is(3) { DiscoveryImage::Full } else { DiscoveryImage::Minimal };
             it.infra_env.time_sources = TimeSources::parse("", "ntp.example.com").unwrap();
         } else {
             it.infra_env.time_sources = TimeSources::parse("192.0.2.1,a", "").unwrap();
@@ -160,7 +164,7 @@ pub(crate) fn matrix() -> Vec<(String, Discovery)> {
         }
         if is(6) {
             note(" token and access");
-            it.service.token = Some(Token::new("t0ken-hunter2").unwrap());
+            it.service.token = Some(AgentToken::new("t0ken-hunter2").unwrap());
             it.service.certificate_check = CertificateCheck::Skip;
             it.infra_env.ssh_keys = SshKeys::parse(KEY).unwrap();
         }
@@ -169,7 +173,7 @@ pub(crate) fn matrix() -> Vec<(String, Discovery)> {
     all
 }
 
-/// Ironic with nothing else.
+/// Ironic with only the required inputs.
 pub(crate) fn standalone() -> StandaloneIronic {
     StandaloneIronic::new(ironic())
 }
@@ -196,7 +200,7 @@ pub(crate) fn full_standalone() -> StandaloneIronic {
     }
 }
 
-/// All combinations of what makes files appear beside Ironic alone, with names.
+/// All combinations of inputs that add files to the Ironic config, with names.
 pub(crate) fn standalone_matrix() -> Vec<(String, StandaloneIronic)> {
     type Change = fn(&mut StandaloneIronic, StandaloneIronic);
     const CONDITIONS: [(&str, Change); 7] = [
@@ -225,18 +229,18 @@ pub(crate) fn standalone_matrix() -> Vec<(String, StandaloneIronic)> {
     all
 }
 
-/// Compares a config with its golden file, or writes that anew with `UPDATE_GOLDEN=1`.
-pub(crate) fn assert_golden(name: &str, config: &Document) {
+/// Compares a config with its golden file; `UPDATE_GOLDEN=1` rewrites that.
+pub(crate) fn assert_golden(name: &str, config: &Config) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
     let config = config.to_pretty();
     if env::var("UPDATE_GOLDEN").as_deref() == Ok("1") {
         fs::write(&path, &config).unwrap();
     }
     let golden = fs::read_to_string(&path).unwrap();
-    assert!(config == golden, "{} differs; UPDATE_GOLDEN=1 writes it anew", path.display());
+    assert!(config == golden, "{} differs; UPDATE_GOLDEN=1 rewrites it", path.display());
 }
 
-/// The page about configs: what it says of Ironic without a service, and all else.
+/// The documentation page about configs: the part about Ironic without a service, and the rest.
 pub(crate) struct Page {
     pub(crate) standalone: String,
     pub(crate) rest: String,
@@ -258,30 +262,32 @@ pub(crate) fn mode(file: &Value) -> String {
     file["mode"].as_u64().map_or_else(|| "system's".to_owned(), |mode| format!("{mode:04o}"))
 }
 
-/// What the entries of a list are called.
-pub(crate) fn list(config: &Document, pointer: &str, key: &str) -> Vec<String> {
+/// The paths or names of the entries of a list.
+pub(crate) fn list(config: &Config, pointer: &str, key: &str) -> Vec<String> {
     let root = config.to_value();
     let list = root.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
     list.iter().map(|item| item[key].as_str().unwrap().to_owned()).collect()
 }
 
-/// Texts that somebody might want to break out with, and good ones with marks in them.
+/// Injection attempts, and valid texts with special characters.
 pub(crate) fn hostile(good: &'static str) -> impl Strategy<Value = String> {
     let marks = "[\"'\\\\%$`{}()#;&|<>*?!~ \n\r\t\u{0}äa-z0-9@:/.,=-]{0,12}";
     prop_oneof![marks, marks.prop_map(move |text| format!("{good}{text}")), any::<String>()]
 }
 
-/// What a file of a config holds, its appended parts included.
-pub(crate) fn contents(config: &Document, path: &str) -> Option<Vec<u8>> {
-    let root = config.to_value();
-    let file = root["storage"]["files"].as_array()?.iter().find(|file| file["path"] == path)?;
-    let parts = std::iter::once(&file["contents"]).chain(file["append"].as_array().into_iter().flatten());
-    let sources = parts.filter_map(|part| part["source"].as_str());
-    Some(sources.flat_map(|source| resource::contents(source, None).unwrap()).collect())
+/// The entries of a comma-separated list, without duplicates.
+pub(crate) fn entries(list: &str) -> Vec<&str> {
+    let mut entries: Vec<&str> = Vec::new();
+    for entry in list.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+        if !entries.contains(&entry) {
+            entries.push(entry);
+        }
+    }
+    entries
 }
 
 /// The text of a unit.
-pub(crate) fn unit(config: &Document, name: &str) -> String {
+pub(crate) fn unit(config: &Config, name: &str) -> String {
     let root = config.to_value();
     let units: &[Value] = root["systemd"]["units"].as_array().unwrap();
     let unit = units.iter().find(|unit| unit["name"] == name).unwrap();

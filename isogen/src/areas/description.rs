@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 use crate::source::Source;
-use crate::volume::{Entry, Volume};
+use crate::volume::{TreeEntry, Volume};
 
 /// The largest JSON description that is read. Real ones are below a KiB.
 const MAX_DESCRIPTION_LEN: u64 = 64 << 10;
@@ -18,15 +18,20 @@ pub(crate) const FEATURES: &str = "coreos/features.json";
 pub(crate) const IGNITION_FILE: &str = "images/ignition.img";
 
 /// Reads a JSON description; `None` if the image has no such file.
-pub(super) fn read<T: DeserializeOwned>(source: &Source, volume: &Volume, path: &str) -> Result<Option<T>> {
+pub(super) fn read_description<T: DeserializeOwned>(
+    source: &Source,
+    volume: &Volume,
+    path: &str,
+) -> Result<Option<T>> {
     let Some(entry) = volume.file(path) else { return Ok(None) };
     if entry.extent.len() > MAX_DESCRIPTION_LEN {
-        let reason =
-            format!("it has {} bytes, a description at most {MAX_DESCRIPTION_LEN}", entry.extent.len());
-        return Err(invalid(source, path, reason));
+        let reason = format!("too large: {} bytes (limit {MAX_DESCRIPTION_LEN})", entry.extent.len());
+        return Err(invalid_description(source, path, reason));
     }
     let bytes = source.read_extent(entry.extent)?;
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| invalid(source, path, error.to_string()))
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| invalid_description(source, path, error.to_string()))
 }
 
 /// Looks up the file `named` in the description at `path`.
@@ -35,12 +40,12 @@ pub(super) fn named_file<'a>(
     volume: &'a Volume,
     path: &str,
     named: &str,
-) -> Result<&'a Entry> {
+) -> Result<&'a TreeEntry> {
     volume
         .file(named)
-        .ok_or_else(|| invalid(source, path, format!("it names {named:?}, which does not exist")))
+        .ok_or_else(|| invalid_description(source, path, format!("it names {named:?}, which does not exist")))
 }
 
-pub(super) fn invalid(source: &Source, path: &str, reason: String) -> Error {
+pub(super) fn invalid_description(source: &Source, path: &str, reason: String) -> Error {
     Error::Description { file: source.name().to_owned(), path: path.to_owned(), reason }
 }

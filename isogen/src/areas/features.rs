@@ -35,6 +35,6 @@ impl Features {
     }
 
     pub(crate) fn read(source: &Source, volume: &Volume) -> Result<Self> {
-        Ok(description::read(source, volume, FEATURES)?.unwrap_or_default())
+        Ok(description::read_description(source, volume, FEATURES)?.unwrap_or_default())
     }
 }

@@ -8,7 +8,7 @@
 //! All numbers are 64-bit little-endian. Some builds of early 2021 have `corekarg` in undocumented layouts; those are
 //! not read.
 
-use crate::bytes_at::{array, u64_le};
+use crate::bytes_at::{array_at, u64_le};
 use crate::error::Result;
 use crate::extent::Extent;
 use crate::source::Source;
@@ -27,12 +27,12 @@ pub(crate) struct KargsHeader {
 
 /// The headers of an image.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SystemAreaHeaders {
+pub(crate) struct SystemAreaHeaders {
     /// The Ignition area that `coreiso+` names.
-    pub ignition: Option<Extent>,
+    pub(crate) ignition: Option<Extent>,
     pub(crate) kargs: Option<KargsHeader>,
     /// Whether the image has the early `corekarg` header.
-    pub early_kargs: bool,
+    pub(crate) has_early_kargs: bool,
 }
 
 impl SystemAreaHeaders {
@@ -42,21 +42,21 @@ impl SystemAreaHeaders {
             return Ok(Self::default());
         };
         let bytes = source.read_extent(extent)?;
-        let magic: Option<[u8; 8]> = array(&bytes, 0);
+        let magic: Option<[u8; 8]> = array_at(&bytes, 0);
         let within = |extent: &Extent| extent.end() <= source.len() && !extent.is_empty();
         Ok(Self {
-            ignition: (array(&bytes, 72) == Some(*b"coreiso+"))
+            ignition: (array_at(&bytes, 72) == Some(*b"coreiso+"))
                 .then(|| Extent::new(u64_le(&bytes, 80)?, u64_le(&bytes, 88)?))
                 .flatten()
                 .filter(within),
             kargs: if magic == Some(*b"coreKarg") { parse_kargs(&bytes) } else { None },
-            early_kargs: magic == Some(*b"corekarg"),
+            has_early_kargs: magic == Some(*b"corekarg"),
         })
     }
 
     /// Returns `true` if the image has a valid header for kernel arguments.
     #[must_use]
-    pub fn has_kargs(&self) -> bool {
+    pub(crate) fn has_kargs(&self) -> bool {
         self.kargs.is_some()
     }
 }

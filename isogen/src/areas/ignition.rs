@@ -49,8 +49,10 @@ impl IgnitionArea {
         volume: &Volume,
         headers: &SystemAreaHeaders,
     ) -> Result<Option<Self>> {
-        if let Some(found) = description::read::<IgnitionDescription>(source, volume, IGNITION_INFO)? {
-            return Self::described(source, volume, &found).map(Some);
+        if let Some(description) =
+            description::read_description::<IgnitionDescription>(source, volume, IGNITION_INFO)?
+        {
+            return Self::from_description(source, volume, &description).map(Some);
         }
         if let Some(entry) = volume.file(IGNITION_FILE) {
             return Ok(Some(Self { extent: entry.extent, origin: IgnitionOrigin::File }));
@@ -77,10 +79,10 @@ impl IgnitionArea {
         ])
     }
 
-    fn described(source: &Source, volume: &Volume, area: &IgnitionDescription) -> Result<Self> {
+    fn from_description(source: &Source, volume: &Volume, area: &IgnitionDescription) -> Result<Self> {
         let file = description::named_file(source, volume, IGNITION_INFO, &area.file)?.extent;
         let len = area.length.or_else(|| file.len().checked_sub(area.offset));
-        let extent = len.and_then(|len| file.part(Extent::new(area.offset, len)?));
+        let extent = len.and_then(|len| file.subextent(Extent::new(area.offset, len)?));
         let extent = extent.ok_or_else(|| {
             let length = area.length.map_or("none".to_owned(), |length| length.to_string());
             let reason = format!(
@@ -89,7 +91,7 @@ impl IgnitionArea {
                 file.len(),
                 area.file
             );
-            description::invalid(source, IGNITION_INFO, reason)
+            description::invalid_description(source, IGNITION_INFO, reason)
         })?;
         Ok(Self { extent, origin: IgnitionOrigin::Description })
     }

@@ -34,70 +34,81 @@ pub(crate) struct KargsFile {
 
 impl KargsDescription {
     pub(crate) fn read(source: &Source, volume: &Volume) -> Result<Option<Self>> {
-        description::read(source, volume, KARGS_INFO)
+        description::read_description(source, volume, KARGS_INFO)
     }
 
     /// Returns the text of the file, formatted like the builders' files.
     pub(crate) fn to_json(&self, source: &Source) -> Result<Vec<u8>> {
         let json = serde_json::to_vec_pretty(self);
-        json.map_err(|error| description::invalid(source, KARGS_INFO, error.to_string()))
+        json.map_err(|error| description::invalid_description(source, KARGS_INFO, error.to_string()))
     }
 }
 
 /// Reads the areas; `None` if the image has none.
-pub(crate) fn read(
+pub(crate) fn read_kargs_areas(
     source: &Source,
     volume: &Volume,
     headers: &SystemAreaHeaders,
 ) -> Result<Option<KargsAreas>> {
-    if let Some(found) = KargsDescription::read(source, volume)? {
-        return described(source, volume, &found).map(Some);
+    if let Some(description) = KargsDescription::read(source, volume)? {
+        return areas_from_description(source, volume, &description).map(Some);
     }
     match &headers.kargs {
-        Some(header) => from_header(source, header).map(Some),
-        None if headers.early_kargs => Ok(None),
-        None => marker::search(source, volume),
+        Some(header) => areas_from_header(source, header).map(Some),
+        None if headers.has_early_kargs => Ok(None),
+        None => marker::search_configs(source, volume),
     }
 }
 
-fn described(source: &Source, volume: &Volume, found: &KargsDescription) -> Result<KargsAreas> {
-    let bad = |reason: String| description::invalid(source, KARGS_INFO, reason);
-    let size = found.size;
+fn areas_from_description(
+    source: &Source,
+    volume: &Volume,
+    description: &KargsDescription,
+) -> Result<KargsAreas> {
+    let invalid = |reason: String| description::invalid_description(source, KARGS_INFO, reason);
+    let size = description.size;
     if size > MAX_AREA_LEN {
-        return Err(bad(format!("size is {size}, an area has at most {MAX_AREA_LEN} bytes")));
+        return Err(invalid(format!("area size {size} exceeds the limit of {MAX_AREA_LEN} bytes")));
     }
-    if found.default.len() as u64 > size {
-        return Err(bad(format!("the default has {} bytes, the areas {size}", found.default.len())));
+    if description.default.len() as u64 > size {
+        return Err(invalid(format!(
+            "the default kernel arguments have {} bytes, the areas only {size}",
+            description.default.len()
+        )));
     }
     let mut areas = Vec::new();
-    for file in &found.files {
+    for file in &description.files {
         let whole = description::named_file(source, volume, KARGS_INFO, &file.path)?.extent;
-        let extent = Extent::new(file.offset, size).and_then(|inner| whole.part(inner)).ok_or_else(|| {
-            let (offset, len) = (file.offset, whole.len());
-            bad(format!("offset {offset} and size {size} do not lie within the {len} bytes of {}", file.path))
-        })?;
+        let extent =
+            Extent::new(file.offset, size).and_then(|inner| whole.subextent(inner)).ok_or_else(|| {
+                let (offset, len) = (file.offset, whole.len());
+                invalid(format!(
+                    "offset {offset} and size {size} do not lie within the {len} bytes of {}",
+                    file.path
+                ))
+            })?;
         areas.push(KargsArea { pad: file.pad, end: file.end, ..KargsArea::read(source, extent)? });
     }
-    let default = Some(found.default.trim().to_owned());
-    KargsAreas::new(source, areas, default, KargsOrigin::Description).map_err(bad)
+    let default = Some(description.default.trim().to_owned());
+    KargsAreas::new(source, areas, default, KargsOrigin::Description).map_err(invalid)
 }
 
-fn from_header(source: &Source, header: &KargsHeader) -> Result<KargsAreas> {
-    const WHERE: &str = "the coreKarg header of the system area";
-    let bad = |reason: String| description::invalid(source, WHERE, reason);
+fn areas_from_header(source: &Source, header: &KargsHeader) -> Result<KargsAreas> {
+    const HEADER_NAME: &str = "the coreKarg header of the system area";
+    let invalid = |reason: String| description::invalid_description(source, HEADER_NAME, reason);
     if header.area_len > MAX_AREA_LEN {
-        return Err(bad(format!(
-            "the length is {}, an area has at most {MAX_AREA_LEN} bytes",
+        return Err(invalid(format!(
+            "area length {} exceeds the limit of {MAX_AREA_LEN} bytes",
             header.area_len
         )));
     }
-    let read = |offset: u64| {
+    let read_area = |offset: u64| {
         let extent = Extent::new(offset, header.area_len).filter(|extent| extent.end() <= source.len());
-        let extent = extent.ok_or_else(|| bad(format!("offset {offset} does not lie in the image")))?;
+        let extent = extent.ok_or_else(|| invalid(format!("offset {offset} is outside the image")))?;
         KargsArea::read(source, extent)
     };
-    let default = read(header.default_offset)?;
-    let default = default.text().map_err(|error| bad(error.to_string()))?.to_owned();
-    let areas = header.offsets.iter().map(|offset| read(*offset)).collect::<Result<Vec<_>>>()?;
-    KargsAreas::new(source, areas, Some(default), KargsOrigin::Header).map_err(bad)
+    let default = read_area(header.default_offset)?;
+    let default = default.text().map_err(|error| invalid(error.to_string()))?.to_owned();
+    let areas = header.offsets.iter().map(|offset| read_area(*offset)).collect::<Result<Vec<_>>>()?;
+    KargsAreas::new(source, areas, Some(default), KargsOrigin::Header).map_err(invalid)
 }

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::extent::Extent;
 use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
 use crate::source::Source;
-use crate::volume::{Kind, Volume};
+use crate::volume::{EntryKind, Volume};
 
 const MARKER: &[u8] = b"# COREOS_KARG_EMBED_AREA";
 /// The largest config that is searched. Real ones have two or three KiB.
@@ -21,17 +21,17 @@ const MAX_AREA_LEN: usize = 2048;
 /// The limit of searched configs: one for each boot loader, of which images have at most three.
 const MAX_CONFIGS: usize = 16;
 
-pub(super) fn search(source: &Source, volume: &Volume) -> Result<Option<KargsAreas>> {
+pub(super) fn search_configs(source: &Source, volume: &Volume) -> Result<Option<KargsAreas>> {
     let tree = volume.tree();
     let is_config =
         |name: &str| name.eq_ignore_ascii_case("grub.cfg") || name.eq_ignore_ascii_case("isolinux.cfg");
     let configs = tree.entries().map(|(_, entry)| entry).filter(|entry| {
-        entry.kind == Kind::File && is_config(&entry.name) && entry.extent.len() <= MAX_CONFIG_LEN
+        entry.kind == EntryKind::File && is_config(&entry.name) && entry.extent.len() <= MAX_CONFIG_LEN
     });
     let mut areas = Vec::new();
     for config in configs.take(MAX_CONFIGS) {
         let text = source.read_extent(config.extent)?;
-        if let Some(extent) = find(&text).and_then(|inner| config.extent.part(inner)) {
+        if let Some(extent) = find_area(&text).and_then(|inner| config.extent.subextent(inner)) {
             areas.push(KargsArea::read(source, extent)?);
         }
     }
@@ -40,7 +40,7 @@ pub(super) fn search(source: &Source, volume: &Volume) -> Result<Option<KargsAre
 }
 
 /// Returns the area of a config: from the first argument to the last `#` before the marker, exclusive.
-fn find(text: &[u8]) -> Option<Extent> {
+fn find_area(text: &[u8]) -> Option<Extent> {
     let end = text.windows(MARKER.len()).position(|window| window == MARKER)?;
     let before = text.get(..end)?;
     let filler = before.iter().rev().take_while(|byte| **byte == b'#').count();
@@ -70,12 +70,12 @@ mod tests {
     use super::*;
 
     fn area(text: &str) -> Option<&str> {
-        let extent = find(text.as_bytes())?;
+        let extent = find_area(text.as_bytes())?;
         text.get(usize::try_from(extent.offset()).unwrap()..usize::try_from(extent.end()).unwrap())
     }
 
     #[test]
-    fn both_forms_are_found() {
+    fn areas_of_both_boot_loaders_are_found() {
         let grub = "menu {\n\tlinux /vmlinuz quiet rw\n######## COREOS_KARG_EMBED_AREA\n}";
         assert_eq!(area(grub), Some("quiet rw\n#######"));
         let isolinux = "  append initrd=/a,/b quiet\n### COREOS_KARG_EMBED_AREA\n";
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_not_taken() {
+    fn lines_of_other_forms_are_ignored() {
         assert_eq!(area("quiet\n### COREOS_KARG_EMBED_AREA\n"), None);
         assert_eq!(area("linux /vmlinuz quiet ### COREOS_KARG_EMBED_AREA\n"), None);
         assert_eq!(area("linux /vmlinuz quiet\n"), None);

@@ -12,6 +12,6 @@ mod marker;
 
 pub(crate) use description::{IGNITION_INFO, KARGS_INFO};
 pub use features::Features;
-pub use header::SystemAreaHeaders;
+pub(crate) use header::SystemAreaHeaders;
 pub use ignition::{IgnitionArea, IgnitionOrigin};
-pub(crate) use kargs::{KargsDescription, read as read_kargs};
+pub(crate) use kargs::{KargsDescription, read_kargs_areas};

@@ -1,4 +1,4 @@
-//! The members of a run of initrd archives.
+//! The files in a run of initrd archives.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 /// The name of the Ignition config in an initrd.
 pub const IGNITION_CONFIG: &str = "config.ign";
-/// The folder of an initrd whose files become NetworkManager connections.
+/// The directory of an initrd whose files become NetworkManager connections.
 pub const NETWORK_DIRECTORY: &str = "etc/coreos-firstboot-network/";
 
 /// The regular files of a run of initrd archives, by name.
@@ -16,57 +16,57 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Begins with no members.
+    /// Creates an archive without members.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Tells whether there are no members.
+    /// Returns `true` if the archive has no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// The number of members.
+    /// Returns the number of members.
     #[must_use]
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// The contents of one member.
+    /// Returns the contents of a member.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Bytes> {
         self.members.get(name)
     }
 
-    /// Adds a member, or replaces the one of that name.
+    /// Adds a member. Replaces an existing member of that name.
     pub fn insert(&mut self, name: impl Into<String>, contents: impl Into<Bytes>) {
         self.members.insert(name.into(), contents.into());
     }
 
-    /// Removes one member and gives its contents.
+    /// Removes a member and returns its contents.
     pub fn remove(&mut self, name: &str) -> Option<Bytes> {
         self.members.remove(name)
     }
 
-    /// All members, by name.
+    /// Returns all members, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Bytes)> {
         self.members.iter().map(|(name, contents)| (name.as_str(), contents))
     }
 
-    /// The network files: members of [`NETWORK_DIRECTORY`], at any depth, with their names below it.
-    pub fn network(&self) -> impl Iterator<Item = (&str, &Bytes)> {
+    /// Returns the members in [`NETWORK_DIRECTORY`], at any depth, with their names relative to it.
+    pub fn network_files(&self) -> impl Iterator<Item = (&str, &Bytes)> {
         self.iter().filter_map(|(name, contents)| Some((name.strip_prefix(NETWORK_DIRECTORY)?, contents)))
     }
 
-    /// Removes every network file.
-    pub fn remove_network(&mut self) {
+    /// Removes all members in [`NETWORK_DIRECTORY`].
+    pub fn remove_network_files(&mut self) {
         self.members.retain(|name, _| !name.starts_with(NETWORK_DIRECTORY));
     }
 
-    /// Adds a network file under its name below [`NETWORK_DIRECTORY`].
-    pub fn insert_network(&mut self, name: &str, contents: impl Into<Bytes>) {
+    /// Adds a member with its name relative to [`NETWORK_DIRECTORY`].
+    pub fn insert_network_file(&mut self, name: &str, contents: impl Into<Bytes>) {
         self.insert(format!("{NETWORK_DIRECTORY}{name}"), contents);
     }
 }

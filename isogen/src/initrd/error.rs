@@ -1,4 +1,4 @@
-//! What can be wrong with an archive.
+//! The errors of reading and packing archives.
 
 use std::io;
 
@@ -6,72 +6,72 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// Something stands where an archive should begin.
+    /// A byte where an archive should begin is neither zero nor the first byte of an archive.
     #[error("byte {offset}: expected an archive (cpio, gzip, xz or zstd) or zeros, found byte {found:#04x}")]
     NotAnArchive {
-        /// Where.
+        /// Its offset.
         offset: u64,
-        /// What stands there.
+        /// The byte.
         found: u8,
     },
     /// A compressed stream does not decode.
-    #[error("byte {offset}: {encoding} stream does not decode")]
+    #[error("byte {offset}: cannot decode {encoding} stream")]
     Stream {
-        /// Where the stream begins.
+        /// Offset of the stream.
         offset: u64,
         /// The compression.
         encoding: &'static str,
-        /// The decoder's answer.
+        /// The decoder's error.
         source: io::Error,
     },
     /// The underlying reader failed.
     #[error("reading at byte {offset}")]
     Read {
-        /// Where.
+        /// Offset of the failed read.
         offset: u64,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// An archive breaks the cpio format.
-    #[error("archive at byte {archive}, its byte {offset}: {what}: expected {expected}, found {found}")]
+    #[error("archive at byte {archive}, offset {offset}: {what}: expected {expected}, found {found}")]
     Malformed {
-        /// Where the archive, or the stream that holds it, begins.
+        /// Offset of the archive, or of the stream that contains it.
         archive: u64,
-        /// Where in the decoded archive.
+        /// Offset in the decoded archive.
         offset: u64,
         /// The field.
         what: &'static str,
-        /// What the format asks for.
+        /// The value that the format requires.
         expected: &'static str,
-        /// What stands there.
+        /// The value that was found.
         found: String,
     },
-    /// An archive, or a compressed stream, stops in the middle.
-    #[error("archive at byte {archive}: it ends early, after {offset} decoded bytes")]
+    /// An archive or a compressed stream ends early.
+    #[error("archive at byte {archive}: truncated after {offset} decoded bytes")]
     Truncated {
-        /// Where the archive begins.
+        /// Offset of the archive.
         archive: u64,
-        /// How far it could be decoded.
+        /// Number of bytes that could be decoded.
         offset: u64,
     },
-    /// A compressed stream goes on behind its archive.
+    /// A compressed stream has more data after its archive.
     #[error(
         "archive at byte {archive}: found trailing garbage inside compressed archive, at its byte {offset}"
     )]
     TrailingGarbage {
-        /// Where the stream begins.
+        /// Offset of the stream.
         archive: u64,
-        /// Where in the decoded bytes.
+        /// Offset of that data in the decoded bytes.
         offset: u64,
     },
-    /// The archive asks for more than a reader should give.
-    #[error("archive at byte {archive}, its byte {offset}: {what} passes the limit of {limit}")]
+    /// The archives exceed one of the [`ArchiveLimits`](super::ArchiveLimits).
+    #[error("archive at byte {archive}, offset {offset}: {what} exceeds the limit of {limit}")]
     Limit {
-        /// Where the archive begins.
+        /// Offset of the archive.
         archive: u64,
-        /// Where in the decoded archive.
+        /// Offset in the decoded archive.
         offset: u64,
-        /// What there is too much of.
+        /// The quantity that is limited.
         what: &'static str,
         /// The limit.
         limit: u64,
@@ -81,13 +81,13 @@ pub enum ArchiveError {
     Member {
         /// The member's name.
         name: String,
-        /// Why not.
+        /// Why it cannot be packed.
         reason: &'static str,
     },
     /// An encoder failed.
     #[error("packing the archive")]
     Pack {
-        /// The encoder's answer.
+        /// The encoder's error.
         source: io::Error,
     },
 }

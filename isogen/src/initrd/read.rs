@@ -1,4 +1,4 @@
-//! Reading a run of archives that somebody else wrote, possibly with ill intent.
+//! Reads a run of archives from an untrusted source.
 
 use std::io::{self, BufRead, Read};
 
@@ -7,77 +7,76 @@ use bytes::Bytes;
 use super::archive::Archive;
 use super::error::ArchiveError;
 use super::newc;
-use crate::bytes_at::zeros_at_start;
+use crate::bytes_at::{count_leading_zeros, prefix_mut};
 
-/// What a reader is ready to spend on one run of archives, all of them together. Compressed archives can grow a
-/// thousandfold and more when they are unpacked, so each bound counts decoded bytes.
+/// Limits for reading one run of archives, for all archives together. A compressed archive can grow more than a
+/// thousandfold when it is decoded, so each limit counts decoded bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Decoded bytes in all, kept or skipped.
-    pub decoded: u64,
-    /// Bytes of the members that are kept, with their names.
-    pub kept: u64,
-    /// Members in all, kept or skipped; a trailer is one.
+pub struct ArchiveLimits {
+    /// Decoded bytes in total, kept or skipped.
+    pub decoded_bytes: u64,
+    /// Bytes of kept members, including their names.
+    pub kept_bytes: u64,
+    /// Members in total, kept or skipped. A trailer counts as a member.
     pub members: u64,
 }
 
-impl Limits {
-    /// For an Ignition area: the largest of them is well below a MiB, and configs seldom shrink to less than a
+impl ArchiveLimits {
+    /// Limits for an Ignition area. The largest areas are well below 1 MiB, and configs seldom compress to less than a
     /// hundredth.
-    pub const AREA: Self = Self { decoded: 256 << 20, kept: 256 << 20, members: 200_000 };
-    /// For a whole live initrd or one with a rootfs appended: gigabytes to skip over, few of them kept.
-    pub const INITRD: Self = Self { decoded: 16 << 30, kept: 512 << 20, members: 4_000_000 };
+    pub const IGNITION_AREA: Self =
+        Self { decoded_bytes: 256 << 20, kept_bytes: 256 << 20, members: 200_000 };
+    /// Limits for a whole initrd of a live system, even with a rootfs appended: gigabytes to skip, few of them kept.
+    pub const INITRD: Self = Self { decoded_bytes: 16 << 30, kept_bytes: 512 << 20, members: 4_000_000 };
 }
 
-/// Longest name with its NULs: the kernel's own limit, plus the zeros that some writers add to align the data to a
-/// page.
+/// Longest name including NULs: the kernel's limit, plus the NULs that some writers add to align the data to a page.
 const MAX_NAME_LEN: u32 = 3 * 4096;
-/// Longest path that a kernel makes a file of.
-const MAX_PATH: usize = 4095;
-/// Most memory that a decoder may take: the preset 9 of xz needs 65 MiB, `zstd --ultra` 128 MiB.
+/// Longest path that the kernel unpacks.
+const MAX_PATH_LEN: usize = 4095;
+/// Memory limit of a decoder. The preset 9 of xz needs 65 MiB, `zstd --ultra` 128 MiB.
 const DECODER_MEMORY: u64 = 256 << 20;
-/// Bytes read at a time.
 const BUFFER_LEN: usize = 64 << 10;
 
 impl Archive {
-    /// Reads every member of a run of archives.
+    /// Reads all regular files of a run of archives.
     ///
     /// # Errors
     ///
-    /// Fails where the bytes are not a run of archives, end early, or pass a limit.
-    pub fn read(input: impl Read, limits: Limits) -> Result<Self, ArchiveError> {
+    /// Returns an error if the bytes are not a run of archives, end early or exceed a limit.
+    pub fn read(input: impl Read, limits: ArchiveLimits) -> Result<Self, ArchiveError> {
         Self::read_matching(input, limits, |_| true)
     }
 
-    /// Reads the members whose names `wanted` accepts, and skips over the others.
+    /// Reads the regular files whose names `wanted` accepts, and skips the others.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
+    /// Returns the errors of [`read`](Self::read).
     pub fn read_matching(
         input: impl Read,
-        limits: Limits,
+        limits: ArchiveLimits,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<Self, ArchiveError> {
-        let spent = Limits { decoded: 0, kept: 0, members: 0 };
-        let mut reader = Reader { limits, spent, wanted, archive: Self::new() };
-        let mut input = Counted::new(io::BufReader::with_capacity(BUFFER_LEN, input));
-        while let Some(first) = next_archive(&mut input)? {
+        let used = ArchiveLimits { decoded_bytes: 0, kept_bytes: 0, members: 0 };
+        let mut reader = ArchiveReader { limits, used, wanted, archive: Self::new() };
+        let mut input = CountingReader::new(io::BufReader::with_capacity(BUFFER_LEN, input));
+        while let Some(first) = skip_to_next_archive(&mut input)? {
             reader.read_archive(&mut input, first)?;
         }
         Ok(reader.archive)
     }
 }
 
-/// Skips zeros and gives the first byte of the next archive; `None` at the end.
-fn next_archive(input: &mut Counted<impl BufRead>) -> Result<Option<u8>, ArchiveError> {
+/// Skips zeros and returns the first byte of the next archive without consuming it; `None` at the end.
+fn skip_to_next_archive(input: &mut CountingReader<impl BufRead>) -> Result<Option<u8>, ArchiveError> {
     loop {
         let offset = input.count;
         let buf = input.fill_buf().map_err(|source| ArchiveError::Read { offset, source })?;
         if buf.is_empty() {
             return Ok(None);
         }
-        let zeros = zeros_at_start(buf);
+        let zeros = count_leading_zeros(buf);
         let first = buf.get(zeros).copied();
         input.consume(zeros);
         if first.is_some() {
@@ -86,24 +85,28 @@ fn next_archive(input: &mut Counted<impl BufRead>) -> Result<Option<u8>, Archive
     }
 }
 
-struct Reader<F> {
-    limits: Limits,
-    /// What the archives so far have taken.
-    spent: Limits,
+struct ArchiveReader<F> {
+    limits: ArchiveLimits,
+    /// Used by the archives so far.
+    used: ArchiveLimits,
     wanted: F,
     archive: Archive,
 }
 
-impl<F: Fn(&str) -> bool> Reader<F> {
-    /// Reads one archive; `first` is its first byte, still unread, and tells the encoding.
-    fn read_archive(&mut self, input: &mut Counted<impl BufRead>, first: u8) -> Result<(), ArchiveError> {
+impl<F: Fn(&str) -> bool> ArchiveReader<F> {
+    /// Reads one archive. `first` is its first byte, which is still unread and identifies the encoding.
+    fn read_archive(
+        &mut self,
+        input: &mut CountingReader<impl BufRead>,
+        first: u8,
+    ) -> Result<(), ArchiveError> {
         let start = input.count;
-        let before = self.spent.decoded;
-        self.spent.decoded += match first {
-            b'0' => self.read_cpio(Decoded::new(input, start, None, before))?.offset,
+        let decoded_before = self.used.decoded_bytes;
+        self.used.decoded_bytes += match first {
+            b'0' => self.read_cpio(ArchiveDecoder::new(input, start, None, decoded_before))?.offset,
             0x1F => {
                 let decoder = flate2::bufread::GzDecoder::new(input);
-                self.read_stream(Decoded::new(decoder, start, Some("gzip"), before))?
+                self.read_compressed(ArchiveDecoder::new(decoder, start, Some("gzip"), decoded_before))?
             }
             0xFD => {
                 let stream =
@@ -111,21 +114,21 @@ impl<F: Fn(&str) -> bool> Reader<F> {
                         ArchiveError::Stream { offset: start, encoding: "xz", source: error.into() }
                     })?;
                 let decoder = liblzma::bufread::XzDecoder::new_stream(input, stream);
-                self.read_stream(Decoded::new(decoder, start, Some("xz"), before))?
+                self.read_compressed(ArchiveDecoder::new(decoder, start, Some("xz"), decoded_before))?
             }
             // A frame, or one of the sixteen kinds of skippable frame.
             0x28 | 0x50..=0x5F => {
                 let decoder = ZstdFrames { input, frame: None };
-                self.read_stream(Decoded::new(decoder, start, Some("zstd"), before))?
+                self.read_compressed(ArchiveDecoder::new(decoder, start, Some("zstd"), decoded_before))?
             }
             found => return Err(ArchiveError::NotAnArchive { offset: start, found }),
         };
         Ok(())
     }
 
-    /// Reads the one archive of a compressed stream, demands that only zeros follow it in there, and tells how many
-    /// bytes were decoded.
-    fn read_stream<R: Read>(&mut self, decoded: Decoded<R>) -> Result<u64, ArchiveError> {
+    /// Reads the archive in a compressed stream and returns the number of decoded bytes. Only zeros may follow the
+    /// archive in the stream.
+    fn read_compressed<R: Read>(&mut self, decoded: ArchiveDecoder<R>) -> Result<u64, ArchiveError> {
         let mut decoded = self.read_cpio(decoded)?;
         let mut buf = vec![0; BUFFER_LEN];
         loop {
@@ -134,7 +137,7 @@ impl<F: Fn(&str) -> bool> Reader<F> {
             if len == 0 {
                 return Ok(offset);
             }
-            let zeros = zeros_at_start(buf.get(..len).unwrap_or_default());
+            let zeros = count_leading_zeros(prefix_mut(&mut buf, len as u64));
             if zeros < len {
                 let offset = offset + zeros as u64;
                 return Err(ArchiveError::TrailingGarbage { archive: decoded.start, offset });
@@ -142,14 +145,17 @@ impl<F: Fn(&str) -> bool> Reader<F> {
         }
     }
 
-    /// Reads one archive up to its trailer, and gives the decoder back.
-    fn read_cpio<R: Read>(&mut self, mut decoded: Decoded<R>) -> Result<Decoded<R>, ArchiveError> {
-        while self.spent.members < self.limits.members {
-            self.spent.members += 1;
+    /// Reads one archive up to its trailer. Returns the decoder, positioned after it.
+    fn read_cpio<R: Read>(
+        &mut self,
+        mut decoded: ArchiveDecoder<R>,
+    ) -> Result<ArchiveDecoder<R>, ArchiveError> {
+        while self.used.members < self.limits.members {
+            self.used.members += 1;
             let start = decoded.offset;
             let mut bytes = [0; newc::HEADER_LEN];
             decoded.read_exact(&mut bytes, &self.limits)?;
-            let header = newc::Header::parse(&bytes).map_err(|field| ArchiveError::Malformed {
+            let header = newc::CpioHeader::parse(&bytes).map_err(|field| ArchiveError::Malformed {
                 archive: decoded.start,
                 offset: start + field.offset as u64,
                 what: field.what,
@@ -162,9 +168,9 @@ impl<F: Fn(&str) -> bool> Reader<F> {
                 return Ok(decoded);
             }
             if header.is_file() && (self.wanted)(&name) {
-                self.spent.kept += name.len() as u64 + u64::from(header.data_len);
-                if self.spent.kept > self.limits.kept {
-                    return Err(decoded.limit("the data to keep", self.limits.kept));
+                self.used.kept_bytes += name.len() as u64 + u64::from(header.data_len);
+                if self.used.kept_bytes > self.limits.kept_bytes {
+                    return Err(decoded.limit_error("the data to keep", self.limits.kept_bytes));
                 }
                 let contents = decoded.read_contents(header.data_len, &self.limits)?;
                 self.archive.insert(name, Bytes::from(contents));
@@ -173,33 +179,33 @@ impl<F: Fn(&str) -> bool> Reader<F> {
             }
             decoded.skip(newc::padding(u64::from(header.data_len)).len() as u64, &self.limits)?;
         }
-        Err(decoded.limit("the number of members", self.limits.members))
+        Err(decoded.limit_error("the number of members", self.limits.members))
     }
 }
 
-/// The decoded bytes of one archive, counted.
-struct Decoded<R> {
+/// The decoded bytes of one archive.
+struct ArchiveDecoder<R> {
     reader: R,
-    /// Where the archive begins in the encoded bytes.
+    /// Offset of the archive in the encoded bytes.
     start: u64,
-    /// The compression, or `None` for plain cpio.
+    /// The compression; `None` for plain cpio.
     encoding: Option<&'static str>,
-    /// Decoded bytes so far.
+    /// Number of decoded bytes so far.
     offset: u64,
-    /// Decoded bytes of the archives before this one.
-    before: u64,
+    /// Number of decoded bytes of the archives before this one.
+    decoded_before: u64,
 }
 
-impl<R> Decoded<R> {
-    fn new(reader: R, start: u64, encoding: Option<&'static str>, before: u64) -> Self {
-        Self { reader, start, encoding, offset: 0, before }
+impl<R> ArchiveDecoder<R> {
+    fn new(reader: R, start: u64, encoding: Option<&'static str>, decoded_before: u64) -> Self {
+        Self { reader, start, encoding, offset: 0, decoded_before }
     }
 
-    fn limit(&self, what: &'static str, limit: u64) -> ArchiveError {
+    fn limit_error(&self, what: &'static str, limit: u64) -> ArchiveError {
         ArchiveError::Limit { archive: self.start, offset: self.offset, what, limit }
     }
 
-    fn failed(&self, source: io::Error) -> ArchiveError {
+    fn read_error(&self, source: io::Error) -> ArchiveError {
         match self.encoding {
             _ if source.kind() == io::ErrorKind::UnexpectedEof => {
                 ArchiveError::Truncated { archive: self.start, offset: self.offset }
@@ -214,60 +220,63 @@ impl<R> Decoded<R> {
     }
 }
 
-impl<R: Read> Decoded<R> {
-    fn read(&mut self, buf: &mut [u8], limits: &Limits) -> Result<usize, ArchiveError> {
+impl<R: Read> ArchiveDecoder<R> {
+    fn read(&mut self, buf: &mut [u8], limits: &ArchiveLimits) -> Result<usize, ArchiveError> {
         loop {
             match self.reader.read(buf) {
+                Ok(len) if len > buf.len() => {
+                    let found = format!("the reader returned {len} bytes instead of at most {}", buf.len());
+                    return Err(self.read_error(io::Error::other(found)));
+                }
                 Ok(len) => {
                     self.offset += len as u64;
-                    if self.before + self.offset > limits.decoded {
-                        return Err(self.limit("the decoded length", limits.decoded));
+                    if self.decoded_before + self.offset > limits.decoded_bytes {
+                        return Err(self.limit_error("the decoded length", limits.decoded_bytes));
                     }
                     return Ok(len);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.failed(error)),
+                Err(error) => return Err(self.read_error(error)),
             }
         }
     }
 
-    fn read_exact(&mut self, mut buf: &mut [u8], limits: &Limits) -> Result<(), ArchiveError> {
+    fn read_exact(&mut self, mut buf: &mut [u8], limits: &ArchiveLimits) -> Result<(), ArchiveError> {
         while !buf.is_empty() {
             let len = self.read(buf, limits)?;
             if len == 0 {
-                return Err(self.failed(io::ErrorKind::UnexpectedEof.into()));
+                return Err(self.read_error(io::ErrorKind::UnexpectedEof.into()));
             }
-            buf = buf.get_mut(len..).unwrap_or_default();
+            buf = buf.split_at_mut(len).1;
         }
         Ok(())
     }
 
-    fn skip(&mut self, mut len: u64, limits: &Limits) -> Result<(), ArchiveError> {
+    fn skip(&mut self, mut len: u64, limits: &ArchiveLimits) -> Result<(), ArchiveError> {
         let mut buf = [0; 8192];
         while len > 0 {
-            let step = usize::try_from(len).map_or(buf.len(), |len| len.min(buf.len()));
-            self.read_exact(buf.get_mut(..step).unwrap_or_default(), limits)?;
-            len -= step as u64;
+            let chunk = prefix_mut(&mut buf, len);
+            self.read_exact(chunk, limits)?;
+            len -= chunk.len() as u64;
         }
         Ok(())
     }
 
-    /// Reads data without trusting its length: memory grows with the bytes that really come.
-    fn read_contents(&mut self, len: u32, limits: &Limits) -> Result<Vec<u8>, ArchiveError> {
+    /// Reads data without trusting its length: memory grows with the bytes that are really present.
+    fn read_contents(&mut self, len: u32, limits: &ArchiveLimits) -> Result<Vec<u8>, ArchiveError> {
         let mut contents = Vec::new();
         let mut buf = [0; 8192];
         let mut rest = u64::from(len);
         while rest > 0 {
-            let step = usize::try_from(rest).map_or(buf.len(), |rest| rest.min(buf.len()));
-            let chunk = buf.get_mut(..step).unwrap_or_default();
+            let chunk = prefix_mut(&mut buf, rest);
             self.read_exact(chunk, limits)?;
             contents.extend_from_slice(chunk);
-            rest -= step as u64;
+            rest -= chunk.len() as u64;
         }
         Ok(contents)
     }
 
-    fn read_name(&mut self, len: u32, limits: &Limits) -> Result<String, ArchiveError> {
+    fn read_name(&mut self, len: u32, limits: &ArchiveLimits) -> Result<String, ArchiveError> {
         if len == 0 || len > MAX_NAME_LEN {
             return Err(self.malformed("cpio name length", "1 to 12288", len.to_string()));
         }
@@ -275,11 +284,11 @@ impl<R: Read> Decoded<R> {
         if name.pop() != Some(0) {
             return Err(self.malformed("cpio name", "a NUL at its end", name.escape_ascii().to_string()));
         }
-        // Some writers fill up with NULs until the data stands at a page boundary.
+        // Some writers pad with NULs until the data begins at a page boundary.
         while name.last() == Some(&0) {
             name.pop();
         }
-        if name.is_empty() || name.len() > MAX_PATH {
+        if name.is_empty() || name.len() > MAX_PATH_LEN {
             return Err(self.malformed("cpio name", "1 to 4095 bytes", name.len().to_string()));
         }
         if name.contains(&0) {
@@ -291,9 +300,9 @@ impl<R: Read> Decoded<R> {
     }
 }
 
-/// The bytes of all zstd frames that follow one another without a gap: together they are one stream.
+/// Decodes consecutive zstd frames without gaps as one stream.
 struct ZstdFrames<'a, R: BufRead> {
-    input: &'a mut Counted<R>,
+    input: &'a mut CountingReader<R>,
     frame: Option<zstd::stream::raw::Decoder<'static>>,
 }
 
@@ -328,19 +337,19 @@ fn starts_zstd_frame(input: &[u8]) -> bool {
     matches!(input.first(), Some(0x28 | 0x50..=0x5F))
 }
 
-/// Counts the bytes that were taken from a buffered reader.
-struct Counted<R> {
+/// A buffered reader that counts the consumed bytes.
+struct CountingReader<R> {
     reader: R,
     count: u64,
 }
 
-impl<R> Counted<R> {
+impl<R> CountingReader<R> {
     fn new(reader: R) -> Self {
         Self { reader, count: 0 }
     }
 }
 
-impl<R: BufRead> Read for Counted<R> {
+impl<R: BufRead> Read for CountingReader<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let len = self.reader.read(buf)?;
         self.count += len as u64;
@@ -348,7 +357,7 @@ impl<R: BufRead> Read for Counted<R> {
     }
 }
 
-impl<R: BufRead> BufRead for Counted<R> {
+impl<R: BufRead> BufRead for CountingReader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.reader.fill_buf()
     }
@@ -366,7 +375,7 @@ mod tests {
     use super::super::Encoding;
     use super::*;
 
-    const LIMITS: Limits = Limits { decoded: 1 << 20, kept: 1 << 20, members: 100 };
+    const LIMITS: ArchiveLimits = ArchiveLimits { decoded_bytes: 1 << 20, kept_bytes: 1 << 20, members: 100 };
 
     fn sample(names: &[&str]) -> Archive {
         let mut archive = Archive::new();
@@ -389,13 +398,13 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_no_archive() {
+    fn zeros_are_an_empty_archive() {
         assert!(read(&[0; 262_144]).unwrap().is_empty());
         assert!(read(&[]).unwrap().is_empty());
     }
 
     #[test]
-    fn every_encoding_reads_back() {
+    fn every_encoding_round_trips() {
         let archive = sample(&["config.ign", "etc/a/b", "etc/a/c", "etc/d"]);
         for encoding in [Encoding::Xz, Encoding::Gzip, Encoding::Stored] {
             assert_eq!(read(&packed(&archive, encoding)).unwrap(), archive, "{encoding:?}");
@@ -404,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_follow_one_another_and_the_later_wins() {
+    fn later_archive_replaces_members_of_earlier_ones() {
         let mut bytes = packed(&sample(&["a", "b"]), Encoding::Gzip);
         bytes.extend([0; 512]);
         bytes.extend(packed(&sample(&["c"]), Encoding::Stored));
@@ -419,9 +428,9 @@ mod tests {
     }
 
     #[test]
-    fn one_byte_reads_give_the_same() {
-        struct Slow<'a>(&'a [u8]);
-        impl Read for Slow<'_> {
+    fn one_byte_reads_give_the_same_archive() {
+        struct OneByteReader<'a>(&'a [u8]);
+        impl Read for OneByteReader<'_> {
             fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
                 let len = buf.len().min(1);
                 self.0.read(&mut buf[..len])
@@ -429,13 +438,14 @@ mod tests {
         }
         let archive = sample(&["x/y", "z"]);
         for encoding in [Encoding::Xz, Encoding::Gzip, Encoding::Stored] {
-            assert_eq!(Archive::read(Slow(&packed(&archive, encoding)), LIMITS).unwrap(), archive);
+            assert_eq!(Archive::read(OneByteReader(&packed(&archive, encoding)), LIMITS).unwrap(), archive);
         }
     }
 
-    /// A cut at any byte is an error, or (behind the last byte that matters) the whole archive: never a part of it.
+    /// A cut at any byte is an error, or the whole archive if only padding is missing. It is never a part of the
+    /// archive.
     #[test]
-    fn a_truncated_stream_is_never_half_an_archive() {
+    fn truncated_stream_is_never_a_partial_archive() {
         let archive = sample(&["config.ign", "etc/a"]);
         let stored = packed(&archive, Encoding::Stored);
         let forms = [packed(&archive, Encoding::Xz), packed(&archive, Encoding::Gzip), zstd(&stored), stored];
@@ -448,53 +458,75 @@ mod tests {
         }
     }
 
+    /// Bytes that the reader did not write must not become part of an archive.
     #[test]
-    fn two_archives_in_one_stream_are_refused() {
+    fn rejects_readers_that_return_more_than_fits() {
+        struct OverlongReader(bool);
+        impl Read for OverlongReader {
+            fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+                buf.fill(b'0');
+                Ok(buf.len() + usize::from(self.0))
+            }
+        }
+        let limits = ArchiveLimits { decoded_bytes: 1000, kept_bytes: 1000, members: 10 };
+        for boasts in [false, true] {
+            let mut decoded = ArchiveDecoder::new(OverlongReader(boasts), 0, None, 0);
+            assert_eq!(decoded.read_exact(&mut [0; 10], &limits).is_err(), boasts);
+        }
+    }
+
+    #[test]
+    fn rejects_two_archives_in_one_stream() {
         let twice = packed(&sample(&["a"]), Encoding::Stored).repeat(2);
         assert!(matches!(read(&zstd(&twice)), Err(ArchiveError::TrailingGarbage { archive: 0, .. })));
     }
 
     #[test]
-    fn limits_hold() {
+    fn limits_apply_to_one_archive() {
         let archive = sample(&["a", "b", "c"]);
         let bytes = packed(&archive, Encoding::Gzip);
-        for limits in
-            [Limits { decoded: 100, ..LIMITS }, Limits { kept: 8, ..LIMITS }, Limits { members: 3, ..LIMITS }]
-        {
+        for limits in [
+            ArchiveLimits { decoded_bytes: 100, ..LIMITS },
+            ArchiveLimits { kept_bytes: 8, ..LIMITS },
+            ArchiveLimits { members: 3, ..LIMITS },
+        ] {
             let error = Archive::read(&bytes[..], limits).unwrap_err();
             assert!(matches!(error, ArchiveError::Limit { .. }), "{limits:?}: {error}");
         }
-        let kept = Archive::read_matching(&bytes[..], Limits { kept: 4, ..LIMITS }, |name| name == "b");
+        let kept =
+            Archive::read_matching(&bytes[..], ArchiveLimits { kept_bytes: 4, ..LIMITS }, |name| name == "b");
         assert_eq!(kept.unwrap().len(), 1);
     }
 
-    /// A hundred small archives may not take what one large one may not.
+    /// Many small archives must not exceed a limit that applies to one large archive.
     #[test]
-    fn limits_hold_for_all_archives_together() {
+    fn limits_apply_to_all_archives_together() {
         for encoding in [Encoding::Gzip, Encoding::Stored] {
             let bytes = packed(&sample(&["a"]), encoding).repeat(100);
             assert!(read(&bytes).is_err_and(|error| matches!(error, ArchiveError::Limit { .. })));
-            for limits in [Limits { decoded: 1000, ..LIMITS }, Limits { kept: 100, ..LIMITS }] {
-                let error = Archive::read(&bytes[..], Limits { members: 1000, ..limits }).unwrap_err();
+            for limits in
+                [ArchiveLimits { decoded_bytes: 1000, ..LIMITS }, ArchiveLimits { kept_bytes: 100, ..LIMITS }]
+            {
+                let error = Archive::read(&bytes[..], ArchiveLimits { members: 1000, ..limits }).unwrap_err();
                 assert!(matches!(error, ArchiveError::Limit { .. }), "{limits:?}: {error}");
             }
-            assert!(Archive::read(&bytes[..], Limits { members: 200, ..LIMITS }).is_ok());
+            assert!(Archive::read(&bytes[..], ArchiveLimits { members: 200, ..LIMITS }).is_ok());
         }
     }
 
-    /// Names are kept as well, and may be longer than the data.
+    /// Names are kept in memory too, and may be longer than the data.
     #[test]
-    fn names_count_as_kept() {
+    fn names_count_as_kept_bytes() {
         let bytes = packed(&sample(&["a"]), Encoding::Stored);
         let mut long = Archive::new();
         long.insert("n".repeat(4000), Bytes::new());
         let long = packed(&long, Encoding::Stored);
-        assert!(Archive::read(&bytes[..], Limits { kept: 100, ..LIMITS }).is_ok());
-        assert!(Archive::read(&long[..], Limits { kept: 100, ..LIMITS }).is_err());
+        assert!(Archive::read(&bytes[..], ArchiveLimits { kept_bytes: 100, ..LIMITS }).is_ok());
+        assert!(Archive::read(&long[..], ArchiveLimits { kept_bytes: 100, ..LIMITS }).is_err());
     }
 
     #[test]
-    fn a_name_that_claims_gigabytes_is_refused() {
+    fn rejects_names_that_claim_gigabytes() {
         let mut bytes = packed(&sample(&["a"]), Encoding::Stored);
         bytes[94..102].copy_from_slice(b"FFFFFFFF");
         let error = read(&bytes).unwrap_err().to_string();

@@ -11,16 +11,16 @@ use crate::plan::{Patch, Plan, Segment};
 
 /// The bytes of a new or replaced file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Contents(pub(super) Vec<Segment>);
+pub struct FileContents(pub(super) Vec<Segment>);
 
-impl Contents {
+impl FileContents {
     /// Creates contents from segments. Base extents refer to the image that is laid out.
     #[must_use]
     pub fn new(segments: Vec<Segment>) -> Self {
         Self(segments)
     }
 
-    /// Returns the number of bytes.
+    /// Returns the number of bytes, at most `u64::MAX`. A file of an image has less than 4 GiB.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.0.iter().map(Segment::len).fold(0, u64::saturating_add)
@@ -33,7 +33,7 @@ impl Contents {
     }
 }
 
-impl From<Bytes> for Contents {
+impl From<Bytes> for FileContents {
     fn from(bytes: Bytes) -> Self {
         Self(vec![Segment::Bytes(bytes)])
     }
@@ -43,7 +43,7 @@ impl From<Bytes> for Contents {
 #[derive(Debug, Clone, Default)]
 pub struct FileOperations {
     /// The new contents of each path; `None` drops the file.
-    pub(super) files: BTreeMap<String, Option<Contents>>,
+    pub(super) files: BTreeMap<String, Option<FileContents>>,
 }
 
 impl FileOperations {
@@ -59,7 +59,7 @@ impl FileOperations {
     }
 
     /// Adds a file to an existing directory, or replaces the file at `path`.
-    pub fn put_file(&mut self, path: impl Into<String>, contents: Contents) {
+    pub fn put_file(&mut self, path: impl Into<String>, contents: FileContents) {
         self.files.insert(path.into(), Some(contents));
     }
 
@@ -72,7 +72,7 @@ impl FileOperations {
 
 /// All changes of one re-layout.
 #[derive(Debug)]
-pub(super) struct Changes {
+pub(super) struct RelayoutChanges {
     pub(super) files: FileOperations,
     /// The new kernel-argument areas, if they change.
     pub(super) kargs: Option<KargsLayout>,
@@ -83,31 +83,31 @@ pub(super) struct Changes {
 /// The kernel-argument areas after a change.
 #[derive(Debug)]
 pub(super) struct KargsLayout {
-    /// Bytes of each area.
+    /// Length of each area in bytes.
     pub(super) len: u64,
     /// The offset of each area in its file, by path.
     pub(super) offsets: BTreeMap<String, u64>,
 }
 
-impl Changes {
+impl RelayoutChanges {
     /// Returns a file with the changes so far.
-    pub(super) fn file(&self, image: &BaseImage, path: &str) -> Result<Plan> {
+    pub(super) fn current_file(&self, image: &BaseImage, path: &str) -> Result<Plan> {
         match self.files.files.get(path) {
-            Some(Some(contents)) => Ok(Plan::of(Arc::clone(image.source()), contents.0.iter().cloned())),
+            Some(Some(contents)) => Ok(Plan::new(Arc::clone(image.source()), contents.0.iter().cloned())),
             _ => image.file(path),
         }
     }
 
     /// Replaces or adds a file.
-    pub(super) fn put(&mut self, path: impl Into<String>, bytes: impl Into<Bytes>) {
-        self.files.put_file(path, Contents::from(bytes.into()));
+    pub(super) fn put_file(&mut self, path: impl Into<String>, bytes: impl Into<Bytes>) {
+        self.files.put_file(path, FileContents::from(bytes.into()));
     }
 
     /// Patches a file without changing its length. The file moves after the files that all images of a base share.
-    pub(super) fn overwrite(&mut self, image: &BaseImage, path: &str, patches: Vec<Patch>) -> Result<()> {
-        let plan = self.file(image, path)?.patched(patches)?;
+    pub(super) fn patch_file(&mut self, image: &BaseImage, path: &str, patches: Vec<Patch>) -> Result<()> {
+        let plan = self.current_file(image, path)?.patched_structures(patches)?;
         let segments = plan.layout().iter().map(|placed| placed.segment.clone());
-        self.files.put_file(path, Contents::new(segments.collect()));
+        self.files.put_file(path, FileContents::new(segments.collect()));
         Ok(())
     }
 }

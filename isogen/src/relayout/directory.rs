@@ -1,53 +1,56 @@
-//! Emits the directories of both trees again.
+//! Encodes the directories of both trees again.
 //!
-//! Sizes come first: a directory that outgrows its sectors, or is among files that move, gets new sectors. These go
-//! into the records of its parent and its children and into the path tables, so records are packed afterwards.
+//! Sizes are determined first. A directory gets new sectors if it outgrows its old ones or is after the first file that
+//! moves. The new sectors change the records in its parent and its children, and the path tables, so records are packed
+//! afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fields::{both_endian, patch, zeros};
-use super::placement::{Location, PlacedFile, Placement};
-use super::raw_record::{RawRecord, iso_name, joliet_name, refused_name, system_use};
+use super::fields::{bytes_patch, zero_patch};
+use super::placement::{DataLocation, PlacedFile, Placement};
+use super::raw_record::{
+    RawRecord, encode_iso_name, encode_joliet_name, invalid_name, is_self_or_parent, new_system_use,
+};
 use crate::base::BaseImage;
-use crate::bytes_at::{u32_be, u32_le};
-use crate::error::Result;
+use crate::bytes_at::{both_endian, put_slice, u32_be, u32_le};
+use crate::error::{Error, OrInternal, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::plan::Patch;
 use crate::volume::{
-    Entry, EntryId, Kind, MAX_DIRECTORY_LEN, MAX_PATH_TABLE_LEN, Record, Tree, VolumeDescriptor,
-    decode_iso_name,
+    DirectoryRecord, DirectoryTree, EntryId, EntryKind, MAX_DIRECTORY_LEN, MAX_PATH_TABLE_LEN,
+    TreeDescriptor, TreeEntry, decode_iso_name,
 };
 
 const SECTOR_LEN: usize = 2048;
 /// Offset of the length of a path table in a volume descriptor.
 const PATH_TABLE_LEN_AT: u64 = 132;
 /// Offset of the root directory's record in a volume descriptor.
-const ROOT_RECORD: u64 = 156;
+const ROOT_RECORD_AT: u64 = 156;
 
 /// Returns the changes of volume descriptors, directories and path tables.
-pub(super) fn patches(image: &BaseImage, placement: &mut Placement) -> Result<Vec<Patch>> {
+pub(super) fn directory_patches(image: &BaseImage, placement: &mut Placement) -> Result<Vec<Patch>> {
     let volume = image.volume();
     let trees = [
         Some((volume.primary(), volume.tree(), false)),
         volume.joliet().zip(volume.joliet_tree()).map(|(d, t)| (d, t, true)),
     ];
-    let mut emitted = Vec::new();
-    for (descriptor, tree, joliet) in trees.into_iter().flatten() {
-        emitted.push(Hierarchy { image, descriptor, tree, joliet }.settle(placement)?);
+    let mut rewritten = Vec::new();
+    for (descriptor, tree, is_joliet) in trees.into_iter().flatten() {
+        rewritten.push(TreeRewrite { image, descriptor, tree, is_joliet }.assign_sectors(placement)?);
     }
     let mut patches = Vec::new();
-    for (hierarchy, directories) in emitted {
-        patches.extend(hierarchy.emit(&directories, placement.kept())?);
+    for (rewrite, directories) in rewritten {
+        patches.extend(rewrite.patches(&directories, placement.kept_end())?);
     }
     Ok(patches)
 }
 
 /// One of the two trees.
-struct Hierarchy<'a> {
+struct TreeRewrite<'a> {
     image: &'a BaseImage,
-    descriptor: &'a VolumeDescriptor,
-    tree: &'a Tree,
-    joliet: bool,
+    descriptor: &'a TreeDescriptor,
+    tree: &'a DirectoryTree,
+    is_joliet: bool,
 }
 
 /// A directory after the re-layout.
@@ -55,115 +58,134 @@ struct NewDirectory {
     old: Extent,
     old_sector: Sector,
     sector: Sector,
-    /// Bytes, as its records state them.
+    /// Length in bytes, as its records state it.
     len: u32,
+    /// Length of its sectors in bytes.
+    reserved: u64,
     records: Vec<RawRecord>,
 }
 
-impl<'a> Hierarchy<'a> {
+impl<'a> TreeRewrite<'a> {
     /// Builds the records of every directory and reserves new sectors for those that must move.
-    fn settle(self, placement: &mut Placement) -> Result<(Self, Vec<NewDirectory>)> {
+    fn assign_sectors(self, placement: &mut Placement) -> Result<(Self, Vec<NewDirectory>)> {
         let mut directories = Vec::new();
-        for (id, entry) in self.tree.entries().filter(|(_, entry)| entry.kind == Kind::Directory) {
-            let records = self.records(id, entry, placement)?;
+        for (id, entry) in self.tree.entries().filter(|(_, entry)| entry.kind == EntryKind::Directory) {
+            let records = self.new_records(id, entry, placement)?;
             let needed = packed_len(&records);
-            let old = entry.extent;
-            let (mut sector, mut len) = (entry.record.sector, entry.record.data_len);
-            if needed > old.len() || old.end() > placement.kept() {
+            let (old, old_sector) = (entry.extent, entry.record.sector);
+            let (mut sector, mut len, mut reserved) = (old_sector, entry.record.data_len, old.len());
+            if needed > old.len() || old.end() > placement.kept_end() {
                 len =
                     u32::try_from(needed).ok().filter(|len| *len <= MAX_DIRECTORY_LEN).ok_or_else(|| {
-                        let expected = format!("at most {MAX_DIRECTORY_LEN} bytes");
-                        let what = "directory with its new files";
-                        self.image.source().malformed(entry.record.position, what, expected, needed)
+                        let value = format!("/{}", self.tree.path(id));
+                        let reason = "with its new files, it would exceed the 1 MiB that readers accept";
+                        Error::InvalidEdit { what: "directory", value, reason }
                     })?;
-                sector = placement.reserve(self.image, needed / SECTOR_SIZE)?;
+                sector = placement.reserve_sectors(needed / SECTOR_SIZE)?;
+                reserved = needed;
             }
-            directories.push(NewDirectory { old, old_sector: entry.record.sector, sector, len, records });
+            directories.push(NewDirectory { old, old_sector, sector, len, reserved, records });
         }
         Ok((self, directories))
     }
 
     /// Returns the records of a directory: those that stay, with the new sectors of files, and those of new files.
-    fn records(&self, id: EntryId, entry: &Entry, placement: &Placement) -> Result<Vec<RawRecord>> {
+    fn new_records(&self, id: EntryId, entry: &TreeEntry, placement: &Placement) -> Result<Vec<RawRecord>> {
         let mut records = Vec::new();
-        let dots = entry.directory.iter().flat_map(|directory| &directory.dots);
-        for dot in dots {
-            records.push(self.raw(dot, true)?);
+        let own_records = entry.directory.iter().flat_map(|directory| &directory.self_and_parent);
+        for record in own_records {
+            records.push(self.read_raw_record(record, true)?);
         }
         for (child_id, child) in self.tree.children(id) {
-            let mut raw = self.raw(&child.record, child.kind == Kind::Directory)?;
+            let mut raw = self.read_raw_record(&child.record, child.kind == EntryKind::Directory)?;
             match placement.location(self.image, self.tree, (child_id, child))? {
-                Location::Dropped => continue,
-                Location::At(sector, len) => raw.set_extent(sector, len),
-                Location::Unchanged => {}
+                DataLocation::Dropped => continue,
+                DataLocation::At(sector, len) => raw.set_extent(sector, len)?,
+                DataLocation::Unchanged => {}
             }
             records.push(raw);
         }
-        let mut taken: BTreeSet<String> = records.iter().map(|it| decode_iso_name(it.name())).collect();
-        let path = self.tree.path(id);
-        for file in &placement.new {
-            let (parent, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
-            let exists = || self.tree.find_id(&file.path).is_some_and(|it| self.tree.path(it) == file.path);
-            if parent == path && !exists() {
-                let record = self.new_record(id, file, name, &mut taken)?;
-                let at = records.iter().position(|other| !other.is_dot() && other.name() > record.name());
-                records.insert(at.unwrap_or(records.len()), record);
-            }
-        }
+        self.add_new_files(id, placement, &mut records)?;
         Ok(records)
     }
 
-    fn raw(&self, record: &Record, is_directory: bool) -> Result<RawRecord> {
-        let extent = Extent::new(record.position, u64::from(record.len));
-        let bytes =
-            extent.map(|extent| self.image.source().read_extent(extent)).transpose()?.unwrap_or_default();
-        Ok(RawRecord { bytes, is_directory })
+    /// Adds the records of the new files of a directory, in the order of their names.
+    fn add_new_files(
+        &self,
+        directory: EntryId,
+        placement: &Placement,
+        records: &mut Vec<RawRecord>,
+    ) -> Result<()> {
+        let names = records.iter().map(|record| Ok(record.name()?.to_vec()));
+        let mut names = names.collect::<Result<Vec<_>>>()?;
+        let mut used_names: BTreeSet<String> = names.iter().map(|name| decode_iso_name(name)).collect();
+        let path = self.tree.path(directory);
+        for file in &placement.new_files {
+            // A path without a slash is in the root directory.
+            let (parent, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
+            let exists = || self.tree.find_id(&file.path).is_some_and(|it| self.tree.path(it) == file.path);
+            if parent == path && !exists() {
+                let record = self.new_record(directory, file, name, &mut used_names)?;
+                let name = record.name()?.to_vec();
+                let after = names.iter().position(|other| !is_self_or_parent(other) && *other > name);
+                let at = after.unwrap_or(records.len());
+                names.insert(at, name);
+                records.insert(at, record);
+            }
+        }
+        Ok(())
     }
 
-    /// Builds the record of a file that the base image does not have, with owner, mode and times of one that it has.
+    fn read_raw_record(&self, record: &DirectoryRecord, is_directory: bool) -> Result<RawRecord> {
+        let extent = Extent::new(record.position, u64::from(record.len));
+        let extent = extent.or_internal("offset of a directory record", record.position)?;
+        Ok(RawRecord { bytes: self.image.source().read_extent(extent)?, is_directory })
+    }
+
+    /// Builds the record of a new file, with owner, mode and times of an existing file.
     fn new_record(
         &self,
         directory: EntryId,
         file: &PlacedFile,
         name: &str,
-        taken: &mut BTreeSet<String>,
+        used_names: &mut BTreeSet<String>,
     ) -> Result<RawRecord> {
-        let missing = || refused_name(name, "the image has no file to take the form of records from");
-        let template = self.template(directory).ok_or_else(missing)?;
-        let template_bytes = self.raw(&template.record, false)?.bytes;
-        let (raw_name, system_use) = if self.joliet {
-            (joliet_name(name, template)?, Vec::new())
+        let missing =
+            || invalid_name(name, "the image has no file whose directory record can be the template");
+        let template = self.template_file(directory).ok_or_else(missing)?;
+        let template_bytes = self.read_raw_record(&template.record, false)?.bytes;
+        let (raw_name, system_use) = if self.is_joliet {
+            (encode_joliet_name(name, template)?, Vec::new())
         } else {
-            let area = system_use(&template_bytes, template.record.system_use.start, name);
-            (iso_name(name, template, taken)?, area)
+            let area = new_system_use(&template_bytes, template.record.system_use.start, name)?;
+            (encode_iso_name(name, template, used_names)?, area)
         };
-        let record = RawRecord::new_file(&template_bytes, &raw_name, &system_use);
-        let mut record = record.map_err(|reason| refused_name(name, reason))?;
-        record.set_extent(file.sector(), u32::try_from(file.extent.len()).unwrap_or(u32::MAX));
+        let mut record = RawRecord::new_file(name, &template_bytes, &raw_name, &system_use)?;
+        record.set_extent(file.sector, file.len)?;
         Ok(record)
     }
 
     /// Returns a file of the directory, or of another one if it has no files.
-    fn template(&self, directory: EntryId) -> Option<&Entry> {
-        let is_file = |entry: &&Entry| entry.kind == Kind::File;
+    fn template_file(&self, directory: EntryId) -> Option<&TreeEntry> {
+        let is_file = |entry: &&TreeEntry| entry.kind == EntryKind::File;
         let sibling = self.tree.children(directory).map(|(_, entry)| entry).find(is_file);
         sibling.or_else(|| self.tree.entries().map(|(_, entry)| entry).find(is_file))
     }
 
     /// Returns the changes of all directories, of the path tables and of the volume descriptor.
-    fn emit(&self, directories: &[NewDirectory], kept: u64) -> Result<Vec<Patch>> {
+    fn patches(&self, directories: &[NewDirectory], kept: u64) -> Result<Vec<Patch>> {
         let extents: BTreeMap<Sector, (Sector, u32)> =
             directories.iter().map(|it| (it.old_sector, (it.sector, it.len))).collect();
         let mut patches = Vec::new();
         for directory in directories {
-            let bytes = directory.pack(&extents);
+            let bytes = directory.pack(&extents)?;
             if directory.sector == directory.old_sector {
-                patches.extend(self.change(directory.old, bytes)?);
+                patches.extend(self.changed_directory(directory.old, bytes)?);
                 continue;
             }
-            patches.push(patch(directory.sector.offset(), bytes));
+            patches.push(bytes_patch(directory.sector.offset(), bytes));
             if directory.old.end() <= kept {
-                patches.push(zeros(directory.old));
+                patches.push(zero_patch(directory.old));
             }
         }
         let root = self.descriptor.root.sector;
@@ -173,24 +195,24 @@ impl<'a> Hierarchy<'a> {
             .map(|it| (it.old_sector, it.sector))
             .collect();
         if let Some((sector, len)) = extents.get(&root).filter(|_| moved.contains_key(&root)) {
-            let at = self.descriptor.sector.offset() + ROOT_RECORD;
-            patches.push(patch(at + 2, both_endian(sector.0)));
-            patches.push(patch(at + 10, both_endian(*len)));
+            let at = self.descriptor.sector.offset() + ROOT_RECORD_AT;
+            patches.push(bytes_patch(at + 2, both_endian(sector.0)));
+            patches.push(bytes_patch(at + 10, both_endian(*len)));
         }
         if !moved.is_empty() {
-            patches.extend(self.path_tables(&moved)?);
+            patches.extend(self.path_table_patches(&moved)?);
         }
         Ok(patches)
     }
 
     /// Returns the change of a directory that keeps its sectors, if its bytes differ.
-    fn change(&self, old: Extent, mut bytes: Vec<u8>) -> Result<Option<Patch>> {
-        bytes.resize(usize::try_from(old.len()).unwrap_or_default(), 0);
+    fn changed_directory(&self, old: Extent, mut bytes: Vec<u8>) -> Result<Option<Patch>> {
+        bytes.resize(usize::try_from(old.len()).or_internal("length of a directory", old.offset())?, 0);
         let before = self.image.source().read_extent(old)?;
-        Ok((before != bytes).then(|| patch(old.offset(), bytes)))
+        Ok((before != bytes).then(|| bytes_patch(old.offset(), bytes)))
     }
 
-    fn path_tables(&self, moved: &BTreeMap<Sector, Sector>) -> Result<Vec<Patch>> {
+    fn path_table_patches(&self, moved: &BTreeMap<Sector, Sector>) -> Result<Vec<Patch>> {
         let tables = self.descriptor.path_tables;
         if tables.len > MAX_PATH_TABLE_LEN {
             let expected = format!("at most {MAX_PATH_TABLE_LEN} bytes");
@@ -198,44 +220,62 @@ impl<'a> Hierarchy<'a> {
             return Err(self.image.source().malformed(at, "path table", expected, tables.len));
         }
         let mut patches = Vec::new();
-        for (table, little) in [(tables.little_endian, true), (tables.big_endian, false)] {
+        for (table, is_little_endian) in [(tables.little_endian, true), (tables.big_endian, false)] {
             let mut bytes = self.image.source().read_extent(Extent::at_sector(table, tables.len))?;
             let mut at = 0;
             while let Some(name_len @ 1..) = bytes.get(at).copied() {
-                let old = if little { u32_le(&bytes, at + 2) } else { u32_be(&bytes, at + 2) };
-                let new = old.and_then(|old| moved.get(&Sector(old))).map(|sector| sector.0);
-                let number = new.map(|new| if little { new.to_le_bytes() } else { new.to_be_bytes() });
-                if let (Some(number), Some(field)) = (number, bytes.get_mut(at + 2..at + 6)) {
-                    field.copy_from_slice(&number);
-                }
+                self.update_path_table_record(&mut bytes, at, (table, is_little_endian), moved)?;
                 at += 8 + usize::from(name_len) + usize::from(name_len % 2);
             }
-            patches.push(patch(table.offset(), bytes));
+            patches.push(bytes_patch(table.offset(), bytes));
         }
         Ok(patches)
+    }
+
+    /// Changes the sector in the record at `at` of a path table if its directory moves.
+    fn update_path_table_record(
+        &self,
+        bytes: &mut [u8],
+        at: usize,
+        (table, is_little_endian): (Sector, bool),
+        moved: &BTreeMap<Sector, Sector>,
+    ) -> Result<()> {
+        let old = if is_little_endian { u32_le(bytes, at + 2) } else { u32_be(bytes, at + 2) };
+        let old = old.ok_or_else(|| {
+            let at = table.offset() + at as u64;
+            self.image.source().malformed(at, "path table", "whole records", "the end of the table")
+        })?;
+        let Some(Sector(new)) = moved.get(&Sector(old)) else { return Ok(()) };
+        put_slice(bytes, at + 2, &if is_little_endian { new.to_le_bytes() } else { new.to_be_bytes() })
     }
 }
 
 impl NewDirectory {
     /// Packs the records into whole sectors. `extents` maps the old sector of a directory to its new sector and length.
-    fn pack(&self, extents: &BTreeMap<Sector, (Sector, u32)>) -> Vec<u8> {
+    fn pack(&self, extents: &BTreeMap<Sector, (Sector, u32)>) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for record in &self.records {
             let mut raw = record.clone();
-            if let Some((sector, len)) = extents.get(&raw.sector()).filter(|_| raw.is_directory) {
-                raw.set_extent(*sector, *len);
+            if let Some((sector, len)) = extents.get(&raw.sector()?).filter(|_| raw.is_directory) {
+                raw.set_extent(*sector, *len)?;
             }
-            pad_for(&mut bytes, raw.bytes.len());
+            pad_to_fit(&mut bytes, raw.bytes.len());
             bytes.extend(raw.bytes);
         }
         let len = bytes.len().next_multiple_of(SECTOR_LEN);
         bytes.resize(len, 0);
-        bytes
+        if len as u64 > self.reserved {
+            return Err(Error::Internal {
+                what: "directory larger than its sectors",
+                offset: self.sector.offset(),
+            });
+        }
+        Ok(bytes)
     }
 }
 
 /// Pads to the end of the sector if a record of `len` bytes would cross it.
-fn pad_for(bytes: &mut Vec<u8>, len: usize) {
+fn pad_to_fit(bytes: &mut Vec<u8>, len: usize) {
     let used = bytes.len() % SECTOR_LEN;
     if used + len > SECTOR_LEN {
         bytes.resize(bytes.len() + SECTOR_LEN - used, 0);
@@ -249,4 +289,30 @@ fn packed_len(records: &[RawRecord]) -> u64 {
         at + record.bytes.len()
     });
     packed.next_multiple_of(SECTOR_LEN) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(reserved: u64) -> NewDirectory {
+        let record = RawRecord { bytes: vec![1; 40], is_directory: false };
+        let sector = Sector(20);
+        let old = Extent::at_sector(sector, 2048);
+        NewDirectory { old, old_sector: sector, sector, len: 2048, reserved, records: vec![record; 100] }
+    }
+
+    #[test]
+    fn pack_fills_whole_sectors() {
+        let directory = directory(4096);
+        let bytes = directory.pack(&BTreeMap::new()).unwrap();
+        assert_eq!(bytes.len() as u64, packed_len(&directory.records));
+        assert_eq!(bytes.len(), 4096);
+    }
+
+    #[test]
+    fn pack_beyond_the_reserved_sectors_is_an_internal_error() {
+        let error = directory(2048).pack(&BTreeMap::new()).unwrap_err();
+        assert!(matches!(error, Error::Internal { offset: 40_960, .. }), "{error}");
+    }
 }

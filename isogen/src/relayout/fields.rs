@@ -1,40 +1,34 @@
-//! Sector numbers, both-endian numbers and patches of fields.
+//! Sector numbers and patches of fields.
 
-use crate::base::BaseImage;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::plan::{Patch, Segment};
 
-/// Zero sectors after the last file, as in builders' images: some drives fail to read the end of a disc.
+/// Number of zero sectors after the last file, as in builders' images: some drives fail to read the end of a disc.
 pub(super) const PADDING_SECTORS: u64 = 150;
 
 /// Returns the number of sectors that `len` bytes take.
-pub(super) fn sectors(len: u64) -> u64 {
+pub(super) fn sectors_for_len(len: u64) -> u64 {
     len.div_ceil(SECTOR_SIZE)
 }
 
-/// Converts a sector number, or returns an error if the format cannot store it.
-pub(super) fn sector(image: &BaseImage, number: u64) -> Result<Sector> {
-    let too_large = || {
-        let found = format!("sector {number}");
-        image.source().malformed(0, "size of the new image", "at most 4294967295 sectors", found)
-    };
-    u32::try_from(number).map(Sector).map_err(|_| too_large())
+/// Converts a sector number.
+///
+/// # Errors
+///
+/// Returns an error if the format cannot store it: the edits make the image too large.
+pub(super) fn to_sector(number: u64) -> Result<Sector> {
+    u32::try_from(number).map(Sector).map_err(|_| Error::InvalidEdit {
+        what: "size of the new image",
+        value: format!("{number} sectors"),
+        reason: "ISO 9660 stores at most 4294967295",
+    })
 }
 
-/// Encodes a number in both byte orders, as volume descriptors and directory records do.
-pub(super) fn both_endian(number: u32) -> [u8; 8] {
-    let mut bytes = [0; 8];
-    let (little, big) = bytes.split_at_mut(4);
-    little.copy_from_slice(&number.to_le_bytes());
-    big.copy_from_slice(&number.to_be_bytes());
-    bytes
-}
-
-pub(super) fn patch(offset: u64, bytes: impl Into<Vec<u8>>) -> Patch {
+pub(super) fn bytes_patch(offset: u64, bytes: impl Into<Vec<u8>>) -> Patch {
     Patch { offset, segment: Segment::Bytes(bytes.into().into()) }
 }
 
-pub(super) fn zeros(extent: Extent) -> Patch {
+pub(super) fn zero_patch(extent: Extent) -> Patch {
     Patch { offset: extent.offset(), segment: Segment::Zero(extent.len()) }
 }

@@ -14,7 +14,7 @@
 //! | boot info table of isolinux | follows its file |
 //! | MBR and both GPTs | new size, new end, new checksums; identifiers stay |
 //! | `coreiso+`, `coreKarg` headers | follow their areas; zeroed if the file around an area is dropped |
-//! | application's field of the volume descriptor | [the reason for the re-layout](BaseImage::layout_reason) |
+//! | application use field of the volume descriptor | [the reason for the re-layout](BaseImage::layout_reason) |
 //! | HFS+ and Apple partition map (ppc64le) | zeroed: their offsets are no longer correct |
 //! | UDF, which no builder of CoreOS images adds | such images are rejected |
 //!
@@ -29,24 +29,24 @@ mod boot_images;
 mod changes;
 mod directory;
 mod fields;
-mod mark;
-pub(crate) mod oversized;
+pub(crate) mod oversized_edits;
 mod oversized_kargs;
 mod partitions;
 mod placement;
 mod raw_record;
+mod relayout_mark;
 mod structures;
 mod system_area;
 
 use std::sync::Arc;
 
-use self::changes::Changes;
+use self::changes::RelayoutChanges;
 use self::placement::Placement;
 use crate::base::BaseImage;
 use crate::error::Result;
 use crate::plan::Plan;
 
-pub use self::changes::{Contents, FileOperations};
+pub use self::changes::{FileContents, FileOperations};
 
 impl BaseImage {
     /// Plans a re-layout with changed files. All other files keep their contents.
@@ -58,7 +58,7 @@ impl BaseImage {
     /// other or are in an order that a re-layout cannot keep.
     pub fn relayout(&self, operations: &FileOperations) -> Result<Plan> {
         let reason = "files were changed";
-        apply(self, &Changes { files: operations.clone(), kargs: None, reason })
+        plan_changes(self, &RelayoutChanges { files: operations.clone(), kargs: None, reason })
     }
 
     /// Returns the reason if the image is a re-layout, `None` if a builder made it.
@@ -66,20 +66,20 @@ impl BaseImage {
     /// # Errors
     ///
     /// Returns an error if the image cannot be read.
-    pub fn layout_reason(&self) -> Result<Option<String>> {
-        mark::read(self)
+    pub(crate) fn layout_reason(&self) -> Result<Option<String>> {
+        relayout_mark::read_reason(self)
     }
 }
 
 /// Plans the image with `changes`.
-fn apply(image: &BaseImage, changes: &Changes) -> Result<Plan> {
+fn plan_changes(image: &BaseImage, changes: &RelayoutChanges) -> Result<Plan> {
     if changes.files.is_empty() {
-        return Ok(Plan::whole(Arc::clone(image.source())));
+        return Ok(Plan::from_source(Arc::clone(image.source())));
     }
     let mut placement = Placement::new(image, &changes.files)?;
-    let mut patches = directory::patches(image, &mut placement)?;
-    let plan = structures::resize(image, &placement, placement.plan(image));
-    patches.extend(structures::patches(image, &placement, changes.kargs.as_ref(), &plan)?);
-    patches.extend(mark::patch(image, changes.reason)?);
-    plan.patched(patches)
+    let mut patches = directory::directory_patches(image, &mut placement)?;
+    let plan = structures::pad_for_partition_tables(image, &placement, &placement.plan(image)?);
+    patches.extend(structures::structure_patches(image, &placement, changes.kargs.as_ref(), &plan)?);
+    patches.extend(relayout_mark::mark_patch(image, changes.reason)?);
+    plan.patched_structures(patches)
 }

@@ -7,47 +7,47 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::boot_config::BootConfig;
-use super::changes::{Changes, Contents, KargsLayout};
+use super::changes::{FileContents, KargsLayout, RelayoutChanges};
 use crate::areas::{KARGS_INFO, KargsDescription};
 use crate::base::BaseImage;
 use crate::edits::Edits;
-use crate::error::{Error, KargsError, Result};
+use crate::error::{Error, KargsError, OrInternal, Result};
 use crate::extent::Extent;
 use crate::kargs::{KargsArea, KargsAreas};
-use crate::minimal_iso::without_label;
+use crate::minimal_iso::remove_liveiso_label;
 use crate::plan::{Patch, Segment};
 
-/// The longest area that tools accept.
+/// Length of the longest area that tools accept.
 const MAX_AREA_LEN: usize = 2048;
-/// The longest command line that reaches the kernel complete: the kernel accepts 2047 bytes, and isolinux cuts off the
-/// last one. GRUB drops the last arguments of a longer one; isolinux does not boot.
-const MAX_COMMAND_LINE: usize = 2046;
-/// The largest config of a boot loader. Real ones have 3 KiB.
-const MAX_CONFIG: u64 = 1 << 20;
+/// Length of the longest command line that reaches the kernel complete: the kernel accepts 2047 bytes, and isolinux
+/// cuts off the last one. If a line is longer, GRUB drops its last arguments, and isolinux does not boot.
+const MAX_COMMAND_LINE_LEN: usize = 2046;
+/// Length of the longest boot loader config that is read. Published images have 3 KiB.
+const MAX_CONFIG_LEN: u64 = 1 << 20;
 
 /// Adds the changes of kernel arguments that `edits` need. `initrds` are paths of initrd images that boot loaders load
 /// in addition.
-pub(super) fn change(
+pub(super) fn add_kargs_changes(
     image: &BaseImage,
     edits: &Edits,
     initrds: &[String],
-    changes: &mut Changes,
+    changes: &mut RelayoutChanges,
 ) -> Result<()> {
     if edits.minimal.is_none() && edits.kargs.is_none() && initrds.is_empty() {
         return Ok(());
     }
     let areas = image.require_kargs()?;
-    Rewrite { image, areas, initrds, changes }.run(edits)
+    KargsRewrite { image, areas, initrds, changes }.run(edits)
 }
 
-struct Rewrite<'a> {
+struct KargsRewrite<'a> {
     image: &'a BaseImage,
     areas: &'a KargsAreas,
     initrds: &'a [String],
-    changes: &'a mut Changes,
+    changes: &'a mut RelayoutChanges,
 }
 
-impl Rewrite<'_> {
+impl KargsRewrite<'_> {
     fn run(mut self, edits: &Edits) -> Result<()> {
         let kargs = self.image.edited_kargs(edits)?;
         let default = self.new_default(edits)?;
@@ -68,7 +68,7 @@ impl Rewrite<'_> {
     fn new_default(&self, edits: &Edits) -> Result<Option<String>> {
         let Ok(default) = self.areas.default() else { return Ok(None) };
         match edits.minimal {
-            Some(_) => without_label(self.image, default).map(Some),
+            Some(_) => remove_liveiso_label(self.image, default).map(Some),
             None => Ok(Some(default.to_owned())),
         }
     }
@@ -76,7 +76,7 @@ impl Rewrite<'_> {
     /// Returns the new length of each area: the old one if `kargs` fits, else the longest one.
     fn new_len(&self, kargs: &str) -> Result<usize> {
         let areas = self.areas.areas();
-        let old = areas.first().map_or(0, |area| area.contents.len());
+        let old = usize::try_from(self.areas.area_len()).or_internal("length of the kargs areas", 0)?;
         if areas.iter().any(|area| area.end() != '\n') {
             // s390x: the area is a field of the boot image and cannot grow.
             return Ok(old);
@@ -95,7 +95,8 @@ impl Rewrite<'_> {
             for initrd in self.initrds {
                 config.add_initrd(initrd);
             }
-            let room = MAX_COMMAND_LINE.saturating_sub(config.len_before_arguments());
+            // No room is left if the boot loader's own arguments are too long.
+            let room = MAX_COMMAND_LINE_LEN.saturating_sub(config.len_before_arguments());
             longest = longest.min(room + area.end().len_utf8());
         }
         Ok(longest)
@@ -105,7 +106,7 @@ impl Rewrite<'_> {
     fn write_areas(&mut self, kargs: &str, len: usize) -> Result<BTreeMap<String, u64>> {
         let mut offsets = BTreeMap::new();
         for area in self.areas.areas() {
-            let filled = area.filled_to(kargs, len).map_err(|reason| self.refused(reason))?;
+            let filled = area.fill_to_len(kargs, len).map_err(|reason| self.kargs_error(reason))?;
             let (path, offset) = self.write_area(area, filled)?;
             if offsets.insert(path.clone(), offset).is_some() && len != area.contents.len() {
                 return Err(self.malformed(area, "kargs area", "one in each file", path));
@@ -119,7 +120,7 @@ impl Rewrite<'_> {
         let (path, offset) = self.locate(area)?;
         if self.initrds.is_empty() && filled.len() == area.contents.len() {
             let patch = Patch { offset, segment: Segment::Bytes(filled) };
-            self.changes.overwrite(self.image, &path, vec![patch])?;
+            self.changes.patch_file(self.image, &path, vec![patch])?;
             return Ok((path, offset));
         }
         let mut config = self.boot_config(area, &path, offset)?;
@@ -130,22 +131,23 @@ impl Rewrite<'_> {
             }
         }
         config.set_area(&filled);
-        let offset = config.area().offset();
-        self.changes.put(path.clone(), config.into_text());
+        let offset = config.area_offset();
+        self.changes.put_file(path.clone(), config.into_text());
         Ok((path, offset))
     }
 
     /// Returns the path of the file that contains an area, and the area's offset in it.
     fn locate(&self, area: &KargsArea) -> Result<(String, u64)> {
-        let located = self.image.file_around(area.extent);
-        located
-            .ok_or_else(|| self.malformed(area, "kargs area", "a config file around it", "none".to_owned()))
+        let located = self.image.locate_in_file(area.extent);
+        located.ok_or_else(|| {
+            self.malformed(area, "kargs area", "a config file that contains it", "none".to_owned())
+        })
     }
 
     /// Reads the config that contains an area, with the changes that it has so far.
     fn boot_config(&self, area: &KargsArea, path: &str, offset: u64) -> Result<BootConfig> {
-        let text = self.changes.file(self.image, path)?.read_all(MAX_CONFIG)?;
-        let config = Extent::new(offset, area.extent.len()).and_then(|area| BootConfig::new(text, area));
+        let text = self.changes.current_file(self.image, path)?.read_all(MAX_CONFIG_LEN)?;
+        let config = Extent::new(offset, area.extent.len()).and_then(|area| BootConfig::new(&text, area));
         config.ok_or_else(|| {
             self.malformed(area, "kargs area", "one within its file", format!("beyond {path}"))
         })
@@ -162,18 +164,18 @@ impl Rewrite<'_> {
         }
         description.size = layout.len;
         for file in &mut description.files {
-            if let Some(offset) = layout.offsets.get(&image.spelling(&file.path)) {
+            if let Some(offset) = layout.offsets.get(&image.path_in_image(&file.path)) {
                 file.offset = *offset;
             }
         }
         let mut json = description.to_json(image.source())?;
         json.push(b'\n');
-        self.changes.put(image.spelling(KARGS_INFO), json);
+        self.changes.put_file(image.path_in_image(KARGS_INFO), json);
         Ok(())
     }
 
-    /// Rewrites the default arguments that the header of an old image names: they have an area of their own, as long as
-    /// the others.
+    /// Rewrites the default arguments that the header of an old image names. They have a separate area, as long as the
+    /// others.
     fn write_default(&mut self, default: Option<&str>, len: usize) -> Result<()> {
         let image = self.image;
         let Some(header) = &image.headers().kargs else { return Ok(()) };
@@ -182,19 +184,20 @@ impl Rewrite<'_> {
             image.source().malformed(0, "area of the default kernel arguments", "a file", found)
         };
         let extent = Extent::new(header.default_offset, header.area_len).ok_or_else(missing)?;
-        let (path, offset) = image.file_around(extent).ok_or_else(missing)?;
+        let (path, offset) = image.locate_in_file(extent).ok_or_else(missing)?;
         let area = KargsArea::read(image.source(), extent)?;
-        let filled =
-            area.filled_to(default.unwrap_or_default(), len).map_err(|reason| self.refused(reason))?;
-        let file = self.changes.file(image, &path)?;
+        let default =
+            default.or_internal("header without default kernel arguments", header.default_offset)?;
+        let filled = area.fill_to_len(default, len).map_err(|reason| self.kargs_error(reason))?;
+        let file = self.changes.current_file(image, &path)?;
         let before = file.segments(0..offset);
         let after = file.segments(offset + extent.len()..file.len());
         let contents = before.chain([Segment::Bytes(filled)]).chain(after).collect();
-        self.changes.files.put_file(path, Contents::new(contents));
+        self.changes.files.put_file(path, FileContents::new(contents));
         Ok(())
     }
 
-    fn refused(&self, reason: KargsError) -> Error {
+    fn kargs_error(&self, reason: KargsError) -> Error {
         Error::Kargs { file: self.image.source().name().to_owned(), reason }
     }
 

@@ -3,25 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::changes::{Contents, FileOperations};
-use super::fields::{PADDING_SECTORS, sector, sectors};
+use super::changes::{FileContents, FileOperations};
+use super::fields::{PADDING_SECTORS, sectors_for_len, to_sector};
 use crate::base::BaseImage;
-use crate::error::{Error, Result};
+use crate::error::{Error, OrInternal, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::plan::{Plan, Segment};
-use crate::volume::{Entry, EntryId, Kind, Tree};
+use crate::volume::{DirectoryTree, EntryId, EntryKind, TreeEntry};
 
 /// A new or replaced file and its extent in the new layout.
 #[derive(Debug)]
 pub(super) struct PlacedFile {
     pub(super) path: String,
-    pub(super) contents: Contents,
-    pub(super) extent: Extent,
+    pub(super) contents: FileContents,
+    pub(super) sector: Sector,
+    /// Length of the contents in bytes.
+    pub(super) len: u32,
 }
 
 impl PlacedFile {
-    pub(super) fn sector(&self) -> Sector {
-        Sector(u32::try_from(self.extent.offset() / SECTOR_SIZE).unwrap_or(u32::MAX))
+    pub(super) fn extent(&self) -> Extent {
+        Extent::at_sector(self.sector, self.len)
     }
 }
 
@@ -29,21 +31,21 @@ impl PlacedFile {
 #[derive(Debug, Default)]
 pub(super) struct Placement {
     /// The end of the bytes that keep their offset.
-    kept: u64,
+    kept_end: u64,
     /// The new sectors of base extents that move.
-    moved: BTreeMap<Extent, Sector>,
+    moved_extents: BTreeMap<Extent, Sector>,
     /// Base extents whose files were all dropped or replaced.
-    gone: BTreeSet<Extent>,
+    removed_extents: BTreeSet<Extent>,
     /// New and replaced files, in the order of their paths.
-    pub(super) new: Vec<PlacedFile>,
+    pub(super) new_files: Vec<PlacedFile>,
     /// Paths of dropped files.
-    pub(super) dropped: BTreeSet<String>,
+    pub(super) dropped_paths: BTreeSet<String>,
     /// The first sector after the last file.
     pub(super) data_end: u64,
 }
 
 /// The location of a directory entry's data in the new layout.
-pub(super) enum Location {
+pub(super) enum DataLocation {
     Unchanged,
     Dropped,
     /// First sector and length.
@@ -54,135 +56,141 @@ impl Placement {
     /// Assigns sectors for an image with changed files.
     pub(super) fn new(image: &BaseImage, operations: &FileOperations) -> Result<Self> {
         let tree = image.volume().tree();
-        let mut touched = BTreeSet::new();
+        let mut changed_entries = BTreeSet::new();
         let mut named = BTreeSet::new();
         let mut placement = Self::default();
         for (path, contents) in &operations.files {
-            let existing = existing_file(tree, path)?;
+            let existing = find_file(tree, path)?;
             let name = match (existing, contents) {
                 (Some(id), _) => tree.path(id),
-                (None, Some(_)) => new_path(image, path)?,
+                (None, Some(_)) => new_file_path(image, path)?,
                 (None, None) => return Err(not_found(image, path)),
             };
             if !named.insert(name.clone()) {
-                return Err(refused(path, "another operation names the same file"));
+                return Err(invalid_file(path, "another operation names the same file"));
             }
-            touched.extend(existing);
+            changed_entries.extend(existing);
             match contents {
-                Some(contents) => placement.add(image, name, contents)?,
-                None => drop(placement.dropped.insert(name)),
+                Some(contents) => placement.add_file(image, name, contents)?,
+                None => drop(placement.dropped_paths.insert(name)),
             }
         }
-        placement.close_gaps(image, &touched)?;
-        placement.place_new(image)?;
+        placement.close_gaps(image, &changed_entries)?;
+        placement.place_new()?;
         Ok(placement)
     }
 
-    fn add(&mut self, image: &BaseImage, path: String, contents: &Contents) -> Result<()> {
+    fn add_file(&mut self, image: &BaseImage, path: String, contents: &FileContents) -> Result<()> {
         let outside =
             |segment: &Segment| matches!(segment, Segment::Base(base) if base.end() > image.source().len());
         if contents.0.iter().any(outside) {
-            return Err(refused(&path, "its contents refer to bytes behind the end of the base"));
+            return Err(invalid_file(&path, "its contents refer to bytes after the end of the base image"));
         }
-        let extent = Extent::at_sector(Sector(0), 0);
-        self.new.push(PlacedFile { path, contents: contents.clone(), extent });
+        let len = contents.len();
+        let len = u32::try_from(len).map_err(|_| Error::InvalidEdit {
+            what: "file",
+            value: format!("{path} of {len} bytes"),
+            reason: "a file in an ISO image must be smaller than 4 GiB",
+        })?;
+        // `place_new` assigns the sector.
+        self.new_files.push(PlacedFile { path, contents: contents.clone(), sector: Sector(0), len });
         Ok(())
     }
 
     /// Moves files up, in their order, to close the gaps of dropped and replaced files.
-    fn close_gaps(&mut self, image: &BaseImage, touched: &BTreeSet<EntryId>) -> Result<()> {
+    fn close_gaps(&mut self, image: &BaseImage, changed_entries: &BTreeSet<EntryId>) -> Result<()> {
         let files = image.volume().files_by_extent();
         // Hard links share an extent, which is gone if all of its names are.
-        let is_gone = |names: &[EntryId]| names.iter().all(|id| touched.contains(id));
-        self.gone = files.iter().filter(|(_, names)| is_gone(names)).map(|(extent, _)| *extent).collect();
-        let first_gap = self.gone.first().map(|extent| extent.offset());
-        let metadata_end = check_metadata(image, first_gap)?;
-        let files_end = files.keys().map(|extent| extent.end()).max().unwrap_or_default();
-        self.kept = first_gap.unwrap_or(sectors(files_end.max(metadata_end)) * SECTOR_SIZE);
-        self.data_end = self.kept / SECTOR_SIZE;
+        let is_gone = |names: &[EntryId]| names.iter().all(|id| changed_entries.contains(id));
+        self.removed_extents =
+            files.iter().filter(|(_, names)| is_gone(names)).map(|(extent, _)| *extent).collect();
+        let first_gap = self.removed_extents.first().map(|extent| extent.offset());
+        let metadata_end = check_metadata_stays(image, first_gap)?;
+        let end = files.keys().map(|extent| extent.end()).fold(metadata_end, u64::max);
+        // Without a gap, everything keeps its offset.
+        self.kept_end = first_gap.unwrap_or(sectors_for_len(end) * SECTOR_SIZE);
+        self.data_end = self.kept_end / SECTOR_SIZE;
         let mut moving = files.into_keys().collect::<Vec<_>>();
-        moving.retain(|extent| extent.end() > self.kept && !self.gone.contains(extent));
-        check_apart(image, &moving, self.kept)?;
+        moving.retain(|extent| extent.end() > self.kept_end && !self.removed_extents.contains(extent));
+        check_no_overlap(image, &moving, self.kept_end)?;
         for extent in moving {
-            let sector = self.reserve(image, sectors(extent.len()))?;
-            self.moved.insert(extent, sector);
+            let sector = self.reserve_sectors(sectors_for_len(extent.len()))?;
+            self.moved_extents.insert(extent, sector);
         }
         Ok(())
     }
 
     /// Places new and replaced files after all others.
-    fn place_new(&mut self, image: &BaseImage) -> Result<()> {
-        let mut new = std::mem::take(&mut self.new);
+    fn place_new(&mut self) -> Result<()> {
+        let mut new = std::mem::take(&mut self.new_files);
         new.sort_by(|one, other| one.path.cmp(&other.path));
         for file in &mut new {
-            let len = u32::try_from(file.contents.len()).map_err(|_| Error::Refused {
-                what: "file",
-                value: format!("{} of {} bytes", file.path, file.contents.len()),
-                reason: "a file of an ISO image has less than 4 GiB",
-            })?;
-            file.extent = Extent::at_sector(self.reserve(image, sectors(u64::from(len)))?, len);
+            file.sector = self.reserve_sectors(sectors_for_len(u64::from(file.len)))?;
         }
-        self.new = new;
+        self.new_files = new;
         Ok(())
     }
 
     /// Reserves sectors after those that are already assigned.
-    pub(super) fn reserve(&mut self, image: &BaseImage, count: u64) -> Result<Sector> {
-        let first = sector(image, self.data_end)?;
+    pub(super) fn reserve_sectors(&mut self, count: u64) -> Result<Sector> {
+        let first = to_sector(self.data_end)?;
         self.data_end += count;
-        sector(image, self.data_end + PADDING_SECTORS)?;
+        to_sector(self.data_end + PADDING_SECTORS)?;
         Ok(first)
     }
 
     /// Returns the new offset of a base extent if the file that contains it moves.
     pub(super) fn moved_offset(&self, extent: Extent) -> Option<u64> {
-        let (old, new) = self.moved.iter().find(|(old, _)| old.contains(extent))?;
+        let (old, new) = self.moved_extents.iter().find(|(old, _)| old.contains(extent))?;
         Some(new.offset() + (extent.offset() - old.offset()))
     }
 
     /// Returns the end of the bytes that keep their offset.
-    pub(super) fn kept(&self) -> u64 {
-        self.kept
+    pub(super) fn kept_end(&self) -> u64 {
+        self.kept_end
     }
 
     /// Returns `true` if all files at a base extent were dropped or replaced.
-    pub(super) fn is_gone(&self, extent: Extent) -> bool {
-        self.gone.contains(&extent)
+    pub(super) fn is_removed(&self, extent: Extent) -> bool {
+        self.removed_extents.contains(&extent)
     }
 
     /// Returns the new sector of a base extent that moves.
     pub(super) fn moved_sector(&self, old: Extent) -> Option<Sector> {
-        self.moved.get(&old).copied()
+        self.moved_extents.get(&old).copied()
     }
 
     /// Returns the location of an entry of either tree.
     pub(super) fn location(
         &self,
         image: &BaseImage,
-        tree: &Tree,
-        (id, entry): (EntryId, &Entry),
-    ) -> Result<Location> {
-        if entry.kind != Kind::File {
-            return Ok(Location::Unchanged);
+        tree: &DirectoryTree,
+        (id, entry): (EntryId, &TreeEntry),
+    ) -> Result<DataLocation> {
+        if entry.kind != EntryKind::File {
+            return Ok(DataLocation::Unchanged);
         }
         let path = tree.path(id);
-        if self.dropped.contains(&path) {
-            return Ok(Location::Dropped);
+        if self.dropped_paths.contains(&path) {
+            return Ok(DataLocation::Dropped);
         }
         if let Some(file) = self.new_file(&path) {
-            return Ok(Location::At(file.sector(), u32::try_from(file.extent.len()).unwrap_or(u32::MAX)));
+            return Ok(DataLocation::At(file.sector, file.len));
         }
-        if let Some(sector) = self.moved.get(&entry.extent) {
-            return Ok(Location::At(*sector, entry.record.data_len));
+        if let Some(sector) = self.moved_extents.get(&entry.extent) {
+            return Ok(DataLocation::At(*sector, entry.record.data_len));
         }
         if entry.extent.is_empty() {
             // Mastering tools give an empty file the sector of the next file. Keep it inside the volume.
             let inside = u64::from(entry.record.sector.0) < self.data_end;
-            let kept = Sector(u32::try_from(self.kept / SECTOR_SIZE).unwrap_or(u32::MAX));
-            return Ok(if inside { Location::Unchanged } else { Location::At(kept, 0) });
+            return Ok(if inside {
+                DataLocation::Unchanged
+            } else {
+                DataLocation::At(to_sector(self.kept_end / SECTOR_SIZE)?, 0)
+            });
         }
         // The other tree may spell the name differently, or not contain the file.
-        if entry.extent.end() > self.kept {
+        if entry.extent.end() > self.kept_end {
             let expected = "a file that both trees have, under the same name";
             let found = format!("{path} at {}", entry.extent);
             return Err(image.source().malformed(
@@ -192,36 +200,31 @@ impl Placement {
                 found,
             ));
         }
-        Ok(Location::Unchanged)
+        Ok(DataLocation::Unchanged)
     }
 
     /// Returns the new or replaced file at a path.
     pub(super) fn new_file(&self, path: &str) -> Option<&PlacedFile> {
-        let index = self.new.binary_search_by(|file| file.path.as_str().cmp(path)).ok()?;
-        self.new.get(index)
+        let index = self.new_files.binary_search_by(|file| file.path.as_str().cmp(path)).ok()?;
+        self.new_files.get(index)
     }
 
     /// Plans the new layout with the old metadata.
-    pub(super) fn plan(&self, image: &BaseImage) -> Plan {
+    pub(super) fn plan(&self, image: &BaseImage) -> Result<Plan> {
+        let mut layout = LayoutBuilder::default();
         // The last sector of an image that ends with a file may be incomplete.
-        let whole = self.kept.min(image.source().len());
-        let mut segments = vec![base(0, whole), Segment::Zero(self.kept - whole)];
-        let mut moved: Vec<_> = self.moved.iter().collect();
+        layout.push(0, [Segment::Base(Extent::from_start(self.kept_end.min(image.source().len())))])?;
+        layout.fill_to(self.kept_end)?;
+        let mut moved: Vec<_> = self.moved_extents.iter().collect();
         moved.sort_by_key(|(_, sector)| **sector);
-        let fill = |segments: &mut Vec<Segment>, contents: Vec<Segment>| {
-            let len: u64 = contents.iter().map(Segment::len).sum();
-            segments.extend(contents);
-            segments.push(Segment::Zero(sectors(len) * SECTOR_SIZE - len));
-        };
-        for (extent, _) in moved {
-            fill(&mut segments, vec![Segment::Base(*extent)]);
+        for (extent, sector) in moved {
+            layout.push(sector.offset(), [Segment::Base(*extent)])?;
         }
-        for file in &self.new {
-            fill(&mut segments, file.contents.0.clone());
+        for file in &self.new_files {
+            layout.push(file.sector.offset(), file.contents.0.iter().cloned())?;
         }
-        let len: u64 = segments.iter().map(Segment::len).sum();
-        segments.push(Segment::Zero((self.data_end + PADDING_SECTORS) * SECTOR_SIZE - len));
-        Plan::of(Arc::clone(image.source()), segments)
+        layout.fill_to(self.volume_sectors() * SECTOR_SIZE)?;
+        Ok(Plan::new(Arc::clone(image.source()), layout.segments))
     }
 
     /// Returns the number of sectors of the new volume.
@@ -230,26 +233,55 @@ impl Placement {
     }
 }
 
+/// Segments at assigned offsets, with zeros between them.
+#[derive(Debug, Default)]
+struct LayoutBuilder {
+    segments: Vec<Segment>,
+    len: u64,
+}
+
+impl LayoutBuilder {
+    /// Appends segments at an offset.
+    fn push(&mut self, offset: u64, segments: impl IntoIterator<Item = Segment>) -> Result<()> {
+        self.fill_to(offset)?;
+        for segment in segments {
+            self.len += segment.len();
+            self.segments.push(segment);
+        }
+        Ok(())
+    }
+
+    /// Appends zeros up to an offset.
+    fn fill_to(&mut self, offset: u64) -> Result<()> {
+        let zeros =
+            offset.checked_sub(self.len).or_internal("file that overlaps the one before it", offset)?;
+        self.segments.push(Segment::Zero(zeros));
+        self.len = offset;
+        Ok(())
+    }
+}
+
 /// Returns an error if files that move share bytes with each other or with bytes that stay.
-fn check_apart(image: &BaseImage, moving: &[Extent], kept: u64) -> Result<()> {
+fn check_no_overlap(image: &BaseImage, moving: &[Extent], kept: u64) -> Result<()> {
     let mut last = Extent::at_sector(Sector(0), 0);
     for extent in moving {
         if extent.overlaps(last) || extent.offset() < kept {
             let found = format!("{extent}, which overlaps the file at {last}");
             let what = "file that has to move";
-            return Err(image.source().malformed(extent.offset(), what, "bytes of its own", found));
+            return Err(image.source().malformed(
+                extent.offset(),
+                what,
+                "a file that overlaps no other",
+                found,
+            ));
         }
         last = *extent;
     }
     Ok(())
 }
 
-fn base(offset: u64, len: u64) -> Segment {
-    Extent::new(offset, len).map_or(Segment::Zero(0), Segment::Base)
-}
-
-fn refused(path: &str, reason: &'static str) -> Error {
-    Error::Refused { what: "file", value: path.to_owned(), reason }
+fn invalid_file(path: &str, reason: &'static str) -> Error {
+    Error::InvalidEdit { what: "file", value: path.to_owned(), reason }
 }
 
 fn not_found(image: &BaseImage, path: &str) -> Error {
@@ -257,8 +289,8 @@ fn not_found(image: &BaseImage, path: &str) -> Error {
 }
 
 /// Returns the entry at a path, by its Rock Ridge or Joliet name or its whole ISO name, case-insensitively.
-/// (`Tree::find_id` alone is too lenient: it finds other names with the same first eight characters.)
-pub(super) fn existing(tree: &Tree, path: &str) -> Option<EntryId> {
+/// (`DirectoryTree::find_id` alone is too lenient: it finds other names with the same first eight characters.)
+pub(super) fn find_exact(tree: &DirectoryTree, path: &str) -> Option<EntryId> {
     let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
     let wanted = parts.collect::<Vec<_>>().join("/");
     let id = tree.find_id(&wanted)?;
@@ -267,29 +299,30 @@ pub(super) fn existing(tree: &Tree, path: &str) -> Option<EntryId> {
 }
 
 /// Returns the file at a path, `None` if the path does not exist.
-fn existing_file(tree: &Tree, path: &str) -> Result<Option<EntryId>> {
-    let found = existing(tree, path);
+fn find_file(tree: &DirectoryTree, path: &str) -> Result<Option<EntryId>> {
+    let found = find_exact(tree, path);
     match found.and_then(|id| tree.entry(id)).map(|entry| entry.kind) {
-        None | Some(Kind::File) => Ok(found),
-        Some(Kind::Directory) => Err(refused(path, "it is a directory")),
-        Some(Kind::Special) => Err(refused(path, "it is no regular file")),
+        None | Some(EntryKind::File) => Ok(found),
+        Some(EntryKind::Directory) => Err(invalid_file(path, "it is a directory")),
+        Some(EntryKind::Special) => Err(invalid_file(path, "it is not a regular file")),
     }
 }
 
 /// Returns the path of a new file as the trees will spell it.
-fn new_path(image: &BaseImage, path: &str) -> Result<String> {
+fn new_file_path(image: &BaseImage, path: &str) -> Result<String> {
     /// Characters that Joliet reserves.
     const RESERVED: [char; 5] = ['*', ':', ';', '?', '\\'];
     let tree = image.volume().tree();
+    // A path without a slash is in the root directory.
     let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
     if ["", ".", ".."].contains(&name) {
-        return Err(refused(path, "it has no name"));
+        return Err(invalid_file(path, "it has no name"));
     }
     if name.contains(|it: char| it.is_control() || RESERVED.contains(&it)) {
-        return Err(refused(path, "a name has no control characters and none of * : ; ? \\"));
+        return Err(invalid_file(path, "a name must not contain control characters or any of * : ; ? \\"));
     }
-    let is_directory = |id: &EntryId| tree.entry(*id).is_some_and(|entry| entry.kind == Kind::Directory);
-    let parent = existing(tree, parent).filter(is_directory).ok_or_else(|| not_found(image, parent))?;
+    let is_directory = |id: &EntryId| tree.entry(*id).is_some_and(|entry| entry.kind == EntryKind::Directory);
+    let parent = find_exact(tree, parent).filter(is_directory).ok_or_else(|| not_found(image, parent))?;
     match tree.path(parent) {
         root if root.is_empty() => Ok(name.to_owned()),
         parent => Ok(format!("{parent}/{name}")),
@@ -302,7 +335,7 @@ fn new_path(image: &BaseImage, path: &str) -> Result<String> {
 ///
 /// Returns an error if one of them is after the first gap. Directories may be: an earlier re-layout may have put them
 /// there, and they move.
-fn check_metadata(image: &BaseImage, first_gap: Option<u64>) -> Result<u64> {
+fn check_metadata_stays(image: &BaseImage, first_gap: Option<u64>) -> Result<u64> {
     let volume = image.volume();
     check_no_udf(image)?;
     let mut structures: Vec<(Extent, &'static str)> = Vec::new();
@@ -320,15 +353,16 @@ fn check_metadata(image: &BaseImage, first_gap: Option<u64>) -> Result<u64> {
         image.boot_catalog().map(|catalog| (Extent::at_sector(catalog.sector, 2048), "boot catalogue")),
     );
     let trees = [Some(volume.tree()), volume.joliet_tree()].into_iter().flatten();
-    let directories = trees.flat_map(Tree::entries).filter(|(_, entry)| entry.kind == Kind::Directory);
+    let directories =
+        trees.flat_map(DirectoryTree::entries).filter(|(_, entry)| entry.kind == EntryKind::Directory);
     let ends = structures.iter().map(|(extent, _)| *extent).chain(directories.map(|(_, entry)| entry.extent));
-    let end = ends.map(Extent::end).max().unwrap_or_default();
+    let end = ends.map(Extent::end).fold(0, u64::max);
     let late = structures.iter().find(|(extent, _)| first_gap.is_some_and(|gap| extent.end() > gap));
     match late {
         Some((extent, what)) => Err(image.source().malformed(
             extent.offset(),
             what,
-            "a place before the first file that goes",
+            "a position before the first file that is removed",
             extent,
         )),
         None => Ok(end),
@@ -340,8 +374,40 @@ fn check_metadata(image: &BaseImage, first_gap: Option<u64>) -> Result<u64> {
 fn check_no_udf(image: &BaseImage) -> Result<()> {
     let start = Extent::at_sector(image.volume().descriptors_end(), 6);
     if start.end() <= image.source().len() && image.source().read_extent(start)?.ends_with(b"BEA01") {
-        let expected = "none but those of ISO 9660";
+        let expected = "only those of ISO 9660";
         return Err(image.source().malformed(start.offset(), "volume descriptors", expected, "UDF"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layout_fills_gaps_with_zeros() {
+        let mut layout = LayoutBuilder::default();
+        layout.push(0, [Segment::Base(Extent::from_start(5))]).unwrap();
+        layout.push(2048, [Segment::Zero(3), Segment::Zero(4)]).unwrap();
+        layout.fill_to(4096).unwrap();
+        assert_eq!(layout.len, layout.segments.iter().map(Segment::len).sum::<u64>());
+    }
+
+    #[test]
+    fn layout_of_overlapping_files_is_an_internal_error() {
+        let mut layout = LayoutBuilder::default();
+        layout.push(0, [Segment::Base(Extent::from_start(2049))]).unwrap();
+        let error = layout.push(2048, [Segment::Zero(1)]).unwrap_err();
+        assert_eq!(error.to_string(), "internal error at byte 2048: file that overlaps the one before it");
+        assert!(layout.fill_to(2048).is_err());
+    }
+
+    #[test]
+    fn rejects_sectors_beyond_the_volume() {
+        let mut placement =
+            Placement { data_end: u64::from(u32::MAX) - PADDING_SECTORS - 1, ..Default::default() };
+        assert!(placement.reserve_sectors(1).is_ok());
+        let error = placement.reserve_sectors(1).unwrap_err();
+        assert!(matches!(error, Error::InvalidEdit { what: "size of the new image", .. }), "{error}");
+    }
 }

@@ -2,20 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use super::fields::both_endian;
-use crate::bytes_at::u32_le;
-use crate::error::{Error, Result};
+use crate::bytes_at::{put_both_endian, put_u8, slice_at, u32_le};
+use crate::error::{Error, OrInternal, Result};
 use crate::extent::Sector;
-use crate::volume::Entry;
+use crate::volume::TreeEntry;
 
-/// Offsets in a record (ECMA-119, 9.1).
+/// Offsets of fields in a record (ECMA-119, 9.1).
 const SECTOR_AT: usize = 2;
 const DATA_LEN_AT: usize = 10;
 const FLAGS_AT: usize = 25;
 const NAME_LEN_AT: usize = 32;
 const NAME_AT: usize = 33;
-/// The longest Joliet name in UCS-2 units: the record length leaves no more.
+/// Length of the longest Joliet name in UCS-2 units, which the record length limits.
 const MAX_JOLIET_UNITS: usize = 103;
+const MAX_RECORD_LEN: usize = 255;
+const RECORD_TOO_LONG: &str = "its directory record would exceed 255 bytes";
 
 /// An encoded record. That of a directory has its old sector until the directory is packed.
 #[derive(Clone)]
@@ -25,49 +26,47 @@ pub(super) struct RawRecord {
 }
 
 impl RawRecord {
-    /// Builds the record of a new file. All fields but flags, length and name are those of the record `template`.
+    /// Builds the record of a new file `path` with the encoded name `name`. All fields but flags, length and name are
+    /// those of the record `template`.
     ///
     /// # Errors
     ///
-    /// Returns the reason if the record would be too long.
-    pub(super) fn new_file(template: &[u8], name: &[u8], system_use: &[u8]) -> Result<Self, &'static str> {
-        let name_len = u8::try_from(name.len()).map_err(|_| "it is too long")?;
-        let mut bytes = template.get(..NAME_AT).unwrap_or_default().to_vec();
+    /// Returns an error if the record would be too long.
+    pub(super) fn new_file(path: &str, template: &[u8], name: &[u8], system_use: &[u8]) -> Result<Self> {
+        let mut bytes = slice_at(template, 0, NAME_AT)?.to_vec();
         bytes.extend(name);
         pad_to_even(&mut bytes);
         bytes.extend(system_use);
         pad_to_even(&mut bytes);
-        let len = u8::try_from(bytes.len()).map_err(|_| "its directory record would pass 255 bytes")?;
-        for (at, value) in [(0, len), (FLAGS_AT, 0), (NAME_LEN_AT, name_len)] {
-            if let Some(field) = bytes.get_mut(at) {
-                *field = value;
-            }
+        let len = bytes.len();
+        if len > MAX_RECORD_LEN {
+            return Err(invalid_name(path, RECORD_TOO_LONG));
+        }
+        for (at, value) in [(0, len), (FLAGS_AT, 0), (NAME_LEN_AT, name.len())] {
+            put_u8(&mut bytes, at, value)?;
         }
         Ok(Self { bytes, is_directory: false })
     }
 
-    pub(super) fn set_extent(&mut self, sector: Sector, len: u32) {
-        for (at, number) in [(SECTOR_AT, sector.0), (DATA_LEN_AT, len)] {
-            if let Some(field) = self.bytes.get_mut(at..at + 8) {
-                field.copy_from_slice(&both_endian(number));
-            }
-        }
+    pub(super) fn set_extent(&mut self, sector: Sector, len: u32) -> Result<()> {
+        put_both_endian(&mut self.bytes, SECTOR_AT, sector.0)?;
+        put_both_endian(&mut self.bytes, DATA_LEN_AT, len)
     }
 
-    pub(super) fn sector(&self) -> Sector {
-        Sector(u32_le(&self.bytes, SECTOR_AT).unwrap_or_default())
+    pub(super) fn sector(&self) -> Result<Sector> {
+        u32_le(&self.bytes, SECTOR_AT).map(Sector).or_internal("short directory record", SECTOR_AT as u64)
     }
 
     /// Returns the encoded name.
-    pub(super) fn name(&self) -> &[u8] {
-        let len = self.bytes.get(NAME_LEN_AT).copied().map_or(0, usize::from);
-        self.bytes.get(NAME_AT..NAME_AT + len).unwrap_or_default()
+    pub(super) fn name(&self) -> Result<&[u8]> {
+        let len = *self.bytes.get(NAME_LEN_AT).or_internal("short directory record", NAME_LEN_AT as u64)?;
+        slice_at(&self.bytes, NAME_AT, usize::from(len))
     }
+}
 
-    /// Returns `true` for the records of the directory itself and its parent, which come before all others.
-    pub(super) fn is_dot(&self) -> bool {
-        matches!(self.name(), [0 | 1])
-    }
+/// Returns `true` for the names of the directory itself and its parent, which come before all others.
+pub(super) fn is_self_or_parent(name: &[u8]) -> bool {
+    matches!(name, [0 | 1])
 }
 
 fn pad_to_even(bytes: &mut Vec<u8>) {
@@ -77,18 +76,22 @@ fn pad_to_even(bytes: &mut Vec<u8>) {
 }
 
 /// Encodes a Joliet name, with a version if the name of the file `template` has one.
-pub(super) fn joliet_name(name: &str, template: &Entry) -> Result<Vec<u8>> {
+pub(super) fn encode_joliet_name(name: &str, template: &TreeEntry) -> Result<Vec<u8>> {
     let version = if template.record.name.ends_with(&[0, b';', 0, b'1']) { ";1" } else { "" };
     let units: Vec<u16> = format!("{name}{version}").encode_utf16().collect();
     if units.len() > MAX_JOLIET_UNITS {
-        return Err(refused_name(name, "a Joliet name has at most 103 characters"));
+        return Err(invalid_name(name, "a Joliet name has at most 103 characters"));
     }
     Ok(units.into_iter().flat_map(u16::to_be_bytes).collect())
 }
 
-/// Encodes an 8.3 name that is not in `taken`, with a version if the name of the file `template` has one. Adds it to
-/// `taken`.
-pub(super) fn iso_name(name: &str, template: &Entry, taken: &mut BTreeSet<String>) -> Result<Vec<u8>> {
+/// Encodes an 8.3 name that is not in `used_names`, with a version if the name of the file `template` has one. Adds the
+/// name to `used_names`.
+pub(super) fn encode_iso_name(
+    name: &str,
+    template: &TreeEntry,
+    used_names: &mut BTreeSet<String>,
+) -> Result<Vec<u8>> {
     let clean = |part: &str, len: usize| -> String {
         let allowed = part.to_ascii_uppercase();
         allowed.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '_' }).take(len).collect()
@@ -101,39 +104,77 @@ pub(super) fn iso_name(name: &str, template: &Entry, taken: &mut BTreeSet<String
         0 => spell(clean(stem, 8)),
         number => spell(format!("{}{number:03}", clean(stem, 5))),
     });
-    let mut free = numbered.filter(|candidate| !candidate.is_empty() && !taken.contains(candidate));
-    let short = free.next().ok_or_else(|| refused_name(name, "no short name is free for it"))?;
+    let mut free = numbered.filter(|candidate| !candidate.is_empty() && !used_names.contains(candidate));
+    let short = free.next().ok_or_else(|| invalid_name(name, "no short name is free for it"))?;
     let dot = if extension.is_empty() { "." } else { "" };
     let version = if template.record.name.ends_with(b";1") { ";1" } else { "" };
     let raw = format!("{short}{dot}{version}").into_bytes();
-    taken.insert(short);
+    used_names.insert(short);
     Ok(raw)
 }
 
 /// Returns the system use area of a new file: mode, owner and times of the record `template`, and the new name. The
 /// area of `template` begins at `start`.
-pub(super) fn system_use(template: &[u8], start: usize, name: &str) -> Vec<u8> {
+pub(super) fn new_system_use(template: &[u8], start: usize, name: &str) -> Result<Vec<u8>> {
     let mut area = Vec::new();
     let mut at = start;
     while let Some(&[first, second, len, _]) = template.get(at..at + 4) {
-        if len < 4 {
-            break;
-        }
-        let entry = template.get(at..at + usize::from(len)).unwrap_or_default();
+        // A short entry, or one beyond the end of the record, ends the area, as for readers.
+        let entry = template.get(at..at + usize::from(len)).filter(|entry| entry.len() >= 4);
+        let Some(entry) = entry else { break };
         if matches!((first, second), (b'R', b'R') | (b'P', b'X') | (b'T', b'F')) {
             area.extend(entry);
         }
         at += usize::from(len);
     }
-    // A file with a mode has a name, though perhaps in a continuation.
+    // A file with a mode has a name, but the name may be in a continuation.
     if !area.is_empty() {
-        let len = u8::try_from(name.len() + 5).unwrap_or(u8::MAX);
+        let len = u8::try_from(name.len() + 5).map_err(|_| invalid_name(name, RECORD_TOO_LONG))?;
         area.extend([b'N', b'M', len, 1, 0]);
         area.extend(name.as_bytes());
     }
-    area
+    Ok(area)
 }
 
-pub(super) fn refused_name(name: &str, reason: &'static str) -> Error {
-    Error::Refused { what: "file name", value: name.to_owned(), reason }
+pub(super) fn invalid_name(name: &str, reason: &'static str) -> Error {
+    Error::InvalidEdit { what: "file name", value: name.to_owned(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_internal<T>(result: Result<T>) -> bool {
+        matches!(result, Err(Error::Internal { .. }))
+    }
+
+    #[test]
+    fn short_records_are_internal_errors() {
+        let mut record = RawRecord { bytes: vec![0; 5], is_directory: false };
+        assert!(is_internal(record.set_extent(Sector(1), 1)));
+        assert!(is_internal(record.sector()));
+        assert!(is_internal(record.name()));
+        assert!(is_internal(RawRecord::new_file("a", &record.bytes, b"A", b"")));
+        // A name that is longer than its record.
+        record.bytes = vec![9; 40];
+        assert!(is_internal(record.name()));
+    }
+
+    #[test]
+    fn new_file_has_its_name_and_length() {
+        let record = RawRecord::new_file("a", &[7; 60], b"A.;1", b"xy").unwrap();
+        assert_eq!((record.bytes[0], record.bytes.len()), (40, 40));
+        assert_eq!(record.name().unwrap(), b"A.;1");
+    }
+
+    #[test]
+    fn rejects_names_that_no_record_can_store() {
+        let long = "n".repeat(251);
+        let template = [&[0; 34][..], b"PX\x04\x01"].concat();
+        let system_use = new_system_use(&template, 34, &long).map(drop);
+        let record = RawRecord::new_file(&long, &template, b"N", long.as_bytes()).map(drop);
+        for failed in [system_use, record] {
+            assert!(matches!(failed, Err(Error::InvalidEdit { reason: RECORD_TOO_LONG, .. })), "{failed:?}");
+        }
+    }
 }

@@ -1,16 +1,17 @@
 //! The system area: the first sixteen sectors, which hold partition tables and the headers of old images.
 
 use super::changes::KargsLayout;
-use super::fields::patch;
+use super::fields::bytes_patch;
 use super::placement::Placement;
 use crate::base::BaseImage;
+use crate::bytes_at::{put_slice, slice_at};
 use crate::error::Result;
 use crate::extent::{Extent, Sector};
 use crate::plan::Patch;
 
 /// Offsets of the headers of images from 2020 and 2021.
-const KARGS_HEADER: u64 = 32_672;
-const IGNITION_HEADER: u64 = 32_744;
+const KARGS_HEADER_AT: usize = 32_672;
+const IGNITION_HEADER_AT: usize = 32_744;
 
 /// The system area, changed in memory and written as one patch.
 pub(super) struct SystemArea {
@@ -24,34 +25,31 @@ impl SystemArea {
         Ok(Self { before: bytes.clone(), bytes })
     }
 
-    pub(super) fn set(&mut self, at: u64, bytes: &[u8]) {
-        let Ok(at) = usize::try_from(at) else { return };
-        if let Some(field) = self.bytes.get_mut(at..at + bytes.len()) {
-            field.copy_from_slice(bytes);
-        }
+    pub(super) fn set(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
+        put_slice(&mut self.bytes, at, bytes)
     }
 
-    pub(super) fn clear(&mut self, at: u64, len: usize) {
-        self.set(at, &vec![0; len]);
+    pub(super) fn clear(&mut self, at: usize, len: usize) -> Result<()> {
+        self.set(at, &vec![0; len])
     }
 
-    pub(super) fn get(&self, at: usize, len: usize) -> &[u8] {
-        self.bytes.get(at..at + len).unwrap_or_default()
+    pub(super) fn get(&self, at: usize, len: usize) -> Result<&[u8]> {
+        slice_at(&self.bytes, at, len)
     }
 
     pub(super) fn patch(&self) -> Option<Patch> {
-        (self.bytes != self.before).then(|| patch(0, self.bytes.clone()))
+        (self.bytes != self.before).then(|| bytes_patch(0, self.bytes.clone()))
     }
 
     /// Updates the offset and length in the header of the Ignition area.
-    pub(super) fn move_ignition_header(&mut self, image: &BaseImage, placement: &Placement) {
-        let Some(extent) = image.headers().ignition else { return };
-        match new_offset(image, placement, extent) {
+    pub(super) fn move_ignition_header(&mut self, image: &BaseImage, placement: &Placement) -> Result<()> {
+        let Some(extent) = image.headers().ignition else { return Ok(()) };
+        match new_ignition_position(image, placement, extent) {
             Some((offset, len)) => {
-                self.set(IGNITION_HEADER + 8, &offset.to_le_bytes());
-                self.set(IGNITION_HEADER + 16, &len.to_le_bytes());
+                self.set(IGNITION_HEADER_AT + 8, &offset.to_le_bytes())?;
+                self.set(IGNITION_HEADER_AT + 16, &len.to_le_bytes())
             }
-            None => self.clear(IGNITION_HEADER, 24),
+            None => self.clear(IGNITION_HEADER_AT, 24),
         }
     }
 
@@ -61,39 +59,58 @@ impl SystemArea {
         image: &BaseImage,
         placement: &Placement,
         kargs: Option<&KargsLayout>,
-    ) {
-        let Some(header) = &image.headers().kargs else { return };
+    ) -> Result<()> {
+        let Some(header) = &image.headers().kargs else { return Ok(()) };
         let moved = |offset: u64| {
             let extent = Extent::new(offset, header.area_len)?;
-            let (path, inside) = image.file_around(extent)?;
+            let (path, inside) = image.locate_in_file(extent)?;
             let Some(file) = placement.new_file(&path) else {
+                // A file that does not move keeps its offset.
                 return Some(placement.moved_offset(extent).unwrap_or(offset));
             };
             // The area of the default arguments is not in `kargs`: it keeps its offset in its file.
             let areas = kargs?;
-            Some(file.extent.offset() + areas.offsets.get(&path).copied().unwrap_or(inside))
+            Some(file.sector.offset() + areas.offsets.get(&path).copied().unwrap_or(inside))
         };
         let offsets = std::iter::once(header.default_offset).chain(header.offsets.iter().copied());
         match offsets.map(moved).collect::<Option<Vec<_>>>() {
             Some(offsets) => {
                 let len = kargs.map_or(header.area_len, |kargs| kargs.len);
-                for (value, at) in std::iter::once(len).chain(offsets).zip((KARGS_HEADER + 8..).step_by(8)) {
-                    self.set(at, &value.to_le_bytes());
+                for (value, at) in std::iter::once(len).chain(offsets).zip((KARGS_HEADER_AT + 8..).step_by(8))
+                {
+                    self.set(at, &value.to_le_bytes())?;
                 }
+                Ok(())
             }
-            None => self.clear(KARGS_HEADER, 72),
+            None => self.clear(KARGS_HEADER_AT, 72),
         }
     }
 }
 
 /// Returns the new offset and length of the Ignition area that a header names. The area is a whole file.
-fn new_offset(image: &BaseImage, placement: &Placement, extent: Extent) -> Option<(u64, u64)> {
+fn new_ignition_position(image: &BaseImage, placement: &Placement, extent: Extent) -> Option<(u64, u64)> {
     let path = image.file_at(extent)?;
     if let Some(file) = placement.new_file(&path) {
-        return Some((file.extent.offset(), file.extent.len()));
+        return Some((file.sector.offset(), u64::from(file.len)));
     }
-    if placement.dropped.contains(&path) {
+    if placement.dropped_paths.contains(&path) {
         return None;
     }
+    // A file that does not move keeps its offset.
     Some((placement.moved_offset(extent).unwrap_or(extent.offset()), extent.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+
+    #[test]
+    fn fields_outside_of_the_area_are_internal_errors() {
+        let mut area = SystemArea { before: vec![0; 32 << 10], bytes: vec![0; 32 << 10] };
+        for failed in [area.set(32_767, &[1, 2]), area.clear(32_768, 1), area.get(usize::MAX, 2).map(drop)] {
+            assert!(matches!(failed, Err(Error::Internal { .. })), "{failed:?}");
+        }
+        assert!(area.patch().is_none());
+    }
 }

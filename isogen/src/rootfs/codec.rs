@@ -1,26 +1,26 @@
-//! Decoders for the blocks of both file systems. Each gives at most as many bytes as it is asked for, whatever the
-//! block says about itself, and takes a bounded amount of memory for it.
+//! Decoders for the blocks of both file systems. Each returns at most as many bytes as the caller asks for, whatever
+//! the block states about its length, and uses a bounded amount of memory.
 
 use std::fmt;
 use std::io::{self, Read};
 
 use super::lz4;
 
-/// Most memory that an LZMA decoder may take: twice the largest dictionary that either format allows, and some.
+/// Memory limit of an LZMA decoder: twice the largest dictionary that either format allows, with a margin.
 const LZMA_MEMORY: u64 = 24 << 20;
-/// Largest window of a zstd frame, as a power of two: both formats stay at or below a MiB.
+/// Largest window of a zstd frame, as a power of two. Both formats use at most 1 MiB.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// How blocks are compressed.
+/// A compression of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Codec {
     /// Deflate in a zlib stream.
     Zlib,
-    /// Deflate by itself.
+    /// A deflate stream without a zlib header.
     Deflate,
     /// LZ4 blocks, without frames.
     Lz4,
-    /// An LZMA stream without header and end marker, its first byte the inverted properties.
+    /// An LZMA stream without header and end marker. Its first byte is the inverted properties byte.
     MicroLzma,
     /// An xz stream.
     Xz,
@@ -42,49 +42,51 @@ impl fmt::Display for Codec {
 }
 
 impl Codec {
-    /// The first `limit` decoded bytes, or all of them where there are fewer.
+    /// Decodes the first `limit` bytes, or all bytes if the block has fewer.
     pub(super) fn decode(self, input: &[u8], limit: usize) -> io::Result<Vec<u8>> {
         match self {
-            Self::Zlib => collect(flate2::bufread::ZlibDecoder::new(input), limit),
-            Self::Deflate => collect(flate2::bufread::DeflateDecoder::new(input), limit),
+            Self::Zlib => read_limited(flate2::bufread::ZlibDecoder::new(input), limit),
+            Self::Deflate => read_limited(flate2::bufread::DeflateDecoder::new(input), limit),
             Self::Lz4 => lz4::decode(input, limit),
-            Self::MicroLzma => micro_lzma(input, limit),
+            Self::MicroLzma => decode_micro_lzma(input, limit),
             Self::Xz => {
                 let stream = liblzma::stream::Stream::new_stream_decoder(LZMA_MEMORY, 0)?;
-                collect(liblzma::bufread::XzDecoder::new_stream(input, stream), limit)
+                read_limited(liblzma::bufread::XzDecoder::new_stream(input, stream), limit)
             }
             Self::Zstd => {
-                // In one step, without a window of its own. It wants all of the frame, and nothing else.
+                // `bulk` decodes in one step, without a window buffer. It fails if the frame is incomplete, if other
+                // bytes follow it, or if it decodes to more than `limit` bytes.
                 if let Ok(bytes) = zstd::bulk::decompress(input, limit) {
                     return Ok(bytes);
                 }
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(input)?.single_frame();
                 decoder.window_log_max(ZSTD_WINDOW_LOG)?;
-                collect(decoder, limit)
+                read_limited(decoder, limit)
             }
         }
     }
 }
 
-fn collect(decoder: impl Read, limit: usize) -> io::Result<Vec<u8>> {
+fn read_limited(decoder: impl Read, limit: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(limit);
     decoder.take(limit as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Puts the header in front that the `.lzma` format has and this one left out: properties, dictionary, length. The
-/// dictionary need not be larger than what is decoded, and "unknown" as the length means: as far as it is asked for.
-fn micro_lzma(input: &[u8], limit: usize) -> io::Result<Vec<u8>> {
+/// Decodes `MicroLZMA`: puts the `.lzma` header in front that the format leaves out (properties, dictionary size,
+/// length). The dictionary need not be larger than the output. The length "unknown" makes the decoder stop at `limit`.
+fn decode_micro_lzma(input: &[u8], limit: usize) -> io::Result<Vec<u8>> {
     let (first, rest) = input.split_first().ok_or(io::ErrorKind::UnexpectedEof)?;
+    // The field holds at most `u32::MAX`.
     let dictionary = u32::try_from(limit).unwrap_or(u32::MAX).max(4096);
     let mut header = vec![!first];
     header.extend(dictionary.to_le_bytes());
     header.extend(u64::MAX.to_le_bytes());
-    // The first byte of every LZMA stream is zero, which is why the format has room for the properties there.
+    // The first byte of every LZMA stream is zero, so MicroLZMA can store the properties there instead.
     header.push(0);
     let stream = liblzma::stream::Stream::new_lzma_decoder(LZMA_MEMORY)?;
     let input = io::BufReader::new(header.chain(rest));
-    collect(liblzma::bufread::XzDecoder::new_stream(input, stream), limit)
+    read_limited(liblzma::bufread::XzDecoder::new_stream(input, stream), limit)
 }
 
 #[cfg(test)]
@@ -142,20 +144,20 @@ mod tests {
         [Codec::Zlib, Codec::Deflate, Codec::Lz4, Codec::MicroLzma, Codec::Xz, Codec::Zstd];
 
     #[test]
-    fn every_codec_gives_all_or_the_beginning() {
+    fn every_codec_decodes_all_bytes_or_the_first_ones() {
         let sample = sample();
         for codec in ALL {
             let block = encoded(codec, &sample);
             assert!(codec.decode(&block, sample.len()).unwrap() == sample, "{codec}");
             assert!(codec.decode(&block, 1000).unwrap() == sample[..1000], "{codec}");
-            // Whatever follows does not matter.
+            // Bytes after the block are ignored.
             let padded = [&block[..], &[0; 100]].concat();
             assert!(codec.decode(&padded, sample.len()).unwrap() == sample, "{codec}");
         }
     }
 
     #[test]
-    fn a_block_that_ends_early_does_not_give_all() {
+    fn truncated_block_does_not_decode_fully() {
         let sample = sample();
         for codec in ALL {
             let block = encoded(codec, &sample);

@@ -1,24 +1,24 @@
-//! The interface of both kinds of file system, and the limits that both keep.
+//! The interface of both file systems and the limits that both keep.
 
 use std::fmt;
 
 use crate::error::Result;
 
-/// Largest file that is read: ten times the program.
+/// Largest file that is read: ten times the size of `nmstatectl`.
 pub(super) const MAX_FILE_LEN: u64 = 256 << 20;
-/// Largest directory that is read: a hundred thousand entries.
+/// Largest directory that is read: about a hundred thousand entries.
 pub(super) const MAX_LISTING_LEN: u64 = 8 << 20;
 
-/// The type of a directory entry.
+/// The type of an inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum InodeType {
     Directory,
     File,
     Symlink,
     Other,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for InodeType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Directory => "a directory",
@@ -31,7 +31,7 @@ impl fmt::Display for Kind {
 
 /// A directory entry. The file system defines how it numbers inodes.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct DirectoryEntry {
     pub(super) name: Vec<u8>,
     pub(super) inode: u64,
 }
@@ -39,8 +39,8 @@ pub(super) struct Entry {
 /// A file system that is read in place. Results are bounded by [`MAX_FILE_LEN`] and [`MAX_LISTING_LEN`].
 pub(super) trait FileSystem: fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
-    fn root(&self) -> u64;
-    fn kind(&self, inode: u64) -> Result<Kind>;
-    fn list(&self, inode: u64) -> Result<Vec<Entry>>;
-    fn read(&self, inode: u64) -> Result<Vec<u8>>;
+    fn root_inode(&self) -> u64;
+    fn inode_type(&self, inode: u64) -> Result<InodeType>;
+    fn list_directory(&self, inode: u64) -> Result<Vec<DirectoryEntry>>;
+    fn read_file(&self, inode: u64) -> Result<Vec<u8>>;
 }

@@ -1,57 +1,60 @@
-//! The LZ4 block format: runs of literals, each followed by a match in what was decoded before.
+//! Decodes LZ4 blocks: sequences of literals and a match in the decoded bytes.
 //!
 //! ```text
-//! token     high half: literals, low half: match length - 4; 15 goes on in further bytes, each added, 255 goes on again
+//! token     high half: length of the literals; low half: length of the match - 4; a half of 15 adds the bytes
+//!           that follow, up to and including the first that is not 255
 //! literals
-//! distance  2 bytes, little endian, counted back from the end of what was decoded
+//! distance  2 bytes, little-endian, counted back from the end of the decoded bytes
 //! ```
 //!
-//! A block does not tell its decoded length, and EROFS may want the beginning of one only, or know nothing of where its
-//! input ends. So this decoder stops as soon as it has enough, which a decoder of whole blocks would call an error.
+//! EROFS needs a decoder that stops after `limit` bytes: an extent may be shorter than its block (`mkfs.erofs` cuts
+//! extents at cluster boundaries), and without zero padding, zeros follow a block. `lz4_flex` decodes only whole blocks
+//! whose end is known and returns errors for both, so this module has its own decoder.
 
 use std::io;
 
-/// Shortest match.
+/// The shortest match.
 const MIN_MATCH: usize = 4;
 
-/// Decodes the first `limit` bytes, or all of them where there are fewer.
+/// Decodes the first `limit` bytes, or all bytes if the block has fewer.
 pub(super) fn decode(mut input: &[u8], limit: usize) -> io::Result<Vec<u8>> {
     let mut output = Vec::with_capacity(limit);
     while output.len() < limit {
         let Some((token, rest)) = input.split_first() else { break };
         input = rest;
-        let literals = length(usize::from(token >> 4), &mut input)?;
+        let literals = read_length(usize::from(token >> 4), &mut input)?;
         let wanted = literals.min(limit - output.len());
-        output.extend_from_slice(input.get(..wanted).ok_or(io::ErrorKind::UnexpectedEof)?);
+        let (copied, rest) = input.split_at_checked(wanted).ok_or(io::ErrorKind::UnexpectedEof)?;
+        output.extend_from_slice(copied);
         if output.len() == limit {
             break;
         }
-        input = input.get(literals..).unwrap_or_default();
+        input = rest;
         // The last run of a block has no match.
         let Some((distance, rest)) = input.split_first_chunk() else { break };
         input = rest;
         let distance = usize::from(u16::from_le_bytes(*distance));
-        let len = length(usize::from(token & 15), &mut input)?.saturating_add(MIN_MATCH);
+        let len = read_length(usize::from(token & 15), &mut input)?.saturating_add(MIN_MATCH);
         let wanted = len.min(limit - output.len());
-        repeat(&mut output, distance, wanted)?;
+        append_match(&mut output, distance, wanted)?;
     }
     Ok(output)
 }
 
-fn length(first: usize, input: &mut &[u8]) -> io::Result<usize> {
+fn read_length(first: usize, input: &mut &[u8]) -> io::Result<usize> {
     let mut length = first;
-    let mut goes_on = first == 15;
-    while goes_on {
+    let mut continues = first == 15;
+    while continues {
         let (more, rest) = input.split_first().ok_or(io::ErrorKind::UnexpectedEof)?;
         *input = rest;
         length = length.saturating_add(usize::from(*more));
-        goes_on = *more == 255;
+        continues = *more == 255;
     }
     Ok(length)
 }
 
-/// Appends `len` bytes from `distance` bytes back; a match may reach into what it appends itself.
-fn repeat(output: &mut Vec<u8>, distance: usize, len: usize) -> io::Result<()> {
+/// Appends `len` bytes that begin `distance` bytes back. A match may overlap the bytes that it appends.
+fn append_match(output: &mut Vec<u8>, distance: usize, len: usize) -> io::Result<()> {
     let start = output.len().checked_sub(distance).filter(|_| distance > 0);
     let start = start.ok_or_else(|| io::Error::other(format!("match {distance} bytes back")))?;
     let mut rest = len;
@@ -68,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn literals_and_matches() {
+    fn literals_and_matches_are_decoded() {
         // "ab", then 9 bytes from 2 back, then "c".
         let block = [0x25, b'a', b'b', 2, 0, 0x10, b'c'];
         assert_eq!(decode(&block, 100).unwrap(), b"abababababac");
@@ -76,14 +79,24 @@ mod tests {
         assert_eq!(decode(&block, 1).unwrap(), b"a");
     }
 
+    /// An EROFS extent may end within a literal or a match, and zeros or other bytes may follow it.
     #[test]
-    fn matches_before_the_start_are_refused() {
+    fn decode_stops_at_the_limit_and_ignores_what_follows() {
+        let block = [0x25, b'a', b'b', 2, 0, 0x10, b'c'];
+        for limit in 0..=12 {
+            let padded = [&block[..], &[0; 9]].concat();
+            assert_eq!(decode(&padded, limit).unwrap(), b"abababababac"[..limit]);
+        }
+    }
+
+    #[test]
+    fn rejects_matches_before_the_start() {
         assert!(decode(&[0x10, b'a', 2, 0], 100).is_err());
         assert!(decode(&[0x10, b'a', 0, 0], 100).is_err());
     }
 
     #[test]
-    fn long_lengths_go_on() {
+    fn long_length_continues_in_further_bytes() {
         let mut block = vec![0x1F, b'z', 1, 0, 255, 255, 7];
         assert_eq!(decode(&block, 10_000).unwrap(), vec![b'z'; 1 + 4 + 15 + 255 + 255 + 7]);
         block.truncate(6);

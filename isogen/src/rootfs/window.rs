@@ -1,50 +1,52 @@
-//! The bytes of a file system, read in place: positioned reads that never leave it, and errors that name the place.
+//! The bytes of a file system, read in place. Reads never leave the window, and errors name the offset in the file.
+//!
+//! Sums of offsets in a damaged file system may exceed 64 bits. Readers saturate them: no image has bytes at
+//! `u64::MAX`, so the read returns an error.
 
 use std::fmt;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, OrInternal, Result};
 use crate::extent::Extent;
 use crate::plan::Plan;
 
-/// A stretch of `rootfs.img`. Offsets count from its first byte; those in messages from the first byte of the file.
+/// A part of `rootfs.img`. Offsets count from its first byte, but errors state offsets in the file.
 #[derive(Debug, Clone)]
-pub(super) struct Window {
+pub(super) struct RootfsWindow {
     plan: Plan,
     file: String,
     extent: Extent,
 }
 
-impl Window {
-    /// All of a file, under the name that messages shall call it.
-    pub(super) fn whole(file: String, plan: Plan) -> Self {
-        let extent = Extent::first(plan.len());
+impl RootfsWindow {
+    /// Creates a window of a whole file. Errors call it `file`.
+    pub(super) fn new(file: String, plan: Plan) -> Self {
+        let extent = Extent::from_start(plan.len());
         Self { plan, file, extent }
     }
 
-    /// The part that `inner` gives, or `None` where that is not inside.
-    pub(super) fn part(&self, inner: Extent) -> Option<Self> {
-        let extent = self.extent.part(inner)?;
+    /// Returns the window of `inner`; `None` if `inner` is not inside this one.
+    pub(super) fn subwindow(&self, inner: Extent) -> Option<Self> {
+        let extent = self.extent.subextent(inner)?;
         Some(Self { plan: self.plan.clone(), file: self.file.clone(), extent })
     }
 
-    /// The name that messages call the file.
+    /// Returns the name of the file for errors.
     pub(super) fn file(&self) -> &str {
         &self.file
     }
 
-    /// The number of bytes.
     pub(super) fn len(&self) -> u64 {
         self.extent.len()
     }
 
-    /// Reads `len` bytes, which the caller bounds by what the structure may have.
+    /// Reads `len` bytes. The caller bounds `len` by what the structure can have.
     pub(super) fn read(&self, offset: u64, len: usize, what: &'static str) -> Result<Vec<u8>> {
         let mut buf = Vec::new();
         self.append(&mut buf, offset, len, what)?;
         Ok(buf)
     }
 
-    /// Reads `len` bytes behind those that are there.
+    /// Reads `len` bytes and appends them to `buf`.
     pub(super) fn append(
         &self,
         buf: &mut Vec<u8>,
@@ -58,11 +60,12 @@ impl Window {
             return Err(self.malformed(offset, what, expected, "fewer"));
         };
         let start = buf.len();
-        buf.resize(start.saturating_add(len), 0);
-        self.fill(buf.get_mut(start..).unwrap_or_default(), inner.offset())
+        let end = start.checked_add(len).or_internal("length beyond memory", offset)?;
+        buf.resize(end, 0);
+        self.fill(buf.split_at_mut(start).1, inner.offset())
     }
 
-    /// Reads `len` bytes, or as many as there are before the end.
+    /// Reads `len` bytes, or as many as the window has after `offset`.
     pub(super) fn read_up_to(&self, offset: u64, len: usize, what: &'static str) -> Result<Vec<u8>> {
         let rest = self.len().saturating_sub(offset);
         self.read(offset, usize::try_from(rest).map_or(len, |rest| rest.min(len)), what)
@@ -79,7 +82,7 @@ impl Window {
         Err(Error::Read { file: self.file.clone(), offset, source })
     }
 
-    /// A structure that breaks the rules of its format.
+    /// Returns the error for a structure that breaks the rules of its format.
     pub(super) fn malformed(
         &self,
         offset: u64,
@@ -96,7 +99,7 @@ impl Window {
         }
     }
 
-    /// Something that the format knows and this reader does not.
+    /// Returns the error for a feature of the format that this crate does not support.
     pub(super) fn unsupported(&self, offset: u64, what: &'static str, found: impl fmt::Display) -> Error {
         Error::Unsupported {
             file: self.file.clone(),
@@ -114,21 +117,21 @@ mod tests {
     use super::*;
     use crate::source::Source;
 
-    fn window() -> Window {
-        let plan = Plan::whole(Arc::new(Source::from_bytes("base", &b"0123456789"[..])));
-        Window::whole("rootfs.img".into(), plan).part(Extent::new(2, 5).unwrap()).unwrap()
+    fn window() -> RootfsWindow {
+        let plan = Plan::from_source(Arc::new(Source::from_bytes("base", &b"0123456789"[..])));
+        RootfsWindow::new("rootfs.img".into(), plan).subwindow(Extent::new(2, 5).unwrap()).unwrap()
     }
 
     #[test]
-    fn reads_keep_inside() {
+    fn reads_stay_inside_the_window() {
         assert_eq!(window().read(1, 4, "it").unwrap(), b"3456");
         assert_eq!(window().read_up_to(3, 100, "it").unwrap(), b"56");
         assert!(window().read_up_to(100, 100, "it").is_err());
-        assert!(window().part(Extent::new(1, 5).unwrap()).is_none());
+        assert!(window().subwindow(Extent::new(1, 5).unwrap()).is_none());
     }
 
     #[test]
-    fn errors_count_from_the_start_of_the_file() {
+    fn error_offset_counts_from_the_start_of_the_file() {
         let error = window().read(4, 2, "superblock").unwrap_err().to_string();
         assert_eq!(
             error,

@@ -1,51 +1,51 @@
-//! Volume descriptors: one sector each from sector 16 up to a terminator (ECMA-119, 8).
+//! Volume descriptors: one sector each, from sector 16 to the terminator (ECMA-119, 8).
 
-use super::finding::Finding;
-use super::record::{Record, both_endian_u16, both_endian_u32};
-use crate::bytes_at::{u32_be, u32_le};
-use crate::error::Result;
+use super::finding::VolumeFinding;
+use super::record::{DirectoryRecord, both_endian_u16, both_endian_u32};
+use crate::bytes_at::{slice_at, u32_be, u32_le};
+use crate::error::{Error, OrInternal, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::source::Source;
 
-/// The first sector that holds a descriptor.
-pub(super) const FIRST: u32 = 16;
-/// Most descriptors that are read. Real images have four; the bound ends a volume without a terminator.
+/// The sector of the first descriptor.
+pub(super) const FIRST_DESCRIPTOR_SECTOR: u32 = 16;
+/// Most descriptors that are read. Published images have four; the limit is for a volume without a terminator.
 const MAX_DESCRIPTORS: u32 = 64;
 
-/// One volume descriptor.
+/// A volume descriptor.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Descriptor {
-    /// Type 0: tells where the El Torito catalogue is.
+pub enum VolumeDescriptor {
+    /// Type 0, a boot record. It holds the sector of the El Torito catalogue.
     Boot {
-        /// Where the descriptor stands.
+        /// Sector of the descriptor.
         sector: Sector,
         /// The boot system identifier.
         system_id: String,
         /// The boot identifier.
         boot_id: String,
-        /// The sector of the boot catalogue, where the system is El Torito.
+        /// Sector of the boot catalogue, if the boot system is El Torito.
         catalog: Option<Sector>,
     },
-    /// Type 1.
-    Primary(VolumeDescriptor),
-    /// Type 2.
-    Supplementary(VolumeDescriptor),
+    /// Type 1, the primary volume descriptor.
+    Primary(TreeDescriptor),
+    /// Type 2, a supplementary volume descriptor.
+    Supplementary(TreeDescriptor),
     /// Any other type.
     Unknown {
-        /// Where the descriptor stands.
+        /// Sector of the descriptor.
         sector: Sector,
-        /// Its type.
+        /// Type of the descriptor.
         type_id: u8,
     },
 }
 
-impl Descriptor {
-    pub(super) fn as_primary(&self) -> Option<&VolumeDescriptor> {
+impl VolumeDescriptor {
+    pub(super) fn as_primary(&self) -> Option<&TreeDescriptor> {
         if let Self::Primary(descriptor) = self { Some(descriptor) } else { None }
     }
 
-    pub(super) fn as_joliet(&self) -> Option<&VolumeDescriptor> {
+    pub(super) fn as_joliet(&self) -> Option<&TreeDescriptor> {
         match self {
             Self::Supplementary(descriptor) if descriptor.joliet.is_some() => Some(descriptor),
             _ => None,
@@ -53,29 +53,29 @@ impl Descriptor {
     }
 }
 
-/// The three levels of Joliet, which differ in the characters that names may hold.
+/// A level of Joliet, from 1 to 3. The levels differ in the characters that names may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(transparent)]
 pub struct JolietLevel(pub u8);
 
-/// Most bytes of a path table: each of the directories that a tree may have takes some tens of them.
+/// Longest path table that is read. Each directory of a tree takes some tens of bytes in it.
 pub(crate) const MAX_PATH_TABLE_LEN: u32 = 4 << 20;
 
-/// Where the path tables stand.
+/// Positions of the path tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathTables {
-    /// Bytes of each table.
+    /// Length of each table in bytes.
     pub len: u32,
-    /// The little-endian table.
+    /// Sector of the little-endian table.
     pub little_endian: Sector,
-    /// The big-endian table.
+    /// Sector of the big-endian table.
     pub big_endian: Sector,
 }
 
 /// A primary or supplementary volume descriptor.
 #[derive(Debug, Clone)]
-pub struct VolumeDescriptor {
-    /// Where the descriptor stands.
+pub struct TreeDescriptor {
+    /// Sector of the descriptor.
     pub sector: Sector,
     /// The system identifier.
     pub system_id: String,
@@ -83,104 +83,119 @@ pub struct VolumeDescriptor {
     pub volume_id: String,
     /// The volume set identifier.
     pub volume_set_id: String,
-    /// Sectors in the volume.
+    /// Number of sectors in the volume.
     pub space_size: u32,
     /// The path tables.
     pub path_tables: PathTables,
     /// The record of the root directory.
-    pub root: Record,
-    /// The level of Joliet, of a supplementary descriptor that is one.
+    pub root: DirectoryRecord,
+    /// The Joliet level, if this is the supplementary descriptor of a Joliet tree.
     pub joliet: Option<JolietLevel>,
 }
 
 /// Offset of the root directory's record in a descriptor.
-const ROOT_RECORD: usize = 156;
+const ROOT_RECORD_AT: usize = 156;
 
-pub(super) fn read_all(source: &Source, findings: &mut Vec<Finding>) -> Result<Vec<Descriptor>> {
+/// Reads all descriptors. Returns them and the first sector after the terminator.
+pub(super) fn read_all(
+    source: &Source,
+    findings: &mut Vec<VolumeFinding>,
+) -> Result<(Vec<VolumeDescriptor>, Sector)> {
     let mut descriptors = Vec::new();
-    for number in FIRST..FIRST + MAX_DESCRIPTORS {
+    for number in FIRST_DESCRIPTOR_SECTOR..FIRST_DESCRIPTOR_SECTOR + MAX_DESCRIPTORS {
         let sector = Sector(number);
         let found = || format!("the end of the file at {}", source.len());
         if sector.offset() + SECTOR_SIZE > source.len() {
+            if number == FIRST_DESCRIPTOR_SECTOR {
+                return Err(not_iso(source, sector, found()));
+            }
             return Err(source.malformed(sector.offset(), "volume descriptor", "2048 bytes", found()));
         }
         let bytes = source.read_extent(Extent::at_sector(sector, 2048))?;
-        match read_one(source, sector, &bytes, findings)? {
+        match parse_descriptor(source, sector, &bytes, findings)? {
             Some(descriptor) => descriptors.push(descriptor),
-            None => return Ok(descriptors),
+            None => return Ok((descriptors, Sector(number + 1))),
         }
     }
-    let end = Sector(FIRST + MAX_DESCRIPTORS).offset();
+    let end = Sector(FIRST_DESCRIPTOR_SECTOR + MAX_DESCRIPTORS).offset();
     Err(source.malformed(end, "volume descriptors", "a terminator", format!("{MAX_DESCRIPTORS} without one")))
 }
 
 /// Reads one descriptor; `None` for the terminator.
-fn read_one(
+fn parse_descriptor(
     source: &Source,
     sector: Sector,
     bytes: &[u8],
-    findings: &mut Vec<Finding>,
-) -> Result<Option<Descriptor>> {
-    if bytes.get(1..6) != Some(b"CD001") {
-        let found = bytes.get(1..6).unwrap_or_default().escape_ascii();
+    findings: &mut Vec<VolumeFinding>,
+) -> Result<Option<VolumeDescriptor>> {
+    let &[type_id, ref magic @ .., version] = slice_at(bytes, 0, 7)? else {
+        return Err(Error::Internal { what: "short volume descriptor", offset: sector.offset() });
+    };
+    if magic != b"CD001" {
+        let found = magic.escape_ascii();
+        if sector == Sector(FIRST_DESCRIPTOR_SECTOR) {
+            return Err(not_iso(source, sector, format!("\"{found}\"")));
+        }
         return Err(source.malformed(sector.offset() + 1, "volume descriptor", "CD001", found));
     }
-    let type_id = bytes.first().copied().unwrap_or_default();
-    let version = bytes.get(6).copied().unwrap_or_default();
     if type_id <= 1 && version != 1 {
         return Err(source.malformed(sector.offset() + 6, "version of the volume descriptor", 1, version));
     }
     Ok(Some(match type_id {
-        0 => boot(sector, bytes),
-        1 => Descriptor::Primary(volume(source, sector, bytes, findings)?),
-        2 => Descriptor::Supplementary(volume(source, sector, bytes, findings)?),
+        0 => parse_boot_record(sector, bytes)?,
+        1 => VolumeDescriptor::Primary(parse_tree_descriptor(source, sector, bytes, findings)?),
+        2 => VolumeDescriptor::Supplementary(parse_tree_descriptor(source, sector, bytes, findings)?),
         255 => return Ok(None),
-        type_id => Descriptor::Unknown { sector, type_id },
+        type_id => VolumeDescriptor::Unknown { sector, type_id },
     }))
 }
 
-fn boot(sector: Sector, bytes: &[u8]) -> Descriptor {
-    let system_id = text(bytes, 7, 32);
-    let catalog = u32_le(bytes, 71).filter(|_| system_id == "EL TORITO SPECIFICATION").map(Sector);
-    Descriptor::Boot { sector, system_id, boot_id: text(bytes, 39, 32), catalog }
+/// Returns the error of a file whose first volume descriptor is missing.
+fn not_iso(source: &Source, sector: Sector, found: String) -> Error {
+    Error::NotIso { file: source.name().to_owned(), offset: sector.offset() + 1, found }
 }
 
-fn volume(
+fn parse_boot_record(sector: Sector, bytes: &[u8]) -> Result<VolumeDescriptor> {
+    let system_id = read_text(bytes, 7, 32)?;
+    let catalog = u32_le(bytes, 71).filter(|_| system_id == "EL TORITO SPECIFICATION").map(Sector);
+    Ok(VolumeDescriptor::Boot { sector, system_id, boot_id: read_text(bytes, 39, 32)?, catalog })
+}
+
+fn parse_tree_descriptor(
     source: &Source,
     sector: Sector,
     bytes: &[u8],
-    findings: &mut Vec<Finding>,
-) -> Result<VolumeDescriptor> {
+    findings: &mut Vec<VolumeFinding>,
+) -> Result<TreeDescriptor> {
     let at = sector.offset();
-    let block_size = both_endian_u16(bytes, 128, at, findings).unwrap_or_default();
+    let block_size = both_endian_u16(bytes, 128, at, findings)?;
     if u64::from(block_size) != SECTOR_SIZE {
         return Err(source.malformed(at + 128, "block size", SECTOR_SIZE, block_size));
     }
     let joliet = joliet_level(bytes);
-    let identifier = if joliet.is_some() { ucs2_text } else { text };
-    let record_at = at + ROOT_RECORD as u64;
-    let root = bytes.get(ROOT_RECORD..ROOT_RECORD + 34).unwrap_or_default();
-    let root = Record::parse(source, root, record_at, findings)?;
+    let identifier = if joliet.is_some() { read_ucs2_text } else { read_text };
+    let record_at = at + ROOT_RECORD_AT as u64;
+    let root = DirectoryRecord::parse(source, slice_at(bytes, ROOT_RECORD_AT, 34)?, record_at, findings)?;
     if !root.is_directory() {
         return Err(source.malformed(record_at + 25, "flags of the root record", "a directory", root.flags));
     }
-    Ok(VolumeDescriptor {
+    Ok(TreeDescriptor {
         sector,
-        system_id: identifier(bytes, 8, 32),
-        volume_id: identifier(bytes, 40, 32),
-        volume_set_id: identifier(bytes, 190, 128),
-        space_size: both_endian_u32(bytes, 80, at, findings).unwrap_or_default(),
+        system_id: identifier(bytes, 8, 32)?,
+        volume_id: identifier(bytes, 40, 32)?,
+        volume_set_id: identifier(bytes, 190, 128)?,
+        space_size: both_endian_u32(bytes, 80, at, findings)?,
         path_tables: PathTables {
-            len: both_endian_u32(bytes, 132, at, findings).unwrap_or_default(),
-            little_endian: Sector(u32_le(bytes, 140).unwrap_or_default()),
-            big_endian: Sector(u32_be(bytes, 148).unwrap_or_default()),
+            len: both_endian_u32(bytes, 132, at, findings)?,
+            little_endian: Sector(u32_le(bytes, 140).or_internal("short volume descriptor", at)?),
+            big_endian: Sector(u32_be(bytes, 148).or_internal("short volume descriptor", at)?),
         },
         root,
         joliet,
     })
 }
 
-/// The escape sequence that marks a supplementary descriptor as Joliet.
+/// Returns the Joliet level of a supplementary descriptor, from its escape sequence.
 fn joliet_level(bytes: &[u8]) -> Option<JolietLevel> {
     if bytes.first() != Some(&2) {
         return None;
@@ -193,14 +208,16 @@ fn joliet_level(bytes: &[u8]) -> Option<JolietLevel> {
     }
 }
 
-/// An identifier: cut at the first NUL (some makers pad with them), then stripped of the padding spaces.
-fn text(bytes: &[u8], offset: usize, len: usize) -> String {
-    let field = bytes.get(offset..offset + len).unwrap_or_default();
-    let field = field.split(|byte| *byte == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(field).trim_end_matches(' ').to_owned()
+/// Decodes an identifier. It ends at the first NUL, because some mastering tools pad with NULs; trailing spaces are
+/// removed.
+fn read_text(bytes: &[u8], offset: usize, len: usize) -> Result<String> {
+    let field = slice_at(bytes, offset, len)?.iter().copied().take_while(|byte| *byte != 0);
+    let field: Vec<u8> = field.collect();
+    Ok(String::from_utf8_lossy(&field).trim_end_matches(' ').to_owned())
 }
 
-fn ucs2_text(bytes: &[u8], offset: usize, len: usize) -> String {
-    let field = bytes.get(offset..offset + len).unwrap_or_default();
-    super::record::decode_ucs2(field).split('\0').next().unwrap_or_default().trim_end_matches(' ').to_owned()
+fn read_ucs2_text(bytes: &[u8], offset: usize, len: usize) -> Result<String> {
+    let field = super::record::decode_ucs2(slice_at(bytes, offset, len)?);
+    let text: String = field.chars().take_while(|character| *character != '\0').collect();
+    Ok(text.trim_end_matches(' ').to_owned())
 }

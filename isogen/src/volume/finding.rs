@@ -1,10 +1,10 @@
-//! Oddities of a volume that do not stop a reader.
+//! Irregularities of a volume that do not prevent its use.
 
-/// An oddity of a volume that does not stop a reader.
+/// An irregularity of a volume that does not prevent its use.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Finding {
-    /// Byte offset in the image.
+pub struct VolumeFinding {
+    /// Offset in the image.
     pub offset: u64,
-    /// The oddity, in one sentence.
+    /// The irregularity, in one sentence.
     pub message: String,
 }

@@ -1,11 +1,11 @@
-//! ISO 9660 volumes: descriptors, both directory trees, and where each record of them stands.
+//! ISO 9660 volumes: descriptors, both directory trees, and the offsets of all directory records.
 //!
-//! Follows ECMA-119 for the volume, SUSP and RRIP 1.x for the Rock Ridge names, and the Joliet specification for the
-//! second tree. It reads the images that CoreOS builders and other makers of CoreOS-shaped images write: one volume,
-//! 2048-byte blocks, files of one extent. It does not read UDF, zisofs, or files in several extents.
+//! The reader follows ECMA-119 for the volume, SUSP and RRIP 1.x for Rock Ridge, and the Joliet specification for the
+//! second tree. It supports the images of CoreOS builders and of other builders of the same form: one volume, 2048-byte
+//! blocks, files of one extent. It does not support UDF, zisofs, or files with several extents.
 //!
-//! Everything is read once, by [`Volume::read`]; afterwards a volume is a table in memory that knows the byte position
-//! of each descriptor and directory record, as somebody who rewrites them needs to.
+//! [`Volume::read`] reads everything. After that, a volume is a table in memory with the offset of each descriptor and
+//! directory record, which code that changes them needs.
 
 mod descriptor;
 mod finding;
@@ -16,25 +16,27 @@ mod tree;
 use std::collections::BTreeMap;
 
 pub(crate) use descriptor::MAX_PATH_TABLE_LEN;
-pub use descriptor::{Descriptor, JolietLevel, PathTables, VolumeDescriptor};
-pub use finding::Finding;
-pub use record::{Record, decode_iso_name};
+pub use descriptor::{JolietLevel, PathTables, TreeDescriptor, VolumeDescriptor};
+pub use finding::VolumeFinding;
+pub use record::DirectoryRecord;
+pub(crate) use record::decode_iso_name;
 pub(crate) use tree::MAX_DIRECTORY_LEN;
-pub use tree::{Directory, Entry, EntryId, Kind, Tree};
+pub use tree::{DirectoryTree, EntryId, EntryKind, TreeEntry};
 
 use crate::error::{Error, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::source::Source;
 
-/// An ISO 9660 volume, read and checked.
+/// An ISO 9660 volume whose structures have been read and checked.
 #[derive(Debug)]
 pub struct Volume {
-    descriptors: Vec<Descriptor>,
-    primary: VolumeDescriptor,
-    joliet: Option<VolumeDescriptor>,
-    tree: Tree,
-    joliet_tree: Option<Tree>,
-    findings: Vec<Finding>,
+    descriptors: Vec<VolumeDescriptor>,
+    descriptors_end: Sector,
+    primary: TreeDescriptor,
+    joliet: Option<TreeDescriptor>,
+    tree: DirectoryTree,
+    joliet_tree: Option<DirectoryTree>,
+    findings: Vec<VolumeFinding>,
 }
 
 impl Volume {
@@ -42,87 +44,90 @@ impl Volume {
     ///
     /// # Errors
     ///
-    /// Fails with the place and the values where the volume is not complete, breaks the format or passes a limit.
+    /// Returns an error with the position and the value if the volume is not complete, breaks the format or exceeds a
+    /// limit.
     pub fn read(source: &Source) -> Result<Self> {
         let mut findings = Vec::new();
-        let descriptors = descriptor::read_all(source, &mut findings)?;
-        let primary = descriptors.iter().find_map(Descriptor::as_primary).cloned().ok_or_else(|| {
-            source.malformed(
-                16 * SECTOR_SIZE,
-                "volume descriptors",
-                "a primary one",
-                "none before the terminator",
-            )
-        })?;
+        let (descriptors, descriptors_end) = descriptor::read_all(source, &mut findings)?;
+        let primary =
+            descriptors.iter().find_map(VolumeDescriptor::as_primary).cloned().ok_or_else(|| {
+                source.malformed(
+                    16 * SECTOR_SIZE,
+                    "volume descriptors",
+                    "a primary one",
+                    "none before the terminator",
+                )
+            })?;
         check_complete(source, &primary)?;
-        let joliet = descriptors.iter().find_map(Descriptor::as_joliet).cloned();
-        let tree = Tree::read(source, &primary, &mut findings)?;
-        let joliet_tree =
-            joliet.as_ref().map(|descriptor| Tree::read(source, descriptor, &mut findings)).transpose()?;
-        Ok(Self { descriptors, primary, joliet, tree, joliet_tree, findings })
+        let joliet = descriptors.iter().find_map(VolumeDescriptor::as_joliet).cloned();
+        let tree = DirectoryTree::read(source, &primary, &mut findings)?;
+        let joliet_tree = joliet
+            .as_ref()
+            .map(|descriptor| DirectoryTree::read(source, descriptor, &mut findings))
+            .transpose()?;
+        Ok(Self { descriptors, descriptors_end, primary, joliet, tree, joliet_tree, findings })
     }
 
-    /// All descriptors up to the terminator, in the order of the image.
+    /// Returns all descriptors before the terminator, in the order of the image.
     #[must_use]
-    pub fn descriptors(&self) -> &[Descriptor] {
+    pub fn descriptors(&self) -> &[VolumeDescriptor] {
         &self.descriptors
     }
 
-    /// The first sector behind the terminator.
+    /// Returns the first sector after the terminator.
     pub(crate) fn descriptors_end(&self) -> Sector {
-        // They are at most `MAX_DESCRIPTORS`.
-        let count = u32::try_from(self.descriptors.len()).unwrap_or_default();
-        Sector(descriptor::FIRST + count + 1)
+        self.descriptors_end
     }
 
-    /// The primary volume descriptor.
+    /// Returns the primary volume descriptor.
     #[must_use]
-    pub fn primary(&self) -> &VolumeDescriptor {
+    pub fn primary(&self) -> &TreeDescriptor {
         &self.primary
     }
 
-    /// The Joliet descriptor.
+    /// Returns the supplementary descriptor of the Joliet tree.
     #[must_use]
-    pub fn joliet(&self) -> Option<&VolumeDescriptor> {
+    pub fn joliet(&self) -> Option<&TreeDescriptor> {
         self.joliet.as_ref()
     }
 
-    /// The volume identifier.
+    /// Returns the volume identifier.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.primary.volume_id
     }
 
-    /// The primary tree.
+    /// Returns the primary directory tree.
     #[must_use]
-    pub fn tree(&self) -> &Tree {
+    pub fn tree(&self) -> &DirectoryTree {
         &self.tree
     }
 
-    /// The Joliet tree.
+    /// Returns the Joliet directory tree.
     #[must_use]
-    pub fn joliet_tree(&self) -> Option<&Tree> {
+    pub fn joliet_tree(&self) -> Option<&DirectoryTree> {
         self.joliet_tree.as_ref()
     }
 
-    /// What is odd about the volume, yet bearable.
+    /// Returns the irregularities that do not prevent the use of the volume.
     #[must_use]
-    pub fn findings(&self) -> &[Finding] {
+    pub fn findings(&self) -> &[VolumeFinding] {
         &self.findings
     }
 
-    /// The file at a path, by Rock Ridge or ISO name.
+    /// Returns the file at a path of Rock Ridge or ISO 9660 names.
     #[must_use]
-    pub fn file(&self, path: &str) -> Option<&Entry> {
-        self.tree.find(path).filter(|entry| entry.kind == Kind::File)
+    pub fn file(&self, path: &str) -> Option<&TreeEntry> {
+        self.tree.find(path).filter(|entry| entry.kind == EntryKind::File)
     }
 
-    /// The files that name each extent, in the order of the image: hard links share one. Empty files have none.
+    /// Returns the files of each extent, in the order of the image. Hard links share an extent. Empty files are left
+    /// out.
     #[must_use]
-    pub fn files_by_extent(&self) -> BTreeMap<Extent, Vec<EntryId>> {
+    pub(crate) fn files_by_extent(&self) -> BTreeMap<Extent, Vec<EntryId>> {
         let mut files: BTreeMap<Extent, Vec<EntryId>> = BTreeMap::new();
         for (id, entry) in self.tree.entries() {
-            if entry.kind == Kind::File && !entry.extent.is_empty() {
+            if entry.kind == EntryKind::File && !entry.extent.is_empty() {
                 files.entry(entry.extent).or_default().push(id);
             }
         }
@@ -130,7 +135,7 @@ impl Volume {
     }
 }
 
-fn check_complete(source: &Source, primary: &VolumeDescriptor) -> Result<()> {
+fn check_complete(source: &Source, primary: &TreeDescriptor) -> Result<()> {
     let expected = u64::from(primary.space_size) * SECTOR_SIZE;
     if source.len() < expected {
         return Err(Error::Incomplete { file: source.name().to_owned(), expected, found: source.len() });

@@ -3,76 +3,77 @@
 //! ```text
 //! 0  1 length of the record      18 7 date            28 4 volume sequence, both-endian
 //! 1  1 extended attributes       25 1 flags           32 1 length of the name
-//! 2  8 sector, both-endian       26 1 interleave unit 33 n name, then a pad byte where n is even
+//! 2  8 sector, both-endian       26 1 interleave unit 33 n name, then a pad byte if n is even
 //! 10 8 data length, both-endian  27 1 interleave gap        system use area
 //! ```
 
 use std::ops::Range;
 
-use super::finding::Finding;
-use crate::bytes_at::{u16_be, u16_le, u32_be, u32_le};
-use crate::error::Result;
+use super::finding::VolumeFinding;
+use crate::bytes_at::{slice_at, u16_be, u16_le, u32_be, u32_le};
+use crate::error::{OrInternal, Result};
 use crate::extent::{Extent, Sector};
 use crate::source::Source;
 
 const FLAG_DIRECTORY: u8 = 2;
 const FLAG_MORE_EXTENTS: u8 = 128;
-/// Bytes before the name.
+/// Length of the fields before the name.
 const FIXED_LEN: usize = 33;
 
-/// One directory record, and where in the image it stands.
+/// A directory record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    /// Where the record stands in the image.
+pub struct DirectoryRecord {
+    /// Offset of the record in the image.
     pub position: u64,
-    /// Bytes of the record.
+    /// Length of the record in bytes.
     pub len: u8,
-    /// The sector at which the data begins.
+    /// First sector of the data.
     pub sector: Sector,
-    /// Bytes of data.
+    /// Length of the data in bytes.
     pub data_len: u32,
-    /// The file flags.
+    /// File flags.
     pub flags: u8,
-    /// The raw name; one byte 0 or 1 for the directory itself or its parent.
+    /// The encoded name. The directory itself and its parent have the names 0 and 1, of one byte.
     pub name: Vec<u8>,
-    /// The system use area, as a range of the record's bytes.
+    /// The system use area, as a range in the record.
     pub system_use: Range<usize>,
 }
 
-impl Record {
-    /// Reads the record at the start of `bytes`, which end with the sector; `position` is where they stand.
+impl DirectoryRecord {
+    /// Parses the record at the start of `bytes`, which end with the sector. `position` is their offset in the image.
     pub(super) fn parse(
         source: &Source,
         bytes: &[u8],
         position: u64,
-        findings: &mut Vec<Finding>,
+        findings: &mut Vec<VolumeFinding>,
     ) -> Result<Self> {
-        let len = usize::from(bytes.first().copied().unwrap_or_default());
-        let name_len = usize::from(bytes.get(32).copied().unwrap_or_default());
+        let short = || source.malformed(position, "directory record", "34 bytes", bytes.len());
+        let byte = |offset: usize| bytes.get(offset).copied().ok_or_else(short);
+        let len = usize::from(byte(0)?);
+        let name_len = usize::from(byte(32)?);
         let name_end = FIXED_LEN + name_len;
         if len < name_end.max(FIXED_LEN + 1) || len > bytes.len() {
             let expected = format!("{} to {}", name_end.max(FIXED_LEN + 1), bytes.len());
             return Err(source.malformed(position, "length of a directory record", expected, len));
         }
-        let byte = |offset: usize| bytes.get(offset).copied().unwrap_or_default();
         let record = Self {
             position,
-            len: byte(0),
-            sector: Sector(both_endian_u32(bytes, 2, position, findings).unwrap_or_default()),
-            data_len: both_endian_u32(bytes, 10, position, findings).unwrap_or_default(),
-            flags: byte(25),
-            name: bytes.get(FIXED_LEN..name_end).unwrap_or_default().to_vec(),
-            // The record may end with an even name and leave out its pad byte.
+            len: byte(0)?,
+            sector: Sector(both_endian_u32(bytes, 2, position, findings)?),
+            data_len: both_endian_u32(bytes, 10, position, findings)?,
+            flags: byte(25)?,
+            name: slice_at(bytes, FIXED_LEN, name_len)?.to_vec(),
+            // A record may end after a name of even length, without the pad byte.
             system_use: (name_end + (name_len + 1) % 2).min(len)..len,
         };
         let unsupported = [
-            (byte(1) != 0, 1, "extended attribute length", byte(1)),
-            (byte(26) != 0, 26, "interleave unit", byte(26)),
-            (byte(27) != 0, 27, "interleave gap", byte(27)),
-            (record.flags & FLAG_MORE_EXTENTS != 0, 25, "flags (a file of several extents)", record.flags),
+            (byte(1)?, 1, "extended attribute length"),
+            (byte(26)?, 26, "interleave unit"),
+            (byte(27)?, 27, "interleave gap"),
+            (record.flags & FLAG_MORE_EXTENTS, 25, "flags (a file of several extents)"),
         ];
-        for (met, offset, what, found) in unsupported {
-            if met {
+        for (found, offset, what) in unsupported {
+            if found != 0 {
                 return Err(source.malformed(position + offset, what, "none", found));
             }
         }
@@ -82,7 +83,7 @@ impl Record {
 
     fn check_extent(&self, source: &Source) -> Result<()> {
         if self.data_len == 0 {
-            // Makers give empty files any sector they like.
+            // Mastering tools write an arbitrary sector for an empty file.
             return Ok(());
         }
         let extent = self.extent();
@@ -94,64 +95,69 @@ impl Record {
         Ok(())
     }
 
-    /// Where the data is.
+    /// Returns the extent of the data.
     #[must_use]
     pub fn extent(&self) -> Extent {
         Extent::at_sector(self.sector, self.data_len)
     }
 
-    /// Tells whether it describes a directory.
+    /// Returns `true` if the record describes a directory.
     #[must_use]
-    pub fn is_directory(&self) -> bool {
+    pub(crate) fn is_directory(&self) -> bool {
         self.flags & FLAG_DIRECTORY != 0
     }
 
-    /// Tells whether it is the record of the directory itself or of its parent. Images made on big-endian machines
-    /// call both of them 0.
+    /// Returns `true` for the records of the directory itself and of its parent. Images made on big-endian machines
+    /// name both of them 0.
     #[must_use]
-    pub fn is_self_or_parent(&self) -> bool {
+    pub(crate) fn is_self_or_parent(&self) -> bool {
         matches!(self.name.as_slice(), [0 | 1])
     }
 }
 
-/// Reads a number that stands twice, in both byte orders; the little-endian one counts, a difference is noted.
+/// Reads a number that is stored in both byte orders. Returns the little-endian one and records a difference as a
+/// finding.
 pub(super) fn both_endian_u32(
     bytes: &[u8],
     offset: usize,
     at: u64,
-    findings: &mut Vec<Finding>,
-) -> Option<u32> {
-    let (little, big) = (u32_le(bytes, offset)?, u32_be(bytes, offset + 4)?);
-    note_difference(u64::from(little), u64::from(big), at + offset as u64, findings);
-    Some(little)
+    findings: &mut Vec<VolumeFinding>,
+) -> Result<u32> {
+    let at = at + offset as u64;
+    let both = u32_le(bytes, offset).zip(u32_be(bytes, offset + 4));
+    let (little, big) = both.or_internal("field outside of its structure", at)?;
+    record_difference(u64::from(little), u64::from(big), at, findings);
+    Ok(little)
 }
 
 pub(super) fn both_endian_u16(
     bytes: &[u8],
     offset: usize,
     at: u64,
-    findings: &mut Vec<Finding>,
-) -> Option<u16> {
-    let (little, big) = (u16_le(bytes, offset)?, u16_be(bytes, offset + 2)?);
-    note_difference(u64::from(little), u64::from(big), at + offset as u64, findings);
-    Some(little)
+    findings: &mut Vec<VolumeFinding>,
+) -> Result<u16> {
+    let at = at + offset as u64;
+    let both = u16_le(bytes, offset).zip(u16_be(bytes, offset + 2));
+    let (little, big) = both.or_internal("field outside of its structure", at)?;
+    record_difference(u64::from(little), u64::from(big), at, findings);
+    Ok(little)
 }
 
-/// Most findings that are kept: enough to see a pattern, too few to fill memory.
+/// Most findings that are kept, so that a malicious image cannot fill the memory.
 const MAX_FINDINGS: usize = 100;
 
-fn note_difference(little: u64, big: u64, offset: u64, findings: &mut Vec<Finding>) {
+fn record_difference(little: u64, big: u64, offset: u64, findings: &mut Vec<VolumeFinding>) {
     if little != big && findings.len() < MAX_FINDINGS {
         let message = format!("the little-endian copy of a number is {little}, the big-endian one {big}");
-        findings.push(Finding { offset, message });
+        findings.push(VolumeFinding { offset, message });
     }
 }
 
-/// An ISO 9660 name as `coreos-installer` spells it: without the version and the dot of an empty extension, `;` and
-/// `/` as dots, ended by a NUL. Bytes that no name should hold become U+FFFD: odd names must not keep anybody from
-/// reading other files.
+/// Decodes an ISO 9660 name like `coreos-installer`: without the version `;1` and the dot of an empty extension, with
+/// `;` and `/` as dots, up to a NUL. Bytes that are not valid in names become U+FFFD, so that an odd name does not
+/// prevent reading other files.
 #[must_use]
-pub fn decode_iso_name(name: &[u8]) -> String {
+pub(crate) fn decode_iso_name(name: &[u8]) -> String {
     let name = name.strip_suffix(b";1").unwrap_or(name);
     let name = name.strip_suffix(b".").unwrap_or(name);
     let decode = |byte: u8| match byte {
@@ -162,7 +168,7 @@ pub fn decode_iso_name(name: &[u8]) -> String {
     name.iter().copied().take_while(|byte| *byte != 0).map(decode).collect()
 }
 
-/// A Joliet name, without its version.
+/// Decodes a Joliet name, without its version.
 pub(super) fn decode_joliet_name(name: &[u8]) -> String {
     let name = decode_ucs2(name);
     name.strip_suffix(";1").unwrap_or(&name).replace('/', "\u{FFFD}")
@@ -178,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn iso_names_lose_their_version() {
+    fn iso_name_has_no_version() {
         assert_eq!(decode_iso_name(b"VMLINUZ.;1"), "VMLINUZ");
         assert_eq!(decode_iso_name(b"KARGS.JSO;1"), "KARGS.JSO");
         assert_eq!(decode_iso_name(b"FOO;2"), "FOO.2");
@@ -187,15 +193,32 @@ mod tests {
     }
 
     #[test]
-    fn joliet_names_are_ucs2() {
+    fn joliet_name_is_ucs2() {
         assert_eq!(decode_joliet_name(b"\0k\0a\0.\0;\0;\x001"), "ka.;");
     }
 
     #[test]
-    fn a_difference_of_the_copies_is_noted_and_little_endian_counts() {
+    fn difference_between_byte_orders_is_a_finding() {
         let mut findings = Vec::new();
         let value = both_endian_u32(&[1, 0, 0, 0, 0, 0, 0, 2], 0, 100, &mut findings);
-        assert_eq!(value, Some(1));
+        assert_eq!(value.unwrap(), 1);
         assert_eq!(findings[0].offset, 100);
+    }
+
+    #[test]
+    fn numbers_outside_of_their_structure_are_internal_errors() {
+        let failed = both_endian_u32(&[0; 8], 1, 100, &mut Vec::new());
+        assert!(matches!(failed, Err(crate::Error::Internal { offset: 101, .. })));
+        let failed = both_endian_u16(&[0; 4], 1, 100, &mut Vec::new());
+        assert!(matches!(failed, Err(crate::Error::Internal { offset: 101, .. })));
+    }
+
+    #[test]
+    fn rejects_records_that_end_in_their_fixed_fields() {
+        let source = Source::from_bytes("test", vec![0; 4096]);
+        for len in 0..34 {
+            let failed = DirectoryRecord::parse(&source, &vec![34; len], 100, &mut Vec::new());
+            assert!(matches!(failed, Err(crate::Error::Malformed { offset: 100, .. })), "{len}");
+        }
     }
 }

@@ -1,36 +1,39 @@
-//! System use areas: the Rock Ridge names and modes that boot loaders and people see (SUSP 1.10, RRIP 1.10).
+//! System use areas, with the Rock Ridge names and modes that boot loaders and users see (SUSP 1.10, RRIP 1.10).
 //!
-//! An entry is a two-letter signature, its length, a version byte and data. `CE` goes on in another place of the image.
+//! An entry is a two-letter signature, its length, a version byte and data. A `CE` entry holds the position of a
+//! continuation.
 
 use crate::bytes_at::u32_le;
 use crate::error::Result;
 use crate::extent::{Extent, Sector};
 use crate::source::Source;
 
-/// Most continuations of one record. Real images need one.
+/// Most continuations of one record. Published images need one.
 const MAX_CONTINUATIONS: usize = 8;
-/// Most bytes of a continuation: it lies within one sector.
+/// Longest continuation: it is within one sector.
 const MAX_CONTINUATION_LEN: u32 = 2048;
-/// Longest name, as in every Unix file system.
+/// Length of an entry's fields before its data.
+const HEADER_LEN: usize = 4;
+/// Longest name, as in Unix file systems.
 const MAX_NAME_LEN: usize = 255;
 
-/// What a system use area tells of a record.
+/// The contents of a record's system use area.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SystemUse {
-    /// The name, of a Rock Ridge volume.
+    /// Rock Ridge name.
     pub(super) name: Option<Vec<u8>>,
-    /// File type and permissions, of a Rock Ridge volume.
+    /// Rock Ridge file type and permissions.
     pub(super) mode: Option<u32>,
-    /// Bytes to skip at the start of each area, as the root's own record says.
-    pub(super) skip: Option<u8>,
-    /// Where the area went on.
+    /// Number of bytes to skip at the start of each area. Only the root directory's own record holds it.
+    pub(super) skip_len: Option<u8>,
+    /// Positions of the area's continuations.
     pub(super) continuations: Vec<Extent>,
 }
 
-/// Reads an area of `bytes` that stands at `position`.
+/// Reads an area. `position` is the offset of `bytes` in the image.
 pub(super) fn read(source: &Source, bytes: &[u8], position: u64) -> Result<SystemUse> {
-    let mut found = SystemUse::default();
-    let mut next = read_entries(source, bytes, position, &mut found)?;
+    let mut system_use = SystemUse::default();
+    let mut next = read_entries(source, bytes, position, &mut system_use)?;
     let mut continuations = 0;
     while let Some(extent) = next {
         if continuations == MAX_CONTINUATIONS {
@@ -38,29 +41,31 @@ pub(super) fn read(source: &Source, bytes: &[u8], position: u64) -> Result<Syste
             return Err(source.malformed(position, "Rock Ridge continuations", MAX_CONTINUATIONS, found));
         }
         continuations += 1;
-        found.continuations.push(extent);
-        next = read_entries(source, &source.read_extent(extent)?, extent.offset(), &mut found)?;
+        system_use.continuations.push(extent);
+        next = read_entries(source, &source.read_extent(extent)?, extent.offset(), &mut system_use)?;
     }
-    Ok(found)
+    Ok(system_use)
 }
 
-/// Reads the entries of one stretch and gives where the area goes on.
+/// Reads the entries of the area or of one continuation. Returns the position of the next continuation.
 fn read_entries(
     source: &Source,
     bytes: &[u8],
     position: u64,
-    found: &mut SystemUse,
+    system_use: &mut SystemUse,
 ) -> Result<Option<Extent>> {
     let mut next = None;
     let mut offset = 0;
-    // An entry shorter than its own header ends the area; so does padding.
+    // An entry shorter than its header ends the area, and so does padding.
     while let Some(&[first, second, len, _]) = bytes.get(offset..offset + 4) {
         let Some(data) = bytes.get(offset + 4..offset + usize::from(len)) else { break };
         match (first, second) {
-            (b'S', b'P') if data.get(..2) == Some(&[0xBE, 0xEF]) => found.skip = data.get(2).copied(),
-            (b'P', b'X') => found.mode = u32_le(data, 0),
-            (b'N', b'M') => add_name(source, data, position + offset as u64, found)?,
-            (b'C', b'E') => next = Some(continuation(source, data, position + offset as u64)?),
+            (b'S', b'P') if data.get(..2) == Some(&[0xBE, 0xEF]) => {
+                system_use.skip_len = data.get(2).copied()
+            }
+            (b'P', b'X') => system_use.mode = u32_le(data, 0),
+            (b'N', b'M') => add_name(source, data, position + offset as u64, system_use)?,
+            (b'C', b'E') => next = Some(parse_continuation(source, data, position + offset as u64)?),
             (b'S', b'T') => break,
             _ => {}
         }
@@ -69,13 +74,13 @@ fn read_entries(
     Ok(next)
 }
 
-fn add_name(source: &Source, data: &[u8], position: u64, found: &mut SystemUse) -> Result<()> {
+fn add_name(source: &Source, data: &[u8], position: u64, system_use: &mut SystemUse) -> Result<()> {
     let [flags, part @ ..] = data else { return Ok(()) };
-    // Flags 2 and 4 stand for the directory itself and its parent, which have no name.
+    // Flags 2 and 4 mark the directory itself and its parent, which have no name.
     if flags & 6 != 0 {
         return Ok(());
     }
-    let name = found.name.get_or_insert_default();
+    let name = system_use.name.get_or_insert_default();
     name.extend_from_slice(part);
     if name.len() > MAX_NAME_LEN {
         return Err(source.malformed(position, "Rock Ridge name", "at most 255 bytes", name.len()));
@@ -86,8 +91,12 @@ fn add_name(source: &Source, data: &[u8], position: u64, found: &mut SystemUse) 
     Ok(())
 }
 
-fn continuation(source: &Source, data: &[u8], position: u64) -> Result<Extent> {
-    let [sector, offset, len] = [0, 8, 16].map(|field| u32_le(data, field).unwrap_or_default());
+fn parse_continuation(source: &Source, data: &[u8], position: u64) -> Result<Extent> {
+    let fields = u32_le(data, 0).zip(u32_le(data, 8)).zip(u32_le(data, 16));
+    let Some(((sector, offset), len)) = fields else {
+        let (what, expected) = ("Rock Ridge continuation", "28 bytes");
+        return Err(source.malformed(position, what, expected, data.len() + HEADER_LEN));
+    };
     let area = Extent::new(Sector(sector).offset() + u64::from(offset), u64::from(len));
     match area {
         Some(area) if len <= MAX_CONTINUATION_LEN && area.end() <= source.len() => Ok(area),
@@ -112,19 +121,19 @@ mod tests {
     }
 
     #[test]
-    fn names_in_parts_are_joined() {
-        let found = read_bytes(b"NM\x07\x01\x01abNM\x06\x01\x00c").unwrap();
-        assert_eq!(found.name.unwrap(), b"abc");
+    fn parts_of_a_name_are_joined() {
+        let system_use = read_bytes(b"NM\x07\x01\x01abNM\x06\x01\x00c").unwrap();
+        assert_eq!(system_use.name.unwrap(), b"abc");
     }
 
     #[test]
-    fn hostile_names_are_refused() {
+    fn rejects_names_with_slash_or_nul() {
         assert!(read_bytes(b"NM\x08\x01\x00a/b").is_err());
         assert!(read_bytes(b"NM\x07\x01\x00a\0").is_err());
     }
 
     #[test]
-    fn a_loop_of_continuations_ends() {
+    fn rejects_loops_of_continuations() {
         let mut bytes = b"CE\x1C\x01".to_vec();
         bytes.extend([0; 16]);
         bytes.extend(28_u32.to_le_bytes());
@@ -134,7 +143,15 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_past_the_end_is_left_out() {
+    fn rejects_short_continuations() {
+        let mut bytes = b"CE\x17\x01".to_vec();
+        bytes.extend([0; 19]);
+        let error = read_bytes(&bytes).unwrap_err().to_string();
+        assert!(error.contains("byte 0: Rock Ridge continuation: expected 28 bytes, found 23"), "{error}");
+    }
+
+    #[test]
+    fn entry_past_the_end_is_ignored() {
         assert_eq!(read_bytes(b"NM\xFF\x01\x00abc").unwrap(), SystemUse::default());
         assert_eq!(read_bytes(b"NM\x00\x01").unwrap(), SystemUse::default());
     }

@@ -1,26 +1,28 @@
-//! A directory tree of a volume, as a table.
+//! The directory trees of a volume, as tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::descriptor::VolumeDescriptor;
-use super::finding::Finding;
-use super::record::{Record, decode_iso_name, decode_joliet_name};
+use super::descriptor::TreeDescriptor;
+use super::finding::VolumeFinding;
+use super::record::{DirectoryRecord, decode_iso_name, decode_joliet_name};
 use super::rockridge;
-use crate::error::Result;
-use crate::extent::{Extent, SECTOR_SIZE, Sector};
+use crate::bytes_at::slice_at;
+use crate::error::{OrInternal, Result};
+use crate::extent::{Extent, Sector};
 use crate::source::Source;
 
-/// Most entries of a tree. CoreOS images have about thirty, those of ppc64le a few hundred.
+const SECTOR_LEN: usize = 2048;
+/// Most entries of a tree. CoreOS images have about thirty, those for ppc64le a few hundred.
 const MAX_ENTRIES: usize = 65_536;
-/// Most bytes of one directory, enough for some 8,000 records.
+/// Longest directory that is read. It has about 8,000 records.
 pub(crate) const MAX_DIRECTORY_LEN: u32 = 1 << 20;
-/// Most bytes of all directories of a tree together: a hostile one may claim the same sectors again and again. Real
-/// trees have some hundred KiB.
+/// Most bytes of all directories of a tree. A malicious tree could use the same sectors many times. Published trees
+/// have at most a few hundred KiB.
 const MAX_TREE_LEN: u64 = 16 << 20;
-/// Deepest nesting. ISO 9660 allows eight levels; Rock Ridge images sometimes go beyond.
+/// Deepest nesting. ISO 9660 allows eight levels, and Rock Ridge images sometimes have more.
 const MAX_DEPTH: usize = 32;
 
-/// The place of an entry in its tree's table. The root directory is the first.
+/// The index of an entry in its tree. The root directory is the first entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(usize);
 
@@ -29,98 +31,100 @@ impl EntryId {
     pub const ROOT: Self = Self(0);
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
-    /// A file.
+pub enum EntryKind {
+    /// A regular file.
     File,
     /// A directory.
     Directory,
-    /// A symbolic link or another special file of Rock Ridge, without data.
+    /// A symbolic link or another special file of Rock Ridge, which has no data.
     Special,
 }
 
-/// One file or directory.
+/// A file or directory.
 #[derive(Debug, Clone)]
-pub struct Entry {
-    /// The directory that holds it; the root holds itself.
+pub struct TreeEntry {
+    /// The directory that contains it. The root directory contains itself.
     pub parent: EntryId,
-    /// What it is.
-    pub kind: Kind,
-    /// The name that people see: Rock Ridge's, else Joliet's, else the decoded ISO name. The root's is empty.
+    /// Kind of the entry.
+    pub kind: EntryKind,
+    /// The Rock Ridge name, or the same as `iso_name` if the entry has no Rock Ridge name. Empty for the root
+    /// directory.
     pub name: String,
-    /// The decoded ISO 9660 name (of a Joliet tree, its name).
+    /// The decoded ISO 9660 name. In a Joliet tree, the Joliet name.
     pub iso_name: String,
-    /// Where its data is.
+    /// Position of the data.
     pub extent: Extent,
-    /// Its directory record.
-    pub record: Record,
-    /// File type and permissions, where Rock Ridge tells them.
+    /// The directory record.
+    pub record: DirectoryRecord,
+    /// File type and permissions, if Rock Ridge states them.
     pub mode: Option<u32>,
-    /// Of a directory: what is in it, and the records of itself and its parent.
-    pub directory: Option<Directory>,
+    /// The contents of a directory; `None` for other entries.
+    pub(crate) directory: Option<DirectoryContents>,
 }
 
-/// What a directory holds.
+/// The contents of a directory.
 #[derive(Debug, Clone, Default)]
-pub struct Directory {
-    /// Its entries, in the order of their records.
-    pub children: Vec<EntryId>,
+pub(crate) struct DirectoryContents {
+    /// The entries, in the order of their records.
+    pub(crate) children: Vec<EntryId>,
     /// The records of the directory itself and of its parent.
-    pub dots: Vec<Record>,
+    pub(crate) self_and_parent: Vec<DirectoryRecord>,
 }
 
-/// All files and directories of one tree.
+/// All files and directories of one directory tree.
 #[derive(Debug)]
-pub struct Tree {
-    entries: Vec<Entry>,
+pub struct DirectoryTree {
+    entries: Vec<TreeEntry>,
     by_name: BTreeMap<(EntryId, String), EntryId>,
     continuations: BTreeSet<Extent>,
 }
 
-impl Tree {
+impl DirectoryTree {
     pub(super) fn read(
         source: &Source,
-        descriptor: &VolumeDescriptor,
-        findings: &mut Vec<Finding>,
+        descriptor: &TreeDescriptor,
+        findings: &mut Vec<VolumeFinding>,
     ) -> Result<Self> {
-        Walk::new(source, descriptor, findings).run()
+        TreeReader::new(source, descriptor, findings).run()
     }
 
-    /// The entry at a place of the table.
+    /// Returns the entry with an id.
     #[must_use]
-    pub fn entry(&self, id: EntryId) -> Option<&Entry> {
+    pub fn entry(&self, id: EntryId) -> Option<&TreeEntry> {
         self.entries.get(id.0)
     }
 
-    /// The bytes outside of directories in which Rock Ridge entries go on.
+    /// Returns the extents outside of directories where Rock Ridge entries continue.
     pub(crate) fn continuations(&self) -> impl Iterator<Item = Extent> {
         self.continuations.iter().copied()
     }
 
-    /// All entries with their places, parents before children.
-    pub fn entries(&self) -> impl Iterator<Item = (EntryId, &Entry)> {
+    /// Returns all entries with their ids. Parents come before their children.
+    pub fn entries(&self) -> impl Iterator<Item = (EntryId, &TreeEntry)> {
         self.entries.iter().enumerate().map(|(index, entry)| (EntryId(index), entry))
     }
 
-    /// The entries of a directory, in the order of their records.
-    pub fn children(&self, id: EntryId) -> impl Iterator<Item = (EntryId, &Entry)> {
+    /// Returns the entries of a directory, in the order of their records.
+    pub fn children(&self, id: EntryId) -> impl Iterator<Item = (EntryId, &TreeEntry)> {
         let children = self.entry(id).and_then(|entry| entry.directory.as_ref());
         let children = children.map_or(&[][..], |directory| &directory.children);
         children.iter().filter_map(|id| Some((*id, self.entry(*id)?)))
     }
 
-    /// The entry at a path. Empty and `.` components are passed over, `..` goes up, never above the root. A component
-    /// is first compared with the names that people see, then, in upper case and cut to 8.3, with the ISO names.
+    /// Returns the entry at a path. Empty and `.` components are ignored. `..` goes to the parent, but never above the
+    /// root. A component is compared with the entries' names first, then in upper case, also cut to 8.3, with their ISO
+    /// 9660 names.
     #[must_use]
-    pub fn find(&self, path: &str) -> Option<&Entry> {
+    pub fn find(&self, path: &str) -> Option<&TreeEntry> {
         self.find_id(path).and_then(|id| self.entry(id))
     }
 
-    /// As [`find`](Self::find), giving the place in the table.
+    /// Returns the id of the entry at a path, as [`find`](Self::find).
     #[must_use]
-    pub fn find_id(&self, path: &str) -> Option<EntryId> {
+    pub(crate) fn find_id(&self, path: &str) -> Option<EntryId> {
         path.split('/').try_fold(EntryId::ROOT, |at, component| match component {
             "" | "." => Some(at),
             ".." => self.entry(at).map(|entry| entry.parent),
@@ -140,19 +144,19 @@ impl Tree {
         find(&upper).or_else(|| find(&short)).map(|(id, _)| id)
     }
 
-    /// The path of an entry, without a leading slash.
+    /// Returns the path of an entry, without a leading slash.
     #[must_use]
     pub fn path(&self, id: EntryId) -> String {
-        self.join(id, |entry| &entry.name)
+        self.join_names(id, |entry| &entry.name)
     }
 
-    /// The path of an entry in ISO 9660 names.
+    /// Returns the path of an entry with ISO 9660 names.
     #[must_use]
     pub fn iso_path(&self, id: EntryId) -> String {
-        self.join(id, |entry| &entry.iso_name)
+        self.join_names(id, |entry| &entry.iso_name)
     }
 
-    fn join<'a>(&'a self, mut id: EntryId, name: impl Fn(&'a Entry) -> &'a str) -> String {
+    fn join_names<'a>(&'a self, mut id: EntryId, name: impl Fn(&'a TreeEntry) -> &'a str) -> String {
         let mut names = Vec::new();
         while id != EntryId::ROOT {
             let Some(entry) = self.entry(id) else { break };
@@ -164,7 +168,7 @@ impl Tree {
     }
 }
 
-/// The 8.3 form of an upper-case name: up to eight characters, a dot, up to three.
+/// Returns the 8.3 form of an upper-case name: at most eight characters, a dot, at most three.
 fn short_name(name: &str) -> String {
     let cut = |part: &str, len| part.chars().take(len).collect::<String>();
     match name.rsplit_once('.') {
@@ -173,43 +177,47 @@ fn short_name(name: &str) -> String {
     }
 }
 
-/// A tree in the making.
-struct Walk<'a> {
+/// A tree that is being read.
+struct TreeReader<'a> {
     source: &'a Source,
-    findings: &'a mut Vec<Finding>,
-    joliet: bool,
-    /// Bytes to skip in each system use area.
-    skip: usize,
-    tree: Tree,
+    findings: &'a mut Vec<VolumeFinding>,
+    is_joliet: bool,
+    /// Number of bytes to skip in each system use area.
+    skip_len: usize,
+    tree: DirectoryTree,
     visited: BTreeSet<Sector>,
-    /// Bytes of the directories so far.
+    /// Total length of the directories that were read.
     len: u64,
 }
 
-impl<'a> Walk<'a> {
-    fn new(source: &'a Source, descriptor: &VolumeDescriptor, findings: &'a mut Vec<Finding>) -> Self {
-        let root = Entry {
+impl<'a> TreeReader<'a> {
+    fn new(source: &'a Source, descriptor: &TreeDescriptor, findings: &'a mut Vec<VolumeFinding>) -> Self {
+        let root = TreeEntry {
             parent: EntryId::ROOT,
-            kind: Kind::Directory,
+            kind: EntryKind::Directory,
             name: String::new(),
             iso_name: String::new(),
             extent: descriptor.root.extent(),
             record: descriptor.root.clone(),
             mode: None,
-            directory: Some(Directory::default()),
+            directory: Some(DirectoryContents::default()),
         };
         Self {
             source,
             findings,
-            joliet: descriptor.joliet.is_some(),
-            skip: 0,
-            tree: Tree { entries: vec![root], by_name: BTreeMap::new(), continuations: BTreeSet::new() },
+            is_joliet: descriptor.joliet.is_some(),
+            skip_len: 0,
+            tree: DirectoryTree {
+                entries: vec![root],
+                by_name: BTreeMap::new(),
+                continuations: BTreeSet::new(),
+            },
             visited: BTreeSet::new(),
             len: 0,
         }
     }
 
-    fn run(mut self) -> Result<Tree> {
+    fn run(mut self) -> Result<DirectoryTree> {
         let mut pending = vec![(EntryId::ROOT, 0)];
         while let Some((id, depth)) = pending.pop() {
             let directories = self.read_directory(id, depth)?;
@@ -218,28 +226,30 @@ impl<'a> Walk<'a> {
         Ok(self.tree)
     }
 
-    /// Reads the records of a directory and gives the directories among them.
+    /// Reads the records of a directory and returns the directories among them.
     fn read_directory(&mut self, id: EntryId, depth: usize) -> Result<Vec<EntryId>> {
-        let Some(entry) = self.tree.entry(id) else { return Ok(Vec::new()) };
+        let entry = self.tree.entry(id).or_internal("directory without an entry", 0)?;
         let extent = self.check_directory(&entry.record.clone(), depth)?;
         let bytes = self.source.read_extent(extent)?;
         let mut directories = Vec::new();
-        let sector_size = usize::try_from(SECTOR_SIZE).unwrap_or(usize::MAX);
-        for (sector, records) in bytes.chunks(sector_size).enumerate() {
-            let mut offset = 0;
-            // A record of length zero fills the rest of a sector, since no record crosses one.
-            while records.get(offset).is_some_and(|len| *len != 0) {
-                let rest = records.get(offset..).unwrap_or_default();
-                let position = extent.offset() + (sector * sector_size + offset) as u64;
-                let record = Record::parse(self.source, rest, position, self.findings)?;
-                offset += usize::from(record.len);
-                directories.extend(self.add(id, record, rest)?);
+        for (sector, records) in (0_u64..).zip(bytes.chunks(SECTOR_LEN)) {
+            let mut rest = records;
+            // A length of zero means that the rest of the sector is empty, because no record crosses a sector boundary.
+            while rest.first().is_some_and(|len| *len != 0) {
+                let position =
+                    extent.offset() + sector * SECTOR_LEN as u64 + (records.len() - rest.len()) as u64;
+                let record = DirectoryRecord::parse(self.source, rest, position, self.findings)?;
+                let (bytes, after) = rest
+                    .split_at_checked(usize::from(record.len))
+                    .or_internal("directory record outside of its sector", position)?;
+                directories.extend(self.add_record(id, record, bytes)?);
+                rest = after;
             }
         }
         Ok(directories)
     }
 
-    fn check_directory(&mut self, record: &Record, depth: usize) -> Result<Extent> {
+    fn check_directory(&mut self, record: &DirectoryRecord, depth: usize) -> Result<Extent> {
         let malformed = |expected: String, found: String| {
             Err(self.source.malformed(record.position, "directory", expected, found))
         };
@@ -251,8 +261,8 @@ impl<'a> Walk<'a> {
         }
         if record.data_len > 0 && !self.visited.insert(record.sector) {
             return malformed(
-                "a sector of its own".into(),
-                format!("sector {}, which another directory has", record.sector),
+                "its own sector".into(),
+                format!("sector {}, which another directory uses", record.sector),
             );
         }
         self.len += u64::from(record.data_len);
@@ -262,34 +272,40 @@ impl<'a> Walk<'a> {
         Ok(record.extent())
     }
 
-    /// Adds the entry of a record to the table; gives its place where it is a directory.
-    fn add(&mut self, parent: EntryId, record: Record, bytes: &[u8]) -> Result<Option<EntryId>> {
-        let area = bytes.get(record.system_use.clone()).unwrap_or_default();
+    /// Adds the entry of a record. Returns its id if it is a directory.
+    fn add_record(
+        &mut self,
+        parent: EntryId,
+        record: DirectoryRecord,
+        bytes: &[u8],
+    ) -> Result<Option<EntryId>> {
+        let system_use = &record.system_use;
+        let area = slice_at(bytes, system_use.start, system_use.len())?;
         let area_at = record.position + record.system_use.start as u64;
         if record.is_self_or_parent() {
-            self.add_dot(parent, record, area, area_at)?;
+            self.add_self_or_parent(parent, record, area, area_at)?;
             return Ok(None);
         }
         if self.tree.entries.len() >= MAX_ENTRIES {
             let found = "more";
             return Err(self.source.malformed(record.position, "entries of the tree", MAX_ENTRIES, found));
         }
-        let skipped = area.get(self.skip..).unwrap_or_default();
-        let system_use = match self.joliet {
-            true => rockridge::SystemUse::default(),
-            false => rockridge::read(self.source, skipped, area_at + self.skip as u64)?,
+        // An area that is shorter than the skipped bytes has no entries. A Joliet tree has no areas.
+        let system_use = match area.get(self.skip_len..).filter(|_| !self.is_joliet) {
+            None => rockridge::SystemUse::default(),
+            Some(area) => rockridge::read(self.source, area, area_at + self.skip_len as u64)?,
         };
         self.tree.continuations.extend(&system_use.continuations);
         let iso_name =
-            if self.joliet { decode_joliet_name(&record.name) } else { decode_iso_name(&record.name) };
+            if self.is_joliet { decode_joliet_name(&record.name) } else { decode_iso_name(&record.name) };
         let name = match system_use.name {
             Some(name) => String::from_utf8_lossy(&name).into_owned(),
             None => iso_name.clone(),
         };
-        let kind = kind(&record, system_use.mode);
+        let kind = entry_kind(&record, system_use.mode);
         let id = EntryId(self.tree.entries.len());
         self.tree.by_name.entry((parent, name.clone())).or_insert(id);
-        self.tree.entries.push(Entry {
+        self.tree.entries.push(TreeEntry {
             parent,
             kind,
             name,
@@ -297,38 +313,43 @@ impl<'a> Walk<'a> {
             extent: record.extent(),
             record,
             mode: system_use.mode,
-            directory: (kind == Kind::Directory).then(Directory::default),
+            directory: (kind == EntryKind::Directory).then(DirectoryContents::default),
         });
-        self.directory_mut(parent, |directory| directory.children.push(id));
-        Ok((kind == Kind::Directory).then_some(id))
+        self.directory_mut(parent)?.children.push(id);
+        Ok((kind == EntryKind::Directory).then_some(id))
     }
 
-    fn add_dot(&mut self, parent: EntryId, record: Record, area: &[u8], area_at: u64) -> Result<()> {
+    fn add_self_or_parent(
+        &mut self,
+        parent: EntryId,
+        record: DirectoryRecord,
+        area: &[u8],
+        area_at: u64,
+    ) -> Result<()> {
         let first = self.tree.entry(parent).and_then(|entry| entry.directory.as_ref());
-        let is_first = first.is_some_and(|directory| directory.dots.is_empty());
-        if parent == EntryId::ROOT && is_first && !self.joliet {
+        let is_first = first.is_some_and(|directory| directory.self_and_parent.is_empty());
+        if parent == EntryId::ROOT && is_first && !self.is_joliet {
             let system_use = rockridge::read(self.source, area, area_at)?;
-            self.skip = usize::from(system_use.skip.unwrap_or_default());
+            self.skip_len = system_use.skip_len.map_or(0, usize::from);
             self.tree.continuations.extend(system_use.continuations);
         }
-        self.directory_mut(parent, |directory| directory.dots.push(record));
+        self.directory_mut(parent)?.self_and_parent.push(record);
         Ok(())
     }
 
-    fn directory_mut(&mut self, id: EntryId, change: impl FnOnce(&mut Directory)) {
-        if let Some(directory) = self.tree.entries.get_mut(id.0).and_then(|entry| entry.directory.as_mut()) {
-            change(directory);
-        }
+    fn directory_mut(&mut self, id: EntryId) -> Result<&mut DirectoryContents> {
+        let entry = self.tree.entries.get_mut(id.0);
+        entry.and_then(|entry| entry.directory.as_mut()).or_internal("directory without an entry", 0)
     }
 }
 
-fn kind(record: &Record, mode: Option<u32>) -> Kind {
+fn entry_kind(record: &DirectoryRecord, mode: Option<u32>) -> EntryKind {
     const TYPE_MASK: u32 = 0o170_000;
     const REGULAR: u32 = 0o100_000;
     match mode.map(|mode| mode & TYPE_MASK) {
-        _ if record.is_directory() => Kind::Directory,
-        None | Some(REGULAR | 0) => Kind::File,
-        Some(_) => Kind::Special,
+        _ if record.is_directory() => EntryKind::Directory,
+        None | Some(REGULAR | 0) => EntryKind::File,
+        Some(_) => EntryKind::Special,
     }
 }
 
@@ -337,7 +358,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_names_are_cut_to_8_3() {
+    fn short_name_is_cut_to_8_3() {
         assert_eq!(short_name("FEATURES.JSON"), "FEATURES.JSO");
         assert_eq!(short_name("GENERICDVD.PRM"), "GENERICD.PRM");
         assert_eq!(short_name("VMLINUZ"), "VMLINUZ");

@@ -1,12 +1,13 @@
-//! Edits over the image itself.
+//! Writes in-place edits of an image file.
 //!
-//! Only the changed stretches are written, in three steps. First a marker that is no archive goes over the start of the
-//! Ignition area; then everything else; then the start of the area as it shall be, in one aligned block. Each step is
-//! on its way to the disk, with `RWF_DSYNC`, before the next begins.
+//! Only the changed bytes are written, in three steps. The first writes a marker, which is not a valid archive, over
+//! the start of the Ignition area. The second writes all other changes. The third writes the new start of the area, in
+//! one aligned block. Each step is on the disk (`RWF_DSYNC`) before the next one begins.
 //!
-//! **What that guarantees.** If the process, the system or the power fails in between, the image is the old one, the
-//! new one, or it carries the marker: then every command, `coreos-installer`'s as well, refuses it, until `iso reset`
-//! has made it whole. What it does not guarantee: that storage which lies about having written keeps the order.
+//! **Guarantee.** If the process, the system or the power fails during an edit, the file is the old image, the new
+//! image, or an image with the marker. All commands, including those of `coreos-installer`, refuse an image with the
+//! marker until an edit overwrites all embed areas, as `iso reset` does. Nothing is guaranteed for storage that reports
+//! a write as complete when it is not.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -15,45 +16,59 @@ use std::os::unix::fs::FileExt;
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::stream::BUFFER_LEN;
-use crate::error::{Error, Result};
+use crate::bytes_at::prefix_mut;
+use crate::error::{Error, OrInternal, Result};
 use crate::extent::Extent;
 use crate::plan::{Patch, Plan, Segment};
 
-/// What stands at the start of the Ignition area while an edit is under way.
+/// The bytes at the start of the Ignition area while an edit is in progress.
 pub(crate) const EDIT_MARKER: &[u8; 32] = b"KINDLING EDIT WAS NOT COMPLETED\n";
-/// The block that is written last. It lies within one page, so no crash shows a part of it.
-const LAST_LEN: u64 = 512;
+/// Length of the block that is written last. It is within one page, so a crash never leaves it half-written.
+const GUARD_BLOCK_LEN: u64 = 512;
 
 impl Plan {
-    /// Writes the changes over the image itself. `guard` is the extent of its Ignition area, whose first bytes tell an
-    /// interrupted edit from a complete one.
+    /// Writes the changes over the base image itself. `guard` is the extent of the Ignition area, whose first bytes
+    /// distinguish an interrupted edit from a complete one.
     ///
-    /// The changed stretches are written in an order, and each is on the disk before the next, such that a crash
-    /// leaves the old image, the new one, or one whose Ignition area begins with a marker that no tool takes for an
-    /// archive: [`BaseImage::archive`](crate::BaseImage::archive) then fails with [`Error::Interrupted`].
+    /// The changes are written in a fixed order, and each is on the disk before the next one. A crash leaves the old
+    /// image, the new image, or an image whose Ignition area begins with a marker that no tool accepts as an archive.
+    /// [`BaseImage::archive`](crate::BaseImage::archive) then returns [`Error::Interrupted`].
     ///
     /// # Errors
     ///
-    /// Fails, before anything is written, where the plan is more than an edit in place; or where writing fails.
+    /// Returns an error if the plan is not an in-place edit or if `guard` exceeds the image; then nothing is written.
+    /// Also returns an error if a write fails.
     pub fn write_in_place(&self, file: &File, guard: Extent) -> Result<()> {
         let changes = self.changes_in_place()?;
         if changes.is_empty() {
             return Ok(());
         }
         let failed = |source| Error::Write { file: self.source().name().to_owned(), source };
-        let mut last = vec![0; usize::try_from(guard.len().min(LAST_LEN)).unwrap_or_default()];
-        self.read_at(&mut last, guard.offset()).map_err(failed)?;
-        let last_end = guard.offset() + last.len() as u64;
-
-        let marker = EDIT_MARKER.get(..last.len()).unwrap_or(EDIT_MARKER);
-        write_synced(file, marker, guard.offset()).map_err(failed)?;
+        let block = guard.slice(0..GUARD_BLOCK_LEN);
+        let last = self.read_block(block)?;
+        // An area shorter than the marker gets the first bytes of the marker.
+        let marker = EDIT_MARKER.split_at(last.len().min(EDIT_MARKER.len())).0;
+        write_synced(file, marker, block.offset()).map_err(failed)?;
         for Patch { offset, segment } in changes {
-            // What the last block covers has to wait for it. No change crosses the start of the area.
-            let covered = if offset < guard.offset() { 0 } else { last_end.saturating_sub(offset) };
-            let rest = segment.slice(covered..u64::MAX);
-            write_segment(file, &rest, offset + covered).map_err(failed)?;
+            // The bytes of the last block are written last.
+            let before = segment.slice(0..block.offset().saturating_sub(offset));
+            write_segment(file, &before, offset).map_err(failed)?;
+            let covered = block.end().saturating_sub(offset);
+            write_segment(file, &segment.slice(covered..u64::MAX), offset + covered).map_err(failed)?;
         }
-        write_synced(file, &last, guard.offset()).map_err(failed)
+        write_synced(file, &last, block.offset()).map_err(failed)
+    }
+
+    fn read_block(&self, block: Extent) -> Result<Vec<u8>> {
+        if block.end() > self.len() {
+            let (value, reason) = (block.to_string(), "it exceeds the image");
+            return Err(Error::InvalidEdit { what: "extent of the Ignition area", value, reason });
+        }
+        let len = usize::try_from(block.len()).or_internal("length of the last block", block.offset())?;
+        let mut bytes = vec![0; len];
+        self.read_at(&mut bytes, block.offset())
+            .map_err(|error| self.source().read_error(block.offset(), error))?;
+        Ok(bytes)
     }
 }
 
@@ -62,26 +77,27 @@ fn write_segment(file: &File, segment: &Segment, mut offset: u64) -> io::Result<
         Segment::Base(_) => Ok(()),
         Segment::Bytes(bytes) => write_synced(file, bytes, offset),
         Segment::Zero(len) => {
-            let zeros = vec![0; usize::try_from(*len).map_or(BUFFER_LEN, |len| len.min(BUFFER_LEN))];
+            let mut zeros = vec![0; usize::try_from(*len).map_or(BUFFER_LEN, |len| len.min(BUFFER_LEN))];
             let end = offset + len;
             while offset < end {
-                let step = usize::try_from(end - offset).map_or(zeros.len(), |rest| rest.min(zeros.len()));
-                write_synced(file, zeros.get(..step).unwrap_or_default(), offset)?;
-                offset += step as u64;
+                let chunk = prefix_mut(&mut zeros, end - offset);
+                write_synced(file, chunk, offset)?;
+                offset += chunk.len() as u64;
             }
             Ok(())
         }
     }
 }
 
-/// Writes and waits until the bytes are on the disk. Unlike a sync of the file, that leaves its other bytes alone: a
-/// gigabyte that was copied a moment ago does not have to be waited for.
+/// Writes bytes and waits until they are on the disk. Unlike `fsync`, this does not wait for other bytes of the file,
+/// such as a gigabyte that was just copied.
 fn write_synced(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match rustix::io::pwritev2(file, &[IoSlice::new(bytes)], offset, ReadWriteFlags::DSYNC) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(len) => {
-                bytes = bytes.get(len..).unwrap_or_default();
+                let more = || io::Error::other(format!("the system wrote {len} of {} bytes", bytes.len()));
+                bytes = bytes.get(len..).ok_or_else(more)?;
                 offset += len as u64;
             }
             Err(Errno::INTR) => {}
@@ -112,14 +128,24 @@ mod tests {
     }
 
     fn whole(file: &File) -> Plan {
-        Plan::whole(Arc::new(Source::from_file(file.try_clone().unwrap(), "image").unwrap()))
+        Plan::from_source(Arc::new(Source::from_file(file.try_clone().unwrap(), "image").unwrap()))
     }
 
-    /// Every place that an edit may begin and end at, around the area and its last block.
+    /// Changes that begin and end at all positions relative to the area and its last block.
     #[test]
-    fn the_file_has_the_bytes_of_the_plan_afterwards() {
+    fn file_has_the_bytes_of_the_plan() {
         let guard = Extent::new(GUARD.0, GUARD.1).unwrap();
-        for (offset, len) in [(4096, 8192), (4096, 10), (4000, 20), (4200, 9000), (13_000, 50), (4608, 1)] {
+        let changes = [
+            (4096, 8192),
+            (4096, 10),
+            (4000, 20),
+            (4200, 9000),
+            (13_000, 50),
+            (4608, 1),
+            (4000, 200),
+            (4000, 9000),
+        ];
+        for (offset, len) in changes {
             for segment in [Segment::Zero(len), Segment::Bytes(vec![9; len as usize].into())] {
                 let file = file();
                 let plan = whole(&file).patched(vec![Patch { offset, segment }]).unwrap();
@@ -130,8 +156,20 @@ mod tests {
         }
     }
 
+    /// A guard beyond the plan would overwrite the end of the file with zeros.
     #[test]
-    fn a_plan_that_moves_bytes_is_refused_and_nothing_is_written() {
+    fn rejects_a_guard_beyond_the_plan() {
+        let file = file();
+        let before = whole(&file).read_all(1 << 20).unwrap();
+        let patch = Patch { offset: 0, segment: Segment::Zero(1) };
+        let plan = whole(&file).patched(vec![patch]).unwrap();
+        let error = plan.write_in_place(&file, Extent::new(19_999, 2).unwrap()).unwrap_err();
+        assert!(matches!(error, Error::InvalidEdit { .. }), "{error}");
+        assert!(whole(&file).read_all(1 << 20).unwrap() == before);
+    }
+
+    #[test]
+    fn rejects_plans_that_move_bytes_without_writing() {
         let file = file();
         let before = whole(&file).read_all(1 << 20).unwrap();
         let longer = whole(&file).followed_by([Segment::Zero(1)]);

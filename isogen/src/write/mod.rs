@@ -1,9 +1,11 @@
 //! Writes a plan: to a stream, to a new file, or over its own base. All three write the same bytes.
 
+mod full_disk;
 mod in_place;
 mod new_file;
 mod stream;
 
+pub use full_disk::explain_full_disk;
 pub(crate) use in_place::EDIT_MARKER;
-pub use new_file::{Access, NewFile};
+pub use new_file::{FileAccess, NewFile};
 pub use stream::PlanReader;

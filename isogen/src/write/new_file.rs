@@ -1,7 +1,7 @@
-//! Files that are there whole or not at all.
+//! New files that appear complete or not at all.
 //!
-//! A [`NewFile`] has no name until it is complete: where the file system allows, not even a temporary one, so that
-//! nothing is left behind by a process that is killed. It takes its name only if no other file has it.
+//! A [`NewFile`] has no name before it is complete. If the file system supports it, the file does not even have a
+//! temporary name, so a killed process leaves nothing behind. The file never replaces an existing one.
 
 use std::fs::File;
 use std::io;
@@ -12,22 +12,24 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
+use super::full_disk::explain_full_disk;
 use super::stream::BUFFER_LEN;
+use crate::bytes_at::prefix_mut;
 use crate::error::{Error, Result};
 use crate::extent::Extent;
-use crate::plan::{Placed, Plan, Segment};
+use crate::plan::{PlacedSegment, Plan, Segment};
 use crate::source::Source;
 
-/// Who may read a new file.
+/// The users who may read a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Its owner: customised images hold secrets.
+pub enum FileAccess {
+    /// Only the owner: customised images may contain secrets.
     Private,
-    /// Whoever the system's file mode mask lets.
+    /// All users whom the process's umask allows.
     Shared,
 }
 
-impl Access {
+impl FileAccess {
     fn mode(self) -> u32 {
         match self {
             Self::Private => 0o600,
@@ -36,31 +38,32 @@ impl Access {
     }
 }
 
-/// A file in the making. Dropped before [`commit`](Self::commit), it was never there.
+/// A file that is being written. If it is dropped before [`commit`](Self::commit), no file appears.
 #[derive(Debug)]
 pub struct NewFile {
     path: PathBuf,
     file: File,
-    /// The temporary name, on file systems that cannot do without.
+    /// The temporary name, on file systems without unnamed files.
     temporary: Option<tempfile::TempPath>,
 }
 
 impl NewFile {
-    /// Begins a file.
+    /// Creates the file without its name.
     ///
     /// # Errors
     ///
-    /// Fails where the name is taken already or the folder cannot be written.
-    pub fn create(path: impl Into<PathBuf>, access: Access) -> Result<Self> {
+    /// Returns an error if the name already exists, or if the directory cannot be written.
+    pub fn create(path: impl Into<PathBuf>, access: FileAccess) -> Result<Self> {
         let path = path.into();
-        Self::create_unnamed(&path, access).map_err(|source| Error::Write { file: shown(&path), source })
+        Self::create_unnamed(&path, access)
+            .map_err(|source| Error::Write { file: display_path(&path), source })
     }
 
-    fn create_unnamed(path: &Path, access: Access) -> io::Result<Self> {
+    fn create_unnamed(path: &Path, access: FileAccess) -> io::Result<Self> {
         if path.as_os_str().is_empty() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name of the file is empty"));
         }
-        // Said before the work instead of after it; `commit` makes sure.
+        // Report the conflict before the work. `commit` checks again.
         if path.symlink_metadata().is_ok() {
             return Err(Errno::EXIST.into());
         }
@@ -83,31 +86,33 @@ impl NewFile {
         }
     }
 
-    /// The open file.
+    /// Returns the open file.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Writes a plan from the start of the file.
+    /// Writes a plan, from the start of the file.
     ///
-    /// Base bytes are cloned where the file system shares blocks, else copied by the kernel; zeros become holes.
+    /// Base bytes are cloned if the file system can share blocks, otherwise copied by the kernel. Zeros become holes.
     ///
     /// # Errors
     ///
-    /// Fails where the base cannot be read or the file cannot be written.
+    /// Returns an error if the base cannot be read or the file cannot be written.
     pub fn write_plan(&self, plan: &Plan) -> Result<()> {
-        self.write_plan_telling(plan, &mut |_| {})
+        self.write_plan_with_progress(plan, &mut |_| {})
     }
 
-    /// The same, telling how many bytes of the plan are there each time that some more are.
+    /// Writes a plan as [`write_plan`](Self::write_plan), and calls `on_progress` during the work with the number of
+    /// bytes written so far.
     ///
     /// # Errors
     ///
-    /// Fails where the base cannot be read or the file cannot be written.
-    pub fn write_plan_telling(&self, plan: &Plan, tell: &mut dyn FnMut(u64)) -> Result<()> {
-        self.write_segments(plan, tell).map_err(|source| self.error(source))?;
-        tell(plan.len());
+    /// Returns an error if the base cannot be read or the file cannot be written.
+    pub fn write_plan_with_progress(&self, plan: &Plan, on_progress: &mut dyn FnMut(u64)) -> Result<()> {
+        let written = self.write_segments(plan, on_progress);
+        written.map_err(|error| self.write_error(explain_full_disk(error, &self.file, plan.len())))?;
+        on_progress(plan.len());
         Ok(())
     }
 
@@ -115,144 +120,148 @@ impl NewFile {
     ///
     /// # Errors
     ///
-    /// Fails where another file has it.
+    /// Returns an error if another file has the name.
     pub fn commit(mut self) -> Result<()> {
         let linked = match self.temporary.take() {
             Some(temporary) => temporary.persist_noclobber(&self.path).map_err(|error| error.error),
-            None => self.link(),
+            None => self.link_name(),
         };
-        linked.map_err(|source| self.error(source))
+        linked.map_err(|source| self.write_error(source))
     }
 
-    fn link(&self) -> io::Result<()> {
+    fn link_name(&self) -> io::Result<()> {
         let unnamed = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         Ok(rustix::fs::linkat(CWD, unnamed, CWD, &self.path, AtFlags::SYMLINK_FOLLOW)?)
     }
 
-    fn error(&self, source: io::Error) -> Error {
-        Error::Write { file: shown(&self.path), source }
+    fn write_error(&self, source: io::Error) -> Error {
+        Error::Write { file: display_path(&self.path), source }
     }
 
-    fn write_segments(&self, plan: &Plan, tell: &mut dyn FnMut(u64)) -> io::Result<()> {
-        let shared = self.share_blocks(plan);
-        if !shared {
+    fn write_segments(&self, plan: &Plan, on_progress: &mut dyn FnMut(u64)) -> io::Result<()> {
+        let shares_blocks = self.try_share_blocks(plan);
+        if !shares_blocks {
             self.file.set_len(plan.len())?;
         }
-        let mut copy = BaseCopy { source: plan.source(), file: &self.file, in_kernel: true, tell };
-        for Placed { start, segment } in plan.layout() {
+        let mut copy =
+            BaseCopier { source: plan.source(), file: &self.file, can_copy_in_kernel: true, on_progress };
+        for PlacedSegment { start, segment } in plan.layout() {
             match segment {
-                Segment::Base(_) if shared => {}
-                Segment::Base(extent) => copy.extent(*extent, *start)?,
+                Segment::Base(_) if shares_blocks => {}
+                Segment::Base(extent) => copy.copy_extent(*extent, *start)?,
                 Segment::Bytes(bytes) => self.file.write_all_at(bytes, *start)?,
-                Segment::Zero(len) if shared => write_zeros(&self.file, *start, *len)?,
+                Segment::Zero(len) if shares_blocks => write_zeros(&self.file, *start, *len)?,
                 Segment::Zero(_) => {}
             }
         }
         Ok(())
     }
 
-    /// Makes the file share all blocks with the base, where the plan moves none and the file system can.
-    fn share_blocks(&self, plan: &Plan) -> bool {
+    /// Makes the file share all blocks with the base. Returns `false` if the plan moves bytes or the file system cannot
+    /// do it.
+    fn try_share_blocks(&self, plan: &Plan) -> bool {
         let base = plan.source().as_file().filter(|_| plan.changes_in_place().is_ok());
         base.is_some_and(|base| rustix::fs::ioctl_ficlone(&self.file, base).is_ok())
     }
 }
 
-/// The name of a file, for messages; one that is empty can be seen.
-fn shown(path: &Path) -> String {
+/// Returns a path for errors, in which an empty path is visible.
+fn display_path(path: &Path) -> String {
     if path.as_os_str().is_empty() { "\"\"".to_owned() } else { path.display().to_string() }
 }
 
 impl Plan {
-    /// Writes all bytes to a new file, which appears when it is complete.
+    /// Writes all bytes to a new file, which only its owner may read. The file appears when it is complete.
     ///
     /// # Errors
     ///
-    /// Fails where the name is taken, the base cannot be read, or the file cannot be written; then nothing is left.
+    /// Returns an error if the name already exists, the base cannot be read, or the file cannot be written. No file
+    /// appears then.
     pub fn write_file(&self, path: impl Into<PathBuf>) -> Result<()> {
-        let file = NewFile::create(path, Access::Private)?;
+        let file = NewFile::create(path, FileAccess::Private)?;
         file.write_plan(self)?;
         file.commit()
     }
 }
 
 fn write_zeros(file: &File, mut offset: u64, mut len: u64) -> io::Result<()> {
-    let zeros = [0; 64 << 10];
+    let mut zeros = [0; 64 << 10];
     while len > 0 {
-        let step = usize::try_from(len).map_or(zeros.len(), |len| len.min(zeros.len()));
-        file.write_all_at(zeros.get(..step).unwrap_or_default(), offset)?;
-        offset += step as u64;
-        len -= step as u64;
+        let chunk = prefix_mut(&mut zeros, len);
+        file.write_all_at(chunk, offset)?;
+        offset += chunk.len() as u64;
+        len -= chunk.len() as u64;
     }
     Ok(())
 }
 
-/// Copies base bytes to a file that is all holes.
-struct BaseCopy<'a> {
+/// Copies base bytes to a file that consists of holes.
+struct BaseCopier<'a> {
     source: &'a Source,
     file: &'a File,
-    /// Whether the kernel has not refused to copy yet.
-    in_kernel: bool,
-    /// Hears how far the file is.
-    tell: &'a mut dyn FnMut(u64),
+    /// `true` until the kernel refuses to copy.
+    can_copy_in_kernel: bool,
+    /// Receives the number of bytes written so far.
+    on_progress: &'a mut dyn FnMut(u64),
 }
 
-/// Bytes that the kernel copies at a time, for progress to be seen.
+/// Bytes that the kernel copies at a time, between two reports of progress.
 const COPY_STEP: u64 = 64 << 20;
 
-impl BaseCopy<'_> {
-    fn extent(&mut self, extent: Extent, to: u64) -> io::Result<()> {
+impl BaseCopier<'_> {
+    fn copy_extent(&mut self, extent: Extent, to: u64) -> io::Result<()> {
         let mut at = extent.offset();
         while at < extent.end() {
-            let Some((start, end)) = self.next_data(at, extent.end()) else { break };
-            let Some(data) = Extent::new(start, end - start) else { break };
-            self.data(data, to + (start - extent.offset()))?;
+            let Some((start, end)) = self.next_data_range(at, extent.end()) else { break };
+            let data = extent.slice(start - extent.offset()..end - extent.offset());
+            self.copy_data(data, to + (start - extent.offset()))?;
             at = end;
         }
         Ok(())
     }
 
-    /// The next stretch of the base between `from` and `end` that is not a hole.
-    fn next_data(&self, from: u64, end: u64) -> Option<(u64, u64)> {
+    /// Returns the next range of the base between `from` and `end` that is not a hole.
+    fn next_data_range(&self, from: u64, end: u64) -> Option<(u64, u64)> {
         let Some(base) = self.source.as_file() else { return Some((from, end)) };
-        // A shared file position does no harm here: all reads of the base name theirs.
+        // Moving the shared file position is harmless, because all reads of the base state their offset.
         let start = match rustix::fs::seek(base, SeekFrom::Data(from)) {
             Ok(start) => start,
             Err(Errno::NXIO) => return None,
             Err(_) => return Some((from, end)),
         };
+        // If the system does not report the end of the data, treat everything as data.
         let hole = rustix::fs::seek(base, SeekFrom::Hole(start)).unwrap_or(end);
         (start < end).then_some((start, hole.min(end)))
     }
 
-    fn data(&mut self, data: Extent, to: u64) -> io::Result<()> {
+    fn copy_data(&mut self, data: Extent, to: u64) -> io::Result<()> {
         let mut done = 0;
         if let Some(base) = self.source.as_file() {
-            while self.in_kernel && done < data.len() {
+            while self.can_copy_in_kernel && done < data.len() {
                 let step = COPY_STEP.min(data.len() - done);
                 done += self.copy_in_kernel(base, data.offset() + done, to + done, step);
-                (self.tell)(to + done);
+                (self.on_progress)(to + done);
             }
         }
         let mut buf = vec![0; BUFFER_LEN];
         while done < data.len() {
-            let len = usize::try_from(data.len() - done).map_or(buf.len(), |rest| rest.min(buf.len()));
-            let chunk = buf.get_mut(..len).unwrap_or_default();
+            let chunk = prefix_mut(&mut buf, data.len() - done);
             self.source.read_exact_at(chunk, data.offset() + done).map_err(io::Error::other)?;
             self.file.write_all_at(chunk, to + done)?;
-            done += len as u64;
-            (self.tell)(to + done);
+            done += chunk.len() as u64;
+            (self.on_progress)(to + done);
         }
         Ok(())
     }
 
-    /// Lets the kernel copy and tells how far it came; where it does not, the caller's buffer has to.
+    /// Copies in the kernel and returns the number of copied bytes. At 0, the caller must copy with its buffer.
     fn copy_in_kernel(&mut self, base: &File, mut from: u64, mut to: u64, len: u64) -> u64 {
+        // The kernel limits the length of one copy anyway.
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         match rustix::fs::copy_file_range(base, Some(&mut from), self.file, Some(&mut to), len) {
             Ok(copied @ 1..) => copied as u64,
             _ => {
-                self.in_kernel = false;
+                self.can_copy_in_kernel = false;
                 0
             }
         }
@@ -270,11 +279,11 @@ mod tests {
         let base: Vec<u8> = (0..300_000_u32).map(|index| (index % 251) as u8).collect();
         let source = Arc::new(Source::from_bytes("base", base));
         let patch = Patch { offset: 70_001, segment: Segment::Bytes(vec![7; 5000].into()) };
-        Plan::whole(source).patched(vec![patch]).unwrap().followed_by([Segment::Zero(9000)])
+        Plan::from_source(source).patched(vec![patch]).unwrap().followed_by([Segment::Zero(9000)])
     }
 
     #[test]
-    fn a_new_file_has_the_bytes_of_the_plan() {
+    fn new_file_has_the_bytes_of_the_plan() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         plan().write_file(&path).unwrap();
@@ -284,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_name_is_refused_and_kept() {
+    fn rejects_taken_names_and_keeps_their_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         std::fs::write(&path, "mine").unwrap();
@@ -292,7 +301,7 @@ mod tests {
         assert!(
             matches!(&error, Error::Write { source, .. } if source.kind() == io::ErrorKind::AlreadyExists)
         );
-        let late = NewFile::create(folder.path().join("late"), Access::Private).unwrap();
+        let late = NewFile::create(folder.path().join("late"), FileAccess::Private).unwrap();
         std::fs::write(folder.path().join("late"), "other").unwrap();
         assert!(late.commit().is_err());
         assert_eq!(std::fs::read(folder.path().join("late")).unwrap(), b"other");
@@ -300,9 +309,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_committed_leaves_nothing() {
+    fn uncommitted_file_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let file = NewFile::create(folder.path().join("out"), Access::Private).unwrap();
+        let file = NewFile::create(folder.path().join("out"), FileAccess::Private).unwrap();
         file.write_plan(&plan()).unwrap();
         drop(file);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -314,7 +323,7 @@ mod tests {
         let base = File::create(folder.path().join("base")).unwrap();
         base.set_len(4 << 20).unwrap();
         base.write_all_at(b"data", 2 << 20).unwrap();
-        let plan = Plan::whole(Arc::new(Source::open(folder.path().join("base")).unwrap()));
+        let plan = Plan::from_source(Arc::new(Source::open(folder.path().join("base")).unwrap()));
         plan.write_file(folder.path().join("out")).unwrap();
         assert!(
             std::fs::read(folder.path().join("out")).unwrap()

@@ -1,4 +1,4 @@
-//! Plans as streams: a reader, and writing to any stream.
+//! Plans as streams: a reader, and writing to a stream.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
+use crate::bytes_at::prefix_mut;
 use crate::extent::Extent;
-use crate::plan::{Placed, Plan, Segment};
+use crate::plan::{PlacedSegment, Plan, Segment};
 use crate::source::ReadAt;
 
 /// Bytes that are copied at a time if the kernel does not copy.
@@ -49,13 +50,15 @@ impl Plan {
     /// Returns an error if the base cannot be read or the stream cannot be written.
     pub fn send_to(&self, output: &mut (impl Write + AsFd)) -> io::Result<()> {
         output.flush()?;
-        for Placed { start, segment } in self.layout() {
+        for PlacedSegment { start, segment } in self.layout() {
             let sent = match (segment, self.source().as_file()) {
-                (Segment::Base(extent), Some(base)) => send(output.as_fd(), base.as_fd(), *extent)?,
+                (Segment::Base(extent), Some(base)) => {
+                    sendfile_extent(output.as_fd(), base.as_fd(), *extent)?
+                }
                 _ => 0,
             };
             let rest =
-                Self::of(Arc::clone(self.source()), self.segments(start + sent..start + segment.len()));
+                Self::new(Arc::clone(self.source()), self.segments(start + sent..start + segment.len()));
             rest.write_to(output)?;
         }
         output.flush()
@@ -71,18 +74,19 @@ impl Plan {
         let mut offset = 0;
         while offset < self.len() {
             let len = self.read_at(&mut buf, offset)?;
-            output.write_all(buf.get(..len).unwrap_or_default())?;
+            output.write_all(prefix_mut(&mut buf, len as u64))?;
             offset += len as u64;
         }
         output.flush()
     }
 }
 
-/// Sends an extent with `sendfile` and returns the number of sent bytes. The caller writes the rest: all of it if the
-/// kernel does not support this descriptor.
-fn send(output: BorrowedFd<'_>, base: BorrowedFd<'_>, extent: Extent) -> io::Result<u64> {
+/// Sends an extent with `sendfile` and returns the number of sent bytes. The caller writes the rest, which is
+/// everything if the kernel does not support this descriptor.
+fn sendfile_extent(output: BorrowedFd<'_>, base: BorrowedFd<'_>, extent: Extent) -> io::Result<u64> {
     let mut at = extent.offset();
     while at < extent.end() {
+        // The kernel limits the length of one call anyway.
         let len = usize::try_from(extent.end() - at).unwrap_or(usize::MAX);
         match rustix::fs::sendfile(output, base, Some(&mut at), len) {
             Ok(0) | Err(Errno::INVAL | Errno::NOSYS) => break,
@@ -103,10 +107,10 @@ mod tests {
         let mut base = tempfile::tempfile().unwrap();
         base.write_all(&[7; 100_000]).unwrap();
         let base = Arc::new(Source::from_file(base, "base").unwrap());
-        let plan = Plan::whole(base).followed_by([Segment::Zero(5), Segment::Bytes(vec![8; 3].into())]);
+        let plan = Plan::from_source(base).followed_by([Segment::Zero(5), Segment::Bytes(vec![8; 3].into())]);
         let mut sent = tempfile::tempfile().unwrap();
         plan.send_to(&mut sent).unwrap();
-        let sent = Plan::whole(Arc::new(Source::from_file(sent, "sent").unwrap()));
+        let sent = Plan::from_source(Arc::new(Source::from_file(sent, "sent").unwrap()));
         assert!(sent.read_all(1 << 20).unwrap() == plan.read_all(1 << 20).unwrap());
     }
 }

@@ -1,64 +1,73 @@
-//! What this crate itself says of every product, and what must be as it was in the base.
+//! This crate's own checks of every product, and what must be unchanged from the base.
 
 use std::collections::BTreeSet;
 
-use isogen::verify::Outcome;
+use isogen::verify::CheckOutcome;
 use isogen::{BaseImage, Extent};
 
-use crate::made::{DESCRIPTION, Kind, ROOTFS, URL, large_archive, small_archive};
-use crate::product::{Product, each, files};
+use crate::product::{RelayoutProduct, check_each_product, read_files};
+use crate::relayout_kinds::{
+    MINISO_PATH, ROOTFS_PATH, ROOTFS_URL, RelayoutKind, large_archive, small_archive,
+};
 
 #[test]
-fn verify_finds_nothing_and_inspect_shows_all() {
-    each(|product| {
+fn verify_passes_and_inspect_shows_everything() {
+    check_each_product(|product| {
         let image = product.open();
         for check in image.verify().unwrap() {
-            assert!(!matches!(check.outcome, Outcome::Wrong(_)), "{}: {check:?}", product.name());
+            assert!(!matches!(check.outcome, CheckOutcome::Wrong(_)), "{}: {check:?}", product.name());
         }
         let shown = image.inspect().unwrap();
         let listed: BTreeSet<String> =
-            shown.files.iter().filter(|file| !file.directory).map(|file| file.path.clone()).collect();
-        let read: BTreeSet<String> = files(&image, image.volume().tree()).into_keys().collect();
+            shown.files.iter().filter(|file| !file.is_directory).map(|file| file.path.clone()).collect();
+        let read: BTreeSet<String> = read_files(&image, image.volume().tree()).into_keys().collect();
         assert_eq!(listed, read, "{}", product.name());
         assert_eq!(shown.len, product.plan.len());
-        assert_eq!(u64::from(shown.volume.sectors) * 2048, volume_len(&image));
+        assert_eq!(u64::from(shown.volume.sectors) * 2048, declared_volume_len(&image));
         assert_eq!(image.volume().id(), product.base.volume().id());
         assert_eq!(image.architecture(), product.base.architecture(), "{}", product.name());
         assert_eq!(image.features(), product.base.features(), "{}", product.name());
         // A description of another layout would be worse than none.
         let in_place = product.plan.changes_in_place().is_ok();
-        assert!(in_place || !shown.minimal.available, "{}", product.name());
+        assert!(in_place || !shown.minimal.is_available, "{}", product.name());
     });
 }
 
-/// Bytes of the volume as both descriptors have them.
-fn volume_len(image: &BaseImage) -> u64 {
+/// The volume size in both descriptors.
+fn declared_volume_len(image: &BaseImage) -> u64 {
     let sectors = image.volume().primary().space_size;
     assert!(image.volume().joliet().is_none_or(|joliet| joliet.space_size == sectors));
     u64::from(sectors) * 2048
 }
 
 #[test]
-fn products_hold_what_was_asked_for() {
-    each(|product| {
+fn products_contain_the_requested_edits() {
+    check_each_product(|product| {
         let (image, kind) = (product.open(), product.kind);
-        let minimal = matches!(kind, Kind::Minimal | Kind::MinimalWithAll);
-        let dropped = minimal || kind == Kind::Files;
-        assert_eq!(image.volume().file(ROOTFS).is_none(), dropped, "{}", product.name());
-        assert_eq!(holds_more(product, &image), kind == Kind::FurtherInitrd || kind == Kind::MinimalWithAll);
+        let minimal = matches!(kind, RelayoutKind::Minimal | RelayoutKind::MinimalWithAll);
+        let dropped = minimal || kind == RelayoutKind::Files;
+        assert_eq!(image.volume().file(ROOTFS_PATH).is_none(), dropped, "{}", product.name());
+        assert_eq!(
+            has_extra_initrd(product, &image),
+            kind == RelayoutKind::ExtraInitrd || kind == RelayoutKind::MinimalWithAll
+        );
         let Some(kargs) = image.kargs() else { return };
-        let long = matches!(kind, Kind::LongArguments | Kind::MinimalWithAll);
+        let long = matches!(kind, RelayoutKind::LongArguments | RelayoutKind::MinimalWithAll);
         let current = kargs.current().unwrap();
         assert_eq!(current.contains(" long=xxx"), long, "{}: {current}", product.name());
-        assert_eq!(current.ends_with(&format!("coreos.live.rootfs_url=\"{URL}\"")), minimal, "{current}");
+        assert_eq!(
+            current.ends_with(&format!("coreos.live.rootfs_url=\"{ROOTFS_URL}\"")),
+            minimal,
+            "{current}"
+        );
         assert_eq!(current.contains("coreos.liveiso="), !minimal, "{}: {current}", product.name());
     });
 }
 
-/// Whether the further initrd image is there, and the large archive where it should be.
-fn holds_more(product: &Product, image: &BaseImage) -> bool {
+/// Whether the extra initrd image exists, and the large archive is at its position.
+fn has_extra_initrd(product: &RelayoutProduct, image: &BaseImage) -> bool {
     let mut area = image.ignition_area().map(|area| image.source().read_extent(area.extent).unwrap());
-    if matches!(product.kind, Kind::GrownArchive | Kind::MinimalWithAll) {
+    if matches!(product.kind, RelayoutKind::GrownArchive | RelayoutKind::MinimalWithAll) {
         let large = large_archive();
         let (held, rest) = area.as_ref().unwrap().split_at(large.as_bytes().len());
         assert!(held == &large.as_bytes()[..], "{}", product.name());
@@ -72,8 +81,9 @@ fn holds_more(product: &Product, image: &BaseImage) -> bool {
         || area.is_some_and(|rest| is_small(&rest))
 }
 
-/// Stretches of a file that a kind of change may touch, counted in the file; all of it for files that it is about.
-fn touched(product: &Product, path: &str) -> Option<Vec<Extent>> {
+/// Ranges of a file that a kind of change may modify, relative to the file; the whole file for files that the change is
+/// about.
+fn changeable_ranges(product: &RelayoutProduct, path: &str) -> Option<Vec<Extent>> {
     let base = &product.base;
     let file = base.require_file(path).unwrap().extent;
     let inside = |extent: Extent| {
@@ -88,14 +98,14 @@ fn touched(product: &Product, path: &str) -> Option<Vec<Extent>> {
     areas.extend(base.ignition_area().map(|area| area.extent));
     let mut touched: Vec<Extent> = areas.into_iter().filter_map(inside).collect();
     if path == "images/cdboot.img" {
-        // The length of the initrd that is in it, the end of which is the area.
+        // The length field of the embedded initrd, whose end is the area.
         touched.push(Extent::new(66_576, 8).unwrap());
     }
     Some(touched)
 }
 
-/// Blanks an area of a file; one at the end may have grown.
-fn without(file: &mut Vec<u8>, area: Extent, at_end: bool) {
+/// Blanks an area of a file; an area at the end may have grown.
+fn blank_area(file: &mut Vec<u8>, area: Extent, at_end: bool) {
     let range = usize::try_from(area.offset()).unwrap()..usize::try_from(area.end()).unwrap();
     if at_end {
         file.truncate(range.start);
@@ -104,10 +114,10 @@ fn without(file: &mut Vec<u8>, area: Extent, at_end: bool) {
     }
 }
 
-/// Shim, GRUB and kernel are signed, isolinux and the s390x boot image are no less touchy: whatever no edit is about is
-/// the same to the last byte.
+/// Shim, GRUB and the kernel are signed, and isolinux and the s390x boot image are equally sensitive: all bytes that no
+/// edit is about must be identical.
 #[test]
-fn signed_and_other_boot_files_are_as_they_were() {
+fn boot_files_are_unchanged() {
     const BOOT_FILES: [&str; 9] = [
         "images/efiboot.img",
         "images/pxeboot/vmlinuz",
@@ -119,20 +129,24 @@ fn signed_and_other_boot_files_are_as_they_were() {
         "boot/grub/powerpc.elf",
         "System/Library/CoreServices/grub.elf",
     ];
-    each(|product| {
+    check_each_product(|product| {
         let image = product.open();
-        let (before, after) =
-            (files(&product.base, product.base.volume().tree()), files(&image, image.volume().tree()));
+        let (before, after) = (
+            read_files(&product.base, product.base.volume().tree()),
+            read_files(&image, image.volume().tree()),
+        );
         let mut boot_files = 0;
         for (path, mut before) in before.into_iter().filter(|(_, bytes)| !bytes.is_empty()) {
-            let gone = [ROOTFS, DESCRIPTION].contains(&path.as_str());
-            // This kind replaces some; what it makes of them is compared elsewhere.
-            if product.kind == Kind::Files && !path.ends_with("efiboot.img") && !path.ends_with("cdboot.img")
+            let gone = [ROOTFS_PATH, MINISO_PATH].contains(&path.as_str());
+            // This kind replaces some files; other tests compare them.
+            if product.kind == RelayoutKind::Files
+                && !path.ends_with("efiboot.img")
+                && !path.ends_with("cdboot.img")
             {
                 continue;
             }
             let Some(mut after) = after.get(&path).cloned() else {
-                assert!(gone, "{}: {path} is gone", product.name());
+                assert!(gone, "{}: {path} is missing", product.name());
                 continue;
             };
             let is_catalog = product.base.boot_catalog().is_some_and(|catalog| {
@@ -141,16 +155,16 @@ fn signed_and_other_boot_files_are_as_they_were() {
             if is_catalog {
                 continue;
             }
-            let Some(areas) = touched(product, &path) else { continue };
+            let Some(areas) = changeable_ranges(product, &path) else { continue };
             let file_len = before.len() as u64;
             for area in areas {
-                without(&mut before, area, area.end() == file_len);
-                without(&mut after, area, area.end() == file_len);
+                blank_area(&mut before, area, area.end() == file_len);
+                blank_area(&mut after, area, area.end() == file_len);
             }
             assert!(before == after, "{}: {path} differs", product.name());
             boot_files += usize::from(BOOT_FILES.contains(&path.as_str()));
         }
-        let expected = if product.kind == Kind::Files { 0 } else { 2 };
+        let expected = if product.kind == RelayoutKind::Files { 0 } else { 2 };
         assert!(boot_files >= expected, "{}: {boot_files} boot files", product.name());
     });
 }

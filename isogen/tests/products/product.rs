@@ -6,38 +6,38 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 use std::thread;
 
-use isogen::volume::{self, Tree};
+use isogen::volume::{self, DirectoryTree};
 use isogen::{BaseImage, Plan};
 
-use crate::images::{Good, all};
-use crate::made::{Kind, open};
-use crate::readers::run;
+use crate::images::{FixtureImage, all_images};
+use crate::readers::run_program;
+use crate::relayout_kinds::{RelayoutKind, open_plan};
 
-/// One product, made.
-pub(crate) struct Product {
-    pub(crate) good: &'static Good,
-    pub(crate) kind: Kind,
+/// One product.
+pub(crate) struct RelayoutProduct {
+    pub(crate) fixture: &'static FixtureImage,
+    pub(crate) kind: RelayoutKind,
     pub(crate) base: BaseImage,
     pub(crate) plan: Plan,
 }
 
-impl Product {
+impl RelayoutProduct {
     pub(crate) fn name(&self) -> String {
-        format!("{}, {:?}", self.good.name(), self.kind)
+        format!("{}, {:?}", self.fixture.name(), self.kind)
     }
 
     pub(crate) fn open(&self) -> BaseImage {
-        open(&self.plan, &self.name())
+        open_plan(&self.plan, &self.name())
     }
 }
 
 /// The files of a tree by path, as this crate reads them.
-pub(crate) fn files(image: &BaseImage, tree: &Tree) -> BTreeMap<String, Vec<u8>> {
-    let files = tree.entries().filter(|(_, entry)| entry.kind == volume::Kind::File);
+pub(crate) fn read_files(image: &BaseImage, tree: &DirectoryTree) -> BTreeMap<String, Vec<u8>> {
+    let files = tree.entries().filter(|(_, entry)| entry.kind == volume::EntryKind::File);
     files.map(|(id, entry)| (tree.path(id), image.source().read_extent(entry.extent).unwrap())).collect()
 }
 
-/// Demands that two sets of files are equal, without printing them.
+/// Asserts that two sets of files are equal, without printing them.
 #[track_caller]
 pub(crate) fn assert_same_files(
     one: &BTreeMap<String, Vec<u8>>,
@@ -50,16 +50,17 @@ pub(crate) fn assert_same_files(
 }
 
 /// Every kind of every image.
-pub(crate) fn products() -> &'static [Product] {
-    static PRODUCTS: LazyLock<Vec<Product>> = LazyLock::new(|| {
-        let made = |good: &'static Good, kind: Kind| {
-            let base = good.open();
-            let plan = kind.applies(&base).then(|| kind.make(&base))?;
-            Some(Product { good, kind, base, plan })
+pub(crate) fn products() -> &'static [RelayoutProduct] {
+    static PRODUCTS: LazyLock<Vec<RelayoutProduct>> = LazyLock::new(|| {
+        let made = |fixture: &'static FixtureImage, kind: RelayoutKind| {
+            let base = fixture.open();
+            let plan = kind.applies_to(&base).then(|| kind.plan_for(&base))?;
+            Some(RelayoutProduct { fixture, kind, base, plan })
         };
-        let all =
-            all().iter().flat_map(|good| Kind::ALL.into_iter().filter_map(move |kind| made(good, kind)));
-        let products: Vec<Product> = all.collect();
+        let all = all_images()
+            .iter()
+            .flat_map(|fixture| RelayoutKind::ALL.into_iter().filter_map(move |kind| made(fixture, kind)));
+        let products: Vec<RelayoutProduct> = all.collect();
         // Six kinds of 36 images, some of which are too old for some kinds.
         assert!(products.len() > 150, "{} products", products.len());
         products
@@ -68,12 +69,16 @@ pub(crate) fn products() -> &'static [Product] {
 }
 
 /// Checks every product, on two threads, and reports all that fail.
-pub(crate) fn each(check: impl Fn(&Product) + Sync) {
+pub(crate) fn check_each_product(check: impl Fn(&RelayoutProduct) + Sync) {
     let (even, odd): (Vec<_>, Vec<_>) =
         products().iter().enumerate().partition(|(number, _)| number % 2 == 0);
-    let failed = |half: Vec<(usize, &'static Product)>| {
-        let fails = |product: &&Product| catch_unwind(AssertUnwindSafe(|| check(product))).is_err();
-        half.into_iter().map(|(_, product)| product).filter(fails).map(Product::name).collect::<Vec<_>>()
+    let failed = |half: Vec<(usize, &'static RelayoutProduct)>| {
+        let fails = |product: &&RelayoutProduct| catch_unwind(AssertUnwindSafe(|| check(product))).is_err();
+        half.into_iter()
+            .map(|(_, product)| product)
+            .filter(fails)
+            .map(RelayoutProduct::name)
+            .collect::<Vec<_>>()
     };
     let failed = thread::scope(|scope| {
         let other = scope.spawn(|| failed(odd));
@@ -83,11 +88,11 @@ pub(crate) fn each(check: impl Fn(&Product) + Sync) {
 }
 
 /// A folder with a file in it.
-pub(crate) struct Written {
+pub(crate) struct ImageFile {
     pub(crate) folder: tempfile::TempDir,
 }
 
-impl Written {
+impl ImageFile {
     pub(crate) const NAME: &'static str = "image.iso";
 
     pub(crate) fn new(plan: &Plan) -> Self {
@@ -96,19 +101,19 @@ impl Written {
         Self { folder }
     }
 
-    pub(crate) fn with(bytes: &[u8]) -> Self {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(Self::NAME), bytes).unwrap();
         Self { folder }
     }
 
     pub(crate) fn run(&self, command: &[&str]) -> Vec<u8> {
-        run(self.folder.path(), None, command)
+        run_program(self.folder.path(), None, command)
     }
 
-    /// The files below a folder by path, after which the folder is gone.
+    /// Reads the files below a folder by path, and removes the folder.
     pub(crate) fn take_files(&self, name: &str) -> BTreeMap<String, Vec<u8>> {
-        // The directories of live images are read-only.
+        // The directories of base images are read-only.
         self.run(&["chmod", "-R", "u+w", name]);
         let top = self.folder.path().join(name);
         let mut files = BTreeMap::new();

@@ -1,67 +1,70 @@
-//! What programs that share no code with this crate make of every product.
+//! Checks of every product by programs that share no code with this crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
-use crate::product::{Product, Written, assert_same_files, each, files};
-use crate::readers::{have, isoinfo, lines, ours, read_by_other_crate, without_empty, xorriso};
+use crate::product::{ImageFile, RelayoutProduct, assert_same_files, check_each_product, read_files};
+use crate::readers::{
+    are_installed, clear_sectors_of_empty_files, list_tree, parse_isoinfo, parse_xorriso,
+    read_with_iso9660_crate, text_lines,
+};
 
-/// Loads an image with xorriso, which must have no complaint, and gives what it reports.
-fn loaded(written: &Written, more: &[&str]) -> Vec<String> {
+/// Loads an image with xorriso, which must not complain, and returns its report.
+fn xorriso_report(written: &ImageFile, more: &[&str]) -> Vec<String> {
     let strict = ["xorriso", "-return_with", "WARNING", "32", "-osirrox", "on"];
-    lines(&written.run(&[&strict[..], more].concat()))
+    text_lines(&written.run(&[&strict[..], more].concat()))
 }
 
 #[test]
 fn xorriso_reads_and_extracts_both_trees() {
-    if !have(&["xorriso"]) {
+    if !are_installed(&["xorriso"]) {
         return;
     }
-    each(|product| {
-        let (written, image) = (Written::new(&product.plan), product.open());
+    check_each_product(|product| {
+        let (written, image) = (ImageFile::new(&product.plan), product.open());
         let load =
-            ["-indev", Written::NAME, "-find", "/", "-exec", "lsdl", "--", "-extract", "/", "extracted"];
-        let listed = xorriso(&loaded(&written, &load));
+            ["-indev", ImageFile::NAME, "-find", "/", "-exec", "lsdl", "--", "-extract", "/", "extracted"];
+        let listed = parse_xorriso(&xorriso_report(&written, &load));
         let tree = image.volume().tree();
-        let lengths = ours(tree).into_iter().map(|(path, data)| (path, data.map(|(len, _)| len)));
+        let lengths = list_tree(tree).into_iter().map(|(path, data)| (path, data.map(|(len, _)| len)));
         assert_eq!(listed, lengths.collect(), "{}", product.name());
-        assert_same_files(&written.take_files("extracted"), &files(&image, tree), &product.name());
+        assert_same_files(&written.take_files("extracted"), &read_files(&image, tree), &product.name());
 
         let Some(joliet) = image.volume().joliet_tree() else { return };
-        let load = ["-read_fs", "norock", "-indev", Written::NAME, "-extract", "/", "extracted"];
-        loaded(&written, &load);
-        assert_same_files(&written.take_files("extracted"), &files(&image, joliet), &product.name());
+        let load = ["-read_fs", "norock", "-indev", ImageFile::NAME, "-extract", "/", "extracted"];
+        xorriso_report(&written, &load);
+        assert_same_files(&written.take_files("extracted"), &read_files(&image, joliet), &product.name());
     });
 }
 
 /// Reads the whole medium, as a drive would.
 #[test]
 fn every_block_is_read() {
-    if !have(&["xorriso"]) {
+    if !are_installed(&["xorriso"]) {
         return;
     }
-    each(|product| {
-        let written = Written::new(&product.plan);
-        let report = loaded(&written, &["-indev", Written::NAME, "-check_media", "--"]);
+    check_each_product(|product| {
+        let written = ImageFile::new(&product.plan);
+        let report = xorriso_report(&written, &["-indev", ImageFile::NAME, "-check_media", "--"]);
         let regions: Vec<&String> = report.iter().filter(|line| line.starts_with("Media region")).collect();
         let sectors = product.open().volume().primary().space_size.to_string();
-        let good = |line: &&&String| line.contains("+ good") && line.contains(&format!(" {sectors} ,"));
-        assert_eq!(regions.iter().filter(good).count(), 1, "{}: {report:?}", product.name());
-        // Behind the volume there is only what disks need.
-        let fine = |line: &&String| line.contains("+ good") || line.contains("0 untested");
-        assert!(regions.iter().all(fine), "{}: {report:?}", product.name());
+        let is_good = |line: &&&String| line.contains("+ good") && line.contains(&format!(" {sectors} ,"));
+        assert_eq!(regions.iter().filter(is_good).count(), 1, "{}: {report:?}", product.name());
+        // After the volume there are only structures for disks.
+        let is_good_or_empty = |line: &&String| line.contains("+ good") || line.contains("0 untested");
+        assert!(regions.iter().all(is_good_or_empty), "{}: {report:?}", product.name());
     });
 }
 
-/// A report line's fields, by what it is about, such as `El Torito boot img : 1`.
-type Report = BTreeMap<String, Vec<String>>;
+/// The fields of report lines by subject, such as `El Torito boot img : 1`.
+type BootReport = BTreeMap<String, Vec<String>>;
 
-fn reported(written: &Written) -> Report {
-    let load = ["-indev", Written::NAME, "-report_el_torito", "plain", "-report_system_area", "plain"];
-    let mut report = Report::new();
-    for line in loaded(written, &load) {
+fn boot_report(written: &ImageFile) -> BootReport {
+    let load = ["-indev", ImageFile::NAME, "-report_el_torito", "plain", "-report_system_area", "plain"];
+    let mut report = BootReport::new();
+    for line in xorriso_report(written, &load) {
         let Some((what, fields)) = line.split_once(':') else { continue };
         let mut fields: Vec<String> = fields.split_whitespace().map(str::to_owned).collect();
         let numbered = fields.first().is_some_and(|first| first.parse::<u8>().is_ok()) && fields.len() > 1;
@@ -71,10 +74,10 @@ fn reported(written: &Written) -> Report {
     report
 }
 
-/// What of a report may differ, because it is about places and sizes; these are looked at one by one. (xorriso guesses the
-/// heads from the last sector's address, which more than one number may explain.)
-fn is_place(what: &str) -> bool {
-    const PLACES: [&str; 6] = [
+/// BootReport lines that may differ because they contain positions and sizes, which are checked one by one. (xorriso
+/// guesses the heads from the last sector's address, which more than one number may explain.)
+fn contains_position(what: &str) -> bool {
+    const POSITION_LINES: [&str; 6] = [
         "El Torito boot img",
         "ISO image size/512",
         "MBR partition ",
@@ -82,26 +85,26 @@ fn is_place(what: &str) -> bool {
         "GPT start and size",
         "MBR heads per cyl",
     ];
-    PLACES.iter().any(|place| what.starts_with(place))
+    POSITION_LINES.iter().any(|place| what.starts_with(place))
 }
 
-/// Everything that xorriso says of boot catalogue and partition tables is as of the base, but for an Apple partition map,
-/// which goes; and the places are those of the same boot images.
+/// xorriso's report on boot catalogue and partition tables is the same as for the base, except for an Apple partition
+/// map, which is dropped; and the positions are those of the same boot images.
 #[test]
-fn boot_structures_are_as_of_the_base() {
-    if !have(&["xorriso"]) {
+fn boot_structures_match_the_base() {
+    if !are_installed(&["xorriso"]) {
         return;
     }
-    each(|product| {
+    check_each_product(|product| {
         let name = product.name();
-        let base = Written::with(&product.good.bytes);
-        let (before, after) = (reported(&base), reported(&Written::new(&product.plan)));
+        let base = ImageFile::from_bytes(&product.fixture.bytes);
+        let (before, after) = (boot_report(&base), boot_report(&ImageFile::new(&product.plan)));
         let has_apple = before.keys().any(|what| what.starts_with("APM"));
-        let same = |report: &Report| -> Report {
+        let same = |report: &BootReport| -> BootReport {
             let about = |what: &str| {
                 what.starts_with("El Torito") || what.starts_with("MBR") || what.starts_with("GPT")
             };
-            let kept = report.iter().filter(|(what, _)| about(what) && !is_place(what));
+            let kept = report.iter().filter(|(what, _)| about(what) && !contains_position(what));
             kept.map(|(what, fields)| (what.clone(), fields.clone())).collect()
         };
         assert_eq!(same(&after), same(&before), "{name}");
@@ -114,10 +117,10 @@ fn boot_structures_are_as_of_the_base() {
     });
 }
 
-/// The boot images begin where files of the same names do, and of those which are as they were all is loaded as before.
-fn assert_boot_images(product: &Product, before: &Report, after: &Report) {
+/// The boot images start where the files of the same names do, and unchanged ones are loaded as before.
+fn assert_boot_images(product: &RelayoutProduct, before: &BootReport, after: &BootReport) {
     let image = product.open();
-    let entries = |report: &Report| -> Vec<(String, Vec<String>)> {
+    let entries = |report: &BootReport| -> Vec<(String, Vec<String>)> {
         let entries = report.iter().filter(|(what, _)| what.starts_with("El Torito boot img"));
         entries.map(|(what, fields)| (what.replace("boot img", "img path"), fields.clone())).collect()
     };
@@ -137,7 +140,7 @@ fn assert_boot_images(product: &Product, before: &Report, after: &Report) {
     }
 }
 
-fn assert_partitions(product: &Product, before: &Report, after: &Report) {
+fn assert_partitions(product: &RelayoutProduct, before: &BootReport, after: &BootReport) {
     let name = product.name();
     let numbers = |what: &str, from: usize| -> Option<Vec<u64>> {
         let fields = after.get(what)?;
@@ -164,63 +167,64 @@ fn assert_partitions(product: &Product, before: &Report, after: &Report) {
 
 #[test]
 fn isoinfo_lists_all_three_kinds_of_names() {
-    if !have(&["isoinfo"]) {
+    if !are_installed(&["isoinfo"]) {
         return;
     }
-    each(|product| {
-        let (written, image) = (Written::new(&product.plan), product.open());
+    check_each_product(|product| {
+        let (written, image) = (ImageFile::new(&product.plan), product.open());
         let list = |names: &[&str]| {
-            let command = [&["isoinfo"], names, &["-l", "-i", Written::NAME]].concat();
-            let mut listed = isoinfo(&lines(&written.run(&command)));
-            without_empty(&mut listed);
+            let command = [&["isoinfo"], names, &["-l", "-i", ImageFile::NAME]].concat();
+            let mut listed = parse_isoinfo(&text_lines(&written.run(&command)));
+            clear_sectors_of_empty_files(&mut listed);
             listed
         };
         let tree = image.volume().tree();
-        let mut expected = ours(tree);
-        without_empty(&mut expected);
+        let mut expected = list_tree(tree);
+        clear_sectors_of_empty_files(&mut expected);
         assert_eq!(list(&["-R"]), expected, "{}", product.name());
-        let iso: BTreeSet<String> = list(&[]).into_keys().map(|path| decoded(&path)).collect();
+        let iso: BTreeSet<String> = list(&[]).into_keys().map(|path| decoded_iso_path(&path)).collect();
         let paths = tree.entries().map(|(id, _)| format!("/{}", tree.iso_path(id)));
         assert_eq!(iso, paths.collect(), "{}", product.name());
         if let Some(joliet) = image.volume().joliet_tree() {
-            let mut expected = ours(joliet);
-            without_empty(&mut expected);
+            let mut expected = list_tree(joliet);
+            clear_sectors_of_empty_files(&mut expected);
             assert_eq!(list(&["-J"]), expected, "{}", product.name());
         }
-        for (path, bytes) in files(&image, tree).into_iter().step_by(5).filter(|(_, bytes)| !bytes.is_empty())
+        for (path, bytes) in
+            read_files(&image, tree).into_iter().step_by(5).filter(|(_, bytes)| !bytes.is_empty())
         {
-            let extracted = written.run(&["isoinfo", "-R", "-x", &format!("/{path}"), "-i", Written::NAME]);
+            let extracted = written.run(&["isoinfo", "-R", "-x", &format!("/{path}"), "-i", ImageFile::NAME]);
             assert!(extracted == bytes, "{}: {path}", product.name());
         }
     });
 }
 
 /// An ISO path without versions and the dots of empty extensions.
-fn decoded(path: &str) -> String {
+fn decoded_iso_path(path: &str) -> String {
     let parts = path.split('/').map(|part| part.trim_end_matches(";1").trim_end_matches('.'));
     parts.collect::<Vec<_>>().join("/")
 }
 
 #[test]
-fn another_crate_reads_the_same_files() {
-    each(|product| {
-        let (written, image) = (Written::new(&product.plan), product.open());
-        let file = File::open(written.folder.path().join(Written::NAME)).unwrap();
+fn iso9660_crate_reads_the_same_files() {
+    check_each_product(|product| {
+        let (written, image) = (ImageFile::new(&product.plan), product.open());
+        let file = File::open(written.folder.path().join(ImageFile::NAME)).unwrap();
         let mut theirs = BTreeMap::new();
-        read_by_other_crate(&iso9660::ISO9660::new(file).unwrap().root, "", &mut theirs);
+        read_with_iso9660_crate(&iso9660::ISO9660::new(file).unwrap().root, "", &mut theirs);
         let tree = image.volume().tree();
-        let entries = tree.entries().filter(|(_, entry)| entry.directory.is_none());
+        let entries = tree.entries().filter(|(_, entry)| entry.kind != isogen::volume::EntryKind::Directory);
         let ours =
             entries.map(|(id, entry)| (tree.iso_path(id), image.source().read_extent(entry.extent).unwrap()));
         assert_same_files(&theirs, &ours.collect(), &product.name());
     });
 }
 
-/// What a partition tool has to complain of. All of them find something in what isohybrid writes: partitions overlap, and
-/// the first one begins with the table itself.
-fn complaints(written: &Written, command: &[&str]) -> BTreeSet<String> {
+/// Complaints of a partition tool. All tools complain about isohybrid's tables: partitions overlap, and the first one
+/// starts with the table itself.
+fn complaints(written: &ImageFile, command: &[&str]) -> BTreeSet<String> {
     let mut program = Command::new(command[0]);
-    let program = program.args(&command[1..]).arg(Written::NAME).current_dir(written.folder.path());
+    let program = program.args(&command[1..]).arg(ImageFile::NAME).current_dir(written.folder.path());
     let output = program.env("PATH", path_with_sbin()).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     let is_complaint = |line: &&str| {
@@ -230,30 +234,30 @@ fn complaints(written: &Written, command: &[&str]) -> BTreeSet<String> {
             .any(|it| line.contains(it))
     };
     let text = String::from_utf8(text).unwrap();
-    // Boundaries that disks with encryption would like better are a matter of luck.
+    // Whether partitions are aligned for encrypted disks depends on the file lengths.
     let is_luck =
         |line: &&str| line.contains("disk encryption tools") || line.starts_with("No problems found.");
     text.lines().filter(is_complaint).filter(|line| !is_luck(line)).map(str::to_owned).collect()
 }
 
-/// Administrators' programs are not on everybody's path.
+/// Administrators' programs may be missing from a user's `PATH`.
 fn path_with_sbin() -> String {
     format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
 }
 
-fn have_partition_tools() -> bool {
+fn are_partition_tools_installed() -> bool {
     let path = path_with_sbin();
     let there = |program: &str| path.split(':').any(|folder| Path::new(folder).join(program).is_file());
-    (there("sgdisk") && there("sfdisk")) || have(&["sgdisk", "sfdisk"])
+    (there("sgdisk") && there("sfdisk")) || are_installed(&["sgdisk", "sfdisk"])
 }
 
 #[test]
-fn partition_tools_complain_no_more_than_of_the_base() {
-    if !have_partition_tools() {
+fn partition_tools_report_no_new_problems() {
+    if !are_partition_tools_installed() {
         return;
     }
-    each(|product| {
-        let (base, new) = (Written::with(&product.good.bytes), Written::new(&product.plan));
+    check_each_product(|product| {
+        let (base, new) = (ImageFile::from_bytes(&product.fixture.bytes), ImageFile::new(&product.plan));
         for command in [["sgdisk", "-v"], ["sfdisk", "--verify"]] {
             let (before, after) = (complaints(&base, &command), complaints(&new, &command));
             let more: Vec<_> = after.difference(&before).collect();
@@ -262,18 +266,18 @@ fn partition_tools_complain_no_more_than_of_the_base() {
     });
 }
 
-/// Damage must be seen by the tools on which the tests above rely.
+/// The tools on which the tests above rely must detect damage.
 #[test]
-fn partition_tools_see_a_broken_table() {
+fn partition_tools_detect_a_broken_table() {
     let Some(product) = crate::product::products().iter().find(|it| it.base.partitions().gpt.is_some())
     else {
         panic!("no product with a GPT");
     };
-    if !have_partition_tools() {
+    if !are_partition_tools_installed() {
         return;
     }
     let mut bytes = product.plan.read_all(64 << 20).unwrap();
     bytes[1024 + 40] ^= 1;
-    let (sound, broken) = (Written::new(&product.plan), Written::with(&bytes));
+    let (sound, broken) = (ImageFile::new(&product.plan), ImageFile::from_bytes(&bytes));
     assert_ne!(complaints(&broken, &["sgdisk", "-v"]), complaints(&sound, &["sgdisk", "-v"]));
 }

@@ -1,4 +1,4 @@
-//! Readers that share no code with this crate, asked about images: running them and understanding what they print.
+//! Runs readers that share no code with this crate, and parses their output.
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
@@ -9,10 +9,10 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use isogen::volume::Tree;
+use isogen::volume::{DirectoryTree, EntryKind};
 
-/// Whether all of some programs are there; says so when one is not.
-pub(crate) fn have(programs: &[&str]) -> bool {
+/// Whether all of some programs are installed; prints a notice if not.
+pub(crate) fn are_installed(programs: &[&str]) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let there = |program: &&str| env::split_paths(&path).any(|folder| folder.join(program).is_file());
     let Some(missing) = programs.iter().find(|program| !there(program)) else { return true };
@@ -21,8 +21,8 @@ pub(crate) fn have(programs: &[&str]) -> bool {
     false
 }
 
-/// Runs a program on an input file, in a folder; it must succeed. Gives what it printed.
-pub(crate) fn run(folder: &Path, input: Option<&Path>, command: &[&str]) -> Vec<u8> {
+/// Runs a program on an input file, in a folder; it must succeed. Returns its output.
+pub(crate) fn run_program(folder: &Path, input: Option<&Path>, command: &[&str]) -> Vec<u8> {
     let stdin = input.map_or_else(Stdio::null, |path| File::open(path).unwrap().into());
     let mut program = Command::new(command[0]);
     let output = program.args(&command[1..]).current_dir(folder).stdin(stdin).output().unwrap();
@@ -30,30 +30,30 @@ pub(crate) fn run(folder: &Path, input: Option<&Path>, command: &[&str]) -> Vec<
     output.stdout
 }
 
-pub(crate) fn lines(bytes: &[u8]) -> Vec<String> {
+pub(crate) fn text_lines(bytes: &[u8]) -> Vec<String> {
     std::str::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// A listing: by path, the length and the sector of each file, or nothing for a directory.
-pub(crate) type Listing = BTreeMap<String, Option<(u64, u64)>>;
+/// A listing: length and sector of each file by path, or `None` for a directory.
+pub(crate) type FileListing = BTreeMap<String, Option<(u64, u64)>>;
 
-pub(crate) fn ours(tree: &Tree) -> Listing {
+pub(crate) fn list_tree(tree: &DirectoryTree) -> FileListing {
     let entries = tree.entries().map(|(id, entry)| {
-        let is_directory = entry.directory.is_some();
+        let is_directory = entry.kind == EntryKind::Directory;
         let data = (entry.extent.len(), u64::from(entry.record.sector.0));
         (format!("/{}", tree.path(id)), (!is_directory).then_some(data))
     });
     entries.collect()
 }
 
-/// What `isoinfo -R -l` prints: a title for each directory, then a line for each entry.
+/// Parses the output of `isoinfo -R -l`: a title for each directory, then a line for each entry.
 ///
 /// ```text
 /// Directory listing of /coreos/
 /// -r--r--r--   1    0    0             382 Jul  9 2023 [    503 00]  kargs.json
 /// ```
-pub(crate) fn isoinfo(text: &[String]) -> Listing {
-    let mut listing = Listing::new();
+pub(crate) fn parse_isoinfo(text: &[String]) -> FileListing {
+    let mut listing = FileListing::new();
     let mut folder = "";
     for line in text {
         if let Some(title) = line.strip_prefix("Directory listing of ") {
@@ -68,18 +68,18 @@ pub(crate) fn isoinfo(text: &[String]) -> Listing {
             }
         }
     }
-    // The root, which has no name of its own.
+    // The root, which has no name.
     listing.remove("");
     listing.insert("/".to_owned(), None);
     listing
 }
 
-/// What `xorriso -exec lsdl` prints: a line for each entry, its path in quotes.
+/// Parses the output of `xorriso -exec lsdl`: a line for each entry, its path in quotes.
 ///
 /// ```text
 /// -r--r--r--    1 0        0             382 Jul  9  2023 '/coreos/kargs.json'
 /// ```
-pub(crate) fn xorriso(text: &[String]) -> BTreeMap<String, Option<u64>> {
+pub(crate) fn parse_xorriso(text: &[String]) -> BTreeMap<String, Option<u64>> {
     let entries = text.iter().filter_map(|line| {
         let (fields, path) = line.strip_suffix('\'')?.split_once('\'')?;
         let len = fields.split_whitespace().nth(4)?.parse().ok()?;
@@ -89,22 +89,22 @@ pub(crate) fn xorriso(text: &[String]) -> BTreeMap<String, Option<u64>> {
 }
 
 /// An empty file may have any sector, and some programs show another one.
-pub(crate) fn without_empty(listing: &mut Listing) {
+pub(crate) fn clear_sectors_of_empty_files(listing: &mut FileListing) {
     listing.values_mut().flatten().filter(|(len, _)| *len == 0).for_each(|(_, sector)| *sector = 0);
 }
 
 /// Files below a directory by ISO path, as the `iso9660` crate reads them.
-pub(crate) fn read_by_other_crate(
+pub(crate) fn read_with_iso9660_crate(
     directory: &iso9660::ISODirectory<File>,
     path: &str,
     files: &mut BTreeMap<String, Vec<u8>>,
 ) {
     for entry in directory.contents() {
         match entry.unwrap_or_else(|error| panic!("{path}: {error}")) {
-            // On s390x both of the first two records are called the same.
+            // On s390x the first two records have the same name.
             iso9660::DirectoryEntry::Directory(directory) if directory.identifier.starts_with('.') => {}
             iso9660::DirectoryEntry::Directory(directory) => {
-                read_by_other_crate(&directory, &format!("{path}{}/", directory.identifier), files);
+                read_with_iso9660_crate(&directory, &format!("{path}{}/", directory.identifier), files);
             }
             iso9660::DirectoryEntry::File(file) => {
                 let mut contents = Vec::new();

@@ -1,4 +1,4 @@
-//! File systems that somebody damaged: whatever the damage, an error or an answer comes, in bounded time and memory.
+//! Damaged file systems: any damage gives an error or a result, in bounded time and memory.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,20 +8,22 @@ use fixtures::erofs::{Compression, Erofs, IndexForm, Packing};
 use fixtures::{Filesystem, rootfs_image};
 use proptest::prelude::*;
 
-use crate::made::{DEPLOYMENT, Made, have, open, open_image, program};
+use crate::packed_tree::{
+    DEPLOYMENT, PackedTree, are_installed, open_filesystem, open_rootfs, program_bytes,
+};
 
-/// A small tree: every structure is there, and a damaged byte is likely to matter.
-fn files() -> BTreeMap<String, Vec<u8>> {
+/// A small tree_files: it has every structure, and a damaged byte is likely to matter.
+fn small_tree() -> BTreeMap<String, Vec<u8>> {
     let bin = format!("{DEPLOYMENT}/usr/bin");
     let mut files: BTreeMap<String, Vec<u8>> =
         (0..20).map(|number| (format!("{bin}/tool-{number}"), vec![number; 30])).collect();
-    let program: Vec<u8> = program(400_000).iter().step_by(7).copied().collect();
+    let program: Vec<u8> = program_bytes(400_000).iter().step_by(7).copied().collect();
     files.insert(format!("{bin}/nmstatectl"), program);
     files
 }
 
-fn erofs() -> Vec<(Filesystem, Vec<u8>)> {
-    let files = files();
+fn erofs_images() -> Vec<(Filesystem, Vec<u8>)> {
+    let files = small_tree();
     let mut images = Vec::new();
     for (compression, packing, index) in [
         (Compression::MicroLzma, Packing::Everything, IndexForm::Compact),
@@ -35,27 +37,35 @@ fn erofs() -> Vec<(Filesystem, Vec<u8>)> {
     images
 }
 
-/// Images of the writer, and of the real programs where these are installed.
-static IMAGES: LazyLock<Vec<(Filesystem, Vec<u8>)>> = LazyLock::new(|| {
-    let mut images = erofs();
-    if have(&["mksquashfs", "mkfs.erofs"]) {
-        let made = Made::new(files());
+/// Images of our own writer, and of the real programs if they are installed.
+static DAMAGEABLE_IMAGES: LazyLock<Vec<(Filesystem, Vec<u8>)>> = LazyLock::new(|| {
+    let mut images = erofs_images();
+    if are_installed(&["mksquashfs", "mkfs.erofs"]) {
+        let packed = PackedTree::new(small_tree());
         for options in ["-comp gzip -b 16384", "-comp zstd -b 4096", "-comp xz -noI -noD"] {
-            images.push((Squashfs, made.squashfs(&options.split(' ').collect::<Vec<_>>())));
+            images.push((Squashfs, packed.squashfs(&options.split(' ').collect::<Vec<_>>())));
         }
         for options in ["-zlz4hc -C65536", "-zlz4 -Eztailpacking,legacy-compress", "--chunksize=4096"] {
-            images.push((ErofsImage, made.erofs(&options.split(' ').collect::<Vec<_>>())));
+            images.push((ErofsImage, packed.erofs(&options.split(' ').collect::<Vec<_>>())));
         }
     }
     images
 });
 
-/// What a reader is asked for. Files stay within their limit even where their length is a lie.
-fn reach(image: Vec<u8>) {
-    if let Ok(opened) = open_image(image) {
-        let program = opened.nmstatectl().unwrap_or_default();
+/// Returns the value if the image allows it. A damaged image is never an internal error.
+fn no_internal_error<T>(result: isogen::Result<T>) -> Option<T> {
+    if let Err(error @ isogen::Error::Internal { .. }) = &result {
+        panic!("{error}");
+    }
+    result.ok()
+}
+
+/// Runs every operation of the reader. Files stay within their limit even if their length is wrong.
+fn run_all_reads(image: Vec<u8>) {
+    if let Some(opened) = no_internal_error(open_rootfs(image)) {
+        let program = no_internal_error(opened.nmstatectl()).unwrap_or_default();
         assert!(program.len() <= 256 << 20);
-        let _ = opened.read("ostree/deploy/rhcos/deploy/5f0c1d.0/usr/bin/tool-3");
+        let _ = no_internal_error(opened.read("ostree/deploy/rhcos/deploy/5f0c1d.0/usr/bin/tool-3"));
         let _ = opened.pack_nmstatectl().map(|packed| assert_eq!(packed.len() % 4, 0));
     }
 }
@@ -64,62 +74,62 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn flipped_bytes(
+    fn flipped_bytes_do_not_panic(
         which in any::<prop::sample::Index>(),
         flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         in_front in any::<bool>(),
     ) {
-        let (filesystem, bytes) = which.get(&IMAGES);
+        let (filesystem, bytes) = which.get(&DAMAGEABLE_IMAGES);
         let mut bytes = bytes.clone();
-        // Structures stand near either end.
+        // Structures are near either end.
         let len = if in_front { bytes.len().min(2048) } else { bytes.len() };
-        for (place, value) in flips {
-            let place = place.index(len);
-            bytes[place] = value;
+        for (position, value) in flips {
+            let position = position.index(len);
+            bytes[position] = value;
         }
-        reach(rootfs_image(*filesystem, &bytes));
+        run_all_reads(rootfs_image(*filesystem, &bytes));
     }
 
     #[test]
-    fn truncated(which in any::<prop::sample::Index>(), len in any::<prop::sample::Index>()) {
-        let (filesystem, bytes) = which.get(&IMAGES);
+    fn truncated_images_do_not_panic(which in any::<prop::sample::Index>(), len in any::<prop::sample::Index>()) {
+        let (filesystem, bytes) = which.get(&DAMAGEABLE_IMAGES);
         let whole = rootfs_image(*filesystem, bytes);
-        reach(whole[..len.index(whole.len())].to_vec());
-        // The archive is whole, the file system is not.
-        reach(rootfs_image(*filesystem, &bytes[..len.index(bytes.len())]));
+        run_all_reads(whole[..len.index(whole.len())].to_vec());
+        // The archive is complete, the file system is not.
+        run_all_reads(rootfs_image(*filesystem, &bytes[..len.index(bytes.len())]));
     }
 
     #[test]
-    fn overwritten(
+    fn overwritten_words_do_not_panic(
         which in any::<prop::sample::Index>(),
-        place in any::<prop::sample::Index>(),
+        position in any::<prop::sample::Index>(),
         word in prop_oneof![Just(0_u32), Just(u32::MAX), Just(1 << 24), Just(0x7FFF_FFFF), any::<u32>()],
     ) {
-        let (filesystem, bytes) = which.get(&IMAGES);
+        let (filesystem, bytes) = which.get(&DAMAGEABLE_IMAGES);
         let mut bytes = bytes.clone();
-        let place = place.index(bytes.len() - 4) / 4 * 4;
-        bytes[place..place + 4].copy_from_slice(&word.to_le_bytes());
-        reach(rootfs_image(*filesystem, &bytes));
+        let position = position.index(bytes.len() - 4) / 4 * 4;
+        bytes[position..position + 4].copy_from_slice(&word.to_le_bytes());
+        run_all_reads(rootfs_image(*filesystem, &bytes));
     }
 }
 
-fn message(filesystem: Filesystem, bytes: &[u8]) -> String {
-    match open(filesystem, bytes).map(|opened| opened.nmstatectl()) {
+fn read_error_message(filesystem: Filesystem, bytes: &[u8]) -> String {
+    match open_filesystem(filesystem, bytes).map(|opened| opened.nmstatectl()) {
         Ok(Ok(_)) => "it was read".into(),
         Ok(Err(error)) | Err(error) => error.to_string(),
     }
 }
 
-fn changed(bytes: &[u8], place: usize, with: &[u8]) -> Vec<u8> {
+fn with_bytes_at(bytes: &[u8], position: usize, with: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    bytes[place..place + with.len()].copy_from_slice(with);
+    bytes[position..position + with.len()].copy_from_slice(with);
     bytes
 }
 
 #[test]
-fn features_that_are_not_read_are_named() {
-    let (_, bytes) = &erofs()[0];
-    for (place, with, expected) in [
+fn unsupported_features_are_named() {
+    let (_, bytes) = &erofs_images()[0];
+    for (position, with, expected) in [
         (
             1024 + 80,
             &[0xA3_u8, 0][..],
@@ -143,19 +153,19 @@ fn features_that_are_not_read_are_named() {
         ),
         (1024, b"hsqs", "rootfs.img: byte 124: root file system: expected squashfs or EROFS, found hsqs"),
     ] {
-        let found = message(ErofsImage, &changed(bytes, place, with));
+        let found = read_error_message(ErofsImage, &with_bytes_at(bytes, position, with));
         assert!(found.contains(expected), "{found}");
     }
 }
 
 #[test]
-fn squashfs_errors_name_the_place() {
-    if !have(&["mksquashfs"]) {
+fn squashfs_errors_name_the_position() {
+    if !are_installed(&["mksquashfs"]) {
         return;
     }
-    let bytes = Made::new(files()).squashfs(&["-comp", "zstd"]);
+    let bytes = PackedTree::new(small_tree()).squashfs(&["-comp", "zstd"]);
     let directories = usize::try_from(u64::from_le_bytes(bytes[72..80].try_into().unwrap())).unwrap();
-    for (place, with, expected) in [
+    for (position, with, expected) in [
         (20, &[77_u8, 0][..], "rootfs.img: byte 144: squashfs compressor: number 77 is not supported"),
         (28, &[3], "rootfs.img: byte 152: squashfs version: 3.0 is not supported"),
         (
@@ -168,33 +178,33 @@ fn squashfs_errors_name_the_place() {
         (directories, &[0, 0], "squashfs directory: expected a metadata block of 1 to 8192 bytes"),
         (directories + 8, &[255; 20], "squashfs directory: expected zstd data, found"),
     ] {
-        let found = message(Squashfs, &changed(&bytes, place, with));
+        let found = read_error_message(Squashfs, &with_bytes_at(&bytes, position, with));
         assert!(found.contains(expected), "{found}");
     }
 }
 
 #[test]
-fn a_directory_that_is_its_own_entry_comes_to_an_end() {
-    // Every entry of every directory is the root: the path leads round in a circle, and nowhere.
-    let (_, bytes) = &erofs()[1];
+fn self_referencing_directory_terminates() {
+    // Every entry of every directory is the root: the path is a cycle.
+    let (_, bytes) = &erofs_images()[1];
     let root = u64::from(u16::from_le_bytes([bytes[1024 + 14], bytes[1024 + 15]]));
     let metadata =
         usize::try_from(u32::from_le_bytes(bytes[1024 + 40..1024 + 44].try_into().unwrap())).unwrap() * 4096;
     let mut bytes = bytes.clone();
-    for place in (4096..metadata).step_by(4096) {
-        let count = usize::from(u16::from_le_bytes([bytes[place + 8], bytes[place + 9]])) / 12;
-        if count > 0 && bytes[place + 11] == 0 && count < 100 {
+    for position in (4096..metadata).step_by(4096) {
+        let count = usize::from(u16::from_le_bytes([bytes[position + 8], bytes[position + 9]])) / 12;
+        if count > 0 && bytes[position + 11] == 0 && count < 100 {
             for entry in 0..count {
-                bytes[place + entry * 12..place + entry * 12 + 8].copy_from_slice(&root.to_le_bytes());
+                bytes[position + entry * 12..position + entry * 12 + 8].copy_from_slice(&root.to_le_bytes());
             }
         }
     }
-    let found = message(ErofsImage, &bytes);
+    let found = read_error_message(ErofsImage, &bytes);
     assert!(found.contains("rootfs without nmstatectl") || found.contains("expected"), "{found}");
 }
 
 #[test]
-fn other_archives_are_told_from_a_rootfs() {
+fn other_archives_are_not_a_rootfs() {
     for (image, expected) in [
         (Vec::new(), "rootfs.img: byte 0: rootfs archive"),
         (vec![0; 4096], "rootfs.img: byte 0: cpio magic: expected 070701 or 070702, found"),
@@ -202,10 +212,10 @@ fn other_archives_are_told_from_a_rootfs() {
         (rootfs_image(ErofsImage, b""), "rootfs.img: byte 1148: EROFS superblock: expected 128 bytes"),
         (
             rootfs_image(Squashfs, b"hsqs")[128..].to_vec(),
-            "expected a member root.squashfs or root.erofs, found none of these",
+            "expected a member root.squashfs or root.erofs, found neither of them",
         ),
     ] {
-        let error = open_image(image).unwrap_err().to_string();
+        let error = open_rootfs(image).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 }

@@ -1,15 +1,15 @@
-//! Root file systems: what the real programs make of a tree is read back as it was.
+//! Root file systems: trees packed by the real programs read back correctly.
 //!
-//! A missing program is reported and skipped, unless `KINDLING_REQUIRE_TOOLS=1` makes that a failure.
+//! A missing program is reported and skipped, or fails with `KINDLING_REQUIRE_TOOLS=1`.
 
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "test code over file systems of its own"
+    reason = "test code over its own file systems"
 )]
 
+mod fixture_erofs;
 mod hostile;
-mod made;
-mod real;
-mod written;
+mod packed_tree;
+mod real_programs;

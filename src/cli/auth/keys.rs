@@ -13,15 +13,15 @@ use tempfile::NamedTempFile;
 
 use super::{PRIVATE, PUBLIC};
 use crate::cli::output::{print_line, print_path};
-use crate::inventory::auth::KeyTexts;
+use inventory::auth::KeyTexts;
 
-/// The files of a key pair, and who may read them.
+/// The files of a key pair, with their modes.
 const PRIVATE_FILE: (&str, u32) = ("ec-private-key.pem", 0o600);
 const PUBLIC_FILE: (&str, u32) = ("ec-public-key.pem", 0o644);
 
 /// Make a key pair for `serve --auth-type local`
 ///
-/// The private key signs tokens, and whoever has it may do everything. No file is ever overwritten.
+/// The private key signs tokens; any process that can read it may do everything. Existing files are never overwritten.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("where").required(true).multiple(true))]
 pub(in crate::cli) struct Keys {
@@ -53,24 +53,24 @@ impl Keys {
 
 /// Writes both files or none.
 fn write_pair(directory: &Path, texts: &KeyTexts) -> Result<()> {
-    std::fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))?;
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     for (name, _) in [PRIVATE_FILE, PUBLIC_FILE] {
         let path = directory.join(name);
         if path.symlink_metadata().is_ok() {
-            bail!("{} is there already", path.display());
+            bail!("{} already exists", path.display());
         }
     }
-    let private = write(directory, PRIVATE_FILE, texts.private.reveal())?;
-    if let Err(error) = write(directory, PUBLIC_FILE, &texts.public) {
-        // It is of this run, and of no use alone.
+    let private = write_key_file(directory, PRIVATE_FILE, texts.private.reveal())?;
+    if let Err(error) = write_key_file(directory, PUBLIC_FILE, &texts.public) {
+        // This run created the file, and it is of no use without the public key.
         let _ = std::fs::remove_file(private);
         return Err(error);
     }
     Ok(())
 }
 
-/// Writes a file that nobody sees before it is whole.
-fn write(directory: &Path, (name, mode): (&str, u32), text: &str) -> Result<PathBuf> {
+/// Writes a file that becomes visible only when it is complete.
+fn write_key_file(directory: &Path, (name, mode): (&str, u32), text: &str) -> Result<PathBuf> {
     let path = directory.join(name);
     let writing = || format!("writing {}", path.display());
     let mut file = NamedTempFile::new_in(directory).with_context(writing)?;

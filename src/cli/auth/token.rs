@@ -2,69 +2,66 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use chrono::{DateTime, Utc};
 use clap::Args;
 
 use super::KeyOptions;
 use crate::cli::duration;
 use crate::cli::output::print_line;
-use crate::cli::serve::value::id;
-use crate::inventory::id::{ClusterId, InfraEnvId};
+use crate::cli::serve::value::parse_id;
+use inventory::id::{ClusterId, InfraEnvId};
 
 /// Make a token for a service with `--auth-type local`
 ///
-/// It needs the private key of the service, and nothing else: the service is not asked.
+/// Only the private key of the service is needed; the service does not have to run.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("whose").required(true))]
 pub(in crate::cli) struct Token {
-    /// Make a token for a person, or a program that acts for one: it opens everything, in the header Authorization
+    /// Make a token for a user or a user's program. It gives access to everything, in the Authorization header
     #[arg(long, group = "whose")]
     user: bool,
-    /// Make a token for the machines of an infra-env, in X-Secret-Key, and for its URLs, in api_key; it never expires
-    #[arg(long, value_name = "ID", group = "whose", value_parser = id::<InfraEnvId>)]
+    /// Make a token for the hosts of an infra-env (X-Secret-Key header) and for its URLs (api_key); it never expires
+    #[arg(long, value_name = "ID", group = "whose", value_parser = parse_id::<InfraEnvId>)]
     infra_env: Option<InfraEnvId>,
-    /// Make a token for the machines of a cluster, in X-Secret-Key, and for its URLs, in api_key; it never expires
-    #[arg(long, value_name = "ID", group = "whose", value_parser = id::<ClusterId>)]
+    /// Make a token for the hosts of a cluster (X-Secret-Key header) and for its URLs (api_key); it never expires
+    #[arg(long, value_name = "ID", group = "whose", value_parser = parse_id::<ClusterId>)]
     cluster: Option<ClusterId>,
-    /// How long the token of a person is good: a duration such as 12h or 30d, or `never` for one that does not expire
-    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = Life::parse, conflicts_with_all = ["infra_env", "cluster"])]
-    expires: Life,
+    /// Lifetime of a user token, such as 12h or 30d, or `never`
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = Lifetime::parse, conflicts_with_all = ["infra_env", "cluster"])]
+    expires: Lifetime,
     #[command(flatten)]
     keys: KeyOptions,
 }
 
-/// How long a token is good.
+/// The lifetime of a token.
 #[derive(Clone, Copy, Debug)]
-enum Life {
+enum Lifetime {
     Of(Duration),
     Endless,
 }
 
-impl Life {
+impl Lifetime {
     fn parse(text: &str) -> Result<Self, String> {
-        if text == "never" { Ok(Self::Endless) } else { duration::parse(text).map(Self::Of) }
+        if text == "never" { Ok(Self::Endless) } else { duration::parse_duration(text).map(Self::Of) }
     }
 
-    fn end(self) -> Result<Option<DateTime<Utc>>> {
+    fn expiry(self) -> Result<Option<DateTime<Utc>>> {
         let Self::Of(duration) = self else { return Ok(None) };
         let delta = chrono::TimeDelta::from_std(duration).ok();
         let end = delta.and_then(|delta| Utc::now().checked_add_signed(delta));
-        end.map(Some).context("the token would expire after the end of time")
+        end.map(Some).context("--expires is too far in the future")
     }
 }
 
 impl Token {
     pub(super) fn run(self) -> Result<()> {
-        let keys = self.keys.read()?;
+        let keys = self.keys.read_keys()?;
         let token = match (self.infra_env, self.cluster) {
             (Some(id), _) => keys.infra_env_token(id),
             (None, Some(id)) => keys.cluster_token(id),
-            (None, None) => keys.user_token(self.expires.end()?),
+            (None, None) => keys.user_token(self.expires.expiry()?),
         };
-        if token.is_empty() {
-            bail!("no token can be signed: the system gives no random numbers");
-        }
-        print_line(token.reveal())
+        print_line(token?.reveal())
     }
 }

@@ -6,12 +6,12 @@ use anyhow::Result;
 use clap::Args;
 
 use super::apply;
-use super::output::{Digests, OutputOptions, write};
+use super::output::{DigestedFiles, OutputOptions, write_outputs};
 use super::prepare::{FROM_PLAN, SourceOptions};
-use super::{summary, told};
+use super::{exit_code_after_summary, summary};
 
-pub(super) const EXIT_CODES: &str = "Exit code: 0 all files are there, 1 an error was found and nothing is there, 2 wrong \
-    usage, 3 all files are there and the summary cannot be printed.";
+pub(super) const EXIT_CODES: &str = "Exit code: 0 all files are written, 1 an error was found and no file is \
+    written, 2 wrong usage, 3 all files are written but the summary cannot be printed.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
@@ -20,10 +20,10 @@ pub(in crate::cli) struct Create {
     source: SourceOptions,
     #[command(flatten)]
     outputs: OutputOptions,
-    /// Where minimal images and boots over the network fetch the root file system
+    /// URL from which minimal ISOs and network boots download the root file system
     #[arg(long, value_name = "URL", conflicts_with = "from_plan", help_heading = "Images")]
     rootfs_url: Option<String>,
-    /// Tell the SHA-256 digests of large files too, for which all of them is read; those of up to 256 MiB are told anyway
+    /// Print SHA-256 digests of all files, not only of those of up to 256 MiB
     #[arg(long, help_heading = "Images")]
     sha256: bool,
     /// Print JSON
@@ -35,16 +35,16 @@ impl Create {
     pub(super) fn run(self) -> Result<ExitCode> {
         self.outputs.require_directories()?;
         if let Some(plan) = &self.source.from_plan {
-            let file = apply::read(plan, FROM_PLAN)?;
-            let output = self.outputs.only(file.form())?;
+            let file = apply::read_plan_file(plan, FROM_PLAN)?;
+            let output = self.outputs.only_image_path(file.form())?;
             let base = self.source.base.open(None)?;
-            return apply::make((&file, plan), &base.image, output);
+            return apply::write_image((&file, plan), &base.image, output);
         }
         let prepared = self.source.prepare()?;
         let (images, hosts) = (&prepared.images, prepared.draft.hosts.as_slice());
-        let outputs = self.outputs.outputs(self.rootfs_url.as_deref(), images, hosts)?;
-        let digests = if self.sha256 { Digests::OfAll } else { Digests::OfSmall };
-        let written = write(&outputs, &prepared.images, &prepared.cache, digests)?;
-        told(summary::print(&prepared, &written, self.json))
+        let outputs = self.outputs.output_files(self.rootfs_url.as_deref(), images, hosts)?;
+        let digests = if self.sha256 { DigestedFiles::OfAll } else { DigestedFiles::OfSmall };
+        let written = write_outputs(&outputs, &prepared.images, &prepared.cache, digests)?;
+        exit_code_after_summary(summary::print_summary(&prepared, &written, self.json))
     }
 }

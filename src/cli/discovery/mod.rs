@@ -10,7 +10,7 @@ mod prepare;
 mod private_files;
 mod summary;
 
-pub(super) use apply::read as read_plan;
+pub(super) use apply::read_plan_file as read_plan;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,15 +24,15 @@ pub(super) enum Command {
     /// Make images
     ///
     /// The infra-env comes from a directory of Kubernetes manifests (InfraEnv, NMStateConfig, Secret, ConfigMap,
-    /// ClusterDeployment, AgentClusterInstall, ClusterImageSet), from options, or from both: options count more. All of it
-    /// is looked at before anything is written; findings go to stderr, with file and line.
+    /// ClusterDeployment, AgentClusterInstall, ClusterImageSet), from options, or from both: options override
+    /// manifests. Everything is checked before any file is written; findings go to stderr, with file and line.
     Create(Box<create::Create>),
-    /// Tell what an image would be, and write its plan file
+    /// Show the plan of an image, and write a plan file
     ///
-    /// A plan file has a few KiB: the digest of the live image, and what goes into it. `discovery apply` makes the image of it
-    /// wherever the live image is; `iso verify --plan` proves that an image is the one of a plan.
+    /// A plan file has a few KiB: the digest of the base image, and the changes to it. `discovery apply` makes the
+    /// image from a plan file and the base image; `iso verify --plan` checks that an image matches a plan file.
     Plan(Box<plan::PlanCommand>),
-    /// Make the image of a plan file
+    /// Make an image from a plan file
     Apply(apply::Apply),
 }
 
@@ -46,26 +46,26 @@ impl Command {
     }
 }
 
-/// The exit code of a command that has written all of its files and cannot print its summary.
+/// The exit code of a command that has written all files but cannot print its summary.
 const UNTOLD: u8 = 3;
 
-/// The exit code after all files are there and the summary was printed, or could not be: that takes no file away.
-fn told(summary: Result<()>) -> Result<ExitCode> {
+/// Returns the exit code after all files are written. A summary that cannot be printed removes no file.
+fn exit_code_after_summary(summary: Result<()>) -> Result<ExitCode> {
     match summary {
         Err(error) if !super::is_broken_pipe(&error) => {
-            let error = error.context("all files are written, and the summary cannot be printed");
-            eprintln!("Error: {}", super::message(&error));
+            let error = error.context("all files are written, but the summary cannot be printed");
+            eprintln!("Error: {}", super::error_message(&error));
             Ok(ExitCode::from(UNTOLD))
         }
         told => told.map(|()| ExitCode::SUCCESS),
     }
 }
 
-/// What reads the name of a file to write. The standard output is taken: it has the summary.
-fn named_file(what: &'static str) -> impl TypedValueParser<Value = PathBuf> {
+/// Returns a parser for the name of an output file. It rejects `-`, because the summary goes to stdout.
+fn output_file_parser(what: &'static str) -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(move |path| {
         if path == Path::new("-") {
-            Err(format!("{what} are not written to stdout: name a file"))
+            Err(format!("{what} cannot be written to stdout; name a file"))
         } else {
             Ok(path)
         }

@@ -1,4 +1,4 @@
-//! The files that images go into: all of them, or none.
+//! The output files of images: all of them are written, or none.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use clap::Args;
 use ignition::discovery::HttpUrl;
 use ignition::discovery::ipxe::BootFiles;
 use ignition::network::KeyfileCache;
-use isogen::write::{Access, NewFile};
+use isogen::write::{FileAccess, NewFile};
 use isogen::{Digest, LayoutStrategy, Plan, Segment};
 
-use super::named_file;
-use crate::cli::created::Created;
+use super::output_file_parser;
+use crate::cli::created_files::CreatedFiles;
 use crate::cli::progress::file_bar;
 use crate::discovery::{Form, Host, ImageSet};
 
@@ -22,27 +22,27 @@ use crate::discovery::{Form, Host, ImageSet};
 #[group(required = true, multiple = true)]
 pub(super) struct OutputOptions {
     /// Write the full ISO
-    #[arg(long, value_name = "FILE", value_parser = named_file("images"))]
+    #[arg(long, value_name = "FILE", value_parser = output_file_parser("images"))]
     full: Option<PathBuf>,
-    /// Write the minimal ISO, which fetches its root file system
-    #[arg(long, value_name = "FILE", value_parser = named_file("images"), requires = "rootfs_url")]
+    /// Write the minimal ISO, which downloads its root file system
+    #[arg(long, value_name = "FILE", value_parser = output_file_parser("images"), requires = "rootfs_url")]
     minimal: Option<PathBuf>,
     /// Write the root file system, for a web server
-    #[arg(long, value_name = "FILE", value_parser = named_file("images"))]
+    #[arg(long, value_name = "FILE", value_parser = output_file_parser("images"))]
     rootfs: Option<PathBuf>,
-    /// Write what a plain web server needs for a boot over the network: vmlinuz, initrd.img, rootfs.img and boot.ipxe
+    /// Write the files that a web server needs for network boots: vmlinuz, initrd.img, rootfs.img and boot.ipxe
     #[arg(long, value_name = "DIR", requires = "rootfs_url")]
     pxe: Option<PathBuf>,
-    /// Write a minimal ISO for each host, with its network alone, under the host's name
+    /// Write a minimal ISO for each host, named after the host, with only its own network
     #[arg(long, value_name = "DIR", requires = "rootfs_url")]
     per_host: Option<PathBuf>,
 }
 
-/// What is in a file.
+/// The content of an output file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Content {
+enum OutputContent {
     Image(Form),
-    /// The minimal ISO of one host, by its place.
+    /// The minimal ISO of one host, with the host's index.
     Host(usize, Form),
     Kernel,
     Rootfs,
@@ -51,62 +51,60 @@ enum Content {
     Script(String),
 }
 
-/// A file to write.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct OutputFile {
     path: PathBuf,
-    content: Content,
+    content: OutputContent,
 }
 
-/// A file that was written.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct WrittenFiles {
     pub(super) path: PathBuf,
     pub(super) what: String,
     pub(super) len: u64,
     pub(super) sha256: Option<Digest>,
-    /// How it was laid out, if it is an ISO.
+    /// The layout strategy, if the file is an ISO.
     pub(super) layout: Option<String>,
-    pub(super) access: Access,
+    pub(super) access: FileAccess,
 }
 
 impl OutputOptions {
-    /// The files to write, none of which may be there.
-    pub(super) fn outputs(
+    /// Returns the files to write. None of them may exist.
+    pub(super) fn output_files(
         &self,
         rootfs_url: Option<&str>,
         images: &ImageSet,
         hosts: &[Host],
-    ) -> Result<Vec<Output>> {
+    ) -> Result<Vec<OutputFile>> {
         let minimal = || {
             let rootfs_url = rootfs_url.context("--rootfs-url is missing")?;
             let rootfs_url = HttpUrl::parse("--rootfs-url", rootfs_url)?.as_str().to_owned();
             anyhow::Ok(Form::Minimal { rootfs_url })
         };
         let mut outputs = Vec::new();
-        let mut add = |path: PathBuf, content: Content| outputs.push(Output { path, content });
+        let mut add = |path: PathBuf, content: OutputContent| outputs.push(OutputFile { path, content });
         if let Some(path) = &self.full {
-            add(path.clone(), Content::Image(Form::Full {}));
+            add(path.clone(), OutputContent::Image(Form::Full {}));
         }
         if let Some(path) = &self.minimal {
-            add(path.clone(), Content::Image(minimal()?));
+            add(path.clone(), OutputContent::Image(minimal()?));
         }
         if let Some(path) = &self.rootfs {
-            add(path.clone(), Content::Rootfs);
+            add(path.clone(), OutputContent::Rootfs);
         }
         if let Some(directory) = &self.pxe {
             let Form::Minimal { rootfs_url } = minimal()? else { bail!("--rootfs-url is missing") };
-            for (name, content) in network_boot(images, rootfs_url)? {
+            for (name, content) in network_boot_files(images, rootfs_url)? {
                 add(directory.join(name), content);
             }
         }
         if let Some(directory) = &self.per_host {
             if hosts.is_empty() {
-                bail!("--per-host: no host has a network of its own");
+                bail!("--per-host: no host has a static network");
             }
             let form = minimal()?;
             for (index, host) in hosts.iter().enumerate() {
-                add(directory.join(file_name(host)?), Content::Host(index, form.clone()));
+                add(directory.join(host_file_name(host)?), OutputContent::Host(index, form.clone()));
             }
         }
         check_names(&outputs)?;
@@ -115,8 +113,8 @@ impl OutputOptions {
 }
 
 impl OutputOptions {
-    /// Fails if a file or directory would have to be created in a directory that does not exist. The directories of `--pxe`
-    /// and `--per-host` are created.
+    /// Returns an error if a file or directory would be created in a directory that does not exist. The directories of
+    /// `--pxe` and `--per-host` are created.
     pub(super) fn require_directories(&self) -> Result<()> {
         let directories = [("--pxe", &self.pxe), ("--per-host", &self.per_host)];
         let files = [("--full", &self.full), ("--minimal", &self.minimal), ("--rootfs", &self.rootfs)];
@@ -126,29 +124,30 @@ impl OutputOptions {
         };
         for (option, path) in directories.into_iter().chain(files) {
             if let Some(path) = path.as_ref().filter(|path| !is_created(path)) {
-                require_directory(option, path)?;
+                require_existing_directory(option, path)?;
             }
         }
         Ok(())
     }
 
-    /// The one file for an image of a form, where that is all that is asked for.
-    pub(super) fn only(&self, form: &Form) -> Result<&Path> {
+    /// Returns the path for an image of this form, if the options ask for no other file.
+    pub(super) fn only_image_path(&self, form: &Form) -> Result<&Path> {
         let (path, option) = match form {
             Form::Full {} => (&self.full, "--full"),
             Form::Minimal { .. } => (&self.minimal, "--minimal"),
-            Form::Initrd {} => bail!("the plan is one of an {form}: `discovery apply` makes it"),
+            Form::Initrd {} => bail!("the plan file is for an {form}; use `discovery apply`"),
         };
         let others = [&self.full, &self.minimal, &self.rootfs, &self.pxe, &self.per_host];
         match (path, others.into_iter().flatten().count()) {
             (Some(path), 1) => Ok(path),
-            _ => bail!("the plan is one of a {form}: with it, there is {option} alone"),
+            _ => bail!("the plan file is for a {form}; use {option} as the only output option"),
         }
     }
 }
 
-/// Fails if the directory of a file does not exist. A new one is more often a typing error than meant.
-pub(super) fn require_directory(option: &str, path: &Path) -> Result<()> {
+/// Returns an error if the directory of a file does not exist. A missing directory is more often a typing error than
+/// intended.
+pub(super) fn require_existing_directory(option: &str, path: &Path) -> Result<()> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
     let (path, directory) = (path.display(), parent.display());
     if !parent.exists() {
@@ -160,48 +159,48 @@ pub(super) fn require_directory(option: &str, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The files of a boot over the network.
-fn network_boot(images: &ImageSet, rootfs: String) -> Result<Vec<(&'static str, Content)>> {
+/// Returns the files of a network boot.
+fn network_boot_files(images: &ImageSet, rootfs: String) -> Result<Vec<(&'static str, OutputContent)>> {
     let [kernel, initrd] = ["vmlinuz", "initrd.img"].map(str::to_owned);
     let script = BootFiles { kernel, initrd, rootfs }.script(&images.inputs().kernel_arguments)?;
     let mut files = vec![
-        ("vmlinuz", Content::Kernel),
-        ("initrd.img", Content::Image(Form::Initrd {})),
-        ("rootfs.img", Content::Rootfs),
-        ("boot.ipxe", Content::Script(script)),
+        ("vmlinuz", OutputContent::Kernel),
+        ("initrd.img", OutputContent::Image(Form::Initrd {})),
+        ("rootfs.img", OutputContent::Rootfs),
+        ("boot.ipxe", OutputContent::Script(script)),
     ];
     if images.base().architecture() == Some(isogen::Architecture::S390x) {
-        files.push(("initrd.addrsize", Content::InitrdAddrsize));
-        files.push(("generic.ins", Content::LoadList));
+        files.push(("initrd.addrsize", OutputContent::InitrdAddrsize));
+        files.push(("generic.ins", OutputContent::LoadList));
     }
     Ok(files)
 }
 
-/// The file of a host's image. Names come from files of strangers.
-fn file_name(host: &Host) -> Result<String> {
+/// Returns the file name for a host's image. Host names come from untrusted files.
+fn host_file_name(host: &Host) -> Result<String> {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_.".contains(it);
     let stem = Path::new(&host.name).file_name().and_then(|it| it.to_str()).unwrap_or_default();
     if stem.is_empty() || stem.starts_with('.') || !stem.chars().all(|it| is_plain(it) || "[]".contains(it)) {
-        bail!("--per-host: {} the name {:?} of the host makes no file name", host.place(), host.name);
+        bail!("--per-host: {} host name {:?} cannot be used as a file name", host.place(), host.name);
     }
     let stem = stem.replace('[', "-").replace(']', "");
     Ok(format!("{stem}.iso"))
 }
 
-fn check_names(outputs: &[Output]) -> Result<()> {
+fn check_names(outputs: &[OutputFile]) -> Result<()> {
     let mut seen = std::collections::BTreeSet::new();
-    for Output { path, .. } in outputs {
+    for OutputFile { path, .. } in outputs {
         if !seen.insert(path) {
-            bail!("{} would be written twice", path.display());
+            bail!("two outputs have the same path {}", path.display());
         }
         if path.symlink_metadata().is_ok() {
-            bail!("{} is there already", path.display());
+            bail!("{} already exists", path.display());
         }
     }
     Ok(())
 }
 
-impl Content {
+impl OutputContent {
     fn plan(&self, images: &ImageSet, cache: &KeyfileCache) -> Result<(Plan, Option<LayoutStrategy>)> {
         let base = images.base();
         let of_form = |images: &ImageSet, form: &Form| {
@@ -213,7 +212,7 @@ impl Content {
         match self {
             Self::Image(form) => of_form(images, form),
             Self::Host(index, form) => {
-                let images = images.of_host(*index, cache)?.context("there is no such host")?;
+                let images = images.of_host(*index, cache)?.context("no such host")?;
                 of_form(&images, form)
             }
             Self::Kernel => plain(base.kernel()?),
@@ -222,90 +221,90 @@ impl Content {
             Self::LoadList => plain(base.load_list()?),
             Self::Script(text) => {
                 let bytes = Segment::Bytes(text.clone().into_bytes().into());
-                plain(Plan::of(Arc::clone(base.source()), [bytes]))
+                plain(Plan::new(Arc::clone(base.source()), [bytes]))
             }
         }
     }
 
     /// Files with a config contain its secrets.
-    fn access(&self) -> Access {
+    fn file_access(&self) -> FileAccess {
         match self {
-            Self::Image(_) | Self::Host(..) => Access::Private,
-            _ => Access::Shared,
+            Self::Image(_) | Self::Host(..) => FileAccess::Private,
+            _ => FileAccess::Shared,
         }
     }
 }
 
-impl fmt::Display for Content {
+impl fmt::Display for OutputContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Image(form) => form.fmt(f),
             Self::Host(..) => f.write_str("minimal ISO of one host"),
             Self::Kernel => f.write_str("kernel"),
             Self::Rootfs => f.write_str("root file system"),
-            Self::InitrdAddrsize => f.write_str("place of the initrd"),
-            Self::LoadList => f.write_str("list of what to load"),
+            Self::InitrdAddrsize => f.write_str("address and size of the initrd"),
+            Self::LoadList => f.write_str("load list"),
             Self::Script(_) => f.write_str("iPXE script"),
         }
     }
 }
 
-/// What digests are made of.
+/// The files whose digests are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Digests {
-    /// Files that are read in no time.
+pub(super) enum DigestedFiles {
+    /// Files up to `SMALL`, which are read quickly.
     OfSmall,
-    /// All files. A large one takes longer to read than to write.
+    /// All files. Reading a large file takes longer than writing it.
     OfAll,
 }
 
-impl Digests {
-    /// The largest file that is small.
+impl DigestedFiles {
+    /// Size of the largest file that counts as small.
     const SMALL: u64 = 256 << 20;
 
-    fn are_of(self, plan: &Plan) -> bool {
+    fn includes(self, plan: &Plan) -> bool {
         self == Self::OfAll || plan.len() <= Self::SMALL
     }
 }
 
-/// Writes all files. If one cannot be, or somebody interrupts, none of them is left.
-pub(super) fn write(
-    outputs: &[Output],
+/// Writes all files. After an error or an interrupt, all of them are removed.
+pub(super) fn write_outputs(
+    outputs: &[OutputFile],
     images: &ImageSet,
     cache: &KeyfileCache,
-    digests: Digests,
-) -> Result<Vec<Written>> {
-    let created = Created::new();
+    digests: DigestedFiles,
+) -> Result<Vec<WrittenFiles>> {
+    let created = CreatedFiles::new();
     created.remove_at_interrupt()?;
-    let written = outputs.iter().map(|output| write_one(&created, output, images, (cache, digests)));
+    let written = outputs.iter().map(|output| write_output(&created, output, images, (cache, digests)));
     let written = written.collect::<Result<Vec<_>>>()?;
-    created.keep();
+    created.keep_all();
     Ok(written)
 }
 
-fn write_one(
-    created: &Created,
-    output: &Output,
+fn write_output(
+    created: &CreatedFiles,
+    output: &OutputFile,
     images: &ImageSet,
-    (cache, digests): (&KeyfileCache, Digests),
-) -> Result<Written> {
-    let Output { path, content } = output;
+    (cache, digests): (&KeyfileCache, DigestedFiles),
+) -> Result<WrittenFiles> {
+    let OutputFile { path, content } = output;
     created.create_directory(path)?;
     let (plan, strategy) = content.plan(images, cache).with_context(|| path.display().to_string())?;
-    let file = NewFile::create(path, content.access())?;
+    let file = NewFile::create(path, content.file_access())?;
     let sha256 = write_plan(&file, &plan, digests)?;
     created.commit(file, path)?;
     let layout = strategy.map(|strategy| strategy.to_string());
-    let (path, what, access) = (path.clone(), content.to_string(), content.access());
-    Ok(Written { path, what, len: plan.len(), sha256, layout, access })
+    let (path, what, access) = (path.clone(), content.to_string(), content.file_access());
+    Ok(WrittenFiles { path, what, len: plan.len(), sha256, layout, access })
 }
 
-/// Writes a plan, computes its digest at the same time, and shows a progress bar on a terminal.
-pub(super) fn write_plan(file: &NewFile, plan: &Plan, digests: Digests) -> Result<Option<Digest>> {
+/// Writes a plan, computes its digest concurrently, and shows a progress bar on a terminal.
+pub(super) fn write_plan(file: &NewFile, plan: &Plan, digests: DigestedFiles) -> Result<Option<Digest>> {
     let bar = file_bar(plan.len());
     let (written, digest) = std::thread::scope(|scope| {
-        let digest = digests.are_of(plan).then(|| scope.spawn(|| plan.sha256()));
-        let written = file.write_plan_telling(plan, &mut |len| bar.set_position(len));
+        let digest = digests.includes(plan).then(|| scope.spawn(|| plan.sha256()));
+        let written = file.write_plan_with_progress(plan, &mut |len| bar.set_position(len));
         let digest = digest.map(|digest| digest.join().unwrap_or_else(|_| plan.sha256()));
         (written, digest)
     });

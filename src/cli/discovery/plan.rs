@@ -8,14 +8,14 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use ignition::discovery::HttpUrl;
-use isogen::write::{Access, NewFile};
+use isogen::write::{FileAccess, NewFile};
 use isogen::{Plan, Segment};
 use serde_json::{Value, json};
 
 use super::create::EXIT_CODES;
-use super::output::require_directory;
+use super::output::require_existing_directory;
 use super::prepare::{FROM_PLAN, SourceOptions};
-use super::{named_file, told};
+use super::{exit_code_after_summary, output_file_parser};
 use crate::cli::output::{print_bytes, print_json};
 use crate::discovery::{Form, PlanFile};
 
@@ -24,14 +24,14 @@ use crate::discovery::{Form, PlanFile};
 pub(in crate::cli) struct PlanCommand {
     #[command(flatten)]
     source: SourceOptions,
-    /// The image
-    #[arg(long, value_enum, default_value_t = Image::Full, help_heading = "Image")]
-    image: Image,
-    /// Where a minimal image fetches the root file system
+    /// Kind of image
+    #[arg(long, value_enum, default_value_t = PlannedImage::Full, help_heading = "Image")]
+    image: PlannedImage,
+    /// URL from which a minimal ISO downloads the root file system
     #[arg(long, value_name = "URL", required_if_eq("image", "minimal"), help_heading = "Image")]
     rootfs_url: Option<String>,
-    /// Write a plan file. It holds secrets: only its owner may read it
-    #[arg(short, long, value_name = "FILE", value_parser = named_file("plan files"))]
+    /// Write a plan file. It contains secrets, so only its owner can read it
+    #[arg(short, long, value_name = "FILE", value_parser = output_file_parser("plan files"))]
     #[arg(conflicts_with = "from_plan", help_heading = "Image")]
     output: Option<PathBuf>,
     /// Print JSON
@@ -40,32 +40,33 @@ pub(in crate::cli) struct PlanCommand {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Image {
-    /// The ISO with everything in it
+enum PlannedImage {
+    /// The full ISO
     Full,
-    /// The ISO that fetches its root file system
+    /// The minimal ISO, which downloads its root file system
     Minimal,
-    /// The initrd of a machine that boots over the network
+    /// The initrd for network boots
     Initrd,
 }
 
 impl PlanCommand {
     pub(super) fn run(self) -> Result<ExitCode> {
         if let Some(file) = &self.source.from_plan {
-            return self.show(&super::apply::read(file, FROM_PLAN)?);
+            return self.print_plan(&super::apply::read_plan_file(file, FROM_PLAN)?);
         }
         if let Some(path) = &self.output {
-            require_directory("--output", path)?;
+            require_existing_directory("--output", path)?;
         }
-        let form = self.form()?;
-        let output = self.output.as_ref().map(|path| NewFile::create(path, Access::Private)).transpose()?;
+        let form = self.image_form()?;
+        let output =
+            self.output.as_ref().map(|path| NewFile::create(path, FileAccess::Private)).transpose()?;
         let prepared = self.source.prepare()?;
         let packed = prepared.images.packed(&form)?;
         let context = prepared.images.context(&form, &packed)?;
         let plan = packed.plan(&form, context)?;
         let strategy = packed.layout_strategy(&form, context)?;
         if let (Some(file), Some(path)) = (output, &self.output) {
-            let text = PlanFile::of(&form, &packed, context)?.to_json()?;
+            let text = PlanFile::new(&form, &packed, context)?.to_json()?;
             let mut writer = file.file();
             writer.write_all(text.as_bytes()).with_context(|| format!("writing {}", path.display()))?;
             file.commit()?;
@@ -82,28 +83,32 @@ impl PlanCommand {
             let text = prepared.to_text()? + &to_text(&form, &plan, layout.as_deref())?;
             print_bytes(text.as_bytes())
         };
-        if self.output.is_some() { told(summary) } else { summary.map(|()| ExitCode::SUCCESS) }
+        if self.output.is_some() {
+            exit_code_after_summary(summary)
+        } else {
+            summary.map(|()| ExitCode::SUCCESS)
+        }
     }
 
-    /// Tells what is in a plan file.
-    fn show(&self, file: &PlanFile) -> Result<ExitCode> {
+    /// Prints the content of a plan file.
+    fn print_plan(&self, file: &PlanFile) -> Result<ExitCode> {
         let base = self.source.base.open(None)?;
         let plan = file.plan(&base.image)?;
         if self.json {
             let stamps = json!({"base": file.base(), "result": file.result()});
             print_json(&json!({"plan": stamps, "image": to_json(file.form(), &plan, None)}))?;
         } else {
-            let stamps = format!("Live image: {}\nImage:      {}\n", file.base(), file.result());
+            let stamps = format!("Base image: {}\nImage:      {}\n", file.base(), file.result());
             print_bytes((stamps + &to_text(file.form(), &plan, None)?).as_bytes())?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn form(&self) -> Result<Form> {
+    fn image_form(&self) -> Result<Form> {
         Ok(match self.image {
-            Image::Full => Form::Full {},
-            Image::Initrd => Form::Initrd {},
-            Image::Minimal => {
+            PlannedImage::Full => Form::Full {},
+            PlannedImage::Initrd => Form::Initrd {},
+            PlannedImage::Minimal => {
                 let url = self.rootfs_url.as_deref().context("--rootfs-url is missing")?;
                 Form::Minimal { rootfs_url: HttpUrl::parse("--rootfs-url", url)?.as_str().to_owned() }
             }
@@ -111,8 +116,8 @@ impl PlanCommand {
     }
 }
 
-/// Where a stretch of an image comes from.
-fn origin(segment: &Segment) -> (&'static str, Option<u64>) {
+/// Returns the source of a segment, and its offset in the base image.
+fn segment_source(segment: &Segment) -> (&'static str, Option<u64>) {
     match segment {
         Segment::Base(extent) => ("base", Some(extent.offset())),
         Segment::Bytes(_) => ("own", None),
@@ -122,13 +127,13 @@ fn origin(segment: &Segment) -> (&'static str, Option<u64>) {
 
 fn to_json(form: &Form, plan: &Plan, layout: Option<&str>) -> Value {
     let extents = plan.layout().iter().map(|placed| {
-        let (from, base_offset) = origin(&placed.segment);
+        let (from, base_offset) = segment_source(&placed.segment);
         json!({"offset": placed.start, "size": placed.segment.len(), "from": from, "base_offset": base_offset})
     });
     json!({
         "what": form.to_string(),
         "size": plan.len(),
-        "own_bytes": plan.own_bytes(),
+        "own_bytes": plan.memory_bytes(),
         "layout": layout,
         "extents": extents.collect::<Vec<_>>(),
     })
@@ -138,9 +143,9 @@ fn to_text(form: &Form, plan: &Plan, layout: Option<&str>) -> Result<String, std
     let mut out = String::new();
     let layout = layout.map(|layout| format!(", {layout}")).unwrap_or_default();
     writeln!(out, "\n{form}, {} bytes{layout}", plan.len())?;
-    writeln!(out, "  {} of them are its own, in {} extents:", plan.own_bytes(), plan.layout().len())?;
+    writeln!(out, "  {} bytes are new, in {} extents:", plan.memory_bytes(), plan.layout().len())?;
     for placed in plan.layout() {
-        let (from, at) = origin(&placed.segment);
+        let (from, at) = segment_source(&placed.segment);
         let at = at.map(|at| format!(" from {at}")).unwrap_or_default();
         writeln!(out, "  {:>14} {:>14} {from}{at}", placed.start, placed.segment.len())?;
     }

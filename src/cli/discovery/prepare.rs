@@ -1,4 +1,4 @@
-//! From options to a set of images, with all findings told.
+//! Makes a set of images from options and prints all findings.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use clap::Args;
 use ignition::network::KeyfileCache;
 use ignition::report::Severity;
 
-use super::base::{BaseOptions, Opened, processor_of};
+use super::base::{BaseOptions, OpenedBase, image_architecture};
 use super::inputs::{InfraEnvOptions, ServiceOptions};
-use crate::discovery::{Draft, Findings, Given, ImageSet, Place, Surroundings};
-use crate::images::CpuArchitecture;
+use crate::discovery::{DiscoveryReport, Draft, ImageSet, Located, ServiceContext, SourceLocation};
+use inventory::catalogue::CpuArchitecture;
 
-/// Bytes of keyfiles that are kept between looking at networks and making images of them.
+/// Limit in bytes of the cached keyfiles. The check of the networks fills the cache, and making the images reads it.
 const CACHE: usize = 512 << 20;
 
-/// The options that are easily swapped, for a message.
+/// The options that users swap easily, for a message.
 pub(super) const FROM_PLAN: &str = "--base and --from-plan";
 
 #[derive(Debug, Args)]
 pub(super) struct SourceOptions {
-    /// Take everything from a plan file; - is stdin
+    /// Make the image from a plan file; - is stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["manifests", "infra_env_id", "pull_secret"])]
     pub(super) from_plan: Option<String>,
     /// Fail on warnings too
@@ -34,74 +34,73 @@ pub(super) struct SourceOptions {
     service: ServiceOptions,
 }
 
-/// A set of images, ready to be made.
-pub(super) struct Prepared {
+/// The inputs of the images, checked.
+pub(super) struct PreparedInputs {
     pub(super) images: ImageSet,
     pub(super) draft: Draft,
-    pub(super) findings: Findings,
+    pub(super) findings: DiscoveryReport,
     pub(super) cache: KeyfileCache,
 }
 
 impl SourceOptions {
-    /// Reads and checks everything. What is found is told; with an error among it, that is the end.
-    pub(super) fn prepare(&self) -> Result<Prepared> {
+    /// Reads and checks everything. Prints the findings, and returns an error if they are fatal.
+    pub(super) fn prepare(&self) -> Result<PreparedInputs> {
         let service = self.service.service()?;
         let (mut draft, mut findings) = self.infra_env.draft()?;
         if let Some(arch) = self.base.arch {
-            draft.architecture = Some(Given::new(arch.to_string(), Place::of("--arch")));
+            draft.architecture = Some(Located::new(arch.to_string(), SourceLocation::whole("--arch")));
         }
         let cache = KeyfileCache::new(CACHE);
         findings.append(draft.check(&cache));
         if findings.is_fatal() {
-            return Err(self.refused(&findings));
+            return Err(self.refusal(&findings));
         }
-        let Opened { image, version } =
+        let OpenedBase { image, version } =
             self.base.open(draft.architecture.as_ref().map(|it| it.value.as_str()))?;
         check_architecture(&draft, &image, &mut findings);
-        let inputs = draft.inputs(&Surroundings { service, version });
+        let inputs = draft.inputs(&ServiceContext { service, version });
         let inputs = match inputs {
             Ok(inputs) if !self.is_failure(&findings) => inputs,
-            Ok(_) => return Err(self.refused(&findings)),
+            Ok(_) => return Err(self.refusal(&findings)),
             Err(more) => {
                 findings.append(more);
-                return Err(self.refused(&findings));
+                return Err(self.refusal(&findings));
             }
         };
         eprint!("{findings}");
         let images = ImageSet::new(image, inputs, &cache)?;
-        Ok(Prepared { images, draft, findings, cache })
+        Ok(PreparedInputs { images, draft, findings, cache })
     }
 
-    fn is_failure(&self, findings: &Findings) -> bool {
+    fn is_failure(&self, findings: &DiscoveryReport) -> bool {
         findings.is_fatal() || self.strict && findings.count(Severity::Warning) > 0
     }
 
-    /// Prints the findings, and returns the error that ends the command.
-    fn refused(&self, findings: &Findings) -> anyhow::Error {
+    /// Prints the findings and returns the error that ends the command.
+    fn refusal(&self, findings: &DiscoveryReport) -> anyhow::Error {
         eprint!("{findings}");
         let errors = findings.count(Severity::Error);
         let warnings = if self.strict { findings.count(Severity::Warning) } else { 0 };
         let strictly = match warnings {
             0 => String::new(),
-            1 => "1 warning, which --strict makes an error".to_owned(),
-            _ => format!("{warnings} warnings, which --strict makes errors"),
+            1 => "1 warning, an error because of --strict".to_owned(),
+            _ => format!("{warnings} warnings, errors because of --strict"),
         };
-        let parts = [if errors > 0 { count(errors, "error") } else { String::new() }, strictly];
+        let parts = [if errors > 0 { count_with_noun(errors, "error") } else { String::new() }, strictly];
         let counts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
-        anyhow::anyhow!("{}: nothing was written", counts.join(", "))
+        anyhow::anyhow!("{}; nothing was written", counts.join(", "))
     }
 }
 
-/// A number of errors or warnings.
-fn count(count: usize, what: &str) -> String {
+fn count_with_noun(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// An image of another processor than the manifests want boots none of the machines.
-fn check_architecture(draft: &Draft, image: &Arc<isogen::BaseImage>, findings: &mut Findings) {
-    let (Some(given), Some(found)) = (&draft.architecture, processor_of(image)) else { return };
+/// Adds an error if the base image has another architecture than the manifests: it would boot none of the machines.
+fn check_architecture(draft: &Draft, image: &Arc<isogen::BaseImage>, findings: &mut DiscoveryReport) {
+    let (Some(given), Some(found)) = (&draft.architecture, image_architecture(image)) else { return };
     if CpuArchitecture::from_name(&given.value) != Some(found) {
-        let message = format!("the machines are {}, and the live image is for {found}", given.value);
+        let message = format!("the machines are {}, but the base image is for {found}", given.value);
         findings.error(given.place.clone(), message);
     }
 }

@@ -1,17 +1,17 @@
-//! The written files that only their owner may read, and the command that lets a web server read them.
+//! Output files with mode 0600, and the command that lets a web server read them.
 
 use std::fmt;
 use std::path::Path;
 
-use isogen::write::Access;
+use isogen::write::FileAccess;
 use serde::Serialize;
 
-use super::output::Written;
+use super::output::WrittenFiles;
 
-/// The most files that the command names.
+/// Most files that the command lists.
 const MAX_NAMED: usize = 8;
 
-/// The written files that only their owner may read.
+/// The output files that only their owner may read.
 #[derive(Debug, Serialize)]
 pub(super) struct PrivateFiles {
     mode: &'static str,
@@ -22,9 +22,9 @@ pub(super) struct PrivateFiles {
 
 impl PrivateFiles {
     /// Returns `None` if all files are public.
-    pub(super) fn new(written: &[Written]) -> Option<Self> {
-        let private = written.iter().filter(|file| file.access == Access::Private);
-        let paths: Vec<String> = private.map(|file| quoted(&file.path)).collect();
+    pub(super) fn new(written: &[WrittenFiles]) -> Option<Self> {
+        let private = written.iter().filter(|file| file.access == FileAccess::Private);
+        let paths: Vec<String> = private.map(|file| shell_quoted(&file.path)).collect();
         let files = match paths.len() {
             0 => return None,
             1..=MAX_NAMED => paths.join(" "),
@@ -47,8 +47,8 @@ impl fmt::Display for PrivateFiles {
     }
 }
 
-/// A path as one word of a shell.
-fn quoted(path: &Path) -> String {
+/// Returns a path quoted for a shell.
+fn shell_quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./+:@%,=".contains(character);
     if text.chars().all(is_plain) && !text.is_empty() {

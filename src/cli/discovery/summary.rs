@@ -1,18 +1,18 @@
-//! What a command tells at its end.
+//! The summary at the end of a command.
 
 use std::fmt::Write;
 
 use ignition::discovery::masked_url;
-use isogen::write::Access;
+use isogen::write::FileAccess;
 use serde_json::{Value, json};
 
-use super::output::Written;
-use super::prepare::Prepared;
+use super::output::WrittenFiles;
+use super::prepare::PreparedInputs;
 use super::private_files::PrivateFiles;
-use crate::cli::output::{Lines, print_bytes, print_json};
+use crate::cli::output::{EscapedLines, print_bytes, print_json};
 
-impl Prepared {
-    /// What goes into the images, whichever they are.
+impl PreparedInputs {
+    /// Returns the inputs that all images share, as JSON.
     pub(super) fn to_json(&self) -> Value {
         let inputs = self.images.inputs();
         json!({
@@ -25,16 +25,16 @@ impl Prepared {
         })
     }
 
-    /// The same as text.
+    /// Returns the same as text.
     pub(super) fn to_text(&self) -> Result<String, std::fmt::Error> {
         let inputs = self.images.inputs();
-        let mut out = Lines::default();
-        writeln!(out, "Live image:        {}", self.images.base().source().name())?;
+        let mut out = EscapedLines::default();
+        writeln!(out, "Base image:        {}", self.images.base().source().name())?;
         writeln!(out, "Infra-env:         {}", inputs.infra_env.id)?;
         writeln!(out, "OpenShift version: {}", inputs.version)?;
         writeln!(out, "Service:           {}", masked_url(inputs.service.base_url.as_str()))?;
         let names: Vec<&str> = self.draft.hosts.iter().map(|host| host.name.as_str()).collect();
-        /// Most hosts that are told by name.
+        /// Most hosts that are listed by name.
         const NAMED: usize = 8;
         match names.as_slice() {
             [] => writeln!(out, "Static networks:   none; machines use DHCP")?,
@@ -48,18 +48,22 @@ impl Prepared {
     }
 }
 
-/// Tells what was written.
-pub(super) fn print(prepared: &Prepared, written: &[Written], as_json: bool) -> anyhow::Result<()> {
+/// Prints the inputs and the written files.
+pub(super) fn print_summary(
+    prepared: &PreparedInputs,
+    written: &[WrittenFiles],
+    as_json: bool,
+) -> anyhow::Result<()> {
     let private = PrivateFiles::new(written);
     if as_json {
-        let image = |written: &Written| {
+        let image = |written: &WrittenFiles| {
             json!({
                 "path": written.path,
                 "what": written.what,
                 "size": written.len,
                 "sha256": written.sha256.map(|digest| digest.to_string()),
                 "layout": written.layout,
-                "private": written.access == Access::Private,
+                "private": written.access == FileAccess::Private,
             })
         };
         let mut json = prepared.to_json();
@@ -73,7 +77,7 @@ pub(super) fn print(prepared: &Prepared, written: &[Written], as_json: bool) -> 
     for written in written {
         writeln!(out, "\n{}", written.path.display())?;
         let layout = written.layout.as_ref().map(|layout| format!(", {layout}")).unwrap_or_default();
-        let mode = if written.access == Access::Private { ", mode 0600" } else { "" };
+        let mode = if written.access == FileAccess::Private { ", mode 0600" } else { "" };
         writeln!(out, "  {}, {} bytes{layout}{mode}", written.what, written.len)?;
         if let Some(digest) = &written.sha256 {
             writeln!(out, "  SHA-256 {digest}")?;

@@ -1,13 +1,13 @@
-//! What was found in files, printed for people or programs, and whether it lets a script go on.
+//! Output of findings as text or JSON, and the exit code that depends on them.
 
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ignition::report::{Report, Severity};
+use ignition::report::{ConfigReport, Severity};
 use serde::Serialize;
 
-/// The exit codes of commands that report findings.
+/// The help text for exit codes of commands that report findings.
 pub(super) const EXIT_CODES: &str = "Exit code: 0 no errors (with --strict, no warnings either), 1 errors, or the \
     config cannot be read, 2 wrong usage.";
 
@@ -26,13 +26,14 @@ pub(super) struct FindingOptions {
 #[derive(Debug, Serialize)]
 pub(super) struct FileReport {
     pub(super) file: String,
-    pub(super) findings: Report,
+    pub(super) findings: ConfigReport,
 }
 
 impl FindingOptions {
-    /// Whether reports make the command fail.
+    /// Returns whether the findings make the command fail.
     pub(super) fn is_failure(&self, reports: &[FileReport]) -> bool {
-        let fails = |report: &Report| report.is_fatal() || self.strict && report.count(Severity::Warning) > 0;
+        let fails =
+            |report: &ConfigReport| report.is_fatal() || self.strict && report.count(Severity::Warning) > 0;
         reports.iter().any(|it| fails(&it.findings))
     }
 
@@ -40,8 +41,8 @@ impl FindingOptions {
         if self.is_failure(reports) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 
-    /// The reports as text or JSON. A text without findings is empty. Parts of configs are quoted in it: control
-    /// characters are shown, not sent to the terminal.
+    /// Returns the reports as text or JSON. A text without findings is empty. Findings quote configs, so control
+    /// characters are escaped for the terminal.
     pub(super) fn to_text(&self, reports: &[FileReport]) -> Result<String> {
         if self.json {
             return Ok(serde_json::to_string_pretty(reports).context("writing JSON")? + "\n");

@@ -6,13 +6,13 @@ use anyhow::Result;
 use ignition::lint::check;
 use ignition::report::Severity;
 
-use crate::cli::output::Lines;
+use crate::cli::output::EscapedLines;
 
-/// The most errors of one config that are listed.
+/// Most errors of one config that are listed.
 const MAX_LISTED: usize = 8;
 
-/// The errors of a config, a line for each, under the name of its file. A valid config has none.
-pub(in crate::cli) fn errors(name: &str, config: &[u8]) -> Vec<String> {
+/// Returns the errors of a config, one per line, with the name of its file.
+pub(in crate::cli) fn config_errors(name: &str, config: &[u8]) -> Vec<String> {
     if config.trim_ascii().is_empty() {
         return vec![format!("{name}: error: the file is empty")];
     }
@@ -23,18 +23,18 @@ pub(in crate::cli) fn errors(name: &str, config: &[u8]) -> Vec<String> {
     let more = text.lines().count() - errors.len();
     if more > 0 {
         let plural = if more == 1 { "" } else { "s" };
-        errors.push(format!("{more} more error{plural}: `kindling ignition validate` lists all"));
+        errors.push(format!("{more} more error{plural}; `kindling ignition validate` lists all"));
     }
     errors
 }
 
 /// Prints a warning to stderr if a config is not valid.
-pub(in crate::cli) fn warn(name: &str, config: &[u8]) -> Result<()> {
-    let errors = errors(name, config);
+pub(in crate::cli) fn warn_if_invalid(name: &str, config: &[u8]) -> Result<()> {
+    let errors = config_errors(name, config);
     if errors.is_empty() {
         return Ok(());
     }
-    let mut out = Lines::default();
+    let mut out = EscapedLines::default();
     writeln!(out, "warning: {name} is not a valid Ignition config; it is written unchanged")?;
     errors.iter().try_for_each(|error| writeln!(out, "{error}"))?;
     eprint!("{}", out.into_text());

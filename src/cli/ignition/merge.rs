@@ -1,19 +1,19 @@
-//! `kindling ignition merge`: several configs as one.
+//! `kindling ignition merge`: merges Ignition configs.
 
 use std::collections::HashSet;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ignition::document::Document;
+use ignition::config::Config;
 use ignition::merge::merge;
-use ignition::report::{Report, Severity};
+use ignition::report::{ConfigReport, Severity};
 use ignition::spec::Spec;
 use ignition::translate::translate;
 use ignition::validate::validate;
 
 use super::findings::{EXIT_CODES, FileReport, FindingOptions};
-use crate::cli::input::Text;
+use crate::cli::input::NamedText;
 use crate::cli::output::{print_bytes, write_bytes};
 
 #[derive(Debug, Args)]
@@ -21,21 +21,21 @@ use crate::cli::output::{print_bytes, write_bytes};
 pub(in crate::cli) struct Merge {
     #[command(flatten)]
     findings: FindingOptions,
-    /// Write the config to a file instead of stdout, which is - too
+    /// Write the config to a file; - is stdout [default: -]
     #[arg(short, long, value_name = "path")]
     output: Option<String>,
-    /// Write the config over several lines
+    /// Pretty-print the config
     #[arg(long)]
     pretty: bool,
     /// Translate the result to this spec version, such as 3.4.0
     ///
-    /// Without it, the result has the newest version of the configs.
+    /// By default, the result has the newest spec version among the configs.
     #[arg(long, value_name = "version")]
     spec: Option<Spec>,
     /// Ignition config to start from; - is stdin
     #[arg(value_name = "PARENT")]
     parent: String,
-    /// Ignition configs to merge into it, in this order
+    /// Ignition configs to merge into PARENT, in this order
     #[arg(value_name = "CHILD", required = true)]
     children: Vec<String>,
 }
@@ -44,10 +44,10 @@ pub(in crate::cli) struct Merge {
 const MERGED: &str = "merged";
 
 impl Merge {
-    /// Findings go to stderr. Where one is an error, there is no result.
+    /// Prints findings to stderr. If a finding is an error, no result is written.
     pub(super) fn run(self) -> Result<ExitCode> {
         let paths: Vec<String> = std::iter::once(&self.parent).chain(&self.children).cloned().collect();
-        let (mut reports, documents) = read_all(Text::read_all(&paths)?);
+        let (mut reports, documents) = read_configs(NamedText::read_all(&paths)?);
         let merged = documents.into_iter().reduce(|parent, child| merge(&parent, &child));
         if let Some(merged) = merged.filter(|_| !self.findings.is_failure(&reports)) {
             let spec = self.spec.unwrap_or(merged.spec());
@@ -55,14 +55,14 @@ impl Merge {
             let text = if self.pretty { result.to_pretty() } else { format!("{result}\n") };
             reports.push(FileReport { file: MERGED.to_owned(), findings: new_findings(&result, &reports) });
             if !self.findings.is_failure(&reports) {
-                self.write(text.as_bytes())?;
+                self.write_result(text.as_bytes())?;
             }
         }
         eprint!("{}", self.findings.to_text(&reports)?);
         Ok(self.findings.exit_code(&reports))
     }
 
-    fn write(&self, text: &[u8]) -> Result<()> {
+    fn write_result(&self, text: &[u8]) -> Result<()> {
         match self.output.as_deref() {
             None | Some("-") => print_bytes(text),
             path => write_bytes(path, text),
@@ -70,15 +70,15 @@ impl Merge {
     }
 }
 
-/// Reads and validates configs. There is no document for a text that is no config.
-fn read_all(texts: Vec<Text>) -> (Vec<FileReport>, Vec<Document>) {
+/// Reads and validates configs. A text that is not a config has a report but no document.
+fn read_configs(texts: Vec<NamedText>) -> (Vec<FileReport>, Vec<Config>) {
     let mut documents = Vec::new();
-    let read = |text: Text| {
-        let mut findings = match Document::parse(&text.bytes) {
+    let read = |text: NamedText| {
+        let mut findings = match Config::parse(&text.bytes) {
             Ok(parsed) => {
                 let mut report = parsed.warnings;
-                report.append(validate(&parsed.document));
-                documents.push(parsed.document);
+                report.append(validate(&parsed.config));
+                documents.push(parsed.config);
                 report
             }
             Err(error) => error.into(),
@@ -89,8 +89,9 @@ fn read_all(texts: Vec<Text>) -> (Vec<FileReport>, Vec<Document>) {
     (texts.into_iter().map(read).collect(), documents)
 }
 
-/// What is wrong with the result that was not with any of its parts. It has no lines: nobody has seen it yet.
-fn new_findings(result: &Document, parts: &[FileReport]) -> Report {
+/// Returns the findings about the result that none of its parts has. They have no line numbers, because the result is
+/// not in a file.
+fn new_findings(result: &Config, parts: &[FileReport]) -> ConfigReport {
     let known: HashSet<&str> = parts
         .iter()
         .flat_map(|part| part.findings.findings())

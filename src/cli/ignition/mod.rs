@@ -1,4 +1,4 @@
-//! `kindling ignition`: Ignition configs by themselves, without an image.
+//! `kindling ignition`: Ignition configs without an image.
 
 mod findings;
 pub(super) mod invalid;

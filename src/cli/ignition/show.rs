@@ -1,15 +1,15 @@
-//! `kindling ignition show`: a config for people.
+//! `kindling ignition show`: prints a config and its summary.
 
 use std::fmt::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ignition::document::{Document, Parsed};
-use ignition::summary::Summary;
+use ignition::config::{Config, ParsedConfig};
+use ignition::summary::ConfigSummary;
 use serde::Serialize;
 
-use crate::cli::input::Text;
+use crate::cli::input::NamedText;
 use crate::cli::output::{print_bytes, print_json};
 
 #[derive(Debug, Args)]
@@ -22,20 +22,20 @@ pub(in crate::cli) struct Show {
     config: String,
 }
 
-/// A config with what it does.
+/// A config with its summary, for JSON output.
 #[derive(Serialize)]
-struct Shown<'a> {
-    summary: Summary,
-    config: &'a Document,
+struct ConfigView<'a> {
+    summary: ConfigSummary,
+    config: &'a Config,
 }
 
 impl Show {
     pub(super) fn run(self) -> Result<ExitCode> {
-        let text = Text::read(&self.config)?;
-        let parsed = Document::parse(&text.bytes)?;
-        let summary = Summary::from(&parsed);
+        let text = NamedText::read(&self.config)?;
+        let parsed = Config::parse(&text.bytes)?;
+        let summary = ConfigSummary::from(&parsed);
         if self.json {
-            print_json(&Shown { summary, config: &parsed.document })?;
+            print_json(&ConfigView { summary, config: &parsed.config })?;
         } else {
             print_bytes(to_text(&text.name, &summary, &parsed)?.as_bytes())?;
         }
@@ -43,23 +43,25 @@ impl Show {
     }
 }
 
-/// The summary, an empty line, the config. JSON has no control characters but line breaks; names may have some.
-fn to_text(file: &str, summary: &Summary, parsed: &Parsed) -> Result<String> {
+/// Formats the summary, an empty line and the config. Names in the summary may contain control characters, which are
+/// escaped. The config is JSON, which has none except line breaks.
+fn to_text(file: &str, summary: &ConfigSummary, parsed: &ParsedConfig) -> Result<String> {
     let mut out = String::new();
-    let Summary { version, merges, files, directories, links, units, users, removed_users, .. } = summary;
+    let ConfigSummary { version, merges, files, directories, links, units, users, removed_users, .. } =
+        summary;
     writeln!(out, "{file}: spec {version}")?;
     writeln!(out, "Merges:  {merges}")?;
     writeln!(out, "Storage: {files} files, {directories} directories, {links} links")?;
-    writeln!(out, "Units:   {}", names(units))?;
-    writeln!(out, "Users:   {}", names(users))?;
+    writeln!(out, "Units:   {}", format_names(units))?;
+    writeln!(out, "Users:   {}", format_names(users))?;
     if !removed_users.is_empty() {
-        writeln!(out, "Removed: {}", names(removed_users))?;
+        writeln!(out, "Removed: {}", format_names(removed_users))?;
     }
     write!(out, "{}", parsed.warnings.to_text(file).replace(|it: char| it.is_control() && it != '\n', "?"))?;
-    write!(out, "\n{}", parsed.document.to_pretty())?;
+    write!(out, "\n{}", parsed.config.to_pretty())?;
     Ok(out)
 }
 
-fn names(names: &[String]) -> String {
+fn format_names(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(" ").escape_debug().to_string() }
 }

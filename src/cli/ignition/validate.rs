@@ -1,14 +1,14 @@
-//! `kindling ignition validate`: whether configs are good ones.
+//! `kindling ignition validate`: checks Ignition configs.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
 use ignition::lint::check;
-use ignition::report::{Origin, Report};
+use ignition::report::{ConfigReport, RuleOrigin};
 
 use super::findings::{EXIT_CODES, FileReport, FindingOptions};
-use crate::cli::input::Text;
+use crate::cli::input::NamedText;
 use crate::cli::output::print_bytes;
 
 #[derive(Debug, Args)]
@@ -16,7 +16,7 @@ use crate::cli::output::print_bytes;
 pub(in crate::cli) struct Validate {
     #[command(flatten)]
     findings: FindingOptions,
-    /// Leave out what Ignition itself accepts
+    /// Report only problems that Ignition itself reports
     #[arg(long)]
     no_lint: bool,
     /// Ignition configs; - is stdin
@@ -26,16 +26,17 @@ pub(in crate::cli) struct Validate {
 
 impl Validate {
     pub(super) fn run(self) -> Result<ExitCode> {
-        let texts = Text::read_all(&self.configs)?;
-        let report = |text: Text| FileReport { findings: self.check(&text.bytes), file: text.name };
+        let texts = NamedText::read_all(&self.configs)?;
+        let report =
+            |text: NamedText| FileReport { findings: self.check_config(&text.bytes), file: text.name };
         let reports: Vec<FileReport> = texts.into_iter().map(report).collect();
         print_bytes(self.findings.to_text(&reports)?.as_bytes())?;
         Ok(self.findings.exit_code(&reports))
     }
 
-    fn check(&self, text: &[u8]) -> Report {
+    fn check_config(&self, text: &[u8]) -> ConfigReport {
         let mut report = check(text);
-        report.retain(|finding| !self.no_lint || finding.origin == Origin::Ignition);
+        report.retain(|finding| !self.no_lint || finding.origin == RuleOrigin::Ignition);
         report
     }
 }

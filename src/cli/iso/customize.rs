@@ -7,7 +7,7 @@ use isogen::{BaseImage, KargsOperations};
 
 use crate::cli::output::EditOptions;
 use crate::cli::pxe::CustomizeOptions;
-use crate::customize::{Needs, capabilities};
+use crate::customize::{RequiredFeatures, capabilities};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Customize {
@@ -43,24 +43,25 @@ impl Customize {
             append: self.live_karg_append,
             replace: self.live_karg_replace,
         };
-        let editing = self.edit.open()?;
+        let editing = self.edit.open_image()?;
         if !self.force && is_customized(&editing.image)? {
-            bail!("{} is already customized; use -f to force.", editing.name());
+            bail!("{} is already customized; use -f to force.", editing.image_name());
         }
         let capabilities = capabilities(&editing.image);
-        Needs { live_kargs: !live_kargs.is_empty(), ..self.options.needs() }.check(&capabilities)?;
-        let customized = self.options.read()?.build(&capabilities)?;
-        editing.write(&customized.to_edits(live_kargs)?)?;
+        RequiredFeatures { live_kargs: !live_kargs.is_empty(), ..self.options.required_features() }
+            .check(&capabilities)?;
+        let customized = self.options.read_files()?.build(&capabilities)?;
+        editing.write_edited(&customized.to_edits(live_kargs)?)?;
         customized.notices.iter().for_each(|notice| eprintln!("{notice}"));
         Ok(())
     }
 }
 
-/// Tells whether an image holds a config, network files or kernel arguments other than those it was made with. Members
-/// of its archive that mean nothing to us do not count.
+/// Returns whether an image contains a config, network files or kernel arguments other than the defaults. Other members
+/// of its archive do not count.
 fn is_customized(image: &BaseImage) -> Result<bool> {
     let archive = image.archive()?;
-    if archive.get(IGNITION_CONFIG).is_some() || archive.network().next().is_some() {
+    if archive.get(IGNITION_CONFIG).is_some() || archive.network_files().next().is_some() {
         return Ok(true);
     }
     match image.kargs() {

@@ -1,21 +1,19 @@
-//! `kindling iso diff`: what differs between two images.
+//! `kindling iso diff`: compares two images.
 
 use std::fmt::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use isogen::{BaseImage, Difference};
+use isogen::{BaseImage, ImageDifference};
 
-use crate::cli::output::{Lines, print_bytes, print_json};
+use crate::cli::output::{EscapedLines, print_bytes, print_json};
 
-/// The exit code where images cannot be compared.
+/// The exit code if the images cannot be compared.
 pub(super) const TROUBLE: u8 = 2;
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exit code: 0 the images are equal to the byte, 1 they differ, 2 they cannot be compared."
-)]
+#[command(after_help = "Exit code: 0 the images are identical, 1 they differ, 2 they cannot be compared.")]
 pub(in crate::cli) struct Diff {
     /// Print JSON
     #[arg(long)]
@@ -31,18 +29,18 @@ pub(in crate::cli) struct Diff {
 impl Diff {
     pub(super) fn run(self) -> Result<ExitCode> {
         let difference =
-            Difference::between(&BaseImage::open(&self.first)?, &BaseImage::open(&self.second)?)?;
+            ImageDifference::between(&BaseImage::open(&self.first)?, &BaseImage::open(&self.second)?)?;
         if self.json {
             print_json(&difference)?;
         } else {
-            print_bytes(text(&difference)?.as_bytes())?;
+            print_bytes(difference_text(&difference)?.as_bytes())?;
         }
         Ok(if difference.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 
-fn text(difference: &Difference) -> Result<String> {
-    let mut out = Lines::default();
+fn difference_text(difference: &ImageDifference) -> Result<String> {
+    let mut out = EscapedLines::default();
     for change in &difference.changes {
         writeln!(out, "{}", change.what)?;
         for (sign, value) in [('-', &change.first), ('+', &change.second)] {
@@ -56,10 +54,10 @@ fn text(difference: &Difference) -> Result<String> {
         writeln!(out, "  - {first} bytes")?;
         writeln!(out, "  + {second} bytes")?;
     }
-    for stretch in &difference.stretches {
-        writeln!(out, "bytes {} to {} differ ({})", stretch.offset(), stretch.end(), stretch.len())?;
+    for range in &difference.ranges {
+        writeln!(out, "bytes {} to {} differ ({})", range.offset(), range.end(), range.len())?;
     }
-    if difference.more {
+    if difference.has_more {
         writeln!(out, "more bytes differ")?;
     }
     Ok(out.into_text())

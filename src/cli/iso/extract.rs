@@ -1,15 +1,15 @@
-//! `kindling iso extract`: artifacts out of an image.
+//! `kindling iso extract`: extracts artifacts of an image.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use isogen::write::{Access, NewFile};
+use isogen::write::{FileAccess, NewFile};
 use isogen::{BaseImage, Edits, LayoutStrategy, Plan, Segment};
 
 use super::nmstatectl::Nmstatectl;
-use crate::cli::created::{print_paths, write_files};
-use crate::cli::input::any_path;
+use crate::cli::created_files::{print_paths, write_files};
+use crate::cli::input::any_path_parser;
 use crate::cli::output::{refuse_terminal, write_stdout};
 
 #[derive(Debug, Subcommand)]
@@ -18,7 +18,7 @@ pub(in crate::cli) enum Command {
     Pxe(Pxe),
     /// Extract a minimal ISO from a CoreOS live ISO image
     MinimalIso(MinimalIso),
-    /// Extract nmstatectl as an initrd image, out of the rootfs of an ISO image
+    /// Extract nmstatectl from the rootfs of an ISO image, as an initrd image
     Nmstatectl(Nmstatectl),
 }
 
@@ -35,10 +35,10 @@ impl Command {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Pxe {
     /// Output directory
-    #[arg(short, long, value_name = "PATH", default_value = ".", value_parser = any_path())]
+    #[arg(short, long, value_name = "PATH", default_value = ".", value_parser = any_path_parser())]
     output_dir: PathBuf,
     /// ISO image
-    #[arg(value_name = "ISO", value_parser = any_path())]
+    #[arg(value_name = "ISO", value_parser = any_path_parser())]
     input: PathBuf,
 }
 
@@ -51,7 +51,7 @@ impl Pxe {
         let stem = self.input.file_stem().context("the image's path has no file name")?.to_string_lossy();
         let path = |name: &str| self.output_dir.join(format!("{stem}-{name}"));
         let files = files.into_iter().map(|file| (path(&file.name), file.plan)).collect();
-        let paths = write_files(files, Access::Shared, |file, plan| Ok(file.write_plan(&plan)?))?;
+        let paths = write_files(files, FileAccess::Shared, |file, plan| Ok(file.write_plan(&plan)?))?;
         print_paths(&paths)
     }
 }
@@ -68,7 +68,7 @@ pub(in crate::cli) struct MinimalIso {
     /// wrongly, or has too little space for the URL
     #[arg(long)]
     relayout: bool,
-    /// Print how the minimal ISO is made up, on stderr
+    /// Print the number of shared and new bytes of the minimal ISO to stderr
     #[arg(long)]
     stats: bool,
     /// ISO image
@@ -89,19 +89,19 @@ impl MinimalIso {
             refuse_terminal()?;
         }
         let rootfs = self.output_rootfs.map(|path| -> Result<NewFile> {
-            let file = NewFile::create(path, Access::Shared)?;
+            let file = NewFile::create(path, FileAccess::Shared)?;
             file.write_plan(&image.rootfs()?)?;
             Ok(file)
         });
         let rootfs = rootfs.transpose()?;
-        // Opening the output comes early, so that a name that is taken costs no work; it appears at the end.
-        let output = (!to_stdout).then(|| NewFile::create(&self.output, Access::Private)).transpose()?;
+        // The output is opened before the work, so that an existing file fails early. It gets its name at the end.
+        let output = (!to_stdout).then(|| NewFile::create(&self.output, FileAccess::Private)).transpose()?;
         let rootfs_url = self.rootfs_url.as_deref();
         let edits = Edits::new().minimal(rootfs_url);
         if !self.relayout {
             image.verify_minimal()?;
             if let LayoutStrategy::Relayout(reason) = image.layout_strategy(&edits)? {
-                bail!("{}: {reason}; --relayout makes a minimal ISO with a new layout", self.input);
+                bail!("{}: {reason}; use --relayout to make a minimal ISO with a new layout", self.input);
             }
         }
         let plan = image.plan(&edits)?;
@@ -123,7 +123,7 @@ impl MinimalIso {
     }
 }
 
-/// How much of an image is its base's, and how much its own.
+/// Prints how many bytes come from the base image, and how many are new.
 fn print_stats(plan: &Plan) {
     let count = |wanted: fn(&Segment) -> bool| -> u64 {
         plan.layout().iter().map(|placed| &placed.segment).filter(|it| wanted(it)).map(Segment::len).sum()

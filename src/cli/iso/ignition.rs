@@ -43,15 +43,15 @@ pub(in crate::cli) struct Embed {
 
 impl Embed {
     pub(super) fn run(self) -> Result<()> {
-        let (name, config) = input::read_named(self.ignition_file.as_deref())?;
-        let editing = self.edit.open()?;
+        let (name, config) = input::read_named_input(self.ignition_file.as_deref())?;
+        let editing = self.edit.open_image()?;
         let mut archive = editing.image.archive()?;
         if !self.force && archive.get(IGNITION_CONFIG).is_some() {
-            bail!("{} already has an embedded Ignition config; use -f to force.", editing.name());
+            bail!("{} already has an embedded Ignition config; use -f to force.", editing.image_name());
         }
-        invalid::warn(name, &config)?;
+        invalid::warn_if_invalid(name, &config)?;
         archive.insert(IGNITION_CONFIG, config);
-        editing.write(&Edits::new().archive(archive.pack(Encoding::Xz)?))
+        editing.write_edited(&Edits::new().archive(archive.pack(Encoding::Xz)?))
     }
 }
 
@@ -70,7 +70,7 @@ pub(in crate::cli) struct DeprecatedEmbed {
 
 impl DeprecatedEmbed {
     pub(super) fn run(self) -> Result<()> {
-        super::deprecated("embed")?;
+        super::warn_deprecated("embed")?;
         let Self { config, force, edit } = self;
         Embed { force, ignition_file: config, edit }.run()
     }
@@ -101,9 +101,9 @@ pub(in crate::cli) struct Remove {
 
 impl Remove {
     pub(super) fn run(self) -> Result<()> {
-        let editing = self.edit.open()?;
+        let editing = self.edit.open_image()?;
         let mut archive = editing.image.archive()?;
         archive.remove(IGNITION_CONFIG);
-        editing.write(&Edits::new().archive(archive.pack(Encoding::Xz)?))
+        editing.write_edited(&Edits::new().archive(archive.pack(Encoding::Xz)?))
     }
 }

@@ -1,22 +1,22 @@
-//! `kindling iso inspect`: all that is known about an image.
+//! `kindling iso inspect`: prints everything known about an image.
 
 use std::fmt::Write;
 
 use anyhow::Result;
 use clap::Args;
-use ignition::summary::Summary;
-use isogen::inspect::{BootFile, IgnitionSummary, Inspection, KargsSummary};
+use ignition::summary::ConfigSummary;
+use isogen::inspect::{BootFileSummary, IgnitionSummary, Inspection, KargsSummary};
 use isogen::{BaseImage, Extent};
 use serde::Serialize;
 
-use crate::cli::output::{Lines, print_bytes, print_json};
+use crate::cli::output::{EscapedLines, print_bytes, print_json};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Inspect {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Image that this one was made of: tell whether what secure boot checks is the same
+    /// Image that this one was made from: compare the boot files, which secure boot verifies
     #[arg(long, value_name = "ISO")]
     base: Option<String>,
     /// ISO image
@@ -24,14 +24,14 @@ pub(in crate::cli) struct Inspect {
     input: String,
 }
 
-/// An inspection together with what the config in the image does.
+/// The inspection of an image, with a summary of its Ignition config.
 #[derive(Serialize)]
-struct Report {
+struct InspectReport {
     #[serde(flatten)]
     image: Inspection,
-    ignition: Option<Summary>,
+    ignition: Option<ConfigSummary>,
     ignition_error: Option<String>,
-    /// Of the base image that was named: the boot files that this image has otherwise, or not at all.
+    /// The boot files that differ from those of `--base`, or are in one image only.
     #[serde(skip_serializing_if = "Option::is_none")]
     boot_files_differing: Option<Vec<String>>,
     #[serde(skip)]
@@ -42,21 +42,21 @@ impl Inspect {
     pub(super) fn run(self) -> Result<()> {
         let image = BaseImage::open(&self.input)?.inspect()?;
         let config = image.ignition_area.as_ref().and_then(|area| area.config.as_deref());
-        let (ignition, ignition_error) = match config.map(Summary::of) {
+        let (ignition, ignition_error) = match config.map(ConfigSummary::parse) {
             Some(Ok(summary)) => (Some(summary), None),
             Some(Err(error)) => (None, Some(error.to_string())),
             None => (None, None),
         };
         let base_files = self.base.as_ref().map(|base| BaseImage::open(base)?.boot_files()).transpose()?;
-        let boot_files_differing = base_files.map(|files| differing(&files, &image.boot_files));
-        let report = Report { image, ignition, ignition_error, boot_files_differing, base: self.base };
-        if self.json { print_json(&report) } else { print_bytes(text(&report)?.as_bytes()) }
+        let boot_files_differing = base_files.map(|files| differing_boot_files(&files, &image.boot_files));
+        let report = InspectReport { image, ignition, ignition_error, boot_files_differing, base: self.base };
+        if self.json { print_json(&report) } else { print_bytes(report_text(&report)?.as_bytes()) }
     }
 }
 
-/// The paths of boot files that are in one image only, or differ.
-fn differing(base: &[BootFile], image: &[BootFile]) -> Vec<String> {
-    let only = |one: &[BootFile], other: &[BootFile]| -> Vec<String> {
+/// Returns the paths of boot files that differ or are in one image only.
+fn differing_boot_files(base: &[BootFileSummary], image: &[BootFileSummary]) -> Vec<String> {
+    let only = |one: &[BootFileSummary], other: &[BootFileSummary]| -> Vec<String> {
         one.iter().filter(|file| !other.contains(file)).map(|file| file.path.clone()).collect()
     };
     let mut paths = [only(base, image), only(image, base)].concat();
@@ -65,27 +65,27 @@ fn differing(base: &[BootFile], image: &[BootFile]) -> Vec<String> {
     paths
 }
 
-fn text(report: &Report) -> Result<String> {
-    let mut out = Lines::default();
+fn report_text(report: &InspectReport) -> Result<String> {
+    let mut out = EscapedLines::default();
     let image = &report.image;
     let architecture = image.architecture.map_or("unknown".to_owned(), |it| format!("{it:?}").to_lowercase());
     writeln!(out, "{}: {} bytes", image.file, image.len)?;
     writeln!(out, "Volume:        {} ({} sectors)", image.volume.id, image.volume.sectors)?;
     writeln!(out, "Architecture:  {architecture}")?;
     writeln!(out, "Generation:    {}", image.generation)?;
-    match &image.new_layout {
+    match &image.relayout_reason {
         Some(reason) => writeln!(out, "Layout:        new: {reason}")?,
-        None => writeln!(out, "Layout:        as mastered")?,
+        None => writeln!(out, "Layout:        original")?,
     }
-    boot(&mut out, image)?;
-    boot_files(&mut out, report)?;
+    write_boot(&mut out, image)?;
+    write_boot_files(&mut out, report)?;
     match &image.ignition_area {
-        Some(area) => ignition(&mut out, area, report)?,
+        Some(area) => write_ignition(&mut out, area, report)?,
         None => writeln!(out, "Ignition area: none")?,
     }
     match &image.kargs {
-        Some(summary) => kargs(&mut out, summary)?,
-        None => writeln!(out, "Kernel args:   no areas")?,
+        Some(summary) => write_kargs(&mut out, summary)?,
+        None => writeln!(out, "Kernel args:   no embed areas")?,
     }
     let features = &image.features;
     let known = [
@@ -106,7 +106,7 @@ fn text(report: &Report) -> Result<String> {
     writeln!(out)?;
     writeln!(out, "{:>12} {:>12}  path", "offset", "length")?;
     for file in &image.files {
-        let slash = if file.directory { "/" } else { "" };
+        let slash = if file.is_directory { "/" } else { "" };
         writeln!(out, "{:>12} {:>12}  {}{slash}", file.extent.offset(), file.extent.len(), file.path)?;
     }
     for finding in &image.findings {
@@ -115,10 +115,11 @@ fn text(report: &Report) -> Result<String> {
     Ok(out.into_text())
 }
 
-fn boot(out: &mut Lines, image: &Inspection) -> Result<()> {
+fn write_boot(out: &mut EscapedLines, image: &Inspection) -> Result<()> {
     for entry in image.boot_catalog.iter().flat_map(|catalog| &catalog.entries) {
         let (platform, sector) = (entry.platform, entry.sector);
-        let path = image.files.iter().find(|file| !file.directory && file.extent.offset() == sector.offset());
+        let path =
+            image.files.iter().find(|file| !file.is_directory && file.extent.offset() == sector.offset());
         let path = path.map_or("no file", |file| &file.path);
         writeln!(
             out,
@@ -140,15 +141,15 @@ fn boot(out: &mut Lines, image: &Inspection) -> Result<()> {
     Ok(())
 }
 
-fn boot_files(out: &mut Lines, report: &Report) -> Result<()> {
+fn write_boot_files(out: &mut EscapedLines, report: &InspectReport) -> Result<()> {
     let base = report.base.as_deref().unwrap_or_default();
     match &report.boot_files_differing {
         None => writeln!(out, "Boot files:    {}, by SHA-256", report.image.boot_files.len())?,
         Some(paths) if paths.is_empty() => {
             let count = report.image.boot_files.len();
-            writeln!(out, "Boot files:    {count}, byte for byte those of {base}")?;
+            writeln!(out, "Boot files:    {count}, identical to those of {base}")?;
         }
-        Some(paths) => writeln!(out, "Boot files:    not those of {base}: {}", paths.join(" "))?,
+        Some(paths) => writeln!(out, "Boot files:    different from those of {base}: {}", paths.join(" "))?,
     }
     for file in &report.image.boot_files {
         writeln!(out, "  {}  {}", file.sha256, file.path)?;
@@ -156,13 +157,13 @@ fn boot_files(out: &mut Lines, report: &Report) -> Result<()> {
     Ok(())
 }
 
-fn ignition(out: &mut Lines, area: &IgnitionSummary, report: &Report) -> Result<()> {
+fn write_ignition(out: &mut EscapedLines, area: &IgnitionSummary, report: &InspectReport) -> Result<()> {
     writeln!(
         out,
         "Ignition area: {} of {} bytes used, {}",
-        area.used,
+        area.used_len,
         area.extent.len(),
-        place(area.extent)
+        format_extent(area.extent)
     )?;
     if let Some(error) = &area.error {
         writeln!(out, "  {error}")?;
@@ -171,12 +172,12 @@ fn ignition(out: &mut Lines, area: &IgnitionSummary, report: &Report) -> Result<
         writeln!(out, "  {:>10}  {}", member.len, member.name)?;
     }
     if let Some(error) = &report.ignition_error {
-        writeln!(out, "  the config: {error}")?;
+        writeln!(out, "  config: {error}")?;
     }
     if let Some(it) = &report.ignition {
         writeln!(
             out,
-            "  the config: spec {}, {} merged, {} files, {} directories, {} links, units: {}, users: {}",
+            "  config: spec {}, {} merged, {} files, {} directories, {} links, units: {}, users: {}",
             it.version,
             it.merges,
             it.files,
@@ -186,14 +187,14 @@ fn ignition(out: &mut Lines, area: &IgnitionSummary, report: &Report) -> Result<
             or_none(&it.users.join(" ")),
         )?;
         if !it.removed_users.is_empty() {
-            writeln!(out, "  users removed: {}", it.removed_users.join(" "))?;
+            writeln!(out, "  removed users: {}", it.removed_users.join(" "))?;
         }
         it.warnings.iter().try_for_each(|warning| writeln!(out, "  warning: {warning}"))?;
     }
     Ok(())
 }
 
-fn kargs(out: &mut Lines, summary: &KargsSummary) -> Result<()> {
+fn write_kargs(out: &mut EscapedLines, summary: &KargsSummary) -> Result<()> {
     match (&summary.current, &summary.error) {
         (Some(current), _) => writeln!(out, "Kernel args:   {current}")?,
         (None, error) => writeln!(out, "Kernel args:   {}", error.as_deref().unwrap_or("unknown"))?,
@@ -201,14 +202,14 @@ fn kargs(out: &mut Lines, summary: &KargsSummary) -> Result<()> {
     if summary.default != summary.current {
         writeln!(out, "  default: {}", summary.default.as_deref().unwrap_or("not recorded"))?;
     }
-    writeln!(out, "  {} of {} bytes free in each area", summary.free, summary.area_len)?;
+    writeln!(out, "  {} of {} bytes free in each area", summary.free_len, summary.area_len)?;
     for area in &summary.areas {
-        writeln!(out, "  {} of {}", place(area.extent), area.file.as_deref().unwrap_or("no file"))?;
+        writeln!(out, "  {} of {}", format_extent(area.extent), area.file.as_deref().unwrap_or("no file"))?;
     }
     Ok(())
 }
 
-fn place(extent: Extent) -> String {
+fn format_extent(extent: Extent) -> String {
     format!("bytes {} to {}", extent.offset(), extent.end())
 }
 

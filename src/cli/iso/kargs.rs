@@ -44,8 +44,8 @@ pub(in crate::cli) struct Modify {
 impl Modify {
     fn run(self) -> Result<()> {
         let operations = KargsOperations { delete: self.delete, append: self.append, replace: self.replace };
-        let editing = self.edit.open()?;
-        editing.write(&Edits::new().kargs(KargsEdit::Current(operations)))
+        let editing = self.edit.open_image()?;
+        editing.write_edited(&Edits::new().kargs(KargsEdit::Current(operations)))
     }
 }
 
@@ -57,7 +57,7 @@ pub(in crate::cli) struct Reset {
 
 impl Reset {
     fn run(self) -> Result<()> {
-        self.edit.open()?.write(&Edits::new().kargs(KargsEdit::Reset))
+        self.edit.open_image()?.write_edited(&Edits::new().kargs(KargsEdit::Reset))
     }
 }
 

@@ -1,4 +1,4 @@
-//! `kindling iso`: reading and editing live ISO images.
+//! `kindling iso`: reads and edits live ISO images.
 
 mod customize;
 mod diff;
@@ -34,11 +34,11 @@ pub(super) enum Command {
     Extract(extract::Command),
     /// Restore a CoreOS live ISO image to default settings
     Reset(reset::Reset),
-    /// Show everything that is known about an ISO image
+    /// Show the layout and content of an ISO image
     Inspect(inspect::Inspect),
-    /// Compare two ISO images, first in meaning, then in bytes
+    /// Compare two ISO images, by content and byte by byte
     Diff(diff::Diff),
-    /// Check that an ISO image is sound
+    /// Check an ISO image for errors
     Verify(verify::Verify),
     /// Embed an Ignition config in an ISO image
     #[command(hide = true)]
@@ -52,8 +52,8 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// The exit code where it cannot be done. As diff(1) and cmp(1), `diff` keeps 1 for what differs.
-    pub(super) fn failure(&self) -> ExitCode {
+    /// Returns the exit code of a failure. Like diff(1) and cmp(1), `diff` uses 1 for a difference.
+    pub(super) fn failure_exit_code(&self) -> ExitCode {
         if matches!(self, Self::Diff(_)) { ExitCode::from(diff::TROUBLE) } else { ExitCode::FAILURE }
     }
 
@@ -69,15 +69,15 @@ impl Command {
             Self::Diff(command) => return command.run(),
             Self::Verify(command) => return command.run(),
             Self::Embed(command) => command.run(),
-            Self::Show(command) => deprecated("show").and_then(|()| command.run()),
-            Self::Remove(command) => deprecated("remove").and_then(|()| command.run()),
+            Self::Show(command) => warn_deprecated("show").and_then(|()| command.run()),
+            Self::Remove(command) => warn_deprecated("remove").and_then(|()| command.run()),
         }?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Says that a command has moved.
-fn deprecated(name: &str) -> Result<()> {
+/// Prints that a command has another name now.
+fn warn_deprecated(name: &str) -> Result<()> {
     eprintln!("`iso {name}` is deprecated; use `iso ignition {name}`. Continuing.");
     Ok(())
 }

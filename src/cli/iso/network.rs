@@ -5,8 +5,8 @@ use clap::{Args, Subcommand};
 use isogen::{BaseImage, Edits, Encoding};
 
 use crate::cli::output::EditOptions;
-use crate::cli::pxe::network::{Extraction, keyfiles};
-use crate::customize::{Needs, capabilities};
+use crate::cli::pxe::network::{ExtractionTarget, read_keyfiles};
+use crate::customize::{RequiredFeatures, capabilities};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Command {
@@ -42,24 +42,25 @@ pub(in crate::cli) struct Embed {
 
 impl Embed {
     fn run(self) -> Result<()> {
-        let editing = self.edit.open()?;
-        Needs { network: true, ..Needs::default() }.check(&capabilities(&editing.image))?;
+        let editing = self.edit.open_image()?;
+        RequiredFeatures { network: true, ..RequiredFeatures::default() }
+            .check(&capabilities(&editing.image))?;
         let mut archive = editing.image.archive()?;
-        if !self.force && archive.network().next().is_some() {
-            bail!("{} already has embedded network settings; use -f to force.", editing.name());
+        if !self.force && archive.network_files().next().is_some() {
+            bail!("{} already has embedded network settings; use -f to force.", editing.image_name());
         }
-        archive.remove_network();
-        for (name, contents) in keyfiles(&self.keyfile)? {
-            archive.insert_network(&name, contents);
+        archive.remove_network_files();
+        for (name, contents) in read_keyfiles(&self.keyfile)? {
+            archive.insert_network_file(&name, contents);
         }
-        editing.write(&Edits::new().archive(archive.pack(Encoding::Xz)?))
+        editing.write_edited(&Edits::new().archive(archive.pack(Encoding::Xz)?))
     }
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Extract {
     #[command(flatten)]
-    extraction: Extraction,
+    extraction: ExtractionTarget,
     /// ISO image
     #[arg(value_name = "ISO")]
     input: String,
@@ -79,9 +80,9 @@ pub(in crate::cli) struct Remove {
 
 impl Remove {
     fn run(self) -> Result<()> {
-        let editing = self.edit.open()?;
+        let editing = self.edit.open_image()?;
         let mut archive = editing.image.archive()?;
-        archive.remove_network();
-        editing.write(&Edits::new().archive(archive.pack(Encoding::Xz)?))
+        archive.remove_network_files();
+        editing.write_edited(&Edits::new().archive(archive.pack(Encoding::Xz)?))
     }
 }

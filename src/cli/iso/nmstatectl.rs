@@ -1,8 +1,9 @@
-//! `kindling iso extract nmstatectl`: the program that static networking needs, ready to be appended to an initrd.
+//! `kindling iso extract nmstatectl`: extracts the program that static networks need, as an archive to append to an
+//! initrd.
 
 use anyhow::Result;
 use clap::Args;
-use isogen::write::{Access, NewFile};
+use isogen::write::{FileAccess, NewFile};
 use isogen::{BaseImage, Plan, RootFilesystem, Segment, Source};
 
 use crate::cli::output::{refuse_terminal, write_stdout};
@@ -12,7 +13,7 @@ pub(in crate::cli) struct Nmstatectl {
     /// Initrd image to write, or - for stdout
     #[arg(short, long, value_name = "PATH", default_value = "-")]
     output: String,
-    /// ISO image, or a rootfs.img by itself
+    /// ISO image or rootfs.img
     #[arg(value_name = "IMAGE")]
     input: String,
 }
@@ -24,10 +25,10 @@ impl Nmstatectl {
             refuse_terminal()?;
         }
         let source = Source::open(&self.input)?;
-        // Opening the output comes early, so that a name that is taken costs no work; it appears at the end.
-        let output = (!to_stdout).then(|| NewFile::create(&self.output, Access::Shared)).transpose()?;
-        let (packed, base) = pack(source)?;
-        let plan = Plan::of(base, [Segment::Bytes(packed.as_bytes().clone())]);
+        // The output is opened before the work, so that an existing file fails early. It gets its name at the end.
+        let output = (!to_stdout).then(|| NewFile::create(&self.output, FileAccess::Shared)).transpose()?;
+        let (packed, base) = pack_nmstatectl(source)?;
+        let plan = Plan::new(base, [Segment::Bytes(packed.as_bytes().clone())]);
         match output {
             Some(file) => {
                 file.write_plan(&plan)?;
@@ -38,17 +39,17 @@ impl Nmstatectl {
     }
 }
 
-/// The first bytes of a rootfs.img, which is an archive; an ISO image has its system area there.
+/// Magic bytes of a rootfs.img, which is an archive. An ISO image has its system area at this offset.
 const ARCHIVE: &[u8] = b"070701";
 
-fn pack(source: Source) -> Result<(isogen::Packed, std::sync::Arc<Source>)> {
+fn pack_nmstatectl(source: Source) -> Result<(isogen::PackedArchive, std::sync::Arc<Source>)> {
     let mut start = [0; ARCHIVE.len()];
     let is_archive = source.len() > start.len() as u64
         && source.read_exact_at(&mut start, 0).map(|()| start == ARCHIVE)?;
     if is_archive {
         let source = std::sync::Arc::new(source);
         let name = source.name().to_owned();
-        let packed = RootFilesystem::open(name, Plan::whole(source.clone()))?.pack_nmstatectl()?;
+        let packed = RootFilesystem::open(name, Plan::from_source(source.clone()))?.pack_nmstatectl()?;
         return Ok((packed, source));
     }
     let image = BaseImage::from_source(source)?;

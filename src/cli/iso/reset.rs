@@ -1,8 +1,8 @@
-//! `kindling iso reset`: an image as it was published.
+//! `kindling iso reset`: restores the published image.
 
 use anyhow::Result;
 use clap::Args;
-use isogen::{Edits, KargsEdit, Packed};
+use isogen::{Edits, KargsEdit, PackedArchive};
 
 use crate::cli::output::EditOptions;
 
@@ -13,14 +13,14 @@ pub(in crate::cli) struct Reset {
 }
 
 impl Reset {
-    /// What the Ignition area holds is not looked at: garbage in it is what this command is for.
+    /// Does not read the content of the Ignition area, because the command also repairs invalid content.
     pub(super) fn run(self) -> Result<()> {
-        let editing = self.edit.open()?;
-        let edits = Edits::new().archive(Packed::default());
+        let editing = self.edit.open_image()?;
+        let edits = Edits::new().archive(PackedArchive::default());
         let edits = match editing.image.kargs() {
             Some(kargs) if kargs.default().is_ok() => edits.kargs(KargsEdit::Reset),
             _ => edits,
         };
-        editing.write(&edits)
+        editing.write_edited(&edits)
     }
 }

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ignition::network::check::{Finding, Rule, check_for};
+use ignition::network::check::{NetworkFinding, Rule, check_hosts};
 use ignition::network::{HostNetwork, KeyfileCache};
 use ignition::report::Severity;
 use serde::Serialize;
 
-use super::read;
+use super::read_hosts;
 use crate::cli::output::{print_bytes, print_json};
-use crate::discovery::{self, Host, Place};
+use crate::discovery::{self, Host, SourceLocation};
 use crate::manifests::HostFiles;
 
 const EXIT_CODES: &str = "Exit code: 0 no errors (with --strict, no warnings either), 1 errors, or a file cannot be \
@@ -27,23 +27,23 @@ pub(in crate::cli) struct Check {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Hosts; - is stdin
+    /// Files with the networks of hosts; - is stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
 }
 
-/// The result for programs.
+/// The result as JSON.
 #[derive(Serialize)]
-struct Summary {
+struct CheckSummary {
     hosts: usize,
     errors: usize,
     warnings: usize,
-    findings: Vec<Located>,
+    findings: Vec<LocatedFinding>,
 }
 
 /// A finding with its file. A finding about a manifest that is not the network of a host has no rule and no host.
 #[derive(Serialize)]
-struct Located {
+struct LocatedFinding {
     severity: Severity,
     rule: Option<Rule>,
     host: Option<usize>,
@@ -54,23 +54,23 @@ struct Located {
     message: String,
 }
 
-impl Located {
-    fn of_manifest(finding: &discovery::Finding) -> Self {
-        let discovery::Finding { severity, place, message, .. } = finding.clone();
-        let Place { file: name, line, path } = place;
+impl LocatedFinding {
+    fn from_manifest_finding(finding: &discovery::DiscoveryFinding) -> Self {
+        let discovery::DiscoveryFinding { severity, place, message, .. } = finding.clone();
+        let SourceLocation { file: name, line, path } = place;
         Self { severity, rule: None, host: None, name, interface: None, path, line, message }
     }
 
-    fn of_host(hosts: &[Host], finding: &Finding) -> Option<Self> {
-        let Place { file: name, line, path } = hosts.get(finding.host)?.place_of(finding);
-        let Finding { severity, rule, host, interface, message, .. } = finding.clone();
+    fn from_network_finding(hosts: &[Host], finding: &NetworkFinding) -> Option<Self> {
+        let SourceLocation { file: name, line, path } = hosts.get(finding.host)?.place_of(finding);
+        let NetworkFinding { severity, rule, host, interface, message, .. } = finding.clone();
         Some(Self { severity, rule: Some(rule), host: Some(host), name, interface, path, line, message })
     }
 }
 
-impl fmt::Display for Located {
+impl fmt::Display for LocatedFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = Place { file: self.name.clone(), line: self.line, path: self.path.clone() };
+        let place = SourceLocation { file: self.name.clone(), line: self.line, path: self.path.clone() };
         let message = self.message.replace(char::is_control, "\u{fffd}");
         write!(f, "{place} {}: {message}", self.severity)
     }
@@ -78,18 +78,21 @@ impl fmt::Display for Located {
 
 impl Check {
     pub(super) fn run(self) -> Result<ExitCode> {
-        let mut files = read(&self.files)?;
+        let mut files = read_hosts(&self.files)?;
         let cluster = files.cluster();
         let HostFiles { hosts, findings: manifests, .. } = files;
         let networks: Vec<HostNetwork> = hosts.iter().map(|host| host.network.clone()).collect();
-        let report = check_for(&networks, &cluster, &KeyfileCache::default());
-        let of_manifests = manifests.as_slice().iter().map(Located::of_manifest);
-        let of_hosts = report.findings().iter().filter_map(|finding| Located::of_host(&hosts, finding));
-        let findings: Vec<Located> = of_manifests.chain(of_hosts).collect();
+        let report = check_hosts(&networks, &cluster, &KeyfileCache::default());
+        let of_manifests = manifests.as_slice().iter().map(LocatedFinding::from_manifest_finding);
+        let of_hosts = report
+            .findings()
+            .iter()
+            .filter_map(|finding| LocatedFinding::from_network_finding(&hosts, finding));
+        let findings: Vec<LocatedFinding> = of_manifests.chain(of_hosts).collect();
         let count = |severity: Severity| findings.iter().filter(|it| it.severity == severity).count();
         let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
         if self.json {
-            print_json(&Summary { hosts: hosts.len(), errors, warnings, findings })?;
+            print_json(&CheckSummary { hosts: hosts.len(), errors, warnings, findings })?;
         } else {
             let count =
                 |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });

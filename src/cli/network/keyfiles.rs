@@ -1,4 +1,4 @@
-//! `kindling network keyfiles`: nmstate to keyfiles.
+//! `kindling network keyfiles`: translates nmstate to keyfiles.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,8 +8,8 @@ use clap::Args;
 use ignition::network::{Keyfile, keyfiles};
 use serde::Serialize;
 
-use super::read;
-use crate::cli::created::{print_paths, write_private};
+use super::read_hosts;
+use crate::cli::created_files::{print_paths, write_private};
 use crate::cli::output::{print_bytes, print_json};
 use crate::discovery;
 use crate::manifests::HostFiles;
@@ -18,40 +18,40 @@ use crate::manifests::HostFiles;
 pub(in crate::cli) struct Keyfiles {
     /// Write new files to a directory instead of stdout
     ///
-    /// The keyfiles of a single host are written to the directory itself, those of several to host0, host1 and so on in
-    /// it, in the order of the hosts.
+    /// The keyfiles of a single host are written to the directory itself. Those of several hosts are written to its
+    /// subdirectories host0, host1 and so on, in the order of the hosts.
     #[arg(short, long, value_name = "dir")]
     output: Option<PathBuf>,
     /// Print JSON
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// Hosts; - is stdin
+    /// Files with the networks of hosts; - is stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
 }
 
-/// A host as JSON.
+/// A host in the JSON output.
 #[derive(Serialize)]
-struct Host {
+struct HostKeyfiles {
     name: String,
-    keyfiles: Vec<File>,
+    keyfiles: Vec<KeyfileText>,
 }
 
 #[derive(Serialize)]
-struct File {
+struct KeyfileText {
     name: String,
     contents: String,
 }
 
 impl Keyfiles {
-    /// Nothing is written before all hosts have their keyfiles.
+    /// Writes files only after the networks of all hosts are translated.
     pub(super) fn run(self) -> Result<ExitCode> {
-        let HostFiles { hosts, findings, .. } = read(&self.files)?;
+        let HostFiles { hosts, findings, .. } = read_hosts(&self.files)?;
         eprint!("{findings}");
-        anyhow::ensure!(!findings.is_fatal(), "a manifest cannot be used: nothing was written");
-        let hosts = hosts.iter().map(translate).collect::<Result<Vec<Host>>>()?;
+        anyhow::ensure!(!findings.is_fatal(), "invalid manifest, nothing was written");
+        let hosts = hosts.iter().map(translate_host).collect::<Result<Vec<HostKeyfiles>>>()?;
         match &self.output {
-            Some(directory) => write(&hosts, directory)?,
+            Some(directory) => write_keyfiles(&hosts, directory)?,
             None if self.json => print_json(&hosts)?,
             None => print_bytes(to_text(&hosts).as_bytes())?,
         }
@@ -59,15 +59,16 @@ impl Keyfiles {
     }
 }
 
-fn translate(host: &discovery::Host) -> Result<Host> {
+fn translate_host(host: &discovery::Host) -> Result<HostKeyfiles> {
     let name = host.name.clone();
     let keyfiles =
         keyfiles(host.network.document().as_bytes()).with_context(|| format!("translating {name}"))?;
-    let keyfiles = keyfiles.into_iter().map(|Keyfile { name, contents }| File { name, contents }).collect();
-    Ok(Host { name, keyfiles })
+    let keyfiles =
+        keyfiles.into_iter().map(|Keyfile { name, contents }| KeyfileText { name, contents }).collect();
+    Ok(HostKeyfiles { name, keyfiles })
 }
 
-fn write(hosts: &[Host], directory: &Path) -> Result<()> {
+fn write_keyfiles(hosts: &[HostKeyfiles], directory: &Path) -> Result<()> {
     let mut files = Vec::new();
     for (number, host) in hosts.iter().enumerate() {
         let folder = match hosts {
@@ -79,10 +80,10 @@ fn write(hosts: &[Host], directory: &Path) -> Result<()> {
     print_paths(&write_private(files)?)
 }
 
-/// All files, each after a comment with the names of its host and its own.
-fn to_text(hosts: &[Host]) -> String {
+/// Returns all files, each after a comment with the name of its host and its own name.
+fn to_text(hosts: &[HostKeyfiles]) -> String {
     let files = hosts.iter().flat_map(|host| host.keyfiles.iter().map(move |file| (host, file)));
-    let text = |(host, file): (&Host, &File)| {
+    let text = |(host, file): (&HostKeyfiles, &KeyfileText)| {
         format!("# {}: {}\n{}", host.name.escape_debug(), file.name.escape_debug(), file.contents)
     };
     files.map(text).collect::<Vec<_>>().join("\n")

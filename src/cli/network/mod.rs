@@ -1,4 +1,4 @@
-//! `kindling network`: the networks of hosts by themselves, without an image.
+//! `kindling network`: the networks of hosts, without an image.
 
 mod check;
 mod keyfiles;
@@ -9,23 +9,25 @@ use anyhow::Result;
 use clap::Subcommand;
 use ignition::network::MAX_HOSTS;
 
-use crate::cli::input::Text;
+use crate::cli::input::NamedText;
 use crate::manifests::HostFiles;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Check the networks of the hosts of an image
     ///
-    /// A file has nmstate documents or NMStateConfig manifests, one for each host, YAML or JSON; or it is a list of hosts in
-    /// the shape of the API's static_network_config: [{network_yaml, mac_interface_map: [{mac_address, logical_nic_name}]}].
+    /// A file contains nmstate documents or NMStateConfig manifests, one for each host, as YAML or JSON; or a list of
+    /// hosts in the format of the API's static_network_config: [{network_yaml, mac_interface_map: [{mac_address,
+    /// logical_nic_name}]}].
     ///
-    /// All hosts are looked at together: no two may have the same MAC address, static address or name. A finding has the
-    /// file, for a list the index in it, and the line.
+    /// All hosts are checked together: no two may have the same MAC address, static address or name. A finding shows
+    /// the file, the index if the file is a list, and the line.
     Check(check::Check),
     /// Translate nmstate to NetworkManager keyfiles
     ///
-    /// A file has nmstate documents or NMStateConfig manifests, one for each host, YAML or JSON; or it is a list of hosts in
-    /// the shape of the API's static_network_config: [{network_yaml, mac_interface_map: [{mac_address, logical_nic_name}]}].
+    /// A file contains nmstate documents or NMStateConfig manifests, one for each host, as YAML or JSON; or a list of
+    /// hosts in the format of the API's static_network_config: [{network_yaml, mac_interface_map: [{mac_address,
+    /// logical_nic_name}]}].
     Keyfiles(keyfiles::Keyfiles),
 }
 
@@ -38,10 +40,10 @@ impl Command {
     }
 }
 
-/// The hosts of all files, in their order.
-fn read(paths: &[String]) -> Result<HostFiles> {
+/// Reads the hosts of all files, in order.
+fn read_hosts(paths: &[String]) -> Result<HostFiles> {
     let mut files = HostFiles::default();
-    for text in Text::read_all(paths)? {
+    for text in NamedText::read_all(paths)? {
         files.add(&text.name, &text.bytes)?;
     }
     files.require_hosts();

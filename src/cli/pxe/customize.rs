@@ -2,13 +2,13 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use isogen::initrd::{IGNITION_CONFIG, Limits, NETWORK_DIRECTORY};
-use isogen::write::{Access, NewFile};
+use isogen::initrd::{ArchiveLimits, IGNITION_CONFIG, NETWORK_DIRECTORY};
+use isogen::write::{FileAccess, NewFile};
 use isogen::{Archive, Encoding, Features, Plan, Segment};
 
 use crate::cli::input;
 use crate::cli::output::{refuse_terminal, write_stdout};
-use crate::customize::{Console, Customization, Needs, initrd_capabilities};
+use crate::customize::{Console, Customization, RequiredFeatures, initrd_capabilities};
 
 /// The options of both `customize` commands.
 #[derive(Debug, Args)]
@@ -81,8 +81,8 @@ pub(in crate::cli) struct CustomizeOptions {
 }
 
 impl CustomizeOptions {
-    /// What the options need of an image; judged before any of the files they name is read.
-    pub(in crate::cli) fn needs(&self) -> Needs {
+    /// Returns what the options need of an image. The caller checks it before it reads the files that the options name.
+    pub(in crate::cli) fn required_features(&self) -> RequiredFeatures {
         let given = Customization {
             dest_device: self.dest_device.clone(),
             dest_console: self.dest_console.clone(),
@@ -91,7 +91,7 @@ impl CustomizeOptions {
             ..Customization::default()
         };
         let files = !self.dest_ignition.is_empty() || !self.installer_config.is_empty();
-        Needs {
+        RequiredFeatures {
             destination_console: !self.dest_console.is_empty(),
             network: !self.network_keyfile.is_empty() || !self.network_nmstate.is_empty(),
             installer_config: files || given.runs_installer(),
@@ -99,8 +99,7 @@ impl CustomizeOptions {
         }
     }
 
-    /// Reads the files that the options name.
-    pub(in crate::cli) fn read(self) -> Result<Customization> {
+    pub(in crate::cli) fn read_files(self) -> Result<Customization> {
         Ok(Customization {
             dest_ignition: input::read_files(&self.dest_ignition)?,
             dest_device: self.dest_device,
@@ -130,24 +129,24 @@ pub(in crate::cli) struct Customize {
     input: String,
 }
 
-/// What an ISO has built in, and a PXE configuration has to name.
+/// Kernel arguments that an ISO image contains, and that the user must add to a PXE configuration.
 const PXE_KARGS_NOTICE: &str =
     "PXE configuration must include kernel arguments:\n\tignition.firstboot ignition.platform.id=metal";
-/// The file that makes an initrd a live one.
+/// The file that marks a live initrd.
 const LIVE_INITRD: &str = "etc/coreos-live-initramfs";
 
 impl Customize {
     pub(super) fn run(self) -> Result<()> {
         let output = match self.output.as_str() {
             "-" => refuse_terminal().map(|()| None)?,
-            path => Some(NewFile::create(path, Access::Private)?),
+            path => Some(NewFile::create(path, FileAccess::Private)?),
         };
-        let initrd = Plan::whole(input::open_source(&self.input)?.into());
+        let initrd = Plan::from_source(input::open_source(&self.input)?.into());
         let features = check_initrd(&initrd, &self.input)?;
         let capabilities = initrd_capabilities(&features);
-        self.options.needs().check(&capabilities)?;
-        let customized = self.options.read()?.build(&capabilities)?;
-        let archive = customized.to_archive().pack_always(Encoding::Xz)?;
+        self.options.required_features().check(&capabilities)?;
+        let customized = self.options.read_files()?.build(&capabilities)?;
+        let archive = customized.to_archive().pack_even_if_empty(Encoding::Xz)?;
         let plan = initrd.followed_by([Segment::Bytes(archive.as_bytes().clone())]);
         match output {
             Some(file) => {
@@ -164,18 +163,18 @@ impl Customize {
     }
 }
 
-/// Makes sure that an initrd is a live one that nobody has customised, and tells its features.
+/// Checks that an initrd is a live initrd and not customised. Returns its features.
 fn check_initrd(initrd: &Plan, name: &str) -> Result<Features> {
     let wanted = |member: &str| {
         [LIVE_INITRD, Features::INITRD_PATH, IGNITION_CONFIG].contains(&member)
             || member.starts_with(NETWORK_DIRECTORY)
     };
-    let archive = Archive::read_matching(initrd.reader(), Limits::INITRD, wanted);
+    let archive = Archive::read_matching(initrd.reader(), ArchiveLimits::INITRD, wanted);
     let archive = archive.with_context(|| format!("decoding {name}"))?;
     if archive.get(LIVE_INITRD).is_none() {
         bail!("{name} is not a CoreOS live initramfs image");
     }
-    if archive.get(IGNITION_CONFIG).is_some() || archive.network().next().is_some() {
+    if archive.get(IGNITION_CONFIG).is_some() || archive.network_files().next().is_some() {
         bail!("{name}: input is already customized");
     }
     match archive.get(Features::INITRD_PATH) {

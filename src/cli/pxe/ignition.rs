@@ -1,8 +1,8 @@
-//! `kindling pxe ignition`: Ignition configs as initrd images of their own.
+//! `kindling pxe ignition`: Ignition configs as separate initrd images.
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use isogen::initrd::{IGNITION_CONFIG, Limits};
+use isogen::initrd::{ArchiveLimits, IGNITION_CONFIG};
 use isogen::{Archive, Encoding};
 
 use crate::cli::ignition::invalid;
@@ -39,8 +39,8 @@ pub(in crate::cli) struct Wrap {
 impl Wrap {
     fn run(self) -> Result<()> {
         let mut archive = Archive::new();
-        let (name, config) = input::read_named(self.ignition_file.as_deref())?;
-        invalid::warn(name, &config)?;
+        let (name, config) = input::read_named_input(self.ignition_file.as_deref())?;
+        invalid::warn_if_invalid(name, &config)?;
         archive.insert(IGNITION_CONFIG, config);
         write_bytes(self.output.as_deref(), archive.pack(Encoding::Xz)?.as_bytes())
     }
@@ -56,7 +56,8 @@ pub(in crate::cli) struct Unwrap {
 impl Unwrap {
     fn run(self) -> Result<()> {
         let (stream, name) = input::open_stream(self.input.as_deref())?;
-        let archive = Archive::read_matching(stream, Limits::INITRD, |member| member == IGNITION_CONFIG);
+        let archive =
+            Archive::read_matching(stream, ArchiveLimits::INITRD, |member| member == IGNITION_CONFIG);
         match archive.with_context(|| format!("decoding {name}"))?.get(IGNITION_CONFIG) {
             Some(config) => print_bytes(config),
             None => bail!("couldn't find Ignition config in archive ({name})"),

@@ -1,14 +1,14 @@
-//! `kindling pxe network`: network settings as initrd images of their own.
+//! `kindling pxe network`: network settings as separate initrd images.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use isogen::initrd::{Limits, NETWORK_DIRECTORY};
+use isogen::initrd::{ArchiveLimits, NETWORK_DIRECTORY};
 use isogen::{Archive, Encoding};
 
-use crate::cli::created::{print_paths, write_private};
+use crate::cli::created_files::{print_paths, write_private};
 use crate::cli::input;
 use crate::cli::output::{print_bytes, print_line, write_bytes};
 
@@ -42,8 +42,8 @@ pub(in crate::cli) struct Wrap {
 impl Wrap {
     fn run(self) -> Result<()> {
         let mut archive = Archive::new();
-        for (name, contents) in keyfiles(&self.keyfile)? {
-            archive.insert_network(&name, contents);
+        for (name, contents) in read_keyfiles(&self.keyfile)? {
+            archive.insert_network_file(&name, contents);
         }
         write_bytes(self.output.as_deref(), archive.pack(Encoding::Xz)?.as_bytes())
     }
@@ -52,7 +52,7 @@ impl Wrap {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Unwrap {
     #[command(flatten)]
-    extraction: Extraction,
+    extraction: ExtractionTarget,
     /// initrd image [default: stdin]
     #[arg(value_name = "initrd")]
     input: Option<String>,
@@ -62,13 +62,13 @@ impl Unwrap {
     fn run(self) -> Result<()> {
         let (stream, name) = input::open_stream(self.input.as_deref())?;
         let wanted = |member: &str| member.starts_with(NETWORK_DIRECTORY);
-        let archive = Archive::read_matching(stream, Limits::INITRD, wanted);
+        let archive = Archive::read_matching(stream, ArchiveLimits::INITRD, wanted);
         self.extraction.run(&archive.with_context(|| format!("decoding {name}"))?)
     }
 }
 
-/// Reads keyfiles under their own names.
-pub(in crate::cli) fn keyfiles(paths: &[String]) -> Result<BTreeMap<String, Vec<u8>>> {
+/// Reads keyfiles. The keys are their file names.
+pub(in crate::cli) fn read_keyfiles(paths: &[String]) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut keyfiles = BTreeMap::new();
     for file in input::read_files(paths)? {
         if keyfiles.insert(file.name().to_owned(), file.contents().to_vec()).is_some() {
@@ -80,26 +80,26 @@ pub(in crate::cli) fn keyfiles(paths: &[String]) -> Result<BTreeMap<String, Vec<
 
 /// Where extracted network files go.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Extraction {
+pub(in crate::cli) struct ExtractionTarget {
     /// Extract to directory instead of stdout
-    #[arg(short = 'C', long, value_name = "path", value_parser = input::any_path())]
+    #[arg(short = 'C', long, value_name = "path", value_parser = input::any_path_parser())]
     directory: Option<PathBuf>,
 }
 
-impl Extraction {
+impl ExtractionTarget {
     pub(in crate::cli) fn run(&self, archive: &Archive) -> Result<()> {
-        if archive.network().next().is_none() {
+        if archive.network_files().next().is_none() {
             bail!("No embedded network settings.");
         }
         match &self.directory {
             Some(directory) => extract_to(directory, archive),
-            None => print_all(archive),
+            None => print_members(archive),
         }
     }
 }
 
-fn print_all(archive: &Archive) -> Result<()> {
-    for (index, (name, contents)) in archive.network().enumerate() {
+fn print_members(archive: &Archive) -> Result<()> {
+    for (index, (name, contents)) in archive.network_files().enumerate() {
         if index > 0 {
             print_line("")?;
         }
@@ -110,6 +110,7 @@ fn print_all(archive: &Archive) -> Result<()> {
 }
 
 fn extract_to(directory: &Path, archive: &Archive) -> Result<()> {
-    let files = archive.network().map(|(name, contents)| Ok((input::below(directory, name)?, contents)));
+    let files =
+        archive.network_files().map(|(name, contents)| Ok((input::path_below(directory, name)?, contents)));
     print_paths(&write_private(files.collect::<Result<_>>()?)?)
 }

@@ -1,9 +1,9 @@
-//! Who may call the service.
+//! Options of authentication and access.
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
-use super::value::host;
+use super::value::parse_host;
 use crate::cli::auth::KeyOptions;
 use crate::http::ListenAddr;
 use crate::inventory::AllowedHosts;
@@ -11,20 +11,20 @@ use crate::inventory::auth::Policy;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Access")]
-pub(super) struct Access {
-    /// How tokens are judged; `none` if no other machine reaches what is listened on, and to be chosen otherwise
+pub(super) struct AccessOptions {
+    /// Authentication policy [default: none on loopback; required otherwise]
     #[arg(long, env = "AUTH_TYPE", value_enum, value_name = "TYPE")]
     auth_type: Option<AuthType>,
-    /// Let whoever reaches the service from another machine do everything, with `--auth-type none`
+    /// Allow `--auth-type none` on addresses that other machines can reach: any client may do everything
     #[arg(long, env = "KINDLING_ALLOW_OPEN_ACCESS")]
     allow_open_access: bool,
-    /// Hosts that API and page requests may name with `--auth-type none`, with commas between them; * stands for any part of
-    /// one. The hosts of the base URLs and loopback names are always allowed. [default: none on loopback; any IP address with
-    /// --allow-open-access]
+    /// Hosts that API and page requests may name with `--auth-type none`, separated by commas; `*` matches any part of
+    /// a name. The hosts of the base URLs and loopback names are always allowed. [default: none on loopback; any IP
+    /// address with --allow-open-access]
     ///
-    /// A request with another Host is answered with 421. This keeps pages of other sites, whose names resolve to the address of
-    /// this service, from reading the API. Images are served under any name.
-    #[arg(long, env = "KINDLING_ALLOWED_HOSTS", value_name = "HOSTS", value_delimiter = ',', value_parser = host)]
+    /// A request with another Host header is answered with 421. This prevents DNS rebinding: pages of other sites,
+    /// whose names resolve to the address of this service, cannot read the API. Images are served under any name.
+    #[arg(long, env = "KINDLING_ALLOWED_HOSTS", value_name = "HOSTS", value_delimiter = ',', value_parser = parse_host)]
     allowed_hosts: Vec<String>,
     #[command(flatten)]
     keys: KeyOptions,
@@ -32,22 +32,27 @@ pub(super) struct Access {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum AuthType {
-    /// Not at all: whoever reaches the service may do everything
+    /// No authentication: every client may do everything
     None,
-    /// By the key pair of this service
+    /// Tokens signed with the key pair of this service
     Local,
-    /// A policy of the Assisted Service. An environment that both programs share may have it for images alone, which have no
-    /// policy
+    /// A policy of the Assisted Service. A shared environment may set it for a process that serves only images, which
+    /// has no policy
     #[value(hide = true)]
     Rhsso,
-    /// The same
+    /// As above
     #[value(hide = true)]
     AgentInstallerLocal,
 }
 
-impl Access {
-    /// The hosts that requests may name, for a service that other machines can reach or not.
+impl AccessOptions {
+    /// Returns the hosts that requests may name. `is_open` is true if other machines can reach the service. The
+    /// server's refusals do not name options, so the log does.
     pub(super) fn allowed_hosts(&self, is_open: bool) -> AllowedHosts {
+        tracing::info!(
+            "API requests that name other hosts or origins are refused: --allowed-hosts (KINDLING_ALLOWED_HOSTS) and \
+             --allowed-domains (ALLOWED_DOMAINS) allow more"
+        );
         let listed: Vec<_> = self.allowed_hosts.iter().filter(|host| !host.is_empty()).cloned().collect();
         match is_open {
             false => AllowedHosts::Loopback(listed),
@@ -56,26 +61,32 @@ impl Access {
         }
     }
 
-    /// The policy for a service, of which other machines reach a place or none.
+    /// Returns the policy. `open` is an address that other machines can reach.
     pub(super) fn policy(&self, open: Option<&ListenAddr>) -> Result<Policy> {
         match (self.auth_type, open) {
-            (Some(AuthType::Local), _) => Ok(Policy::local(self.keys.read()?)),
+            (Some(AuthType::Local), _) => Ok(Policy::local(self.keys.read_keys()?)),
             (None | Some(AuthType::None), None) => Ok(Policy::Open),
             (Some(AuthType::Rhsso | AuthType::AgentInstallerLocal), _) => bail!(
-                "AUTH_TYPE (--auth-type): this policy of the Assisted Service is not there: choose `local` or `none`"
+                "AUTH_TYPE (--auth-type): this policy of the Assisted Service is not supported; use `local` or `none`"
             ),
             (None, Some(address)) => bail!(
-                "{address} can be reached from other machines, and AUTH_TYPE (--auth-type) is not set: choose `local`, for \
-                 which `kindling auth keys` makes keys, or `none`, which lets everybody who reaches it do everything"
+                "other machines can reach {address}, but no authentication policy is set; use `--auth-type local` with \
+                 keys from `kindling auth keys` (AUTH_TYPE=local), or `--auth-type none --allow-open-access` \
+                 (AUTH_TYPE=none KINDLING_ALLOW_OPEN_ACCESS=true), which allows every client to do everything and to \
+                 read all pull secrets"
             ),
             (Some(AuthType::None), Some(address)) if self.allow_open_access => {
-                tracing::warn!(%address, "whoever reaches this address may do everything, and read all pull secrets");
+                tracing::warn!(
+                    %address,
+                    "authentication is off: every client that reaches this address may do everything, and read all pull \
+                     secrets"
+                );
                 Ok(Policy::Open)
             }
             (Some(AuthType::None), Some(address)) => bail!(
-                "{address} can be reached from other machines, and with AUTH_TYPE=none everybody who reaches it may do \
-                 everything, and read all pull secrets: choose `local`, or say that this is meant with --allow-open-access \
-                 (KINDLING_ALLOW_OPEN_ACCESS=true)"
+                "other machines can reach {address}, and --auth-type none (AUTH_TYPE=none) allows every client to do \
+                 everything and to read all pull secrets; use `--auth-type local` with keys from `kindling auth keys`, \
+                 or confirm with `--auth-type none --allow-open-access` (KINDLING_ALLOW_OPEN_ACCESS=true)"
             ),
         }
     }

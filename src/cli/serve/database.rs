@@ -1,45 +1,47 @@
-//! Where records are kept.
+//! Options of the database and of uploaded files.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use percent_encoding::utf8_percent_encode;
 
 use crate::cli::duration;
+use crate::http::NOT_UNRESERVED;
 use crate::inventory::files::FileStore;
 use crate::inventory::store::SqlStore;
 use crate::inventory::{Secret, Settings};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Database")]
-pub(super) struct Database {
+pub(super) struct DatabaseOptions {
     /// Directory of the database and of uploaded files
     #[arg(long, env = "KINDLING_DATA_DIR", value_name = "DIR", default_value = "kindling-data")]
     data_dir: PathBuf,
-    /// Directory of uploaded files, or s3://BUCKET/PREFIX, which replicas have to share [default: files in the data
+    /// Directory of uploaded files, or s3://BUCKET/PREFIX; replicas must share it [default: `files` in the data
     /// directory]
-    #[arg(long, env = "KINDLING_FILES", value_name = "PLACE")]
+    #[arg(long, env = "KINDLING_FILES", value_name = "DIR|URL")]
     files: Option<String>,
-    /// PostgreSQL or SQLite database, by URL; without it, a file in the data directory
-    #[arg(long, env = "KINDLING_DATABASE_URL", value_name = "URL", value_parser = secret)]
+    /// URL of a PostgreSQL or SQLite database [default: an SQLite file in the data directory]
+    #[arg(long, env = "KINDLING_DATABASE_URL", value_name = "URL", value_parser = parse_secret)]
     database_url: Option<Secret>,
-    /// Host of a PostgreSQL database, where there is no URL
+    /// Host of a PostgreSQL database, instead of a URL
     #[arg(long, env = "DB_HOST", value_name = "HOST", conflicts_with = "database_url")]
     db_host: Option<String>,
-    /// Its port
+    /// Port of the PostgreSQL database
     #[arg(long, env = "DB_PORT", value_name = "PORT", default_value_t = 5432)]
     db_port: u16,
-    /// Its user
+    /// User of the PostgreSQL database
     #[arg(long, env = "DB_USER", value_name = "NAME")]
     db_user: Option<String>,
-    /// The password of the user; all users of this machine see options, and only you see the variable
-    #[arg(long, env = "DB_PASS", value_name = "PASSWORD", value_parser = secret)]
+    /// Password of the user. Prefer the variable: all users of this machine can see command lines
+    #[arg(long, env = "DB_PASS", value_name = "PASSWORD", value_parser = parse_secret)]
     db_pass: Option<Secret>,
-    /// The name of the database
+    /// Name of the PostgreSQL database
     #[arg(long, env = "DB_NAME", value_name = "NAME")]
     db_name: Option<String>,
-    /// Whether connections to the host are encrypted, and how far it is verified, as in libpq. Only verify-full protects
+    /// Encryption of database connections and verification of the server, as in libpq. Only verify-full protects
     /// against a server that pretends to be the database [default: prefer]
     #[arg(
         long,
@@ -52,15 +54,25 @@ pub(super) struct Database {
     /// File with the CA certificates, in PEM, that verify-ca and verify-full accept in addition to public CAs
     #[arg(long, env = "DB_SSLROOTCERT", value_name = "FILE", requires = "db_sslmode")]
     db_sslrootcert: Option<PathBuf>,
-    /// How long clusters and hosts are kept that were deleted, and events of what is gone
+    /// How long to keep deleted clusters and hosts, and events of removed records
     #[arg(
         long,
         env = "DELETED_UNREGISTERED_AFTER",
         value_name = "DURATION",
-        default_value = "72h",
-        value_parser = duration::parse
+        default_value = duration::format_duration(Settings::KEPT_AFTER_DELETION),
+        value_parser = duration::parse_duration
     )]
     deleted_unregistered_after: Duration,
+    /// How long images that were served before stay available while the PostgreSQL database or the external inventory
+    /// is unreachable
+    #[arg(
+        long,
+        env = "KINDLING_DATABASE_OUTAGE_GRACE",
+        value_name = "DURATION",
+        default_value = duration::format_duration(Settings::DATABASE_OUTAGE_GRACE),
+        value_parser = duration::parse_duration
+    )]
+    database_outage_grace: Duration,
 }
 
 /// The modes of libpq.
@@ -76,7 +88,7 @@ enum SslMode {
     Require,
     /// The server's certificate must be from a trusted CA
     VerifyCa,
-    /// It must also be valid for the host
+    /// The certificate must also be valid for the host
     VerifyFull,
 }
 
@@ -93,61 +105,67 @@ impl SslMode {
     }
 }
 
-pub(in crate::cli) fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
+pub(in crate::cli) fn parse_secret(text: &str) -> Result<Secret, std::convert::Infallible> {
     Ok(Secret::new(text))
 }
 
-impl Database {
-    /// Where everything is kept that has no place of its own.
+impl DatabaseOptions {
+    /// Returns the directory of everything that has no separate option.
     pub(super) fn data_dir(&self) -> &std::path::Path {
         &self.data_dir
     }
 
-    pub(super) async fn open(&self) -> Result<SqlStore> {
+    pub(super) async fn open_store(&self) -> Result<SqlStore> {
         if self.db_sslmode == Some(SslMode::VerifyCa) && self.db_sslrootcert.is_none() {
             bail!(
-                "DB_SSLMODE verify-ca accepts any server with a public certificate: set DB_SSLROOTCERT, or use verify-full"
+                "DB_SSLMODE=verify-ca accepts any server with a public certificate; set DB_SSLROOTCERT or use verify-full"
             );
         }
         if let Some(file) = &self.db_sslrootcert {
-            // The driver would report a missing file as a database that cannot be reached.
+            // The driver would report a missing file as an unreachable database.
             std::fs::metadata(file)
                 .with_context(|| format!("reading {} (DB_SSLROOTCERT)", file.display()))?;
         }
-        if let Some(url) = self.url() {
+        if let Some(url) = self.database_url() {
             return Ok(SqlStore::open(url.reveal()).await?);
         }
         Ok(SqlStore::open_file(&self.data_dir.join("kindling.db")).await?)
     }
 
-    pub(super) fn apply(&self, settings: &mut Settings) {
+    pub(super) fn apply_to_settings(&self, settings: &mut Settings) {
         settings.kept_after_deletion = self.deleted_unregistered_after;
+        settings.database_outage_grace = self.database_outage_grace;
     }
 
-    /// Where uploaded files are kept.
-    pub(super) fn files(&self) -> Result<FileStore> {
+    /// Returns how long known images are served without a database.
+    pub(super) fn outage_grace(&self) -> Duration {
+        self.database_outage_grace
+    }
+
+    /// Returns the storage of uploaded files.
+    pub(super) fn file_store(&self) -> Result<FileStore> {
         Ok(match &self.files {
             Some(place) => FileStore::open(place)?,
             None => FileStore::in_directory(&self.data_dir.join("files"))?,
         })
     }
 
-    fn url(&self) -> Option<Secret> {
+    fn database_url(&self) -> Option<Secret> {
         let Some(host) = &self.db_host else { return self.database_url.clone() };
         let mut url = "postgres://".to_owned();
         if let Some(user) = &self.db_user {
-            url.push_str(&escaped(user));
+            url.push_str(&escape_url_part(user));
             if let Some(password) = &self.db_pass {
                 url.push(':');
-                url.push_str(&escaped(password.reveal()));
+                url.push_str(&escape_url_part(password.reveal()));
             }
             url.push('@');
         }
-        // An address of version 6 has colons, which only brackets keep apart from the port.
-        let host = if host.contains(':') { format!("[{host}]") } else { escaped(host) };
+        // Brackets separate the colons of an IPv6 address from the port.
+        let host = if host.contains(':') { format!("[{host}]") } else { escape_url_part(host) };
         url.push_str(&format!("{host}:{}/", self.db_port));
-        url.push_str(&escaped(self.db_name.as_deref().unwrap_or_default()));
-        let parameters = self.parameters();
+        url.push_str(&escape_url_part(self.db_name.as_deref().unwrap_or_default()));
+        let parameters = self.url_parameters();
         if !parameters.is_empty() {
             url.push('?');
             url.push_str(&parameters.join("&"));
@@ -155,34 +173,26 @@ impl Database {
         Some(Secret::new(url))
     }
 
-    /// The query of the URL.
-    fn parameters(&self) -> Vec<String> {
+    /// Returns the query parameters of the URL.
+    fn url_parameters(&self) -> Vec<String> {
         let mut parameters = Vec::new();
-        // The name that certificates are verified for would have the brackets too.
+        // TLS verifies the host of this parameter. The host in the URL would include the brackets.
         if let Some(host) = self.db_host.as_deref().filter(|host| host.contains(':')) {
-            parameters.push(format!("host={}", escaped(host)));
+            parameters.push(format!("host={}", escape_url_part(host)));
         }
         if let Some(mode) = self.db_sslmode {
             parameters.push(format!("sslmode={}", mode.as_str()));
         }
         if let Some(file) = &self.db_sslrootcert {
-            parameters.push(format!("sslrootcert={}", escaped(&file.to_string_lossy())));
+            parameters.push(format!("sslrootcert={}", escape_url_part(&file.to_string_lossy())));
         }
         parameters
     }
 }
 
-/// A text as it may stand in any part of a URL.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            escaped.push(char::from(byte));
-        } else {
-            escaped.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    escaped
+/// Escapes a text for any part of a URL.
+fn escape_url_part(text: &str) -> String {
+    utf8_percent_encode(text, NOT_UNRESERVED).to_string()
 }
 
 #[cfg(test)]
@@ -194,29 +204,32 @@ mod tests {
     #[derive(Debug, Parser)]
     struct Command {
         #[command(flatten)]
-        database: Database,
+        database: DatabaseOptions,
     }
 
-    fn url(line: &[&str]) -> Option<String> {
+    fn database_url_of(line: &[&str]) -> Option<String> {
         let command = Command::try_parse_from(["test"].iter().chain(line)).unwrap();
         assert!(!format!("{command:?}").contains("p@ss"));
-        command.database.url().map(|url| url.reveal().to_owned())
+        command.database.database_url().map(|url| url.reveal().to_owned())
     }
 
     #[test]
-    fn a_database_is_named_by_its_parts_or_by_url() {
-        assert_eq!(url(&[]), None);
-        assert_eq!(url(&["--database-url", "sqlite:p@ss"]).unwrap(), "sqlite:p@ss");
+    fn database_url_is_given_or_built_from_parts() {
+        assert_eq!(database_url_of(&[]), None);
+        assert_eq!(database_url_of(&["--database-url", "sqlite:p@ss"]).unwrap(), "sqlite:p@ss");
         let parts = ["--db-host", "db", "--db-user", "a/b", "--db-pass", "p@ss: ü", "--db-name", "installer"];
-        assert_eq!(url(&parts).unwrap(), "postgres://a%2Fb:p%40ss%3A%20%C3%BC@db:5432/installer");
-        assert_eq!(url(&["--db-host", "::1", "--db-port", "1"]).unwrap(), "postgres://[::1]:1/?host=%3A%3A1");
+        assert_eq!(database_url_of(&parts).unwrap(), "postgres://a%2Fb:p%40ss%3A%20%C3%BC@db:5432/installer");
+        assert_eq!(
+            database_url_of(&["--db-host", "::1", "--db-port", "1"]).unwrap(),
+            "postgres://[::1]:1/?host=%3A%3A1"
+        );
         let tls = ["--db-host", "db", "--db-sslmode", "verify-full", "--db-sslrootcert", "a&b/ca.pem"];
         let expected = "postgres://db:5432/?sslmode=verify-full&sslrootcert=a%26b%2Fca.pem";
-        assert_eq!(url(&tls).unwrap(), expected);
+        assert_eq!(database_url_of(&tls).unwrap(), expected);
     }
 
     #[test]
-    fn rejects_modes_of_tls_that_would_have_no_effect() {
+    fn rejects_tls_modes_without_effect() {
         for line in [
             ["--db-sslmode", "require"].as_slice(),
             &["--database-url", "postgres://db/x", "--db-sslmode", "require"],

@@ -1,4 +1,4 @@
-//! The settings of the inventory as options.
+//! Options of the inventory.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,44 +6,55 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use ignition::discovery::HttpUrl;
+use ignition::network::NetworkGeneration;
 
-use super::value::{id, image_type, network_v4, network_v6, origin, switch, version};
+use super::value::{
+    parse_id, parse_image_type, parse_network_v4, parse_network_v6, parse_origin, parse_switch, parse_version,
+};
 use crate::cli::auth::read_text;
 use crate::cli::duration;
 use crate::http::Listener;
-use crate::images::ImageType;
+use crate::inventory::catalogue::{ImageType, Version};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::{ClusterNetworks, HostLimits, Settings};
 
-/// The largest file of certificates that is read: as many as fit into an Ignition config.
+/// Largest file of certificates that is read. An Ignition config can hold that many.
 const MAX_CERTIFICATES: u64 = 256 << 10;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Addresses")]
-pub(super) struct Addresses {
-    /// Where machines reach the API, without its path; without it the first address to listen on, one with TLS before others
+pub(super) struct AddressOptions {
+    /// URL at which machines reach the API, without the API's path [default: the first listener, TLS first]
     #[arg(long, env = "SERVICE_BASE_URL", value_name = "URL")]
     service_base_url: Option<String>,
-    /// Where machines reach images; as the API without it
+    /// URL at which machines reach images [default: the URL of the API]
     #[arg(long, env = "IMAGE_SERVICE_BASE_URL", value_name = "URL")]
     image_service_base_url: Option<String>,
-    /// Origins whose pages may call the API, with commas between them; * stands for any part of one
+    /// Origins whose pages may call the API, separated by commas; `*` matches any part of an origin
     #[arg(
         long,
         env = "ALLOWED_DOMAINS",
         value_name = "ORIGINS",
         value_delimiter = ',',
-        value_parser = origin
+        value_parser = parse_origin
     )]
     allowed_domains: Vec<String>,
 }
 
-impl Addresses {
-    /// Settings for a service with these listeners.
+/// Returns the default of `--min-version-for-nmstate-service`, without the patch number.
+fn first_nmstate_version() -> String {
+    let (major, minor) = NetworkGeneration::FIRST_NMSTATE_VERSION.minor();
+    format!("{major}.{minor}")
+}
+
+impl AddressOptions {
+    /// Returns the settings of a service with these listeners.
     pub(super) fn settings(&self, listeners: &[Listener]) -> Result<Settings> {
-        let (own, is_known) = own_url(listeners);
+        let (own, is_known) = reachable_url(listeners);
         if self.service_base_url.is_none() && !is_known {
-            tracing::warn!("SERVICE_BASE_URL is not set: machines will not find this service");
+            tracing::warn!(
+                "SERVICE_BASE_URL is not set and cannot be derived from the listeners: machines cannot reach this service"
+            );
         }
         let service = self.service_base_url.as_deref().unwrap_or(&own);
         let images = self.image_service_base_url.as_deref().unwrap_or(service);
@@ -55,25 +66,29 @@ impl Addresses {
         Ok(settings)
     }
 
-    /// The origins whose pages may call.
+    /// Returns the origins whose pages may call the API.
     pub(super) fn allowed_origins(&self) -> Vec<String> {
         self.allowed_domains.iter().filter(|text| !text.is_empty()).cloned().collect()
     }
 
-    /// Where machines reach images of a service of images alone with these listeners.
+    /// Returns the URL under which machines reach the images of a service that serves only images.
     pub(super) fn images_url(&self, listeners: &[Listener]) -> Result<HttpUrl> {
-        let (own, is_known) = own_url(listeners);
+        let (own, is_known) = reachable_url(listeners);
         if self.image_service_base_url.is_none() && !is_known {
-            tracing::warn!("IMAGE_SERVICE_BASE_URL is not set: minimal images will not find this service");
+            tracing::warn!(
+                "IMAGE_SERVICE_BASE_URL is not set and cannot be derived from the listeners: machines cannot download \
+                 root file systems"
+            );
         }
         let url = self.image_service_base_url.as_deref().unwrap_or(&own);
         Ok(HttpUrl::parse("IMAGE_SERVICE_BASE_URL", url)?)
     }
 }
 
-/// The URL of a service with these listeners, and whether machines find it there.
-fn own_url(listeners: &[Listener]) -> (String, bool) {
-    // Those with TLS come first: where there are both, the others have no images.
+/// Returns the URL of a service with these listeners, and whether machines can reach it.
+fn reachable_url(listeners: &[Listener]) -> (String, bool) {
+    // Listeners with TLS come first. If both kinds exist, those without TLS serve only what machines need before they
+    // can use TLS.
     let own = listeners.iter().find(|listener| listener.url().is_some());
     let is_known = own.and_then(Listener::ip).is_some_and(|address| !address.is_unspecified());
     (own.and_then(Listener::url).unwrap_or_else(|| "http://localhost".to_owned()), is_known)
@@ -81,56 +96,56 @@ fn own_url(listeners: &[Listener]) -> (String, bool) {
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Infra-envs")]
-pub(super) struct InfraEnvs {
-    /// The kind of image of infra-envs that ask for none: full-iso or minimal-iso
+pub(super) struct InfraEnvDefaultOptions {
+    /// Default image type of infra-envs: full-iso or minimal-iso
     #[arg(
         long,
         env = "ISO_IMAGE_TYPE",
         value_name = "TYPE",
-        default_value = "full-iso",
-        value_parser = image_type
+        default_value_t = Settings::IMAGE_TYPE,
+        value_parser = parse_image_type
     )]
     iso_image_type: ImageType,
-    /// Time server of infra-envs that name none
+    /// Default time server of infra-envs
     #[arg(long, env = "NTP_DEFAULT_SERVER", value_name = "HOST")]
     ntp_default_server: Option<String>,
-    /// Registries that need no credentials in a pull secret, with commas between them
+    /// Registries that need no credentials in a pull secret, separated by commas
     #[arg(
         long,
         env = "PUBLIC_CONTAINER_REGISTRIES",
         value_name = "REGISTRIES",
         value_delimiter = ',',
-        default_value = "quay.io,registry.ci.openshift.org"
+        default_value = Settings::PUBLIC_REGISTRIES.join(",")
     )]
     public_container_registries: Vec<String>,
-    /// How long machines wait, in seconds, before they look at their network
-    #[arg(long, env = "NETWORK_DISCOVERY_DELAY_SECONDS", value_name = "SECONDS", default_value_t = 0)]
+    /// How long machines wait before they check their network, in seconds
+    #[arg(long, env = "NETWORK_DISCOVERY_DELAY_SECONDS", value_name = "SECONDS", default_value_t = Settings::DISCOVERY_DELAY_SECONDS)]
     network_discovery_delay_seconds: u32,
-    /// The first version of OpenShift whose machines set their network up with nmstate
+    /// First OpenShift version whose machines configure their network with nmstate
     #[arg(
         long,
         env = "MIN_VERSION_FOR_NMSTATE_SERVICE",
         value_name = "VERSION",
-        default_value = "4.18",
-        value_parser = version
+        default_value = first_nmstate_version(),
+        value_parser = parse_version
     )]
-    min_version_for_nmstate_service: String,
-    /// The id of the next infra-env that is made, where there is only one
-    #[arg(long, env = "INFRA_ENV_ID", value_name = "ID", value_parser = id::<InfraEnvId>)]
+    min_version_for_nmstate_service: Version,
+    /// Id of the next infra-env to be created, if there will be only one
+    #[arg(long, env = "INFRA_ENV_ID", value_name = "ID", value_parser = parse_id::<InfraEnvId>)]
     infra_env_id: Option<InfraEnvId>,
-    /// Whether bodies with keys that nobody knows are refused
+    /// Reject request bodies with unknown keys
     #[arg(
         long,
         env = "ENABLE_REJECT_UNKNOWN_FIELDS",
         value_name = "BOOL",
-        default_value = "true",
-        value_parser = switch
+        default_value_t = Settings::REJECT_UNKNOWN_FIELDS,
+        value_parser = parse_switch
     )]
     enable_reject_unknown_fields: bool,
 }
 
-impl InfraEnvs {
-    pub(super) fn apply(&self, settings: &mut Settings) {
+impl InfraEnvDefaultOptions {
+    pub(super) fn apply_to_settings(&self, settings: &mut Settings) {
         settings.default_image_type = self.iso_image_type;
         settings.default_ntp_source = self.ntp_default_server.clone().unwrap_or_default();
         let registries = self.public_container_registries.iter().map(|text| text.trim().to_owned());
@@ -144,29 +159,29 @@ impl InfraEnvs {
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clusters")]
-pub(super) struct Clusters {
-    /// Network of pods
-    #[arg(long, env = "CLUSTER_NETWORK_CIDR", value_name = "CIDR", default_value = "10.128.0.0/14", value_parser = network_v4)]
+pub(super) struct ClusterDefaultOptions {
+    /// IPv4 network of pods
+    #[arg(long, env = "CLUSTER_NETWORK_CIDR", value_name = "CIDR", default_value_t = ClusterNetworks::v4().cluster_cidr, value_parser = parse_network_v4)]
     cluster_network_cidr: String,
-    /// Length of the prefix of each host's part of it
-    #[arg(long, env = "CLUSTER_NETWORK_HOST_PREFIX", value_name = "BITS", default_value_t = 23, value_parser = clap::value_parser!(u8).range(1..=32))]
+    /// Prefix length of each host's subnet in the IPv4 network of pods
+    #[arg(long, env = "CLUSTER_NETWORK_HOST_PREFIX", value_name = "BITS", default_value_t = ClusterNetworks::v4().host_prefix, value_parser = clap::value_parser!(u8).range(1..=32))]
     cluster_network_host_prefix: u8,
-    /// Network of services
-    #[arg(long, env = "SERVICE_NETWORK_CIDR", value_name = "CIDR", default_value = "172.30.0.0/16", value_parser = network_v4)]
+    /// IPv4 network of services
+    #[arg(long, env = "SERVICE_NETWORK_CIDR", value_name = "CIDR", default_value_t = ClusterNetworks::v4().service_cidr, value_parser = parse_network_v4)]
     service_network_cidr: String,
-    /// Network of pods, version 6
-    #[arg(long, env = "CLUSTER_NETWORK_CIDR_IPV6", value_name = "CIDR", default_value = "fd01::/48", value_parser = network_v6)]
+    /// IPv6 network of pods
+    #[arg(long, env = "CLUSTER_NETWORK_CIDR_IPV6", value_name = "CIDR", default_value_t = ClusterNetworks::v6().cluster_cidr, value_parser = parse_network_v6)]
     cluster_network_cidr_ipv6: String,
-    /// Length of the prefix of each host's part of it
-    #[arg(long, env = "CLUSTER_NETWORK_HOST_PREFIX_IPV6", value_name = "BITS", default_value_t = 64, value_parser = clap::value_parser!(u8).range(1..=128))]
+    /// Prefix length of each host's subnet in the IPv6 network of pods
+    #[arg(long, env = "CLUSTER_NETWORK_HOST_PREFIX_IPV6", value_name = "BITS", default_value_t = ClusterNetworks::v6().host_prefix, value_parser = clap::value_parser!(u8).range(1..=128))]
     cluster_network_host_prefix_ipv6: u8,
-    /// Network of services, version 6
-    #[arg(long, env = "SERVICE_NETWORK_CIDR_IPV6", value_name = "CIDR", default_value = "fd02::/112", value_parser = network_v6)]
+    /// IPv6 network of services
+    #[arg(long, env = "SERVICE_NETWORK_CIDR_IPV6", value_name = "CIDR", default_value_t = ClusterNetworks::v6().service_cidr, value_parser = parse_network_v6)]
     service_network_cidr_ipv6: String,
 }
 
-impl Clusters {
-    pub(super) fn apply(&self, settings: &mut Settings) {
+impl ClusterDefaultOptions {
+    pub(super) fn apply_to_settings(&self, settings: &mut Settings) {
         settings.cluster_networks = ClusterNetworks {
             cluster_cidr: self.cluster_network_cidr.clone(),
             host_prefix: self.cluster_network_host_prefix,
@@ -182,7 +197,7 @@ impl Clusters {
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Agents")]
-pub(super) struct Agents {
+pub(super) struct AgentOptions {
     /// Image of the agent [default: the latest of the Assisted Installer]
     #[arg(long, env = "AGENT_DOCKER_IMAGE", value_name = "IMAGE")]
     agent_docker_image: Option<String>,
@@ -192,43 +207,61 @@ pub(super) struct Agents {
     /// Image of the controller [default: the latest of the Assisted Installer]
     #[arg(long, env = "CONTROLLER_IMAGE", value_name = "IMAGE")]
     controller_image: Option<String>,
-    /// How this service calls its version [default: kindling and its version]
+    /// Version that this service reports [default: kindling and its version]
     #[arg(long, env = "SELF_VERSION", value_name = "TEXT")]
     self_version: Option<String>,
-    /// How the release of all images is called
+    /// Release tag that this service reports
     #[arg(long, env = "RELEASE_TAG", value_name = "TEXT")]
     release_tag: Option<String>,
-    /// File with the certificates, in PEM, by which the agent knows this service
+    /// File with CA certificates, in PEM, with which the agent verifies this service
     #[arg(long, env = "SERVICE_CA_CERT_PATH", value_name = "FILE")]
     service_ca_cert_path: Option<PathBuf>,
-    /// Whether the agent trusts whoever answers in the place of this service
+    /// Let the agent skip TLS verification of this service (insecure)
     #[arg(
         long,
         env = "SKIP_CERT_VERIFICATION",
         value_name = "BOOL",
-        default_value = "false",
-        value_parser = switch
+        default_value_t = Settings::SKIP_CERTIFICATE_VERIFICATION,
+        value_parser = parse_switch
     )]
     skip_cert_verification: bool,
-    /// How long a machine may be silent before it counts as disconnected
+    /// How long a host may go without a check-in before it counts as disconnected
     #[arg(
         long,
         env = "HOST_MAX_DISCONNECTION_TIME",
         value_name = "DURATION",
-        default_value = "3m",
-        value_parser = duration::parse
+        default_value = duration::format_duration(Settings::MAX_SILENCE),
+        value_parser = duration::parse_duration
     )]
     host_max_disconnection_time: Duration,
-    /// Whether an agent that comes from another image is told to take the one of this service
+    /// How often silent hosts are looked for
+    #[arg(
+        long,
+        env = "HOST_MONITOR_INTERVAL",
+        value_name = "DURATION",
+        default_value = duration::format_duration(Settings::HOST_MONITOR_INTERVAL),
+        value_parser = duration::parse_duration
+    )]
+    host_monitor_interval: Duration,
+    /// Time without success after which the monitor of hosts counts as stuck and /health fails
+    #[arg(
+        long,
+        env = "LIVENESS_VALIDATION_TIMEOUT",
+        value_name = "DURATION",
+        default_value = duration::format_duration(Settings::MONITOR_TIMEOUT),
+        value_parser = duration::parse_duration
+    )]
+    liveness_validation_timeout: Duration,
+    /// Tell agents from another image to upgrade to the image of this service
     #[arg(
         long,
         env = "ENABLE_UPGRADE_AGENT",
         value_name = "BOOL",
-        default_value = "true",
-        value_parser = switch
+        default_value_t = Settings::UPGRADE_AGENTS,
+        value_parser = parse_switch
     )]
     enable_upgrade_agent: bool,
-    /// Most hosts that an infra-env may have
+    /// Maximum number of hosts in an infra-env
     #[arg(
         long,
         env = "KINDLING_MAX_INFRA_ENV_HOSTS",
@@ -237,16 +270,16 @@ pub(super) struct Agents {
         value_parser = clap::value_parser!(u64).range(1..=1_000_000)
     )]
     max_infra_env_hosts: u64,
-    /// Largest report of an agent, in bytes. A host may keep twice as much from all of its reports together
+    /// Maximum size of an agent's report, in bytes. The stored reports of a host may have twice this size in total
     #[arg(
         long,
         env = "KINDLING_MAX_REPORT_BYTES",
         value_name = "BYTES",
-        default_value_t = 1 << 20,
+        default_value = HostLimits::default().bytes_per_report.to_string(),
         value_parser = clap::value_parser!(u32).range(64 << 10..=8 << 20)
     )]
     max_report_bytes: u32,
-    /// Most bytes that all hosts of an infra-env may keep
+    /// Maximum size of the stored reports of all hosts in an infra-env, in bytes
     #[arg(
         long,
         env = "KINDLING_MAX_INFRA_ENV_BYTES",
@@ -257,8 +290,8 @@ pub(super) struct Agents {
     max_infra_env_bytes: u64,
 }
 
-impl Agents {
-    pub(super) fn apply(&self, settings: &mut Settings) -> Result<()> {
+impl AgentOptions {
+    pub(super) fn apply_to_settings(&self, settings: &mut Settings) -> Result<()> {
         let set = |setting: &mut String, given: &Option<String>| {
             if let Some(given) = given {
                 setting.clone_from(given);
@@ -274,7 +307,9 @@ impl Agents {
             settings.service_ca_certificates = Some(text);
         }
         settings.skip_certificate_verification = self.skip_cert_verification;
-        settings.most_silence = self.host_max_disconnection_time;
+        settings.max_silence = self.host_max_disconnection_time;
+        settings.host_monitor_interval = self.host_monitor_interval;
+        settings.monitor_timeout = self.liveness_validation_timeout;
         settings.upgrade_agents = self.enable_upgrade_agent;
         settings.host_limits = HostLimits {
             hosts: self.max_infra_env_hosts,
@@ -294,16 +329,11 @@ mod tests {
     #[derive(Debug, Parser)]
     struct Command {
         #[command(flatten)]
-        agents: Agents,
+        agents: AgentOptions,
     }
 
     #[test]
-    fn options_have_the_default_limits_of_the_inventory() {
-        let url = |name| HttpUrl::parse(name, "http://localhost").unwrap();
-        let mut settings = Settings::new(url("service"), url("images"));
-        settings.host_limits = HostLimits { hosts: 0, bytes_per_report: 0, bytes: 0 };
-        Command::try_parse_from(["test"]).unwrap().agents.apply(&mut settings).unwrap();
-        assert_eq!(settings.host_limits, HostLimits::default());
+    fn rejects_limits_that_are_too_small() {
         for option in ["--max-infra-env-hosts=0", "--max-report-bytes=65535", "--max-infra-env-bytes=1"] {
             Command::try_parse_from(["test", option]).unwrap_err();
         }

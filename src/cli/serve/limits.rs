@@ -1,4 +1,4 @@
-//! What clients may take of the service.
+//! Options of limits and timeouts.
 
 use std::time::Duration;
 
@@ -6,62 +6,66 @@ use clap::Args;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::cli::duration;
-use crate::http::Limits;
+use crate::http::ServerLimits;
+use crate::http::images::MAX_REQUESTS;
 
-/// File descriptors that are used for other things than connections: the database, files, and what is fetched.
+/// File descriptors for the database, files and downloads, in addition to the connections.
 const OTHER_FILES: u64 = 256;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitOptions {
-    /// How many connections there may be at a time; further ones wait
-    #[arg(long, env = "KINDLING_MAX_CONNECTIONS", value_name = "COUNT", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(64..))]
+    /// Maximum number of connections; further connections wait
+    #[arg(long, env = "KINDLING_MAX_CONNECTIONS", value_name = "COUNT", default_value = ServerLimits::default().connections.to_string(), value_parser = clap::value_parser!(u32).range(64..))]
     max_connections: u32,
-    /// How many of them one client address may have, as long as so many are free; half of them without it. Further ones are
-    /// answered with 503, and closed at once where there is TLS
+    /// Maximum number of connections from one client address, lower while few connections are free [default: half of
+    /// --max-connections]. Further connections are answered with 503, or closed at once on TLS listeners
     #[arg(long, env = "KINDLING_MAX_CLIENT_CONNECTIONS", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     max_client_connections: Option<u32>,
-    /// How many requests for images are answered at a time, up to the first byte of the image; further ones wait
-    #[arg(long, env = "MAX_CONCURRENT_REQUESTS", value_name = "COUNT", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Maximum number of image requests in progress, up to the first byte of the image; further requests wait
+    #[arg(long, env = "MAX_CONCURRENT_REQUESTS", value_name = "COUNT", default_value = MAX_REQUESTS.to_string(), value_parser = clap::value_parser!(u32).range(1..))]
     max_concurrent_requests: u32,
-    /// How long the head of a request may take to come
-    #[arg(long, env = "KINDLING_HEAD_TIMEOUT", value_name = "DURATION", default_value = "30s", value_parser = some_time)]
+    /// How long a request head may take to arrive
+    #[arg(long, env = "KINDLING_HEAD_TIMEOUT", value_name = "DURATION", default_value = duration::format_duration(ServerLimits::default().head_time), value_parser = parse_positive_duration)]
     head_timeout: Duration,
     /// How long a connection may wait for its next request
-    #[arg(long, env = "KINDLING_IDLE_TIMEOUT", value_name = "DURATION", default_value = "5m", value_parser = some_time)]
+    #[arg(long, env = "KINDLING_IDLE_TIMEOUT", value_name = "DURATION", default_value = duration::format_duration(ServerLimits::default().idle_time), value_parser = parse_positive_duration)]
     idle_timeout: Duration,
     /// How long a TLS handshake may take
-    #[arg(long, env = "KINDLING_HANDSHAKE_TIMEOUT", value_name = "DURATION", default_value = "20s", value_parser = some_time)]
+    #[arg(long, env = "KINDLING_HANDSHAKE_TIMEOUT", value_name = "DURATION", default_value = duration::format_duration(ServerLimits::default().handshake_time), value_parser = parse_positive_duration)]
     handshake_timeout: Duration,
-    /// How long a client may take nothing at all of what it asked for, or send nothing of what it announced
-    #[arg(long, env = "KINDLING_STALL_TIMEOUT", value_name = "DURATION", default_value = "10m", value_parser = some_time)]
+    /// How long a client may read nothing of a response, or send nothing of a request body
+    #[arg(long, env = "KINDLING_STALL_TIMEOUT", value_name = "DURATION", default_value = duration::format_duration(ServerLimits::default().stall_time), value_parser = parse_positive_duration)]
     stall_timeout: Duration,
-    /// How long downloads may go on after SIGTERM
-    #[arg(long, env = "KINDLING_DRAIN_TIME", value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
+    /// How long downloads may continue after SIGTERM
+    #[arg(long, env = "KINDLING_DRAIN_TIME", value_name = "DURATION", default_value = duration::format_duration(ServerLimits::default().grace), value_parser = duration::parse_duration)]
     drain_time: Duration,
 }
 
-/// A duration that is one.
-fn some_time(text: &str) -> Result<Duration, String> {
-    match duration::parse(text)? {
-        Duration::ZERO => Err("expected a duration that is not 0".to_owned()),
+/// Parses a duration that is not zero.
+fn parse_positive_duration(text: &str) -> Result<Duration, String> {
+    match duration::parse_duration(text)? {
+        Duration::ZERO => Err("expected a duration greater than 0".to_owned()),
         duration => Ok(duration),
     }
 }
 
 impl LimitOptions {
-    pub(super) fn limits(&self) -> Limits {
+    pub(super) fn server_limits(&self) -> ServerLimits {
+        // A count that exceeds the address space is never reached.
         let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
-        let of_client = self.max_client_connections.unwrap_or(self.max_connections / 2);
-        Limits {
-            connections: count(self.max_connections),
-            connections_of_client: count(of_client),
+        let connections = count(self.max_connections);
+        ServerLimits {
+            connections,
+            connections_of_client: self
+                .max_client_connections
+                .map_or(ServerLimits::default_client_share(connections), count),
             head_time: self.head_timeout,
             idle_time: self.idle_timeout,
             handshake_time: self.handshake_timeout,
             stall_time: self.stall_timeout,
             grace: self.drain_time,
-            ..Limits::default()
+            ..ServerLimits::default()
         }
     }
 
@@ -69,9 +73,8 @@ impl LimitOptions {
         usize::try_from(self.max_concurrent_requests).unwrap_or(usize::MAX)
     }
 
-    /// Lets this process have as many files open as it needs for its connections. Most systems give 1024 to who does not
-    /// ask.
-    pub(super) fn allow_files(&self) {
+    /// Raises this process's limit of open files to what its connections need. Most systems default to 1024.
+    pub(super) fn raise_open_file_limit(&self) {
         let wanted = u64::from(self.max_connections).saturating_add(OTHER_FILES);
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
         if current.is_none_or(|current| current >= wanted) {
@@ -79,9 +82,9 @@ impl LimitOptions {
         }
         let most = maximum.map_or(wanted, |maximum| maximum.min(wanted));
         if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum }) {
-            tracing::warn!(%error, "the limit of open files cannot be raised");
+            tracing::warn!(%error, "cannot raise the limit of open files");
         } else if most < wanted {
-            tracing::warn!(most, wanted, "there may be fewer files open than connections need");
+            tracing::warn!(most, wanted, "limit of open files is lower than connections need");
         }
     }
 }
@@ -99,12 +102,14 @@ mod tests {
     }
 
     #[test]
-    fn options_have_the_defaults_of_the_server() {
-        let limits = Command::try_parse_from(["test"]).unwrap().limits;
-        assert_eq!(limits.concurrent_requests(), crate::http::images::MAX_REQUESTS);
-        assert_eq!(format!("{:?}", limits.limits()), format!("{:?}", Limits::default()));
-        let limits = Command::try_parse_from(["test", "--max-connections", "100"]).unwrap().limits.limits();
+    fn client_may_have_half_of_the_connections() {
+        let limits =
+            Command::try_parse_from(["test", "--max-connections", "100"]).unwrap().limits.server_limits();
         assert_eq!((limits.connections, limits.connections_of_client), (100, 50));
+    }
+
+    #[test]
+    fn rejects_a_timeout_of_zero() {
         Command::try_parse_from(["test", "--idle-timeout", "0"]).unwrap_err();
     }
 }

@@ -1,51 +1,57 @@
-//! What the service writes about itself.
+//! Options of the log.
 
+use std::str::FromStr;
+
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
-use crate::cli::progress::Screen;
+use crate::cli::progress::StderrScreen;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Log")]
-pub(super) struct Log {
-    /// What is logged, to the standard error: error, warn, info, debug, trace, or directives such as info,sqlx=debug;
-    /// the variable LOGLEVEL is read as well
-    #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", default_value = "info", value_parser = level)]
+pub(super) struct LogOptions {
+    /// Level of the log on stderr: error, warn, info, debug or trace
+    ///
+    /// Directives such as info,sqlx=debug set the level of a module. LOGLEVEL is read as well.
+    #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", default_value = "info", value_parser = parse_level)]
     log_level: String,
-    /// How
+    /// Format of the log
     #[arg(long, env = "LOG_FORMAT", value_enum, value_name = "FORMAT", default_value = "text")]
-    log_format: Format,
+    log_format: LogFormat,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
-    /// A line for people
+enum LogFormat {
+    /// Lines of text
     Text,
-    /// A line of JSON
+    /// Lines of JSON
     Json,
 }
 
-impl Log {
-    /// Begins it. What is shown beside it goes to the same screen.
-    pub(super) fn begin(&self) -> Screen {
+impl LogOptions {
+    /// Initialises the log. Returns the screen that it shares with progress bars.
+    pub(super) fn init(&self) -> Result<StderrScreen> {
         let screen = match self.log_format {
-            Format::Text => Screen::for_people(),
-            Format::Json => Screen::for_programs(),
+            LogFormat::Text => StderrScreen::with_bars(),
+            LogFormat::Json => StderrScreen::without_bars(),
         };
         let writer = screen.clone();
-        // Read before, when the options were.
-        let filter = EnvFilter::try_new(&self.log_level).unwrap_or_else(|_| EnvFilter::new("info"));
+        let filter = EnvFilter::try_new(&self.log_level);
+        let filter = filter.with_context(|| format!("invalid log level {:?}", self.log_level))?;
         let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_env_filter(filter);
         match self.log_format {
-            Format::Text => log.with_ansi(false).init(),
-            Format::Json => log.json().init(),
+            LogFormat::Text => log.with_ansi(false).init(),
+            LogFormat::Json => log.json().init(),
         }
-        screen
+        Ok(screen)
     }
 }
 
-/// The directives of a level. Above `info`, a level is about us: what libraries say there is for who asks for it by name.
-fn level(text: &str) -> Result<String, String> {
+/// Returns the log directives of a level. `debug` and `trace` apply only to Kindling. Directives enable more output of
+/// libraries.
+fn parse_level(text: &str) -> Result<String, String> {
     let directives = match text.to_ascii_lowercase().as_str() {
         "panic" | "fatal" | "error" => "error".to_owned(),
         "warn" | "warning" => "warn".to_owned(),
@@ -54,8 +60,66 @@ fn level(text: &str) -> Result<String, String> {
         _ if text.contains('=') => text.to_owned(),
         _ => return Err("expected error, warn, info, debug, trace, or directives".to_owned()),
     };
+    require_levels(&directives)?;
     match EnvFilter::try_new(&directives) {
         Ok(_) => Ok(directives),
         Err(error) => Err(format!("expected a level or directives: {error}")),
+    }
+}
+
+/// Requires a level in each directive. The filter would read a mistyped level as the name of a module, and log such a
+/// module at the level `trace`.
+fn require_levels(directives: &str) -> Result<(), String> {
+    for directive in directives.split(',') {
+        let level = match directive.rsplit_once('=') {
+            Some(("", _)) => "",
+            Some((_, level)) => level,
+            None => directive,
+        };
+        if level.trim().is_empty() || LevelFilter::from_str(level.trim()).is_err() {
+            return Err(format!(
+                "{directive:?} is neither a level nor MODULE=LEVEL; levels are error, warn, info, debug, trace, off"
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn level_applies_to_kindling_and_directives_to_any_module() {
+        for (text, directives) in [
+            ("WARNING", "warn"),
+            ("fatal", "error"),
+            ("trace", "info,kindling=trace"),
+            ("info,sqlx=debug", "info,sqlx=debug"),
+            ("kindling::http=off,warn", "kindling::http=off,warn"),
+            ("info,[request{method=GET}]=trace", "info,[request{method=GET}]=trace"),
+        ] {
+            assert_eq!(parse_level(text).unwrap(), directives, "{text}");
+        }
+    }
+
+    #[test]
+    fn rejects_invalid_levels() {
+        for text in [
+            "",
+            "loud",
+            "info,",
+            "info sqlx",
+            "kindling=loud",
+            "kindling=",
+            "=debug",
+            "inof,kindling=debug",
+            "kindling=debug,",
+            "kindling=debug,,info",
+            "[request=debug",
+            "info,[request{method=GET}]",
+        ] {
+            assert!(parse_level(text).is_err(), "{text:?}");
+        }
     }
 }

@@ -10,6 +10,10 @@ mod listeners;
 mod log;
 pub(super) mod value;
 
+#[cfg(feature = "demo")]
+pub(super) use listeners::DEFAULT_ADDRESS;
+
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,140 +26,188 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::cli::catalogue::CatalogueOptions;
-use crate::cli::progress::Screen;
+use crate::cli::progress::StderrScreen;
 use crate::http::images::ImageInputs;
-use crate::http::{App, Certificate, Inherited, Listener, Server};
-use crate::images::Catalogue;
+use crate::http::{App, Certificate, InheritedListener, Listener, Server};
 use crate::inventory::Inventory;
-use crate::inventory::auth::Policy;
-use crate::inventory::store::{SqlStore, Store};
+use crate::inventory::auth::{Policy, PolicyKind};
+use crate::inventory::catalogue::Catalogue;
 
 /// Serve images and the inventory API
 ///
-/// Every option is also a variable of the environment, as given behind it; those of the Assisted Installer have their names,
-/// and may have the prefix MYAPP_. An option counts more than its variable, a variable without value counts as not set, and
-/// what neither says may be in a file of TOML, under the name of the option. Durations are written as 90s, 1h30m or 4h.
+/// Every option can also be set with the environment variable shown after it. Variables of the Assisted Installer keep
+/// their names, and may have the prefix MYAPP_. An option overrides its variable, and a variable overrides the TOML
+/// file of `--config`, whose keys are the names of the options. An empty variable counts as not set. Durations are
+/// written as 90s, 1h30m or 4h.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// File with options, as `listen = ["127.0.0.1:8090"]` or `auth-type = "local"`
+    /// TOML file with options, such as `listen = ["127.0.0.1:8090"]` or `auth-type = "local"`
     #[arg(long, env = "KINDLING_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
     listeners: listeners::ListenerOptions,
     #[command(flatten)]
-    addresses: inventory::Addresses,
+    addresses: inventory::AddressOptions,
     #[command(flatten)]
-    access: access::Access,
+    access: access::AccessOptions,
     #[command(flatten)]
     external: external::ExternalOptions,
     #[command(flatten)]
-    database: database::Database,
+    database: database::DatabaseOptions,
     #[command(flatten)]
     catalogue: CatalogueOptions,
     #[command(flatten)]
-    images: images::Images,
+    images: images::ImageOptions,
     #[command(flatten)]
-    infra_envs: inventory::InfraEnvs,
+    infra_envs: inventory::InfraEnvDefaultOptions,
     #[command(flatten)]
-    clusters: inventory::Clusters,
+    clusters: inventory::ClusterDefaultOptions,
     #[command(flatten)]
-    agents: inventory::Agents,
+    agents: inventory::AgentOptions,
     #[command(flatten)]
     limits: limits::LimitOptions,
     #[command(flatten)]
-    log: log::Log,
+    log: log::LogOptions,
+}
+
+/// The options that `kindling serve -h` shows: those of a first start.
+const SUMMARY_OPTIONS: [&str; 12] = [
+    "config",
+    "listen",
+    "https-cert-file",
+    "https-key-file",
+    "service-base-url",
+    "auth-type",
+    "allow-open-access",
+    "ec-private-key-file",
+    "data-dir",
+    "os-images",
+    "os-images-file",
+    "log-level",
+];
+const SUMMARY_NOTE: &str = "`kindling serve --help` shows all options, with variables and examples.";
+
+/// Shortens the help text of `serve` if the arguments request its summary, so that it fits on a screen.
+pub(super) fn shorten_summary(program: clap::Command, arguments: &[OsString]) -> clap::Command {
+    let is_serve = arguments.get(1).is_some_and(|name| name == "serve");
+    if !(is_serve && arguments.iter().any(|argument| argument == "-h")) {
+        return program;
+    }
+    let is_shown = |name: &str| SUMMARY_OPTIONS.contains(&name);
+    program.mut_subcommand("serve", |command| {
+        let command = command.mut_args(|option| match option.get_long().is_some_and(is_shown) {
+            true => option.help_heading(None::<&str>).hide_env(true),
+            false => option.hide_short_help(true),
+        });
+        command.after_help(SUMMARY_NOTE)
+    })
 }
 
 impl Serve {
     pub(super) fn run(self) -> Result<ExitCode> {
-        // Before anything else has descriptors or threads.
-        let inherited = Inherited::take().context("the sockets of systemd cannot be taken")?;
-        let screen = self.log.begin();
+        // Before any other code opens descriptors or starts threads.
+        let inherited = InheritedListener::take_all().context("cannot take over the sockets from systemd")?;
+        let screen = self.log.init()?;
         if let Some(file) = &self.config {
-            tracing::info!(file = %file.display(), "options are read from a file");
+            tracing::info!(file = %file.display(), "options read from file");
         }
-        self.limits.allow_files();
-        let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
-        runtime.block_on(self.serve(inherited, screen))?;
+        self.limits.raise_open_file_limit();
+        let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
+        runtime.block_on(self.open_and_serve(inherited, screen))?;
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn serve(self, inherited: Vec<Inherited>, screen: Screen) -> Result<()> {
+    async fn open_and_serve(self, inherited: Vec<InheritedListener>, screen: StderrScreen) -> Result<()> {
         let mut signals = Signals::new()?;
-        // What is wrong with what was set is said before anything is touched.
-        let listeners = self.listeners.read(inherited)?;
-        let role = match self.external.inputs()? {
-            Some(inputs) => Role::Images(inputs),
-            None => Role::Everything(self.access.policy(listeners.open_place().as_ref())?),
+        // Invalid settings are reported before any side effect.
+        let listeners = self.listeners.listen_targets(inherited)?;
+        let role = match self.external.image_inputs(self.database.outage_grace())? {
+            Some(inputs) => ServerRole::Images(inputs),
+            None => ServerRole::Everything(self.access.policy(listeners.reachable_address().as_ref())?),
         };
-        let catalogue = self.catalogue.read()?;
+        let catalogue = self.catalogue.read_catalogue()?;
         if let Some(certificate) = listeners.certificate().cloned() {
-            signals.follow(certificate);
+            signals.reload_certificate_on_change(certificate);
         }
         let listeners = listeners.bind().await?;
-        let server = self.images.sent_by(Server::new(self.limits.limits()));
+        let server = self.images.configure_server(Server::new(self.limits.server_limits()));
         let requests = self.limits.concurrent_requests();
         match role {
-            Role::Images(inputs) => {
+            ServerRole::Images(inputs) => {
                 let place = (self.database.data_dir(), self.addresses.images_url(&listeners)?);
-                let images = self.images.open_for(inputs, catalogue.os_images().to_vec(), place)?;
-                tokio::spawn(screen.follow(images.live_images().clone()));
-                let images = images.answering(requests);
+                let images =
+                    self.images.open_external_server(inputs, catalogue.os_images().to_vec(), place)?;
+                tokio::spawn(screen.show_progress(images.library().clone()));
+                let images = images.with_request_slots(requests);
                 let app = crate::http::image_app(&images, &self.addresses.allowed_origins());
-                serve(&server, listeners, &app, &mut signals).await
+                serve_until_signal(&server, listeners, &app, &mut signals).await
             }
-            Role::Everything(policy) => {
-                let (inventory, store) = self.inventory((policy, catalogue), &listeners).await?;
-                let images = self.images.open(&inventory, self.database.data_dir())?;
-                tokio::spawn(screen.follow(images.live_images().clone()));
-                let app = crate::http::app(&inventory, Some(&images.answering(requests)));
-                let clearing = tokio::spawn(inventory.keep_clear());
-                serve(&server, listeners, &app, &mut signals).await?;
-                clearing.abort();
-                store.close().await;
+            ServerRole::Everything(policy) => {
+                let inventory = self.open_inventory((policy, catalogue), &listeners).await?;
+                let images = self.images.open_server(&inventory, self.database.data_dir())?;
+                tokio::spawn(screen.show_progress(images.library().clone()));
+                let app = crate::http::app(&inventory, Some(&images.with_request_slots(requests)));
+                let background = [
+                    tokio::spawn(inventory.clone().run_monitor()),
+                    tokio::spawn(inventory.clone().run_jobs()),
+                    tokio::spawn(inventory.clone().run_retention()),
+                ];
+                if let Some(url) = page_url(&listeners) {
+                    tracing::info!(%url, "page for browsers");
+                }
+                serve_until_signal(&server, listeners, &app, &mut signals).await?;
+                background.iter().for_each(tokio::task::JoinHandle::abort);
+                inventory.close().await;
                 Ok(())
             }
         }
     }
 
-    /// The inventory of this process, and where it is kept.
-    async fn inventory(
+    /// Returns the inventory of this process.
+    async fn open_inventory(
         &self,
         (policy, catalogue): (Policy, Catalogue),
         listeners: &[Listener],
-    ) -> Result<(Inventory, Arc<SqlStore>)> {
+    ) -> Result<Inventory> {
         let mut settings = self.addresses.settings(listeners)?;
         let is_open = listeners.iter().any(|listener| !listener.addr().is_local());
-        settings.allowed_hosts = self.access.allowed_hosts(is_open);
-        self.infra_envs.apply(&mut settings);
-        self.clusters.apply(&mut settings);
-        self.agents.apply(&mut settings)?;
-        self.database.apply(&mut settings);
-        let store = Arc::new(self.database.open().await?);
-        let files = self.database.files()?;
-        let inventory =
-            Inventory::new(Arc::clone(&store) as Arc<dyn Store>, files, catalogue, settings, policy);
+        if policy.kind() == PolicyKind::None {
+            settings.allowed_hosts = self.access.allowed_hosts(is_open);
+        }
+        self.infra_envs.apply_to_settings(&mut settings);
+        self.clusters.apply_to_settings(&mut settings);
+        self.agents.apply_to_settings(&mut settings)?;
+        self.database.apply_to_settings(&mut settings);
+        let store = Arc::new(self.database.open_store().await?);
+        let files = self.database.file_store()?;
+        let inventory = Inventory::new(store, files, catalogue, settings, policy);
         let renewed = inventory.renew_url_tokens().await?;
         if renewed > 0 {
             tracing::warn!(
                 infra_envs = renewed,
-                "the policy or its key has changed: these have other URLs now"
+                "access policy or its key changed: image URLs of infra-envs were regenerated"
             );
         }
-        Ok((inventory, store))
+        Ok(inventory)
     }
 }
 
-/// What a process is for.
-enum Role {
-    /// Images alone, for an inventory elsewhere.
+/// Returns the address of the page; `None` if the service listens only on Unix sockets. Listeners with TLS come first:
+/// beside them, those without TLS do not serve the page.
+fn page_url(listeners: &[Listener]) -> Option<String> {
+    listeners.iter().find_map(Listener::url).map(|url| format!("{url}/"))
+}
+
+/// The role of a process.
+enum ServerRole {
+    /// Serves only images, for an external inventory.
     Images(Arc<dyn ImageInputs>),
-    /// Images and the inventory, for those whom a policy lets in.
+    /// Serves the inventory and images, with an access policy.
     Everything(Policy),
 }
 
-/// Serves until somebody asks for the end, and what is under way then is done.
-pub(super) async fn serve(
+/// Serves until a signal arrives, and then finishes the requests in progress.
+pub(super) async fn serve_until_signal(
     server: &Server,
     listeners: Vec<Listener>,
     app: &App,
@@ -164,18 +216,18 @@ pub(super) async fn serve(
     let (end, ended) = watch::channel(false);
     let mut servers = JoinSet::new();
     for listener in listeners {
-        announce(&listener);
+        print_address(&listener);
         let (server, app, mut ended) = (server.clone(), app.clone(), ended.clone());
         servers.spawn(async move {
             let ended = async move {
-                // An error is the end of the sender, and so of everything.
+                // An error means that the sender is gone, and so that the service has ended.
                 let _ = ended.wait_for(|ended| *ended).await;
             };
             server.serve(listener, app, ended).await;
         });
     }
-    signals.end().await;
-    tracing::info!("ending: requests that are under way are finished");
+    signals.wait_for_end().await;
+    tracing::info!("shutting down, finishing requests in progress");
     end.send_replace(true);
     let drained = async {
         while let Some(server) = servers.join_next().await {
@@ -185,20 +237,20 @@ pub(super) async fn serve(
     };
     tokio::select! {
         drained = drained => drained,
-        () = signals.end() => {
-            tracing::warn!("ending at once: asked for it again");
+        () = signals.wait_for_end() => {
+            tracing::warn!("second signal received, closing all connections");
             Ok(())
         }
     }
 }
 
-/// Tells that connections are taken. Nobody has to read it.
-fn announce(listener: &Listener) {
+/// Prints the address. A closed stdout is not an error.
+fn print_address(listener: &Listener) {
     let _ = writeln!(std::io::stdout(), "listening on {listener}");
     tracing::info!(%listener, "listening");
 }
 
-/// The signals that the program acts on.
+/// The signals that the program handles.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -208,7 +260,7 @@ pub(super) struct Signals {
 
 impl Signals {
     pub(super) fn new() -> Result<Self> {
-        let listen = |kind| signal(kind).context("signals cannot be listened to");
+        let listen = |kind| signal(kind).context("cannot listen for signals");
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
@@ -217,27 +269,27 @@ impl Signals {
         })
     }
 
-    /// Follows the files of a certificate, and reads them again at once on SIGHUP.
-    fn follow(&mut self, certificate: Certificate) {
+    /// Reloads the certificate when its files change. SIGHUP reloads it at once.
+    fn reload_certificate_on_change(&mut self, certificate: Certificate) {
         self.certificate = Some(certificate.clone());
-        tokio::spawn(async move { certificate.follow().await });
+        tokio::spawn(async move { certificate.reload_on_change().await });
     }
 
-    /// Waits for a signal to end. SIGHUP is handled meanwhile.
-    async fn end(&mut self) {
+    /// Waits for a signal to end. Handles SIGHUP meanwhile.
+    async fn wait_for_end(&mut self) {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
-                _ = self.hangup.recv() => self.reload(),
+                _ = self.hangup.recv() => self.reload_certificate(),
             }
         }
     }
 
-    /// Reads again what can change while the server runs: the certificate and its key.
-    fn reload(&self) {
+    /// Reloads what can change while the server runs: the certificate and its key.
+    fn reload_certificate(&self) {
         match &self.certificate {
-            Some(certificate) => certificate.read_again(),
+            Some(certificate) => certificate.force_reload(),
             None => {
                 tracing::info!("SIGHUP: nothing to reload without TLS; other settings apply after a restart")
             }

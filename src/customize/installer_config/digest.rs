@@ -1,4 +1,4 @@
-//! The digest that a fetched Ignition config must have: `sha256-` or `sha512-` and lower-case hex.
+//! The digest of a downloaded Ignition config: `sha256-` or `sha512-` and hexadecimal digits.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::customize::from_text::from_text;
 
-/// A digest by which the installer checks an Ignition config.
+/// A digest with which the installer verifies an Ignition config.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(into = "String")]
 #[non_exhaustive]
@@ -18,30 +18,30 @@ pub enum IgnitionDigest {
     Sha512([u8; 64]),
 }
 
-/// Why a digest could not be read.
+/// Why a digest is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IgnitionDigestError {
-    /// No dash separates the kind from the value.
+    /// The text has no dash after the hash type.
     #[error("digest {digest:?} is not of the form <type>-<hexvalue>")]
     Form {
-        /// What was given.
+        /// The text as given.
         digest: String,
     },
-    /// The kind is neither `sha256` nor `sha512`.
+    /// The hash type is neither `sha256` nor `sha512`.
     #[error("unknown hash type {kind:?} in digest {digest:?}; expected sha256 or sha512")]
     Kind {
-        /// What was given.
+        /// The text as given.
         digest: String,
-        /// The part before the dash.
+        /// The text before the dash.
         kind: String,
     },
-    /// The value is not hexadecimal, or of the wrong length.
+    /// The value is not hexadecimal, or has the wrong length.
     #[error("digest {digest:?} does not hold {expected} hexadecimal digits")]
     Value {
-        /// What was given.
+        /// The text as given.
         digest: String,
-        /// How many digits the kind demands.
+        /// Number of digits that the hash type requires.
         expected: usize,
     },
 }
@@ -55,16 +55,16 @@ impl FromStr for IgnitionDigest {
             return Err(IgnitionDigestError::Form { digest: digest() });
         };
         let (parsed, expected) = match kind {
-            "sha256" => (bytes(value).map(Self::Sha256), 64),
-            "sha512" => (bytes(value).map(Self::Sha512), 128),
+            "sha256" => (decode_hex(value).map(Self::Sha256), 64),
+            "sha512" => (decode_hex(value).map(Self::Sha512), 128),
             _ => return Err(IgnitionDigestError::Kind { digest: digest(), kind: kind.to_owned() }),
         };
         parsed.ok_or_else(|| IgnitionDigestError::Value { digest: digest(), expected })
     }
 }
 
-/// Reads exactly `N` bytes of hex, of either case.
-fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
+/// Decodes exactly `N` bytes of hexadecimal digits, in upper or lower case.
+fn decode_hex<const N: usize>(hex: &str) -> Option<[u8; N]> {
     let digits: Vec<u8> =
         hex.chars().map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok())).collect::<Option<_>>()?;
     let (pairs, rest) = digits.as_chunks::<2>();
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_texts_are_refused() {
+    fn rejects_malformed_digests() {
         let error = |text: &str| text.parse::<IgnitionDigest>().unwrap_err().to_string();
         assert!(error("sha256").contains("form"));
         assert!(error("md5-00").contains("\"md5\""));
@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn upper_case_is_read_and_lower_case_written() {
+    fn upper_case_is_written_in_lower_case() {
         let digest: IgnitionDigest = format!("sha256-{}", "AB".repeat(32)).parse().unwrap();
         assert_eq!(digest.to_string(), format!("sha256-{}", "ab".repeat(32)));
     }
 
     proptest! {
         #[test]
-        fn what_is_printed_parses_to_the_same(text in "sha256-[0-9a-f]{64}|sha512-[0-9a-f]{128}") {
+        fn parsed_digest_displays_the_same(text in "sha256-[0-9a-f]{64}|sha512-[0-9a-f]{128}") {
             let digest: IgnitionDigest = text.parse().unwrap();
             prop_assert_eq!(digest.to_string(), text);
         }

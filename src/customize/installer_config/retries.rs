@@ -1,4 +1,4 @@
-//! How often the installer repeats a failed fetch: a number, or the word `infinite`.
+//! The number of retries of a failed download: a number, or `infinite`.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -13,13 +13,13 @@ use crate::customize::from_text::from_text;
 #[serde(into = "String")]
 #[non_exhaustive]
 pub enum FetchRetries {
-    /// This often; 0 is the default.
+    /// This many retries. 0 is the default.
     Times(u32),
-    /// Until it works.
+    /// Retries until the download succeeds.
     Infinite,
 }
 
-/// Why a number of retries could not be read.
+/// Why a number of retries is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fetch-retries {text:?} is neither a number nor \"infinite\"")]
 pub struct FetchRetriesError {
@@ -28,7 +28,7 @@ pub struct FetchRetriesError {
 }
 
 impl FetchRetries {
-    pub(super) fn is_none(&self) -> bool {
+    pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_the_word_are_read_and_written() {
+    fn numbers_and_infinite_round_trip() {
         for (text, retries) in [
             ("0", FetchRetries::default()),
             ("4294967295", FetchRetries::Times(u32::MAX)),

@@ -1,7 +1,7 @@
 //! A URL in an installer config.
 //!
-//! The check is a light one: a scheme, and a host where the scheme demands it. Whether the rest is well-formed is
-//! for the installer to say; the text is kept as it is.
+//! Only the scheme is checked, and the host if the scheme requires one. The installer checks the rest. The text is kept
+//! unchanged.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,31 +10,31 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::customize::from_text::from_text;
 
-/// A URL that the installer fetches.
+/// A URL from which the installer downloads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(into = "String")]
 pub struct InstallUrl(String);
 
-/// Why a URL could not be read.
+/// Why a URL is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstallUrlError {
     /// The text does not start with a scheme and a colon.
     #[error("URL {url:?} has no scheme such as https:")]
     NoScheme {
-        /// What was given.
+        /// The text as given.
         url: String,
     },
-    /// The scheme demands a host and there is none.
+    /// The scheme requires a host, and the text has none.
     #[error("URL {url:?} has no host")]
     NoHost {
-        /// What was given.
+        /// The text as given.
         url: String,
     },
 }
 
 impl InstallUrl {
-    /// The URL as it was given.
+    /// Returns the URL as given.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -58,13 +58,13 @@ impl FromStr for InstallUrl {
     }
 }
 
-/// RFC 3986, 3.1: a letter, then letters, digits, `+`, `-` and `.`.
+/// Checks a scheme as RFC 3986, section 3.1, defines it: a letter, then letters, digits, `+`, `-` and `.`.
 fn is_scheme(text: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b"+-.".contains(&b);
     text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(allowed)
 }
 
-/// Whether something stands between the slashes and the path; user information and a bare port are not a host.
+/// Returns whether the URL has a host. User information or a port alone is not a host.
 fn has_host(rest: &str) -> bool {
     let rest = rest.trim_start_matches(['/', '\\']);
     let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_keep_their_text() {
+    fn url_keeps_its_text() {
         for url in [
             "https://example.com",
             "http://user:word@[fd00::1]:8080/a?b#c",
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_refused() {
+    fn rejects_invalid_urls() {
         for url in ["", "/a", "example.com", "example.com/a:b", "1http://a", "://a", "a b:c"] {
             let error = url.parse::<InstallUrl>().unwrap_err();
             assert!(matches!(error, InstallUrlError::NoScheme { .. }), "{url}");

@@ -1,12 +1,12 @@
-//! Every option alone, all together, and the refusals, compared with `coreos-installer pxe customize`.
+//! Compares every option, all options together, and the refusals with `coreos-installer pxe customize`.
 //!
-//! The two programs deflate differently, so configs are compared with their resources unpacked; everything else,
-//! down to the order of keys, must be the same text. The comment at the top of a generated unit names the program
-//! that made it.
+//! The two programs compress differently, so configs are compared after their resources are unpacked. Everything else
+//! must be the same text, including the order of keys. The comment at the top of a generated unit names the program
+//! that made it and is adapted.
 
 mod tool;
 
-use tool::Case;
+use tool::OracleCase;
 
 const LIVE: &str = r#"{"ignition": {"version": "3.4.0"}, "systemd": {"units": [{"name": "a.service", "enabled": true, "contents": "[Service]\nExecStart=/bin/true\n"}]}}"#;
 const DEST: &str = r#"{"ignition":{"version":"3.0.0"},"storage":{"files":[{"path":"/etc/a","contents":{"source":"data:,b"},"mode":420}]}}"#;
@@ -42,34 +42,34 @@ interfaces:
 ";
 
 #[test]
-fn no_options() {
-    if !tool::present() {
+fn no_options_give_the_same_result() {
+    if !tool::is_tool_present() {
         return;
     }
-    let ours = Case::new().assert_same();
+    let ours = OracleCase::new().assert_same();
     assert_eq!((ours.live_config, ours.runs_installer), (None, false));
 }
 
 #[test]
-fn each_option_alone() {
-    if !tool::present() {
+fn each_option_gives_the_same_result() {
+    if !tool::is_tool_present() {
         return;
     }
     let cases = [
-        (Case::new().file("dest-ignition", "dest.ign", DEST), true),
-        (Case::new().value("dest-device", "/dev/vda"), true),
-        (Case::new().value("dest-console", "ttyS0,115200"), true),
-        (Case::new().value("dest-karg-append", "a=b"), true),
-        (Case::new().value("dest-karg-delete", "quiet"), true),
-        (Case::new().file("network-keyfile", "a.nmconnection", KEYFILE), false),
-        (Case::new().file("network-nmstate", "a.yaml", NMSTATE_YAML), false),
-        (Case::new().file("network-nmstate", "a.json", NMSTATE_JSON), false),
-        (Case::new().file("network-nmstate", "static.yaml", NMSTATE_STATIC), false),
-        (Case::new().file("ignition-ca", "ca.pem", CA), false),
-        (Case::new().file("pre-install", "hook", SCRIPT), false),
-        (Case::new().file("post-install", "hook", SCRIPT), false),
-        (Case::new().file("installer-config", "install.yaml", INSTALL), true),
-        (Case::new().file("live-ignition", "live.ign", LIVE), false),
+        (OracleCase::new().with_file("dest-ignition", "dest.ign", DEST), true),
+        (OracleCase::new().with_value("dest-device", "/dev/vda"), true),
+        (OracleCase::new().with_value("dest-console", "ttyS0,115200"), true),
+        (OracleCase::new().with_value("dest-karg-append", "a=b"), true),
+        (OracleCase::new().with_value("dest-karg-delete", "quiet"), true),
+        (OracleCase::new().with_file("network-keyfile", "a.nmconnection", KEYFILE), false),
+        (OracleCase::new().with_file("network-nmstate", "a.yaml", NMSTATE_YAML), false),
+        (OracleCase::new().with_file("network-nmstate", "a.json", NMSTATE_JSON), false),
+        (OracleCase::new().with_file("network-nmstate", "static.yaml", NMSTATE_STATIC), false),
+        (OracleCase::new().with_file("ignition-ca", "ca.pem", CA), false),
+        (OracleCase::new().with_file("pre-install", "hook", SCRIPT), false),
+        (OracleCase::new().with_file("post-install", "hook", SCRIPT), false),
+        (OracleCase::new().with_file("installer-config", "install.yaml", INSTALL), true),
+        (OracleCase::new().with_file("live-ignition", "live.ign", LIVE), false),
     ];
     for (case, runs_installer) in cases {
         assert_eq!(case.assert_same().runs_installer, runs_installer);
@@ -77,86 +77,89 @@ fn each_option_alone() {
 }
 
 #[test]
-fn everything_together() {
-    if !tool::present() {
+fn all_options_together_give_the_same_result() {
+    if !tool::is_tool_present() {
         return;
     }
-    let case = Case::new()
-        .file("live-ignition", "live.ign", LIVE)
-        .file("live-ignition", "live-2.ign", EMPTY)
-        .file("installer-config", "a/install.yaml", INSTALL)
-        .file("installer-config", "b/install.yaml", "{}")
-        .file("post-install", "hook-1", SCRIPT)
-        .file("post-install", "hook-2", [0, 159, 146, 150])
-        .file("pre-install", "pre/hook-1", SCRIPT)
-        .file("pre-install", "pre/hook-2", vec![b'x'; 100_000])
-        .file("ignition-ca", "ca.pem", CA)
-        .file("ignition-ca", "ca-2.pem", CA)
-        .file("network-nmstate", "a.yaml", NMSTATE_STATIC)
-        .file("network-nmstate", "a.json", NMSTATE_JSON)
-        .file("network-keyfile", "a.nmconnection", KEYFILE)
-        .value("dest-karg-delete", "quiet")
-        .value("dest-karg-append", "a=b")
-        .value("dest-karg-append", "c")
-        .value("dest-console", "tty0")
-        .value("dest-console", "ttyAMA1,300e5")
-        .value("dest-device", "/dev/disk/by-id/x y")
-        .file("dest-ignition", "dest.ign", DEST)
-        .file("dest-ignition", "dest-2.ign", LIVE);
+    let case = OracleCase::new()
+        .with_file("live-ignition", "live.ign", LIVE)
+        .with_file("live-ignition", "live-2.ign", EMPTY)
+        .with_file("installer-config", "a/install.yaml", INSTALL)
+        .with_file("installer-config", "b/install.yaml", "{}")
+        .with_file("post-install", "hook-1", SCRIPT)
+        .with_file("post-install", "hook-2", [0, 159, 146, 150])
+        .with_file("pre-install", "pre/hook-1", SCRIPT)
+        .with_file("pre-install", "pre/hook-2", vec![b'x'; 100_000])
+        .with_file("ignition-ca", "ca.pem", CA)
+        .with_file("ignition-ca", "ca-2.pem", CA)
+        .with_file("network-nmstate", "a.yaml", NMSTATE_STATIC)
+        .with_file("network-nmstate", "a.json", NMSTATE_JSON)
+        .with_file("network-keyfile", "a.nmconnection", KEYFILE)
+        .with_value("dest-karg-delete", "quiet")
+        .with_value("dest-karg-append", "a=b")
+        .with_value("dest-karg-append", "c")
+        .with_value("dest-console", "tty0")
+        .with_value("dest-console", "ttyAMA1,300e5")
+        .with_value("dest-device", "/dev/disk/by-id/x y")
+        .with_file("dest-ignition", "dest.ign", DEST)
+        .with_file("dest-ignition", "dest-2.ign", LIVE);
     assert!(case.assert_same().runs_installer);
 }
 
 #[test]
-fn the_destination_config_is_wrapped_only_when_it_must_be() {
-    if !tool::present() {
+fn destination_config_is_wrapped_only_if_necessary() {
+    if !tool::is_tool_present() {
         return;
     }
-    let one = || Case::new().file("dest-ignition", "dest.ign", DEST);
-    one().file("ignition-ca", "ca.pem", CA).assert_same();
-    one().file("dest-ignition", "dest-2.ign", EMPTY).assert_same();
-    one().file("live-ignition", "live.ign", LIVE).assert_same();
-    Case::new().file("ignition-ca", "ca.pem", CA).value("dest-device", "/dev/vda").assert_same();
-}
-
-#[test]
-fn the_network_is_copied_only_when_the_installer_runs() {
-    if !tool::present() {
-        return;
-    }
-    let network = || Case::new().file("network-keyfile", "a", KEYFILE);
-    network().file("installer-config", "install.yaml", INSTALL).assert_same();
-    network().value("dest-device", "/dev/vda").assert_same();
-    network().file("dest-ignition", "dest.ign", DEST).assert_same();
-    network().file("pre-install", "hook", SCRIPT).assert_same();
-    Case::new()
-        .file("network-nmstate", "a.yaml", "interfaces: []")
-        .value("dest-device", "/dev/vda")
+    let one = || OracleCase::new().with_file("dest-ignition", "dest.ign", DEST);
+    one().with_file("ignition-ca", "ca.pem", CA).assert_same();
+    one().with_file("dest-ignition", "dest-2.ign", EMPTY).assert_same();
+    one().with_file("live-ignition", "live.ign", LIVE).assert_same();
+    OracleCase::new()
+        .with_file("ignition-ca", "ca.pem", CA)
+        .with_value("dest-device", "/dev/vda")
         .assert_same();
 }
 
 #[test]
-fn remarks() {
-    if !tool::present() {
+fn network_is_copied_only_if_installer_runs() {
+    if !tool::is_tool_present() {
         return;
     }
-    Case::new()
-        .file("dest-ignition", "dest.ign", UNKNOWN_KEYS)
-        .value("dest-karg-append", "console=ttyS0")
-        .file("live-ignition", "live.ign", UNKNOWN_KEYS)
+    let network = || OracleCase::new().with_file("network-keyfile", "a", KEYFILE);
+    network().with_file("installer-config", "install.yaml", INSTALL).assert_same();
+    network().with_value("dest-device", "/dev/vda").assert_same();
+    network().with_file("dest-ignition", "dest.ign", DEST).assert_same();
+    network().with_file("pre-install", "hook", SCRIPT).assert_same();
+    OracleCase::new()
+        .with_file("network-nmstate", "a.yaml", "interfaces: []")
+        .with_value("dest-device", "/dev/vda")
         .assert_same();
-    Case::new()
-        .value("dest-karg-append", "console=ttyS0,115200n8")
-        .value("dest-karg-append", "console=tty0")
-        .assert_same();
-    Case::new().value("dest-karg-append", "console=ttyUSB0").assert_same();
 }
 
 #[test]
-fn values_that_yaml_must_quote() {
-    if !tool::present() {
+fn remarks_are_the_same() {
+    if !tool::is_tool_present() {
         return;
     }
-    let mut case = Case::new();
+    OracleCase::new()
+        .with_file("dest-ignition", "dest.ign", UNKNOWN_KEYS)
+        .with_value("dest-karg-append", "console=ttyS0")
+        .with_file("live-ignition", "live.ign", UNKNOWN_KEYS)
+        .assert_same();
+    OracleCase::new()
+        .with_value("dest-karg-append", "console=ttyS0,115200n8")
+        .with_value("dest-karg-append", "console=tty0")
+        .assert_same();
+    OracleCase::new().with_value("dest-karg-append", "console=ttyUSB0").assert_same();
+}
+
+#[test]
+fn values_that_yaml_must_quote_are_the_same() {
+    if !tool::is_tool_present() {
+        return;
+    }
+    let mut case = OracleCase::new();
     for karg in [
         "",
         " ",
@@ -207,34 +210,35 @@ fn values_that_yaml_must_quote() {
         ".inf",
     ] {
         if !karg.starts_with('-') {
-            case = case.value("dest-karg-append", karg).value("dest-karg-delete", karg);
+            case = case.with_value("dest-karg-append", karg).with_value("dest-karg-delete", karg);
         }
     }
     case.assert_same();
 }
 
 #[test]
-fn refusals() {
-    if !tool::present() {
+fn both_refuse_invalid_options() {
+    if !tool::is_tool_present() {
         return;
     }
-    let keyfile = |name: &str| Case::new().file("network-keyfile", name, KEYFILE);
-    let twice = |option: &str| Case::new().file(option, "a/x", SCRIPT).file(option, "b/x", SCRIPT);
+    let keyfile = |name: &str| OracleCase::new().with_file("network-keyfile", name, KEYFILE);
+    let twice =
+        |option: &str| OracleCase::new().with_file(option, "a/x", SCRIPT).with_file(option, "b/x", SCRIPT);
     twice("pre-install").assert_refused("config already specifies path /usr/local/bin/pre-install-x");
     twice("post-install").assert_refused("config already specifies path /usr/local/bin/post-install-x");
     keyfile("a/x")
-        .file("network-keyfile", "b/x", KEYFILE)
+        .with_file("network-keyfile", "b/x", KEYFILE)
         .assert_refused("config already specifies keyfile x");
-    let generated = keyfile("eth2.nmconnection").file("network-nmstate", "a.yaml", NMSTATE_YAML);
+    let generated = keyfile("eth2.nmconnection").with_file("network-nmstate", "a.yaml", NMSTATE_YAML);
     generated.assert_refused("config already specifies keyfile");
     for option in ["live-ignition", "dest-ignition"] {
         for text in
             [KEYFILE, "", "{}", r#"{"ignition":{"version":"3.7.0"}}"#, r#"{"ignition":{"version":"2.2.0"}}"#]
         {
-            Case::new().file(option, "a", text).assert_refused("parsing Ignition config");
+            OracleCase::new().with_file(option, "a", text).assert_refused("parsing Ignition config");
         }
     }
-    let nmstate = |text: &str| Case::new().file("network-nmstate", "a", text);
+    let nmstate = |text: &str| OracleCase::new().with_file("network-nmstate", "a", text);
     nmstate("interfaces: 5").assert_refused("parsing nmstate");
     nmstate("capture: {}").assert_refused("parsing nmstate");
     nmstate("interfaces: [{name: v, type: vlan, state: up, vlan: {id: 1}}]").assert_refused("nmstate");
@@ -243,29 +247,29 @@ fn refusals() {
 }
 
 #[test]
-fn refusals_of_old_images() {
-    if !tool::present() {
+fn both_refuse_features_that_old_images_lack() {
+    if !tool::is_tool_present() {
         return;
     }
-    let old = || Case::new().on_old_image();
+    let old = || OracleCase::new().on_old_image();
     let network = "This OS image does not support customizing network settings.";
     let installer = "This OS image does not support customizing installer configuration.";
     let console = "This OS image does not support customizing the destination console.";
-    old().file("network-keyfile", "a", KEYFILE).assert_refused(network);
-    old().file("network-nmstate", "a", "[").assert_refused(network);
-    old().value("dest-device", "/dev/loop0").assert_refused(installer);
-    old().value("dest-karg-append", "a").assert_refused(installer);
-    old().value("dest-karg-delete", "a").assert_refused(installer);
-    old().file("dest-ignition", "a", DEST).assert_refused(installer);
-    old().file("installer-config", "a", INSTALL).assert_refused(installer);
-    old().value("dest-console", "tty0").value("dest-device", "/dev/loop0").assert_refused(console);
-    old().file("pre-install", "a", SCRIPT).file("ignition-ca", "b", CA).assert_same();
+    old().with_file("network-keyfile", "a", KEYFILE).assert_refused(network);
+    old().with_file("network-nmstate", "a", "[").assert_refused(network);
+    old().with_value("dest-device", "/dev/loop0").assert_refused(installer);
+    old().with_value("dest-karg-append", "a").assert_refused(installer);
+    old().with_value("dest-karg-delete", "a").assert_refused(installer);
+    old().with_file("dest-ignition", "a", DEST).assert_refused(installer);
+    old().with_file("installer-config", "a", INSTALL).assert_refused(installer);
+    old().with_value("dest-console", "tty0").with_value("dest-device", "/dev/loop0").assert_refused(console);
+    old().with_file("pre-install", "a", SCRIPT).with_file("ignition-ca", "b", CA).assert_same();
 }
 
-/// Texts on which both readers of installer configs must agree.
+/// Both parsers of installer configs must accept or refuse the same texts.
 #[test]
-fn installer_configs_that_both_read_or_both_refuse() {
-    if !tool::present() {
+fn installer_configs_are_accepted_or_refused_by_both() {
+    if !tool::is_tool_present() {
         return;
     }
     let digest = format!("ignition-hash: sha256-{}", "ab".repeat(32));
@@ -303,7 +307,7 @@ fn installer_configs_that_both_read_or_both_refuse() {
         &digest,
         "stream: ''",
     ] {
-        Case::new().file("installer-config", "a", text).assert_same();
+        OracleCase::new().with_file("installer-config", "a", text).assert_same();
     }
     for text in [
         "[connection]",
@@ -340,6 +344,6 @@ fn installer_configs_that_both_read_or_both_refuse() {
         "Stream: a",
         "dest-device: {}",
     ] {
-        Case::new().file("installer-config", "a", text).assert_refused("parsing installer config");
+        OracleCase::new().with_file("installer-config", "a", text).assert_refused("parsing installer config");
     }
 }

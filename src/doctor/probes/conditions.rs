@@ -1,69 +1,75 @@
-//! Conditions, by RFC 9110, section 13: what makes a download that goes on one of the same image.
+//! Probes of conditional requests (RFC 9110, section 13), with which a client resumes a download of the same image.
 
-use super::super::report::{Check, quoted};
-use super::super::wire::Request;
-use super::{Miss, Subject, Tried, check_range, range_request};
+use super::super::report::{DoctorCheck, quote_for_report};
+use super::super::wire::WireRequest;
+use super::{CheckFailure, CheckResult, ProbedImage, check_range, range_request};
 
-/// A tag that no image has.
+/// An entity tag that no image has.
 const OTHER_TAG: &str = "\"kindling-doctor-no-such-image\"";
-/// A time at which no image changed.
+/// A time before the last change of any image.
 const OTHER_TIME: &str = "Thu, 01 Jan 1970 00:00:01 GMT";
 
-/// What tells a version of an image from another.
+/// The validator of the image.
 #[derive(Debug)]
-enum Validator {
+enum ImageValidator {
     Tag(String),
     Time(String),
 }
 
-pub(super) async fn all(subject: &Subject<'_>) -> Vec<(Check, Tried)> {
-    let found = validator(subject);
+pub(super) async fn probe_conditions(subject: &ProbedImage<'_>) -> Vec<(DoctorCheck, CheckResult)> {
+    let found = image_validator(subject);
     let told = match &found {
-        Some(Validator::Tag(tag)) => Ok(format!("ETag {}", quoted(tag))),
-        Some(Validator::Time(time)) => Ok(format!("Last-Modified {}, and no strong ETag", quoted(time))),
-        None => Err(Miss::from("there is neither a strong ETag nor Last-Modified")),
+        Some(ImageValidator::Tag(tag)) => Ok(format!("ETag {}", quote_for_report(tag))),
+        Some(ImageValidator::Time(time)) => {
+            Ok(format!("Last-Modified {}, no strong ETag", quote_for_report(time)))
+        }
+        None => Err(CheckFailure::from("neither a strong ETag nor Last-Modified")),
     };
     vec![
-        (Check::Validator, told),
-        (Check::IfRange, if_range(subject, found.as_ref()).await),
-        (Check::IfNoneMatch, if_none_match(subject, found.as_ref()).await),
+        (DoctorCheck::Validator, told),
+        (DoctorCheck::IfRange, check_if_range(subject, found.as_ref()).await),
+        (DoctorCheck::IfNoneMatch, check_if_none_match(subject, found.as_ref()).await),
     ]
 }
 
-fn validator(subject: &Subject<'_>) -> Option<Validator> {
+fn image_validator(subject: &ProbedImage<'_>) -> Option<ImageValidator> {
     let tag = subject.whole.header("etag").filter(|tag| tag.starts_with('"') && tag.len() > 2);
-    let time = || subject.whole.header("last-modified").map(|time| Validator::Time(time.to_owned()));
-    tag.map(|tag| Validator::Tag(tag.to_owned())).or_else(time)
+    let time = || subject.whole.header("last-modified").map(|time| ImageValidator::Time(time.to_owned()));
+    tag.map(|tag| ImageValidator::Tag(tag.to_owned())).or_else(time)
 }
 
-async fn if_range(subject: &Subject<'_>, validator: Option<&Validator>) -> Tried {
+async fn check_if_range(subject: &ProbedImage<'_>, validator: Option<&ImageValidator>) -> CheckResult {
     let size = subject.required_size()?;
     let (same, other) = match validator {
-        Some(Validator::Tag(tag)) => (tag, OTHER_TAG),
-        Some(Validator::Time(time)) => (time, OTHER_TIME),
-        None => return Err(Miss::from("there is nothing to ask with")),
+        Some(ImageValidator::Tag(tag)) => (tag, OTHER_TAG),
+        Some(ImageValidator::Time(time)) => (time, OTHER_TIME),
+        None => return Err(CheckFailure::from("no validator to send")),
     };
     let len = 100.min(size);
-    let answer = subject.ask(&range_request(0, len).with("If-Range", same.clone())).await?;
+    let answer = subject.send(&range_request(0, len).with_header("If-Range", same.clone())).await?;
     check_range(&answer, 0, len, subject.size)?;
-    let answer = subject.ask(&range_request(0, len).with("If-Range", other)).await?;
+    let answer = subject.send(&range_request(0, len).with_header("If-Range", other)).await?;
     match answer.status {
         200 => Ok("206 for the same image, 200 for another".to_owned()),
-        status => Err(Miss::Fails(format!(
-            "answered with {status} where the image is another, in the place of 200"
-        ))),
+        status => {
+            Err(CheckFailure::Fails(format!("answered with {status} instead of 200 for a changed image")))
+        }
     }
 }
 
-async fn if_none_match(subject: &Subject<'_>, validator: Option<&Validator>) -> Tried {
-    let request = Request::new("GET", 1);
+async fn check_if_none_match(subject: &ProbedImage<'_>, validator: Option<&ImageValidator>) -> CheckResult {
+    let request = WireRequest::new("GET", 1);
     let (request, what) = match validator {
-        Some(Validator::Tag(tag)) => (request.with("If-None-Match", tag.clone()), "If-None-Match"),
-        Some(Validator::Time(time)) => (request.with("If-Modified-Since", time.clone()), "If-Modified-Since"),
-        None => return Err(Miss::from("there is nothing to ask with")),
+        Some(ImageValidator::Tag(tag)) => {
+            (request.with_header("If-None-Match", tag.clone()), "If-None-Match")
+        }
+        Some(ImageValidator::Time(time)) => {
+            (request.with_header("If-Modified-Since", time.clone()), "If-Modified-Since")
+        }
+        None => return Err(CheckFailure::from("no validator to send")),
     };
-    match subject.ask(&request).await?.status {
+    match subject.send(&request).await?.status {
         304 => Ok(format!("304 for {what}")),
-        status => Err(Miss::Fails(format!("answered with {status} in the place of 304"))),
+        status => Err(CheckFailure::Fails(format!("answered with {status} instead of 304"))),
     }
 }

@@ -1,28 +1,28 @@
-//! What the bytes are, by how they begin.
+//! Detection of the content type from the first bytes.
 
-use super::super::report::{Check, Content, Packing, quoted};
-use super::{Miss, Subject, Tried};
+use super::super::report::{ArchiveCompression, ContentKind, DoctorCheck, quote_for_report};
+use super::{CheckFailure, CheckResult, ProbedImage};
 
-/// Where the first descriptor of an ISO 9660 volume is: behind 16 sectors.
+/// Offset of the first descriptor of an ISO 9660 volume: after 16 sectors.
 const DESCRIPTOR: usize = 16 * 2048;
-/// Where its volume has its name, and how long that is.
+/// Offset and length of the volume identifier.
 const VOLUME: (usize, usize) = (DESCRIPTOR + 40, 32);
-/// Where the boot record of El Torito is: in the sector behind.
+/// Offset of the El Torito boot record: the next sector.
 const BOOT_RECORD: usize = 17 * 2048;
-/// How other files begin, and what they are.
-const BEGINNINGS: [(usize, &[u8], Content); 10] = [
-    (0, b"#!ipxe", Content::IpxeScript),
-    (0x202, b"HdrS", Content::Kernel),
-    (0x38, b"ARM\x64", Content::Kernel),
-    (0, b"MZ", Content::EfiProgram),
-    (0, b"070701", Content::Archive { packing: Packing::Cpio }),
-    (0, b"070702", Content::Archive { packing: Packing::Cpio }),
-    (0, b"\x1f\x8b", Content::Archive { packing: Packing::Gzip }),
-    (0, b"\x28\xb5\x2f\xfd", Content::Archive { packing: Packing::Zstd }),
-    (0, b"\xfd7zXZ\0", Content::Archive { packing: Packing::Xz }),
-    (510, b"\x55\xaa", Content::Disk),
+/// Signatures of other file types, with their offsets.
+const BEGINNINGS: [(usize, &[u8], ContentKind); 10] = [
+    (0, b"#!ipxe", ContentKind::IpxeScript),
+    (0x202, b"HdrS", ContentKind::Kernel),
+    (0x38, b"ARM\x64", ContentKind::Kernel),
+    (0, b"MZ", ContentKind::EfiProgram),
+    (0, b"070701", ContentKind::Archive { packing: ArchiveCompression::Cpio }),
+    (0, b"070702", ContentKind::Archive { packing: ArchiveCompression::Cpio }),
+    (0, b"\x1f\x8b", ContentKind::Archive { packing: ArchiveCompression::Gzip }),
+    (0, b"\x28\xb5\x2f\xfd", ContentKind::Archive { packing: ArchiveCompression::Zstd }),
+    (0, b"\xfd7zXZ\0", ContentKind::Archive { packing: ArchiveCompression::Xz }),
+    (510, b"\x55\xaa", ContentKind::Disk),
 ];
-/// The types that tell UEFI what it is, as EDK II has them and as IANA does.
+/// Media types by which UEFI recognises a boot file: those of EDK II and those of IANA.
 const UEFI_TYPES: [&str; 5] = [
     "application/efi",
     "application/vnd.efi-img",
@@ -31,26 +31,26 @@ const UEFI_TYPES: [&str; 5] = [
     "application/vnd.efi.iso",
 ];
 
-/// Says what begins so.
-pub(super) fn sniff(bytes: &[u8]) -> Content {
+/// Returns the type of a file that begins with `bytes`.
+pub(super) fn content_by_signature(bytes: &[u8]) -> ContentKind {
     let has = |at: usize, part: &[u8]| bytes.get(at..).is_some_and(|rest| rest.starts_with(part));
-    // Kernels and disks may begin as volumes do: these have 32 KiB for whatever they want.
+    // ISO first: the 32 KiB before its descriptor may hold anything, such as the signature of a kernel or disk.
     if has(DESCRIPTOR + 1, b"CD001") {
         let (at, len) = VOLUME;
         let volume = String::from_utf8_lossy(bytes.get(at..at + len).unwrap_or_default()).into_owned();
         let has_boot_record =
             has(BOOT_RECORD, b"\0CD001") && has(BOOT_RECORD + 7, b"EL TORITO SPECIFICATION");
-        return Content::Iso { volume: quoted(volume.trim_end()), has_boot_record };
+        return ContentKind::Iso { volume: quote_for_report(volume.trim_end()), has_boot_record };
     }
     if let Some((_, _, content)) = BEGINNINGS.iter().find(|(at, part, _)| has(*at, part)) {
         return content.clone();
     }
     let text = bytes.get(..bytes.len().min(512)).unwrap_or_default();
     let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..);
-    if !text.is_empty() && text.iter().all(is_text) { Content::Page } else { Content::Other }
+    if !text.is_empty() && text.iter().all(is_text) { ContentKind::Page } else { ContentKind::Other }
 }
 
-pub(super) fn all(subject: &Subject<'_>) -> Vec<(Check, Tried)> {
+pub(super) fn probe_content(subject: &ProbedImage<'_>) -> Vec<(DoctorCheck, CheckResult)> {
     let kind = subject.whole.header("content-type").unwrap_or_default();
     let plain = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let path = subject.target.url().path().to_ascii_lowercase();
@@ -58,20 +58,21 @@ pub(super) fn all(subject: &Subject<'_>) -> Vec<(Check, Tried)> {
     let uefi = match suffix {
         _ if UEFI_TYPES.contains(&plain.as_str()) => Ok(plain.clone()),
         Some(suffix) => Ok(suffix.to_owned()),
-        None => Err(Miss::Fails(format!(
-            "the type is {:?}, and the path has no suffix that tells",
-            quoted(&plain)
+        None => Err(CheckFailure::Fails(format!(
+            "media type is {:?}, and the path does not end in .efi, .iso or .img",
+            quote_for_report(&plain)
         ))),
     };
-    let is_text = plain.starts_with("text/") && subject.content != Content::IpxeScript;
-    let media = if is_text { Err(Miss::Fails(quoted(kind))) } else { Ok(quoted(kind)) };
+    let is_text = plain.starts_with("text/") && subject.content != ContentKind::IpxeScript;
+    let media =
+        if is_text { Err(CheckFailure::Fails(quote_for_report(kind))) } else { Ok(quote_for_report(kind)) };
     let content = match &subject.content {
-        Content::Iso { has_boot_record: false, .. } | Content::Page | Content::Other => {
-            Err(Miss::Fails(subject.content.to_string()))
+        ContentKind::Iso { has_boot_record: false, .. } | ContentKind::Page | ContentKind::Other => {
+            Err(CheckFailure::Fails(subject.content.to_string()))
         }
         content => Ok(content.to_string()),
     };
-    vec![(Check::MediaType, media), (Check::UefiType, uefi), (Check::Content, content)]
+    vec![(DoctorCheck::MediaType, media), (DoctorCheck::UefiType, uefi), (DoctorCheck::Content, content)]
 }
 
 #[cfg(test)]
@@ -79,28 +80,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_known_by_their_beginnings() {
+    fn content_types_are_detected_by_signature() {
         let at = |at: usize, part: &[u8]| {
             let mut bytes = vec![0; at];
             bytes.extend_from_slice(part);
             bytes
         };
         for (bytes, content) in [
-            (at(0, b"#!ipxe\nboot"), Content::IpxeScript),
-            (at(0x202, b"HdrS"), Content::Kernel),
-            (at(0, b"MZ\x90"), Content::EfiProgram),
-            (at(0, b"07070100"), Content::Archive { packing: Packing::Cpio }),
-            (at(0, b"\x1f\x8b\x08"), Content::Archive { packing: Packing::Gzip }),
-            (at(0, b"\x28\xb5\x2f\xfd\0"), Content::Archive { packing: Packing::Zstd }),
-            (at(0, b"\xfd7zXZ\0"), Content::Archive { packing: Packing::Xz }),
-            (at(510, b"\x55\xaa"), Content::Disk),
-            (at(0, b"<!doctype html>"), Content::Page),
-            (at(0, b"{\"code\": 404}"), Content::Page),
-            (at(0, b"\0\x01"), Content::Other),
-            (Vec::new(), Content::Other),
-            (at(DESCRIPTOR, b"\x01CD001"), Content::Iso { volume: String::new(), has_boot_record: false }),
+            (at(0, b"#!ipxe\nboot"), ContentKind::IpxeScript),
+            (at(0x202, b"HdrS"), ContentKind::Kernel),
+            (at(0, b"MZ\x90"), ContentKind::EfiProgram),
+            (at(0, b"07070100"), ContentKind::Archive { packing: ArchiveCompression::Cpio }),
+            (at(0, b"\x1f\x8b\x08"), ContentKind::Archive { packing: ArchiveCompression::Gzip }),
+            (at(0, b"\x28\xb5\x2f\xfd\0"), ContentKind::Archive { packing: ArchiveCompression::Zstd }),
+            (at(0, b"\xfd7zXZ\0"), ContentKind::Archive { packing: ArchiveCompression::Xz }),
+            (at(510, b"\x55\xaa"), ContentKind::Disk),
+            (at(0, b"<!doctype html>"), ContentKind::Page),
+            (at(0, b"{\"code\": 404}"), ContentKind::Page),
+            (at(0, b"\0\x01"), ContentKind::Other),
+            (Vec::new(), ContentKind::Other),
+            (
+                at(DESCRIPTOR, b"\x01CD001"),
+                ContentKind::Iso { volume: String::new(), has_boot_record: false },
+            ),
         ] {
-            assert_eq!(sniff(&bytes), content);
+            assert_eq!(content_by_signature(&bytes), content);
         }
     }
 }

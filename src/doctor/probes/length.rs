@@ -1,123 +1,135 @@
-//! How long an image is, and whether GET and HEAD say the same.
+//! Probes of the image's length and of HEAD.
 
 use std::time::Duration;
 
-use super::super::report::{Check, quoted};
-use super::super::wire::{Answer, End, Request};
-use super::{Miss, Subject, Tried};
+use super::super::report::{DoctorCheck, quote_for_report};
+use super::super::wire::{BodyEnd, WireRequest, WireResponse};
+use super::{CheckFailure, CheckResult, ProbedImage};
 
-/// QEMU waits this long.
+/// QEMU's default timeout.
 const PROMPT: Duration = Duration::from_secs(5);
-/// What a HEAD has to say as a GET does.
+/// Headers that must be equal for HEAD and GET.
 const SAME: [&str; 6] =
     ["content-type", "content-encoding", "etag", "last-modified", "accept-ranges", "content-length"];
 
-/// What came of a HEAD.
-pub(super) struct Heads {
+/// The results of a HEAD request.
+pub(super) struct HeadProbe {
     pub(super) size: Option<u64>,
-    pub(super) tried: Vec<(Check, Tried)>,
+    pub(super) tried: Vec<(DoctorCheck, CheckResult)>,
 }
 
 /// Compares HEAD with GET.
-pub(super) async fn heads(subject: &Subject<'_>) -> Heads {
+pub(super) async fn probe_head(subject: &ProbedImage<'_>) -> HeadProbe {
     let of_get = subject.whole.content_length().filter(|_| subject.whole.status == 200);
-    let (answer, has_body) = match subject.session.head(&subject.target).await {
+    let (answer, has_body) = match subject.session.exchange_head(&subject.target).await {
         Ok(told) => told,
         Err(fault) => {
             let why = fault.to_string();
-            let miss =
-                || if fault.is_untried() { Miss::Untried(why.clone()) } else { Miss::Fails(why.clone()) };
-            let checks = [Check::Head, Check::HeadLength, Check::HeadSame];
+            let miss = || {
+                if fault.is_unsent() {
+                    CheckFailure::Untried(why.clone())
+                } else {
+                    CheckFailure::Fails(why.clone())
+                }
+            };
+            let checks = [DoctorCheck::Head, DoctorCheck::HeadLength, DoctorCheck::HeadSame];
             let tried = checks.into_iter().map(|check| (check, Err(miss())));
-            return Heads { size: of_get, tried: tried.collect() };
+            return HeadProbe { size: of_get, tried: tried.collect() };
         }
     };
     let head = match answer.status {
-        200 if has_body => Err(Miss::from("there is a body behind the answer")),
+        200 if has_body => Err(CheckFailure::from("the response to HEAD has a body")),
         200 => Ok("200".to_owned()),
-        status => Err(Miss::Fails(format!("answered with {status}"))),
+        status => Err(CheckFailure::Fails(format!("answered with {status}"))),
     };
     let of_head = answer.content_length().filter(|_| answer.status == 200);
     let length = match (of_head, of_get) {
         (Some(head), Some(get)) if head != get => {
-            Err(Miss::Fails(format!("{head} bytes, and a GET says {get}")))
+            Err(CheckFailure::Fails(format!("{head} bytes, but GET returns {get}")))
         }
         (Some(head), _) => Ok(format!("{head} bytes")),
-        (None, _) => Err(Miss::from("there is no Content-Length")),
+        (None, _) => Err(CheckFailure::from("no Content-Length")),
     };
-    let tried =
-        vec![(Check::Head, head), (Check::HeadLength, length), (Check::HeadSame, same(subject, &answer))];
-    Heads { size: of_get.or(of_head), tried }
+    let tried = vec![
+        (DoctorCheck::Head, head),
+        (DoctorCheck::HeadLength, length),
+        (DoctorCheck::HeadSame, check_same_headers(subject, &answer)),
+    ];
+    HeadProbe { size: of_get.or(of_head), tried }
 }
 
-fn same(subject: &Subject<'_>, head: &Answer) -> Tried {
+fn check_same_headers(subject: &ProbedImage<'_>, head: &WireResponse) -> CheckResult {
     for name in SAME {
         let (of_head, of_get) = (head.header(name), subject.whole.header(name));
         if of_head != of_get {
-            let shown = |value: Option<&str>| value.map_or_else(|| "nothing".to_owned(), quoted);
-            let why = format!("{name} is {}, and a GET says {}", shown(of_head), shown(of_get));
-            return Err(Miss::Fails(why));
+            let shown = |value: Option<&str>| value.map_or_else(|| "missing".to_owned(), quote_for_report);
+            let why = format!("{name} is {}, but for GET {}", shown(of_head), shown(of_get));
+            return Err(CheckFailure::Fails(why));
         }
     }
-    Ok("the same headers".to_owned())
+    Ok("same headers".to_owned())
 }
 
-/// Whether there is an answer with a file, whatever that is.
-pub(super) fn answer(subject: &Subject<'_>) -> Vec<(Check, Tried)> {
+/// Checks that a GET returns 200, promptly and with the usual header syntax.
+pub(super) fn probe_get_response(subject: &ProbedImage<'_>) -> Vec<(DoctorCheck, CheckResult)> {
     let whole = &subject.whole;
     let answers = match whole.status {
         200 => Ok("200".to_owned()),
-        status @ (401 | 403) => {
-            Err(Miss::Fails(format!("{status}: a token is missing, or another one is needed")))
-        }
-        status => Err(Miss::Fails(status.to_string())),
+        status @ (401 | 403) => Err(CheckFailure::Fails(format!("{status}: token missing or not accepted"))),
+        status => Err(CheckFailure::Fails(status.to_string())),
     };
     let waited = format!("{:.3} s", whole.waited.as_secs_f64());
-    let first_byte = if whole.waited <= PROMPT { Ok(waited) } else { Err(Miss::Fails(waited)) };
+    let first_byte = if whole.waited <= PROMPT { Ok(waited) } else { Err(CheckFailure::Fails(waited)) };
     let form = match &whole.odd_header {
-        Some(name) => Err(Miss::Fails(format!("there is no space behind {name}:"))),
+        Some(name) => Err(CheckFailure::Fails(format!("no space after {name}:"))),
         None => Ok("as usual".to_owned()),
     };
-    vec![(Check::Answers, answers), (Check::FirstByte, first_byte), (Check::HeaderForm, form)]
-}
-
-/// What the body of a GET is like.
-pub(super) async fn all(subject: &Subject<'_>) -> Vec<(Check, Tried)> {
-    let whole = &subject.whole;
-    let have = whole.body.len();
-    let length = match whole.content_length() {
-        None => Err(Miss::from("there is no Content-Length")),
-        Some(len) => Ok(format!("{len} bytes")),
-    };
-    let complete = match whole.end {
-        End::Short => Err(Miss::Fails(format!("the connection was closed after {have} bytes"))),
-        End::Complete => Ok(format!("all of {have} bytes")),
-        End::Limit => Ok(format!("the first {have} bytes, and more")),
-    };
-    let chunked = if whole.is_chunked() {
-        Err(Miss::from("Transfer-Encoding: chunked"))
-    } else {
-        Ok("it is not".to_owned())
-    };
     vec![
-        (Check::Length, length),
-        (Check::Complete, complete),
-        (Check::NotChunked, chunked),
-        (Check::Identity, identity(whole)),
-        (Check::IdentityWhenAsked, when_asked(subject).await),
+        (DoctorCheck::Answers, answers),
+        (DoctorCheck::FirstByte, first_byte),
+        (DoctorCheck::HeaderForm, form),
     ]
 }
 
-fn identity(answer: &Answer) -> Tried {
+/// Checks the body of a GET: its length, framing and encoding.
+pub(super) async fn probe_body_length(subject: &ProbedImage<'_>) -> Vec<(DoctorCheck, CheckResult)> {
+    let whole = &subject.whole;
+    let have = whole.body.len();
+    let length = match whole.content_length() {
+        None => Err(CheckFailure::from("no Content-Length")),
+        Some(len) => Ok(format!("{len} bytes")),
+    };
+    let complete = match whole.end {
+        BodyEnd::Short => {
+            Err(CheckFailure::Fails(format!("the server closed the connection after {have} bytes")))
+        }
+        BodyEnd::Complete => Ok(format!("all {have} bytes")),
+        BodyEnd::Limit => Ok(format!("at least the first {have} bytes")),
+    };
+    let chunked = if whole.is_chunked() {
+        Err(CheckFailure::from("Transfer-Encoding: chunked"))
+    } else {
+        Ok("not chunked".to_owned())
+    };
+    vec![
+        (DoctorCheck::Length, length),
+        (DoctorCheck::Complete, complete),
+        (DoctorCheck::NotChunked, chunked),
+        (DoctorCheck::Identity, check_identity_encoding(whole)),
+        (DoctorCheck::IdentityWhenAsked, check_identity_when_gzip_is_accepted(subject).await),
+    ]
+}
+
+fn check_identity_encoding(answer: &WireResponse) -> CheckResult {
     match answer.header("content-encoding") {
         Some(encoding) if !encoding.eq_ignore_ascii_case("identity") => {
-            Err(Miss::Fails(format!("Content-Encoding: {}", quoted(encoding))))
+            Err(CheckFailure::Fails(format!("Content-Encoding: {}", quote_for_report(encoding))))
         }
-        _ => Ok("as it is".to_owned()),
+        _ => Ok("not compressed".to_owned()),
     }
 }
 
-async fn when_asked(subject: &Subject<'_>) -> Tried {
-    let request = Request::new("GET", 1).with("Accept-Encoding", "gzip, deflate, br, zstd");
-    identity(&subject.ask(&request).await?)
+async fn check_identity_when_gzip_is_accepted(subject: &ProbedImage<'_>) -> CheckResult {
+    let request = WireRequest::new("GET", 1).with_header("Accept-Encoding", "gzip, deflate, br, zstd");
+    check_identity_encoding(&subject.send(&request).await?)
 }

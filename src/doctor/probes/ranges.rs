@@ -1,124 +1,127 @@
-//! Ranges, by RFC 9110, section 14.
+//! Probes of ranges (RFC 9110, section 14).
 
-use super::super::report::{Check, quoted};
-use super::super::wire::Request;
-use super::{Miss, PREFIX, Subject, Tried, check_body, check_range};
+use super::super::report::{DoctorCheck, quote_for_report};
+use super::super::wire::WireRequest;
+use super::{CheckFailure, CheckResult, PREFIX, ProbedImage, check_body, check_range};
 
-/// The lengths of ranges that go wrong where something counts with 16 bits, or in sectors of 512 bytes.
+/// Range lengths that fail if a server counts in 16 bits or in sectors of 512 bytes.
 const EDGES: [u64; 4] = [65_024, 65_535, 65_536, 131_072];
-/// Where they begin.
+/// Offsets of these ranges.
 const STARTS: [u64; 2] = [0, 4097];
-/// The bytes that ranges at the end have.
+/// Length of ranges at the end of the image.
 const TAIL: u64 = 1000;
 
-pub(super) async fn all(subject: &Subject<'_>) -> Vec<(Check, Tried)> {
+pub(super) async fn probe_ranges(subject: &ProbedImage<'_>) -> Vec<(DoctorCheck, CheckResult)> {
     vec![
-        (Check::AcceptRanges, accepted(subject)),
-        (Check::Range, single(subject).await),
-        (Check::RangeOpen, at_end(subject, true).await),
-        (Check::RangeSuffix, at_end(subject, false).await),
-        (Check::RangeMany, many(subject).await),
-        (Check::Range64k, edges(subject).await),
-        (Check::RangeBehindEnd, behind_end(subject).await),
+        (DoctorCheck::AcceptRanges, check_accept_ranges(subject)),
+        (DoctorCheck::Range, check_single_ranges(subject).await),
+        (DoctorCheck::RangeOpen, check_last_bytes(subject, true).await),
+        (DoctorCheck::RangeSuffix, check_last_bytes(subject, false).await),
+        (DoctorCheck::RangeMany, check_multiple_ranges(subject).await),
+        (DoctorCheck::Range64k, check_range_edges(subject).await),
+        (DoctorCheck::RangeBehindEnd, check_range_past_end(subject).await),
     ]
 }
 
-fn accepted(subject: &Subject<'_>) -> Tried {
+fn check_accept_ranges(subject: &ProbedImage<'_>) -> CheckResult {
     match subject.whole.header("accept-ranges") {
         Some(value) if value.eq_ignore_ascii_case("bytes") => Ok("bytes".to_owned()),
-        Some(value) => Err(Miss::Fails(quoted(value))),
-        None => Err(Miss::from("the header is not there")),
+        Some(value) => Err(CheckFailure::Fails(quote_for_report(value))),
+        None => Err(CheckFailure::from("no Accept-Ranges")),
     }
 }
 
-async fn single(subject: &Subject<'_>) -> Tried {
+async fn check_single_ranges(subject: &ProbedImage<'_>) -> CheckResult {
     let size = subject.required_size()?;
     let first = (size / 3).min(70_001);
     let len = 512.min(size - first);
-    compare(subject, first, len).await?;
+    compare_range(subject, first, len).await?;
     Ok(format!("206 for {first}-{}", first + len - 1))
 }
 
-/// Reads a range, and compares it with the same bytes of a GET without one.
-async fn compare(subject: &Subject<'_>, first: u64, len: u64) -> Result<(), Miss> {
-    let bytes = subject.range(first, len).await?;
-    match subject.known(first, len) {
-        Some(known) if known != bytes => {
-            Err(Miss::Fails(format!("the {len} bytes from {first} are not those of a GET without a range")))
-        }
+/// Reads a range and compares it with the same bytes of the GET without one.
+async fn compare_range(subject: &ProbedImage<'_>, first: u64, len: u64) -> Result<(), CheckFailure> {
+    let bytes = subject.read_range(first, len).await?;
+    match subject.known_bytes(first, len) {
+        Some(known) if known != bytes => Err(CheckFailure::Fails(format!(
+            "the {len} bytes from {first} differ from those of a GET without a range"
+        ))),
         _ => Ok(()),
     }
 }
 
-async fn at_end(subject: &Subject<'_>, is_open: bool) -> Tried {
+async fn check_last_bytes(subject: &ProbedImage<'_>, is_open: bool) -> CheckResult {
     let size = subject.required_size()?;
     let len = TAIL.min(size);
     let first = size - len;
     let asked = if is_open { format!("bytes={first}-") } else { format!("bytes=-{len}") };
     let limit = usize::try_from(len).unwrap_or(PREFIX) + 1;
-    let answer = subject.ask(&Request::new("GET", limit).with("Range", asked.clone())).await?;
+    let answer = subject.send(&WireRequest::new("GET", limit).with_header("Range", asked.clone())).await?;
     check_range(&answer, first, len, subject.size)?;
-    match subject.range(first, len).await {
+    match subject.read_range(first, len).await {
         Ok(bytes) if bytes != answer.body => {
-            Err(Miss::from("the bytes are not those of a range with both ends"))
+            Err(CheckFailure::from("the bytes differ from those of a range with both ends"))
         }
         _ => Ok(format!("206 for {asked}")),
     }
 }
 
-async fn many(subject: &Subject<'_>) -> Tried {
+async fn check_multiple_ranges(subject: &ProbedImage<'_>) -> CheckResult {
     let size = subject.required_size()?;
     if size < 10 {
-        return Err(Miss::Untried(format!("there are {size} bytes")));
+        return Err(CheckFailure::Untried(format!("the file has only {size} bytes")));
     }
     let second = size - 3;
     let asked = format!("bytes=0-1,{second}-{}", size - 1);
-    let answer = subject.ask(&Request::new("GET", 4096).with("Range", asked)).await?;
+    let answer = subject.send(&WireRequest::new("GET", 4096).with_header("Range", asked)).await?;
     if answer.status != 206 {
-        return Err(Miss::Fails(format!("answered with {}", answer.status)));
+        return Err(CheckFailure::Fails(format!("answered with {}", answer.status)));
     }
     let kind = answer.header("content-type").unwrap_or_default();
     if !kind.to_ascii_lowercase().starts_with("multipart/byteranges") {
-        return Err(Miss::Fails(format!("the type is {:?}", quoted(kind))));
+        return Err(CheckFailure::Fails(format!("media type is {:?}", quote_for_report(kind))));
     }
-    // What the bodies are is known from other ranges.
+    // The bytes of the parts are checked by the other ranges.
     let body = String::from_utf8_lossy(&answer.body).to_ascii_lowercase();
     for part in [format!("bytes 0-1/{size}"), format!("bytes {second}-{}/{size}", size - 1)] {
         if !body.contains(&format!("content-range: {part}")) {
-            return Err(Miss::Fails(format!("there is no part {part:?}")));
+            return Err(CheckFailure::Fails(format!("no part {part:?}")));
         }
     }
     Ok("both parts".to_owned())
 }
 
-async fn edges(subject: &Subject<'_>) -> Tried {
+async fn check_range_edges(subject: &ProbedImage<'_>) -> CheckResult {
     let size = subject.required_size()?;
     let mut count = 0;
     for first in STARTS {
         for len in EDGES.into_iter().filter(|len| first + len <= size) {
-            compare(subject, first, len).await.map_err(|miss| match miss {
-                Miss::Fails(why) => Miss::Fails(format!("{len} bytes from {first}: {why}")),
-                untried @ Miss::Untried(_) => untried,
+            compare_range(subject, first, len).await.map_err(|miss| match miss {
+                CheckFailure::Fails(why) => CheckFailure::Fails(format!("{len} bytes from {first}: {why}")),
+                untried @ CheckFailure::Untried(_) => untried,
             })?;
             count += 1;
         }
     }
     Ok(match count {
-        0 => format!("there are only {size} bytes"),
+        0 => format!("the file has only {size} bytes"),
         count => format!("{count} ranges of {} to {} bytes", EDGES.first().unwrap_or(&0), size.min(131_072)),
     })
 }
 
-async fn behind_end(subject: &Subject<'_>) -> Tried {
+async fn check_range_past_end(subject: &ProbedImage<'_>) -> CheckResult {
     let size = subject.required_size()?;
-    let request = Request::new("GET", 4096).with("Range", format!("bytes={size}-"));
-    let answer = subject.ask(&request).await?;
+    let request = WireRequest::new("GET", 4096).with_header("Range", format!("bytes={size}-"));
+    let answer = subject.send(&request).await?;
     if answer.status != 416 {
-        return Err(Miss::Fails(format!("answered with {} in the place of 416", answer.status)));
+        return Err(CheckFailure::Fails(format!("answered with {} instead of 416", answer.status)));
     }
     let (found, expected) = (answer.header("content-range").unwrap_or_default(), format!("bytes */{size}"));
     if found != expected {
-        return Err(Miss::Fails(format!("Content-Range is {:?}, not {expected:?}", quoted(found))));
+        return Err(CheckFailure::Fails(format!(
+            "Content-Range is {:?}, not {expected:?}",
+            quote_for_report(found)
+        )));
     }
     if let Some(len) = answer.content_length().filter(|len| *len < 4096) {
         check_body(&answer, len)?;

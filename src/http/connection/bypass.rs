@@ -1,13 +1,13 @@
 //! The fast path: answers to ranges of known images, without hyper.
 //!
 //! A machine reads its image in thousands of short ranges. For each of them, most of the server's own work is to parse
-//! the request and to write the response head. A [`Bypass`] is the stream that hyper reads from. It looks at the
+//! the request and to write the response head. A [`RangeBypass`] is the stream that hyper reads from. It looks at the
 //! received bytes first. A plain request for one range of an image that was requested within the last half second is
 //! answered here, and hyper never sees it. The bypass passes all other bytes to hyper unchanged.
 //!
-//! The answers are the same bytes as hyper's, except for the time (`tests/images/known.rs`). `--fast-path off` passes
-//! every request to hyper, which then answers from the same cache. Then a range of 2 KiB takes 22,800 instructions
-//! instead of 10,879, and 15 system calls instead of 14, with the client's part
+//! The answers are the same bytes as hyper's, except for the time (`tests/images/fast_path.rs`). `--fast-path off`
+//! passes every request to hyper, which then answers from the same cache. Then a range of 2 KiB takes 22,800
+//! instructions instead of 10,879, and 15 system calls instead of 14, with the client's part
 //! (`.ci/instructions connection-image-2KiB connection-2KiB-hyper`). On 32 connections: ratios of the rate to the
 //! better nginx, medians of nine rounds, beside the promise in SPECIFICATION.md, and the server's CPU time with the
 //! fast path divided by that without (lowest and highest round):
@@ -40,8 +40,8 @@ use httparse::{EMPTY_HEADER, Request, Status};
 use hyper::body::{Body, Buf};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::host;
-use crate::http::zerocopy::Progress;
+use super::host_header;
+use crate::http::zerocopy::ConnectionProgress;
 
 /// The most headers of a request that is answered here. Only browsers send more, and they send few requests.
 const MAX_HEADERS: usize = 24;
@@ -50,11 +50,11 @@ const IGNORED: [&str; 6] =
     ["user-agent", "accept", "accept-encoding", "accept-language", "cache-control", "pragma"];
 
 /// A stream that answers known ranges before hyper sees them.
-pub(super) struct Bypass<S, A, B> {
+pub(super) struct RangeBypass<S, A, B> {
     stream: S,
     /// Takes a URL and the value of `Range`. If both are known, it writes the response head and returns the body.
     answer: A,
-    progress: Progress,
+    progress: ConnectionProgress,
     hyper: HyperState,
     /// The unsent part of a response: of its head, of the current frame of its body, and all other frames.
     head: Vec<u8>,
@@ -64,7 +64,7 @@ pub(super) struct Bypass<S, A, B> {
 
 /// Whether a server answers ranges of known images on the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::http) enum FastPath {
+pub(in crate::http) enum FastPathSwitch {
     On,
     /// hyper gets every request.
     Off,
@@ -82,7 +82,7 @@ enum HyperState {
 
 /// The bytes of one read.
 #[derive(Debug, PartialEq, Eq)]
-enum Received<'a> {
+enum ReceivedBytes<'a> {
     /// One complete GET request for this URL and this `Range`, without anything else that changes the response.
     Range(&'a str, &'a [u8]),
     /// Another complete request without a body.
@@ -91,7 +91,7 @@ enum Received<'a> {
     Other,
 }
 
-impl<'a> Received<'a> {
+impl<'a> ReceivedBytes<'a> {
     fn parse(bytes: &'a [u8]) -> Self {
         let mut headers = [MaybeUninit::new(EMPTY_HEADER); MAX_HEADERS];
         let mut request = Request::new(&mut []);
@@ -109,7 +109,7 @@ impl<'a> Received<'a> {
             if is(&"range") {
                 is_plain &= range.replace(header.value).is_none();
             } else if is(&"host") {
-                is_plain &= host.replace(header.value).is_none() && host::is_usual(header.value);
+                is_plain &= host.replace(header.value).is_none() && host_header::is_plain_host(header.value);
             } else if ["content-length", "transfer-encoding", "upgrade", "expect"].iter().any(is) {
                 return Self::Other;
             } else if is(&"connection") {
@@ -125,34 +125,34 @@ impl<'a> Received<'a> {
     }
 }
 
-impl<S, A, B> Bypass<S, A, B>
+impl<S, A, B> RangeBypass<S, A, B>
 where
     S: AsyncRead + AsyncWrite + Unpin,
     A: FnMut((&str, &[u8]), &mut Vec<u8>) -> Option<B>,
     B: Body<Data = Bytes, Error = io::Error> + Unpin,
 {
-    pub(super) fn new(stream: S, fast_path: FastPath, answer: A, progress: Progress) -> Self {
+    pub(super) fn new(stream: S, fast_path: FastPathSwitch, answer: A, progress: ConnectionProgress) -> Self {
         let hyper = match fast_path {
-            FastPath::On => HyperState::Idle,
-            FastPath::Off => HyperState::Unknown,
+            FastPathSwitch::On => HyperState::Idle,
+            FastPathSwitch::Off => HyperState::Unknown,
         };
         Self { stream, answer, progress, hyper, head: Vec::new(), bytes: Bytes::new(), body: None }
     }
 
     /// Starts a response to the received bytes. Returns `false` if they are for hyper.
-    fn begin(&mut self, bytes: &[u8]) -> bool {
+    fn start_response(&mut self, bytes: &[u8]) -> bool {
         if self.hyper != HyperState::Idle {
             self.hyper = HyperState::Unknown;
             return false;
         }
-        let received = Received::parse(bytes);
-        if let Received::Range(url, range) = received {
+        let received = ReceivedBytes::parse(bytes);
+        if let ReceivedBytes::Range(url, range) = received {
             self.body = (self.answer)((url, range), &mut self.head);
         }
         self.hyper = match received {
             _ if self.body.is_some() => HyperState::Idle,
-            Received::Range(..) | Received::Request => HyperState::OneRequest,
-            Received::Other => HyperState::Unknown,
+            ReceivedBytes::Range(..) | ReceivedBytes::Request => HyperState::OneRequest,
+            ReceivedBytes::Other => HyperState::Unknown,
         };
         self.body.is_some()
     }
@@ -167,8 +167,9 @@ where
                     ready!(Pin::new(&mut self.stream).poll_flush(context))?;
                     return Poll::Pending;
                 };
-                let frame = frame.transpose()?;
-                self.bytes = frame.and_then(|frame| frame.into_data().ok()).unwrap_or_default();
+                let bytes = frame.transpose()?.and_then(|frame| frame.into_data().ok());
+                // The head has announced more bytes.
+                self.bytes = bytes.ok_or(io::ErrorKind::UnexpectedEof)?;
             }
             let slices = [IoSlice::new(&self.head), IoSlice::new(&self.bytes)];
             let len = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, &slices))?;
@@ -181,12 +182,12 @@ where
         }
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
         (self.body, self.bytes) = (None, Bytes::new());
-        self.progress.answered();
+        self.progress.record_answered();
         Poll::Ready(Ok(()))
     }
 }
 
-impl<S, A, B> AsyncRead for Bypass<S, A, B>
+impl<S, A, B> AsyncRead for RangeBypass<S, A, B>
 where
     S: AsyncRead + AsyncWrite + Unpin,
     A: FnMut((&str, &[u8]), &mut Vec<u8>) -> Option<B> + Unpin,
@@ -202,8 +203,9 @@ where
         loop {
             ready!(this.poll_send(context))?;
             ready!(Pin::new(&mut this.stream).poll_read(context, buf))?;
-            let read = buf.filled().get(before..).unwrap_or_default();
-            if read.is_empty() || !this.begin(read) {
+            let read = buf.filled().get(before..);
+            let read = read.ok_or_else(|| io::Error::other("a read has removed bytes from the buffer"))?;
+            if read.is_empty() || !this.start_response(read) {
                 return Poll::Ready(Ok(()));
             }
             buf.set_filled(before);
@@ -211,7 +213,7 @@ where
     }
 }
 
-impl<S, A, B> AsyncWrite for Bypass<S, A, B>
+impl<S, A, B> AsyncWrite for RangeBypass<S, A, B>
 where
     S: AsyncRead + AsyncWrite + Unpin,
     A: FnMut((&str, &[u8]), &mut Vec<u8>) -> Option<B> + Unpin,
@@ -269,7 +271,7 @@ mod tests {
     use tokio::sync::Semaphore;
     use tokio::task::JoinHandle;
 
-    use super::super::followed::TrackedBody;
+    use super::super::tracked_body::TrackedBody;
     use super::*;
 
     /// A request that the bypass answers.
@@ -279,19 +281,19 @@ mod tests {
     const SLOW: &str = "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n";
 
     /// A body whose frames wait for a permit each.
-    struct Frames {
+    struct GatedFrames {
         left: Vec<&'static str>,
         permits: Arc<Semaphore>,
         waits: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     }
 
-    impl Frames {
+    impl GatedFrames {
         fn new(permits: &Arc<Semaphore>) -> Self {
             Self { left: vec!["B", "A"], permits: Arc::clone(permits), waits: None }
         }
     }
 
-    impl Body for Frames {
+    impl Body for GatedFrames {
         type Data = Bytes;
         type Error = io::Error;
 
@@ -324,7 +326,7 @@ mod tests {
     }
 
     /// A connection to a service that answers every request with two frames.
-    struct Served {
+    struct TwoFrameConnection {
         client: DuplexStream,
         /// The URLs of the requests that hyper received.
         received: Arc<Mutex<Vec<String>>>,
@@ -334,29 +336,29 @@ mod tests {
         task: JoinHandle<()>,
     }
 
-    fn serve(left: &'static [&'static str], is_known: bool, buffer: usize) -> Served {
+    fn serve_two_frames(left: &'static [&'static str], is_known: bool, buffer: usize) -> TwoFrameConnection {
         let (client, stream) = duplex(buffer);
         let received = Arc::new(Mutex::new(Vec::new()));
         let permits = [0, 0].map(|_| Arc::new(Semaphore::new(Semaphore::MAX_PERMITS / 2)));
-        let (progress, end) = (Progress::new(), Arc::new(Semaphore::new(0)));
-        let served = Served { client, received, permits, end, task: tokio::spawn(async {}) };
+        let (progress, end) = (ConnectionProgress::new(), Arc::new(Semaphore::new(0)));
+        let served = TwoFrameConnection { client, received, permits, end, task: tokio::spawn(async {}) };
         let [of_known, of_service] = served.permits.clone();
         let of_both = progress.clone();
         let answer = move |(url, range): (&str, &[u8]), head: &mut Vec<u8>| {
             (is_known && url == "/known" && range == b"bytes=1-2").then(|| {
                 head.extend_from_slice(b"HTTP/1.1 206 Partial Content\r\ncontent-length: 2\r\n\r\n");
-                progress.asked();
-                Frames { left: left.to_vec(), ..Frames::new(&of_known) }
+                progress.record_request();
+                GatedFrames { left: left.to_vec(), ..GatedFrames::new(&of_known) }
             })
         };
-        let stream = Bypass::new(stream, FastPath::On, answer, of_both.clone());
+        let stream = RangeBypass::new(stream, FastPathSwitch::On, answer, of_both.clone());
         let (asked, ended) = (Arc::clone(&served.received), Arc::clone(&served.end));
         let task = tokio::spawn(async move {
             let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
-                of_both.asked();
+                of_both.record_request();
                 asked.lock().unwrap().push(request.uri().to_string());
                 let is_known = request.uri() == "/known" && request.headers().contains_key("range");
-                let body = axum::body::Body::new(Frames::new(&of_service));
+                let body = axum::body::Body::new(GatedFrames::new(&of_service));
                 let mut response = Response::new(TrackedBody::new(body, of_both.clone()));
                 if is_known {
                     *response.status_mut() = StatusCode::PARTIAL_CONTENT;
@@ -372,12 +374,12 @@ mod tests {
             }
             let _ = connection.await;
         });
-        Served { task, ..served }
+        TwoFrameConnection { task, ..served }
     }
 
-    impl Served {
+    impl TwoFrameConnection {
         /// Sends pieces one by one, and lets the server read each. Stops if the server has closed the connection.
-        async fn send(&mut self, pieces: &[impl AsRef<[u8]>]) {
+        async fn send_pieces(&mut self, pieces: &[impl AsRef<[u8]>]) {
             for piece in pieces {
                 if self.client.write_all(piece.as_ref()).await.is_err() {
                     break;
@@ -389,7 +391,7 @@ mod tests {
         }
 
         /// All bytes up to the end of the connection, and the URLs that hyper received.
-        async fn rest(mut self) -> (String, Vec<String>) {
+        async fn read_to_end(mut self) -> (String, Vec<String>) {
             let _ = self.client.shutdown().await;
             let mut text = String::new();
             let read = self.client.read_to_string(&mut text);
@@ -401,13 +403,13 @@ mod tests {
     }
 
     /// The responses of hyper alone and with a bypass, and the URLs that hyper received in the second case.
-    async fn both(pieces: &[impl AsRef<[u8]>]) -> (Vec<String>, Vec<String>) {
+    async fn responses_without_and_with_bypass(pieces: &[impl AsRef<[u8]>]) -> (Vec<String>, Vec<String>) {
         let mut texts = Vec::new();
         let mut received = Vec::new();
         for is_known in [false, true] {
-            let mut served = serve(&["B", "A"], is_known, 1 << 20);
-            served.send(pieces).await;
-            let (text, by_hyper) = served.rest().await;
+            let mut served = serve_two_frames(&["B", "A"], is_known, 1 << 20);
+            served.send_pieces(pieces).await;
+            let (text, by_hyper) = served.read_to_end().await;
             texts.push(text);
             received = by_hyper;
         }
@@ -416,49 +418,72 @@ mod tests {
 
     #[tokio::test]
     async fn known_ranges_do_not_reach_hyper() {
-        let (texts, received) = both(&[KNOWN, KNOWN, SLOW, KNOWN, JUDGED, KNOWN]).await;
+        let (texts, received) =
+            responses_without_and_with_bypass(&[KNOWN, KNOWN, SLOW, KNOWN, JUDGED, KNOWN]).await;
         assert_eq!(texts[0], texts[1]);
         assert_eq!(texts[1].matches("206 Partial").count(), 5);
         assert_eq!(received, ["/slow", "/known"]);
+    }
+
+    /// A body that ends before its announced length.
+    struct ShortBody;
+
+    impl Body for ShortBody {
+        type Data = Bytes;
+        type Error = io::Error;
+
+        fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+            Poll::Ready(None)
+        }
+    }
+
+    #[tokio::test]
+    async fn body_that_ends_early_ends_the_connection() {
+        let (mut client, stream) = duplex(1 << 10);
+        let answer = |_: (&str, &[u8]), _: &mut Vec<u8>| Some(ShortBody);
+        let mut bypass = RangeBypass::new(stream, FastPathSwitch::On, answer, ConnectionProgress::new());
+        client.write_all(KNOWN.as_bytes()).await.unwrap();
+        let error = bypass.read(&mut [0; 200]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[tokio::test]
     async fn every_request_reaches_hyper_if_the_fast_path_is_off() {
         let (mut client, stream) = duplex(1 << 10);
         let answer =
-            |_: (&str, &[u8]), _: &mut Vec<u8>| -> Option<Frames> { panic!("answered by the bypass") };
-        let progress = Progress::new();
-        let mut bypass = Bypass::new(stream, FastPath::Off, answer, progress.clone());
+            |_: (&str, &[u8]), _: &mut Vec<u8>| -> Option<GatedFrames> { panic!("answered by the bypass") };
+        let progress = ConnectionProgress::new();
+        let mut bypass = RangeBypass::new(stream, FastPathSwitch::Off, answer, progress.clone());
         let mut read = [0; 200];
         for _ in 0..3 {
             client.write_all(KNOWN.as_bytes()).await.unwrap();
             assert_eq!(bypass.read(&mut read).await.unwrap(), KNOWN.len());
-            progress.answered();
+            progress.record_answered();
             bypass.flush().await.unwrap();
         }
     }
 
     #[tokio::test]
-    async fn request_in_pieces_makes_the_connection_hypers() {
+    async fn request_in_pieces_is_passed_to_hyper() {
         let (head, tail) = KNOWN.split_at(30);
-        let (texts, received) = both(&[KNOWN, head, tail, KNOWN]).await;
+        let (texts, received) = responses_without_and_with_bypass(&[KNOWN, head, tail, KNOWN]).await;
         assert_eq!(texts[0], texts[1]);
         assert_eq!(received, ["/known", "/known"]);
         // Two requests at once.
-        let (texts, received) = both(&[&*KNOWN.repeat(2), KNOWN]).await;
+        let (texts, received) = responses_without_and_with_bypass(&[&*KNOWN.repeat(2), KNOWN]).await;
         assert_eq!(texts[0], texts[1]);
         assert_eq!(received, ["/known"; 3]);
     }
 
     /// Bytes that look like a request may be the value of a header, or a body.
     #[tokio::test]
-    async fn header_values_and_bodies_are_not_requests() {
+    async fn requests_inside_headers_and_bodies_are_not_answered() {
         for begun in [
             "GET /other HTTP/1.1\r\nHost: a\r\nX-Text: ",
             "POST /other HTTP/1.1\r\nHost: a\r\nContent-Length: 56\r\n\r\n",
             "POST /other HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
         ] {
-            let (texts, received) = both(&[KNOWN, begun, KNOWN]).await;
+            let (texts, received) = responses_without_and_with_bypass(&[KNOWN, begun, KNOWN]).await;
             assert_eq!(texts[0], texts[1], "{begun}");
             assert_eq!(received.first().map(String::as_str), Some("/other"), "{begun}");
         }
@@ -466,12 +491,12 @@ mod tests {
 
     #[tokio::test]
     async fn request_during_a_response_waits_for_its_end() {
-        let mut served = serve(&["B", "A"], true, 1 << 20);
+        let mut served = serve_two_frames(&["B", "A"], true, 1 << 20);
         served.permits[1].forget_permits(usize::MAX);
-        served.send(&[SLOW, KNOWN]).await;
+        served.send_pieces(&[SLOW, KNOWN]).await;
         assert_eq!(*served.received.lock().unwrap(), ["/slow"]);
         served.permits[1].add_permits(100);
-        let (text, received) = served.rest().await;
+        let (text, received) = served.read_to_end().await;
         let (slow, known) = text.split_once("AB").unwrap();
         assert!(slow.starts_with("HTTP/1.1 200 OK") && known.starts_with("HTTP/1.1 206 "), "{text}");
         assert_eq!(received, ["/slow"]);
@@ -482,18 +507,18 @@ mod tests {
     async fn request_during_a_response_is_passed_to_hyper() {
         for is_sent in [false, true] {
             let (mut client, stream) = duplex(1 << 10);
-            let progress = Progress::new();
+            let progress = ConnectionProgress::new();
             let permits = Arc::new(Semaphore::new(10));
             let answer = |_: (&str, &[u8]), head: &mut Vec<u8>| {
                 head.extend_from_slice(b"HEAD");
-                Some(Frames::new(&permits))
+                Some(GatedFrames::new(&permits))
             };
-            let mut bypass = Bypass::new(stream, FastPath::On, answer, progress.clone());
+            let mut bypass = RangeBypass::new(stream, FastPathSwitch::On, answer, progress.clone());
             let mut read = [0; 200];
             client.write_all(SLOW.as_bytes()).await.unwrap();
             assert_eq!(bypass.read(&mut read).await.unwrap(), SLOW.len());
             if is_sent {
-                progress.answered();
+                progress.record_answered();
             }
             bypass.flush().await.unwrap();
             client.write_all(KNOWN.as_bytes()).await.unwrap();
@@ -510,14 +535,14 @@ mod tests {
     /// hyper considers this connection idle.
     #[tokio::test]
     async fn response_is_finished_when_the_service_ends() {
-        let mut served = serve(&["B", "A"], true, 1 << 20);
+        let mut served = serve_two_frames(&["B", "A"], true, 1 << 20);
         served.permits[0].forget_permits(usize::MAX);
-        served.send(&[KNOWN]).await;
+        served.send_pieces(&[KNOWN]).await;
         served.end.add_permits(1);
         tokio::task::yield_now().await;
         assert!(!served.task.is_finished());
         served.permits[0].add_permits(100);
-        let (text, received) = served.rest().await;
+        let (text, received) = served.read_to_end().await;
         assert!(text.ends_with("\r\n\r\nAB"), "{text}");
         assert!(received.is_empty());
     }
@@ -529,9 +554,10 @@ mod tests {
         let permits = Arc::new(Semaphore::new(1));
         let answer = |_: (&str, &[u8]), head: &mut Vec<u8>| {
             head.extend_from_slice(b"HEAD");
-            Some(Frames::new(&permits))
+            Some(GatedFrames::new(&permits))
         };
-        let mut bypass = Bypass::new(BufWriter::new(stream), FastPath::On, answer, Progress::new());
+        let mut bypass =
+            RangeBypass::new(BufWriter::new(stream), FastPathSwitch::On, answer, ConnectionProgress::new());
         client.write_all(KNOWN.as_bytes()).await.unwrap();
         let mut read = [0; 200];
         let mut reading = pin!(bypass.read(&mut read));
@@ -546,15 +572,15 @@ mod tests {
 
     #[tokio::test]
     async fn failed_body_ends_the_connection() {
-        let mut served = serve(&["!", "A"], true, 1 << 20);
-        served.send(&[KNOWN]).await;
-        let (text, _) = served.rest().await;
+        let mut served = serve_two_frames(&["!", "A"], true, 1 << 20);
+        served.send_pieces(&[KNOWN]).await;
+        let (text, _) = served.read_to_end().await;
         assert!(text.ends_with("\r\n\r\nA"), "{text}");
     }
 
     #[tokio::test]
     async fn slow_reader_gets_the_whole_response() {
-        let mut served = serve(&["B", "A"], true, 7);
+        let mut served = serve_two_frames(&["B", "A"], true, 7);
         let mut text = vec![0; "HTTP/1.1 206 Partial Content\r\ncontent-length: 2\r\n\r\nAB".len()];
         for _ in 0..3 {
             served.client.write_all(KNOWN.as_bytes()).await.unwrap();
@@ -564,15 +590,15 @@ mod tests {
     }
 
     #[test]
-    fn only_plain_range_requests_are_answered() {
+    fn bypass_answers_only_plain_range_requests() {
         let with = |lines: &str| format!("GET /a?b=c HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
         for lines in [
             "Range: bytes=0-1\r\n",
             "range: bytes=0-1\r\nUser-Agent: b\r\nACCEPT: */*\r\nConnection: Keep-Alive\r\n",
         ] {
             assert_eq!(
-                Received::parse(with(lines).as_bytes()),
-                Received::Range("/a?b=c", b"bytes=0-1"),
+                ReceivedBytes::parse(with(lines).as_bytes()),
+                ReceivedBytes::Range("/a?b=c", b"bytes=0-1"),
                 "{lines}"
             );
         }
@@ -586,20 +612,24 @@ mod tests {
             "Range: bytes=0-1\r\nConnection: close\r\n",
             "Range: bytes=0-1\r\nX-Anything: b\r\n",
         ] {
-            assert_eq!(Received::parse(with(lines).as_bytes()), Received::Request, "{lines}");
+            assert_eq!(ReceivedBytes::parse(with(lines).as_bytes()), ReceivedBytes::Request, "{lines}");
         }
         let range = "Range: bytes=0-1\r\n";
         for lines in ["Content-Length: 0\r\n", "Transfer-Encoding: a\r\n", "Expect: b\r\n", "Upgrade: b\r\n"]
         {
             assert_eq!(
-                Received::parse(with(&format!("{range}{lines}")).as_bytes()),
-                Received::Other,
+                ReceivedBytes::parse(with(&format!("{range}{lines}")).as_bytes()),
+                ReceivedBytes::Other,
                 "{lines}"
             );
         }
         let plain = with(range);
         for (from, to) in [("GET", "HEAD"), ("GET", "POST"), ("1.1", "1.0")] {
-            assert_eq!(Received::parse(plain.replacen(from, to, 1).as_bytes()), Received::Request, "{to}");
+            assert_eq!(
+                ReceivedBytes::parse(plain.replacen(from, to, 1).as_bytes()),
+                ReceivedBytes::Request,
+                "{to}"
+            );
         }
         for other in [
             plain.replacen("GET", "CONNECT", 1),
@@ -608,7 +638,7 @@ mod tests {
             plain.replacen("\r\n\r\n", "\r\n", 1),
             String::new(),
         ] {
-            assert_eq!(Received::parse(other.as_bytes()), Received::Other, "{other}");
+            assert_eq!(ReceivedBytes::parse(other.as_bytes()), ReceivedBytes::Other, "{other}");
         }
     }
 
@@ -618,7 +648,7 @@ mod tests {
         /// For all bytes, whole or broken, and in any pieces, the client gets the bytes that hyper alone would have
         /// sent.
         #[test]
-        fn responses_are_those_of_hyper_alone(
+        fn bypass_responses_equal_those_of_hyper(
             requests in proptest::collection::vec(0..7_usize, 1..8),
             cuts in proptest::collection::vec(0..400_usize, 0..6),
             are_apart in any::<bool>(),
@@ -647,7 +677,7 @@ mod tests {
             ends.sort_unstable();
             let pieces: Vec<&[u8]> = ends.windows(2).map(|ends| &all[ends[0]..ends[1]]).collect();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-            let (texts, _) = runtime.block_on(both(&pieces));
+            let (texts, _) = runtime.block_on(responses_without_and_with_bypass(&pieces));
             prop_assert_eq!(&texts[0], &texts[1]);
         }
     }

@@ -1,15 +1,15 @@
 //! HTTP/1.1 on one connection, from the TLS handshake to the last response.
 //!
 //! hyper reads requests and writes responses. The layers around it are, from the socket up: pages instead of copies
-//! ([`Paged`]), timeouts ([`TimedSocket`]), TLS ([`Records`]), the fast path for known ranges ([`Bypass`]), and the
-//! handling of clients that disconnect ([`Hangup`]).
+//! ([`PagedSocket`]), timeouts ([`TimedSocket`]), TLS ([`RecordStream`]), the fast path for known ranges
+//! ([`RangeBypass`]), and the handling of clients that disconnect ([`DelayedEnd`]).
 
 mod bypass;
-mod coding;
-mod followed;
-mod hangup;
-mod host;
+mod delayed_end;
+mod host_header;
 mod request_body;
+mod tracked_body;
+mod transfer_coding;
 
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
@@ -30,20 +30,24 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use bypass::Bypass;
-pub(super) use bypass::FastPath;
-use followed::TrackedBody;
-use hangup::Hangup;
+pub(super) use bypass::FastPathSwitch;
+use bypass::RangeBypass;
+use delayed_end::DelayedEnd;
 use request_body::DrainedBody;
+use tracked_body::TrackedBody;
 
-use super::content::Date;
+use super::app_service::App;
+use super::content::DateHeader;
 use super::images::{self, Requester};
-use super::listener::{Accepted, Limits, Peer, Reach, ServeConnection, ShutdownPhase, Socket};
-use super::shortcut::App;
-use super::zerocopy::{
-    BaseFile, BodyMode, ClientTimeout, Direct, Lending, Paged, Progress, Records, Sending, TimedSocket,
+use super::listener::{
+    AcceptedConnection, AllowedRequests, Peer, ServeConnection, ServerLimits, ShutdownPhase, ShutdownSignal,
+    Socket,
 };
-use crate::api_error::ApiError;
+use super::zerocopy::{
+    BaseFile, BodyMode, ClientTimeout, ConnectionProgress, DirectSocket, PageLending, PagedSocket,
+    RecordStream, SendingFile, TimedSocket,
+};
+use inventory::api::ApiError;
 
 /// The response to a client that has too many connections.
 const TOO_MANY: &[u8] =
@@ -52,26 +56,28 @@ const TOO_MANY: &[u8] =
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The HTTP side of all connections of a listener.
-pub(super) struct Connections {
-    pub(super) limits: Limits,
+pub(super) struct HttpConnections {
+    pub(super) limits: ServerLimits,
     pub(super) app: App,
     /// The runtime that runs requests which may take longer.
     pub(super) routes: Handle,
-    pub(super) lending: Option<Lending>,
-    pub(super) fast_path: FastPath,
+    pub(super) lending: Option<PageLending>,
+    pub(super) fast_path: FastPathSwitch,
 }
 
-impl ServeConnection for Connections {
-    async fn serve(&self, accepted: Accepted) {
-        let Accepted { socket, peer, tls, shutdown } = accepted;
-        let progress = Progress::new();
-        let sending = Sending::default();
-        let socket = Paged::new(socket, self.lending.clone(), sending.clone());
+impl ServeConnection for HttpConnections {
+    async fn serve(&self, accepted: AcceptedConnection) {
+        let AcceptedConnection { socket, peer, tls, shutdown } = accepted;
+        let progress = ConnectionProgress::new();
+        let sending = SendingFile::default();
+        let socket = PagedSocket::new(socket, self.lending.clone(), sending.clone());
         let socket = TimedSocket::new(socket, progress.clone(), &self.limits);
         let requester = Requester::new(peer.client(), BodyMode::for_transport(peer.transport));
-        let answers = Answers { connections: self, peer, requester, progress, sending };
-        let Some(acceptor) = tls else { return converse(answers, socket, shutdown).await };
-        let handshake = tokio::time::timeout(self.limits.handshake_time, Records::accept(&acceptor, socket));
+        let signal = ShutdownSignal(shutdown.clone());
+        let answers = ConnectionAnswers { connections: self, peer, requester, progress, sending, signal };
+        let Some(acceptor) = tls else { return serve_requests(answers, socket, shutdown).await };
+        let handshake =
+            tokio::time::timeout(self.limits.handshake_time, RecordStream::accept(&acceptor, socket));
         let mut closing = shutdown.clone();
         let closing = async {
             // A dropped server closes its connections too.
@@ -80,11 +86,11 @@ impl ServeConnection for Connections {
         tokio::select! {
             biased;
             stream = handshake => match stream {
-                Ok(Ok(stream)) => converse(answers, stream, shutdown).await,
-                Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
-                Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
+                Ok(Ok(stream)) => serve_requests(answers, stream, shutdown).await,
+                Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
+                Err(_) => tracing::debug!(%peer, "TLS handshake timed out"),
             },
-            () = closing => cut(peer),
+            () = closing => log_shutdown_close(peer),
         }
     }
 
@@ -102,39 +108,42 @@ impl ServeConnection for Connections {
 }
 
 /// Serves the requests of a connection.
-async fn converse<S>(answers: Answers<'_>, stream: S, mut shutdown: watch::Receiver<ShutdownPhase>)
-where
+async fn serve_requests<S>(
+    answers: ConnectionAnswers<'_>,
+    stream: S,
+    mut shutdown: watch::Receiver<ShutdownPhase>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let peer = answers.peer;
-    let mut date = Date::default();
+    let mut date = DateHeader::default();
     let again = |range: (&str, &[u8]), head: &mut Vec<u8>| {
         let now = Instant::now();
-        answers.cached_range(range, now, (date.now(now), head))
+        answers.cached_range(range, now, (date.update(now), head))
     };
-    let stream = Bypass::new(stream, answers.connections.fast_path, again, answers.progress.clone());
+    let stream = RangeBypass::new(stream, answers.connections.fast_path, again, answers.progress.clone());
     let mut http = http1::Builder::new();
     // [`TimedSocket`] has the timeout for request heads: it knows what the connection waits for.
     http.header_read_timeout(None);
     http.max_header_size(answers.connections.limits.head_bytes);
-    // hyper ends the request of a client that disconnects. [`Hangup`] distinguishes it from a client that only sends
-    // nothing more.
+    // hyper ends the request of a client that disconnects. [`DelayedEnd`] distinguishes it from a client that only
+    // sends nothing more.
     http.half_close(false);
-    let answer = service_fn(|request| answers.answer(request));
+    let answer = service_fn(|request| answers.answer_request(request));
     let mut connection =
-        pin!(http.serve_connection(TokioIo::new(Hangup::new(stream, answers.progress.clone())), answer));
+        pin!(http.serve_connection(TokioIo::new(DelayedEnd::new(stream, answers.progress.clone())), answer));
     let mut phase = ShutdownPhase::Running;
     loop {
         match phase {
             ShutdownPhase::Running => {}
             ShutdownPhase::Draining => connection.as_mut().graceful_shutdown(),
-            ShutdownPhase::Closing => return cut(peer),
+            ShutdownPhase::Closing => return log_shutdown_close(peer),
         }
         // One channel for all phases, because each future here is polled with every request.
         tokio::select! {
             biased;
             done = connection.as_mut() => {
-                return done.unwrap_or_else(|error| log(peer, &error));
+                return done.unwrap_or_else(|error| log_failure(peer, &error));
             }
             changed = shutdown.changed() => {
                 // A dropped server closes its connections too.
@@ -144,36 +153,38 @@ where
     }
 }
 
-fn cut(peer: Peer) {
-    tracing::info!(%peer, "a connection was cut at the end of the service");
+fn log_shutdown_close(peer: Peer) {
+    tracing::info!(%peer, "connection closed at shutdown");
 }
 
 /// Logs why a connection failed. Most failures are caused by clients.
-fn log(peer: Peer, error: &hyper::Error) {
+fn log_failure(peer: Peer, error: &hyper::Error) {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
     let timeout: Option<&ClientTimeout> =
         cause.and_then(io::Error::get_ref).and_then(|cause| cause.downcast_ref());
     let error = error as &dyn std::error::Error;
     if matches!(timeout, Some(ClientTimeout::Body | ClientTimeout::Answer)) {
-        tracing::warn!(%peer, error, "a connection was closed");
+        tracing::warn!(%peer, error, "connection closed, client too slow");
     } else {
-        tracing::debug!(%peer, error, "a connection ended");
+        tracing::debug!(%peer, error, "connection failed");
     }
 }
 
 /// Answers the requests of a connection.
-struct Answers<'a> {
-    connections: &'a Connections,
+struct ConnectionAnswers<'a> {
+    connections: &'a HttpConnections,
     peer: Peer,
     requester: Requester,
-    progress: Progress,
-    sending: Sending,
+    progress: ConnectionProgress,
+    sending: SendingFile,
+    signal: ShutdownSignal,
 }
 
-impl Answers<'_> {
-    /// Returns the app if it may answer past the routes. On a listener that restricts requests, only the routes answer.
-    fn known(&self) -> Option<&App> {
-        (self.peer.reach == Reach::All).then_some(&self.connections.app)
+impl ConnectionAnswers<'_> {
+    /// Returns the app if its answers may bypass the routes. On a listener that restricts requests, only the routes
+    /// answer.
+    fn bypass_app(&self) -> Option<&App> {
+        (self.peer.reach == AllowedRequests::All).then_some(&self.connections.app)
     }
 
     /// Returns the response body for a request that the bypass has read, and writes its head.
@@ -181,58 +192,59 @@ impl Answers<'_> {
         &self,
         range: (&str, &[u8]),
         now: Instant,
-        head: (&Date, &mut Vec<u8>),
+        head: (&DateHeader, &mut Vec<u8>),
     ) -> Option<images::CountedBody> {
-        let body = self.known()?.cached_range(range, (&self.requester, now), head)?;
+        let body = self.bypass_app()?.cached_range(range, (&self.requester, now), head)?;
         if let Some(file) = body.base_file() {
-            self.sending.begin(file);
+            self.sending.begin_answer(file);
         }
-        self.progress.asked();
+        self.progress.record_request();
         Some(body)
     }
 
-    async fn answer(
+    async fn answer_request(
         &self,
         request: Request<Incoming>,
     ) -> Result<Response<TrackedBody>, std::convert::Infallible> {
-        let Self { connections: Connections { app, routes, .. }, peer, progress, .. } = self;
-        progress.asked();
-        let refusal = refusal(&request);
+        let Self { connections: HttpConnections { app, routes, .. }, peer, progress, .. } = self;
+        progress.record_request();
+        let refusal = refuse_invalid_head(&request);
         // A request with a body goes to the routes, which read the body.
-        let known = self.known().filter(|_| request.body().is_end_stream() && refusal.is_none());
+        let known = self.bypass_app().filter(|_| request.body().is_end_stream() && refusal.is_none());
         let again = known.and_then(|known| known.cached_response(&request, &self.requester));
         let response = match (again, refusal) {
             (Some(response), _) => response,
             (None, Some(refusal)) => {
                 // A client that is still sending would not see the refusal if the rest of its request were not read.
-                drop(DrainedBody::wrap(request, progress.clone()));
+                drop(DrainedBody::wrap_request(request, progress.clone()));
                 refusal
             }
             (None, None) => {
-                let mut request = DrainedBody::wrap(request, progress.clone()).map(Body::new);
+                let mut request = DrainedBody::wrap_request(request, progress.clone()).map(Body::new);
                 request.extensions_mut().insert(*peer);
                 request.extensions_mut().insert(peer.client());
                 request.extensions_mut().insert(BodyMode::for_transport(peer.transport));
+                request.extensions_mut().insert(self.signal.clone());
                 RouteTask(routes.spawn(app.clone().answer(request))).await
             }
         };
         if let Some(file) = response.extensions().get::<Weak<BaseFile>>() {
-            self.sending.begin(Weak::clone(file));
+            self.sending.begin_answer(Weak::clone(file));
         }
         Ok(response.map(|body| TrackedBody::new(body, progress.clone())))
     }
 }
 
 /// Returns the refusal of a request whose head is invalid for any resource.
-fn refusal<B: HttpBody>(request: &Request<B>) -> Option<Response<Body>> {
-    if let Some(fault) = host::fault(request) {
-        return Some(ApiError::at_gate(StatusCode::BAD_REQUEST, fault).into_response());
+fn refuse_invalid_head<B: HttpBody>(request: &Request<B>) -> Option<Response<Body>> {
+    if let Some(fault) = host_header::host_fault(request) {
+        return Some(ApiError::infra_error(StatusCode::BAD_REQUEST, fault).into_response());
     }
-    if request.body().is_end_stream() || !coding::is_unknown(request.headers()) {
+    if request.body().is_end_stream() || !transfer_coding::has_unknown_transfer_coding(request.headers()) {
         return None;
     }
-    let reason = "the only transfer coding of a request that this server decodes is chunked";
-    let mut response = ApiError::at_gate(StatusCode::NOT_IMPLEMENTED, reason).into_response();
+    let reason = "unsupported transfer coding of the request, only chunked is supported";
+    let mut response = ApiError::infra_error(StatusCode::NOT_IMPLEMENTED, reason).into_response();
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     Some(response)
 }

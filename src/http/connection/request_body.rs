@@ -11,7 +11,7 @@ use hyper::Request;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::runtime::Handle;
 
-use crate::http::zerocopy::Progress;
+use crate::http::zerocopy::ConnectionProgress;
 
 /// The most bytes that are discarded: twice what any operation except the upload of logs accepts.
 const MAX_DISCARDED: usize = 64 << 20;
@@ -24,12 +24,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct DrainedBody {
     body: Option<Incoming>,
     is_awaited: bool,
-    progress: Progress,
+    progress: ConnectionProgress,
 }
 
 impl DrainedBody {
     /// Returns the request with its body wrapped.
-    pub(super) fn wrap(request: Request<Incoming>, progress: Progress) -> Request<Self> {
+    pub(super) fn wrap_request(request: Request<Incoming>, progress: ConnectionProgress) -> Request<Self> {
         // A client that waits for `100 Continue` sends no body yet, and gets the final response instead.
         let is_awaited = !request.headers().contains_key(header::EXPECT);
         request.map(|body| Self { body: Some(body), is_awaited, progress })
@@ -47,8 +47,8 @@ impl Body for DrainedBody {
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let frame = Pin::new(body).poll_frame(context);
         match frame {
-            Poll::Pending => self.progress.waits_for_body(),
-            Poll::Ready(_) => self.progress.asked(),
+            Poll::Pending => self.progress.record_body_wait(),
+            Poll::Ready(_) => self.progress.record_request(),
         }
         frame
     }
@@ -64,15 +64,15 @@ impl Body for DrainedBody {
 
 impl Drop for DrainedBody {
     fn drop(&mut self) {
-        self.progress.has_enough();
+        self.progress.end_body_wait();
         let rest = self.body.take().filter(|body| self.is_awaited && !body.is_end_stream());
         if let (Some(rest), Ok(runtime)) = (rest, Handle::try_current()) {
-            runtime.spawn(tokio::time::timeout(PATIENCE, discard(rest)));
+            runtime.spawn(tokio::time::timeout(PATIENCE, discard_body(rest)));
         }
     }
 }
 
-async fn discard(mut body: Incoming) {
+async fn discard_body(mut body: Incoming) {
     let mut bytes = 0_usize;
     while let Some(Ok(frame)) = body.frame().await {
         bytes = bytes.saturating_add(frame.data_ref().map_or(0, Bytes::len));

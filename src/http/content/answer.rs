@@ -29,9 +29,9 @@ pub(in crate::http) enum AnswerBody {
 impl AnswerBody {
     /// Returns the span of the representation from the first to the last byte of the body. Must be called before any
     /// byte is sent.
-    pub(in crate::http) fn span(&self) -> Option<Range<u64>> {
+    pub(in crate::http) fn byte_span(&self) -> Option<Range<u64>> {
         match self {
-            Self::Plan(body) => body.span(),
+            Self::Plan(body) => body.byte_span(),
             Self::Error(_) | Self::Empty | Self::EmptyWithoutLength => None,
         }
     }
@@ -39,15 +39,17 @@ impl AnswerBody {
     /// Returns the base image whose pages the socket may send, if the body is long enough for pages.
     pub(in crate::http) fn base_file(&self) -> Option<Weak<BaseFile>> {
         match self {
-            Self::Plan(body) if body.left() >= PAGES_LEN as u64 => Some(Arc::downgrade(body.base_file())),
+            Self::Plan(body) if body.remaining_len() >= PAGES_LEN as u64 => {
+                Some(Arc::downgrade(body.base_file()))
+            }
             _ => None,
         }
     }
 
     /// Returns the position of the last frame in the representation.
-    pub(in crate::http) fn frame(&self) -> Range<u64> {
+    pub(in crate::http) fn last_frame(&self) -> Range<u64> {
         match self {
-            Self::Plan(body) => body.frame(),
+            Self::Plan(body) => body.last_frame(),
             Self::Error(_) | Self::Empty | Self::EmptyWithoutLength => 0..0,
         }
     }

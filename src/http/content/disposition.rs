@@ -1,18 +1,20 @@
 //! The `Content-Disposition` header (RFC 6266).
 
-use std::fmt::Write as _;
+use axum::http::{HeaderValue, header};
+use percent_encoding::utf8_percent_encode;
 
-use axum::http::HeaderValue;
+use super::header_error::HeaderError;
+use crate::http::NOT_UNRESERVED;
 
 /// The maximum length of a name, in characters. File systems do not accept longer names either.
 const MAX_NAME: usize = 255;
 
 /// Returns the value of `Content-Disposition` for a file name. Control characters are dropped. A name that is not ASCII
 /// is sent twice: as ASCII for old clients, and as UTF-8 in `filename*`.
-pub(super) fn attachment(name: &str) -> Option<HeaderValue> {
+pub(super) fn attachment(name: &str) -> Result<HeaderValue, HeaderError> {
     let name: String = name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
     let mut value = "attachment; filename=".to_owned();
-    if !name.is_empty() && name.chars().all(is_of_token) {
+    if !name.is_empty() && name.chars().all(is_token_char) {
         // Without quotes: scripts that cut the name out of the header expect none.
         value.push_str(&name);
     } else {
@@ -28,17 +30,12 @@ pub(super) fn attachment(name: &str) -> Option<HeaderValue> {
     }
     if !name.is_ascii() {
         value.push_str("; filename*=UTF-8''");
-        for byte in name.bytes() {
-            match char::from(byte) {
-                c if c.is_ascii_alphanumeric() || "-._~".contains(c) => value.push(c),
-                _ => write!(value, "%{byte:02X}").ok()?,
-            }
-        }
+        value.extend(utf8_percent_encode(&name, NOT_UNRESERVED));
     }
-    HeaderValue::try_from(value).ok()
+    HeaderError::parse(header::CONTENT_DISPOSITION, &value)
 }
 
-fn is_of_token(c: char) -> bool {
+fn is_token_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c)
 }
 

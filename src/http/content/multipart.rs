@@ -1,23 +1,24 @@
 //! Answers with several ranges: `multipart/byteranges` (RFC 9110, 14.6).
 
 use axum::body::Bytes;
-use axum::http::HeaderValue;
+use axum::http::{HeaderValue, header};
 use uuid::Uuid;
 
-use super::body::Piece;
+use super::header_error::HeaderError;
+use super::plan_body::BodyPiece;
 use super::range::ByteRange;
 
 /// The body and media type of a multipart answer.
-pub(super) struct Multipart {
+pub(super) struct MultipartBody {
     /// The body.
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<BodyPiece>,
     /// The value of `Content-Type`, with the boundary.
-    pub(super) media_type: Option<HeaderValue>,
+    pub(super) media_type: HeaderValue,
 }
 
-impl Multipart {
+impl MultipartBody {
     /// Lays out the parts for ranges of a representation of this media type and length.
-    pub(super) fn new(ranges: &[ByteRange], media_type: &str, len: u64) -> Self {
+    pub(super) fn new(ranges: &[ByteRange], media_type: &str, len: u64) -> Result<Self, HeaderError> {
         // A random boundary cannot be predicted, so no image contains it.
         let boundary = Uuid::new_v4().simple().to_string();
         let mut pieces = Vec::with_capacity(ranges.len() * 2 + 1);
@@ -27,28 +28,28 @@ impl Multipart {
                 "{end_of_last}--{boundary}\r\nContent-Type: {media_type}\r\n\
                  Content-Range: bytes {range}/{len}\r\n\r\n"
             );
-            pieces.push(Piece::Text(Bytes::from(head)));
-            pieces.push(Piece::Range(range.bounds()));
+            pieces.push(BodyPiece::Text(Bytes::from(head)));
+            pieces.push(BodyPiece::Range(range.bounds()));
             end_of_last = "\r\n";
         }
-        pieces.push(Piece::Text(Bytes::from(format!("\r\n--{boundary}--\r\n"))));
-        let media_type = HeaderValue::try_from(format!("multipart/byteranges; boundary={boundary}")).ok();
-        Self { pieces, media_type }
+        pieces.push(BodyPiece::Text(Bytes::from(format!("\r\n--{boundary}--\r\n"))));
+        let media_type = format!("multipart/byteranges; boundary={boundary}");
+        Ok(Self { pieces, media_type: HeaderError::parse(header::CONTENT_TYPE, &media_type)? })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::range::{RangeRequest, Selection};
+    use super::super::range::{RangeRequest, RangeSelection};
     use super::*;
 
     #[test]
     fn parts_have_media_type_and_content_range() {
         let selection = RangeRequest::parse("bytes=5-6,0-0").unwrap().select(10);
-        let Selection::Several(ranges) = selection else { panic!("{selection:?}") };
-        let parts = Multipart::new(&ranges, "text/plain", 10);
-        let media_type = parts.media_type.unwrap();
-        let boundary = media_type.to_str().unwrap().strip_prefix("multipart/byteranges; boundary=").unwrap();
+        let RangeSelection::Several(ranges) = selection else { panic!("{selection:?}") };
+        let parts = MultipartBody::new(&ranges, "text/plain", 10).unwrap();
+        let boundary =
+            parts.media_type.to_str().unwrap().strip_prefix("multipart/byteranges; boundary=").unwrap();
         assert_eq!(boundary.len(), 32);
         let head = |range| {
             format!("--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes {range}/10\r\n\r\n")
@@ -56,11 +57,11 @@ mod tests {
         assert_eq!(
             parts.pieces,
             [
-                Piece::Text(head("5-6").into()),
-                Piece::Range(5..7),
-                Piece::Text(format!("\r\n{}", head("0-0")).into()),
-                Piece::Range(0..1),
-                Piece::Text(format!("\r\n--{boundary}--\r\n").into()),
+                BodyPiece::Text(head("5-6").into()),
+                BodyPiece::Range(5..7),
+                BodyPiece::Text(format!("\r\n{}", head("0-0")).into()),
+                BodyPiece::Range(0..1),
+                BodyPiece::Text(format!("\r\n--{boundary}--\r\n").into()),
             ]
         );
     }

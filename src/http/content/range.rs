@@ -1,7 +1,7 @@
 //! The `Range` header (RFC 9110, 14.1 and 14.2).
 //!
-//! A [`RangeRequest`] is the parsed header, independent of any representation. A [`Selection`] is its meaning for a
-//! representation of a given length.
+//! A [`RangeRequest`] is the parsed header, independent of any representation. A [`RangeSelection`] is its meaning for
+//! a representation of a given length.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,18 +10,18 @@ use axum::http::{HeaderMap, header};
 
 /// The maximum number of ranges that are answered one by one. A request for more gets all bytes: each part costs a few
 /// hundred bytes of memory, and some disk accesses if the base image is not in memory.
-pub const MAX_RANGES: usize = 64;
+pub(super) const MAX_RANGES: usize = 64;
 
 /// The range unit.
 const UNIT: &[u8] = b"bytes=";
 
 /// The byte ranges that a client asks for, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RangeRequest(Vec<RangeSpec>);
+pub(super) struct RangeRequest(Vec<RangeSpec>);
 
 /// One range of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RangeSpec {
+pub(super) enum RangeSpec {
     /// From the first byte to the last one, both included.
     Between(u64, u64),
     /// From this byte to the end.
@@ -32,14 +32,14 @@ pub enum RangeSpec {
 
 /// A range of bytes of a representation: never empty, never past its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ByteRange {
+pub(super) struct ByteRange {
     first: u64,
     last: u64,
 }
 
 /// The bytes that a range request selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selection {
+pub(super) enum RangeSelection {
     /// All bytes.
     Whole,
     /// One range.
@@ -53,8 +53,7 @@ pub enum Selection {
 impl RangeRequest {
     /// Parses the `Range` header of a request. Returns `None` if the request asks for all bytes. As the RFC requires,
     /// an invalid header and an unknown range unit are ignored.
-    #[must_use]
-    pub fn of(headers: &HeaderMap) -> Option<Self> {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(header::RANGE).iter();
         let value = values.next()?;
         // Two headers mean one value with a comma between them (RFC 9110, 5.3). The unit of the second one is not a
@@ -66,8 +65,7 @@ impl RangeRequest {
     }
 
     /// Parses the value of the header. Returns `None` if it is invalid or has more than [`MAX_RANGES`] ranges.
-    #[must_use]
-    pub fn parse(value: impl AsRef<[u8]>) -> Option<Self> {
+    pub(super) fn parse(value: impl AsRef<[u8]>) -> Option<Self> {
         let (unit, set) = value.as_ref().split_at_checked(UNIT.len())?;
         if !unit.eq_ignore_ascii_case(UNIT) {
             return None;
@@ -91,23 +89,22 @@ impl RangeRequest {
     /// Ranges past the end are dropped if any other range is satisfiable. If the remaining ranges add up to more than
     /// `len` bytes, all bytes are selected: no client needs a byte twice, and a client that asks for all bytes a
     /// thousand times is an attacker.
-    #[must_use]
-    pub fn select(&self, len: u64) -> Selection {
+    pub(super) fn select(&self, len: u64) -> RangeSelection {
         // An empty representation has no first byte, but a suffix range is satisfiable by all of it (RFC 9110, 14.1.2).
         if len == 0 && self.0.iter().any(|spec| matches!(spec, RangeSpec::Last(1..))) {
-            return Selection::Whole;
+            return RangeSelection::Whole;
         }
         if let [spec] = self.0.as_slice() {
-            return spec.select(len).map_or(Selection::Unsatisfiable, Selection::One);
+            return spec.select(len).map_or(RangeSelection::Unsatisfiable, RangeSelection::One);
         }
         let ranges: Vec<ByteRange> = self.0.iter().filter_map(|spec| spec.select(len)).collect();
         let bytes = ranges.iter().fold(0_u64, |sum, range| sum.saturating_add(range.len()));
         match ranges.as_slice() {
-            [] => Selection::Unsatisfiable,
-            _ if bytes > len => Selection::Whole,
+            [] => RangeSelection::Unsatisfiable,
+            _ if bytes > len => RangeSelection::Whole,
             // A single remaining range is not sent as multipart (RFC 9110, 15.3.7.2).
-            [range] => Selection::One(*range),
-            _ => Selection::Several(ranges),
+            [range] => RangeSelection::One(*range),
+            _ => RangeSelection::Several(ranges),
         }
     }
 }
@@ -117,7 +114,7 @@ impl RangeSpec {
     fn parse(text: &[u8]) -> Option<Self> {
         let dash = text.iter().position(|byte| *byte == b'-')?;
         let (before, after) = (text.get(..dash)?, text.get(dash + 1..)?);
-        let (first, last) = (number(before)?, number(after)?);
+        let (first, last) = (parse_decimal(before)?, parse_decimal(after)?);
         match (before.is_empty(), after.is_empty()) {
             (true, true) => None,
             (true, false) => Some(Self::Last(last)),
@@ -125,7 +122,7 @@ impl RangeSpec {
             (false, false) => {
                 // Both numbers may have saturated; the order of their digits still decides.
                 let are_in_order = match (first, last) {
-                    (u64::MAX, u64::MAX) => order(before, after) != Ordering::Greater,
+                    (u64::MAX, u64::MAX) => compare_decimals(before, after) != Ordering::Greater,
                     (first, last) => first <= last,
                 };
                 are_in_order.then_some(Self::Between(first, last))
@@ -148,7 +145,7 @@ impl RangeSpec {
 
 /// Parses decimal digits; an empty string is 0. Returns `None` if any other character is present. A number that is too
 /// big saturates: no representation is that long.
-fn number(digits: &[u8]) -> Option<u64> {
+fn parse_decimal(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0_u64, |number, byte| {
         let digit = byte.checked_sub(b'0').filter(|digit| *digit <= 9)?;
         Some(number.saturating_mul(10).saturating_add(digit.into()))
@@ -156,37 +153,34 @@ fn number(digits: &[u8]) -> Option<u64> {
 }
 
 /// Compares two decimal numbers of any length.
-fn order(a: &[u8], b: &[u8]) -> Ordering {
-    let [a, b] = [a, b].map(|digits| {
-        let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
-        digits.get(zeros..).unwrap_or_default()
+fn compare_decimals(a: &[u8], b: &[u8]) -> Ordering {
+    let [a, b] = [a, b].map(|mut digits| {
+        while let [b'0', rest @ ..] = digits {
+            digits = rest;
+        }
+        digits
     });
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
 impl ByteRange {
     /// Returns the position of the first byte.
-    #[must_use]
-    pub fn first(self) -> u64 {
+    pub(super) fn first(self) -> u64 {
         self.first
     }
 
     /// Returns the position of the last byte, inclusive.
-    #[must_use]
-    pub fn last(self) -> u64 {
+    pub(super) fn last(self) -> u64 {
         self.last
     }
 
     /// Returns the number of bytes: at least one.
-    #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
-    pub fn len(self) -> u64 {
+    pub(super) fn len(self) -> u64 {
         self.last - self.first + 1
     }
 
     /// Returns the range with an exclusive end.
-    #[must_use]
-    pub fn bounds(self) -> std::ops::Range<u64> {
+    pub(super) fn bounds(self) -> std::ops::Range<u64> {
         self.first..self.last + 1
     }
 }
@@ -203,17 +197,17 @@ mod tests {
 
     use super::*;
 
-    fn ranges(selection: Selection) -> Vec<(u64, u64)> {
+    fn selected_ranges(selection: RangeSelection) -> Vec<(u64, u64)> {
         let bounds = |range: ByteRange| (range.first(), range.last());
         match selection {
-            Selection::One(range) => vec![bounds(range)],
-            Selection::Several(ranges) => ranges.into_iter().map(bounds).collect(),
+            RangeSelection::One(range) => vec![bounds(range)],
+            RangeSelection::Several(ranges) => ranges.into_iter().map(bounds).collect(),
             other => panic!("{other:?}"),
         }
     }
 
-    fn select(value: &str, len: u64) -> Selection {
-        RangeRequest::parse(value).map_or(Selection::Whole, |request| request.select(len))
+    fn select_text(value: &str, len: u64) -> RangeSelection {
+        RangeRequest::parse(value).map_or(RangeSelection::Whole, |request| request.select(len))
     }
 
     #[test]
@@ -238,7 +232,7 @@ mod tests {
             ("bytes=999-99999999999999999999999", vec![(999, 999)]),
             ("bytes=-99999999999999999999999", vec![(0, 999)]),
         ] {
-            assert_eq!(ranges(select(value, 1000)), expected, "{value}");
+            assert_eq!(selected_ranges(select_text(value, 1000)), expected, "{value}");
         }
     }
 
@@ -279,38 +273,38 @@ mod tests {
         for value in
             ["bytes=1000-", "bytes=1000-1000", "bytes=-0", "bytes=1000-,-0", "bytes=99999999999999999999-"]
         {
-            assert_eq!(select(value, 1000), Selection::Unsatisfiable, "{value}");
+            assert_eq!(select_text(value, 1000), RangeSelection::Unsatisfiable, "{value}");
         }
         for value in ["bytes=0-", "bytes=0-0", "bytes=-0", "bytes=0-1,2-"] {
-            assert_eq!(select(value, 0), Selection::Unsatisfiable, "{value}");
+            assert_eq!(select_text(value, 0), RangeSelection::Unsatisfiable, "{value}");
         }
-        assert_eq!(select("bytes=-5", 0), Selection::Whole);
-        assert_eq!(select("bytes=0-1,-5", 0), Selection::Whole);
-        assert_eq!(ranges(select("bytes=0-", u64::MAX)), [(0, u64::MAX - 1)]);
+        assert_eq!(select_text("bytes=-5", 0), RangeSelection::Whole);
+        assert_eq!(select_text("bytes=0-1,-5", 0), RangeSelection::Whole);
+        assert_eq!(selected_ranges(select_text("bytes=0-", u64::MAX)), [(0, u64::MAX - 1)]);
     }
 
     #[test]
     fn too_many_ranges_or_bytes_select_everything() {
-        assert_eq!(select("bytes=0-,0-0", 1000), Selection::Whole);
-        assert_eq!(select("bytes=0-599,400-999", 1000), Selection::Whole);
-        assert_eq!(ranges(select("bytes=500-999,0-499", 1000)).len(), 2);
+        assert_eq!(select_text("bytes=0-,0-0", 1000), RangeSelection::Whole);
+        assert_eq!(select_text("bytes=0-599,400-999", 1000), RangeSelection::Whole);
+        assert_eq!(selected_ranges(select_text("bytes=500-999,0-499", 1000)).len(), 2);
         let many = |count: usize| format!("bytes={}", vec!["0-0"; count].join(","));
-        assert_eq!(ranges(select(&many(MAX_RANGES), 1000)).len(), MAX_RANGES);
-        assert_eq!(select(&many(MAX_RANGES + 1), 1000), Selection::Whole);
+        assert_eq!(selected_ranges(select_text(&many(MAX_RANGES), 1000)).len(), MAX_RANGES);
+        assert_eq!(select_text(&many(MAX_RANGES + 1), 1000), RangeSelection::Whole);
     }
 
     #[test]
     fn repeated_range_header_is_ignored() {
         let mut headers = HeaderMap::new();
-        assert_eq!(RangeRequest::of(&headers), None);
+        assert_eq!(RangeRequest::from_headers(&headers), None);
         headers.append(header::RANGE, "bytes=0-1".parse().unwrap());
-        assert!(RangeRequest::of(&headers).is_some());
+        assert!(RangeRequest::from_headers(&headers).is_some());
         headers.append(header::RANGE, "bytes=2-3".parse().unwrap());
-        assert_eq!(RangeRequest::of(&headers), None);
+        assert_eq!(RangeRequest::from_headers(&headers), None);
     }
 
     /// A range by the definition of the RFC, byte by byte.
-    fn naive(spec: RangeSpec, len: u64) -> Vec<u64> {
+    fn bytes_by_definition(spec: RangeSpec, len: u64) -> Vec<u64> {
         (0..len)
             .filter(|byte| match spec {
                 RangeSpec::Between(first, last) => first <= *byte && *byte <= last,
@@ -320,7 +314,7 @@ mod tests {
             .collect()
     }
 
-    fn written(spec: &RangeSpec) -> String {
+    fn format_spec(spec: &RangeSpec) -> String {
         match spec {
             RangeSpec::Between(first, last) => format!("{first}-{last}"),
             RangeSpec::From(first) => format!("{first}-"),
@@ -328,7 +322,7 @@ mod tests {
         }
     }
 
-    fn specs() -> impl Strategy<Value = Vec<RangeSpec>> {
+    fn any_specs() -> impl Strategy<Value = Vec<RangeSpec>> {
         let spec = prop_oneof![
             (0..60_u64, 0..60_u64).prop_map(|(a, b)| RangeSpec::Between(a.min(b), a.max(b))),
             (0..60_u64).prop_map(RangeSpec::From),
@@ -342,34 +336,34 @@ mod tests {
         fn parser_accepts_any_text_without_panic(value in "(bytes=)?[-0-9, x]{0,40}", len in any::<u64>()) {
             if let Some(request) = RangeRequest::parse(&value) {
                 match request.select(len) {
-                    Selection::One(range) => prop_assert!(range.first() <= range.last() && range.last() < len),
-                    Selection::Several(ranges) => for range in ranges {
+                    RangeSelection::One(range) => prop_assert!(range.first() <= range.last() && range.last() < len),
+                    RangeSelection::Several(ranges) => for range in ranges {
                         prop_assert!(range.first() <= range.last() && range.last() < len);
                     },
-                    Selection::Whole | Selection::Unsatisfiable => {}
+                    RangeSelection::Whole | RangeSelection::Unsatisfiable => {}
                 }
             }
         }
 
         #[test]
-        fn formatted_ranges_parse_back(specs in specs()) {
-            let value = format!("bytes={}", specs.iter().map(written).collect::<Vec<_>>().join(", "));
+        fn formatted_ranges_parse_back(specs in any_specs()) {
+            let value = format!("bytes={}", specs.iter().map(format_spec).collect::<Vec<_>>().join(", "));
             prop_assert_eq!(RangeRequest::parse(&value), Some(RangeRequest(specs)));
         }
 
         #[test]
-        fn selection_matches_the_rfc_definition(specs in specs(), len in 0..50_u64) {
+        fn selection_matches_the_rfc_definition(specs in any_specs(), len in 0..50_u64) {
             let naive: Vec<Vec<u64>> =
-                specs.iter().map(|spec| naive(*spec, len)).filter(|bytes| !bytes.is_empty()).collect();
+                specs.iter().map(|spec| bytes_by_definition(*spec, len)).filter(|bytes| !bytes.is_empty()).collect();
             let asked = naive.iter().flatten().count() as u64;
             let wants_end = specs.iter().any(|spec| matches!(spec, RangeSpec::Last(1..)));
             match RangeRequest(specs).select(len) {
-                Selection::Whole => prop_assert!(asked > len || len == 0 && wants_end),
-                Selection::Unsatisfiable => prop_assert!(naive.is_empty()),
+                RangeSelection::Whole => prop_assert!(asked > len || len == 0 && wants_end),
+                RangeSelection::Unsatisfiable => prop_assert!(naive.is_empty()),
                 some => {
                     prop_assert!(asked <= len);
                     let found: Vec<Vec<u64>> =
-                        ranges(some).into_iter().map(|(first, last)| (first..=last).collect()).collect();
+                        selected_ranges(some).into_iter().map(|(first, last)| (first..=last).collect()).collect();
                     prop_assert_eq!(found, naive);
                 }
             }

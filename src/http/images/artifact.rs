@@ -1,9 +1,9 @@
 //! The artifacts and boot files that URLs select.
 
-use ignition::discovery::ImageType as DiscoveryImage;
+use ignition::discovery::DiscoveryImage;
 
-use crate::images::{CpuArchitecture, ImageType};
-use crate::inventory::id::InfraEnvId;
+use inventory::catalogue::{CpuArchitecture, ImageType};
+use inventory::id::InfraEnvId;
 
 /// The name of the iPXE script in the URLs under `/i`.
 pub(super) const SCRIPT: &str = "script.ipxe";
@@ -34,14 +34,14 @@ impl Artifact {
 
     /// Returns the ISO with a file name at the end of a short URL of the Assisted Image Service.
     #[must_use]
-    pub fn of_iso(name: &str) -> Option<Self> {
+    pub fn from_iso_file_name(name: &str) -> Option<Self> {
         let isos = [Self::FullIso, Self::MinimalIso, Self::DisconnectedIso];
         isos.into_iter().find(|artifact| artifact.name() == name)
     }
 
     /// Returns the artifact with a name at the end of a URL under `/i`.
     #[must_use]
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         [Self::FullIso, Self::MinimalIso, Self::Initrd, Self::InitrdAddrsize]
             .into_iter()
             .find(|artifact| artifact.name() == name)
@@ -61,7 +61,7 @@ impl Artifact {
 
     /// Returns the ISO with a type in the query of a long URL.
     #[must_use]
-    pub fn of_type(name: &str) -> Option<Self> {
+    pub fn from_iso_type(name: &str) -> Option<Self> {
         match name {
             "full-iso" => Some(Self::FullIso),
             "minimal-iso" => Some(Self::MinimalIso),
@@ -73,7 +73,7 @@ impl Artifact {
     /// Returns the kind of discovery config. `None` for network boot: like the Assisted Service, it uses the config of
     /// the infra-env.
     #[must_use]
-    pub fn config(self) -> Option<DiscoveryImage> {
+    pub fn discovery_image(self) -> Option<DiscoveryImage> {
         match self {
             Self::FullIso | Self::DisconnectedIso => Some(DiscoveryImage::Full),
             Self::MinimalIso => Some(DiscoveryImage::Minimal),
@@ -89,7 +89,7 @@ impl Artifact {
 
     /// Returns the type of its base images.
     #[must_use]
-    pub fn live_image(self) -> ImageType {
+    pub fn base_image_type(self) -> ImageType {
         if self == Self::DisconnectedIso { ImageType::Disconnected } else { ImageType::Full }
     }
 
@@ -113,7 +113,7 @@ impl Artifact {
 
 /// A file of a base image that is the same for all infra-envs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BootFile {
+pub enum BaseImageFile {
     /// The kernel.
     Kernel,
     /// The root file system.
@@ -122,7 +122,7 @@ pub enum BootFile {
     LoadList,
 }
 
-impl BootFile {
+impl BaseImageFile {
     /// Returns the files that are available for an architecture.
     pub fn all(architecture: CpuArchitecture) -> impl Iterator<Item = Self> {
         let is_z = architecture == CpuArchitecture::S390x;
@@ -131,7 +131,7 @@ impl BootFile {
 
     /// Returns the file with a name in a URL.
     #[must_use]
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         [Self::Kernel, Self::Rootfs, Self::LoadList].into_iter().find(|file| file.name() == name)
     }
 

@@ -6,15 +6,16 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, Response, StatusCode, header};
 
-use super::counted_body::{CountedBody, count};
-use super::inputs::Current;
-use super::plans::Planned;
+use super::counted_body::{CountedBody, count_response};
+use super::download_log::DownloadedFile;
+use super::inputs::InfraEnvSnapshot;
+use super::plans::PlannedFile;
 use super::recent_answers::{FRESH, RecentAnswer, Requester};
-use super::requested::ImageRequest;
+use super::requested_image::ImageRequest;
 use super::server::ImageServer;
-use super::trace::Trace;
-use crate::http::content::{AnswerBody, Content, Date};
-use crate::http::metrics::Meter;
+use super::trace::ReaderTrace;
+use crate::http::content::{AnswerBody, DateHeader, Representation};
+use crate::http::metrics::FileMeter;
 
 impl ImageServer {
     /// Returns the answer to a request if the same URL was answered recently. Requests with credentials or an `Origin`
@@ -30,14 +31,14 @@ impl ImageServer {
             return None;
         }
         let url = request.uri().path_and_query()?;
-        self.with_recent((url.as_str(), requester), now, |answered, content| {
+        self.with_recent_answer((url.as_str(), requester), now, |answered, content| {
             let response = content.answer(requester.mode, (request.method(), headers, request.version()));
-            // The routes answer better for a base image that was changed.
+            // If the base image was changed, the routes return a better error.
             if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
                 return None;
             }
-            let transfer = answered.transfer(response.body(), now);
-            Some(count(response, transfer, answered.meter.clone()))
+            let records = answered.begin_transfer((response.status(), response.body()), now);
+            Some(count_response(response, records, answered.meter.clone()))
         })?
     }
 
@@ -48,21 +49,21 @@ impl ImageServer {
         (url, range): (&str, &[u8]),
         requester: &Requester,
         now: Instant,
-        (date, head): (&Date, &mut Vec<u8>),
+        (date, head): (&DateHeader, &mut Vec<u8>),
     ) -> Option<CountedBody> {
-        self.with_recent((url, requester), now, |answered, content| {
-            let body = AnswerBody::Plan(content.range(range, requester.mode, (date, head))?);
-            let transfer = answered.transfer(&body, now);
-            Some(CountedBody::of_range(body, transfer, answered.meter.clone()))
+        self.with_recent_answer((url, requester), now, |answered, content| {
+            let body = AnswerBody::Plan(content.range_body(range, requester.mode, (date, head))?);
+            let records = answered.begin_transfer((StatusCode::PARTIAL_CONTENT, &body), now);
+            Some(CountedBody::from_range(body, records, answered.meter.clone()))
         })?
     }
 
     /// Calls `use_it` with the recent answer for a URL.
-    fn with_recent<T>(
+    fn with_recent_answer<T>(
         &self,
         (url, requester): (&str, &Requester),
         now: Instant,
-        use_it: impl FnOnce(&RecentAnswer, &Content) -> T,
+        use_it: impl FnOnce(&RecentAnswer, &Representation) -> T,
     ) -> Option<T> {
         let is_same = |answered: &Arc<RecentAnswer>| {
             answered.url.as_str() == url
@@ -82,17 +83,17 @@ impl ImageServer {
     /// Reports whether an answer is recent and its infra-env unchanged.
     fn is_still_valid(&self, answered: &RecentAnswer, now: Instant) -> bool {
         let is_fresh = now.saturating_duration_since(answered.at) < FRESH;
-        let is_current = |current: &Current| self.0.inputs.is_current(current);
+        let is_current = |current: &InfraEnvSnapshot| self.0.inputs.is_current(current);
         is_fresh && answered.current.as_ref().is_none_or(is_current)
     }
 
     /// Adds an answer to the recent answers, unless the request had credentials or an `Origin` header.
-    pub(super) fn remember(
+    pub(super) fn remember_answer(
         &self,
         asked: &ImageRequest,
-        current: Option<Current>,
-        planned: &Arc<Planned>,
-        (trace, meter): (Option<&Arc<Trace>>, &Meter),
+        current: Option<InfraEnvSnapshot>,
+        planned: &Arc<PlannedFile>,
+        (trace, meter, file): (Option<&Arc<ReaderTrace>>, &FileMeter, DownloadedFile),
     ) {
         if has_credentials(&asked.headers) {
             return;
@@ -107,6 +108,7 @@ impl ImageServer {
             planned: Arc::downgrade(planned),
             trace: trace.cloned(),
             meter: meter.clone(),
+            file,
         });
     }
 }

@@ -8,16 +8,17 @@ use chrono::{DateTime, Utc};
 use ignition::network::MacAddr;
 
 use super::artifact::Artifact;
-use crate::api_error::ApiError;
 use crate::discovery::RenderedConfig;
-use crate::images::CpuArchitecture;
-use crate::inventory::Secret;
-use crate::inventory::id::InfraEnvId;
-use crate::inventory::infra_env::InfraEnvRecord;
+use inventory::Secret;
+use inventory::api::ApiError;
+use inventory::catalogue::CpuArchitecture;
+use inventory::id::InfraEnvId;
+use inventory::infra_env::ServedInfraEnv;
+use inventory::store::Store;
 
 /// The credentials of a request for an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Access {
+pub enum ImageCredentials {
     /// No credentials.
     #[default]
     Nothing,
@@ -31,25 +32,22 @@ pub enum Access {
 
 /// A snapshot of an infra-env.
 #[derive(Clone, Debug)]
-pub struct Current {
+pub struct InfraEnvSnapshot {
     /// Equal revisions mean the same image, byte for byte, on the same base image.
     pub revision: Arc<str>,
     /// The time of the last change of the image.
     pub changed_at: DateTime<Utc>,
-    /// The change counter of the inventory before the snapshot was taken. [`is_current`](ImageInputs::is_current)
-    /// compares it.
-    pub seen: u64,
     /// The version and CPU architecture of its base image, if the snapshot has them.
     pub live_image: Option<(String, CpuArchitecture)>,
     /// The source of the inputs.
-    pub origin: Origin,
+    pub origin: InputsOrigin,
 }
 
 /// The source of the inputs of an image.
 #[derive(Clone, Debug)]
-pub enum Origin {
-    /// A record of the inventory of this process.
-    Record(Arc<InfraEnvRecord>),
+pub enum InputsOrigin {
+    /// An infra-env of the inventory of this process.
+    Record(Arc<ServedInfraEnv>),
     /// Inputs that another service has rendered.
     Rendered(Arc<RenderedConfig>),
 }
@@ -59,29 +57,60 @@ pub enum Origin {
 pub trait ImageInputs: fmt::Debug + Send + Sync {
     /// Returns the current state of an infra-env if the caller has access to its images. Every request calls this, so
     /// it must be cheap for repeated calls.
-    async fn current(&self, id: InfraEnvId, artifact: Artifact, access: &Access)
-    -> Result<Current, ApiError>;
+    async fn current_snapshot(
+        &self,
+        id: InfraEnvId,
+        artifact: Artifact,
+        access: &ImageCredentials,
+    ) -> Result<InfraEnvSnapshot, ApiError>;
 
-    /// Reports whether a snapshot is known to be still current, without asking another service.
-    fn is_current(&self, current: &Current) -> bool;
+    /// Reports whether a snapshot is known to be still current, without asking another service. Every range of an image
+    /// calls this.
+    fn is_current(&self, current: &InfraEnvSnapshot) -> bool;
 
     /// Returns the inputs of an image: with a MAC address, only the network config of the host that has it. Called once
     /// for each revision.
-    async fn rendered(
+    async fn render_config(
         &self,
-        current: &Current,
+        current: &InfraEnvSnapshot,
         artifact: Artifact,
         machine: Option<MacAddr>,
     ) -> Result<RenderedConfig, ApiError>;
 
     /// Returns the version and CPU architecture of an infra-env's base image. Called if the snapshot does not have
     /// them.
-    async fn live_image(
+    async fn base_image_version(
         &self,
         id: InfraEnvId,
-        access: &Access,
+        access: &ImageCredentials,
     ) -> Result<(String, CpuArchitecture), ApiError>;
 
     /// Returns the iPXE script of an infra-env if the caller has access to its images.
-    async fn ipxe_script(&self, id: InfraEnvId, access: &Access) -> Result<String, ApiError>;
+    async fn ipxe_script(&self, id: InfraEnvId, access: &ImageCredentials) -> Result<String, ApiError>;
+
+    /// Returns the state of the source.
+    async fn source_status(&self) -> SourceStatus {
+        SourceStatus::default()
+    }
+
+    /// Returns the database, if this process has one.
+    fn store(&self) -> Option<&Arc<dyn Store>> {
+        None
+    }
+}
+
+/// The state of a source of infra-envs: the database of the inventory of this process, or the other service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceStatus {
+    /// Whether the source answers, as far as is known.
+    pub is_reachable: bool,
+    /// Whether images of known infra-envs are served: the source answers, or the grace period has not ended.
+    pub serves_known_images: bool,
+}
+
+impl Default for SourceStatus {
+    /// A source that answers.
+    fn default() -> Self {
+        Self { is_reachable: true, serves_known_images: true }
+    }
 }

@@ -2,17 +2,17 @@
 
 use serde::Serialize;
 
-use super::artifact::{Artifact, BootFile, SCRIPT};
-use super::inputs::Access;
-use super::plans::{Planned, What};
-use super::server::{ImageServer, no_such_image};
-use crate::api_error::ApiError;
-use crate::images::{CpuArchitecture, ImageType};
-use crate::inventory::id::InfraEnvId;
+use super::artifact::{Artifact, BaseImageFile, SCRIPT};
+use super::inputs::ImageCredentials;
+use super::plans::{PlanKind, PlannedFile};
+use super::server::{ImageServer, no_such_image_error};
+use inventory::api::ApiError;
+use inventory::catalogue::{CpuArchitecture, ImageType};
+use inventory::id::InfraEnvId;
 
 /// The files of an infra-env.
 #[derive(Debug, Serialize)]
-pub(super) struct Listing {
+pub(super) struct InfraEnvFiles {
     infra_env_id: InfraEnvId,
     openshift_version: String,
     /// The version of the base image.
@@ -21,14 +21,14 @@ pub(super) struct Listing {
     /// Whether the base image is available. If not, sizes and entity tags are unknown, and a request for a file waits
     /// for the base image.
     ready: bool,
-    files: Vec<Listed>,
+    files: Vec<ListedFile>,
     script_url: String,
     boot_trace_url: String,
 }
 
 /// A file of an infra-env.
 #[derive(Debug, Serialize)]
-struct Listed {
+struct ListedFile {
     name: &'static str,
     url: String,
     sha256_url: String,
@@ -44,71 +44,77 @@ struct Listed {
 impl ImageServer {
     /// Lists the files of an infra-env. `who` is the id or token in the URL of the request, and is used in the listed
     /// URLs.
-    pub(super) async fn listing(
+    pub(super) async fn list_files(
         &self,
         id: InfraEnvId,
-        access: &Access,
+        access: &ImageCredentials,
         who: &str,
-    ) -> Result<Listing, ApiError> {
-        let current = self.current(id, Artifact::FullIso, access).await?;
-        let (version, architecture) = self.live_image_of(&current, (id, access)).await?;
+    ) -> Result<InfraEnvFiles, ApiError> {
+        let current = self.current_snapshot(id, Artifact::FullIso, access).await?;
+        let (version, architecture) = self.base_image_version(&current, (id, access)).await?;
         let named = (version.as_str(), architecture);
-        let image = self.os_image(named, ImageType::Full).ok_or_else(|| no_such_image(named))?;
+        let image = self.os_image(named, ImageType::Full).ok_or_else(|| no_such_image_error(named))?;
         let base = self.0.live_images.base_now(image).ok();
-        let urls = Urls::new(self, who, access);
-        let images = Artifact::all(architecture).map(|artifact| What::Image(artifact, None));
+        let urls = InfraEnvUrls::new(self, who, access);
+        let images = Artifact::all(architecture).map(|artifact| PlanKind::Image(artifact, None));
         let mut files = Vec::new();
-        for what in images.chain(BootFile::all(architecture).map(What::File)) {
+        for what in images.chain(BaseImageFile::all(architecture).map(PlanKind::File)) {
             let planned = match (&base, what) {
                 (None, _) => None,
-                (Some(base), What::Image(artifact, machine)) => {
+                (Some(base), PlanKind::Image(artifact, machine)) => {
                     Some(self.planned_image((id, &current), (image, base), (artifact, machine)).await)
                 }
-                (Some(base), What::File(file)) => Some(self.planned_file(base, file).await),
+                (Some(base), PlanKind::File(file)) => Some(self.planned_file(base, file).await),
             };
-            files.push(urls.listed(what.name(), planned.as_ref().map(|planned| planned.as_deref())));
+            files.push(urls.listed_file(what.name(), planned.as_ref().map(|planned| planned.as_deref())));
         }
-        Ok(Listing {
+        Ok(InfraEnvFiles {
             infra_env_id: id,
             openshift_version: image.openshift_version.clone(),
             version: image.version.clone(),
             cpu_architecture: architecture,
             ready: base.is_some(),
             files,
-            script_url: urls.of(SCRIPT),
-            boot_trace_url: urls.of("boot-trace"),
+            script_url: urls.file_url(SCRIPT),
+            boot_trace_url: urls.file_url("boot-trace"),
         })
     }
 }
 
 /// The URLs of an infra-env, with the credentials of the caller.
-struct Urls {
+struct InfraEnvUrls {
     prefix: String,
     query: String,
 }
 
-impl Urls {
-    fn new(server: &ImageServer, who: &str, access: &Access) -> Self {
+impl InfraEnvUrls {
+    fn new(server: &ImageServer, who: &str, access: &ImageCredentials) -> Self {
         let base = server.0.base_url.as_str().trim_end_matches('/');
         let query = match access {
-            Access::ApiKey(token) if token.reveal() != who => format!("?api_key={}", token.reveal()),
-            Access::ImageToken(token) => format!("?image_token={}", token.reveal()),
+            ImageCredentials::ApiKey(token) if token.reveal() != who => {
+                format!("?api_key={}", token.reveal())
+            }
+            ImageCredentials::ImageToken(token) => format!("?image_token={}", token.reveal()),
             _ => String::new(),
         };
         Self { prefix: format!("{base}/i/{who}"), query }
     }
 
-    fn of(&self, name: &str) -> String {
+    fn file_url(&self, name: &str) -> String {
         format!("{}/{name}{}", self.prefix, self.query)
     }
 
-    fn listed(&self, name: &'static str, planned: Option<Result<&Planned, &ApiError>>) -> Listed {
+    fn listed_file(
+        &self,
+        name: &'static str,
+        planned: Option<Result<&PlannedFile, &ApiError>>,
+    ) -> ListedFile {
         let content =
             planned.as_ref().and_then(|planned| planned.as_ref().ok()).map(|planned| &planned.content);
-        Listed {
+        ListedFile {
             name,
-            url: self.of(name),
-            sha256_url: self.of(&format!("{name}.sha256")),
+            url: self.file_url(name),
+            sha256_url: self.file_url(&format!("{name}.sha256")),
             size: content.map(|content| content.plan().len()),
             etag: content.map(|content| content.etag().to_owned()),
             error: planned.and_then(Result::err).map(|refusal| refusal.reason().to_owned()),

@@ -2,29 +2,33 @@
 //! second are answered from this table.
 
 use std::hash::{BuildHasher, RandomState};
+use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use axum::http::StatusCode;
 use axum::http::uri::PathAndQuery;
+use lru::LruCache;
 
-use super::inputs::Current;
-use super::plans::Planned;
-use super::trace::{Trace, Transfer};
+use super::counted_body::TransferRecords;
+use super::download_log::{DownloadLog, DownloadedFile};
+use super::inputs::InfraEnvSnapshot;
+use super::plans::PlannedFile;
+use super::trace::ReaderTrace;
 use crate::http::content::AnswerBody;
-use crate::http::listener::Client;
-use crate::http::metrics::Meter;
+use crate::http::listener::ClientAddress;
+use crate::http::metrics::FileMeter;
 use crate::http::zerocopy::BodyMode;
-use crate::recent::Recent;
 
-/// The minimum number of answers that are kept.
-const MOST_KNOWN: usize = 1024;
+/// The number of answers that are kept.
+const MAX_ANSWERS: NonZero<usize> = NonZero::new(2048).unwrap();
 /// How long an answer is reused without asking the inventory. If the inventory reports a change, it is asked sooner.
 pub(super) const FRESH: Duration = Duration::from_millis(500);
 
 /// The recent answers, by URL and client.
 #[derive(Debug)]
 pub(super) struct RecentAnswers {
-    table: Mutex<Recent<u64, Arc<RecentAnswer>>>,
+    table: Mutex<LruCache<u64, Arc<RecentAnswer>>>,
     hasher: RandomState,
 }
 
@@ -32,62 +36,70 @@ pub(super) struct RecentAnswers {
 #[derive(Debug)]
 pub(super) struct RecentAnswer {
     pub(super) url: PathAndQuery,
-    pub(super) client: Client,
+    pub(super) client: ClientAddress,
     pub(super) mode: BodyMode,
     pub(super) at: Instant,
     /// The infra-env, if the request was for one.
-    pub(super) current: Option<Current>,
-    /// Weak: the plans are kept in [`Plans`](super::plans::Plans), which is bounded.
-    pub(super) planned: Weak<Planned>,
-    pub(super) trace: Option<Arc<Trace>>,
-    pub(super) meter: Meter,
+    pub(super) current: Option<InfraEnvSnapshot>,
+    /// Weak: the plans are kept in [`SharedPlanCache`](super::plans::SharedPlanCache), which is bounded.
+    pub(super) planned: Weak<PlannedFile>,
+    pub(super) trace: Option<Arc<ReaderTrace>>,
+    pub(super) meter: FileMeter,
+    pub(super) file: DownloadedFile,
 }
 
 /// The client of a connection, with its last answer: usually its next request is for another range of the same image.
 #[derive(Debug)]
 pub(crate) struct Requester {
-    pub(super) client: Client,
+    pub(super) client: ClientAddress,
     pub(super) mode: BodyMode,
     pub(super) last: Mutex<Option<Arc<RecentAnswer>>>,
 }
 
 impl Requester {
     /// Returns a client without a last answer.
-    pub(crate) fn new(client: Client, mode: BodyMode) -> Self {
+    pub(crate) fn new(client: ClientAddress, mode: BodyMode) -> Self {
         Self { client, mode, last: Mutex::new(None) }
     }
 }
 
 impl RecentAnswer {
-    /// Returns the transfer of an answer that begins now, for the boot trace.
-    pub(super) fn transfer(&self, body: &AnswerBody, now: Instant) -> Option<Transfer> {
-        self.trace.as_ref().and_then(|trace| Trace::begin(trace, body, now))
+    /// Returns the records of an answer that begins now.
+    pub(super) fn begin_transfer(
+        &self,
+        (status, body): (StatusCode, &AnswerBody),
+        now: Instant,
+    ) -> TransferRecords {
+        TransferRecords {
+            trace: self.trace.as_ref().and_then(|trace| ReaderTrace::begin_transfer(trace, body, now)),
+            log: DownloadLog::begin(self.file, (status, body), now),
+        }
     }
 }
 
 impl Default for RecentAnswers {
     fn default() -> Self {
-        Self { table: Mutex::new(Recent::new(MOST_KNOWN)), hasher: RandomState::new() }
+        Self { table: Mutex::new(LruCache::new(MAX_ANSWERS)), hasher: RandomState::new() }
     }
 }
 
 impl RecentAnswers {
-    fn with<T>(&self, use_it: impl FnOnce(&mut Recent<u64, Arc<RecentAnswer>>) -> T) -> T {
+    fn with_cache<T>(&self, use_it: impl FnOnce(&mut LruCache<u64, Arc<RecentAnswer>>) -> T) -> T {
         // A panic leaves the table valid, because each answer can be made again.
         use_it(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn key(&self, url: &str, client: Client) -> u64 {
+    fn cache_key(&self, url: &str, client: ClientAddress) -> u64 {
         self.hasher.hash_one((url, client))
     }
 
-    pub(super) fn find(&self, url: &str, client: Client) -> Option<Arc<RecentAnswer>> {
-        let key = self.key(url, client);
-        self.with(|table| table.get(key))
+    pub(super) fn find(&self, url: &str, client: ClientAddress) -> Option<Arc<RecentAnswer>> {
+        let key = self.cache_key(url, client);
+        self.with_cache(|table| table.get(&key).cloned())
     }
 
     pub(super) fn add(&self, answered: RecentAnswer) {
-        let key = self.key(answered.url.as_str(), answered.client);
-        self.with(|table| table.insert(key, Arc::new(answered)));
+        let key = self.cache_key(answered.url.as_str(), answered.client);
+        self.with_cache(|table| table.put(key, Arc::new(answered)));
     }
 }

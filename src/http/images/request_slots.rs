@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use inventory::api::ApiError;
+
 /// The default number of image requests that are answered at a time. It limits the load on the inventory and the number
 /// of concurrent plans. The Assisted Image Service has the same limit.
-pub const MAX_REQUESTS: usize = 400;
+pub(crate) const MAX_REQUESTS: usize = 400;
 
 /// The request slots. A slot is released when the head of the answer is made: a body takes as long as its reader does,
 /// and would block all other clients.
@@ -19,10 +21,13 @@ impl RequestSlots {
         Self(Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))))
     }
 
-    /// Waits for a slot, which is released when it is dropped.
-    pub(super) async fn next(&self) -> Option<OwnedSemaphorePermit> {
-        // The semaphore is never closed.
-        Arc::clone(&self.0).acquire_owned().await.ok()
+    /// Waits for a slot, which is released when it is dropped. Returns an error if the semaphore is closed: no request
+    /// may be answered without a slot.
+    pub(super) async fn acquire(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        Arc::clone(&self.0).acquire_owned().await.map_err(|error| {
+            tracing::error!(%error, "cannot take a request slot");
+            ApiError::internal("no request slot available; see the service's log")
+        })
     }
 }
 
@@ -34,19 +39,28 @@ impl Default for RequestSlots {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::StatusCode;
+
     use super::*;
 
     #[tokio::test]
     async fn third_request_waits_for_a_free_slot() {
         let slots = RequestSlots::new(2);
-        let (first, _second) = (slots.next().await, slots.next().await);
+        let (first, _second) = (slots.acquire().await, slots.acquire().await);
         let third = tokio::spawn({
             let slots = slots.clone();
-            async move { slots.next().await.is_some() }
+            async move { slots.acquire().await.is_ok() }
         });
         tokio::task::yield_now().await;
         assert!(!third.is_finished());
         drop(first);
         assert!(third.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn no_request_is_answered_without_a_slot() {
+        let slots = RequestSlots::new(2);
+        slots.0.close();
+        assert_eq!(slots.acquire().await.unwrap_err().status(), StatusCode::INTERNAL_SERVER_ERROR);
     }
 }

@@ -1,32 +1,29 @@
 //! The routes of the Assisted Image Service, with a `.sha256` file for each file, and additional ones under `/i`.
 
+use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
 
-use super::artifact::{Artifact, BootFile, SCRIPT};
-use super::inputs::Access;
-use super::listing::Listing;
-use super::requested::{
-    ImageRequest, RequestedImage, infra_env, infra_env_of, machine, named, no_such_file, without_digest,
+use super::artifact::{Artifact, BaseImageFile, SCRIPT};
+use super::inputs::ImageCredentials;
+use super::listing::InfraEnvFiles;
+use super::requested_image::{
+    ImageRequest, RequestedImage, infra_env_and_credentials, infra_env_in_token, no_such_file_error,
+    parse_infra_env_id, parse_mac, strip_digest_suffix,
 };
 use super::server::ImageServer;
 use super::trace::BootTrace;
-use crate::api_error::{ApiError, only_reads};
 use crate::http::metrics::MEDIA_TYPE;
-use crate::images::CpuArchitecture;
-use crate::inventory::Secret;
-use crate::inventory::auth::{AuthKind, GuardedRouter, IdSource, RouteAccess};
-use crate::inventory::id::InfraEnvId;
+use crate::http::source_metrics::SourceMetrics;
+use inventory::Secret;
+use inventory::api::{ApiError, only_reads};
+use inventory::auth::{AuthKind, GuardedRouter, IdSource, RouteAccess};
+use inventory::catalogue::CpuArchitecture;
+use inventory::id::InfraEnvId;
 
 impl ImageServer {
-    /// Returns the routes.
-    pub fn router(&self) -> Router {
-        self.guarded_router().into_parts().0
-    }
-
     /// Returns the routes with their access rules.
     pub(crate) fn guarded_router(&self) -> GuardedRouter {
         routes().map(|router| router.with_state(self.clone()))
@@ -43,69 +40,76 @@ fn routes() -> GuardedRouter<ImageServer> {
     let by_api_key_path = "/byapikey/{token}/{version}/{architecture}/{file}";
     let by_token_path = "/bytoken/{token}/{version}/{architecture}/{file}";
     GuardedRouter::new()
-        .route(image("/byid/{id}/{version}/{architecture}/{file}", ID), get(by_id))
-        .route(RouteAccess::image(by_api_key_path, &[], API_KEY), get(by_api_key))
-        .route(RouteAccess::image(by_token_path, &[AuthKind::Url], IMAGE_TOKEN), get(by_image_token))
-        .route(image("/images/{id}", ID), get(by_query))
+        .route(image("/byid/{id}/{version}/{architecture}/{file}", ID), get(image_by_id))
+        .route(RouteAccess::image(by_api_key_path, &[], API_KEY), get(image_by_api_key))
+        .route(RouteAccess::image(by_token_path, &[AuthKind::Url], IMAGE_TOKEN), get(image_by_token))
+        .route(image("/images/{id}", ID), get(image_by_query))
         .route(image("/images/{id}/pxe-initrd", ID), get(initrd))
         .route(image("/images/{id}/s390x-initrd-addrsize", ID), get(initrd_addrsize))
         .route(RouteAccess::open("/boot-artifacts/{file}"), get(boot_file))
         .route(RouteAccess::open("/metrics"), get(metrics))
-        .route(image("/i/{who}", WHO), get(listing))
+        .route(image("/i/{who}", WHO), get(infra_env_files))
         .route(image("/i/{who}/boot-trace", WHO), get(boot_trace))
-        .route(image("/i/{who}/{file}", WHO), get(file))
-        .route(image("/i/{who}/{machine}/{file}", WHO), get(file_of_machine))
+        .route(image("/i/{who}/{file}", WHO), get(infra_env_file))
+        .route(image("/i/{who}/{machine}/{file}", WHO), get(host_file))
         .map(|router| router.method_not_allowed_fallback(only_reads))
 }
 
-async fn by_id(
+async fn image_by_id(
     State(server): State<ImageServer>,
     Path((id, version, architecture, file)): Path<(String, String, String, String)>,
     asked: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let wanted = RequestedImage::short(infra_env(&id)?, [version, architecture, file], asked.access())?;
-    server.answer(&wanted, &asked).await
+    let wanted = RequestedImage::from_short_url(
+        parse_infra_env_id(&id)?,
+        [version, architecture, file],
+        asked.credentials(),
+    )?;
+    server.answer_image(&wanted, &asked).await
 }
 
-async fn by_api_key(
+async fn image_by_api_key(
     State(server): State<ImageServer>,
     Path((token, version, architecture, file)): Path<(String, String, String, String)>,
     asked: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let id = infra_env_of(&token)?;
-    let wanted =
-        RequestedImage::short(id, [version, architecture, file], Access::ApiKey(Secret::new(token)))?;
-    server.answer(&wanted, &asked).await
+    let id = infra_env_in_token(&token)?;
+    let wanted = RequestedImage::from_short_url(
+        id,
+        [version, architecture, file],
+        ImageCredentials::ApiKey(Secret::new(token)),
+    )?;
+    server.answer_image(&wanted, &asked).await
 }
 
-async fn by_image_token(
+async fn image_by_token(
     State(server): State<ImageServer>,
     Path((token, version, architecture, file)): Path<(String, String, String, String)>,
     asked: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let id = infra_env_of(&token)?;
+    let id = infra_env_in_token(&token)?;
     // An `api_key` in the query takes precedence.
-    let access = match asked.access() {
-        Access::ApiKey(key) => Access::ApiKey(key),
-        _ => Access::ImageToken(Secret::new(token)),
+    let access = match asked.credentials() {
+        ImageCredentials::ApiKey(key) => ImageCredentials::ApiKey(key),
+        _ => ImageCredentials::ImageToken(Secret::new(token)),
     };
-    let wanted = RequestedImage::short(id, [version, architecture, file], access)?;
-    server.answer(&wanted, &asked).await
+    let wanted = RequestedImage::from_short_url(id, [version, architecture, file], access)?;
+    server.answer_image(&wanted, &asked).await
 }
 
-async fn by_query(
+async fn image_by_query(
     State(server): State<ImageServer>,
     Path(id): Path<String>,
     asked: ImageRequest,
 ) -> Result<Response, ApiError> {
     let kind = asked.query.text("type").ok_or_else(|| ApiError::malformed("type in query is required"))?;
-    let artifact = Artifact::of_type(kind);
+    let artifact = Artifact::from_iso_type(kind);
     let artifact = artifact.ok_or_else(|| {
         ApiError::malformed(format!(
             "type in query is {kind:?}, not full-iso, minimal-iso or disconnected-iso"
         ))
     })?;
-    server.answer(&RequestedImage::long(&id, artifact, &asked)?, &asked).await
+    server.answer_image(&RequestedImage::from_long_url(&id, artifact, &asked)?, &asked).await
 }
 
 async fn initrd(
@@ -113,7 +117,7 @@ async fn initrd(
     Path(id): Path<String>,
     asked: ImageRequest,
 ) -> Result<Response, ApiError> {
-    server.answer(&RequestedImage::long(&id, Artifact::Initrd, &asked)?, &asked).await
+    server.answer_image(&RequestedImage::from_long_url(&id, Artifact::Initrd, &asked)?, &asked).await
 }
 
 async fn initrd_addrsize(
@@ -121,9 +125,9 @@ async fn initrd_addrsize(
     Path(id): Path<String>,
     asked: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let mut wanted = RequestedImage::long(&id, Artifact::InitrdAddrsize, &asked)?;
+    let mut wanted = RequestedImage::from_long_url(&id, Artifact::InitrdAddrsize, &asked)?;
     wanted.live_image = wanted.live_image.map(|(version, _)| (version, CpuArchitecture::S390x));
-    server.answer(&wanted, &asked).await
+    server.answer_image(&wanted, &asked).await
 }
 
 async fn boot_file(
@@ -131,25 +135,29 @@ async fn boot_file(
     Path(name): Path<String>,
     asked: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let (name, is_digest) = without_digest(&name);
-    let file = BootFile::of_name(name)
+    let (name, is_digest) = strip_digest_suffix(&name);
+    let file = BaseImageFile::from_name(name)
         .ok_or_else(|| ApiError::not_found(format!("boot artifact {name:?} does not exist")))?;
-    let (version, architecture) = asked.live_image()?;
+    let (version, architecture) = asked.base_image_version()?;
     server.answer_boot_file((file, is_digest), (&version, architecture), None, &asked).await
 }
 
-async fn metrics(State(server): State<ImageServer>) -> impl IntoResponse {
-    let text = server.metrics().text(&server.live_images().states());
-    ([(header::CONTENT_TYPE, MEDIA_TYPE)], text)
+async fn metrics(State(server): State<ImageServer>) -> Result<impl IntoResponse, ApiError> {
+    let source = SourceMetrics {
+        store: server.0.inputs.store().cloned(),
+        is_reachable: server.source_status().await.is_reachable,
+    };
+    let text = server.metrics().to_text(&server.library().states(), source)?;
+    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text))
 }
 
-async fn listing(
+async fn infra_env_files(
     State(server): State<ImageServer>,
     Path(who): Path<String>,
     asked: ImageRequest,
-) -> Result<Json<Listing>, ApiError> {
-    let (id, access) = named(&who, &asked)?;
-    Ok(Json(server.listing(id, &access, &who).await?))
+) -> Result<Json<InfraEnvFiles>, ApiError> {
+    let (id, access) = infra_env_and_credentials(&who, &asked)?;
+    Ok(Json(server.list_files(id, &access, &who).await?))
 }
 
 async fn boot_trace(
@@ -157,46 +165,46 @@ async fn boot_trace(
     Path(who): Path<String>,
     asked: ImageRequest,
 ) -> Result<Json<BootTrace>, ApiError> {
-    let (id, access) = named(&who, &asked)?;
+    let (id, access) = infra_env_and_credentials(&who, &asked)?;
     Ok(Json(server.boot_trace(id, &access, asked.query.flag("ranges")).await?))
 }
 
-async fn file(
+async fn infra_env_file(
     State(server): State<ImageServer>,
     Path((who, file)): Path<(String, String)>,
     asked: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let (id, access) = named(&who, &asked)?;
-    let (name, is_digest) = without_digest(&file);
+    let (id, access) = infra_env_and_credentials(&who, &asked)?;
+    let (name, is_digest) = strip_digest_suffix(&file);
     if name == SCRIPT && !is_digest {
-        return server.script(id, &access).await;
+        return server.answer_ipxe_script(id, &access).await;
     }
-    if let Some(file) = BootFile::of_name(name) {
-        let current = server.current(id, Artifact::Initrd, &access).await?;
-        let (version, architecture) = server.live_image_of(&current, (id, &access)).await?;
+    if let Some(file) = BaseImageFile::from_name(name) {
+        let current = server.current_snapshot(id, Artifact::Initrd, &access).await?;
+        let (version, architecture) = server.base_image_version(&current, (id, &access)).await?;
         let of = Some((id, current));
         return server.answer_boot_file((file, is_digest), (&version, architecture), of, &asked).await;
     }
-    let artifact = Artifact::of_name(name).ok_or_else(|| no_such_file(name))?;
-    server.answer(&of_infra_env(id, artifact, access, is_digest), &asked).await
+    let artifact = Artifact::from_name(name).ok_or_else(|| no_such_file_error(name))?;
+    server.answer_image(&requested_image(id, artifact, access, is_digest), &asked).await
 }
 
-async fn file_of_machine(
+async fn host_file(
     State(server): State<ImageServer>,
     Path((who, mac, file)): Path<(String, String, String)>,
     asked: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let (id, access) = named(&who, &asked)?;
-    let (name, is_digest) = without_digest(&file);
-    let artifact = Artifact::of_name(name).ok_or_else(|| no_such_file(name))?;
-    let wanted = of_infra_env(id, artifact, access, is_digest);
-    server.answer(&RequestedImage { machine: Some(machine(&mac)?), ..wanted }, &asked).await
+    let (id, access) = infra_env_and_credentials(&who, &asked)?;
+    let (name, is_digest) = strip_digest_suffix(&file);
+    let artifact = Artifact::from_name(name).ok_or_else(|| no_such_file_error(name))?;
+    let wanted = requested_image(id, artifact, access, is_digest);
+    server.answer_image(&RequestedImage { machine: Some(parse_mac(&mac)?), ..wanted }, &asked).await
 }
 
-fn of_infra_env(
+fn requested_image(
     infra_env: InfraEnvId,
     artifact: Artifact,
-    access: Access,
+    access: ImageCredentials,
     is_digest: bool,
 ) -> RequestedImage {
     RequestedImage { infra_env, artifact, machine: None, live_image: None, access, is_digest }

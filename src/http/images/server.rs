@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use ignition::discovery::HttpUrl;
 
-use super::inputs::ImageInputs;
-use super::plans::Plans;
+use super::inputs::{ImageInputs, SourceStatus};
+use super::plans::SharedPlanCache;
 use super::recent_answers::RecentAnswers;
 use super::request_slots::RequestSlots;
-use super::trace::Traces;
-use crate::api_error::ApiError;
+use super::trace::ReaderTraces;
 use crate::http::metrics::Metrics;
 use crate::images::library::Library;
-use crate::images::{CpuArchitecture, ImageType, OsImage};
+use inventory::api::ApiError;
+use inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
 
 /// A server of images. Clones share their state.
 #[derive(Clone, Debug)]
@@ -24,9 +24,9 @@ pub(super) struct ServerState {
     pub(super) images: Vec<OsImage>,
     pub(super) live_images: Library,
     pub(super) inputs: Arc<dyn ImageInputs>,
-    pub(super) plans: Plans,
+    pub(super) plans: SharedPlanCache,
     pub(super) recent: RecentAnswers,
-    pub(super) traces: Traces,
+    pub(super) traces: ReaderTraces,
     pub(super) metrics: Metrics,
     /// The URL under which hosts reach this server.
     pub(super) base_url: HttpUrl,
@@ -51,19 +51,24 @@ impl ImageServer {
 
     /// Sets the number of requests that are answered at a time. Further requests wait.
     #[must_use]
-    pub fn answering(self, most: usize) -> Self {
+    pub fn with_request_slots(self, most: usize) -> Self {
         Self(self.0, RequestSlots::new(most))
     }
 
     /// Returns the metrics.
     #[must_use]
-    pub fn metrics(&self) -> &Metrics {
+    pub(in crate::http) fn metrics(&self) -> &Metrics {
         &self.0.metrics
+    }
+
+    /// Returns the state of the source of infra-envs.
+    pub(in crate::http) async fn source_status(&self) -> SourceStatus {
+        self.0.inputs.source_status().await
     }
 
     /// Returns the image library.
     #[must_use]
-    pub fn live_images(&self) -> &Library {
+    pub fn library(&self) -> &Library {
         &self.0.live_images
     }
 
@@ -89,11 +94,11 @@ impl ImageServer {
 }
 
 /// Returns the error for a version without a base image.
-pub(super) fn no_such_image((version, architecture): (&str, CpuArchitecture)) -> ApiError {
-    ApiError::not_found(format!("no image of version {version} for {architecture} is served here"))
+pub(super) fn no_such_image_error((version, architecture): (&str, CpuArchitecture)) -> ApiError {
+    ApiError::not_found(format!("no base image of version {version} for architecture {architecture}"))
 }
 
 /// Returns the same error for a query: the Assisted Image Service answers it with 400.
-pub(super) fn bad_version((version, architecture): (&str, CpuArchitecture)) -> ApiError {
-    ApiError::bad(no_such_image((version, architecture)).reason())
+pub(super) fn bad_version_error((version, architecture): (&str, CpuArchitecture)) -> ApiError {
+    ApiError::bad(no_such_image_error((version, architecture)).reason())
 }

@@ -2,22 +2,23 @@
 //! known.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use isogen::{Extent, Segment};
+use lru::LruCache;
 use serde::Serialize;
 
-use super::plans::{Planned, What};
+use super::plans::{PlanKind, PlannedFile};
 use crate::http::content::AnswerBody;
-use crate::http::listener::Client;
-use crate::inventory::id::InfraEnvId;
-use crate::recent::Recent;
+use crate::http::listener::ClientAddress;
+use inventory::id::InfraEnvId;
 
-/// The minimum number of readers that are kept. Each takes a few kilobytes.
-const MIN_READERS: usize = 1024;
+/// The number of readers that are kept. Each takes a few kilobytes.
+const MAX_READERS: NonZero<usize> = NonZero::new(2048).unwrap();
 /// Progress is counted in blocks of this many bytes.
 const BLOCK: u64 = 64 << 10;
 /// The maximum number of ranges that are reported for a reader.
@@ -27,37 +28,37 @@ const SILENCE: Duration = Duration::from_secs(60);
 
 /// A client and the file that it reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Reader {
+pub(super) struct ReaderKey {
     pub(super) infra_env: InfraEnvId,
-    pub(super) client: Client,
-    pub(super) what: What,
+    pub(super) client: ClientAddress,
+    pub(super) what: PlanKind,
 }
 
-/// The progress of recent readers.
+/// The progress of recent readers. A new reader replaces the one that began an answer least recently.
 #[derive(Debug)]
-pub(super) struct Traces(Mutex<Recent<Reader, Arc<Trace>>>);
+pub(super) struct ReaderTraces(Mutex<LruCache<ReaderKey, Arc<ReaderTrace>>>);
 
-impl Default for Traces {
+impl Default for ReaderTraces {
     fn default() -> Self {
-        Self(Mutex::new(Recent::new(MIN_READERS)))
+        Self(Mutex::new(LruCache::new(MAX_READERS)))
     }
 }
 
-impl Traces {
-    fn with<T>(&self, use_it: impl FnOnce(&mut Recent<Reader, Arc<Trace>>) -> T) -> T {
+impl ReaderTraces {
+    fn with_cache<T>(&self, use_it: impl FnOnce(&mut LruCache<ReaderKey, Arc<ReaderTrace>>) -> T) -> T {
         // A panic leaves the map valid.
         use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns the trace of a reader. Starts a new one if the image changed.
-    pub(super) fn of(&self, reader: Reader, planned: &Arc<Planned>) -> Arc<Trace> {
+    pub(super) fn get_or_start(&self, reader: ReaderKey, planned: &Arc<PlannedFile>) -> Arc<ReaderTrace> {
         let etag = planned.content.etag();
-        self.with(|known| {
-            if let Some(trace) = known.get(reader.clone()).filter(|trace| trace.etag == etag) {
-                return trace;
+        self.with_cache(|known| {
+            if let Some(trace) = known.get(&reader).filter(|trace| trace.etag == etag) {
+                return Arc::clone(trace);
             }
-            let trace = Arc::new(Trace::new(reader.clone(), planned));
-            known.insert(reader, Arc::clone(&trace));
+            let trace = Arc::new(ReaderTrace::new(reader.clone(), planned));
+            known.put(reader, Arc::clone(&trace));
             trace
         })
     }
@@ -65,17 +66,17 @@ impl Traces {
 
 /// The progress of a reader with one image.
 #[derive(Debug)]
-pub(super) struct Trace {
-    reader: Reader,
+pub(super) struct ReaderTrace {
+    reader: ReaderKey,
     etag: String,
     len: u64,
     /// Locates files in the image. Weak: the trace does not keep the plan in memory.
-    planned: Weak<Planned>,
-    progress: Mutex<Progress>,
+    planned: Weak<PlannedFile>,
+    progress: Mutex<TraceState>,
 }
 
 #[derive(Debug)]
-struct Progress {
+struct TraceState {
     begun_at: DateTime<Utc>,
     moved: Instant,
     answers: u64,
@@ -87,12 +88,13 @@ struct Progress {
     blocks: Vec<u64>,
 }
 
-impl Trace {
-    fn new(reader: Reader, planned: &Arc<Planned>) -> Self {
+impl ReaderTrace {
+    fn new(reader: ReaderKey, planned: &Arc<PlannedFile>) -> Self {
         let len = planned.content.plan().len();
         let now = Utc::now();
+        // An image too large for the address space would have a trace without blocks. It is served all the same.
         let words = usize::try_from(len.div_ceil(BLOCK).div_ceil(64)).unwrap_or(0);
-        let progress = Progress {
+        let progress = TraceState {
             begun_at: now,
             moved: Instant::now(),
             answers: 0,
@@ -104,7 +106,7 @@ impl Trace {
         };
         tracing::info!(
             infra_env = %reader.infra_env, client = %reader.client, file = reader.what.name(), len,
-            "a client begins to read"
+            "client started to read"
         );
         Self {
             etag: planned.content.etag().to_owned(),
@@ -115,20 +117,24 @@ impl Trace {
         }
     }
 
-    fn with<T>(&self, use_it: impl FnOnce(&mut Progress) -> T) -> T {
+    fn with_state<T>(&self, use_it: impl FnOnce(&mut TraceState) -> T) -> T {
         use_it(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Records an answer, and returns the recorder of its bytes. Answers without bytes are not recorded.
-    pub(super) fn begin(this: &Arc<Self>, body: &AnswerBody, now: Instant) -> Option<Transfer> {
-        let span = body.span()?;
-        this.with(|progress| {
+    pub(super) fn begin_transfer(
+        this: &Arc<Self>,
+        body: &AnswerBody,
+        now: Instant,
+    ) -> Option<TracedTransfer> {
+        let span = body.byte_span()?;
+        this.with_state(|progress| {
             progress.answers += 1;
             progress.under_way += 1;
             progress.last = span;
             progress.moved = now;
         });
-        Some(Transfer { trace: Arc::clone(this), is_now: true, is_over: false })
+        Some(TracedTransfer { trace: Arc::clone(this), is_now: true, is_over: false })
     }
 
     /// Returns the file of the base image that contains a byte, while the plan is cached.
@@ -157,8 +163,8 @@ impl Trace {
     }
 }
 
-impl Progress {
-    fn sent(&mut self, range: Range<u64>, now: Instant) {
+impl TraceState {
+    fn record_sent(&mut self, range: Range<u64>, now: Instant) {
         self.sent = self.sent.saturating_add(range.end.saturating_sub(range.start));
         for block in range.start / BLOCK..range.end.div_ceil(BLOCK) {
             let word = usize::try_from(block / 64).ok().and_then(|word| self.blocks.get_mut(word));
@@ -169,25 +175,25 @@ impl Progress {
         self.moved = now;
     }
 
-    fn ended(&mut self, is_cut: bool) {
+    fn record_end(&mut self, is_cut: bool) {
         self.under_way = self.under_way.saturating_sub(1);
         self.is_cut = is_cut;
     }
 
-    fn state(&self, blocks: u64) -> State {
-        if self.blocks_read() >= blocks {
-            State::Complete
+    fn reader_state(&self, blocks: u64) -> ReaderState {
+        if self.read_block_count() >= blocks {
+            ReaderState::Complete
         } else if self.moved.elapsed() < SILENCE {
-            State::Reading
+            ReaderState::Reading
         } else if self.under_way > 0 || self.is_cut {
-            State::Stalled
+            ReaderState::Stalled
         } else {
-            State::Idle
+            ReaderState::Idle
         }
     }
 
     /// Returns the runs of blocks that were sent at least in part.
-    fn ranges(&self, len: u64) -> Vec<Range<u64>> {
+    fn sent_ranges(&self, len: u64) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         let bits = self.blocks.iter().flat_map(|word| (0..64).map(move |bit| word >> bit & 1 == 1));
         for (block, _) in (0..).zip(bits).filter(|(_, is_sent)| *is_sent) {
@@ -202,45 +208,45 @@ impl Progress {
         ranges
     }
 
-    fn blocks_read(&self) -> u64 {
+    fn read_block_count(&self) -> u64 {
         self.blocks.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 }
 
 /// An answer that is being sent.
 #[derive(Debug)]
-pub(super) struct Transfer {
-    trace: Arc<Trace>,
+pub(super) struct TracedTransfer {
+    trace: Arc<ReaderTrace>,
     /// Whether the last reading of the clock is still accurate. Most answers end before the first wait, so the clock is
     /// not read again.
     is_now: bool,
     is_over: bool,
 }
 
-impl Transfer {
+impl TracedTransfer {
     /// Records that the connection has to wait for the next bytes.
-    pub(super) fn waits(&mut self) {
+    pub(super) fn record_wait(&mut self) {
         self.is_now = false;
     }
 
     /// Records that bytes were handed to the connection, and whether they were the last ones.
-    pub(super) fn sent(&mut self, range: Range<u64>, is_over: bool) {
+    pub(super) fn record_sent(&mut self, range: Range<u64>, is_over: bool) {
         let ends = is_over && !self.is_over;
         self.is_over |= is_over;
         let now = (!std::mem::take(&mut self.is_now)).then(Instant::now);
-        self.trace.with(|progress| {
-            progress.sent(range, now.unwrap_or(progress.moved));
+        self.trace.with_state(|progress| {
+            progress.record_sent(range, now.unwrap_or(progress.moved));
             if ends {
-                progress.ended(false);
+                progress.record_end(false);
             }
         });
     }
 }
 
-impl Drop for Transfer {
+impl Drop for TracedTransfer {
     fn drop(&mut self) {
         if !self.is_over {
-            self.trace.with(|progress| progress.ended(true));
+            self.trace.with_state(|progress| progress.record_end(true));
         }
     }
 }
@@ -260,7 +266,7 @@ struct ReaderProgress {
     /// The MAC address of the host, if the image is for one host only.
     #[serde(skip_serializing_if = "Option::is_none")]
     machine: Option<String>,
-    state: State,
+    state: ReaderState,
     etag: String,
     size: u64,
     /// The share of the file that was sent at least once, in percent, counted in blocks of 64 KiB.
@@ -272,7 +278,7 @@ struct ReaderProgress {
     /// The ranges that were sent at least once, in blocks of 64 KiB: the first 256. Present only if requested, because
     /// finding the files of that many ranges is slow.
     #[serde(skip_serializing_if = "Option::is_none")]
-    ranges: Option<Vec<ReadRange>>,
+    ranges: Option<Vec<SentRange>>,
     begun_at: DateTime<Utc>,
     last_at: DateTime<Utc>,
 }
@@ -287,14 +293,14 @@ struct LastRange {
 }
 
 #[derive(Debug, Serialize)]
-struct ReadRange {
+struct SentRange {
     first: u64,
     last: u64,
     /// The files of the base image that overlap the range.
     files: Vec<String>,
 }
 
-impl From<Range<u64>> for ReadRange {
+impl From<Range<u64>> for SentRange {
     fn from(range: Range<u64>) -> Self {
         Self { first: range.start, last: range.end.saturating_sub(1), files: Vec::new() }
     }
@@ -303,7 +309,7 @@ impl From<Range<u64>> for ReadRange {
 /// The state of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum State {
+enum ReaderState {
     /// It received bytes within the last minute.
     Reading,
     /// It received at least a part of every block of the file.
@@ -315,29 +321,31 @@ enum State {
     Idle,
 }
 
-impl Traces {
+impl ReaderTraces {
     /// Returns the progress of the readers of an infra-env's images, with all ranges of each or only the last one.
     pub(super) fn boot_trace(&self, id: InfraEnvId, with_ranges: bool) -> BootTrace {
-        let traces: Vec<_> = self.with(|known| {
-            known.values().filter(|trace| trace.reader.infra_env == id).map(Arc::clone).collect()
+        let traces: Vec<_> = self.with_cache(|known| {
+            let traces = known.iter().map(|(_, trace)| trace);
+            traces.filter(|trace| trace.reader.infra_env == id).map(Arc::clone).collect()
         });
-        let readers: BTreeMap<_, _> = traces.iter().map(|trace| trace.reading(with_ranges)).collect();
+        let readers: BTreeMap<_, _> = traces.iter().map(|trace| trace.report(with_ranges)).collect();
         BootTrace { infra_env_id: id, readers: readers.into_values().collect() }
     }
 }
 
-impl Trace {
+impl ReaderTrace {
     /// Returns the report on this reader with its sort key: readers are listed in the order in which they started.
-    fn reading(&self, with_ranges: bool) -> ((DateTime<Utc>, String), ReaderProgress) {
+    fn report(&self, with_ranges: bool) -> ((DateTime<Utc>, String), ReaderProgress) {
         let blocks = self.len.div_ceil(BLOCK);
-        let mut reading = self.with(|progress| ReaderProgress {
+        let mut reading = self.with_state(|progress| ReaderProgress {
             client: self.reader.client.to_string(),
             file: self.reader.what.name(),
-            machine: self.reader.what.machine().map(|mac| mac.to_string()),
-            state: progress.state(blocks),
+            machine: self.reader.what.host_mac().map(|mac| mac.to_string()),
+            state: progress.reader_state(blocks),
             etag: self.etag.clone(),
             size: self.len,
-            percent: u8::try_from(progress.blocks_read() * 100 / blocks.max(1)).unwrap_or(100),
+            // A trace never has more blocks than its image.
+            percent: u8::try_from(progress.read_block_count() * 100 / blocks.max(1)).unwrap_or(100),
             bytes_sent: progress.sent,
             answers: progress.answers,
             last_range: LastRange {
@@ -345,7 +353,8 @@ impl Trace {
                 last: progress.last.end.saturating_sub(1),
                 file: None,
             },
-            ranges: with_ranges.then(|| progress.ranges(self.len).into_iter().map(ReadRange::from).collect()),
+            ranges: with_ranges
+                .then(|| progress.sent_ranges(self.len).into_iter().map(SentRange::from).collect()),
             begun_at: progress.begun_at,
             last_at: Utc::now() - progress.moved.elapsed(),
         });
@@ -362,10 +371,10 @@ impl Trace {
 mod tests {
     use super::*;
 
-    fn progress(blocks: u64, silence: Duration) -> Progress {
+    fn state_after_silence(blocks: u64, silence: Duration) -> TraceState {
         let now = Utc::now();
         let words = usize::try_from(blocks.div_ceil(64)).unwrap();
-        let mut progress = Progress {
+        let mut progress = TraceState {
             begun_at: now,
             moved: Instant::now(),
             answers: 1,
@@ -375,35 +384,35 @@ mod tests {
             is_cut: false,
             blocks: vec![0; words],
         };
-        progress.sent(0..1, Instant::now());
+        progress.record_sent(0..1, Instant::now());
         progress.moved = progress.moved.checked_sub(silence).unwrap();
         progress
     }
 
     #[test]
     fn progress_is_counted_in_blocks() {
-        let mut progress = progress(100, Duration::ZERO);
-        assert_eq!(progress.blocks_read(), 1);
-        progress.sent(BLOCK - 1..BLOCK + 1, Instant::now());
-        assert_eq!(progress.blocks_read(), 2);
-        progress.sent(BLOCK * 64..BLOCK * 66, Instant::now());
-        progress.sent(BLOCK * 64..BLOCK * 65, Instant::now());
-        assert_eq!((progress.blocks_read(), progress.sent), (4, 3 + 3 * BLOCK));
-        assert_eq!(progress.ranges(BLOCK * 65 + 7), [0..2 * BLOCK, 64 * BLOCK..65 * BLOCK + 7]);
-        assert_eq!(progress.state(100), State::Reading);
-        progress.sent(0..BLOCK * 100, Instant::now());
-        assert_eq!(progress.state(100), State::Complete);
+        let mut progress = state_after_silence(100, Duration::ZERO);
+        assert_eq!(progress.read_block_count(), 1);
+        progress.record_sent(BLOCK - 1..BLOCK + 1, Instant::now());
+        assert_eq!(progress.read_block_count(), 2);
+        progress.record_sent(BLOCK * 64..BLOCK * 66, Instant::now());
+        progress.record_sent(BLOCK * 64..BLOCK * 65, Instant::now());
+        assert_eq!((progress.read_block_count(), progress.sent), (4, 3 + 3 * BLOCK));
+        assert_eq!(progress.sent_ranges(BLOCK * 65 + 7), [0..2 * BLOCK, 64 * BLOCK..65 * BLOCK + 7]);
+        assert_eq!(progress.reader_state(100), ReaderState::Reading);
+        progress.record_sent(0..BLOCK * 100, Instant::now());
+        assert_eq!(progress.reader_state(100), ReaderState::Complete);
     }
 
     #[test]
     fn silent_reader_is_stalled_only_if_its_answer_was_cut_or_is_unfinished() {
-        let mut progress = progress(100, SILENCE);
-        assert_eq!(progress.state(100), State::Idle);
+        let mut progress = state_after_silence(100, SILENCE);
+        assert_eq!(progress.reader_state(100), ReaderState::Idle);
         progress.under_way = 1;
-        assert_eq!(progress.state(100), State::Stalled);
+        assert_eq!(progress.reader_state(100), ReaderState::Stalled);
         (progress.under_way, progress.is_cut) = (0, true);
-        assert_eq!(progress.state(100), State::Stalled);
-        progress.sent(5..6, Instant::now());
-        assert_eq!(progress.state(100), State::Reading);
+        assert_eq!(progress.reader_state(100), ReaderState::Stalled);
+        progress.record_sent(5..6, Instant::now());
+        assert_eq!(progress.reader_state(100), ReaderState::Reading);
     }
 }

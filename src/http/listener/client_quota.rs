@@ -1,12 +1,13 @@
 //! Connection slots, and the quota of each client.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-use super::limits::{Limits, MIN_SHARE};
+use super::client::ClientAddress;
+use super::limits::{MIN_SHARE, ServerLimits};
 
 /// The connection slots of a server, shared by all its listeners.
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ pub(super) struct TakenSlot {
 }
 
 impl ConnectionSlots {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(limits: &ServerLimits) -> Self {
         let total = limits.connections.clamp(1, Semaphore::MAX_PERMITS);
         Self(Arc::new(SharedSlots {
             free: Arc::new(Semaphore::new(total)),
@@ -44,20 +45,20 @@ impl ConnectionSlots {
         }))
     }
 
-    /// Waits for a slot. Returns `None` if the semaphore is closed.
-    pub(super) async fn free(&self) -> Option<FreeSlot> {
-        Arc::clone(&self.0.free).acquire_owned().await.ok().map(|permit| FreeSlot { _permit: permit })
+    /// Waits for a slot. Returns an error if the semaphore is closed.
+    pub(super) async fn acquire_free(&self) -> Result<FreeSlot, AcquireError> {
+        Ok(FreeSlot { _permit: Arc::clone(&self.0.free).acquire_owned().await? })
     }
 
     /// Reports whether a new connection has to wait for a slot.
-    pub(super) fn are_taken(&self) -> bool {
+    pub(super) fn are_all_taken(&self) -> bool {
         self.0.free.available_permits() == 0
     }
 
     /// Assigns a slot to a client. Returns `None` if the client has used up its quota. Clients without an address are
     /// on this machine and connect through a file whose permissions decide who may: no quota applies to them.
-    pub(super) fn take(&self, slot: FreeSlot, address: Option<IpAddr>) -> Option<TakenSlot> {
-        let client = address.map(client_of);
+    pub(super) fn assign(&self, slot: FreeSlot, address: Option<IpAddr>) -> Option<TakenSlot> {
+        let client = ClientAddress(address).quota_key();
         if let Some(client) = client {
             let mut taken = self.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
             let count = taken.get(&client).copied().unwrap_or(0);
@@ -84,35 +85,23 @@ impl Drop for TakenSlot {
     }
 }
 
-/// Returns the key by which clients are counted. A machine can use any number of IPv6 addresses within its /64 prefix,
-/// which it does not choose itself, so the prefix is the key.
-fn client_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
-        }
-        address @ IpAddr::V4(_) => address,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn slots(connections: usize, connections_of_client: usize) -> ConnectionSlots {
-        ConnectionSlots::new(&Limits { connections, connections_of_client, ..Limits::default() })
+    fn connection_slots(connections: usize, connections_of_client: usize) -> ConnectionSlots {
+        ConnectionSlots::new(&ServerLimits { connections, connections_of_client, ..ServerLimits::default() })
     }
 
-    async fn take(slots: &ConnectionSlots, address: &str) -> Option<TakenSlot> {
-        let slot = slots.free().await.unwrap();
-        slots.take(slot, Some(address.parse().unwrap()))
+    async fn take_slot(slots: &ConnectionSlots, address: &str) -> Option<TakenSlot> {
+        let slot = slots.acquire_free().await.unwrap();
+        slots.assign(slot, Some(address.parse().unwrap()))
     }
 
-    async fn take_all(slots: &ConnectionSlots, address: &str) -> Vec<TakenSlot> {
+    async fn take_all_slots(slots: &ConnectionSlots, address: &str) -> Vec<TakenSlot> {
         let mut taken = Vec::new();
-        while !slots.are_taken()
-            && let Some(slot) = take(slots, address).await
+        while !slots.are_all_taken()
+            && let Some(slot) = take_slot(slots, address).await
         {
             taken.push(slot);
         }
@@ -121,13 +110,13 @@ mod tests {
 
     #[tokio::test]
     async fn client_is_limited_to_its_quota() {
-        let slots = slots(1000, 100);
-        let mut of_one = take_all(&slots, "192.0.2.1").await;
+        let slots = connection_slots(1000, 100);
+        let mut of_one = take_all_slots(&slots, "192.0.2.1").await;
         assert_eq!(of_one.len(), 100);
-        assert!(take(&slots, "::ffff:192.0.2.1").await.is_none(), "the same in the other notation");
-        assert!(take(&slots, "192.0.2.2").await.is_some());
+        assert!(take_slot(&slots, "::ffff:192.0.2.1").await.is_none(), "the same in the other notation");
+        assert!(take_slot(&slots, "192.0.2.2").await.is_some());
         of_one.pop();
-        assert!(take(&slots, "192.0.2.1").await.is_some());
+        assert!(take_slot(&slots, "192.0.2.1").await.is_some());
         drop(of_one);
         assert!(slots.0.taken.lock().unwrap().is_empty());
         assert_eq!(slots.0.free.available_permits(), 1000);
@@ -135,22 +124,22 @@ mod tests {
 
     #[tokio::test]
     async fn ipv6_prefix_counts_as_one_client() {
-        let slots = slots(1000, 2);
-        let _first = take(&slots, "2001:db8::1").await.unwrap();
-        let _second = take(&slots, "2001:db8::2:0:0:1").await.unwrap();
-        assert!(take(&slots, "2001:db8::ffff:0:0:0").await.is_none());
-        assert!(take(&slots, "2001:db8:0:1::1").await.is_some());
+        let slots = connection_slots(1000, 2);
+        let _first = take_slot(&slots, "2001:db8::1").await.unwrap();
+        let _second = take_slot(&slots, "2001:db8::2:0:0:1").await.unwrap();
+        assert!(take_slot(&slots, "2001:db8::ffff:0:0:0").await.is_none());
+        assert!(take_slot(&slots, "2001:db8:0:1::1").await.is_some());
     }
 
     #[tokio::test]
     async fn greedy_clients_leave_slots_to_others() {
-        let slots = slots(1000, 1000);
-        let first = take_all(&slots, "192.0.2.1").await;
-        let second = take_all(&slots, "192.0.2.2").await;
+        let slots = connection_slots(1000, 1000);
+        let first = take_all_slots(&slots, "192.0.2.1").await;
+        let second = take_all_slots(&slots, "192.0.2.2").await;
         assert_eq!((first.len(), second.len()), (500, 250));
         let mut others = Vec::new();
         for last in 3..=5 {
-            others.push(take_all(&slots, &format!("192.0.2.{last}")).await);
+            others.push(take_all_slots(&slots, &format!("192.0.2.{last}")).await);
         }
         let counts: Vec<usize> = others.iter().map(Vec::len).collect();
         assert_eq!(counts, [125, 62, MIN_SHARE]);
@@ -158,12 +147,12 @@ mod tests {
 
     #[tokio::test]
     async fn released_slot_goes_to_the_waiting_client() {
-        let slots = slots(1, 1);
-        let taken = take(&slots, "192.0.2.1").await.unwrap();
-        assert!(slots.are_taken());
+        let slots = connection_slots(1, 1);
+        let taken = take_slot(&slots, "192.0.2.1").await.unwrap();
+        assert!(slots.are_all_taken());
         let waiting = tokio::spawn({
             let slots = slots.clone();
-            async move { take(&slots, "192.0.2.2").await.is_some() }
+            async move { take_slot(&slots, "192.0.2.2").await.is_some() }
         });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());

@@ -3,6 +3,8 @@
 //! Environment variables contain the number of sockets, the process that they are for, and their names. The sockets are
 //! the file descriptors from 3 on. `listenfd` turns these bare numbers into sockets.
 
+use std::env;
+use std::ffi::OsString;
 use std::io;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
@@ -15,7 +17,7 @@ const MAX_SOCKETS: usize = 64;
 
 /// A listening socket that a supervisor passed to this process.
 #[derive(Debug)]
-pub struct Inherited {
+pub struct InheritedListener {
     /// The name of the socket; empty if it has none.
     pub name: String,
     pub(super) socket: InheritedSocket,
@@ -27,7 +29,7 @@ pub(super) enum InheritedSocket {
     Unix(UnixListener),
 }
 
-impl Inherited {
+impl InheritedListener {
     /// Takes all sockets that were passed to this process.
     ///
     /// Call it once, before any thread starts: it changes the environment, so that child processes do not take the
@@ -35,30 +37,39 @@ impl Inherited {
     ///
     /// # Errors
     ///
-    /// Returns an error if `LISTEN_FDS` is invalid, or if one of the descriptors is not a listening socket.
-    pub fn take() -> io::Result<Vec<Self>> {
-        let variable = |name: &str| std::env::var(name).ok();
-        if variable("LISTEN_PID").as_deref() != Some(&process::id().to_string()) {
+    /// Returns an error if `LISTEN_FDS` or `LISTEN_FDNAMES` is invalid, or if one of the descriptors is not a listening
+    /// socket.
+    pub fn take_all() -> io::Result<Vec<Self>> {
+        if env::var_os("LISTEN_PID").is_none_or(|id| id != *process::id().to_string()) {
             return Ok(Vec::new());
         }
-        let count: Option<usize> = variable("LISTEN_FDS").and_then(|count| count.parse().ok());
-        if count.is_none_or(|count| count > MAX_SOCKETS) {
-            let text = format!("LISTEN_FDS is no number up to {MAX_SOCKETS}");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        }
-        let names = variable("LISTEN_FDNAMES").unwrap_or_default();
-        let mut names = names.split(':');
+        let count = env::var("LISTEN_FDS").ok().and_then(|count| count.parse().ok());
+        let Some(count) = count.filter(|count| *count <= MAX_SOCKETS) else {
+            return Err(invalid_names(format!("LISTEN_FDS is not a number up to {MAX_SOCKETS}")));
+        };
+        let names = socket_names(env::var_os("LISTEN_FDNAMES"), count)?;
         let mut sockets = ListenFd::from_env();
-        (0..sockets.len())
-            .map(|index| {
-                let name = names.next().unwrap_or_default().to_owned();
-                Ok(Self { name, socket: take(&mut sockets, index)? })
-            })
-            .collect()
+        let take = |(index, name)| Ok(Self { name, socket: take_socket(&mut sockets, index)? });
+        names.into_iter().enumerate().map(take).collect()
     }
 }
 
-fn take(sockets: &mut ListenFd, index: usize) -> io::Result<InheritedSocket> {
+/// Returns the names of `count` sockets, which are separated by colons. They decide which sockets use TLS.
+fn socket_names(variable: Option<OsString>, count: usize) -> io::Result<Vec<String>> {
+    let Some(text) = variable else { return Ok(vec![String::new(); count]) };
+    let text = text.into_string().map_err(|_| invalid_names("LISTEN_FDNAMES is not UTF-8".to_owned()))?;
+    let names: Vec<String> = text.split(':').map(str::to_owned).collect();
+    if names.len() == count || (count == 0 && text.is_empty()) {
+        return Ok(names.into_iter().take(count).collect());
+    }
+    Err(invalid_names(format!("LISTEN_FDNAMES has {} names for {count} sockets", names.len())))
+}
+
+fn invalid_names(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, text)
+}
+
+fn take_socket(sockets: &mut ListenFd, index: usize) -> io::Result<InheritedSocket> {
     if let Ok(Some(socket)) = sockets.take_unix_listener(index) {
         socket.set_nonblocking(true)?;
         return Ok(InheritedSocket::Unix(socket));
@@ -67,4 +78,25 @@ fn take(sockets: &mut ListenFd, index: usize) -> io::Result<InheritedSocket> {
     let socket = sockets.take_tcp_listener(index)?.ok_or(io::ErrorKind::NotFound)?;
     socket.set_nonblocking(true)?;
     Ok(InheritedSocket::Tcp(socket))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    #[test]
+    fn every_socket_has_a_name_if_any_has_one() {
+        let named = |text: &str, count| socket_names(Some(text.into()), count);
+        assert_eq!(named("https:http", 2).unwrap(), ["https", "http"]);
+        assert_eq!(named("", 1).unwrap(), [""]);
+        assert_eq!(named("", 0).unwrap(), [""; 0]);
+        assert_eq!(socket_names(None, 2).unwrap(), ["", ""]);
+        for (text, count) in [("https", 2), ("https:http", 1), ("https", 0)] {
+            assert!(named(text, count).unwrap_err().to_string().contains("LISTEN_FDNAMES has"), "{text}");
+        }
+        let error = socket_names(Some(OsString::from_vec(vec![0xff])), 1).unwrap_err();
+        assert_eq!(error.to_string(), "LISTEN_FDNAMES is not UTF-8");
+    }
 }

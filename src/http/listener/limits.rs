@@ -4,14 +4,14 @@ use std::time::Duration;
 
 /// The limits that a server sets to its clients.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ServerLimits {
     /// The most connections in all. Further ones wait in the kernel's queue. Each connection costs one file descriptor
     /// and some KiB, so this mainly limits descriptors. A hundred machines with 16 connections of aria2 each use less
     /// than half of the default.
     pub connections: usize,
     /// The most connections of one client address. No client that this server is made for exceeds it: a BMC has a few
     /// connections, aria2 has 16. But one address may be a proxy for many clients, so half of all connections is a
-    /// usual value. [`MIN_SHARE`] is the least that remains for a client when many clients open many connections.
+    /// usual value. A client keeps a share of 32 when many clients open many connections.
     pub connections_of_client: usize,
     /// The timeout for a request head, from its first byte on; for the first request of a connection, from the start of
     /// the connection. A slower client is one that sends a byte now and then to keep its slot.
@@ -37,13 +37,22 @@ pub struct Limits {
 
 /// The number of connections that a client address may have if any slot is free: twice as many as aria2 opens. Beyond
 /// that, a client may have as many as there are free slots, so that a few clients cannot take all.
-pub const MIN_SHARE: usize = 32;
+pub(super) const MIN_SHARE: usize = 32;
 
-impl Default for Limits {
+impl ServerLimits {
+    /// Returns the usual limit for one client address if there may be this many connections in all.
+    #[must_use]
+    pub const fn default_client_share(connections: usize) -> usize {
+        connections / 2
+    }
+}
+
+impl Default for ServerLimits {
     fn default() -> Self {
+        let connections = 4096;
         Self {
-            connections: 4096,
-            connections_of_client: 2048,
+            connections,
+            connections_of_client: Self::default_client_share(connections),
             head_time: Duration::from_secs(30),
             head_bytes: 64 << 10,
             idle_time: Duration::from_secs(300),

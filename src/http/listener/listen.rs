@@ -9,8 +9,8 @@ use socket2::SockRef;
 use tokio::net::{TcpListener, UnixListener};
 use tokio_rustls::TlsAcceptor;
 
-use super::inherited::{Inherited, InheritedSocket};
-use super::peer::{Peer, Reach, Transport};
+use super::inherited::{InheritedListener, InheritedSocket};
+use super::peer::{AllowedRequests, Peer, PeerTransport};
 use super::socket::Socket;
 use super::tls::Certificate;
 use super::unix::{self, SocketFile};
@@ -27,7 +27,7 @@ pub struct Listener {
     socket: ListeningSocket,
     addr: ListenAddr,
     tls: Option<TlsAcceptor>,
-    reach: Reach,
+    reach: AllowedRequests,
 }
 
 enum ListeningSocket {
@@ -75,7 +75,7 @@ impl Listener {
     /// # Errors
     ///
     /// Returns an error if the address cannot be bound.
-    pub async fn tcp(address: SocketAddr) -> io::Result<Self> {
+    pub async fn bind_tcp(address: SocketAddr) -> io::Result<Self> {
         TcpListener::bind(address).await?.try_into()
     }
 
@@ -84,11 +84,11 @@ impl Listener {
     /// # Errors
     ///
     /// Returns an error if the path cannot be bound, or if it is any other file or a socket in use.
-    pub fn unix(path: &Path) -> io::Result<Self> {
-        let (listener, file) = unix::listen(path)?;
+    pub fn bind_unix(path: &Path) -> io::Result<Self> {
+        let (listener, file) = unix::listen_on_path(path)?;
         let addr = ListenAddr::Path(Some(path.to_owned()));
         let socket = ListeningSocket::Unix { listener, _file: Some(file) };
-        Ok(Self { socket, addr, tls: None, reach: Reach::All })
+        Ok(Self { socket, addr, tls: None, reach: AllowedRequests::All })
     }
 
     /// Listens on an inherited socket.
@@ -96,13 +96,13 @@ impl Listener {
     /// # Errors
     ///
     /// Returns an error if the socket cannot be used any more.
-    pub fn inherited(inherited: Inherited) -> io::Result<Self> {
+    pub fn from_inherited(inherited: InheritedListener) -> io::Result<Self> {
         match inherited.socket {
             InheritedSocket::Tcp(socket) => TcpListener::from_std(socket)?.try_into(),
             InheritedSocket::Unix(socket) => {
                 let path = socket.local_addr()?.as_pathname().map(Path::to_owned);
                 let socket = ListeningSocket::Unix { listener: UnixListener::from_std(socket)?, _file: None };
-                Ok(Self { socket, addr: ListenAddr::Path(path), tls: None, reach: Reach::All })
+                Ok(Self { socket, addr: ListenAddr::Path(path), tls: None, reach: AllowedRequests::All })
             }
         }
     }
@@ -113,10 +113,11 @@ impl Listener {
         Self { tls: Some(certificate.acceptor()), ..self }
     }
 
-    /// Returns the listener restricted to requests of machines that cannot use TLS yet (see [`Reach::FirstBoot`]).
+    /// Returns the listener restricted to requests of machines that cannot use TLS yet (see
+    /// [`AllowedRequests::FirstBoot`]).
     #[must_use]
     pub fn for_first_boot(self) -> Self {
-        Self { reach: Reach::FirstBoot, ..self }
+        Self { reach: AllowedRequests::FirstBoot, ..self }
     }
 
     /// Returns the address or path of the listener.
@@ -139,15 +140,16 @@ impl Listener {
         let (socket, address) = match &self.socket {
             ListeningSocket::Tcp(listener) => {
                 let (socket, address) = listener.accept().await?;
+                // If this fails, short responses are only delayed.
                 let _ = socket.set_nodelay(true);
                 (Socket::Tcp(socket), Some(address))
             }
             ListeningSocket::Unix { listener, .. } => (Socket::Unix(listener.accept().await?.0), None),
         };
         let transport = match (&socket, &self.tls) {
-            (_, Some(_)) => Transport::Tls,
-            (Socket::Tcp(_), None) => Transport::Tcp,
-            (Socket::Unix(_), None) => Transport::Unix,
+            (_, Some(_)) => PeerTransport::Tls,
+            (Socket::Tcp(_), None) => PeerTransport::Tcp,
+            (Socket::Unix(_), None) => PeerTransport::Unix,
         };
         Ok((socket, Peer { address, transport, reach: self.reach }))
     }
@@ -180,14 +182,14 @@ impl TryFrom<TcpListener> for Listener {
         // Connections inherit these options from their listener.
         let socket = SockRef::from(&listener);
         if let Err(error) = socket.set_tcp_notsent_lowat(MAX_UNSENT) {
-            tracing::warn!(%error, "the kernel holds as much for slow clients as it likes");
+            tracing::warn!(%error, "cannot set TCP_NOTSENT_LOWAT, slow clients may buffer more memory");
         }
         if addr.is_local()
             && let Err(error) = disable_pacing(&socket)
         {
-            tracing::debug!(%error, "TCP spaces what it sends within this machine");
+            tracing::debug!(%error, "cannot disable TCP pacing for local connections");
         }
-        Ok(Self { socket: ListeningSocket::Tcp(listener), addr, tls: None, reach: Reach::All })
+        Ok(Self { socket: ListeningSocket::Tcp(listener), addr, tls: None, reach: AllowedRequests::All })
     }
 }
 
@@ -228,7 +230,7 @@ mod tests {
         {
             let listener = TcpListener::bind((ip, 0)).await.unwrap();
             if let Err(error) = SockRef::from(&listener).set_tcp_congestion(b"bbr") {
-                eprintln!("skipped: this kernel has no BBR, or not for everybody: {error}");
+                eprintln!("skipped: this process cannot use BBR on this kernel: {error}");
                 return;
             }
             let port = listener.local_addr().unwrap().port();

@@ -1,7 +1,7 @@
 //! Sockets: what the server listens on, TLS certificates, connection limits, and shutdown.
 //!
-//! An [`Acceptor`] accepts the connections of any number of [`Listener`]s within its [`Limits`] and hands each one to a
-//! [`ServeConnection`]. It knows nothing of HTTP.
+//! An [`Acceptor`] accepts the connections of any number of [`Listener`]s within its [`ServerLimits`] and hands each
+//! one to a [`ServeConnection`]. It knows nothing of HTTP.
 
 mod client;
 mod client_quota;
@@ -21,15 +21,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
-pub use client::Client;
+pub use client::ClientAddress;
 use client_quota::{ConnectionSlots, TakenSlot};
-pub use inherited::Inherited;
-pub use limits::{Limits, MIN_SHARE};
+pub use inherited::InheritedListener;
+pub use limits::ServerLimits;
 pub use listen::{ListenAddr, Listener};
-pub use peer::{Peer, Reach, Transport};
-use socket::Detached;
-pub(in crate::http) use socket::{Socket, count_as_operations};
-use threads::Threads;
+pub use peer::{AllowedRequests, Peer, PeerTransport};
+use socket::DetachedSocket;
+pub(in crate::http) use socket::{Socket, charge_task_budget};
+use threads::ConnectionThreads;
 pub use tls::{Certificate, CertificateError, TlsRules, TlsVersion};
 
 /// The pause after a failed `accept`, mostly for lack of file descriptors: other connections have to end first.
@@ -43,14 +43,14 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 /// Serves connections that were accepted.
 pub(in crate::http) trait ServeConnection: Send + Sync + 'static {
     /// Serves a connection until it ends.
-    fn serve(&self, accepted: Accepted) -> impl Future<Output = ()> + Send;
+    fn serve(&self, accepted: AcceptedConnection) -> impl Future<Output = ()> + Send;
 
     /// Answers a client that has too many connections.
     fn refuse(socket: Socket) -> impl Future<Output = ()> + Send;
 }
 
 /// A connection that was accepted.
-pub(in crate::http) struct Accepted {
+pub(in crate::http) struct AcceptedConnection {
     /// Its socket.
     pub(in crate::http) socket: Socket,
     /// The client.
@@ -72,37 +72,49 @@ pub(in crate::http) enum ShutdownPhase {
     Closing,
 }
 
+/// Tells a request that takes long when the shutdown begins. Each request has one in its extensions.
+#[derive(Clone, Debug)]
+pub(in crate::http) struct ShutdownSignal(pub(in crate::http) watch::Receiver<ShutdownPhase>);
+
+impl ShutdownSignal {
+    /// Waits for the beginning of the shutdown.
+    pub(in crate::http) async fn begun(mut self) {
+        // A dropped server closes its connections too.
+        let _ = self.0.wait_for(|phase| *phase > ShutdownPhase::Running).await;
+    }
+}
+
 /// Accepts connections. Clones share their limits.
 #[derive(Clone, Debug)]
 pub(in crate::http) struct Acceptor {
-    limits: Limits,
+    limits: ServerLimits,
     slots: ConnectionSlots,
-    threads: Threads,
+    threads: ConnectionThreads,
     refusals: Arc<Semaphore>,
     is_full: LogThrottle,
     has_too_many: LogThrottle,
 }
 
 /// The state that the connections of one listener share.
-struct Shared<H> {
+struct ListenerState<H> {
     handler: H,
     tls: Option<TlsAcceptor>,
     shutdown: watch::Receiver<ShutdownPhase>,
 }
 
 impl Acceptor {
-    pub(in crate::http) fn new(limits: Limits) -> Self {
+    pub(in crate::http) fn new(limits: ServerLimits) -> Self {
         Self {
             limits,
             slots: ConnectionSlots::new(&limits),
-            threads: Threads::start(),
+            threads: ConnectionThreads::start(),
             refusals: Arc::new(Semaphore::new(MAX_REFUSALS)),
             is_full: LogThrottle::default(),
             has_too_many: LogThrottle::default(),
         }
     }
 
-    pub(in crate::http) fn limits(&self) -> &Limits {
+    pub(in crate::http) fn limits(&self) -> &ServerLimits {
         &self.limits
     }
 
@@ -115,7 +127,7 @@ impl Acceptor {
         shutdown: impl Future<Output = ()>,
     ) {
         let (phase, seen) = watch::channel(ShutdownPhase::Running);
-        let shared = Arc::new(Shared { handler, tls: listener.tls().cloned(), shutdown: seen });
+        let shared = Arc::new(ListenerState { handler, tls: listener.tls().cloned(), shutdown: seen });
         let open = Arc::downgrade(&shared);
         tokio::select! {
             () = self.accept(&listener, &shared) => {}
@@ -133,18 +145,25 @@ impl Acceptor {
         }
     }
 
-    async fn accept<H: ServeConnection>(&self, listener: &Listener, shared: &Arc<Shared<H>>) {
+    async fn accept<H: ServeConnection>(&self, listener: &Listener, shared: &Arc<ListenerState<H>>) {
         loop {
-            if self.slots.are_taken() && self.is_full.is_due() {
+            if self.slots.are_all_taken() && self.is_full.is_due() {
                 tracing::warn!(limit = self.limits.connections, "connection limit reached, new clients wait");
             }
-            let Some(slot) = self.slots.free().await else { return };
+            let slot = match self.slots.acquire_free().await {
+                Ok(slot) => slot,
+                Err(error) => {
+                    tracing::error!(%error, "connection slots are gone, no more connections are accepted");
+                    return;
+                }
+            };
             match listener.accept().await {
-                Ok((socket, peer)) => match self.slots.take(slot, peer.address.map(|address| address.ip())) {
-                    Some(taken) => self.begin(taken, socket, peer, shared),
-                    None => self.refuse::<H>(socket, peer),
+                Ok((socket, peer)) => match self.slots.assign(slot, peer.address.map(|address| address.ip()))
+                {
+                    Some(taken) => self.start_connection(taken, socket, peer, shared),
+                    None => self.refuse_client::<H>(socket, peer),
                 },
-                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) if concerns_one_connection(&error) => {}
                 // Such a failure passes, and ending the server would help no client.
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
@@ -155,20 +174,20 @@ impl Acceptor {
     }
 
     /// Serves a connection on one of the connection threads.
-    fn begin(
+    fn start_connection(
         &self,
         taken: TakenSlot,
         socket: Socket,
         peer: Peer,
-        shared: &Arc<Shared<impl ServeConnection>>,
+        shared: &Arc<ListenerState<impl ServeConnection>>,
     ) {
         let shared = Arc::clone(shared);
-        let detached = Detached::from_socket(socket);
+        let detached = DetachedSocket::from_socket(socket);
         self.threads.spawn(async move {
-            match detached.and_then(Detached::attach) {
+            match detached.and_then(DetachedSocket::attach) {
                 Ok(socket) => {
                     let (tls, shutdown) = (shared.tls.clone(), shared.shutdown.clone());
-                    shared.handler.serve(Accepted { socket, peer, tls, shutdown }).await;
+                    shared.handler.serve(AcceptedConnection { socket, peer, tls, shutdown }).await;
                 }
                 Err(error) => tracing::warn!(%peer, %error, "cannot serve a connection"),
             }
@@ -179,11 +198,11 @@ impl Acceptor {
     /// Refuses a client that has more connections than its quota, with an answer unless that needs a TLS handshake.
     ///
     /// The client does not wait for a slot: the connections that it would wait for are its own.
-    fn refuse<H: ServeConnection>(&self, socket: Socket, peer: Peer) {
+    fn refuse_client<H: ServeConnection>(&self, socket: Socket, peer: Peer) {
         if self.has_too_many.is_due() {
             tracing::warn!(%peer, "client exceeds its connection quota");
         }
-        if peer.transport == Transport::Tls {
+        if peer.transport == PeerTransport::Tls {
             return;
         }
         if let Ok(permit) = Arc::clone(&self.refusals).try_acquire_owned() {
@@ -212,6 +231,6 @@ impl LogThrottle {
 }
 
 /// Reports whether a failed `accept` concerns one connection and not the listener.
-fn is_of_one_connection(error: &io::Error) -> bool {
+fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset)
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use super::client::Client;
+use super::client::ClientAddress;
 
 /// The other end of a connection. The server adds it to the extensions of each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,14 +11,14 @@ pub struct Peer {
     /// The address; `None` for a client on a Unix socket.
     pub address: Option<SocketAddr>,
     /// The transport of the connection.
-    pub transport: Transport,
+    pub transport: PeerTransport,
     /// The requests that the connection may send.
-    pub reach: Reach,
+    pub reach: AllowedRequests,
 }
 
 /// The transport of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
+pub enum PeerTransport {
     /// Plain TCP.
     Tcp,
     /// TLS.
@@ -29,7 +29,7 @@ pub enum Transport {
 
 /// The requests that a connection may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum AllowedRequests {
     /// All requests.
     All,
     /// Only those that a machine sends before it can use TLS. All others need a listener with TLS.
@@ -39,8 +39,8 @@ pub enum Reach {
 impl Peer {
     /// Returns the client of the connection.
     #[must_use]
-    pub fn client(&self) -> Client {
-        Client(self.address.map(|address| address.ip()))
+    pub fn client(&self) -> ClientAddress {
+        ClientAddress(self.address.map(|address| address.ip()))
     }
 }
 

@@ -20,12 +20,12 @@ pub(in crate::http) enum Socket {
 
 /// A socket that is moved from one runtime to another.
 #[derive(Debug)]
-pub(super) enum Detached {
+pub(super) enum DetachedSocket {
     Tcp(std::net::TcpStream),
     Unix(std::os::unix::net::UnixStream),
 }
 
-impl Detached {
+impl DetachedSocket {
     /// Detaches a socket from the runtime that accepted it.
     pub(super) fn from_socket(socket: Socket) -> io::Result<Self> {
         match socket {
@@ -45,7 +45,7 @@ impl Detached {
 
 /// Counts a large write as several operations. tokio counts it as one, so a stream to a fast client would delay all
 /// other tasks of its thread for the time of 128 large writes.
-pub(in crate::http) fn count_as_operations(
+pub(in crate::http) fn charge_task_budget(
     written: Poll<io::Result<usize>>,
     context: &mut Context<'_>,
 ) -> Poll<io::Result<usize>> {
@@ -77,7 +77,7 @@ impl AsyncWrite for Socket {
             Self::Tcp(socket) => Pin::new(socket).poll_write(context, bytes),
             Self::Unix(socket) => Pin::new(socket).poll_write(context, bytes),
         };
-        count_as_operations(written, context)
+        charge_task_budget(written, context)
     }
 
     fn poll_write_vectored(
@@ -89,7 +89,7 @@ impl AsyncWrite for Socket {
             Self::Tcp(socket) => Pin::new(socket).poll_write_vectored(context, slices),
             Self::Unix(socket) => Pin::new(socket).poll_write_vectored(context, slices),
         };
-        count_as_operations(written, context)
+        charge_task_budget(written, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -126,7 +126,7 @@ mod tests {
         let turn = poll_fn(move |context| {
             while coop::has_budget_remaining() && writes < 1000 {
                 assert!(
-                    matches!(count_as_operations(Poll::Ready(Ok(len)), context), Poll::Ready(Ok(same)) if same == len)
+                    matches!(charge_task_budget(Poll::Ready(Ok(len)), context), Poll::Ready(Ok(same)) if same == len)
                 );
                 writes += 1;
             }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 /// The connection threads. Clones share them; they end when the last clone is dropped.
 #[derive(Clone, Debug)]
-pub(super) struct Threads(Arc<ThreadLoops>);
+pub(super) struct ConnectionThreads(Arc<ThreadLoops>);
 
 #[derive(Debug)]
 struct ThreadLoops {
@@ -24,16 +24,16 @@ struct ThreadLoops {
     _end: watch::Sender<()>,
 }
 
-impl Threads {
+impl ConnectionThreads {
     /// Starts one thread per processor. If none can be started, connections are served on the caller's runtime.
     pub(super) fn start() -> Self {
         let (end, ended) = watch::channel(());
         let count = thread::available_parallelism().map_or(1, NonZero::get);
         let mut loops = Vec::with_capacity(count);
         for _ in 0..count {
-            match start(ended.clone()) {
+            match start_thread(ended.clone()) {
                 Ok(handle) => loops.push(handle),
-                Err(error) => tracing::warn!(%error, "a thread for connections cannot be started"),
+                Err(error) => tracing::warn!(%error, "cannot start a connection thread"),
             }
         }
         Self(Arc::new(ThreadLoops { loops, next: AtomicUsize::new(0), _end: end }))
@@ -50,7 +50,7 @@ impl Threads {
     }
 }
 
-fn start(mut ended: watch::Receiver<()>) -> std::io::Result<Handle> {
+fn start_thread(mut ended: watch::Receiver<()>) -> std::io::Result<Handle> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let handle = runtime.handle().clone();
     let run = move || {

@@ -29,7 +29,7 @@ const MAX_FILE: u64 = 1 << 20;
 #[non_exhaustive]
 pub enum CertificateError {
     /// A file cannot be read.
-    #[error("{} cannot be read", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -45,13 +45,13 @@ pub enum CertificateError {
         source: pem::Error,
     },
     /// The certificate file contains no certificate.
-    #[error("{} has no certificate in it", path.display())]
+    #[error("{} contains no certificate", path.display())]
     NoCertificate {
         /// The file.
         path: PathBuf,
     },
     /// A certificate is invalid.
-    #[error("the first certificate in {} is not valid", path.display())]
+    #[error("the first certificate in {} is invalid", path.display())]
     Certificate {
         /// The file.
         path: PathBuf,
@@ -59,13 +59,13 @@ pub enum CertificateError {
         source: rustls::Error,
     },
     /// The key file contains no unencrypted private key.
-    #[error("{} has no private key in it that is not encrypted", path.display())]
+    #[error("{} contains no unencrypted private key", path.display())]
     NoKey {
         /// The file.
         path: PathBuf,
     },
     /// A private key has an unsupported type.
-    #[error("the private key in {} cannot be used", path.display())]
+    #[error("cannot use the private key in {}", path.display())]
     Key {
         /// The file.
         path: PathBuf,
@@ -73,7 +73,7 @@ pub enum CertificateError {
         source: rustls::Error,
     },
     /// The private key does not match the certificate.
-    #[error("the private key in {} is not that of the first certificate in {}", key.display(), chain.display())]
+    #[error("the private key in {} does not match the first certificate in {}", key.display(), chain.display())]
     Mismatch {
         /// The file of the certificate.
         chain: PathBuf,
@@ -81,13 +81,13 @@ pub enum CertificateError {
         key: PathBuf,
     },
     /// None of the configured TLS 1.2 cipher suites is supported.
-    #[error("TLS 1.2 has none of the suites {names} here")]
+    #[error("none of the TLS 1.2 cipher suites {names} is supported")]
     NoSuite {
         /// The names of the configured suites.
         names: String,
     },
     /// TLS cannot be set up.
-    #[error("TLS cannot be set up")]
+    #[error("cannot set up TLS")]
     Setup(#[source] rustls::Error),
 }
 
@@ -113,7 +113,7 @@ pub enum TlsVersion {
 }
 
 impl TlsRules {
-    fn versions(&self) -> Vec<&'static SupportedProtocolVersion> {
+    fn protocol_versions(&self) -> Vec<&'static SupportedProtocolVersion> {
         match self.oldest {
             TlsVersion::V1_2 => vec![&TLS13, &TLS12],
             TlsVersion::V1_3 => vec![&TLS13],
@@ -121,7 +121,7 @@ impl TlsRules {
     }
 
     /// Removes the TLS 1.2 suites that are not accepted.
-    fn narrow(&self, mut provider: CryptoProvider) -> Result<CryptoProvider, CertificateError> {
+    fn limit_cipher_suites(&self, mut provider: CryptoProvider) -> Result<CryptoProvider, CertificateError> {
         if self.suites.is_empty() {
             return Ok(provider);
         }
@@ -181,12 +181,12 @@ impl Certificate {
         rules: &TlsRules,
     ) -> Result<Self, CertificateError> {
         let (chain, key) = (chain.into(), key.into());
-        let provider = Arc::new(rules.narrow(aws_lc_rs::default_provider())?);
+        let provider = Arc::new(rules.limit_cipher_suites(aws_lc_rs::default_provider())?);
         let seen = Mutex::new([file_version(&chain), file_version(&key)]);
         let pair = RwLock::new(Arc::new(read_pair(&chain, &key, &provider)?));
         let current = Arc::new(CurrentCertificate { chain, key, provider, pair, seen, asked: Notify::new() });
         let config = ServerConfig::builder_with_provider(Arc::clone(&current.provider))
-            .with_protocol_versions(&rules.versions())
+            .with_protocol_versions(&rules.protocol_versions())
             .map_err(CertificateError::Setup)?;
         let resolver = Arc::clone(&current) as Arc<dyn ResolvesServerCert>;
         let mut config = config.with_no_client_auth().with_cert_resolver(resolver);
@@ -205,13 +205,13 @@ impl Certificate {
         self.current.reload()
     }
 
-    /// Makes [`follow`](Self::follow) read the files again, even if they appear unchanged.
-    pub fn read_again(&self) {
+    /// Makes [`reload_on_change`](Self::reload_on_change) read the files again, even if they appear unchanged.
+    pub fn force_reload(&self) {
         self.current.asked.notify_one();
     }
 
     /// Reads the files again whenever they change, for as long as the future is polled. Logs errors.
-    pub async fn follow(&self) {
+    pub async fn reload_on_change(&self) {
         loop {
             let is_asked = tokio::select! {
                 () = self.current.asked.notified() => true,
@@ -219,9 +219,9 @@ impl Certificate {
             };
             let current = Arc::clone(&self.current);
             // The files may be on storage that is slow or has failed.
-            let done = tokio::task::spawn_blocking(move || current.follow(is_asked));
+            let done = tokio::task::spawn_blocking(move || current.reload_if_changed(is_asked));
             if let Err(error) = done.await {
-                tracing::error!(%error, "the certificate could not be looked at");
+                tracing::error!(%error, "cannot check the certificate for changes");
             }
         }
     }
@@ -241,16 +241,16 @@ impl CurrentCertificate {
         Ok(())
     }
 
-    fn follow(&self, is_asked: bool) {
+    fn reload_if_changed(&self, is_asked: bool) {
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_asked && self.file_versions() == seen {
             return;
         }
         match self.reload() {
-            Ok(()) => tracing::info!(chain = %self.chain.display(), "the certificate was read again"),
+            Ok(()) => tracing::info!(chain = %self.chain.display(), "certificate reloaded"),
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "the new certificate is no good; the one before stays in use");
+                tracing::warn!(error, "new certificate is invalid, the previous one stays in use");
             }
         }
     }
@@ -273,7 +273,7 @@ fn file_version(path: &Path) -> Option<FileVersion> {
 
 fn read_pair(chain: &Path, key: &Path, provider: &CryptoProvider) -> Result<CertifiedKey, CertificateError> {
     let certificates = read_chain(chain)?;
-    let text = read(key)?;
+    let text = read_file(key)?;
     let private = PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
         pem::Error::NoItemsFound => CertificateError::NoKey { path: key.to_owned() },
         source => CertificateError::Pem { path: key.to_owned(), source },
@@ -292,7 +292,7 @@ fn read_pair(chain: &Path, key: &Path, provider: &CryptoProvider) -> Result<Cert
 }
 
 fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
-    let text = read(path)?;
+    let text = read_file(path)?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let certificates =
         certificates.map_err(|source| CertificateError::Pem { path: path.to_owned(), source })?;
@@ -302,15 +302,12 @@ fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, CertificateEr
     Ok(certificates)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
+fn read_file(path: &Path) -> Result<Vec<u8>, CertificateError> {
     let read = || {
         let mut bytes = Vec::new();
         let len = File::open(path)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
         if len as u64 > MAX_FILE {
-            return Err(io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                format!("it has more than {MAX_FILE} bytes"),
-            ));
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {MAX_FILE} bytes")));
         }
         Ok(bytes)
     };

@@ -25,8 +25,8 @@ pub(super) struct SocketFile {
 }
 
 /// Listens on a path. Replaces the socket of a server that ended without removing it.
-pub(super) fn listen(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
-    require_free(path)?;
+pub(super) fn listen_on_path(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
+    require_free_path(path)?;
     // Created under a temporary name, so that its final path has the right mode from the beginning.
     let mut making = OsString::from(path);
     making.push(format!(".{}", process::id()));
@@ -36,14 +36,14 @@ pub(super) fn listen(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
         _ => {}
     }
     let listener = UnixListener::bind(&making)?;
-    let named = name(&making, path);
+    let named = move_into_place(&making, path);
     if named.is_err() {
         let _ = fs::remove_file(&making);
     }
     Ok((listener, named?))
 }
 
-fn name(making: &Path, path: &Path) -> io::Result<SocketFile> {
+fn move_into_place(making: &Path, path: &Path) -> io::Result<SocketFile> {
     fs::set_permissions(making, Permissions::from_mode(MODE))?;
     let data = fs::symlink_metadata(making)?;
     fs::rename(making, path)?;
@@ -51,22 +51,22 @@ fn name(making: &Path, path: &Path) -> io::Result<SocketFile> {
 }
 
 /// Returns an error if the path exists and is not a dead socket of this user.
-fn require_free(path: &Path) -> io::Result<()> {
+fn require_free_path(path: &Path) -> io::Result<()> {
     let refused = |what: &str| io::Error::new(io::ErrorKind::AlreadyExists, what.to_owned());
     let data = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         data => data?,
     };
     if !data.file_type().is_socket() {
-        return Err(refused("there is a file that is no socket"));
+        return Err(refused("the path exists and is not a socket"));
     }
     if data.uid() != rustix::process::geteuid().as_raw() {
-        return Err(refused("there is a socket of another user"));
+        return Err(refused("the socket belongs to another user"));
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
         // This includes a socket whose queue is full, or that this process may not connect to.
-        _ => Err(refused("somebody listens there")),
+        _ => Err(refused("another process listens on this socket")),
     }
 }
 
@@ -83,28 +83,28 @@ impl Drop for SocketFile {
 mod tests {
     use super::*;
 
-    fn refusal(path: &Path) -> String {
-        listen(path).unwrap_err().to_string()
+    fn listen_refusal(path: &Path) -> String {
+        listen_on_path(path).unwrap_err().to_string()
     }
 
     #[tokio::test]
     async fn only_a_dead_socket_is_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
-        let (listener, file) = listen(&path).unwrap();
+        let (listener, file) = listen_on_path(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
-        assert_eq!(refusal(&path), "somebody listens there");
+        assert_eq!(listen_refusal(&path), "another process listens on this socket");
         drop((listener, file));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
         // A server that ended without removing its socket.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-        let (_listener, file) = listen(&path).unwrap();
+        let (_listener, file) = listen_on_path(&path).unwrap();
         // A file that replaced the socket is not removed.
         fs::remove_file(&path).unwrap();
         fs::write(&path, "precious").unwrap();
         drop(file);
         assert_eq!(fs::read(&path).unwrap(), b"precious");
-        assert_eq!(refusal(&path), "there is a file that is no socket");
+        assert_eq!(listen_refusal(&path), "the path exists and is not a socket");
         assert_eq!(fs::read(&path).unwrap(), b"precious");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }

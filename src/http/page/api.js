@@ -1,12 +1,12 @@
-// The API of the service that this page came from. The page knows nothing that the API does not tell.
+// Calls to the API of the service that serves this page. The page has no other source of data.
 
-/** Where the service is: the page may be behind a path of a proxy. */
+/** The base URL of the service. A proxy may serve the page under a path. */
 const ROOT = new URL("../", import.meta.url);
 const V2 = "api/assisted-install/v2/";
-/** The token of this tab; other tabs have their own. */
+/** The storage key of the token. Each tab has its own token. */
 const TOKEN = "kindling-token";
 
-/** The service said no, or said nothing. */
+/** An error response of the service, or no response. */
 export class Refusal extends Error {
   constructor(status, message, findings = []) {
     super(message);
@@ -21,7 +21,7 @@ export const token = {
   forget: () => sessionStorage.removeItem(TOKEN),
 };
 
-/** What the service answers to a request. */
+/** Sends a request and returns the response. */
 function send(path, method, body) {
   const headers = {};
   if (token.get()) headers.Authorization = `Bearer ${token.get()}`;
@@ -39,12 +39,12 @@ async function ask(path, { method = "GET", body, accepts = [] } = {}) {
   throw new Refusal(response.status, reason(response, answer), answer?.findings);
 }
 
-/** Refusals have two shapes, and what is in front of the service has others. */
+/** Returns the reason in an error response. The API has two error formats, and proxies in front of it have others. */
 function reason(response, answer) {
-  return answer?.reason ?? answer?.message ?? `The service answers ${response.status} ${response.statusText}.`;
+  return answer?.reason ?? answer?.message ?? `The service returned ${response.status} ${response.statusText}.`;
 }
 
-/** What names an infra-env in the URLs of its images: the token that it has for them, or its id where none is needed. */
+/** Returns the part of image URLs that identifies an infra-env: its token, or its id if no token is needed. */
 function nameInUrls(infraEnv) {
   const path = infraEnv.download_url?.split("/byapikey/")[1];
   return path ? path.split("/")[0] : infraEnv.id;
@@ -53,20 +53,30 @@ function nameInUrls(infraEnv) {
 const ofInfraEnv = (infraEnv) => `${V2}infra-envs/${infraEnv.id}`;
 
 export const api = {
-  /** Whether and how far live images are there; a service that is not ready says so with a 503. */
+  /** Returns the state of the service and its base images. The status is 503 if the service is not ready. */
   health: () => ask("health", { accepts: [503] }),
   osImages: () => ask(`${V2}os-images`),
   infraEnvs: () => ask(`${V2}infra-envs`),
-  /** The hosts of files, each with its text: documents, addresses and the interfaces that they declare. */
+  /** Returns the hosts in files: their documents, MAC addresses, and the interfaces that the documents declare. */
   readNetworkFiles: (files) => ask(`${V2}network-files`, { method: "POST", body: { files } }),
   create: (body) => ask(`${V2}infra-envs`, { method: "POST", body }),
   delete: (infraEnv) => ask(ofInfraEnv(infraEnv), { method: "DELETE" }),
+  /** Returns the first hosts of an infra-env, with the inventory reports of their agents. */
+  hosts: (infraEnv, limit) => ask(`${ofInfraEnv(infraEnv)}/hosts?limit=${limit}`),
   preflight: (infraEnv) => ask(`${ofInfraEnv(infraEnv)}/preflight`),
   files: (infraEnv) => ask(`i/${nameInUrls(infraEnv)}`),
-  /** The length of a file for one machine, where it has one: only asking tells. */
+  /** Returns the size of a file for one host, if it exists. The listing does not contain it. */
   async sizeFor(infraEnv, mac, name) {
     const response = await send(`i/${nameInUrls(infraEnv)}/${mac}/${name}`, "HEAD");
     return response.ok ? Number(response.headers.get("Content-Length")) : undefined;
+  },
+  streamTicket: async () => (await ask(`${V2}events/tickets`, { method: "POST" })).ticket,
+  /** Returns the URL of the stream of changes after an event, if there was one. */
+  streamUrl(ticket, last) {
+    const url = new URL(`${V2}events/stream`, ROOT);
+    if (ticket) url.searchParams.set("ticket", ticket);
+    if (last) url.searchParams.set("last_event_id", last);
+    return url;
   },
   bootTrace: (infraEnv) => ask(`i/${nameInUrls(infraEnv)}/boot-trace`),
 };

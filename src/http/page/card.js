@@ -1,28 +1,37 @@
-// An infra-env. Once it is open, its files, findings and readers are shown, and the latter move.
+// The card of an infra-env. An open card shows files, findings and readers, and refreshes the readers.
 
 import { api } from "./api.js";
 import { badge, copyButton, element, finding, findingList, fromTemplate, humanBytes, progressBar, renew, showProblem } from "./dom.js";
-import { hasFailed } from "./live-images.js";
+import { hasFailed } from "./base-images.js";
+import * as changes from "./changes.js";
 
 const USES = {
-  "full.iso": "With the root file system",
-  "minimal.iso": "Fetches the root file system",
+  "full.iso": "Includes the root file system",
+  "minimal.iso": "Downloads the root file system",
   "script.ipxe": "For iPXE: boots the files below",
-  initrd: "With config and networks",
+  initrd: "With Ignition config and static networks",
   rootfs: "Root file system",
 };
 
-const WAITING = "The base image is not ready yet. Sizes appear once it is, and downloads wait for it.";
-const FAILED = "The base image is not available: see Base images below. The service tries again, and downloads wait for it.";
+const WAITING = "The base image is not ready yet. Sizes appear as soon as it is; downloads wait for it.";
+const FAILED = "The base image is not available: see Base images below. The service retries; downloads wait for it.";
 
-/** Severities of findings, the worst first, and the nouns for their number. */
+/** The maximum number of hosts that are shown. Each comes with its inventory report, which has tens of kilobytes. */
+const MAX_HOSTS = 50;
+/**
+ * The refresh interval of the hosts in milliseconds, while the stream tells what changes and otherwise. It does not tell
+ * of check-ins: agents poll once a minute.
+ */
+const HOSTS_INTERVAL = { withStream: 30_000, alone: 3000 };
+
+/** The severities of findings, the worst first, with the nouns for their counts. */
 const SEVERITIES = [["error", "error"], ["warning", "warning"], ["info", "note"]];
 
-/** What there is for a machine alone. */
+/** The files that are available for a single host. */
 const OF_MACHINES = ["full.iso", "minimal.iso", "initrd"];
 
 export class Card {
-  /** A card that is closed, with what is done when its infra-env shall go. */
+  /** Creates a closed card. `onDelete` is called when the user deletes the infra-env. */
   constructor(infraEnv, onDelete) {
     [this.root, this.slots] = fromTemplate("infra-env");
     this.opener = this.root.querySelector(".opener");
@@ -33,7 +42,7 @@ export class Card {
     this.slots.delete.addEventListener("click", () => onDelete(this.infraEnv));
     this.slots.machine.addEventListener("change", () => this.attempt(() => this.listFiles()));
     this.head(infraEnv);
-    // A list may have hundreds of cards: only those on the screen are checked.
+    // A list may have hundreds of cards: request the findings only for cards on the screen.
     new IntersectionObserver((entries) => {
       this.isOnScreen = entries.at(-1).isIntersecting;
       this.countFindings();
@@ -65,14 +74,17 @@ export class Card {
     history.replaceState(null, "", location.pathname);
   }
 
-  /** Takes over how the infra-env is now. */
+  /** Updates the card to the current state of the infra-env. */
   async update(infraEnv) {
+    const isSame = infraEnv.updated_at === this.infraEnv.updated_at;
     this.head(infraEnv);
+    // Do not replace what a user may be reading, unless it has changed.
+    if (this.isOpen && isSame) return;
     if (this.isOpen) await this.load();
     else await this.countFindings();
   }
 
-  /** Shows on a closed card how many findings there are. */
+  /** Shows the number of findings on a closed card. */
   async countFindings() {
     const { updated_at, static_network_config, ignition_config_override } = this.infraEnv;
     if (this.isOpen || !this.isOnScreen || this.countedAt === updated_at) return;
@@ -82,7 +94,7 @@ export class Card {
       const { network, ignition } = await api.preflight(this.infraEnv);
       this.showCounts([...network, ...ignition]);
     } catch {
-      // The open card says what went wrong.
+      // The open card shows the error.
       this.countedAt = undefined;
     }
   }
@@ -98,27 +110,29 @@ export class Card {
     this.machines = JSON.parse(this.infraEnv.static_network_config || "[]");
     this.offerMachines();
     await this.attempt(async () => {
-      await Promise.all([this.listFiles(), this.listFindings(), this.listReaders()]);
+      await Promise.all([this.listFiles(), this.listFindings(), this.listHosts(), this.listReaders()]);
     });
   }
 
   async follow() {
     if (!this.isOpen || !this.root.isConnected) return;
     await this.attempt(async () => {
-      // What has links and buttons is left alone once it is complete.
+      // Once the list of files is complete, do not replace it: its links and buttons may be in use.
       if (!this.isReady) await this.listFiles();
+      const interval = changes.isOpen() ? HOSTS_INTERVAL.withStream : HOSTS_INTERVAL.alone;
+      if (Date.now() - this.hostsAt >= interval) await this.listHosts();
       await this.listReaders();
     });
   }
 
   async attempt(work) {
     const problem = await work().then(() => null, (problem) => problem);
-    // Said once, not each second.
+    // Show an error once, not every second.
     if (problem?.message !== this.said) showProblem(this.slots.problem, problem);
     this.said = problem?.message;
   }
 
-  /** Each machine that has a static network has images with no other network in them. */
+  /** Offers the hosts with a static network. The images of one host contain only its own network. */
   offerMachines() {
     const { choice, machine } = this.slots;
     const chosen = machine.value;
@@ -163,6 +177,17 @@ export class Card {
     this.slots.findings.replaceChildren(list);
   }
 
+  async listHosts() {
+    this.hostsAt = Date.now();
+    const hosts = await api.hosts(this.infraEnv, MAX_HOSTS + 1);
+    const { noHosts, hostTable, moreHosts } = this.slots;
+    noHosts.hidden = hosts.length > 0;
+    hostTable.hidden = hosts.length === 0;
+    moreHosts.hidden = hosts.length <= MAX_HOSTS;
+    moreHosts.textContent = `Showing the first ${MAX_HOSTS} hosts. The API lists all of them.`;
+    renew(this.slots.hosts, hosts.slice(0, MAX_HOSTS).map(hostRow));
+  }
+
   async listReaders() {
     const { readers } = await api.bootTrace(this.infraEnv);
     this.slots.nobody.hidden = readers.length > 0;
@@ -171,7 +196,7 @@ export class Card {
   }
 }
 
-/** The files as people look for them. */
+/** Returns the files in the order of their importance to users. */
 function inOrder({ files, script_url }) {
   const isImage = ({ name }) => name.endsWith(".iso");
   const script = { name: "script.ipxe", url: script_url };
@@ -182,7 +207,7 @@ const addressesOf = (machine) => (machine?.mac_interface_map ?? []).map((map) =>
 
 const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
-/** A cell that knows what column it is in, for narrow screens, where columns are not seen. */
+/** Creates a cell with the name of its column, which narrow screens show instead of a table head. */
 const cell = (column, ...children) => element("td", { "data-column": column }, ...children);
 
 function about({ id, created_at, pull_secret_set, ssh_authorized_key, kernel_arguments }) {
@@ -213,7 +238,7 @@ const sizeOf = (bytes) => element("span", {},
   element("data", { value: bytes }, humanBytes(bytes)),
   element("span", { className: "hint exact" }, `${bytes.toLocaleString("en")} B`));
 
-/** A finding in the network of a machine: machines are named by their addresses, as their files are not kept. */
+/** Creates a finding about a host's network. MAC addresses identify the host, because file names are not stored. */
 function ofMachine({ severity, message, host, path, line }, machines) {
   const machine = machines[host];
   const addresses = addressesOf(machine).join(", ");
@@ -225,8 +250,26 @@ function ofMachine({ severity, message, host, path, line }, machines) {
 const ofOverride = ({ severity, message, pointer, line }) =>
   finding(severity, message, `Ignition override${line ? `, line ${line}` : ""}${pointer ? `, ${pointer}` : ""}`);
 
+function hostRow({ id, requested_hostname, status, status_info, role, inventory, checked_in_at }) {
+  const hasName = requested_hostname && requested_hostname !== id;
+  return element("tr", {},
+    element("th", { scope: "row" }, hasName ? requested_hostname : id, hasName ? element("span", { className: "hint" }, id) : null),
+    cell("Status", badge(status), element("span", { className: "hint" }, status_info)),
+    cell("Role", role),
+    cell("Address", addressesOfHost(inventory).join(", ")),
+    cell("Last check-in", element("time", { dateTime: checked_in_at }, new Date(checked_in_at).toLocaleTimeString())),
+  );
+}
+
+/** Returns the IP addresses in an inventory report, without the lengths of their prefixes. */
+function addressesOfHost(inventory) {
+  const { interfaces } = JSON.parse(inventory || "{}");
+  const ofInterface = ({ ipv4_addresses, ipv6_addresses }) => [...(ipv4_addresses ?? []), ...(ipv6_addresses ?? [])];
+  return (interfaces ?? []).flatMap(ofInterface).map((address) => address.split("/")[0]);
+}
+
 function readerRow({ client, machine, file, state, size, percent, bytes_sent, answers, last_range, last_at }) {
-  const label = `How much of ${file} ${client} has read`;
+  const label = `Progress of ${client} reading ${file}`;
   const range = `${last_range.first.toLocaleString("en")}–${last_range.last.toLocaleString("en")}`;
   return element("tr", {},
     element("th", { scope: "row" }, client, machine ? element("span", { className: "hint" }, machine) : null),

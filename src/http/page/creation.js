@@ -1,16 +1,16 @@
-// The form that makes an infra-env.
+// The form that creates an infra-env.
 
 import { api, Refusal } from "./api.js";
 import { byId, element, finding, findingList, fromTemplate, showProblem, tell } from "./dom.js";
 import { open, refresh } from "./infra-envs.js";
 
-/** What goes into the request as it was typed, if anything was. */
+/** Fields that are copied into the request as typed, unless they are empty. */
 const TEXTS = [
   "name", "openshift_version", "cpu_architecture", "image_type", "pull_secret", "ssh_authorized_key",
   "additional_ntp_sources", "additional_trust_bundle", "ignition_config_override",
 ];
 const PROXIES = ["http_proxy", "https_proxy", "no_proxy"];
-/** Which field a refusal is about, by the words in it. */
+/** Patterns that find the field in the text of an error. */
 const ABOUT = {
   pull_secret: /pull.secret/i,
   ssh_authorized_key: /ssh.(authorized.)?key/i,
@@ -24,9 +24,9 @@ const ABOUT = {
 };
 
 const form = byId("creation");
-/** The errors of uploaded files, by the names of the files. Nothing is created until these are replaced or removed. */
+/** The errors in uploaded files, by file name. The form is not sent until these files are replaced or removed. */
 const rejected = new Map();
-/** The live images that there can be infra-envs for. */
+/** The base images that infra-envs can be created for. */
 let osImages = [];
 
 export function begin() {
@@ -66,7 +66,7 @@ function fold() {
   byId("new").focus();
 }
 
-/** The newest first. */
+/** Offers the OpenShift versions, the newest first. */
 function offerVersions() {
   const versions = new Set(osImages.map((image) => image.openshift_version));
   const sorted = [...versions].sort((one, other) => other.localeCompare(one, "en", { numeric: true }));
@@ -86,7 +86,7 @@ function offer(name, values) {
 
 const goInto = (part) => part?.querySelector("input, textarea").focus();
 
-/** Adds a row that can be removed again; keys go to what adds another then. */
+/** Adds a removable row. When it is removed, `adder` gets the focus. */
 function addRow(template, list, adder, values = {}) {
   const [row, slots] = fromTemplate(template);
   for (const [name, value] of Object.entries(values)) row.querySelector(`[name=${name}]`).value = value;
@@ -131,7 +131,7 @@ function countMachines() {
   });
 }
 
-/** Adds a host for each document or manifest of some files. The service reads them, so that the page needs no YAML. */
+/** Adds a host for each document or manifest in files. The service parses them, so the page needs no YAML parser. */
 async function readFiles({ target }) {
   const files = [...target.files];
   target.value = "";
@@ -141,7 +141,7 @@ async function readFiles({ target }) {
     const { hosts, findings } = await api.readNetworkFiles(files.map(({ name }, index) => ({ name, text: texts[index] })));
     const names = files.map((file) => file.name);
     names.filter((name) => rejected.has(name)).forEach(removeFile);
-    // The number of a host in a list is that of the form.
+    // Hosts in a list are numbered by their position in the form.
     const first = addMachines(hosts.map((host) => ({ ...host, file: names[host.file], title: withoutIndex(host.name) })));
     for (const name of names) {
       const errors = findings.filter(({ severity, file }) => severity === "error" && withoutIndex(file) === name);
@@ -149,7 +149,7 @@ async function readFiles({ target }) {
     }
     emptyField(first)?.focus();
     const others = findings.filter(({ severity }) => severity !== "error");
-    if (rejected.size || others.length) showFileFindings("Not everything in the files can be used.", others);
+    if (rejected.size || others.length) showFileFindings("Some content of the files cannot be used.", others);
     const count = machines().length;
     tell(`${names.join(", ")}: ${count} host${count === 1 ? "" : "s"} in total.`);
   } catch (refusal) {
@@ -159,20 +159,20 @@ async function readFiles({ target }) {
 
 const withoutIndex = (name) => name.replace(/\[\d+\]$/, "");
 
-/** Removes a file that was uploaded, with its hosts. */
+/** Removes an uploaded file with its hosts. */
 function removeFile(name) {
   machines().filter((machine) => machine.dataset.file === name).forEach((machine) => machine.remove());
   rejected.delete(name);
   countMachines();
 }
 
-/** Where keys go after an upload: to the first address that is missing, if there is one. */
+/** Returns the field that gets the focus after an upload: the first missing MAC address, else the first field. */
 function emptyField(machine) {
   const fields = [...(machine?.querySelectorAll("input") ?? [])];
   return fields.find((field) => !field.value) ?? fields[0];
 }
 
-/** Shows what is wrong with uploaded files, with a button that removes each rejected file. */
+/** Shows the findings about uploaded files, with a button to remove each rejected file. */
 function showFileFindings(title, others = []) {
   const place = byId("creation-problem");
   showProblem(place, title);
@@ -192,7 +192,7 @@ function showFileFindings(title, others = []) {
   }));
 }
 
-/** Refuses maps that do not fit their documents, which the service would accept. Hosts are counted as in the form. */
+/** Rejects maps that do not match their documents. The service would accept them. Hosts are numbered as in the form. */
 async function checkMaps(networks) {
   const { hosts } = await api.readNetworkFiles(
     networks.map(({ network_yaml }, index) => ({ name: `Host ${index + 1}`, text: network_yaml })));
@@ -205,7 +205,7 @@ async function checkMaps(networks) {
   if (findings.length) throw new Refusal(0, "", findings);
 }
 
-/** What is wrong with a map. Nothing is declared by a document that cannot be read; the service says why. */
+/** Returns the errors of a map. An invalid document declares no interfaces, and the service reports its errors. */
 function faultsOf(map, declared) {
   if (!map.length) return [["", "the host has no MAC address, so no machine can match it"]];
   return map.flatMap(({ mac_address, logical_nic_name: name }, index) => {
@@ -221,7 +221,7 @@ function faultsOf(map, declared) {
   });
 }
 
-/** What the request says: what is empty is not in it. */
+/** Returns the body of the request, without empty fields. */
 function body() {
   const written = (names) => {
     const pairs = names.map((name) => [name, form.elements[name].value.trim()]);
@@ -232,7 +232,7 @@ function body() {
   const params = { name: form.elements.name.value, pull_secret: form.elements.pull_secret.value, ...written(TEXTS) };
   const [proxy, kernelArguments] = [written(PROXIES), rows(byId("arguments"), ["value"])];
   if (Object.keys(proxy).length) params.proxy = proxy;
-  // The API appends, and does nothing else.
+  // The form only appends arguments.
   if (kernelArguments.length) params.kernel_arguments = kernelArguments.map((row) => ({ operation: "append", ...row }));
   if (machines().length) {
     params.static_network_config = machines().map((machine) => ({
@@ -267,7 +267,7 @@ async function create() {
   }
 }
 
-/** Shows what is wrong beside the button that was pressed, with a way to each place in a document. */
+/** Shows an error next to the submit button, with a button to go to each finding in a document. */
 function showRefusal(refusal) {
   const place = byId("creation-problem");
   showProblem(place, refusal && (refusal.findings.length ? "Nothing was created: the static networks have errors." : refusal));
@@ -284,7 +284,7 @@ function showRefusal(refusal) {
   place.focus();
 }
 
-/** Marks the field that a refusal is about. */
+/** Marks the field that an error is about. */
 function mark(message) {
   const name = Object.keys(ABOUT).find((name) => ABOUT[name].test(message));
   if (!name) return;
@@ -309,7 +309,7 @@ function ofDocument({ severity, message, host, path, line }) {
   return item;
 }
 
-/** Goes to a line of a text. */
+/** Selects a line in a text area. */
 function select(area, line) {
   const before = area.value.split("\n").slice(0, (line ?? 1) - 1);
   const start = before.reduce((sum, text) => sum + text.length + 1, 0);

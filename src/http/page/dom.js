@@ -1,12 +1,11 @@
-// What is put into the document is text. Nothing here, and nothing that uses it, reads a string as HTML.
+// Helpers for the document. No function of this page parses a string as HTML.
 
-/** Whoever has more of them repairs these first. */
-const MOST_FINDINGS = 100;
+/** The maximum number of findings that are shown. Users fix these before they need to see more. */
+const MAX_FINDINGS = 100;
 
-/** The element with an id. */
 export const byId = (id) => document.getElementById(id);
 
-/** A new element with properties and children; texts become text nodes. */
+/** Creates an element with properties and children. Strings become text nodes. */
 export function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -17,7 +16,7 @@ export function element(tag, properties = {}, ...children) {
   return made;
 }
 
-/** A copy of a template, and its slots by name. */
+/** Returns a copy of a template and its slots by name. */
 export function fromTemplate(id) {
   const copy = byId(id).content.firstElementChild.cloneNode(true);
   const slots = {};
@@ -26,8 +25,8 @@ export function fromTemplate(id) {
 }
 
 /**
- * Gives an element the children that were made for it. Those that are there stay, and say what the new ones say:
- * somebody may be at them. Not for buttons: what a new one would do is not taken over.
+ * Updates the children of an element to new ones. Existing children stay and get the new attributes and texts, because
+ * the user may be using them. Do not use it for buttons: listeners of the new elements are lost.
  */
 export function renew(place, made) {
   made.forEach((wanted, index) => {
@@ -46,15 +45,15 @@ function takeOver(there, wanted) {
   renew(there, [...wanted.childNodes]);
 }
 
-/** Tells whoever listens to the page rather than looks at it. */
+/** Announces a message to users of screen readers. */
 export function tell(news) {
   const region = byId("news");
-  // A region that says the same again says nothing.
+  // Screen readers do not announce a text that stays the same, so clear it first.
   region.textContent = "";
   requestAnimationFrame(() => (region.textContent = news));
 }
 
-/** Shows what went wrong in the place for it, or takes that away. */
+/** Shows an error in `place`, or clears it. */
 export function showProblem(place, problem) {
   place.hidden = !problem;
   place.replaceChildren(...(problem ? [problem.message ?? problem] : []));
@@ -62,24 +61,24 @@ export function showProblem(place, problem) {
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
-/** A number of bytes as people read it. */
+/** Formats a number of bytes with a unit. */
 export function humanBytes(bytes) {
   let [value, unit] = [bytes, 0];
   while (value >= 1024 && unit < UNITS.length - 1) [value, unit] = [value / 1024, unit + 1];
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
 }
 
-/** A bar that says how much of something there is. */
+/** Creates a progress bar. Without a value, it is indeterminate. */
 export function progressBar(label, value, max) {
   const properties = { max, "aria-label": label };
   if (value !== undefined) properties.value = value;
   return element("progress", properties);
 }
 
-/** A state in a word, or in another text. */
+/** Creates a badge for a state. */
 export const badge = (state, text = state) => element("span", { className: `badge ${state}` }, text);
 
-/** A finding, with the line that it is about. */
+/** Creates a finding. `text` is the line that it is about. */
 export function finding(severity, message, place, text) {
   return element("li", {},
     badge(severity), element("span", {}, message),
@@ -87,14 +86,14 @@ export function finding(severity, message, place, text) {
     text ? element("code", {}, text) : null);
 }
 
-/** The first findings of a list, and how many more there are. */
+/** Creates a list of the first findings, with the number of the remaining ones. */
 export function findingList(findings, toItem) {
-  const more = findings.length - MOST_FINDINGS;
-  const items = findings.slice(0, MOST_FINDINGS).map(toItem);
+  const more = findings.length - MAX_FINDINGS;
+  const items = findings.slice(0, MAX_FINDINGS).map(toItem);
   return element("ul", { className: "findings" }, ...items, more > 0 ? element("li", {}, `and ${more} more`) : null);
 }
 
-/** A button that copies a text, which is called something. */
+/** Creates a button that copies a text. `name` describes the text. */
 export function copyButton(text, name) {
   const button = element("button", { type: "button", className: "small", "aria-label": `Copy ${name}` }, "Copy");
   button.addEventListener("click", async () => {
@@ -108,7 +107,7 @@ export function copyButton(text, name) {
 
 async function copied(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true, () => false);
-  // Over plain HTTP from another machine, browsers have no clipboard for pages; they copy what is selected.
+  // Over plain HTTP from another machine, browsers give pages no clipboard, but they copy the selection.
   const area = element("textarea", { value: text, className: "unseen" });
   const focused = document.activeElement;
   document.body.append(area);

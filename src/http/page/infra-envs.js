@@ -2,16 +2,17 @@
 
 import { api } from "./api.js";
 import { Card } from "./card.js";
+import * as changes from "./changes.js";
 import { byId, showProblem, tell } from "./dom.js";
 
-/** More are not shown at once: whoever has thousands looks for one. */
-const MOST_SHOWN = 200;
+/** The maximum number of cards that are shown. Users with thousands of infra-envs use the filter. */
+const MAX_SHOWN = 200;
 
 let infraEnvs = [];
-/** Cards that were made, by id: what is open stays open when the list is read again. */
+/** The cards by infra-env id. Open cards stay open when the list is refreshed. */
 const cards = new Map();
 
-/** Reads the list again. */
+/** Requests the list and updates the cards. */
 export async function refresh() {
   infraEnvs = await api.infraEnvs();
   infraEnvs.sort((one, other) => other.created_at.localeCompare(one.created_at));
@@ -21,29 +22,29 @@ export async function refresh() {
   show();
 }
 
-/** Shows the part of the list that the filter names. */
+/** Shows the infra-envs that match the filter. */
 export function show() {
   const wanted = byId("filter").value.trim().toLowerCase();
   const fits = ({ name, id }) => name.toLowerCase().includes(wanted) || id.includes(wanted);
   const found = infraEnvs.filter(fits);
-  const shown = found.slice(0, MOST_SHOWN);
+  const shown = found.slice(0, MAX_SHOWN);
   place(byId("infra-envs"), shown.map((infraEnv) => cardOf(infraEnv).root));
   byId("count").textContent = infraEnvs.length;
   const nothing = byId("nothing");
   nothing.hidden = found.length > 0 && shown.length === found.length;
   nothing.textContent =
-    infraEnvs.length === 0 ? "There are no infra-envs yet."
-    : found.length === 0 ? "No infra-env has this in its name or id."
-    : `The newest ${shown.length} of ${found.length} are shown. The filter finds the others.`;
+    infraEnvs.length === 0 ? "No infra-envs yet."
+    : found.length === 0 ? "No infra-env matches this name or id."
+    : `Showing the newest ${shown.length} of ${found.length}. Use the filter to find others.`;
 }
 
-/** Puts elements into a list. What is there already is not touched: it may be in use. */
+/** Sets the elements of a list. Does not touch a list that is already the same, because it may be in use. */
 function place(list, wanted) {
   const isThere = list.children.length === wanted.length && wanted.every((element, index) => list.children[index] === element);
   if (!isThere) list.replaceChildren(...wanted);
 }
 
-/** Opens the card of an infra-env, wherever it is, and goes to it. */
+/** Opens the card of an infra-env, even if the filter hides it, and focuses it. */
 export async function open(id) {
   const infraEnv = infraEnvs.find((infraEnv) => infraEnv.id === id);
   if (!infraEnv) return;
@@ -53,8 +54,24 @@ export async function open(id) {
   card.opener.focus();
 }
 
-/** Asks again for what changes by itself. */
+/** Whether an infra-env has changed since the list was requested. */
+let isOutdated = false;
+
+/** Notes which parts of the page a change makes outdated. Without a change, any part may be. */
+function note(change) {
+  if (!change || change.resource === "infra-env") isOutdated = true;
+  for (const [id, card] of cards) if (!change || change.infra_env_id === id) card.hostsAt = 0;
+}
+
+/** Starts to listen to changes. */
+export const listen = () => changes.follow(note);
+
+/** Refreshes what has changed without user action: the list, and parts of open cards. */
 export async function follow() {
+  if (isOutdated) {
+    isOutdated = false;
+    await refresh();
+  }
   await Promise.all([...cards.values()].map((card) => card.follow()));
 }
 
@@ -63,7 +80,7 @@ function cardOf(infraEnv) {
   return cards.get(infraEnv.id);
 }
 
-/** Asks whether an infra-env shall go, and lets it go. */
+/** Asks the user to confirm, then deletes an infra-env. */
 function confirmDeletion(infraEnv) {
   const dialog = byId("deletion");
   const problem = dialog.querySelector(".problem");

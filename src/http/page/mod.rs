@@ -1,25 +1,26 @@
-//! A page for browsers: what there is to boot, a form for more of it, and how far machines are.
+//! The page for browsers: it shows infra-envs, the progress of their hosts and the base images, and has a form for new
+//! infra-envs.
 //!
-//! It is some files of HTML, CSS and JavaScript, as they are in the source. The page calls the API as any client does, with
-//! the rights of whoever looks at it: here is nothing to guard, and nothing to keep in step but the API itself. It fetches
-//! nothing from anywhere else, and a browser is told to let it do nothing else either.
+//! The page consists of static HTML, CSS and JavaScript files. It calls the API like any other client, with the
+//! credentials of its user, so the files need no access control. It loads nothing from other servers, and its policy
+//! makes the browser enforce that.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use sha2::{Digest, Sha256};
 
-use super::content::is_known;
-use crate::api_error::only_reads;
-use crate::inventory::auth::{GuardedRouter, RouteAccess};
+use super::content::is_listed_in_if_none_match;
+use inventory::api::{ApiError, header_value, only_reads};
+use inventory::auth::{GuardedRouter, RouteAccess};
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-/// The parts of the page: where each is, what it is, and what is in it.
-const PARTS: [(&str, &str, &str); 10] = [
+/// The files of the page: path, media type and contents.
+const PARTS: [(&str, &str, &str); 11] = [
     ("/", HTML, include_str!("index.html")),
     ("/page/page.css", CSS, include_str!("page.css")),
     ("/page/icon.svg", SVG, include_str!("icon.svg")),
@@ -27,13 +28,15 @@ const PARTS: [(&str, &str, &str); 10] = [
     ("/page/api.js", SCRIPT, include_str!("api.js")),
     ("/page/dom.js", SCRIPT, include_str!("dom.js")),
     ("/page/card.js", SCRIPT, include_str!("card.js")),
+    ("/page/changes.js", SCRIPT, include_str!("changes.js")),
     ("/page/creation.js", SCRIPT, include_str!("creation.js")),
     ("/page/infra-envs.js", SCRIPT, include_str!("infra-envs.js")),
-    ("/page/live-images.js", SCRIPT, include_str!("live-images.js")),
+    ("/page/base-images.js", SCRIPT, include_str!("base-images.js")),
 ];
 
-/// What a browser may do with the page. Names of infra-envs are whatever somebody chose: scripts and styles come from our
-/// files alone, no text is ever read as HTML, and no other page may frame this one and have its buttons pressed.
+/// The content security policy of the page. Users choose the names of infra-envs, so a name may contain HTML. Scripts
+/// and styles come only from the page's own files, no text is ever parsed as HTML, and no other page may frame this one
+/// to have its buttons clicked.
 const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; \
                       require-trusted-types-for 'script'; trusted-types 'none'";
 
@@ -42,44 +45,44 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    // The next version of the program has other parts, which have to fit each other.
+    // Browsers must always revalidate: after an upgrade, all files must be of the same version.
     (header::CACHE_CONTROL, "no-cache"),
 ];
 
-/// The page, at `/`, and its parts.
+/// Returns the routes of the page, at `/`, and of its other files.
 pub(super) fn routes() -> GuardedRouter {
     let router = PARTS.into_iter().fold(GuardedRouter::new(), |router, (path, media_type, contents)| {
-        let part = Part::new(media_type, contents);
+        let part = PageFile::new(media_type, contents);
         router.route(RouteAccess::open(path), get(async move |headers: HeaderMap| part.answer(&headers)))
     });
     router.map(|router| router.method_not_allowed_fallback(only_reads))
 }
 
-/// A part of the page, with what tells it from that of another version.
+/// A file of the page, with its entity tag.
 #[derive(Clone, Debug)]
-struct Part {
+struct PageFile {
     media_type: &'static str,
     contents: &'static str,
     etag: String,
 }
 
-impl Part {
+impl PageFile {
     fn new(media_type: &'static str, contents: &'static str) -> Self {
         let digest = Sha256::digest(contents);
         let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         Self { media_type, contents, etag: format!("\"{hex}\"") }
     }
 
-    fn answer(&self, request: &HeaderMap) -> Response {
-        let mut response = if is_known(request, &self.etag) {
+    fn answer(&self, request: &HeaderMap) -> Result<Response, ApiError> {
+        let mut response = if is_listed_in_if_none_match(request, &self.etag) {
             StatusCode::NOT_MODIFIED.into_response()
         } else {
             ([(header::CONTENT_TYPE, self.media_type)], self.contents).into_response()
         };
         let headers = response.headers_mut();
         headers.extend(HEADERS.map(|(name, value)| (name, HeaderValue::from_static(value))));
-        headers.extend(HeaderValue::from_str(&self.etag).ok().map(|etag| (header::ETAG, etag)));
-        response
+        headers.insert(header::ETAG, header_value(&self.etag)?);
+        Ok(response)
     }
 }
 
@@ -87,9 +90,9 @@ impl Part {
 mod tests {
     use super::*;
 
-    /// Each reference in a part is to a part, so that nothing is missing and nothing comes from elsewhere.
+    /// Every reference names a file of the page, so nothing is missing and nothing is loaded from other servers.
     #[test]
-    fn the_parts_fit_each_other() {
+    fn references_name_files_of_the_page() {
         let quoted = regex::Regex::new(r##"(?:src|href|from|import)[= (]+"([^"#][^"]*)""##).unwrap();
         let mut named = 0;
         for (path, _, contents) in PARTS {
@@ -107,9 +110,18 @@ mod tests {
         assert!(named > 10, "{named} references were found");
     }
 
-    /// The policy of the page forbids what these do; they would not work.
     #[test]
-    fn nothing_reads_text_as_html() {
+    fn entity_tag_that_no_header_holds_is_an_error() {
+        let part = PageFile::new(HTML, "text");
+        part.answer(&HeaderMap::new()).unwrap();
+        let part = PageFile { etag: "\n".to_owned(), ..part };
+        let error = part.answer(&HeaderMap::new()).unwrap_err();
+        assert_eq!(error.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    }
+
+    /// The policy of the page forbids these constructions, so they would not work.
+    #[test]
+    fn scripts_never_parse_text_as_html() {
         for (path, _, contents) in PARTS {
             for forbidden in [
                 "innerHTML",

@@ -1,22 +1,23 @@
-// What the page does from its beginning on.
+// The entry point of the page.
 
 import { token } from "./api.js";
 import * as creation from "./creation.js";
 import { byId, showProblem, tell } from "./dom.js";
 import * as infraEnvs from "./infra-envs.js";
-import * as liveImages from "./live-images.js";
+import * as baseImages from "./base-images.js";
 
-/** How often readers and downloads are asked for, in milliseconds, */
+/** The refresh interval of readers and downloads, in milliseconds. */
 const OFTEN = 1000;
-/** and what does not move. */
+/** The refresh interval of a state that is not about to change, in milliseconds. */
 const SELDOM = 5000;
 
 const signIn = byId("sign-in");
 
-/** Reads all there is, or asks who is there. */
+/** Loads the list, or asks for a token. Returns whether the list was loaded. */
 async function load() {
   try {
     await infraEnvs.refresh();
+    infraEnvs.listen();
     showContent();
     showProblem(byId("problem"), null);
     return true;
@@ -51,7 +52,7 @@ signIn.addEventListener("submit", async (event) => {
   token.set(signIn.elements.token.value.trim());
   signIn.reset();
   if (!(await load())) return;
-  tell("The token is good.");
+  tell("Signed in.");
   byId("infra-envs-heading").closest("main").focus();
 });
 
@@ -60,12 +61,12 @@ byId("forget").addEventListener("click", () => {
   location.reload();
 });
 byId("refresh").addEventListener("click", async () => (await load()) && tell("The list is up to date."));
-// Others may have made some meanwhile.
+// Other clients may have changed the list meanwhile.
 document.addEventListener("visibilitychange", () => !document.hidden && signIn.hidden && load());
 byId("filter").addEventListener("input", infraEnvs.show);
 creation.begin();
 
-/** Does something again and again, as long as the page is seen. */
+/** Repeats `work`, which returns the pause in milliseconds. Pauses while the page is hidden. */
 async function forever(work) {
   for (;;) {
     const pause = document.hidden ? OFTEN : await work();
@@ -74,12 +75,13 @@ async function forever(work) {
 }
 
 forever(async () => {
-  return (await liveImages.refresh()) ? OFTEN : SELDOM;
+  return (await baseImages.refresh()) ? OFTEN : SELDOM;
 });
 
 if (await load()) await infraEnvs.open(location.hash.slice(1));
 
 forever(async () => {
-  if (!byId("content").hidden) await infraEnvs.follow();
+  // Errors of the list are shown when the user asks for it, and those of a card are shown there.
+  if (!byId("content").hidden) await infraEnvs.follow().catch(() => {});
   return OFTEN;
 });

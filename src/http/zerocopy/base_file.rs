@@ -6,7 +6,7 @@
 //!
 //! A [`Lease`] proves that the bytes are unchanged. The kernel grants a read lease only if no process has the file open
 //! for writing, which includes processes that have it mapped, and lets no process open it for writing before the lease
-//! is given back. The holder gives it back with [`BaseFile::revoke`], which first ends every use of the bytes.
+//! is given back. The holder gives it back with [`BaseFile::revoke_lease`], which first ends every use of the bytes.
 //!
 //! A [`FileStamp`] is the evidence for a file that cannot be leased. It is weaker. A process that already has the file
 //! open changes it without any sign as long as the pages that it has mapped are dirty, or while one long write is in
@@ -19,12 +19,12 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use isogen::map::{self, Mapping};
+use isogen::mapping::{self, Mapping};
 use isogen::{Extent, Source};
 
 use super::file_stamp::FileStamp;
 use super::lease::Lease;
-use super::residency::{Residency, ResidentPages, announce, truncated};
+use super::residency::{Residency, ResidentPages, advise_will_need, truncated_error};
 
 /// No lease is held: the stamp is compared each time.
 const STAMPED: u8 = 0;
@@ -34,30 +34,30 @@ const LEASED: u8 = 1;
 const REVOKED: u8 = 2;
 
 /// Completes when bytes are available, or will never be.
-pub(crate) type Available = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type AvailableFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Bytes that are being downloaded while they are served.
-pub(crate) trait Download: std::fmt::Debug + Send + Sync {
+pub(crate) trait DownloadingBytes: std::fmt::Debug + Send + Sync {
     /// Returns what to wait for before an extent is read; `None` if it can be read now.
-    fn available(&self, extent: Extent) -> Option<Available>;
+    fn when_available(&self, extent: Extent) -> Option<AvailableFuture>;
 }
 
 /// The file of a base image.
 #[derive(Debug)]
 pub(crate) struct BaseFile {
     source: Arc<Source>,
-    mapped: OnceLock<Mapped>,
+    mapped: OnceLock<FileMapping>,
     state: AtomicU8,
     lease: Mutex<Option<Lease>>,
     /// The stamp of the file when it was hashed.
     required: OnceLock<FileStamp>,
     resident: OnceLock<ResidentPages>,
-    download: Option<Arc<dyn Download>>,
+    download: Option<Arc<dyn DownloadingBytes>>,
 }
 
 /// A mapping of the whole file.
 #[derive(Debug)]
-struct Mapped {
+struct FileMapping {
     mapping: Mapping,
     /// The same file, for the kernel to take pages from.
     file: Arc<File>,
@@ -78,7 +78,7 @@ impl BaseFile {
     }
 
     /// Returns the file behind a source whose bytes are being downloaded.
-    pub(crate) fn downloading(source: Arc<Source>, download: Arc<dyn Download>) -> Self {
+    pub(crate) fn from_download(source: Arc<Source>, download: Arc<dyn DownloadingBytes>) -> Self {
         Self { download: Some(download), ..Self::new(source) }
     }
 
@@ -88,8 +88,8 @@ impl BaseFile {
     }
 
     /// Returns what to wait for before an extent is read; `None` if it can be read now.
-    pub(crate) fn available(&self, extent: Extent) -> Option<Available> {
-        self.download.as_ref()?.available(extent)
+    pub(crate) fn when_available(&self, extent: Extent) -> Option<AvailableFuture> {
+        self.download.as_ref()?.when_available(extent)
     }
 
     /// Reports whether bytes are in memory. Reads nothing and waits for nothing.
@@ -99,7 +99,7 @@ impl BaseFile {
     /// Returns an error if the source has no file, or if the file ends before `extent` does.
     #[inline]
     pub(super) fn residency(&self, extent: Extent) -> io::Result<Residency> {
-        self.resident().residency(&self.source, extent)
+        self.resident_pages().residency(&self.source, extent)
     }
 
     /// Brings bytes into memory and asks the kernel to read `next` meanwhile. Waits for the disk.
@@ -109,46 +109,46 @@ impl BaseFile {
     /// Returns the error of the storage, or an error if the file ends before `extent` does.
     pub(super) fn read_ahead(&self, extent: Extent, next: Option<Extent>) -> Result<(), isogen::Error> {
         if let Some(next) = next {
-            announce(&self.source, next);
+            advise_will_need(&self.source, next);
         }
-        self.resident().read_ahead(&self.source, extent)
+        self.resident_pages().read_ahead(&self.source, extent)
     }
 
     #[inline]
-    fn resident(&self) -> &ResidentPages {
+    fn resident_pages(&self) -> &ResidentPages {
         self.resident.get_or_init(|| ResidentPages::new(self.source.len()))
     }
 
-    fn lease(&self) -> MutexGuard<'_, Option<Lease>> {
+    fn lock_lease(&self) -> MutexGuard<'_, Option<Lease>> {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the whole file as mapped bytes, mapped on first use. They are for the kernel; no code of this process
-    /// may look at them (see [`isogen::map`]).
+    /// may look at them (see [`isogen::mapping`]).
     ///
     /// # Errors
     ///
     /// Returns an error if the source has no file, if the system cannot map it, if its lease was [given
-    /// back](Self::revoke), or if a [required](Self::require) stamp is the only evidence that it is unchanged: such
-    /// bytes are read, and the stamp is compared after that.
+    /// back](Self::revoke_lease), or if a [required](Self::require_stamp) stamp is the only evidence that it is
+    /// unchanged: such bytes are read, and the stamp is compared after that.
     #[inline]
-    pub(crate) fn mapped(&self) -> io::Result<Bytes> {
+    pub(crate) fn mapped_bytes(&self) -> io::Result<Bytes> {
         if let Some(mapped) = self.mapped.get().filter(|_| self.allows_mapping()) {
             return Ok(mapped.mapping.bytes().clone());
         }
         // Holding the lock keeps `revoke` from missing the new mapping.
-        let _held = self.lease();
+        let _held = self.lock_lease();
         if !self.allows_mapping() {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let file = self.source.as_file().ok_or(io::ErrorKind::Unsupported)?;
-        let mapped = Mapped { mapping: map::map(file)?, file: Arc::new(file.try_clone()?) };
+        let mapped = FileMapping { mapping: mapping::map_file(file)?, file: Arc::new(file.try_clone()?) };
         Ok(self.mapped.get_or_init(|| mapped).mapping.bytes().clone())
     }
 
     /// Returns the file and the offset of mapped bytes in it, for the kernel to send its pages. `None` if the bytes are
     /// not of this mapping, or the lease was given back.
-    pub(super) fn pages_of(&self, bytes: &[u8]) -> Option<(&Arc<File>, u64)> {
+    pub(super) fn file_pages(&self, bytes: &[u8]) -> Option<(&Arc<File>, u64)> {
         let mapped = self.mapped.get().filter(|_| self.allows_mapping())?;
         let start = bytes.as_ptr().addr().checked_sub(mapped.mapping.bytes().as_ptr().addr())?;
         let end = start.checked_add(bytes.len())?;
@@ -165,14 +165,15 @@ impl BaseFile {
     }
 
     /// Sets the stamp of the file when its bytes were hashed. The first one stays.
-    pub(crate) fn require(&self, stamp: FileStamp) {
+    pub(crate) fn require_stamp(&self, stamp: FileStamp) {
         self.required.get_or_init(|| stamp);
     }
 
     /// Takes a lease of the file that was acquired before any of its bytes were read. The caller must call
-    /// [`revoke`](Self::revoke) soon after a process waits for the lease: the kernel takes it away after 45 seconds.
-    pub(crate) fn protect(&self, lease: Lease) {
-        let mut held = self.lease();
+    /// [`revoke_lease`](Self::revoke_lease) soon after a process waits for the lease: the kernel takes it away after 45
+    /// seconds.
+    pub(crate) fn hold_lease(&self, lease: Lease) {
+        let mut held = self.lock_lease();
         if self.state.compare_exchange(STAMPED, LEASED, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
             *held = Some(lease);
         }
@@ -180,7 +181,7 @@ impl BaseFile {
 
     /// Reports whether a process waits for the lease.
     pub(crate) fn is_lease_breaking(&self) -> bool {
-        self.lease().as_ref().is_some_and(Lease::is_breaking)
+        self.lock_lease().as_ref().is_some_and(Lease::is_breaking)
     }
 
     /// Gives the lease back for good. Before that, [`stamp`](Self::stamp) begins to fail, and mapped bytes that were
@@ -189,19 +190,19 @@ impl BaseFile {
     /// # Errors
     ///
     /// Returns an error if the kernel refuses to make mapped bytes unreadable. The lease is given back all the same.
-    pub(crate) fn revoke(&self) -> io::Result<()> {
-        let mut held = self.lease();
+    pub(crate) fn revoke_lease(&self) -> io::Result<()> {
+        let mut held = self.lock_lease();
         let Some(lease) = held.take() else { return Ok(()) };
         self.state.store(REVOKED, Ordering::SeqCst);
-        let forbidden = self.mapped.get().map_or(Ok(()), |mapped| mapped.mapping.forbid());
+        let forbidden = self.mapped.get().map_or(Ok(()), |mapped| mapped.mapping.revoke_access());
         drop(lease);
         forbidden
     }
 
     /// Gives the lease back because its holder can no longer react to it. From now on the stamp shows whether the file
     /// is unchanged.
-    pub(crate) fn unprotect(&self) {
-        if self.lease().take().is_some() {
+    pub(crate) fn abandon_lease(&self) {
+        if self.lock_lease().take().is_some() {
             self.state.store(STAMPED, Ordering::SeqCst);
         }
     }
@@ -219,30 +220,30 @@ impl BaseFile {
     /// # Errors
     ///
     /// Returns an error if the file is shorter than it was when it was opened, if its stamp is not the
-    /// [required](Self::require) one, or if its lease was given back.
+    /// [required](Self::require_stamp) one, or if its lease was given back.
     #[inline]
     pub(crate) fn stamp(&self) -> io::Result<FileStamp> {
         match self.state.load(Ordering::Acquire) {
             LEASED => Ok(FileStamp::default()),
             STAMPED => self.current_stamp(),
-            _ => Err(self.changed()),
+            _ => Err(self.changed_error()),
         }
     }
 
     #[inline]
     fn current_stamp(&self) -> io::Result<FileStamp> {
-        let found = self.source.as_file().map(FileStamp::of_regular).transpose()?.flatten();
+        let found = self.source.as_file().map(FileStamp::from_regular_file).transpose()?.flatten();
         let Some(stamp) = found else { return Ok(FileStamp::default()) };
         if stamp.len < self.source.len() {
-            return Err(truncated(&self.source, stamp.len));
+            return Err(truncated_error(&self.source, stamp.len));
         }
         match self.required.get() {
-            Some(required) if !required.holds(&stamp) => Err(self.changed()),
+            Some(required) if !required.has_same_bytes(&stamp) => Err(self.changed_error()),
             _ => Ok(stamp),
         }
     }
 
-    fn changed(&self) -> io::Error {
+    fn changed_error(&self) -> io::Error {
         let name = self.source.name();
         io::Error::other(format!("{name} was changed or opened for writing after it was hashed"))
     }
@@ -260,26 +261,26 @@ mod tests {
     const LEN: usize = 64 << 10;
 
     /// A file that no process has open for writing.
-    fn file() -> tempfile::TempPath {
+    fn temp_file() -> tempfile::TempPath {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&[7; LEN]).unwrap();
         file.into_temp_path()
     }
 
-    fn open(path: &Path) -> BaseFile {
+    fn open_base(path: &Path) -> BaseFile {
         BaseFile::new(Arc::new(Source::open(path).unwrap()))
     }
 
-    fn leased(path: &Path) -> BaseFile {
-        let base = open(path);
-        base.protect(Lease::take(Arc::new(File::open(path).unwrap())).unwrap());
+    fn open_leased(path: &Path) -> BaseFile {
+        let base = open_base(path);
+        base.hold_lease(Lease::acquire(Arc::new(File::open(path).unwrap())).unwrap());
         base
     }
 
     #[test]
     fn rejects_a_file_that_got_shorter() {
-        let path = file();
-        let base = open(&path);
+        let path = temp_file();
+        let base = open_base(&path);
         let before = base.stamp().unwrap();
         assert_eq!(before, base.stamp().unwrap());
         OpenOptions::new().write(true).open(&path).unwrap().set_len(5).unwrap();
@@ -288,17 +289,17 @@ mod tests {
 
     #[test]
     fn write_with_restored_time_changes_the_stamp() {
-        let path = file();
-        let base = open(&path);
+        let path = temp_file();
+        let base = open_base(&path);
         let before = base.stamp().unwrap();
-        base.require(before);
+        base.require_stamp(before);
         let writer = OpenOptions::new().write(true).open(&path).unwrap();
         let modified = writer.metadata().unwrap().modified().unwrap();
         // On kernels before 6.13, two writes within one clock tick leave the same time.
         loop {
             writer.write_all_at(b"other", 9).unwrap();
             writer.set_modified(modified).unwrap();
-            let stamp = FileStamp::of_file(&writer).unwrap();
+            let stamp = FileStamp::from_file(&writer).unwrap();
             assert_eq!((stamp.len, stamp.modified, stamp.inode), (before.len, before.modified, before.inode));
             if stamp != before {
                 break;
@@ -309,65 +310,65 @@ mod tests {
 
     #[test]
     fn replaced_file_keeps_its_bytes() {
-        let path = file();
-        let base = open(&path);
-        base.require(base.stamp().unwrap());
+        let path = temp_file();
+        let base = open_base(&path);
+        base.require_stamp(base.stamp().unwrap());
         let before = base.stamp().unwrap();
-        std::fs::rename(file().keep().unwrap(), &path).unwrap();
-        assert!(before.holds(&base.stamp().unwrap()));
+        std::fs::rename(temp_file().keep().unwrap(), &path).unwrap();
+        assert!(before.has_same_bytes(&base.stamp().unwrap()));
         let other = FileStamp::from(&std::fs::metadata(&path).unwrap());
-        assert!(!before.holds(&other) && !other.holds(&before));
+        assert!(!before.has_same_bytes(&other) && !other.has_same_bytes(&before));
     }
 
     #[test]
     fn leased_file_needs_no_stamp_until_it_is_revoked() {
-        let path = file();
-        let base = leased(&path);
-        base.require(FileStamp::default());
+        let path = temp_file();
+        let base = open_leased(&path);
+        base.require_stamp(FileStamp::default());
         assert!(base.is_leased() && base.stamp().is_ok() && !base.is_lease_breaking());
-        base.revoke().unwrap();
-        assert!(!base.is_leased() && base.stamp().is_err() && base.mapped().is_err());
-        base.protect(Lease::take(Arc::new(File::open(&path).unwrap())).unwrap());
+        base.revoke_lease().unwrap();
+        assert!(!base.is_leased() && base.stamp().is_err() && base.mapped_bytes().is_err());
+        base.hold_lease(Lease::acquire(Arc::new(File::open(&path).unwrap())).unwrap());
         assert!(base.stamp().is_err(), "a revoked source was accepted again");
     }
 
     #[test]
     fn stamp_is_compared_again_without_a_lease() {
-        let path = file();
-        let base = leased(&path);
-        base.require(FileStamp::from(&std::fs::metadata(&path).unwrap()));
-        base.mapped().unwrap();
-        base.unprotect();
+        let path = temp_file();
+        let base = open_leased(&path);
+        base.require_stamp(FileStamp::from(&std::fs::metadata(&path).unwrap()));
+        base.mapped_bytes().unwrap();
+        base.abandon_lease();
         assert_ne!(base.stamp().unwrap(), FileStamp::default());
-        assert_eq!(base.mapped().unwrap_err().kind(), io::ErrorKind::Unsupported);
+        assert_eq!(base.mapped_bytes().unwrap_err().kind(), io::ErrorKind::Unsupported);
         std::fs::write(&path, [8; LEN + 1]).unwrap();
         assert!(base.stamp().is_err());
     }
 
     #[test]
-    fn pages_are_of_the_mapping_only() {
-        let [first, second] = [file(), file()];
-        let [first, second] = [open(&first), open(&second)];
-        let [bytes, other] = [first.mapped().unwrap(), second.mapped().unwrap()];
-        let (pages, offset) = first.pages_of(&bytes.slice(4000..9000)).unwrap();
+    fn only_mapped_bytes_have_pages() {
+        let [first, second] = [temp_file(), temp_file()];
+        let [first, second] = [open_base(&first), open_base(&second)];
+        let [bytes, other] = [first.mapped_bytes().unwrap(), second.mapped_bytes().unwrap()];
+        let (pages, offset) = first.file_pages(&bytes.slice(4000..9000)).unwrap();
         assert_eq!((pages.metadata().unwrap().len(), offset), (LEN as u64, 4000));
-        assert!(Arc::ptr_eq(pages, first.pages_of(&bytes).unwrap().0));
-        assert_eq!(first.pages_of(&bytes.slice(LEN..)).unwrap().1, LEN as u64);
-        assert!(first.pages_of(&other).is_none() && first.pages_of(&[0; 9]).is_none());
+        assert!(Arc::ptr_eq(pages, first.file_pages(&bytes).unwrap().0));
+        assert_eq!(first.file_pages(&bytes.slice(LEN..)).unwrap().1, LEN as u64);
+        assert!(first.file_pages(&other).is_none() && first.file_pages(&[0; 9]).is_none());
     }
 
     /// The bytes of a body may wait in a buffer of hyper as long as the client reads nothing.
     #[test]
     fn mapped_bytes_of_a_revoked_file_cannot_be_written() {
-        let path = file();
-        let base = leased(&path);
-        let bytes = base.mapped().unwrap().slice(100..200);
+        let path = temp_file();
+        let base = open_leased(&path);
+        let bytes = base.mapped_bytes().unwrap().slice(100..200);
         let (_reader, mut writer) = io::pipe().unwrap();
         assert_eq!(writer.write(&bytes).unwrap(), 100);
-        assert!(base.pages_of(&bytes).is_some());
-        base.revoke().unwrap();
+        assert!(base.file_pages(&bytes).is_some());
+        base.revoke_lease().unwrap();
         assert_eq!(writer.write(&bytes).unwrap_err().raw_os_error(), Some(libc::EFAULT));
-        assert!(base.pages_of(&bytes).is_none());
+        assert!(base.file_pages(&bytes).is_none());
         OpenOptions::new().write(true).open(&path).unwrap();
     }
 

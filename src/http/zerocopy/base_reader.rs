@@ -34,7 +34,7 @@ const ANNOUNCED_LEN: u64 = 2 * FRAME_LEN;
 /// Reads a base image for one body.
 pub(in crate::http) struct BaseReader {
     file: Arc<BaseFile>,
-    access: Access,
+    access: BytesAccess,
     /// The stamp of the file when the answer began; `None` while it is leased.
     stamp: Option<Box<FileStamp>>,
     /// Whether a frame was returned since the stamp was taken.
@@ -44,7 +44,7 @@ pub(in crate::http) struct BaseReader {
 }
 
 /// How the bytes are accessed.
-enum Access {
+enum BytesAccess {
     Mapped(Bytes),
     Read,
     /// The source has no file whose pages could be probed.
@@ -66,9 +66,9 @@ impl BaseReader {
         let stamp = file.stamp()?;
         let stamp = (!file.is_leased()).then(|| Box::new(stamp));
         let access = match (mode, file.source().as_file()) {
-            (_, None) => Access::ReadBlocking,
-            (BodyMode::Read, _) => Access::Read,
-            (BodyMode::Mapped, _) => file.mapped().map_or(Access::Read, Access::Mapped),
+            (_, None) => BytesAccess::ReadBlocking,
+            (BodyMode::Read, _) => BytesAccess::Read,
+            (BodyMode::Mapped, _) => file.mapped_bytes().map_or(BytesAccess::Read, BytesAccess::Mapped),
         };
         Ok(Self { file, access, stamp, has_begun: false, in_memory: 0..0 })
     }
@@ -84,33 +84,38 @@ impl BaseReader {
     ///
     /// Returns an error if the file was truncated or changed.
     #[inline]
-    pub(in crate::http) fn next(&mut self, extent: Extent) -> io::Result<NextBytes> {
+    pub(in crate::http) fn next_bytes(&mut self, extent: Extent) -> io::Result<NextBytes> {
         let most = match self.access {
-            Access::Mapped(_) => MAPPED_LEN,
-            Access::Read => FRAME_LEN,
-            Access::ReadBlocking => {
-                let read = PendingRead::of_span(Arc::clone(&self.file), cut(extent, DOWNLOADED_LEN));
+            BytesAccess::Mapped(_) => MAPPED_LEN,
+            BytesAccess::Read => FRAME_LEN,
+            BytesAccess::ReadBlocking => {
+                let read =
+                    PendingRead::start_span(Arc::clone(&self.file), shorten_extent(extent, DOWNLOADED_LEN));
                 return Ok(NextBytes::Pending(read));
             }
         };
-        if matches!(self.access, Access::Mapped(_)) && std::mem::replace(&mut self.has_begun, true) {
+        if matches!(self.access, BytesAccess::Mapped(_)) && std::mem::replace(&mut self.has_begun, true) {
             self.require_unchanged()?;
         }
         let known = if self.in_memory.contains(&extent.offset()) {
-            cut(extent, self.in_memory.end.saturating_sub(extent.offset()))
+            shorten_extent(extent, self.in_memory.end.saturating_sub(extent.offset()))
         } else {
-            let Some(found) = beginning_in_memory(&self.file, extent, most)? else {
+            let Some(found) = resident_start(&self.file, extent, most)? else {
                 let frame = first_frame(extent);
                 let rest = extent.len() - frame.len();
                 let next = Extent::new(frame.end(), rest.min(ANNOUNCED_LEN)).filter(|next| !next.is_empty());
-                return Ok(NextBytes::Pending(PendingRead::ahead(Arc::clone(&self.file), frame, next)));
+                return Ok(NextBytes::Pending(PendingRead::start_read_ahead(
+                    Arc::clone(&self.file),
+                    frame,
+                    next,
+                )));
             };
-            self.has_in_memory(found);
+            self.mark_in_memory(found);
             found
         };
         match &self.access {
-            Access::Mapped(mapped) => slice(mapped, known).map(NextBytes::Ready),
-            Access::Read | Access::ReadBlocking => {
+            BytesAccess::Mapped(mapped) => slice_mapping(mapped, known).map(NextBytes::Ready),
+            BytesAccess::Read | BytesAccess::ReadBlocking => {
                 let bytes = read_span(self.file.source(), known)?;
                 self.require_unchanged()?;
                 Ok(NextBytes::Ready(bytes))
@@ -120,7 +125,7 @@ impl BaseReader {
 
     /// Marks an extent as in memory. It is not probed again: some file systems never report it.
     #[inline]
-    pub(in crate::http) fn has_in_memory(&mut self, extent: Extent) {
+    pub(in crate::http) fn mark_in_memory(&mut self, extent: Extent) {
         self.in_memory = extent.offset()..extent.end();
     }
 
@@ -128,7 +133,7 @@ impl BaseReader {
     #[inline]
     fn require_unchanged(&self) -> io::Result<()> {
         let now = self.file.stamp()?;
-        if self.stamp.as_ref().is_none_or(|stamp| stamp.holds(&now)) {
+        if self.stamp.as_ref().is_none_or(|stamp| stamp.has_same_bytes(&now)) {
             return Ok(());
         }
         Err(io::Error::other(format!("{} was changed while it was sent", self.file.source().name())))
@@ -138,17 +143,17 @@ impl BaseReader {
 /// The part of an extent that is probed and brought into memory at once. Frames of all bodies end at the same offsets,
 /// so that bodies share what is known about them.
 fn first_frame(extent: Extent) -> Extent {
-    cut(extent, FRAME_LEN - extent.offset() % FRAME_LEN)
+    shorten_extent(extent, FRAME_LEN - extent.offset() % FRAME_LEN)
 }
 
 /// Returns the frames at the beginning of an extent that are in memory, until they have `most` bytes. `None` if the
 /// first one is not.
-fn beginning_in_memory(file: &BaseFile, extent: Extent, most: u64) -> io::Result<Option<Extent>> {
+fn resident_start(file: &BaseFile, extent: Extent, most: u64) -> io::Result<Option<Extent>> {
     let mut found = None;
     let mut frame = first_frame(extent);
     while file.residency(frame)? == Residency::InMemory {
         let len = frame.end() - extent.offset();
-        found = Some(cut(extent, len));
+        found = Some(shorten_extent(extent, len));
         match Extent::new(frame.end(), extent.len() - len) {
             Some(rest) if len < most && !rest.is_empty() => frame = first_frame(rest),
             _ => break,
@@ -157,13 +162,14 @@ fn beginning_in_memory(file: &BaseFile, extent: Extent, most: u64) -> io::Result
     Ok(found)
 }
 
-/// Returns the beginning of an extent.
-fn cut(extent: Extent, len: u64) -> Extent {
+/// Returns the beginning of an extent. A shorter extent at the same offset always exists; the whole one would have the
+/// same bytes, in a longer frame.
+fn shorten_extent(extent: Extent, len: u64) -> Extent {
     Extent::new(extent.offset(), extent.len().min(len)).unwrap_or(extent)
 }
 
 /// Returns a slice of the mapping, which has the length that the file had when it was mapped.
-fn slice(mapped: &Bytes, extent: Extent) -> io::Result<Bytes> {
+fn slice_mapping(mapped: &Bytes, extent: Extent) -> io::Result<Bytes> {
     let bounds = [extent.offset(), extent.end()].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
     let [start, end] = bounds;
     if end > mapped.len() {

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
-use crate::http::listener::Transport;
+use crate::http::listener::PeerTransport;
 
 /// How a body gets the bytes of the base image.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,10 +21,10 @@ pub enum BodyMode {
 impl BodyMode {
     /// Returns the mode for a transport: encryption has to read the bytes.
     #[must_use]
-    pub fn for_transport(transport: Transport) -> Self {
+    pub fn for_transport(transport: PeerTransport) -> Self {
         match transport {
-            Transport::Tcp | Transport::Unix => Self::Mapped,
-            Transport::Tls => Self::Read,
+            PeerTransport::Tcp | PeerTransport::Unix => Self::Mapped,
+            PeerTransport::Tls => Self::Read,
         }
     }
 }

@@ -14,16 +14,16 @@ const MAX_BUFFERS: usize = 128;
 /// which is no longer needed once it is encrypted. With a longer buffer, a client that reads nothing would hold the
 /// second half.
 const SHORT_LEN: usize = 16 << 10;
-/// The shortest span that uses a pooled buffer. A shorter one gets memory of its own length, because a body may hold
-/// several of them.
+/// The shortest span that uses a pooled buffer. A shorter one gets memory of exactly its length, because a body may
+/// hold several of them.
 pub(in crate::http) const LONG_LEN: usize = 1 << 10;
 
-static POOL: Pool = Pool(Mutex::new(Buffers { free: Vec::new(), count: 0 }));
+static POOL: BufferPool = BufferPool(Mutex::new(FreeBuffers { free: Vec::new(), count: 0 }));
 
 /// The buffers of all downloads.
-struct Pool(Mutex<Buffers>);
+struct BufferPool(Mutex<FreeBuffers>);
 
-struct Buffers {
+struct FreeBuffers {
     /// The buffers that are not in use.
     free: Vec<Box<[u8]>>,
     /// The number of pooled buffers, including those in use.
@@ -31,39 +31,43 @@ struct Buffers {
 }
 
 /// A buffer in use. A pooled one returns to its pool on drop.
-struct Buffer<'a> {
+struct PooledBuffer<'a> {
     bytes: Box<[u8]>,
-    len: usize,
-    pool: &'a Pool,
+    pool: &'a BufferPool,
 }
 
 /// Reads the beginning of a span, up to the length of a buffer. Waits for the disk if the bytes are not in memory.
 pub(in crate::http) fn read_span(source: &Source, span: Extent) -> io::Result<Bytes> {
-    let len = usize::try_from(span.len()).unwrap_or(usize::MAX);
-    let mut buffer = POOL.take(len);
-    let len = len.min(buffer.bytes.len());
-    source
-        .read_exact_at(buffer.bytes.get_mut(..len).unwrap_or_default(), span.offset())
-        .map_err(io::Error::other)?;
-    buffer.len = len;
-    Ok(Bytes::from_owner(buffer))
+    // More than any buffer holds is as good as too much to count.
+    let wanted = usize::try_from(span.len()).unwrap_or(usize::MAX);
+    let mut buffer = POOL.take_buffer(wanted);
+    let part = match buffer.bytes.get_mut(..wanted) {
+        Some(part) => part,
+        None => &mut buffer.bytes,
+    };
+    let len = part.len();
+    source.read_exact_at(part, span.offset()).map_err(io::Error::other)?;
+    // A pooled buffer has bytes of earlier spans after these.
+    let mut bytes = Bytes::from_owner(buffer);
+    bytes.truncate(len);
+    Ok(bytes)
 }
 
-impl Pool {
-    fn take(&self, len: usize) -> Buffer<'_> {
-        let kept = if len < LONG_LEN { Err(len) } else { self.lock().take() };
+impl BufferPool {
+    fn take_buffer(&self, len: usize) -> PooledBuffer<'_> {
+        let kept = if len < LONG_LEN { Err(len) } else { self.lock().take_free() };
         let bytes = kept.unwrap_or_else(|len| vec![0; len].into());
-        Buffer { bytes, len: 0, pool: self }
+        PooledBuffer { bytes, pool: self }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Buffers> {
+    fn lock(&self) -> MutexGuard<'_, FreeBuffers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Buffers {
+impl FreeBuffers {
     /// Returns a free buffer, or the length of the buffer to allocate.
-    fn take(&mut self) -> Result<Box<[u8]>, usize> {
+    fn take_free(&mut self) -> Result<Box<[u8]>, usize> {
         if let Some(bytes) = self.free.pop() {
             return Ok(bytes);
         }
@@ -75,13 +79,13 @@ impl Buffers {
     }
 }
 
-impl AsRef<[u8]> for Buffer<'_> {
+impl AsRef<[u8]> for PooledBuffer<'_> {
     fn as_ref(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
+        &self.bytes
     }
 }
 
-impl Drop for Buffer<'_> {
+impl Drop for PooledBuffer<'_> {
     fn drop(&mut self) {
         if self.bytes.len() == BUFFER_LEN {
             self.pool.lock().free.push(std::mem::take(&mut self.bytes));
@@ -95,20 +99,21 @@ mod tests {
 
     #[test]
     fn buffers_are_reused_and_limited() {
-        let pool = Pool(Mutex::new(Buffers { free: Vec::new(), count: 0 }));
-        let lengths =
-            |buffers: &[Buffer<'_>]| buffers.iter().map(|buffer| buffer.bytes.len()).collect::<Vec<_>>();
-        let mut buffers: Vec<_> = (0..MAX_BUFFERS + 2).map(|_| pool.take(LONG_LEN)).collect();
+        let pool = BufferPool(Mutex::new(FreeBuffers { free: Vec::new(), count: 0 }));
+        let lengths = |buffers: &[PooledBuffer<'_>]| {
+            buffers.iter().map(|buffer| buffer.bytes.len()).collect::<Vec<_>>()
+        };
+        let mut buffers: Vec<_> = (0..MAX_BUFFERS + 2).map(|_| pool.take_buffer(LONG_LEN)).collect();
         assert_eq!(lengths(&buffers), [vec![BUFFER_LEN; MAX_BUFFERS], vec![SHORT_LEN; 2]].concat());
         // A short buffer is freed after use; a pooled one is used again.
         buffers.truncate(MAX_BUFFERS);
         assert!(pool.lock().free.is_empty());
         buffers.truncate(MAX_BUFFERS - 1);
-        buffers.extend([pool.take(LONG_LEN), pool.take(LONG_LEN)]);
+        buffers.extend([pool.take_buffer(LONG_LEN), pool.take_buffer(LONG_LEN)]);
         assert_eq!(lengths(&buffers), [vec![BUFFER_LEN; MAX_BUFFERS], vec![SHORT_LEN]].concat());
         drop(buffers);
         assert_eq!(pool.lock().free.len(), MAX_BUFFERS);
-        assert_eq!(pool.take(LONG_LEN - 1).bytes.len(), LONG_LEN - 1);
+        assert_eq!(pool.take_buffer(LONG_LEN - 1).bytes.len(), LONG_LEN - 1);
         assert_eq!(pool.lock().free.len(), MAX_BUFFERS);
     }
 

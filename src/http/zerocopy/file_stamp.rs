@@ -44,22 +44,22 @@ impl FileStamp {
     /// # Errors
     ///
     /// Returns an error if the file is not a regular file or its metadata cannot be read.
-    pub(crate) fn of_file(file: &File) -> io::Result<Self> {
-        Self::of_regular(file)?.ok_or_else(|| io::Error::other("not a regular file"))
+    pub(crate) fn from_file(file: &File) -> io::Result<Self> {
+        Self::from_regular_file(file)?.ok_or_else(|| io::Error::other("not a regular file"))
     }
 
     /// Reports whether a later stamp of the file shows the same bytes. A file that was replaced by another one has lost
-    /// its last name, which changes nothing but its `ctime`.
+    /// its last name, which changes only its `ctime`.
     #[must_use]
     #[inline]
-    pub(crate) fn holds(&self, later: &Self) -> bool {
+    pub(crate) fn has_same_bytes(&self, later: &Self) -> bool {
         let replaced = Self { changed: later.changed, links: 0, ..*self };
         self == later || replaced == *later
     }
 
     /// Returns `None` for anything that is not a regular file.
     #[inline]
-    pub(super) fn of_regular(file: &File) -> io::Result<Option<Self>> {
+    pub(super) fn from_regular_file(file: &File) -> io::Result<Option<Self>> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let wanted = StatxFlags::TYPE
             | StatxFlags::SIZE
@@ -103,8 +103,8 @@ mod tests {
     fn stamps_of_a_file_and_of_its_path_are_equal() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&[7; 9999]).unwrap();
-        let stamp = FileStamp::of_file(&File::open(file.path()).unwrap()).unwrap();
+        let stamp = FileStamp::from_file(&File::open(file.path()).unwrap()).unwrap();
         assert_eq!(stamp, FileStamp::from(&std::fs::metadata(file.path()).unwrap()));
-        assert!(FileStamp::of_file(&File::open("/").unwrap()).is_err());
+        assert!(FileStamp::from_file(&File::open("/").unwrap()).is_err());
     }
 }

@@ -27,7 +27,7 @@ impl Lease {
     ///
     /// Returns [`WouldBlock`](io::ErrorKind::WouldBlock) if any process has the file open for writing, and other errors
     /// if another user owns it or its file system has no leases.
-    pub(crate) fn take(file: Arc<File>) -> io::Result<Self> {
+    pub(crate) fn acquire(file: Arc<File>) -> io::Result<Self> {
         sys::take_lease(&file, SIGNAL)?;
         Ok(Self(file))
     }
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn writer_waits_until_the_lease_is_given_back() {
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
-        let lease = Lease::take(Arc::new(File::open(&path).unwrap())).unwrap();
+        let lease = Lease::acquire(Arc::new(File::open(&path).unwrap())).unwrap();
         assert!(!lease.is_breaking());
         File::open(&path).unwrap();
         assert!(!lease.is_breaking());
@@ -68,13 +68,13 @@ mod tests {
         assert!(lease.is_breaking());
         drop(lease);
         at_once().unwrap();
-        Lease::take(Arc::new(File::open(&path).unwrap())).unwrap();
+        Lease::acquire(Arc::new(File::open(&path).unwrap())).unwrap();
     }
 
     #[test]
     fn rejects_a_file_that_is_open_for_writing() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let error = Lease::take(Arc::new(File::open(file.path()).unwrap())).unwrap_err();
+        let error = Lease::acquire(Arc::new(File::open(file.path()).unwrap())).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }
 }

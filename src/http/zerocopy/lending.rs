@@ -33,7 +33,7 @@ const LOCAL_READ_TIME: Duration = Duration::from_secs(1);
 
 /// The pages that a server lends to its connections. Clones share the state.
 #[derive(Clone, Debug, Default)]
-pub(in crate::http) struct Lending(Arc<LendingState>);
+pub(in crate::http) struct PageLending(Arc<LendingState>);
 
 #[derive(Debug, Default)]
 struct LendingState {
@@ -69,26 +69,26 @@ pub(in crate::http) struct LentPages {
     number: u64,
 }
 
-impl Lending {
+impl PageLending {
     /// Lends pages of a file to a connection, whose task is woken when they are recalled. Returns `None` if the bytes
     /// have to be copied.
     pub(in crate::http) fn borrow(&self, file: &Arc<File>, waker: &Waker) -> Option<LentPages> {
-        let lent = self.lent(file)?;
+        let lent = self.lent_file(file)?;
         let number = lent.next.fetch_add(1, Ordering::Relaxed);
-        lock(&lent.borrowers).push((number, waker.clone()));
+        lock_unpoisoned(&lent.borrowers).push((number, waker.clone()));
         Some(LentPages { lent, number })
     }
 
-    fn lent(&self, file: &Arc<File>) -> Option<Arc<LentFile>> {
-        let mut files = lock(&self.0.files);
+    fn lent_file(&self, file: &Arc<File>) -> Option<Arc<LentFile>> {
+        let mut files = lock_unpoisoned(&self.0.files);
         let known = files.iter_mut().find(|(known, _)| known.as_ptr() == Arc::as_ptr(file));
         match known {
             Some((_, LeaseState::Leased(lent))) => return Some(Arc::clone(lent)),
             Some((_, LeaseState::Refused(until))) if Instant::now() < *until => return None,
             _ => {}
         }
-        let watched = self.0.is_watched.get_or_init(|| self.watch().is_ok());
-        let lent = watched.then(|| LentFile::lease(file)).and_then(Result::ok).map(Arc::new);
+        let watched = self.0.is_watched.get_or_init(|| self.start_watching().is_ok());
+        let lent = watched.then(|| LentFile::acquire_lease(file)).and_then(Result::ok).map(Arc::new);
         let state = match &lent {
             Some(lent) => LeaseState::Leased(Arc::clone(lent)),
             None => LeaseState::Refused(Instant::now() + RETRY_DELAY),
@@ -99,31 +99,31 @@ impl Lending {
     }
 
     /// Starts the task that checks all leases whenever the kernel signals a waiting writer. It ends with this
-    /// `Lending`.
-    fn watch(&self) -> io::Result<()> {
+    /// `PageLending`.
+    fn start_watching(&self) -> io::Result<()> {
         let signals = signal(SignalKind::from_raw(SIGNAL))?;
-        tokio::spawn(watch(Arc::downgrade(&self.0), signals));
+        tokio::spawn(watch_leases(Arc::downgrade(&self.0), signals));
         Ok(())
     }
 }
 
-async fn watch(parts: Weak<LendingState>, mut signals: Signal) {
+async fn watch_leases(parts: Weak<LendingState>, mut signals: Signal) {
     while signals.recv().await.is_some() {
         let Some(parts) = parts.upgrade() else { return };
-        for (_, state) in lock(&parts.files).iter_mut() {
+        for (_, state) in lock_unpoisoned(&parts.files).iter_mut() {
             if let LeaseState::Leased(lent) = state
-                && lock(&lent.lease).as_ref().is_some_and(Lease::is_breaking)
+                && lock_unpoisoned(&lent.lease).as_ref().is_some_and(Lease::is_breaking)
             {
                 let lent = Arc::clone(lent);
                 *state = LeaseState::Refused(Instant::now() + RETRY_DELAY);
-                tokio::spawn(lent.end());
+                tokio::spawn(lent.end_lease());
             }
         }
     }
 }
 
 impl LeaseState {
-    /// Reports whether nothing but the lease itself uses the file.
+    /// Reports whether only the lease itself uses the file.
     fn is_unused(&self, file: &Weak<File>) -> bool {
         match self {
             // `LentFile` has one reference to the file, and its lease the other.
@@ -134,8 +134,8 @@ impl LeaseState {
 }
 
 impl LentFile {
-    fn lease(file: &Arc<File>) -> io::Result<Self> {
-        let lease = Lease::take(Arc::clone(file))?;
+    fn acquire_lease(file: &Arc<File>) -> io::Result<Self> {
+        let lease = Lease::acquire(Arc::clone(file))?;
         let name = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let name = name.map_or_else(|_| String::new(), |path| path.display().to_string());
         let (is_recalled, borrowers) = (AtomicBool::new(false), Mutex::default());
@@ -144,29 +144,29 @@ impl LentFile {
     }
 
     /// Recalls all pages, and gives the lease back.
-    async fn end(self: Arc<Self>) {
+    async fn end_lease(self: Arc<Self>) {
         let begun = Instant::now();
         self.is_recalled.store(true, Ordering::SeqCst);
-        let connections = lock(&self.borrowers).len();
+        let connections = lock_unpoisoned(&self.borrowers).len();
         tracing::warn!(
             source = self.name,
             connections,
-            "another process wants to write to a base image and waits until its pages are acknowledged"
+            "base image opened for writing, draining zero-copy connections"
         );
-        lock(&self.borrowers).iter().for_each(|(_, waker)| waker.wake_by_ref());
-        while !lock(&self.borrowers).is_empty() && begun.elapsed() < PATIENCE {
+        lock_unpoisoned(&self.borrowers).iter().for_each(|(_, waker)| waker.wake_by_ref());
+        while !lock_unpoisoned(&self.borrowers).is_empty() && begun.elapsed() < PATIENCE {
             sleep(CHECK_INTERVAL).await;
         }
         if connections > 0 {
             sleep(LOCAL_READ_TIME).await;
         }
-        *lock(&self.lease) = None;
+        *lock_unpoisoned(&self.lease) = None;
     }
 }
 
 impl LentPages {
     /// Reports whether the pages are of `file`.
-    pub(in crate::http) fn is_of(&self, file: &Arc<File>) -> bool {
+    pub(in crate::http) fn belong_to(&self, file: &Arc<File>) -> bool {
         Arc::ptr_eq(&self.lent.file, file)
     }
 
@@ -176,17 +176,17 @@ impl LentPages {
     }
 
     /// Returns the path of the file, for the log.
-    pub(in crate::http) fn name(&self) -> &str {
+    pub(in crate::http) fn file_name(&self) -> &str {
         &self.lent.name
     }
 }
 
 impl Drop for LentPages {
     fn drop(&mut self) {
-        lock(&self.lent.borrowers).retain(|(number, _)| *number != self.number);
+        lock_unpoisoned(&self.lent.borrowers).retain(|(number, _)| *number != self.number);
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

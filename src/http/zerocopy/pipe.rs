@@ -15,11 +15,11 @@ use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, splice};
 pub(super) const PIPE_LEN: usize = 1 << 20;
 
 thread_local! {
-    static PIPE: Cell<Option<Pipe>> = const { Cell::new(None) };
+    static PIPE: Cell<Option<PagePipe>> = const { Cell::new(None) };
 }
 
 /// A pipe. It is empty while no [`PipedPages`] uses it.
-struct Pipe {
+struct PagePipe {
     reader: PipeReader,
     writer: PipeWriter,
     /// The destination of pages that no socket took.
@@ -29,11 +29,11 @@ struct Pipe {
 /// Pages in the pipe of this thread.
 pub(super) struct PipedPages {
     /// `Some` until drop.
-    pipe: Option<Pipe>,
+    pipe: Option<PagePipe>,
     left: usize,
 }
 
-impl Pipe {
+impl PagePipe {
     fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         fcntl_setpipe_size(&writer, PIPE_LEN)?;
@@ -56,7 +56,7 @@ impl PipedPages {
     ///
     /// Returns an error if the file has no bytes at `offset`, or if no pipe can be made.
     pub(super) fn from_file(file: &File, mut offset: u64, len: usize) -> io::Result<Self> {
-        let pipe = PIPE.take().map_or_else(Pipe::new, Ok)?;
+        let pipe = PIPE.take().map_or_else(PagePipe::new, Ok)?;
         let mut pages = Self { pipe: None, left: 0 };
         let len = len.min(PIPE_LEN);
         pages.left = retry_on_intr(|| {
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    fn file(byte: u8) -> File {
+    fn file_with_byte(byte: u8) -> File {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![byte; 2 << 20]).unwrap();
         file
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn unsent_pages_go_to_no_other_socket() {
-        let (first, second) = (file(1), file(2));
+        let (first, second) = (file_with_byte(1), file_with_byte(2));
         let (mut client, socket) = UnixStream::pair().unwrap();
         socket.set_nonblocking(true).unwrap();
         let (sent, all) = PipedPages::from_file(&first, 5, PIPE_LEN).unwrap().send(&socket).unwrap();
@@ -138,10 +138,10 @@ mod tests {
 
     #[test]
     fn rejects_an_offset_at_the_end_of_the_file() {
-        assert!(PipedPages::from_file(&file(1), 2 << 20, 1).is_err());
+        assert!(PipedPages::from_file(&file_with_byte(1), 2 << 20, 1).is_err());
         let (_, closed) = UnixStream::pair().unwrap();
         assert_eq!(
-            PipedPages::from_file(&file(1), 0, 1).unwrap().send(&closed).unwrap_err().kind(),
+            PipedPages::from_file(&file_with_byte(1), 0, 1).unwrap().send(&closed).unwrap_err().kind(),
             io::ErrorKind::BrokenPipe
         );
     }

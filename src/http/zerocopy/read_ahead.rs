@@ -30,7 +30,7 @@ pub(in crate::http) enum ReadDone {
 
 impl PendingRead {
     /// Brings a span into memory, and asks the kernel to read `next` meanwhile.
-    pub(super) fn ahead(file: Arc<BaseFile>, span: Extent, next: Option<Extent>) -> Self {
+    pub(super) fn start_read_ahead(file: Arc<BaseFile>, span: Extent, next: Option<Extent>) -> Self {
         Self(Box::pin(on_blocking_threads(move || {
             file.read_ahead(span, next).map_err(io::Error::other)?;
             Ok(ReadDone::InMemory(span))
@@ -39,9 +39,9 @@ impl PendingRead {
 
     /// Reads a span of any storage. It first waits for bytes that are not downloaded yet, which may take minutes and
     /// does not count as a read.
-    pub(super) fn of_span(file: Arc<BaseFile>, span: Extent) -> Self {
+    pub(super) fn start_span(file: Arc<BaseFile>, span: Extent) -> Self {
         Self(Box::pin(async move {
-            if let Some(available) = file.available(span) {
+            if let Some(available) = file.when_available(span) {
                 available.await;
             }
             on_blocking_threads(move || read_span(file.source(), span).map(ReadDone::Bytes)).await

@@ -7,7 +7,6 @@
 
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
@@ -26,7 +25,7 @@ const STEPS: u64 = 16;
 /// The most entries of a table, 4 bytes each. Bytes after the first 16 GiB are probed each time.
 const MAX_ENTRIES: u64 = 1 << 14;
 /// The length of a period. A probe is remembered for one to two periods.
-const PERIOD_SECS: u64 = 4;
+const PERIOD_SECS: i64 = 4;
 
 /// Whether reading bytes has to wait for a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,20 +52,20 @@ impl ResidentPages {
     #[inline]
     pub(super) fn residency(&self, source: &Source, extent: Extent) -> io::Result<Residency> {
         if extent.end() > source.len() {
-            return Err(truncated(source, source.len()));
+            return Err(truncated_error(source, source.len()));
         }
-        let age = Self::age();
+        let age = Self::current_age();
         let mut at = extent.offset();
         while at < extent.end() {
             let step = at / STEP;
             let end = step.saturating_add(1).saturating_mul(STEP).min(source.len());
             let last = end.min(extent.end()).saturating_sub(1);
-            if !self.has(step, age) && !self.finds_all((source, extent), step, age)? {
+            if !self.has_step(step, age) && !self.finds_all_resident((source, extent), step, age)? {
                 // A step that was read from its start may be in memory up to any byte: its last byte speaks for all of
                 // it.
-                if probe(source, end.saturating_sub(1))? == Residency::InMemory {
-                    self.add(step, age);
-                } else if last.saturating_add(1) == end || probe(source, last)? == Residency::OnDisk {
+                if probe_byte(source, end.saturating_sub(1))? == Residency::InMemory {
+                    self.add_step(step, age);
+                } else if last.saturating_add(1) == end || probe_byte(source, last)? == Residency::OnDisk {
                     return Ok(Residency::OnDisk);
                 }
             }
@@ -78,18 +77,23 @@ impl ResidentPages {
     /// Reports whether all steps of an entry are in memory, if all of them are asked for and none is known. For fewer
     /// bytes, probing takes less time: the kernel looks at each page, most of which are not in the caches of the
     /// processor.
-    fn finds_all(&self, (source, extent): (&Source, Extent), step: u64, age: u16) -> io::Result<bool> {
+    fn finds_all_resident(
+        &self,
+        (source, extent): (&Source, Extent),
+        step: u64,
+        age: u16,
+    ) -> io::Result<bool> {
         let first = step / STEPS * STEPS;
         let start = first.saturating_mul(STEP);
         let end = first.saturating_add(STEPS).saturating_mul(STEP).min(source.len());
-        let is_wanted = extent.offset() <= start && end <= extent.end() && self.is_new(step, age);
+        let is_wanted = extent.offset() <= start && end <= extent.end() && self.is_entry_expired(step, age);
         let Some(file) = source.as_file().filter(|_| is_wanted) else { return Ok(false) };
         let Some(all) = Extent::new(start, end.saturating_sub(start)) else { return Ok(false) };
         // The kernel reads ahead in order, so pages that are still on their way from the disk are the last ones.
         let is_complete =
-            has_all_pages(file, all) && probe(source, end.saturating_sub(1))? == Residency::InMemory;
+            has_all_pages(file, all) && probe_byte(source, end.saturating_sub(1))? == Residency::InMemory;
         if is_complete {
-            self.add_all(step, age);
+            self.add_all_steps(step, age);
         }
         Ok(is_complete)
     }
@@ -108,14 +112,14 @@ impl ResidentPages {
                 .map_or(STEP_LEN, |rest| rest.min(STEP_LEN));
             let (part, _) = buf.split_at_mut(len);
             source.read_exact_at(part, start)?;
-            self.add(step, Self::age());
+            self.add_step(step, Self::current_age());
         }
         Ok(())
     }
 }
 
 /// Asks the kernel to read bytes in the background.
-pub(super) fn announce(source: &Source, extent: Extent) {
+pub(super) fn advise_will_need(source: &Source, extent: Extent) {
     if let Some(file) = source.as_file() {
         // A hint: if it fails, only time is lost.
         let len = std::num::NonZeroU64::new(extent.len());
@@ -124,11 +128,11 @@ pub(super) fn announce(source: &Source, extent: Extent) {
 }
 
 /// Reports whether the byte at `offset` can be read without waiting.
-fn probe(source: &Source, offset: u64) -> io::Result<Residency> {
+fn probe_byte(source: &Source, offset: u64) -> io::Result<Residency> {
     let file = source.as_file().ok_or(io::ErrorKind::Unsupported)?;
     let mut byte = [0];
     match preadv2(file, &mut [IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT) {
-        Ok(0) => Err(truncated(source, offset)),
+        Ok(0) => Err(truncated_error(source, offset)),
         Ok(_) => Ok(Residency::InMemory),
         // Linux before 4.14 and some file systems do not know the flag.
         Err(Errno::AGAIN | Errno::INTR | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
@@ -138,17 +142,11 @@ fn probe(source: &Source, offset: u64) -> io::Result<Residency> {
     }
 }
 
-/// The error of a file that is shorter than it was when it was opened.
-pub(super) fn truncated(source: &Source, offset: u64) -> io::Error {
+/// Returns the error of a file that is shorter than it was when it was opened.
+pub(super) fn truncated_error(source: &Source, offset: u64) -> io::Error {
     let (name, len) = (source.name(), source.len());
     let text = format!("{name}: truncated at byte {offset}, expected {len} bytes");
     io::Error::new(io::ErrorKind::UnexpectedEof, text)
-}
-
-/// Returns the time since the machine was started, as of the last clock tick: 1 to 10 ms ago. The exact time takes
-/// seven times as long to read.
-fn coarse_now() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::MonotonicCoarse)).unwrap_or_default()
 }
 
 impl ResidentPages {
@@ -159,16 +157,15 @@ impl ResidentPages {
         Self { entries }
     }
 
-    /// Returns the number of the current period. It is never 0 or 1, so that an empty entry is old, and it repeats
-    /// after days.
+    /// Returns the number of the current period.
     #[inline]
-    fn age() -> u16 {
-        let period = coarse_now().as_secs() / PERIOD_SECS;
-        u16::try_from(period % u64::from(u16::MAX - 1)).unwrap_or_default() + 2
+    fn current_age() -> u16 {
+        // As of the last clock tick, 1 to 10 ms ago. The exact time takes seven times as long to read.
+        age_at(clock_gettime(ClockId::MonotonicCoarse).tv_sec)
     }
 
     #[inline]
-    fn has(&self, step: u64, age: u16) -> bool {
+    fn has_step(&self, step: u64, age: u16) -> bool {
         let Some((entry, bit)) = self.entry(step) else {
             return false;
         };
@@ -177,19 +174,19 @@ impl ResidentPages {
     }
 
     /// Reports whether the entry of a step contains nothing recent.
-    fn is_new(&self, step: u64, age: u16) -> bool {
+    fn is_entry_expired(&self, step: u64, age: u16) -> bool {
         self.entry(step).is_some_and(|(entry, _)| !is_recent(entry.load(Ordering::Relaxed), age))
     }
 
     /// Adds all steps of an entry.
-    fn add_all(&self, step: u64, age: u16) {
+    fn add_all_steps(&self, step: u64, age: u16) {
         if let Some((entry, _)) = self.entry(step) {
             entry.store(u32::from(age) << 16 | 0xffff, Ordering::Relaxed);
         }
     }
 
     /// Adds a step. Two threads that add at once may lose a step, which costs one more probe.
-    fn add(&self, step: u64, age: u16) {
+    fn add_step(&self, step: u64, age: u16) {
         let Some((entry, bit)) = self.entry(step) else {
             return;
         };
@@ -207,6 +204,13 @@ impl ResidentPages {
     }
 }
 
+/// Returns the number of a period. It is never 0 or 1, so that an empty entry is old. It repeats after three days, and
+/// the first three periods of these days have the same number.
+fn age_at(seconds: i64) -> u16 {
+    let [low, high, ..] = (seconds / PERIOD_SECS).to_le_bytes();
+    u16::from_le_bytes([low, high]).max(2)
+}
+
 /// Reports whether an entry is recent enough.
 fn is_recent(entry: u32, age: u16) -> bool {
     let written = entry >> 16;
@@ -221,9 +225,9 @@ mod tests {
     use super::*;
 
     /// A source and its table.
-    struct Probed(Source, ResidentPages);
+    struct ProbedFile(Source, ResidentPages);
 
-    impl Probed {
+    impl ProbedFile {
         fn residency(&self, extent: Extent) -> io::Result<Residency> {
             self.1.residency(&self.0, extent)
         }
@@ -233,16 +237,16 @@ mod tests {
         }
     }
 
-    fn base(len: u64) -> (File, Probed) {
+    fn probed_base(len: u64) -> (File, ProbedFile) {
         let file = tempfile::tempfile().unwrap();
         file.set_len(len).unwrap();
-        (file.try_clone().unwrap(), open(file))
+        (file.try_clone().unwrap(), open_probed(file))
     }
 
-    fn open(file: File) -> Probed {
+    fn open_probed(file: File) -> ProbedFile {
         let source = Source::from_file(file, "base").unwrap();
         let pages = ResidentPages::new(source.len());
-        Probed(source, pages)
+        ProbedFile(source, pages)
     }
 
     fn extent(offset: u64, len: u64) -> Extent {
@@ -252,7 +256,7 @@ mod tests {
     #[test]
     fn read_bytes_are_in_memory() {
         let len = 3 * STEP + 17;
-        let (_, base) = base(len);
+        let (_, base) = probed_base(len);
         base.read_ahead(extent(0, len)).unwrap();
         for (offset, part) in [(0, len), (0, 1), (STEP - 1, 2), (3 * STEP, 17), (len - 1, 1), (5, 0)] {
             assert_eq!(base.residency(extent(offset, part)).unwrap(), Residency::InMemory, "{offset}+{part}");
@@ -262,7 +266,7 @@ mod tests {
     #[test]
     fn one_call_probes_all_steps_of_an_entry() {
         let len = (STEPS + 4) * STEP;
-        let (file, base) = base(len);
+        let (file, base) = probed_base(len);
         file.read_exact_at(&mut vec![0; usize::try_from(len).unwrap()], 0).unwrap();
         if !has_all_pages(&file, extent(0, len)) {
             eprintln!("SKIPPED: this kernel or file system does not tell");
@@ -270,14 +274,15 @@ mod tests {
         }
         let seen = &base.1;
         let finds_all = |offset, len, step| {
-            seen.finds_all((&base.0, extent(offset, len)), step, ResidentPages::age()).unwrap()
+            seen.finds_all_resident((&base.0, extent(offset, len)), step, ResidentPages::current_age())
+                .unwrap()
         };
         assert!(
             !finds_all(1, STEPS * STEP, 0) && !finds_all(0, STEPS * STEP - 1, 0),
             "a part of it is asked for"
         );
         assert!(finds_all(0, STEPS * STEP, 3));
-        let known = |step| seen.has(step, ResidentPages::age());
+        let known = |step| seen.has_step(step, ResidentPages::current_age());
         assert!((0..STEPS).all(known) && !known(STEPS));
         // The last entry of the file has fewer steps.
         assert_eq!(base.residency(extent(0, len)).unwrap(), Residency::InMemory);
@@ -300,7 +305,7 @@ mod tests {
         // memory.
         let dropped = (0..100).find_map(|_| {
             drop_pages();
-            let base = open(file.try_clone().unwrap());
+            let base = open_probed(file.try_clone().unwrap());
             (base.residency(extent(0, len)).unwrap() == Residency::OnDisk).then_some(base)
         });
         let base = dropped.expect("pages are not dropped, or not seen to be");
@@ -314,34 +319,43 @@ mod tests {
     #[test]
     fn steps_are_remembered_one_by_one() {
         let seen = ResidentPages::new(STEP * 20);
-        let age = ResidentPages::age();
+        let age = ResidentPages::current_age();
         for step in [0, 15, 16] {
-            assert!(!seen.has(step, age));
-            seen.add(step, age);
+            assert!(!seen.has_step(step, age));
+            seen.add_step(step, age);
         }
-        assert!(seen.has(0, age) && seen.has(15, age) && seen.has(16, age));
-        assert!(!seen.has(1, age) && !seen.has(17, age));
-        assert!(!seen.is_new(1, age) && !seen.is_new(17, age));
-        seen.add_all(17, age);
-        assert!((16..20).all(|step| seen.has(step, age)) && !seen.has(1, age));
+        assert!(seen.has_step(0, age) && seen.has_step(15, age) && seen.has_step(16, age));
+        assert!(!seen.has_step(1, age) && !seen.has_step(17, age));
+        assert!(!seen.is_entry_expired(1, age) && !seen.is_entry_expired(17, age));
+        seen.add_all_steps(17, age);
+        assert!((16..20).all(|step| seen.has_step(step, age)) && !seen.has_step(1, age));
         // A step after the end of the table is never remembered.
-        seen.add(100, age);
-        assert!(!seen.has(100, age));
+        seen.add_step(100, age);
+        assert!(!seen.has_step(100, age));
     }
 
     #[test]
     fn remembered_steps_expire() {
         let seen = ResidentPages::new(STEP);
-        seen.add(0, 7);
-        assert!(seen.has(0, 7) && seen.has(0, 8));
-        assert!(!seen.has(0, 9) && !seen.has(0, 6));
-        assert!(seen.is_new(0, 9) && !seen.is_new(0, 8));
-        assert!(ResidentPages::age() >= 2, "an empty entry would be a young one");
+        seen.add_step(0, 7);
+        assert!(seen.has_step(0, 7) && seen.has_step(0, 8));
+        assert!(!seen.has_step(0, 9) && !seen.has_step(0, 6));
+        assert!(seen.is_entry_expired(0, 9) && !seen.is_entry_expired(0, 8));
+    }
+
+    #[test]
+    fn empty_entries_are_expired_in_every_period() {
+        const CYCLE: i64 = PERIOD_SECS << 16;
+        for seconds in [0, 1, 4, 8, CYCLE - 1, CYCLE, CYCLE + 4, i64::MAX, -1, i64::MIN] {
+            let age = age_at(seconds);
+            assert!(age >= 2 && !is_recent(0, age), "{seconds}: {age}");
+        }
+        assert_eq!([11, 12, 15, 16, CYCLE + 12].map(age_at), [2, 3, 3, 4, 3]);
     }
 
     #[test]
     fn rejects_a_file_that_got_shorter() {
-        let (file, base) = base(4 * STEP);
+        let (file, base) = probed_base(4 * STEP);
         file.set_len(STEP + 1).unwrap();
         let error = base.residency(extent(2 * STEP, STEP)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
@@ -351,7 +365,7 @@ mod tests {
 
     #[test]
     fn memory_has_no_residency() {
-        let base = Probed(Source::from_bytes("memory", &b"abc"[..]), ResidentPages::new(3));
+        let base = ProbedFile(Source::from_bytes("memory", &b"abc"[..]), ResidentPages::new(3));
         assert_eq!(base.residency(extent(0, 3)).unwrap_err().kind(), io::ErrorKind::Unsupported);
     }
 }

@@ -1,7 +1,7 @@
 //! System calls that no library has a safe form of: file leases, unacknowledged bytes of a socket, cached pages of a
 //! file.
 //!
-//! With [`isogen::map`], this is all the `unsafe` code of the workspace.
+//! With [`isogen::mapping`], this is all the `unsafe` code of the workspace.
 
 #![allow(unsafe_code)]
 

@@ -8,60 +8,60 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use ignition::network::needs_nmstatectl;
-use isogen::{BaseImage, Digest, Extent, Packed};
+use isogen::{BaseImage, Digest, Extent, PackedArchive};
 use tokio::sync::OnceCell;
 
-use super::apart::apart;
-use super::error::{NmstatectlError, chain};
+use super::dedicated_thread::on_dedicated_thread;
+use super::error::{NmstatectlError, error_chain};
+use super::paths::{self, ImagePaths};
 use super::record::{self, ProgramRecord};
-use super::shelf::{self, Shelf};
-use crate::http::zerocopy::{Available, BaseFile, FileStamp, FileTime};
-use crate::images::OsImage;
+use crate::http::zerocopy::{AvailableFuture, BaseFile, FileStamp, FileTime};
+use inventory::catalogue::OsImage;
 
 /// The maximum size of a stored program that is read. Real ones have about ten megabytes.
 const MAX_PROGRAM: u64 = 256 << 20;
 
 /// An open base image on this machine. Its bytes stay the same for the lifetime of this object, even if another file
 /// replaces its file.
-pub struct Base {
+pub struct OpenBaseImage {
     image: Arc<BaseImage>,
     file: Arc<BaseFile>,
     os_image: OsImage,
     digest: Option<Digest>,
-    shelf: Shelf,
+    paths: ImagePaths,
     /// The state of the file when it was hashed; `None` while it is downloaded.
     stamp: Option<FileStamp>,
-    nmstatectl: OnceCell<Packed>,
+    nmstatectl: OnceCell<PackedArchive>,
 }
 
-impl fmt::Debug for Base {
+impl fmt::Debug for OpenBaseImage {
     /// Omits the URL, which may contain credentials, and the thousand structures of an image.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut base = f.debug_struct("Base");
-        base.field("name", &self.shelf.name()).field("digest", &self.digest).field("stamp", &self.stamp);
+        let mut base = f.debug_struct("OpenBaseImage");
+        base.field("name", &self.paths.name()).field("digest", &self.digest).field("stamp", &self.stamp);
         base.finish_non_exhaustive()
     }
 }
 
-impl Base {
+impl OpenBaseImage {
     /// Creates a base image whose file was hashed.
-    pub(super) fn complete(
+    pub(super) fn from_complete(
         (image, file): (BaseImage, Arc<BaseFile>),
         os_image: OsImage,
-        shelf: Shelf,
+        paths: ImagePaths,
         (digest, stamp): (Digest, FileStamp),
     ) -> Self {
         image.source().set_digest(digest);
-        file.require(stamp);
+        file.require_stamp(stamp);
         let (digest, stamp) = (Some(digest), Some(stamp));
-        Self { image: Arc::new(image), file, os_image, digest, shelf, stamp, nmstatectl: OnceCell::new() }
+        Self { image: Arc::new(image), file, os_image, digest, paths, stamp, nmstatectl: OnceCell::new() }
     }
 
     /// Creates a base image that is being downloaded.
-    pub(super) fn arriving(
+    pub(super) fn from_download(
         (image, file): (BaseImage, Arc<BaseFile>),
         os_image: OsImage,
-        shelf: Shelf,
+        paths: ImagePaths,
     ) -> Self {
         let digest = os_image.sha256;
         if let Some(digest) = digest {
@@ -72,7 +72,7 @@ impl Base {
             file,
             os_image,
             digest,
-            shelf,
+            paths,
             stamp: None,
             nmstatectl: OnceCell::new(),
         }
@@ -92,14 +92,8 @@ impl Base {
     /// Returns a future that completes when an extent is readable. Returns `None` if it is readable now. Reading bytes
     /// that are not downloaded yet fails with [`WouldBlock`](io::ErrorKind::WouldBlock).
     #[must_use]
-    pub fn available(&self, extent: Extent) -> Option<Available> {
-        self.file.available(extent)
-    }
-
-    /// Returns the catalogue entry of the image.
-    #[must_use]
-    pub fn os_image(&self) -> &OsImage {
-        &self.os_image
+    pub fn when_available(&self, extent: Extent) -> Option<AvailableFuture> {
+        self.file.when_available(extent)
     }
 
     /// Returns its SHA-256 digest. `None` only during a download for a catalogue entry without a digest. In that state,
@@ -124,10 +118,10 @@ impl Base {
     /// Returns the time of the last change of its file: later than `mtime` if a process has set `mtime` back.
     #[must_use]
     pub fn changed_at(&self) -> Option<DateTime<Utc>> {
-        self.stamp.and_then(|stamp| utc(stamp.modified.max(stamp.changed)))
+        self.stamp.and_then(|stamp| to_utc(stamp.modified.max(stamp.changed)))
     }
 
-    pub(super) fn stamp(&self) -> Option<FileStamp> {
+    pub(super) fn file_stamp(&self) -> Option<FileStamp> {
         self.stamp
     }
 
@@ -138,30 +132,30 @@ impl Base {
     /// # Errors
     ///
     /// Returns an error if the program is needed and cannot be extracted.
-    pub async fn nmstatectl(&self) -> Result<Option<Packed>, NmstatectlError> {
+    pub async fn nmstatectl(&self) -> Result<Option<PackedArchive>, NmstatectlError> {
         if !needs_nmstatectl(&self.os_image.openshift_version) {
             return Ok(None);
         }
-        self.nmstatectl.get_or_try_init(|| self.take_nmstatectl()).await.cloned().map(Some)
+        self.nmstatectl.get_or_try_init(|| self.extract_nmstatectl()).await.cloned().map(Some)
     }
 
-    async fn take_nmstatectl(&self) -> Result<Packed, NmstatectlError> {
+    async fn extract_nmstatectl(&self) -> Result<PackedArchive, NmstatectlError> {
         let source = self.image.source();
-        if let Some(available) = Extent::new(0, source.len()).and_then(|all| self.available(all)) {
+        if let Some(available) = Extent::new(0, source.len()).and_then(|all| self.when_available(all)) {
             available.await;
         }
         // Nothing is stored for an image that may still turn out to be bad.
         let digest = self.digest.filter(|_| self.is_complete());
-        let (image, file, shelf) = (Arc::clone(&self.image), Arc::clone(&self.file), self.shelf.clone());
-        let name = || self.shelf.name().to_owned();
-        let taken = apart(move || {
-            if let Some(kept) = digest.and_then(|digest| kept(&shelf, digest)) {
+        let (image, file, paths) = (Arc::clone(&self.image), Arc::clone(&self.file), self.paths.clone());
+        let name = || self.paths.name().to_owned();
+        let taken = on_dedicated_thread(move || {
+            if let Some(kept) = digest.and_then(|digest| read_cached_nmstatectl(&paths, digest)) {
                 return Ok(kept);
             }
             let packed = image.root_filesystem()?.pack_nmstatectl()?;
             require_unchanged(&file)?;
             if let Some(digest) = digest {
-                keep(&shelf, digest, packed.as_bytes());
+                cache_nmstatectl(&paths, digest, packed.as_bytes());
             }
             Ok(packed)
         });
@@ -174,7 +168,7 @@ impl Base {
 }
 
 /// Converts a time. Returns `None` if it is out of the range of the calendar.
-pub(super) fn utc(time: FileTime) -> Option<DateTime<Utc>> {
+pub(super) fn to_utc(time: FileTime) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(time.seconds, u32::try_from(time.nanoseconds).ok()?)
 }
 
@@ -185,33 +179,33 @@ fn require_unchanged(file: &BaseFile) -> Result<(), isogen::Error> {
 }
 
 /// Reads the program that was extracted from exactly this image earlier.
-fn kept(shelf: &Shelf, image: Digest) -> Option<Packed> {
-    let record: ProgramRecord = record::read(&shelf.nmstatectl_record())?;
-    if record.image.digest() != Some(image) {
+fn read_cached_nmstatectl(paths: &ImagePaths, image: Digest) -> Option<PackedArchive> {
+    let record: ProgramRecord = record::read_record(&paths.nmstatectl_record())?;
+    if record.image.parse_digest() != Some(image) {
         return None;
     }
     let mut bytes = Vec::new();
-    let file = File::open(shelf.nmstatectl()).ok()?;
+    let file = File::open(paths.nmstatectl_file()).ok()?;
     file.take(MAX_PROGRAM).read_to_end(&mut bytes).ok()?;
-    let is_whole = record.sha256.digest() == Some(Digest::of(&bytes));
-    is_whole.then(|| Packed::from_encoded(bytes.into()))
+    let is_whole = record.sha256.parse_digest() == Some(Digest::from_data(&bytes));
+    is_whole.then(|| PackedArchive::from_encoded(bytes.into()))
 }
 
 /// Stores the program for the next start. A failure is only logged, because the program can be extracted again.
-fn keep(shelf: &Shelf, image: Digest, packed: &Bytes) {
-    let path = shelf.nmstatectl();
-    let record = ProgramRecord { image: image.into(), sha256: Digest::of(packed).into() };
-    let written: io::Result<()> =
-        shelf::write_whole(&path, packed).and_then(|()| record::write(&shelf.nmstatectl_record(), &record));
+fn cache_nmstatectl(paths: &ImagePaths, image: Digest, packed: &Bytes) {
+    let path = paths.nmstatectl_file();
+    let record = ProgramRecord { image: image.into(), sha256: Digest::from_data(packed).into() };
+    let written: io::Result<()> = paths::replace_file(&path, packed)
+        .and_then(|()| record::write_record(&paths.nmstatectl_record(), &record));
     match written {
         Ok(()) => {
-            tracing::info!(image = shelf.name(), file = %path.display(), len = packed.len(), "nmstatectl is kept")
+            tracing::info!(image = paths.name(), file = %path.display(), len = packed.len(), "nmstatectl stored")
         }
         Err(error) => {
             tracing::warn!(
-                image = shelf.name(),
-                error = chain(&error),
-                "nmstatectl cannot be kept beside its image"
+                image = paths.name(),
+                error = error_chain(&error),
+                "cannot store nmstatectl in the image library"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with a library and with its images.
+//! Errors of the library and of its images.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -8,109 +8,113 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 use isogen::Digest;
 
-use super::location::LocationError;
+use super::location::ImageLocationError;
+use inventory::catalogue::CatalogueError;
 
-/// The library cannot be opened.
+/// Why the library cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LibraryError {
-    /// The directory is not to be had.
-    #[error("the directory {} cannot be used for images", path.display())]
+    /// The directory cannot be created or read.
+    #[error("cannot use directory {} as image library", path.display())]
     Directory {
-        /// Which one.
+        /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// The version of an image cannot be in the name of its file.
-    #[error("{version:?} cannot be the version of an image: files are named by it")]
+    /// The version of an image cannot be part of a file name.
+    #[error("version {version:?} of a base image cannot be part of a file name")]
     Version {
         /// The version.
         version: String,
     },
-    /// The URL of an image is none.
-    #[error("the image {image} is nowhere")]
+    /// The OpenShift version of an image is invalid.
+    #[error(transparent)]
+    OpenshiftVersion(#[from] CatalogueError),
+    /// The URL of an image is not supported.
+    #[error("no valid source for base image {image}")]
     Location {
-        /// Which image.
+        /// The name of the image.
         image: String,
         /// What is wrong with its URL.
-        source: LocationError,
+        source: ImageLocationError,
     },
-    /// The file of certificates is none.
-    #[error("the certificates in {} cannot be used", path.display())]
+    /// The certificate file cannot be used.
+    #[error("cannot use the certificates in {}", path.display())]
     Certificates {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A header that no request can have. The value is not told: it may be a credential.
-    #[error("requests cannot have the header {name:?} with that value")]
+    /// A configured header is not valid. The value is omitted because it may be a credential.
+    #[error("invalid value of request header {name:?}")]
     Header {
         /// Its name.
         name: String,
     },
-    /// There is no runtime that could do the work.
-    #[error("a library of images can only be opened within a Tokio runtime")]
+    /// The library was opened outside of a Tokio runtime.
+    #[error("image library must be opened within a Tokio runtime")]
     NoRuntime,
-    /// No requests can be made at all.
-    #[error("images cannot be fetched")]
+    /// The client of a server or bucket cannot be created.
+    #[error("cannot set up downloads of base images")]
     Client {
-        /// Why.
+        /// The error of the client.
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
-/// An image cannot be used now.
+/// Why an image cannot be used now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NotReady {
-    /// The library has no such image.
+pub enum ImageNotReady {
+    /// The image is not in the catalogue of this library.
     #[error("{image} is not in the catalogue")]
     Unknown {
         /// The name that its file would have.
         image: String,
     },
-    /// It is on its way.
-    #[error("{image} is not there yet")]
+    /// The image is not ready yet.
+    #[error("base image {image} is not ready yet")]
     OnItsWay {
         /// The name of its file.
         image: String,
     },
-    /// It could not be had, and will be tried again.
+    /// The latest attempt to obtain the image failed. The library retries.
     #[error("{reason}")]
     Failed {
-        /// Which image, where it comes from and what went wrong.
+        /// The image, its location and the error.
         reason: String,
-        /// When it is tried again.
+        /// The time of the next attempt.
         retry_at: DateTime<Utc>,
     },
     /// The library is closed.
-    #[error("the library of images is closed")]
+    #[error("the image library is closed")]
     Closed,
 }
 
-/// The program `nmstatectl` of an image is not to be had.
+/// Why the program `nmstatectl` of an image is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NmstatectlError {
-    /// It cannot be taken out of the image.
-    #[error("nmstatectl cannot be taken out of {image}")]
+    /// The program cannot be extracted from the image.
+    #[error("cannot extract nmstatectl from {image}")]
     Extract {
         /// The name of the image.
         image: String,
-        /// Why.
+        /// The error of the extraction.
         source: isogen::Error,
     },
-    /// The work was given up.
-    #[error("nmstatectl was not taken out of {image}: the work was given up")]
+    /// The work was interrupted.
+    #[error("extraction of nmstatectl from {image} was cancelled")]
     GivenUp {
         /// The name of the image.
         image: String,
     },
 }
 
-/// Why an image could not be had this time.
+/// Why an attempt to obtain an image failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
     #[error("the request failed")]
@@ -119,48 +123,42 @@ pub(super) enum FetchError {
     Status { status: u16 },
     #[error("the server redirects {reason}")]
     Redirect { reason: String },
-    #[error(
-        "the server does not tell the length of the image, so that nobody would know whether all of it came"
-    )]
+    #[error("the server sends no Content-Length, so a truncated download cannot be detected")]
     NoLength,
-    #[error("the server sends the image encoded as {encoding:?}, which nobody asked for")]
+    #[error("the server sends the image encoded as {encoding:?}, which was not requested")]
     Encoded { encoding: String },
-    #[error(
-        "the server has another version of the image than the one that was begun; it is fetched from the start"
-    )]
+    #[error("the image changed on the server during the download; restarting the download")]
     Changed,
-    #[error(
-        "asked for the bytes from {asked} on, the server sent {found:?}; the image is fetched from the start"
-    )]
+    #[error("requested bytes from offset {asked}, the server sent {found:?}; restarting the download")]
     WrongRange { asked: u64, found: String },
     #[error("the connection ended after {have} of {total} bytes")]
     Truncated { have: u64, total: u64, source: Option<Box<dyn Error + Send + Sync>> },
-    #[error("the server sends more than the {total} bytes that it promised")]
+    #[error("the server sends more than the announced {total} bytes")]
     TooLong { total: u64 },
     #[error("the downloaded file is not an ISO image: {found}")]
     NotAnImage { found: String },
     #[error("the downloaded file is not a usable base image")]
     Structure { source: isogen::Error },
-    #[error("the volume identifier {volume_id:?} is that of no CoreOS live image")]
+    #[error("volume identifier {volume_id:?} is not one of a CoreOS live ISO")]
     VolumeId { volume_id: String },
-    #[error("the SHA-256 is {found}, and the catalogue asks for {expected}")]
+    #[error("SHA-256 digest is {found}, but the catalogue has {expected}")]
     Digest { expected: Digest, found: Digest },
     #[error("{doing} {} failed", path.display())]
     Disk { doing: &'static str, path: PathBuf, source: io::Error },
-    #[error("the file was changed while it was read")]
+    #[error("the file was changed while it was being read")]
     Unstable,
     #[error(
-        "another process has {} open for writing; it is used as soon as that process has closed it",
+        "another process has {} open for writing; it will be used when that process closes it",
         path.display()
     )]
     OpenForWriting { path: PathBuf },
-    #[error("the work was given up")]
+    #[error("cancelled")]
     GivenUp,
 }
 
 impl FetchError {
-    /// Whether the same request may well succeed soon.
-    pub(super) fn is_passing(&self) -> bool {
+    /// Returns whether the same request may succeed soon.
+    pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Request { .. } | Self::Truncated { .. } | Self::Changed | Self::WrongRange { .. } => true,
             Self::Status { status } => *status >= 500 || matches!(*status, 408 | 425 | 429),
@@ -168,13 +166,13 @@ impl FetchError {
         }
     }
 
-    /// Whether it is about what is in a file, and not about getting at it.
-    pub(super) fn is_of_contents(&self) -> bool {
+    /// Returns whether the error is about the contents of a file, as opposed to access to it.
+    pub(super) fn is_content_error(&self) -> bool {
         matches!(self, Self::Structure { .. } | Self::VolumeId { .. } | Self::Digest { .. })
     }
 
-    /// Whether the bytes that came before may be the beginning of the image.
-    pub(super) fn leaves_part(&self) -> bool {
+    /// Returns whether the received bytes may still be the start of the image.
+    pub(super) fn keeps_partial_file(&self) -> bool {
         matches!(
             self,
             Self::Request { .. }
@@ -186,16 +184,16 @@ impl FetchError {
     }
 }
 
-/// An error with all that caused it, in one line.
-pub(super) fn chain(error: &dyn Error) -> String {
+/// Returns an error and its causes on one line.
+pub(super) fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
-    // No chain of this program has as many; one of a library that goes round would have no end.
+    // A limit, because the causes of an error from another crate might form a cycle.
     for _ in 0..16 {
         let Some(error) = cause else { break };
         let said = error.to_string();
         if !text.ends_with(&said) {
-            // A String takes everything.
+            // Writing to a `String` cannot fail.
             let _ = write!(text, ": {said}");
         }
         cause = error.source();

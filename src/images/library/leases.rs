@@ -15,9 +15,9 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::error::FetchError;
-use super::shelf;
-use super::slot::Slot;
-use super::verify::disk;
+use super::managed_image::ManagedImage;
+use super::paths;
+use super::verify::disk_error;
 use crate::http::zerocopy::{BaseFile, FileStamp, Lease, SIGNAL};
 
 /// The number of attempts to take a lease, and the pause between them. Another process that waits to download the same
@@ -27,50 +27,51 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// The leased files of a library.
 #[derive(Debug)]
-pub(super) struct Leases {
-    leased: Arc<Leased>,
+pub(super) struct LibraryLeases {
+    leased: Arc<LeasedFiles>,
     /// Whether the signal is handled. Without it, a process that opens the file for writing would wait for 45 seconds,
     /// so no lease is taken.
     is_watched: bool,
 }
 
 #[derive(Debug, Default)]
-struct Leased(Mutex<Vec<(Weak<BaseFile>, Weak<Slot>)>>);
+struct LeasedFiles(Mutex<Vec<(Weak<BaseFile>, Weak<ManagedImage>)>>);
 
-impl Leases {
+impl LibraryLeases {
     /// Creates an empty set. Must be called within a Tokio runtime.
     pub(super) fn new() -> Self {
-        let leased = Arc::<Leased>::default();
+        let leased = Arc::<LeasedFiles>::default();
         let called = signal(SignalKind::from_raw(SIGNAL));
         if let Err(error) = &called {
-            tracing::warn!(%error, "base images are not leased: this process gets no signals");
+            tracing::warn!(%error, "cannot handle signals, base images are not leased");
         }
-        let is_watched = called.map(|called| tokio::spawn(watch(Arc::clone(&leased), called))).is_ok();
+        let is_watched =
+            called.map(|called| tokio::spawn(watch_lease_signals(Arc::clone(&leased), called))).is_ok();
         Self { leased, is_watched }
     }
 
     /// Takes a lease of the file at a path, of which `file` is an open handle. Returns `None` if the system grants no
     /// lease for this file.
-    pub(super) fn take(&self, path: &Path, file: &File) -> Result<Option<Lease>, FetchError> {
+    pub(super) fn acquire(&self, path: &Path, file: &File) -> Result<Option<Lease>, FetchError> {
         if !self.is_watched {
             return Ok(None);
         }
         // A lease belongs to one open handle, so this one is not shared. Connections may take another lease of `file`.
-        let own = File::open(path).map_err(disk("opening", path))?;
-        let stamps = [&own, file].map(FileStamp::of_file);
+        let own = File::open(path).map_err(disk_error("opening", path))?;
+        let stamps = [&own, file].map(FileStamp::from_file);
         let [Ok(found), Ok(expected)] = stamps else { return Err(FetchError::Unstable) };
         if (found.device, found.inode) != (expected.device, expected.inode) {
             return Err(FetchError::Unstable);
         }
         let own = Arc::new(own);
         for _ in 0..ATTEMPTS {
-            match Lease::take(Arc::clone(&own)) {
+            match Lease::acquire(Arc::clone(&own)) {
                 Ok(lease) => return Ok(Some(lease)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(PAUSE),
                 Err(error) => {
                     tracing::warn!(
                         file = %path.display(), %error,
-                        "no lease of the base image: it is copied, and changes are found by its times only"
+                        "cannot lease the base image: its bytes are copied, and changes are detected by timestamps only"
                     );
                     return Ok(None);
                 }
@@ -80,57 +81,61 @@ impl Leases {
     }
 
     /// Registers a leased file, so that its lease is returned when a process opens the file for writing.
-    pub(super) fn watch(&self, file: &Arc<BaseFile>, slot: &Arc<Slot>) {
-        let mut all = self.leased.lock();
+    pub(super) fn register(&self, file: &Arc<BaseFile>, slot: &Arc<ManagedImage>) {
+        let mut all = self.leased.lock_files();
         all.retain(|(file, _)| file.strong_count() > 0);
         all.push((Arc::downgrade(file), Arc::downgrade(slot)));
         drop(all);
         // The signal may have arrived before the file was registered.
-        self.leased.look();
+        self.leased.end_broken_leases();
     }
 }
 
-async fn watch(leased: Arc<Leased>, mut called: Signal) {
-    let unwatched = Unwatched(leased);
+async fn watch_lease_signals(leased: Arc<LeasedFiles>, mut called: Signal) {
+    let unwatched = UnprotectOnDrop(leased);
     while called.recv().await.is_some() {
-        unwatched.0.look();
+        unwatched.0.end_broken_leases();
     }
 }
 
 /// Removes the protection of all files at the end of the runtime: afterwards, no task handles the signal.
-struct Unwatched(Arc<Leased>);
+struct UnprotectOnDrop(Arc<LeasedFiles>);
 
-impl Drop for Unwatched {
+impl Drop for UnprotectOnDrop {
     fn drop(&mut self) {
-        self.0.lock().drain(..).filter_map(|(file, _)| file.upgrade()).for_each(|file| file.unprotect());
+        self.0
+            .lock_files()
+            .drain(..)
+            .filter_map(|(file, _)| file.upgrade())
+            .for_each(|file| file.abandon_lease());
     }
 }
 
-impl Leased {
-    fn look(&self) {
-        for (file, slot) in self.lock().iter() {
+impl LeasedFiles {
+    fn end_broken_leases(&self) {
+        for (file, slot) in self.lock_files().iter() {
             if let Some(file) = file.upgrade().filter(|file| file.is_lease_breaking()) {
-                end(&file, slot.upgrade().as_deref());
+                end_lease(&file, slot.upgrade().as_deref());
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Weak<BaseFile>, Weak<Slot>)>> {
+    fn lock_files(&self) -> MutexGuard<'_, Vec<(Weak<BaseFile>, Weak<ManagedImage>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn end(file: &BaseFile, slot: Option<&Slot>) {
+fn end_lease(file: &BaseFile, slot: Option<&ManagedImage>) {
     let name = file.source().name();
     tracing::warn!(
         source = name,
-        "a process opens the base image for writing; it is not served until it was hashed again"
+        "base image opened for writing by another process, not served until it is hashed again"
     );
-    if let Some(Err(error)) = slot.map(|slot| shelf::remove(&slot.shelf.image_record())) {
-        tracing::warn!(source = name, %error, "the record of the base image cannot be deleted");
+    if let Some(Err(error)) = slot.map(|slot| paths::remove_if_exists(&slot.paths.image_record())) {
+        tracing::warn!(source = name, %error, "cannot delete the record of the base image");
     }
-    if let Err(error) = file.revoke() {
-        tracing::error!(source = name, %error, "bytes of the base image that are being sent may change");
+    if let Err(error) = file.revoke_lease() {
+        tracing::error!(source = name, %error, "cannot revoke the base image, bytes being sent may change");
     }
     if let Some(slot) = slot {
         slot.doubted.notify_one();

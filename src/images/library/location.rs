@@ -1,14 +1,14 @@
-//! Where an image comes from.
+//! The source of a base image.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use reqwest::Url;
 
-/// Where an image comes from. As text, it is without credentials: no user, no password, no parameters.
+/// The source of a base image. `Display` and `Debug` omit credentials: user, password and parameters.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) enum Location {
-    /// A server.
+pub(super) enum ImageLocation {
+    /// An HTTP or HTTPS server.
     Http(Url),
     /// An object in a bucket.
     Bucket {
@@ -17,62 +17,62 @@ pub(super) enum Location {
         /// The name of the object.
         key: String,
     },
-    /// A file on this machine, which is used where it is: a link or a copy of gigabytes would say nothing more about it,
-    /// and whoever put it there decides how long it stays.
+    /// A file on this machine. It is used in place: a copy of gigabytes has no benefit, and the owner of the file
+    /// decides how long it exists.
     File(PathBuf),
 }
 
-/// A URL that is none of an image.
+/// A URL or path that cannot be the source of an image.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("images are at http:, https:, s3: and file: URLs and at paths, not at {0}")]
-pub struct LocationError(String);
+#[error("invalid URL of a base image: {0}; expected an http:, https:, s3: or file: URL, or a path")]
+pub struct ImageLocationError(String);
 
-impl Location {
-    pub(super) fn parse(text: &str) -> Result<Self, LocationError> {
+impl ImageLocation {
+    pub(super) fn parse(text: &str) -> Result<Self, ImageLocationError> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return if text.is_empty() {
-                Err(LocationError("an empty one".to_owned()))
+                Err(ImageLocationError("empty".to_owned()))
             } else {
-                Ok(Self::file(text))
+                Ok(Self::from_path(text))
             };
         };
-        let refused = |what: &str| LocationError(format!("{scheme}: {what}"));
+        let refused = |what: &str| ImageLocationError(format!("{scheme}: {what}"));
         match scheme.to_ascii_lowercase().as_str() {
             "http" | "https" => {
                 let url = Url::parse(text).map_err(|error| refused(&error.to_string()))?;
-                if url.has_host() { Ok(Self::Http(url)) } else { Err(refused("without a host")) }
+                if url.has_host() { Ok(Self::Http(url)) } else { Err(refused("no host")) }
             }
             "file" => {
                 let url = Url::parse(text).map_err(|error| refused(&error.to_string()))?;
-                url.to_file_path().map(Self::File).map_err(|()| refused("with a host"))
+                url.to_file_path().map(Self::File).map_err(|()| refused("unexpected host"))
             }
             "s3" => match rest.split_once('/') {
                 Some((bucket, key)) if !bucket.is_empty() && !key.is_empty() => {
                     Ok(Self::Bucket { bucket: bucket.to_owned(), key: key.to_owned() })
                 }
-                _ => Err(refused("without a bucket and a key")),
+                _ => Err(refused("no bucket or no key")),
             },
-            _ => Err(LocationError(format!("{}:", scheme.chars().take(40).collect::<String>()))),
+            _ => Err(ImageLocationError(format!("{}:", scheme.chars().take(40).collect::<String>()))),
         }
     }
 
-    fn file(path: &str) -> Self {
+    fn from_path(path: &str) -> Self {
         Self::File(Path::new(path).to_owned())
     }
 }
 
-/// A URL without what gives access.
+/// Returns the URL without user, password, query and fragment.
 pub(super) fn without_credentials(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
-    // URLs that cannot have them have none.
+    // URLs for which these calls fail have no user or password.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.into()
 }
 
-impl fmt::Display for Location {
+impl fmt::Display for ImageLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Http(url) => f.write_str(&without_credentials(url)),
@@ -82,7 +82,7 @@ impl fmt::Display for Location {
     }
 }
 
-impl fmt::Debug for Location {
+impl fmt::Debug for ImageLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_are_on_servers_in_buckets_and_in_files() {
+    fn parses_urls_and_paths_and_hides_credentials() {
         for (text, shown) in [
             (
                 "https://user:s3cret@mirror.example/a/b.iso?token=s3cret#s3cret",
@@ -105,14 +105,14 @@ mod tests {
             ("/srv/b.iso", "/srv/b.iso"),
             ("b.iso", "b.iso"),
         ] {
-            let location = Location::parse(text).unwrap();
+            let location = ImageLocation::parse(text).unwrap();
             assert_eq!(location.to_string(), shown);
             assert_eq!(format!("{location:?}"), shown);
         }
     }
 
     #[test]
-    fn other_places_are_refused_without_their_credentials() {
+    fn rejects_other_locations_without_showing_credentials() {
         for text in [
             "",
             "ftp://user:s3cret@host/b.iso",
@@ -123,8 +123,11 @@ mod tests {
             "s3://bucket",
             "s3:///key",
         ] {
-            let error = Location::parse(text).unwrap_err().to_string();
-            assert!(error.starts_with("images are at") && !error.contains("s3cret"), "{text}: {error}");
+            let error = ImageLocation::parse(text).unwrap_err().to_string();
+            assert!(
+                error.starts_with("invalid URL of a base image") && !error.contains("s3cret"),
+                "{text}: {error}"
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The live images on this machine: fetched, checked, opened, and told apart by their digests.
+//! The image library: downloads, verifies and opens base images, and identifies them by their digests.
 //!
-//! Each image goes its own way, and one that cannot be had holds up no other:
+//! Each image has its own task, so an unavailable image delays no other:
 //!
 //! ```text
 //!            +-------- a file that is there and is good ---------+
@@ -12,30 +12,31 @@
 //!   +---------------- the file was replaced or deleted ----------+
 //! ```
 //!
-//! What is half written bears another name, and becomes the image by being renamed: after its length, its structure and,
-//! where the catalogue tells it, its SHA-256 have been found right. The SHA-256 of every image that is ready is known: it
-//! comes from a record beside the file, as long as the length, inode and times of the file are those of the record, and is
-//! computed otherwise. A file lease proves that it keeps these bytes. A process that dies leaves a part that
-//! the next one goes on with, if the server still has the same version.
+//! Incomplete files have another name. A file gets the name of an image by a rename, after its length, its structure
+//! and, if the catalogue has it, its SHA-256 digest were found right. The SHA-256 digest of every ready image is known.
+//! It comes from a record next to the file if the length, inode and times in the record match the file, and is computed
+//! otherwise. A file lease proves that the file keeps these bytes. If a process dies during a download, the next one
+//! resumes it if the server still has the same version.
 //!
-//! Several processes may have the same directory, even one that they may only read; each image is fetched by one of them.
+//! Several processes may use the same directory, even one that they cannot write to. Only one process downloads each
+//! image.
 //!
-//! The library says nothing about infra-envs and serves nothing.
+//! The library knows nothing about infra-envs and serves no requests.
 
-mod adopt;
-mod apart;
-mod arrival;
 mod base;
-mod download;
+mod dedicated_thread;
+mod download_progress;
 mod error;
+mod fetch;
 mod leases;
 mod location;
-mod part;
+mod managed_image;
+mod open_existing;
+mod partial_file;
+mod paths;
 mod record;
 mod remote;
 mod settings;
-mod shelf;
-mod slot;
 mod state;
 mod verify;
 
@@ -47,38 +48,37 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use super::catalogue::OsImage;
-use super::version::Version;
+use inventory::catalogue::OsImage;
 
-pub use base::Base;
-pub use error::{LibraryError, NmstatectlError, NotReady};
-pub use location::LocationError;
-pub use settings::{LibrarySettings, RetryPolicy, Trust, Unknown, When};
-pub use state::{ImageState, State};
+pub use base::OpenBaseImage;
+pub use error::{ImageNotReady, LibraryError, NmstatectlError};
+pub use location::ImageLocationError;
+pub use settings::{DownloadTiming, LibrarySettings, RetryPolicy, ServerTrust, UnknownFiles};
+pub use state::{BaseImageState, ImageState};
 
-use leases::Leases;
-use location::Location;
-use remote::{Client, Remote};
-use shelf::{Key, Shelf};
-use slot::{Known, Shared, Slot};
+use leases::LibraryLeases;
+use location::ImageLocation;
+use managed_image::{ImageStatus, LibraryShared, ManagedImage};
+use paths::{ImageKey, ImagePaths};
+use remote::{DownloadSource, RemoteClient};
 
-/// Hashing takes a processor each.
+/// Each hash computation occupies one CPU core.
 const PARALLEL_HASHES: usize = 2;
 
-/// The images that there are. Clones are the same library; the last of them takes the work with it.
+/// An image library. Clones share its state; dropping the last clone stops the background work.
 #[derive(Clone, Debug)]
 pub struct Library {
-    inner: Arc<Inner>,
+    inner: Arc<LibraryInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    slots: BTreeMap<Key, Arc<Slot>>,
-    shared: Arc<Shared>,
+struct LibraryInner {
+    slots: BTreeMap<ImageKey, Arc<ManagedImage>>,
+    shared: Arc<LibraryShared>,
     work: Vec<JoinHandle<()>>,
 }
 
-impl Drop for Inner {
+impl Drop for LibraryInner {
     fn drop(&mut self) {
         for work in &self.work {
             work.abort();
@@ -87,14 +87,14 @@ impl Drop for Inner {
 }
 
 impl Library {
-    /// Opens a library of the images of a catalogue. It returns at once: files that are there are opened, and others are
-    /// fetched, in the background. Images that agree in version, architecture and type are one; of their URLs, the one of
-    /// the newest version of OpenShift is used.
+    /// Opens a library of the images of a catalogue. Returns immediately, and opens existing files and downloads
+    /// missing ones in the background. Entries with the same version, architecture and type are one image; the library
+    /// uses the URL of the entry with the newest OpenShift version.
     ///
     /// # Errors
     ///
-    /// When the settings or an entry of the catalogue make no sense, the directory is not to be had, or there is no
-    /// runtime.
+    /// Returns an error if the settings or an entry of the catalogue are invalid, if the directory cannot be used, or
+    /// if the caller is not in a Tokio runtime.
     pub fn open(
         settings: LibrarySettings,
         images: impl IntoIterator<Item = OsImage>,
@@ -103,64 +103,65 @@ impl Library {
         let directory = settings.directory.clone();
         let failed = |source| LibraryError::Directory { path: directory.clone(), source };
         std::fs::create_dir_all(&directory).map_err(failed)?;
-        let client = Client::new(&settings)?;
-        let shared = Arc::new(Shared {
+        let client = RemoteClient::new(&settings)?;
+        let shared = Arc::new(LibraryShared {
             downloads: Semaphore::new(settings.parallel_downloads.clamp(1, Semaphore::MAX_PERMITS)),
             hashing: Semaphore::new(PARALLEL_HASHES),
             changes: watch::Sender::new(0),
-            leases: Leases::new(),
+            leases: LibraryLeases::new(),
             settings,
         });
         let mut slots = BTreeMap::new();
-        for (key, image) in distinct(images)? {
-            slots.insert(key.clone(), Arc::new(slot(&key, image, &shared, &client)?));
+        for (key, image) in distinct_images(images)? {
+            slots.insert(key.clone(), Arc::new(new_slot(&key, image, &shared, &client)?));
         }
-        if shared.settings.unknown == Unknown::Prune {
-            shelf::prune(&directory, slots.values().map(|slot| &slot.shelf)).map_err(failed)?;
+        if shared.settings.unknown == UnknownFiles::Prune {
+            paths::remove_unknown_images(&directory, slots.values().map(|slot| &slot.paths))
+                .map_err(failed)?;
         }
-        let work = slots.values().map(|slot| runtime.spawn(Arc::clone(slot).keep())).collect();
-        Ok(Self { inner: Arc::new(Inner { slots, shared, work }) })
+        let work = slots.values().map(|slot| runtime.spawn(Arc::clone(slot).keep_available())).collect();
+        Ok(Self { inner: Arc::new(LibraryInner { slots, shared, work }) })
     }
 
-    /// How far each image is.
+    /// Returns the state of each image.
     #[must_use]
     pub fn states(&self) -> Vec<ImageState> {
-        let state = |slot: &Arc<Slot>| ImageState {
+        let state = |slot: &Arc<ManagedImage>| ImageState {
             image: slot.image.clone(),
-            name: slot.shelf.name().to_owned(),
+            name: slot.paths.name().to_owned(),
             state: slot.known.borrow().state.clone(),
         };
         self.inner.slots.values().map(state).collect()
     }
 
-    /// How far an image is; nothing for one that is not of this library.
+    /// Returns the state of an image, or `None` if it is not in this library.
     #[must_use]
-    pub fn state(&self, image: &OsImage) -> Option<State> {
-        self.inner.slots.get(&Key::of(image)).map(|slot| slot.known.borrow().state.clone())
+    pub fn state(&self, image: &OsImage) -> Option<BaseImageState> {
+        self.inner.slots.get(&ImageKey::new(image)).map(|slot| slot.known.borrow().state.clone())
     }
 
-    /// Counts what changes: whoever shows progress waits for a change, and looks at the [states](Self::states). While
-    /// bytes come, there are some ten changes each second and image.
+    /// Returns a counter of state changes. To show progress, wait for a change, then read the [states](Self::states).
+    /// During a download, there are about ten changes per second and image.
     #[must_use]
-    pub fn changes(&self) -> watch::Receiver<u64> {
+    pub fn state_changes(&self) -> watch::Receiver<u64> {
         self.inner.shared.changes.subscribe()
     }
 
-    /// Whether all images can be used. Those that are only fetched when somebody asks for them, and that nobody has asked
-    /// for, count as if they could.
+    /// Returns whether all images can be used. With [`DownloadTiming::OnFirstUse`], images that were never requested
+    /// count as ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let is_lazy = self.inner.shared.settings.when == When::OnFirstUse;
-        let is_ready = |slot: &Arc<Slot>| {
+        let is_lazy = self.inner.shared.settings.when == DownloadTiming::OnFirstUse;
+        let is_ready = |slot: &Arc<ManagedImage>| {
             let is_asked_for = !is_lazy || *slot.wanted.borrow();
             slot.known.borrow().state.is_ready() || !is_asked_for
         };
         self.inner.slots.values().all(is_ready)
     }
 
-    /// Waits until all images [can be used](Self::is_ready), however often one fails on the way.
-    pub async fn ready(&self) {
-        let mut changes = self.changes();
+    /// Waits until all images [can be used](Self::is_ready), even if downloads fail in between.
+    pub async fn wait_all_ready(&self) {
+        let mut changes = self.state_changes();
         while !self.is_ready() {
             // The sender is part of this library.
             if changes.changed().await.is_err() {
@@ -169,65 +170,69 @@ impl Library {
         }
     }
 
-    /// An image, as soon as it is ready.
+    /// Waits until an image is ready, and returns it.
     ///
     /// # Errors
     ///
-    /// When it is not of this library, or could not be had; it is tried again later.
-    pub async fn base(&self, image: &OsImage) -> Result<Arc<Base>, NotReady> {
-        self.wait(image, Slot::outcome).await
+    /// Returns an error if the image is not in this library, or if the latest attempt to obtain it failed. The library
+    /// retries later.
+    pub async fn base(&self, image: &OsImage) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
+        self.wait_for_outcome(image, ManagedImage::latest_outcome).await
     }
 
-    /// An image, if it is ready. If it is only fetched when somebody asks for it, this is asking for it.
+    /// Returns an image if it is ready. With [`DownloadTiming::OnFirstUse`], this counts as its first use and starts
+    /// the download.
     ///
     /// # Errors
     ///
-    /// When it is not of this library, not ready or could not be had.
-    pub fn base_now(&self, image: &OsImage) -> Result<Arc<Base>, NotReady> {
-        let slot = self.slot(image)?;
+    /// Returns an error if the image is not in this library, is not ready, or if the latest attempt to obtain it
+    /// failed.
+    pub fn base_now(&self, image: &OsImage) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
+        let slot = self.requested_slot(image)?;
         let known = slot.known.borrow();
-        slot.outcome(&known)
-            .unwrap_or_else(|| Err(NotReady::OnItsWay { image: slot.shelf.name().to_owned() }))
+        slot.latest_outcome(&known)
+            .unwrap_or_else(|| Err(ImageNotReady::OnItsWay { image: slot.paths.name().to_owned() }))
     }
 
-    /// An image, as soon as it can be planned with, even while most of its bytes are coming. Whoever reads bytes of it that
-    /// are not there is [told](Base::available) what to wait for, and fails when the download does. The last sector is
-    /// given out when the image has been found good. Such a base stays one of bytes that come even after they have: ask again for
-    /// one with a mapping.
+    /// Waits until an image can be planned with, and returns it. Most of its bytes may still be missing. A reader of
+    /// missing bytes learns from [`when_available`](OpenBaseImage::when_available) what to wait for, and fails if the
+    /// download fails. The last sector is withheld until the image is verified. This base does not get a mapping when
+    /// the download completes: call [`base`](Self::base) again for one that has.
     ///
     /// # Errors
     ///
-    /// When it is not of this library, or could not be had; it is tried again later.
-    pub async fn early_base(&self, image: &OsImage) -> Result<Arc<Base>, NotReady> {
-        self.wait(image, |slot, known| match &known.arriving {
+    /// Returns an error if the image is not in this library, or if the latest attempt to obtain it failed. The library
+    /// retries later.
+    pub async fn early_base(&self, image: &OsImage) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
+        self.wait_for_outcome(image, |slot, known| match &known.arriving {
             Some(base) => Some(Ok(Arc::clone(base))),
-            None => slot.outcome(known),
+            None => slot.latest_outcome(known),
         })
         .await
     }
 
-    /// An image, as soon as it is ready, however often it fails before.
+    /// Waits until an image is ready, even if attempts to obtain it fail before, and returns it.
     ///
     /// # Errors
     ///
-    /// When it is not of this library.
-    pub async fn wait_ready(&self, image: &OsImage) -> Result<Arc<Base>, NotReady> {
-        self.wait(image, |_, known| known.base.clone().map(Ok)).await
+    /// Returns an error if the image is not in this library.
+    pub async fn wait_ready(&self, image: &OsImage) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
+        self.wait_for_outcome(image, |_, known| known.base.clone().map(Ok)).await
     }
 
-    /// Looks at the file of an image at once, as somebody has seen that it is not what it was.
-    pub fn look_again(&self, image: &OsImage) {
-        if let Some(slot) = self.inner.slots.get(&Key::of(image)) {
+    /// Checks the file of an image immediately. Called by a reader that found the file changed.
+    pub fn recheck(&self, image: &OsImage) {
+        if let Some(slot) = self.inner.slots.get(&ImageKey::new(image)) {
             slot.doubted.notify_one();
         }
     }
 
-    async fn wait(
+    async fn wait_for_outcome(
         &self,
         image: &OsImage,
-        outcome: impl Fn(&Slot, &Known) -> Option<Result<Arc<Base>, NotReady>>,
-    ) -> Result<Arc<Base>, NotReady> {
-        let slot = self.slot(image)?;
+        outcome: impl Fn(&ManagedImage, &ImageStatus) -> Option<Result<Arc<OpenBaseImage>, ImageNotReady>>,
+    ) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
+        let slot = self.requested_slot(image)?;
         if let Some(found) = outcome(slot, &slot.known.borrow()) {
             return found;
         }
@@ -236,15 +241,16 @@ impl Library {
             let found = outcome(slot, &known.borrow_and_update());
             match found {
                 Some(found) => return found,
-                None => known.changed().await.map_err(|_| NotReady::Closed)?,
+                None => known.changed().await.map_err(|_| ImageNotReady::Closed)?,
             }
         }
     }
 
-    /// The slot of an image, which somebody wants.
-    fn slot(&self, image: &OsImage) -> Result<&Arc<Slot>, NotReady> {
-        let key = Key::of(image);
-        let slot = self.inner.slots.get(&key).ok_or_else(|| NotReady::Unknown { image: key.to_string() })?;
+    /// Returns the slot of an image, and marks the image as requested.
+    fn requested_slot(&self, image: &OsImage) -> Result<&Arc<ManagedImage>, ImageNotReady> {
+        let key = ImageKey::new(image);
+        let slot =
+            self.inner.slots.get(&key).ok_or_else(|| ImageNotReady::Unknown { image: key.to_string() })?;
         if !*slot.wanted.borrow() {
             slot.wanted.send_replace(true);
         }
@@ -252,27 +258,30 @@ impl Library {
     }
 }
 
-impl Slot {
-    /// What came of an image, if anything did.
-    fn outcome(&self, known: &Known) -> Option<Result<Arc<Base>, NotReady>> {
+impl ManagedImage {
+    /// Returns the image or the error of the latest attempt, or `None` if it is still in progress.
+    fn latest_outcome(&self, known: &ImageStatus) -> Option<Result<Arc<OpenBaseImage>, ImageNotReady>> {
         match (&known.base, &known.state) {
             (Some(base), _) => Some(Ok(Arc::clone(base))),
-            (None, State::Failed { reason, retry_at }) => {
-                Some(Err(NotReady::Failed { reason: reason.clone(), retry_at: *retry_at }))
+            (None, BaseImageState::Failed { reason, retry_at }) => {
+                Some(Err(ImageNotReady::Failed { reason: reason.clone(), retry_at: *retry_at }))
             }
             _ => None,
         }
     }
 }
 
-/// One entry for each file.
-fn distinct(images: impl IntoIterator<Item = OsImage>) -> Result<BTreeMap<Key, OsImage>, LibraryError> {
-    let mut distinct = BTreeMap::<Key, OsImage>::new();
+/// Reduces the catalogue to one entry per file.
+fn distinct_images(
+    images: impl IntoIterator<Item = OsImage>,
+) -> Result<BTreeMap<ImageKey, OsImage>, LibraryError> {
+    let mut distinct = BTreeMap::<ImageKey, OsImage>::new();
     for image in images {
-        let key = Key::of(&image);
-        if !key.is_name() {
+        let key = ImageKey::new(&image);
+        if !key.has_safe_version() {
             return Err(LibraryError::Version { version: image.version });
         }
+        let version = image.parsed_version()?;
         match distinct.entry(key) {
             Entry::Vacant(entry) => {
                 entry.insert(image);
@@ -280,10 +289,9 @@ fn distinct(images: impl IntoIterator<Item = OsImage>) -> Result<BTreeMap<Key, O
             Entry::Occupied(mut entry) => {
                 let known = entry.get_mut();
                 if known.url != image.url {
-                    tracing::warn!(image = %Key::of(&image), "the catalogue has this image at several URLs; one is used");
+                    tracing::warn!(image = %ImageKey::new(&image), "catalogue lists this image with several URLs, using one of them");
                 }
-                let is_newer =
-                    Version::parse(&image.openshift_version) > Version::parse(&known.openshift_version);
+                let is_newer = version > known.parsed_version()?;
                 let sha256 = known.sha256.or(image.sha256).filter(|_| known.url == image.url);
                 if is_newer {
                     *known = image;
@@ -295,12 +303,17 @@ fn distinct(images: impl IntoIterator<Item = OsImage>) -> Result<BTreeMap<Key, O
     Ok(distinct)
 }
 
-fn slot(key: &Key, image: OsImage, shared: &Arc<Shared>, client: &Client) -> Result<Slot, LibraryError> {
-    let location = Location::parse(&image.url)
+fn new_slot(
+    key: &ImageKey,
+    image: OsImage,
+    shared: &Arc<LibraryShared>,
+    client: &RemoteClient,
+) -> Result<ManagedImage, LibraryError> {
+    let location = ImageLocation::parse(&image.url)
         .map_err(|source| LibraryError::Location { image: key.to_string(), source })?;
-    Ok(Slot {
-        remote: Remote::of(&location, client)?,
-        shelf: Shelf::new(&shared.settings.directory, key),
+    Ok(ManagedImage {
+        remote: DownloadSource::new(&location, client)?,
+        paths: ImagePaths::new(&shared.settings.directory, key),
         shared: Arc::clone(shared),
         known: watch::Sender::default(),
         wanted: watch::Sender::default(),

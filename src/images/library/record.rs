@@ -1,6 +1,6 @@
-//! What is known of files, beside them.
+//! Records about the files of the library, in files next to them.
 //!
-//! A record that cannot be read is none: it is made anew from the file it is about.
+//! A record that cannot be read is ignored and written again from the file that it describes.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -10,10 +10,10 @@ use isogen::Digest;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::shelf;
+use super::paths;
 use crate::http::zerocopy::FileStamp;
 
-/// The longest record that is read. Real ones have less than a kilobyte.
+/// The number of bytes of a record that are read. Real records have less than a kilobyte.
 const MAX_RECORD: u64 = 64 << 10;
 
 /// A [`FileStamp`] without its device, whose number may differ after a restart of the system.
@@ -39,59 +39,60 @@ impl From<FileStamp> for RecordedStamp {
     }
 }
 
-/// The record of a complete image.
+/// The record of a complete image (`….iso.json`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ImageRecord {
     /// The file that was hashed.
     pub(super) file: PathBuf,
     pub(super) stamp: RecordedStamp,
-    pub(super) sha256: Text,
+    pub(super) sha256: DigestText,
     /// Whether the minimal ISO that `miniso.dat` describes has the digest recorded there. Missing in records of earlier
     /// releases.
     pub(super) minimal_verified: Option<bool>,
-    /// Where it came from, without credentials.
+    /// The URL that it was downloaded from, without credentials.
     pub(super) url: String,
 }
 
-/// The record of a program that was taken out of an image.
+/// The record of a program that was extracted from an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ProgramRecord {
-    /// Of the image.
-    pub(super) image: Text,
-    /// Of the program, packed.
-    pub(super) sha256: Text,
+    /// The SHA-256 digest of the image.
+    pub(super) image: DigestText,
+    /// The SHA-256 digest of the packed program.
+    pub(super) sha256: DigestText,
 }
 
-/// The record of a part: what the next request has to be about for the bytes to belong together.
+/// The record of a part. The next request must be for the same version of the image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PartRecord {
     #[serde(flatten)]
-    pub(super) origin: Origin,
-    /// So many bytes are on the disk for good.
+    pub(super) origin: RemoteVersion,
+    /// The number of bytes that are synced to the disk.
     pub(super) durable: u64,
-    /// The start of the system in which they came. As long as it is the same, all bytes are there that were written.
+    /// The boot ID when the bytes were received. Until the system restarts, all written bytes are in the file, synced
+    /// or not.
     pub(super) boot: Option<String>,
 }
 
-/// A version of an image, as the server told it.
+/// A version of an image, as the server reported it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Origin {
-    /// Without credentials.
+pub(super) struct RemoteVersion {
+    /// The URL without credentials.
     pub(super) url: String,
     pub(super) len: u64,
-    pub(super) validator: Option<Validator>,
+    pub(super) validator: Option<VersionValidator>,
 }
 
-/// What a server tells versions apart by.
+/// The validator of a version of an image (RFC 9110, 8.8).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Validator {
-    /// A strong one.
+pub(super) enum VersionValidator {
+    /// A strong entity tag.
     Etag(String),
     LastModified(String),
 }
 
-impl Validator {
+impl VersionValidator {
     pub(super) fn as_str(&self) -> &str {
         match self {
             Self::Etag(text) | Self::LastModified(text) => text,
@@ -99,50 +100,48 @@ impl Validator {
     }
 }
 
-/// A digest as text.
+/// A SHA-256 digest as text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Text(String);
+pub(super) struct DigestText(String);
 
-impl From<Digest> for Text {
+impl From<Digest> for DigestText {
     fn from(digest: Digest) -> Self {
         Self(digest.to_string())
     }
 }
 
-impl Text {
-    pub(super) fn digest(&self) -> Option<Digest> {
+impl DigestText {
+    pub(super) fn parse_digest(&self) -> Option<Digest> {
         self.0.parse().ok()
     }
 }
 
-/// Reads a record, if there is one.
-pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
+/// Reads a record. Returns `None` if it does not exist or is damaged.
+pub(super) fn read_record<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let mut bytes = Vec::new();
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => {
-            tracing::warn!(file = %path.display(), %error, "this record cannot be read and is ignored");
+            tracing::warn!(file = %path.display(), %error, "cannot read record, ignoring it");
             return None;
         }
     };
     let read = file.take(MAX_RECORD).read_to_end(&mut bytes);
     let record = read.and_then(|_| serde_json::from_slice(&bytes).map_err(io::Error::from));
     record
-        .inspect_err(
-            |error| tracing::warn!(file = %path.display(), %error, "this record is damaged and is ignored"),
-        )
+        .inspect_err(|error| tracing::warn!(file = %path.display(), %error, "record is damaged, ignoring it"))
         .ok()
 }
 
-/// Writes a record.
-pub(super) fn write(path: &Path, record: &impl Serialize) -> io::Result<()> {
+/// Replaces a record as a whole.
+pub(super) fn write_record(path: &Path, record: &impl Serialize) -> io::Result<()> {
     let mut bytes = serde_json::to_vec_pretty(record)?;
     bytes.push(b'\n');
-    shelf::write_whole(path, &bytes)
+    paths::replace_file(path, &bytes)
 }
 
-/// What differs from one start of the system to the next.
-pub(super) fn boot() -> Option<String> {
+/// Returns the boot ID, which differs after each start of the system.
+pub(super) fn boot_id() -> Option<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|text| text.trim().to_owned())
 }

@@ -1,51 +1,53 @@
-//! How a library works.
+//! The settings of a library.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// When images are fetched.
+/// When images are downloaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum When {
-    /// All of them, as soon as the library is open.
+pub enum DownloadTiming {
+    /// All images, when the library is opened.
     #[default]
     AtStart,
-    /// Each when it is first asked for.
+    /// Each image on its first use.
     OnFirstUse,
 }
 
-/// What happens to files in the directory that look like those of a library and belong to no image.
+/// What happens to files in the directory whose names look like those of a library but belong to no image of the
+/// catalogue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unknown {
-    /// They stay.
+pub enum UnknownFiles {
+    /// Keep them.
     #[default]
     Keep,
-    /// They are deleted when the library is opened. Files with names that no library gives stay even then.
+    /// Delete them when the library is opened. Files with names that the library never uses are kept even then.
     Prune,
 }
 
-/// Whose certificates servers may have.
+/// Which server certificates are trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Trust {
-    /// Those of the authorities that this system trusts.
+pub enum ServerTrust {
+    /// Certificates of the authorities that this system trusts.
     #[default]
     System,
-    /// Those, and of the authorities in a PEM file.
+    /// These, and certificates of the authorities in a PEM file.
     SystemAnd(PathBuf),
-    /// Anybody's: who is on the way may give other images. Only a SHA-256 in the catalogue helps then.
+    /// All certificates. An attacker on the network can then replace images, unless the catalogue has their SHA-256
+    /// digests.
     DangerouslyAnybody,
 }
 
-/// How often and when a download is tried again.
+/// When failed downloads are retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How often a download goes on at once after something that may pass: a broken connection, a 5xx. Each time that
-    /// bytes have come, the count starts again.
+    /// The number of retries after temporary failures, such as a broken connection or a 5xx, before the image's state
+    /// becomes [`Failed`](super::BaseImageState::Failed). The count starts again whenever bytes were received.
     pub at_once: u32,
-    /// How long the first pause is; each one after it is twice as long.
+    /// The first pause. Each further pause is twice as long.
     pub first_pause: Duration,
-    /// How long a pause may become.
+    /// The longest pause.
     pub longest_pause: Duration,
 }
 
@@ -56,49 +58,51 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The pause after a number of failures in a row.
+    /// Returns the pause after a number of consecutive failures.
     pub(super) fn pause(&self, failures: u32) -> Duration {
+        // Beyond 32 doublings, any pause is the longest one.
         let factor = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         self.first_pause.saturating_mul(factor).min(self.longest_pause)
     }
 }
 
-/// What a library needs to know.
+/// The settings of a library.
 #[derive(Clone)]
 pub struct LibrarySettings {
-    /// Where images are kept.
+    /// The directory of the images.
     pub directory: PathBuf,
-    /// When they are fetched.
-    pub when: When,
-    /// How many are fetched at a time.
+    /// When images are downloaded.
+    pub when: DownloadTiming,
+    /// The number of concurrent downloads.
     pub parallel_downloads: usize,
-    /// Headers of requests for images. They go to the server that the catalogue names, not to where it redirects.
+    /// Headers of download requests. They are sent to the origin of the catalogue's URL, and not to other origins after
+    /// a redirect.
     pub request_headers: BTreeMap<String, String>,
-    /// Parameters that are added to the URLs of the catalogue.
+    /// Query parameters that are added to the URLs of the catalogue.
     pub request_query: BTreeMap<String, String>,
-    /// Whose certificates servers may have.
-    pub trust: Trust,
-    /// What happens to files of no image.
-    pub unknown: Unknown,
-    /// When failed downloads are tried again.
+    /// Which server certificates are trusted.
+    pub trust: ServerTrust,
+    /// What happens to files that belong to no image.
+    pub unknown: UnknownFiles,
+    /// When failed downloads are retried.
     pub retry: RetryPolicy,
-    /// A server that sends nothing for so long is taken to be gone.
+    /// The time without received bytes after which a request fails.
     pub stall: Duration,
-    /// How often a file that is in use is looked at: it may have been replaced.
+    /// The interval at which a file in use is checked for replacement.
     pub recheck: Duration,
 }
 
 impl LibrarySettings {
-    /// The usual settings, with a directory.
+    /// Creates the default settings for a directory.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: directory.into(),
-            when: When::default(),
+            when: DownloadTiming::default(),
             parallel_downloads: 3,
             request_headers: BTreeMap::new(),
             request_query: BTreeMap::new(),
-            trust: Trust::default(),
-            unknown: Unknown::default(),
+            trust: ServerTrust::default(),
+            unknown: UnknownFiles::default(),
             retry: RetryPolicy::default(),
             stall: Duration::from_secs(60),
             recheck: Duration::from_secs(10),
@@ -107,7 +111,7 @@ impl LibrarySettings {
 }
 
 impl fmt::Debug for LibrarySettings {
-    /// Without the values of headers and parameters, which are often credentials.
+    /// Omits the values of headers and parameters, which are often credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LibrarySettings")
             .field("directory", &self.directory)
@@ -140,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_not_shown() {
+    fn debug_hides_credentials() {
         let mut settings = LibrarySettings::new("/var/lib/images");
         settings.request_headers.insert("Authorization".to_owned(), "Bearer s3cret".to_owned());
         settings.request_query.insert("token".to_owned(), "s3cret".to_owned());

@@ -1,63 +1,63 @@
-//! What is known of an image at a time.
+//! The state of an image at one time.
 
 use chrono::{DateTime, Utc};
 use isogen::Digest;
 use serde::Serialize;
 
-use crate::images::OsImage;
+use inventory::catalogue::OsImage;
 
-/// An image of a library, and how far it is.
+/// An image of a library and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageState {
-    /// The image: of several entries of the catalogue that are the same file, the one of the newest version.
+    /// The image. If several entries of the catalogue name the same file, the entry with the newest OpenShift version.
     pub image: OsImage,
     /// The name of its file.
     pub name: String,
-    /// How far it is.
-    pub state: State,
+    /// Its state.
+    pub state: BaseImageState,
 }
 
-/// How far an image is.
+/// The state of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 #[non_exhaustive]
-pub enum State {
-    /// Nothing is done for it: it waits for its turn or for somebody who asks for it.
+pub enum BaseImageState {
+    /// Not started: the image waits for other downloads or for its first use.
     #[default]
     Absent,
-    /// It is being fetched, by this process or another one.
+    /// This or another process downloads the image.
     Downloading {
-        /// The bytes that are there.
+        /// Bytes received so far.
         have: u64,
-        /// The bytes that there will be, once the server has told.
+        /// The length of the image, if the server has reported it.
         total: Option<u64>,
     },
-    /// All of it is there and is being looked at.
+    /// The file is complete and is being checked.
     Verifying {
-        /// The bytes that were read.
+        /// Bytes read so far.
         have: u64,
-        /// The bytes that there are.
+        /// The length of the file.
         total: u64,
     },
-    /// It can be used.
+    /// The image can be used.
     Ready {
         /// Its length.
         len: u64,
         /// Its SHA-256.
         digest: Digest,
     },
-    /// It could not be had.
+    /// The image could not be obtained.
     Failed {
-        /// Which image, where it comes from and what went wrong, without credentials.
+        /// The image, its location without credentials, and the error.
         reason: String,
-        /// When it is tried again.
+        /// The time of the next attempt.
         retry_at: DateTime<Utc>,
     },
 }
 
-impl State {
-    /// Whether it can be used.
+impl BaseImageState {
+    /// Returns whether the image can be used.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         matches!(self, Self::Ready { .. })

@@ -1,32 +1,36 @@
-//! What is asked of the discovery config, and what Ignition is to make of it.
+//! Expectations about the discovery config and about Ignition's result.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::report::Report;
-use crate::digest;
-use crate::products::noise;
+use super::report::SystemReport;
+use crate::products::incompressible_bytes;
+use crate::sha256_hex;
 
 pub(super) const SSH_KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f boot@example";
 
-/// An override with a file that no packing brings into the Ignition area.
-pub(super) fn large() -> String {
-    let source = format!("data:;base64,{}", STANDARD.encode(noise(400_000)));
+/// An override with a file that is too large for the Ignition area under any compression.
+pub(super) fn large_override() -> String {
+    let source = format!("data:;base64,{}", STANDARD.encode(incompressible_bytes(400_000)));
     let file = json!({"path": "/etc/large", "mode": 0o600, "contents": {"source": source}});
     json!({"ignition": {"version": "3.1.0"}, "storage": {"files": [file]}}).to_string()
 }
 
-/// Holds what Ignition reports to have made against the config: files with modes, units, users.
-pub(super) fn check_applied(config: &Value, report: &Report) {
+/// Compares what Ignition reports as created with the config: files with modes, units, users.
+pub(super) fn check_applied(config: &Value, report: &SystemReport) {
     let files = config["storage"]["files"].as_array().unwrap();
-    // What is appended to depends on what was there.
+    // The result of an append depends on the existing file.
     let mut compared = 0;
     for file in files.iter().filter(|file| file["append"].is_null()) {
         let path = file["path"].as_str().unwrap();
         let written = report.files.get(path).unwrap_or_else(|| panic!("no {path} in {:?}", report.files));
-        assert_eq!(written.digest, digest(&contents(file["contents"]["source"].as_str().unwrap())), "{path}");
+        assert_eq!(
+            written.digest,
+            sha256_hex(&data_url_contents(file["contents"]["source"].as_str().unwrap())),
+            "{path}"
+        );
         assert_eq!(written.mode, format!("{:o}", file["mode"].as_u64().unwrap()), "{path}");
         assert_eq!(written.owner, "root", "{path}");
         compared += 1;
@@ -36,7 +40,7 @@ pub(super) fn check_applied(config: &Value, report: &Report) {
         let name = unit["name"].as_str().unwrap();
         if let Some(text) = unit["contents"].as_str() {
             let written = &report.files[&format!("/etc/systemd/system/{name}")];
-            assert_eq!(written.digest, digest(text.as_bytes()), "{name}");
+            assert_eq!(written.digest, sha256_hex(text.as_bytes()), "{name}");
         }
         assert_eq!(report.enabled.contains(name), unit["enabled"] == true, "{name}");
     }
@@ -47,24 +51,24 @@ pub(super) fn check_applied(config: &Value, report: &Report) {
     assert!(has_key, "{:?}", report.files.keys());
 }
 
-/// What a `data:` URL holds.
-fn contents(url: &str) -> Vec<u8> {
+/// The contents of a `data:` URL.
+fn data_url_contents(url: &str) -> Vec<u8> {
     let (kind, data) = url.strip_prefix("data:").unwrap().split_once(',').unwrap();
     let mut bytes = Vec::new();
     let mut rest = data.bytes();
     while let Some(byte) = rest.next() {
         let coded = || -> [u8; 2] { [rest.next().unwrap(), rest.next().unwrap()] };
-        bytes.push(if byte == b'%' { decoded(coded) } else { byte });
+        bytes.push(if byte == b'%' { decode_hex_byte(coded) } else { byte });
     }
     if kind.ends_with(";base64") { STANDARD.decode(bytes).unwrap() } else { bytes }
 }
 
-fn decoded(digits: impl FnOnce() -> [u8; 2]) -> u8 {
+fn decode_hex_byte(digits: impl FnOnce() -> [u8; 2]) -> u8 {
     u8::from_str_radix(std::str::from_utf8(&digits()).unwrap(), 16).unwrap()
 }
 
 #[test]
 fn data_urls_are_decoded() {
-    assert_eq!(contents("data:,a%20b%0A"), b"a b\n");
-    assert_eq!(contents("data:text/plain;charset=utf-8;base64,YQ%3D%3D"), b"a");
+    assert_eq!(data_url_contents("data:,a%20b%0A"), b"a b\n");
+    assert_eq!(data_url_contents("data:text/plain;charset=utf-8;base64,YQ%3D%3D"), b"a");
 }

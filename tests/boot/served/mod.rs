@@ -1,11 +1,11 @@
-//! Booting what a running server streams for an infra-env made by its API: the command line, the config and the network
-//! that were asked for arrive, the root file system is fetched from the server, and the real Ignition applies the config.
+//! Boots images that a running server streams for an infra-env made by its API: the requested command line, config and
+//! network arrive, the root file system is fetched from the server, and the real Ignition applies the config.
 
 mod config;
 mod networks;
+mod recording_proxy;
 mod report;
 mod site;
-mod tap;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,109 +15,111 @@ use fixtures::{Architecture, BootParts, Era, Filesystem, Recipe};
 use isogen::{Archive, BaseImage, initrd};
 use serde_json::{Value, json};
 
-use crate::machine::{Boot, Loader, Setup, Start};
-use crate::matrix::{Cell, Column};
-use crate::over_http::has_client;
-use crate::parts::Programs;
+use crate::boot_parts::BootPrograms;
+use crate::machine::{BootLoader, BootResult, MachineSetup, StartMethod};
+use crate::matrix::{MatrixCell, MatrixColumn};
+use crate::over_http::has_http_client;
 use crate::support::Scratch;
-use crate::system::System;
-use crate::{Base, Bases, INITRDS, KERNEL, digest, parts};
-use networks::Networks;
-use report::Report;
-pub(crate) use site::Site;
-use tap::Answer;
+use crate::system::DebianSystem;
+use crate::{BootBase, BootBases, INITRDS, KERNEL, boot_parts, sha256_hex};
+use networks::TestNetwork;
+use recording_proxy::RecordedAnswer;
+use report::SystemReport;
+pub(crate) use site::ServedSite;
 
-/// The argument that the infra-env adds.
+/// The kernel argument of the infra-env.
 const ARGUMENT: &str = "served.by=kindling";
-/// Beside what boot loaders load of every image.
+/// In addition to the initrds of every image.
 const NETWORK_IMAGE: &str = "/images/assisted_installer_custom.img";
 
-/// The live images of the server.
-static BASES: Bases = Bases::new(|architecture| {
-    let (programs, recipe, parts) = parts(architecture)?;
-    Some(Base::of(programs, recipe.boot_parts(parts)))
+/// The base images of the server.
+static BASES: BootBases = BootBases::new(|architecture| {
+    let (programs, recipe, parts) = boot_parts(architecture)?;
+    Some(BootBase::from_recipe(programs, recipe.boot_parts(parts)))
 });
 
-pub(crate) fn base() -> Option<&'static Base> {
-    BASES.of(Architecture::X86_64)
+pub(crate) fn served_base() -> Option<&'static BootBase> {
+    BASES.get(Architecture::X86_64)
 }
 
 /// The same with signed boot loaders.
-pub(crate) fn signed_base() -> Option<&'static Base> {
-    static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
-        let (programs, recipe, parts) = parts(Architecture::X86_64)?;
-        let parts = parts::with_signed_loaders(parts, &recipe)?;
-        Some(Base::of(programs, recipe.boot_parts(parts)))
+pub(crate) fn signed_served_base() -> Option<&'static BootBase> {
+    static BASE: LazyLock<Option<BootBase>> = LazyLock::new(|| {
+        let (programs, recipe, parts) = boot_parts(Architecture::X86_64)?;
+        let parts = boot_parts::with_signed_loaders(parts, &recipe)?;
+        Some(BootBase::from_recipe(programs, recipe.boot_parts(parts)))
     });
     BASE.as_ref()
 }
 
 /// The same with the real NetworkManager in its initramfs.
-fn base_with_network_manager() -> Option<&'static Base> {
-    static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
-        let (programs, recipe, parts) = parts(Architecture::X86_64)?;
-        let parts = parts::with_network_manager(parts, &System::of(Architecture::X86_64)?)?;
-        Some(Base::of(programs, recipe.boot_parts(parts)))
+fn served_base_with_network_manager() -> Option<&'static BootBase> {
+    static BASE: LazyLock<Option<BootBase>> = LazyLock::new(|| {
+        let (programs, recipe, parts) = boot_parts(Architecture::X86_64)?;
+        let parts =
+            boot_parts::with_network_manager(parts, &DebianSystem::for_architecture(Architecture::X86_64)?)?;
+        Some(BootBase::from_recipe(programs, recipe.boot_parts(parts)))
     });
     BASE.as_ref()
 }
 
-fn parts(architecture: Architecture) -> Option<(Programs, Recipe, BootParts)> {
-    let system = System::of(architecture)?;
+fn boot_parts(architecture: Architecture) -> Option<(BootPrograms, Recipe, BootParts)> {
+    let system = DebianSystem::for_architecture(architecture)?;
     let recipe = Recipe::new(architecture, Era::E2024_12);
-    let (programs, parts) = parts::collect(&recipe)?;
-    let recipe = recipe.filesystem_contents(Filesystem::Squashfs, parts::root_file_system(&system)?);
-    Some((programs, recipe, parts::with_stages(parts, &system)?))
+    let (programs, parts) = boot_parts::collect_parts(&recipe)?;
+    let recipe = recipe.filesystem_contents(Filesystem::Squashfs, boot_parts::root_file_system(&system)?);
+    Some((programs, recipe, boot_parts::with_stage_files(parts, &system)?))
 }
 
-/// An image that the server makes.
+/// An artifact of the server.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct ServedArtifact {
     name: &'static str,
     /// The last part of its URL.
     file: &'static str,
-    /// What the API calls it, to ask for its config.
+    /// Its name in the API, to request its config.
     kind: &'static str,
-    networks: Networks,
+    networks: TestNetwork,
     has_large_config: bool,
 }
 
-pub(crate) const FULL: Wanted = Wanted {
+pub(crate) const FULL: ServedArtifact = ServedArtifact {
     name: "full",
     file: "full.iso",
     kind: "full-iso",
-    networks: Networks::Static,
+    networks: TestNetwork::Static,
     has_large_config: false,
 };
-const FULL_LAID_OUT_ANEW: Wanted =
-    Wanted { name: "full_with_a_large_config", has_large_config: true, ..FULL };
-pub(crate) const MINIMAL: Wanted = Wanted {
+const FULL_RELAID_OUT: ServedArtifact =
+    ServedArtifact { name: "full_with_a_large_config", has_large_config: true, ..FULL };
+pub(crate) const MINIMAL: ServedArtifact = ServedArtifact {
     name: "minimal",
     file: "minimal.iso",
     kind: "minimal-iso",
-    networks: Networks::Lease,
+    networks: TestNetwork::Lease,
     has_large_config: false,
 };
-const MINIMAL_LAID_OUT_ANEW: Wanted =
-    Wanted { name: "minimal_with_static_network", networks: Networks::Static, ..MINIMAL };
-const MINIMAL_BONDED: Wanted =
-    Wanted { name: "minimal_with_bond_and_VLAN", networks: Networks::Bonded, ..MINIMAL };
-const NETWORK: Wanted = Wanted { name: "network_boot", file: "script.ipxe", ..MINIMAL_LAID_OUT_ANEW };
-const NETWORK_BONDED: Wanted =
-    Wanted { name: "network_boot_with_bond_and_VLAN", networks: Networks::Bonded, ..NETWORK };
+const MINIMAL_RELAID_OUT: ServedArtifact =
+    ServedArtifact { name: "minimal_with_static_network", networks: TestNetwork::Static, ..MINIMAL };
+const MINIMAL_BONDED: ServedArtifact =
+    ServedArtifact { name: "minimal_with_bond_and_VLAN", networks: TestNetwork::Bonded, ..MINIMAL };
+const NETWORK: ServedArtifact =
+    ServedArtifact { name: "network_boot", file: "script.ipxe", ..MINIMAL_RELAID_OUT };
+const NETWORK_BONDED: ServedArtifact =
+    ServedArtifact { name: "network_boot_with_bond_and_VLAN", networks: TestNetwork::Bonded, ..NETWORK };
 
-impl Wanted {
-    pub(crate) fn properties(self) -> Value {
+impl ServedArtifact {
+    pub(crate) fn infra_env_properties(self) -> Value {
         let mut properties = json!({
             "image_type": self.kind,
             "kernel_arguments": [{"operation": "append", "value": ARGUMENT}],
             "ssh_authorized_key": config::SSH_KEY,
         });
-        if self.networks != Networks::Lease {
-            properties["static_network_config"] = self.networks.config();
+        if self.networks != TestNetwork::Lease {
+            properties["static_network_config"] = self.networks.api_config();
         }
         if self.has_large_config {
-            properties["ignition_config_override"] = config::large().into();
+            properties["ignition_config_override"] = config::large_override().into();
         }
         properties
     }
@@ -126,130 +128,142 @@ impl Wanted {
         self.kind == "minimal-iso"
     }
 
-    /// Whether it has an archive with networks. Those of a full image are in the config that its own system applies.
+    /// Whether it has a network archive. The networks of a full image are in the config that its own system applies.
     fn has_network_archive(self) -> bool {
-        self.is_minimal() && self.networks != Networks::Lease
+        self.is_minimal() && self.networks != TestNetwork::Lease
     }
 
-    /// What boot loaders load besides the kernel.
-    fn initrds(self) -> Vec<&'static str> {
+    /// Files that boot loaders load in addition to the kernel.
+    fn extra_initrds(self) -> Vec<&'static str> {
         INITRDS.into_iter().chain(self.has_network_archive().then_some(NETWORK_IMAGE)).collect()
     }
 }
 
 /// Boots an image in one way and compares.
-fn check(wanted: Wanted, column: Column) {
-    let is_secure = column.start == Start::SecureDisc;
+fn check_artifact(wanted: ServedArtifact, column: MatrixColumn) {
+    let is_secure = column.start == StartMethod::SecureDisc;
     let base = match wanted.networks {
-        _ if is_secure => signed_base(),
-        Networks::Bonded => base_with_network_manager(),
-        Networks::Lease | Networks::Static => BASES.of(column.start.architecture()),
+        _ if is_secure => signed_served_base(),
+        TestNetwork::Bonded => served_base_with_network_manager(),
+        TestNetwork::Lease | TestNetwork::Static => BASES.get(column.start.processor()),
     };
     let Some(base) = base else { return };
-    if column.is_remote && !has_client(&base.programs.qemu) {
+    if column.is_remote && !has_http_client(&base.programs.qemu) {
         return;
     }
-    let cell = Cell::begin("served", wanted.name, column);
-    let mut properties = wanted.properties();
+    let cell = MatrixCell::begin("served", wanted.name, column);
+    let mut properties = wanted.infra_env_properties();
     properties["cpu_architecture"] = base.recipe.architecture().to_string().into();
     if base.recipe.architecture() == Architecture::S390x {
-        // The service refuses to change them there.
+        // The service refuses to change kernel arguments there.
         properties.as_object_mut().unwrap().remove("kernel_arguments");
     }
-    let site = Site::start(&base.recipe.build(), &properties);
+    let site = ServedSite::start(&base.recipe.build(), &properties);
     let image = match column {
-        _ if !column.start.has_medium() => PathBuf::from(site.machines_url(wanted.file)),
-        Column { is_remote: true, .. } => PathBuf::from(site.file_url(wanted.file)),
-        _ => site.scratch.write("image.iso", site.file(wanted.file)),
+        _ if !column.start.has_medium() => PathBuf::from(site.url_for_machines(wanted.file)),
+        MatrixColumn { is_remote: true, .. } => PathBuf::from(site.file_url(wanted.file)),
+        _ => site.scratch.write("image.iso", site.infra_env_file(wanted.file)),
     };
-    site.tap.begin();
-    let setup = Setup { cards: wanted.networks.cards(), ..Setup::new(&base.programs, &image, column.start) };
-    let boot = setup.boot().unwrap_or_else(|why| panic!("{why}\nthe server sent {:?}", site.tap.answers()));
-    let answers = site.tap.answers();
+    site.tap.begin_recording();
+    let setup = MachineSetup {
+        cards: wanted.networks.network_cards(),
+        ..MachineSetup::new(&base.programs, &image, column.start)
+    };
+    let boot =
+        setup.boot().unwrap_or_else(|why| panic!("{why}\nthe server sent {:?}", site.tap.recorded_answers()));
+    let answers = site.tap.recorded_answers();
 
-    check_arguments(&site, wanted, column.start, &boot);
+    check_command_line(&site, wanted, column.start, &boot);
     check_initramfs(base, &site, wanted, &boot);
     check_stages(base, &site, (wanted, column.start), &boot);
     assert_eq!(boot.log.contains("secureboot: Secure boot enabled"), is_secure, "{}", boot.log);
     if column.is_remote || !column.start.has_medium() {
-        keep_trace(wanted, column, &answers);
+        save_trace(wanted, column, &answers);
         let least = match column.start {
-            // All of it at once.
-            Start::UefiHttp => 1,
+            // One large initrd with everything.
+            StartMethod::UefiHttp => 1,
             // A script, a kernel, an initrd, a root file system.
-            Start::BiosNetwork | Start::UefiNetwork => 4,
+            StartMethod::BiosNetwork | StartMethod::UefiNetwork => 4,
             _ => 10,
         };
         assert!(answers.len() >= least, "{answers:?}");
     }
-    cell.passed(boot.seconds, &base.programs);
+    cell.record_pass(boot.seconds, &base.programs);
 }
 
-/// The kernel's command line is that of the script or of the image, which has what the infra-env says.
-fn check_arguments(site: &Site, wanted: Wanted, start: Start, boot: &Boot) {
-    let rootfs_url = format!("coreos.live.rootfs_url={}", site.machines_url("").split("/i/").next().unwrap());
-    let expected = if start.loader() == Loader::Ipxe {
-        let script = String::from_utf8(site.file(wanted.file)).unwrap();
+/// The kernel's command line is that of the script or of the image, which contains the infra-env's arguments.
+fn check_command_line(site: &ServedSite, wanted: ServedArtifact, start: StartMethod, boot: &BootResult) {
+    let rootfs_url =
+        format!("coreos.live.rootfs_url={}", site.url_for_machines("").split("/i/").next().unwrap());
+    let expected = if start.boot_loader() == BootLoader::Ipxe {
+        let script = String::from_utf8(site.infra_env_file(wanted.file)).unwrap();
         let line = script.lines().find(|line| line.starts_with("kernel ")).unwrap().to_owned();
         let arguments = line.splitn(3, ' ').nth(2).unwrap();
-        // Among EFI programs, the name is an argument.
-        if start == Start::UefiNetwork { format!("kernel {arguments}") } else { arguments.to_owned() }
+        // EFI boot passes the initrd's name as an argument.
+        if start == StartMethod::UefiNetwork { format!("kernel {arguments}") } else { arguments.to_owned() }
     } else {
-        let image = site.scratch.write("served.iso", site.file(wanted.file));
+        let image = site.scratch.write("served.iso", site.infra_env_file(wanted.file));
         let image = BaseImage::open(image).unwrap();
         let arguments = image.kargs().unwrap().current().unwrap().to_owned();
-        match start.loader() {
-            Loader::Isolinux => {
-                format!("BOOT_IMAGE={KERNEL} initrd={} {arguments}", wanted.initrds().join(","))
+        match start.boot_loader() {
+            BootLoader::Isolinux => {
+                format!("BOOT_IMAGE={KERNEL} initrd={} {arguments}", wanted.extra_initrds().join(","))
             }
-            Loader::Firmware => arguments,
+            BootLoader::Firmware => arguments,
             _ => format!("BOOT_IMAGE={KERNEL} {}", arguments.replace('"', "")),
         }
     };
     assert_eq!(boot.facts.command_line, expected);
     let has_argument = expected.split(' ').any(|argument| argument == ARGUMENT);
-    assert_eq!(has_argument, start.architecture() != Architecture::S390x, "{expected}");
+    assert_eq!(has_argument, start.processor() != Architecture::S390x, "{expected}");
     assert_eq!(expected.replace('"', "").contains(&rootfs_url), wanted.is_minimal(), "{expected}");
 }
 
-/// What arrived in the initramfs: the files of the base, the config that the API tells, and the network's.
-fn check_initramfs(base: &Base, site: &Site, wanted: Wanted, boot: &Boot) {
+/// Files that arrived in the initramfs: those of the base, the config of the API, and the network's.
+fn check_initramfs(base: &BootBase, site: &ServedSite, wanted: ServedArtifact, boot: &BootResult) {
     let mut files = base.files.clone();
     if wanted.has_network_archive() {
-        let network = site.download("minimal-initrd");
-        let archive = Archive::read(network.as_slice(), initrd::Limits::INITRD).unwrap();
-        // Links are none of the files that are told of; the kernel takes all names from the root.
+        let network = site.api_download("minimal-initrd");
+        let archive = Archive::read(network.as_slice(), initrd::ArchiveLimits::INITRD).unwrap();
+        // Links are not reported, and the kernel resolves all names from the root.
         let files_alone = archive.iter().filter(|(name, _)| !name.contains(".wants/"));
         files.extend(
-            files_alone.map(|(name, bytes)| (name.trim_start_matches('/').to_owned(), digest(bytes))),
+            files_alone.map(|(name, bytes)| (name.trim_start_matches('/').to_owned(), sha256_hex(bytes))),
         );
         assert!(files.contains_key("etc/assisted/network/host1/mac_interface.ini"), "{files:?}");
     }
-    let config = site.download(&format!("files?file_name=discovery.ign&discovery_iso_type={}", wanted.kind));
-    files.insert("config.ign".to_owned(), digest(&config));
+    let config =
+        site.api_download(&format!("files?file_name=discovery.ign&discovery_iso_type={}", wanted.kind));
+    files.insert("config.ign".to_owned(), sha256_hex(&config));
     assert_eq!(boot.facts.files, files);
 }
 
-/// What the live system did: its network, its root file system, Ignition.
-fn check_stages(base: &Base, site: &Site, (wanted, start): (Wanted, Start), boot: &Boot) {
-    let report = Report::find(&boot.log).unwrap_or_else(|| panic!("{}", boot.log));
-    let networks = if wanted.is_minimal() { wanted.networks } else { Networks::Lease };
-    assert_eq!(report.network, networks.reported(), "{}", boot.log);
-    let medium = (!wanted.is_minimal()).then(|| start.device());
+/// Actions of the live system: its network, its root file system, Ignition.
+fn check_stages(
+    base: &BootBase,
+    site: &ServedSite,
+    (wanted, start): (ServedArtifact, StartMethod),
+    boot: &BootResult,
+) {
+    let report = SystemReport::parse_log(&boot.log).unwrap_or_else(|| panic!("{}", boot.log));
+    let networks = if wanted.is_minimal() { wanted.networks } else { TestNetwork::Lease };
+    assert_eq!(report.network, networks.expected_report(), "{}", boot.log);
+    let medium = (!wanted.is_minimal()).then(|| start.medium_device());
     assert_eq!(report.medium.as_deref(), medium, "{}", boot.log);
     let rootfs = base.image.rootfs().unwrap().read_all(1 << 30).unwrap();
-    assert_eq!(report.rootfs, Some(digest(&rootfs)), "{}", boot.log);
+    assert_eq!(report.rootfs, Some(sha256_hex(&rootfs)), "{}", boot.log);
     assert_eq!(report.ignition, ["fetch 0", "files 0"], "{}", boot.log);
-    let config = site.download(&format!("files?file_name=discovery.ign&discovery_iso_type={}", wanted.kind));
+    let config =
+        site.api_download(&format!("files?file_name=discovery.ign&discovery_iso_type={}", wanted.kind));
     config::check_applied(&serde_json::from_slice(&config).unwrap(), &report);
 }
 
-/// Writes down what a boot read, for benchmarks, where `KINDLING_BOOT_TRACES` names a folder.
-fn keep_trace(wanted: Wanted, column: Column, answers: &[Answer]) {
+/// Writes the trace of a boot to the folder `KINDLING_BOOT_TRACES`, for benchmarks.
+fn save_trace(wanted: ServedArtifact, column: MatrixColumn, answers: &[RecordedAnswer]) {
     let Some(folder) = std::env::var_os("KINDLING_BOOT_TRACES") else { return };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut text = "# milliseconds file offset length\n".to_owned();
-    for Answer { file, offset, len, milliseconds } in answers {
+    for RecordedAnswer { file, offset, len, milliseconds } in answers {
         writeln!(text, "{milliseconds} {file} {offset} {len}").unwrap();
     }
     std::fs::create_dir_all(&folder).unwrap();
@@ -258,28 +272,31 @@ fn keep_trace(wanted: Wanted, column: Column, answers: &[Answer]) {
     std::fs::write(folder.join(name), text).unwrap();
 }
 
-/// Without signatures nothing starts there: Secure Boot is on.
+/// Nothing unsigned starts there, so Secure Boot is on.
 #[test]
-fn secure_boot_refuses_what_is_not_signed() {
-    let Some(base) = base() else { return };
+fn secure_boot_refuses_unsigned_images() {
+    let Some(base) = served_base() else { return };
     let scratch = Scratch::new();
     let image = scratch.write("image.iso", base.recipe.build());
-    let why = Setup::new(&base.programs, &image, Start::SecureDisc).boot().map(|boot| boot.log).unwrap_err();
+    let why = MachineSetup::new(&base.programs, &image, StartMethod::SecureDisc)
+        .boot()
+        .map(|boot| boot.log)
+        .unwrap_err();
     assert!(why.contains("Access Denied"), "{why}");
 }
 
-/// One test for every image and way of starting. Those that go through nothing that no other one goes through are of the
-/// whole matrix alone: `.ci/boot-matrix` runs them.
+/// One test for every image and way of starting. Combinations that cover nothing new run only in the full matrix,
+/// `.ci/boot-matrix`.
 macro_rules! boots {
     ($($module:ident: $wanted:ident { $($(#[$attribute:meta])* $test:ident: $start:ident $is_remote:literal)* })*) => { $(
         mod $module {
-            use super::{Column, Start, check};
+            use super::{MatrixColumn, StartMethod, check_artifact};
 
             $(
                 $(#[$attribute])*
                 #[test]
                 fn $test() {
-                    check(super::$wanted, Column { start: Start::$start, is_remote: $is_remote });
+                    check_artifact(super::$wanted, MatrixColumn { start: StartMethod::$start, is_remote: $is_remote });
                 }
             )*
         }
@@ -306,7 +323,7 @@ boots! {
         #[ignore = "of the whole matrix"]
         power_disc: PowerDisc false
     }
-    full_with_a_large_config: FULL_LAID_OUT_ANEW {
+    full_with_a_large_config: FULL_RELAID_OUT {
         bios_disc: BiosDisc false
         uefi_disc: UefiDisc false
         #[ignore = "of the whole matrix"]
@@ -346,7 +363,7 @@ boots! {
         #[ignore = "of the whole matrix"]
         mainframe_disc: MainframeDisc false
     }
-    minimal_with_static_network: MINIMAL_LAID_OUT_ANEW {
+    minimal_with_static_network: MINIMAL_RELAID_OUT {
         bios_disc: BiosDisc false
         uefi_disc: UefiDisc false
         secure_disc: SecureDisc false

@@ -1,45 +1,45 @@
-//! The network of a machine: what the API is told of it, and what is there when the machine runs.
+//! The network of a machine: what the API receives, and what the running machine has.
 
 use serde_json::{Value, json};
 
-/// The card of a machine with one, and the second of one with two.
+/// The card of a machine with one, and the second card of one with two.
 const FIRST: &str = "52:54:00:00:00:01";
 const SECOND: &str = "52:54:00:00:00:02";
-/// Cards of machines that are not there.
+/// Cards of absent machines.
 const OTHER: &str = "52:54:00:00:00:09";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Networks {
-    /// One card, of which the API knows nothing.
+pub(super) enum TestNetwork {
+    /// One card, which the API does not know.
     Lease,
-    /// One card with an address that no lease would give it.
+    /// One card with an address that no lease would assign.
     Static,
-    /// Two cards in a bond that prefers the second, with an address, and a VLAN on the bond with another.
+    /// A bond of two cards that prefers the second one, with an address, and a VLAN on the bond with another address.
     Bonded,
 }
 
-impl Networks {
-    pub(super) fn cards(self) -> &'static [&'static str] {
+impl TestNetwork {
+    pub(super) fn network_cards(self) -> &'static [&'static str] {
         if self == Self::Bonded { &[FIRST, SECOND] } else { &[FIRST] }
     }
 
-    /// For the API: this machine, behind another one.
-    pub(super) fn config(self) -> Value {
+    /// For the API: this machine, after another one.
+    pub(super) fn api_config(self) -> Value {
         match self {
             Self::Lease => json!([]),
             Self::Static => json!([
-                host(&[("nic0", OTHER)], &address("nic0", "ethernet", "10.0.2.99")),
-                host(&[("nic0", FIRST)], &address("nic0", "ethernet", "10.0.2.77")),
+                host_network(&[("nic0", OTHER)], &interface_with_address("nic0", "ethernet", "10.0.2.99")),
+                host_network(&[("nic0", FIRST)], &interface_with_address("nic0", "ethernet", "10.0.2.77")),
             ]),
             Self::Bonded => json!([
-                host(&[("nic0", OTHER)], &address("nic0", "ethernet", "10.0.2.99")),
-                host(&[("nic0", SECOND), ("nic1", FIRST)], &bond()),
+                host_network(&[("nic0", OTHER)], &interface_with_address("nic0", "ethernet", "10.0.2.99")),
+                host_network(&[("nic0", SECOND), ("nic1", FIRST)], &bond_interface()),
             ]),
         }
     }
 
-    /// What the machine tells of it.
-    pub(super) fn reported(self) -> &'static [&'static str] {
+    /// The network that the machine must report.
+    pub(super) fn expected_report(self) -> &'static [&'static str] {
         match self {
             Self::Lease => &["eth0 has 10.0.2.15/24"],
             Self::Static => &["eth0 has 10.0.2.77/24"],
@@ -56,23 +56,23 @@ impl Networks {
     }
 }
 
-fn host(cards: &[(&str, &str)], interfaces: &str) -> Value {
+fn host_network(cards: &[(&str, &str)], interfaces: &str) -> Value {
     let map: Vec<Value> =
         cards.iter().map(|(name, mac)| json!({"mac_address": mac, "logical_nic_name": name})).collect();
     json!({"network_yaml": format!("interfaces:\n{interfaces}"), "mac_interface_map": map})
 }
 
 /// An interface with an address.
-fn address(name: &str, kind: &str, address: &str) -> String {
+fn interface_with_address(name: &str, kind: &str, address: &str) -> String {
     format!(
         "- name: {name}\n  type: {kind}\n  state: up\n  ipv4:\n    enabled: true\n    dhcp: false\n    \
          address:\n    - ip: {address}\n      prefix-length: 24\n"
     )
 }
 
-fn bond() -> String {
-    let bond = address("bond0", "bond", "10.0.2.77");
-    let vlan = address("bond0.100", "vlan", "192.0.2.77");
+fn bond_interface() -> String {
+    let bond = interface_with_address("bond0", "bond", "10.0.2.77");
+    let vlan = interface_with_address("bond0.100", "vlan", "192.0.2.77");
     format!(
         "{bond}  link-aggregation:\n    mode: active-backup\n    options:\n      primary: nic0\n    port:\n    \
          - nic0\n    - nic1\n{vlan}  vlan:\n    base-iface: bond0\n    id: 100\n"

@@ -1,10 +1,10 @@
-//! What the system of a served image tells after its first report; `stages.sh` and `apply.sh` are the other side.
+//! The second report of the system of a served image; `stages.sh` and `apply.sh` write it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A file that Ignition wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct WrittenFile {
     /// In octal.
     pub(crate) mode: String,
     pub(crate) owner: String,
@@ -12,23 +12,23 @@ pub(crate) struct Written {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Report {
-    /// What is said of network cards, bonds and VLANs.
+pub(crate) struct SystemReport {
+    /// State of network cards, bonds and VLANs.
     pub(crate) network: Vec<String>,
-    /// The kind of device on which the volume was found, where the root file system is in it.
+    /// The kind of device on which the volume was found, for images that contain the root file system.
     pub(crate) medium: Option<String>,
-    /// The SHA-256 of the root file system.
+    /// The SHA-256 digest of the root file system.
     pub(crate) rootfs: Option<String>,
     /// The stages of Ignition with their exit codes.
     pub(crate) ignition: Vec<String>,
-    pub(crate) files: BTreeMap<String, Written>,
+    pub(crate) files: BTreeMap<String, WrittenFile>,
     pub(crate) accounts: BTreeSet<String>,
     pub(crate) enabled: BTreeSet<String>,
 }
 
-impl Report {
-    /// Reads the report in a serial log; none where it is not there or not complete.
-    pub(crate) fn find(log: &str) -> Option<Self> {
+impl SystemReport {
+    /// Parses the report in a serial log; `None` if it is missing or incomplete.
+    pub(crate) fn parse_log(log: &str) -> Option<Self> {
         let (_, rest) = log.split_once("STAGES BEGIN\n")?;
         let (block, _) = rest.split_once("STAGES END\n")?;
         let mut report = Self::default();
@@ -45,7 +45,7 @@ impl Report {
                     let [mode, owner, digest, path] =
                         rest.splitn(4, ' ').collect::<Vec<_>>().try_into().ok()?;
                     let [mode, owner, digest] = [mode, owner, digest].map(str::to_owned);
-                    report.files.insert(path.to_owned(), Written { mode, owner, digest });
+                    report.files.insert(path.to_owned(), WrittenFile { mode, owner, digest });
                 }
                 _ => {}
             }
@@ -55,14 +55,14 @@ impl Report {
 }
 
 #[test]
-fn a_report_is_found_between_other_things() {
+fn report_is_found_in_console_output() {
     let log = "x\nSTAGES BEGIN\nlog static network: y\nnetwork eth0 has 10.0.2.77/24\nignition files 0\n\
                file 600 root d1 /etc/a b\naccount core\nSTAGES END\noff";
-    let report = Report::find(log).unwrap();
+    let report = SystemReport::parse_log(log).unwrap();
     assert_eq!(report.network, ["eth0 has 10.0.2.77/24"]);
     assert_eq!(report.ignition, ["files 0"]);
-    let written = Written { mode: "600".into(), owner: "root".into(), digest: "d1".into() };
+    let written = WrittenFile { mode: "600".into(), owner: "root".into(), digest: "d1".into() };
     assert_eq!(report.files, BTreeMap::from([("/etc/a b".into(), written)]));
     assert!(report.accounts.contains("core") && report.rootfs.is_none());
-    assert_eq!(Report::find("STAGES BEGIN\nnetwork x\n"), None);
+    assert_eq!(SystemReport::parse_log("STAGES BEGIN\nnetwork x\n"), None);
 }

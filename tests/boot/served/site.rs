@@ -1,4 +1,4 @@
-//! `kindling serve` with a live image, and an infra-env made by its API.
+//! `kindling serve` with a base image, and an infra-env made by its API.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -7,7 +7,7 @@ use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::tap::Tap;
+use super::recording_proxy::RecordingProxy;
 use crate::support::Scratch;
 
 const API: &str = "/api/assisted-install/v2";
@@ -15,17 +15,17 @@ const VERSION: &str = "417.94.202412010000-0";
 const PULL_SECRET: &str = r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#;
 
 /// The server, as long as the test runs.
-pub(crate) struct Site {
+pub(crate) struct ServedSite {
     child: Child,
     runtime: Runtime,
     client: Client,
-    pub(crate) tap: Tap,
+    pub(crate) tap: RecordingProxy,
     pub(crate) scratch: Scratch,
     id: String,
 }
 
-impl Site {
-    /// A site with one live image and one infra-env of these properties; its processor is that of the image.
+impl ServedSite {
+    /// A site with one base image and one infra-env with these properties and the processor of the image.
     pub(crate) fn start(live_image: &[u8], properties: &Value) -> Self {
         let scratch = Scratch::new();
         let base = scratch.write("base.iso", live_image);
@@ -34,7 +34,7 @@ impl Site {
             "openshift_version": "4.17", "cpu_architecture": architecture, "version": VERSION,
             "url": format!("file://{}", base.display()),
         }]);
-        let tap = Tap::start();
+        let tap = RecordingProxy::start();
         let url = tap_url("10.0.2.2", &tap, "");
         let options = ["serve", "--listen", "127.0.0.1:0", "--service-base-url", &url];
         let mut command = scratch.command(options).env("OS_IMAGES", images.to_string()).command();
@@ -43,7 +43,7 @@ impl Site {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let port = line.trim().rsplit(':').next().unwrap().parse();
-        tap.lead_to(port.unwrap_or_else(|_| panic!("the server does not start: {line}")));
+        tap.set_server(port.unwrap_or_else(|_| panic!("the server does not start: {line}")));
 
         let runtime = Runtime::new().unwrap();
         let client = Client::builder().no_proxy().build().unwrap();
@@ -51,7 +51,7 @@ impl Site {
         let mut body = json!({"name": "boot", "openshift_version": "4.17", "pull_secret": PULL_SECRET});
         body.as_object_mut().unwrap().extend(properties.as_object().unwrap().clone());
         let request = site.client.post(site.url(&format!("{API}/infra-envs"))).json(&body);
-        let made: Value = serde_json::from_slice(&site.answer(request)).unwrap();
+        let made: Value = serde_json::from_slice(&site.send(request)).unwrap();
         made["id"].as_str().unwrap().clone_into(&mut site.id);
         site
     }
@@ -65,12 +65,12 @@ impl Site {
         self.url(&format!("/i/{}/{file}", self.id))
     }
 
-    /// The same as machines reach it, which is how the server knows itself.
-    pub(crate) fn machines_url(&self, file: &str) -> String {
+    /// The same as machines reach it, which is the server's own base URL.
+    pub(crate) fn url_for_machines(&self, file: &str) -> String {
         tap_url("10.0.2.2", &self.tap, &format!("/i/{}/{file}", self.id))
     }
 
-    fn answer(&self, request: RequestBuilder) -> Vec<u8> {
+    fn send(&self, request: RequestBuilder) -> Vec<u8> {
         self.runtime.block_on(async {
             let response = request.send().await.unwrap();
             let (status, bytes) = (response.status(), response.bytes().await.unwrap());
@@ -79,24 +79,24 @@ impl Site {
         })
     }
 
-    pub(crate) fn file(&self, file: &str) -> Vec<u8> {
-        self.answer(self.client.get(self.file_url(file)))
+    pub(crate) fn infra_env_file(&self, file: &str) -> Vec<u8> {
+        self.send(self.client.get(self.file_url(file)))
     }
 
     /// A download of the API.
-    pub(crate) fn download(&self, what: &str) -> Vec<u8> {
+    pub(crate) fn api_download(&self, what: &str) -> Vec<u8> {
         let path = format!("{API}/infra-envs/{}/downloads/{what}", self.id);
-        self.answer(self.client.get(self.url(&path)))
+        self.send(self.client.get(self.url(&path)))
     }
 }
 
-impl Drop for Site {
+impl Drop for ServedSite {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-fn tap_url(host: &str, tap: &Tap, path: &str) -> String {
+fn tap_url(host: &str, tap: &RecordingProxy, path: &str) -> String {
     format!("http://{host}:{}{path}", tap.port)
 }

@@ -1,20 +1,21 @@
-//! Machines that boot over the network.
+//! Hosts that boot over the network.
 
 use serde_json::json;
 
-use super::files::file;
-use super::{path, register};
-use crate::service::{IMAGE_SERVICE, on_each_database};
+use super::files::get_file;
+use super::{create_infra_env, infra_env_path};
+use crate::service::{IMAGE_SERVICE, on_each_database, with_status};
 
 #[test]
-fn machines_boot_over_the_network_with_a_script() {
+fn ipxe_script_boots_hosts() {
     on_each_database(async |service| {
         let arguments =
             json!([{"operation": "append", "value": "p1"}, {"operation": "append", "value": "p2"}]);
         let made =
-            register(service, &json!({"openshift_version": "4.14.9", "kernel_arguments": arguments})).await;
+            create_infra_env(service, &json!({"openshift_version": "4.14.9", "kernel_arguments": arguments}))
+                .await;
         let id = made["id"].as_str().unwrap();
-        let script = file(service, &made, "file_name=ipxe-script").await;
+        let script = get_file(service, &made, "file_name=ipxe-script").await;
         assert_eq!(
             script.text,
             format!(
@@ -32,7 +33,7 @@ fn machines_boot_over_the_network_with_a_script() {
             format!("attachment; filename=\"{id}-ipxe-script\"")
         );
         let redirect =
-            file(service, &made, "file_name=ipxe-script&ipxe_script_type=boot-order-control").await.text;
+            get_file(service, &made, "file_name=ipxe-script&ipxe_script_type=boot-order-control").await.text;
         let place = format!(
             "/api/assisted-install/v2/infra-envs/{id}/downloads/files?file_name=ipxe-script&mac=${{net0/mac}}\n"
         );
@@ -40,7 +41,7 @@ fn machines_boot_over_the_network_with_a_script() {
             redirect.starts_with("#!ipxe\nchain http://127.0.0.1:") && redirect.ends_with(&place),
             "{redirect}"
         );
-        let known = file(
+        let known = get_file(
             service,
             &made,
             "file_name=ipxe-script&ipxe_script_type=boot-order-control&mac=52:54:00:00:00:01",
@@ -51,19 +52,20 @@ fn machines_boot_over_the_network_with_a_script() {
 }
 
 #[test]
-fn an_installed_machine_does_not_boot_the_discovery_image_again() {
+fn installed_machine_does_not_boot_the_discovery_image_again() {
     on_each_database(async |service| {
         use kindling::inventory::host::{HostRecord, HostStage, HostStatus};
         use kindling::inventory::store::{Change, Stored};
 
-        let made = register(service, &json!({"openshift_version": "4.18"})).await;
+        let made = create_infra_env(service, &json!({"openshift_version": "4.18"})).await;
         let host = json!({"host_id": "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11"});
-        service.post(&format!("{}/hosts", path(&made)), &host).await.expect(201);
+        service.post(&format!("{}/hosts", infra_env_path(&made)), &host).await.json_with_status(201);
         let inventory =
             json!({"interfaces": [{"name": "eth0", "mac_address": "52:54:00:00:00:0A"}]}).to_string();
         let reply =
             json!({"step_type": "inventory", "step_id": "inventory-1", "exit_code": 0, "output": inventory});
-        let steps = format!("{}/hosts/7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11/instructions", path(&made));
+        let steps =
+            format!("{}/hosts/7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11/instructions", infra_env_path(&made));
         assert_eq!(service.post(&steps, &reply).await.status, 204);
         for (status, stage, boots) in [
             (HostStatus::KnownUnbound, None, true),
@@ -74,17 +76,17 @@ fn an_installed_machine_does_not_boot_the_discovery_image_again() {
             let records = service.inventory.records();
             let parent = Some(made["id"].as_str().unwrap().parse().unwrap());
             let id = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11".parse().unwrap();
-            let change = async || {
+            let change = async |_| {
                 let stored: Stored<HostRecord> = records.find(parent, id).await?.unwrap();
-                let mut record = stored.record.clone();
-                (record.status, record.progress.stage) = (status, stage);
+                let mut record = with_status(&stored.record, status);
+                record.progress.stage = stage;
                 let mut change = Change::new();
-                change.replace(&record, stored.generation);
+                change.replace(&record, stored.generation)?;
                 Ok((change, ()))
             };
             records.change(change).await.unwrap();
             for mac in ["52:54:00:00:00:0a", "52-54-00-00-00-0A"] {
-                let answer = file(service, &made, &format!("file_name=ipxe-script&mac={mac}")).await;
+                let answer = get_file(service, &made, &format!("file_name=ipxe-script&mac={mac}")).await;
                 assert_eq!(
                     answer.status,
                     if boots { 200 } else { 404 },
@@ -92,7 +94,7 @@ fn an_installed_machine_does_not_boot_the_discovery_image_again() {
                     answer.text
                 );
             }
-            let other = file(service, &made, "file_name=ipxe-script&mac=52:54:00:00:00:0b").await;
+            let other = get_file(service, &made, "file_name=ipxe-script&mac=52:54:00:00:00:0b").await;
             assert_eq!(other.status, 200);
         }
     });

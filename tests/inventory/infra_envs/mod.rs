@@ -1,4 +1,4 @@
-//! Infra-envs: what is made of a body, and what counts as a change.
+//! Infra-envs: creation, and which changes affect the image.
 
 mod boot;
 mod files;
@@ -6,32 +6,32 @@ mod refusals;
 
 use serde_json::{Value, json};
 
-use crate::service::{IMAGE_SERVICE, PULL_SECRET, Service, on_each_database, on_each_database_with};
+use crate::service::{IMAGE_SERVICE, PULL_SECRET, TestService, on_each_database, on_each_database_with};
 
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj2tQSxYwQIcXsGZ6aHcKfoWiVBqVp3AmEFwqeFsTOO me@example";
 
-/// The smallest body, with more in it.
-fn body(more: &Value) -> Value {
+/// The smallest body, with more keys.
+fn create_body(more: &Value) -> Value {
     let mut body = json!({"name": "demo", "pull_secret": PULL_SECRET});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     body
 }
 
-async fn register(service: &Service, more: &Value) -> Value {
-    service.post("/v2/infra-envs", &body(more)).await.expect(201)
+async fn create_infra_env(service: &TestService, more: &Value) -> Value {
+    service.post("/v2/infra-envs", &create_body(more)).await.json_with_status(201)
 }
 
-fn path(infra_env: &Value) -> String {
+fn infra_env_path(infra_env: &Value) -> String {
     format!("/v2/infra-envs/{}", infra_env["id"].as_str().unwrap())
 }
 
-async fn generation(service: &Service, infra_env: &Value) -> u64 {
+async fn generation(service: &TestService, infra_env: &Value) -> u64 {
     let id = infra_env["id"].as_str().unwrap().parse().unwrap();
     service.inventory.stored_infra_env(id).await.unwrap().record.image_generation
 }
 
-fn host(mac: &str, address: &str) -> Value {
+fn host_network(mac: &str, address: &str) -> Value {
     json!({
         "network_yaml": format!("interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  ipv4:\n    enabled: true\n    dhcp: false\n    address:\n    - ip: {address}\n      prefix-length: 24\n"),
         "mac_interface_map": [{"mac_address": mac, "logical_nic_name": "eth0"}],
@@ -39,9 +39,9 @@ fn host(mac: &str, address: &str) -> Value {
 }
 
 #[test]
-fn a_fresh_one_is_shown_as_clients_know_it() {
+fn new_resource_matches_the_api_document() {
     on_each_database(async |service| {
-        let mut made = register(service, &json!({"openshift_version": "4.14.3"})).await;
+        let mut made = create_infra_env(service, &json!({"openshift_version": "4.14.3"})).await;
         let id = made["id"].as_str().unwrap().to_owned();
         for key in ["created_at", "updated_at"] {
             let time = made.as_object_mut().unwrap().remove(key).unwrap();
@@ -63,17 +63,18 @@ fn a_fresh_one_is_shown_as_clients_know_it() {
             "user_name": "admin",
         });
         assert_eq!(made, expected);
-        let shown = service.get(&path(&made)).await.expect(200);
+        let shown = service.get(&infra_env_path(&made)).await.json_with_status(200);
         assert_eq!(shown["download_url"], made["download_url"]);
-        assert_eq!(service.get("/v2/infra-envs").await.expect(200), json!([shown]));
+        assert_eq!(service.get("/v2/infra-envs").await.json_with_status(200), json!([shown]));
     });
 }
 
 #[test]
-fn everything_that_was_sent_is_shown() {
+fn every_sent_value_is_returned() {
     on_each_database(async |service| {
-        let hosts = [host("52:54:00:00:00:02", "192.0.2.2"), host("52:54:00:00:00:01", "192.0.2.1")];
-        let made = register(
+        let hosts =
+            [host_network("52:54:00:00:00:02", "192.0.2.2"), host_network("52:54:00:00:00:01", "192.0.2.1")];
+        let made = create_infra_env(
             service,
             &json!({
                 "openshift_version": "4.18",
@@ -98,38 +99,39 @@ fn everything_that_was_sent_is_shown() {
             r#"[{"operation":"append","value":"p1"},{"operation":"append","value":"p2=\"a b\""}]"#
         );
         let shown: Value = serde_json::from_str(made["static_network_config"].as_str().unwrap()).unwrap();
-        assert_eq!(shown[0], hosts[1], "hosts are in an order of their own");
+        assert_eq!(shown[0], hosts[1], "hosts are sorted");
         assert_eq!(shown[1], hosts[0]);
         assert_eq!(made["network_discovery_delay_seconds"], 0);
     });
 }
 
 #[test]
-fn what_a_get_shows_a_patch_takes() {
+fn get_response_is_accepted_by_patch() {
     on_each_database(async |service| {
-        let made = register(
+        let made = create_infra_env(
             service,
             &json!({
                 "ssh_authorized_key": KEY,
                 "kernel_arguments": [{"operation": "append", "value": "p1"}],
-                "static_network_config": [host("52:54:00:00:00:01", "192.0.2.1")],
+                "static_network_config": [host_network("52:54:00:00:00:01", "192.0.2.1")],
                 "proxy": {"http_proxy": "http://10.0.0.1:3128"},
             }),
         )
         .await;
-        let again = service.patch(&path(&made), &made).await.expect(201);
-        assert_eq!(again, made, "nothing changed");
+        let again = service.patch(&infra_env_path(&made), &made).await.json_with_status(201);
+        assert_eq!(again, made, "the PATCH changed something");
         assert_eq!(generation(service, &made).await, 1);
-        let other = service.patch(&path(&made), &json!({"name": "other"})).await;
-        assert_eq!(other.refused(400), "name in body cannot be changed");
+        let other = service.patch(&infra_env_path(&made), &json!({"name": "other"})).await;
+        assert_eq!(other.refusal_reason(400), "name in body cannot be changed");
     });
 }
 
 #[test]
-fn a_change_of_the_image_counts_and_nothing_else_does() {
+fn only_image_changes_increase_the_generation() {
     on_each_database(async |service| {
-        let made = register(service, &json!({"openshift_version": "4.18", "ssh_authorized_key": KEY})).await;
-        let url = path(&made);
+        let made =
+            create_infra_env(service, &json!({"openshift_version": "4.18", "ssh_authorized_key": KEY})).await;
+        let url = infra_env_path(&made);
         let changes = [
             json!({"image_type": "minimal-iso"}),
             json!({"ssh_authorized_key": ""}),
@@ -140,7 +142,7 @@ fn a_change_of_the_image_counts_and_nothing_else_does() {
             json!({"proxy": {"http_proxy": ""}}),
             json!({"ignition_config_override": r#"{"ignition": {"version": "3.2.0"}}"#}),
             json!({"ignition_config_override": ""}),
-            json!({"static_network_config": [host("52:54:00:00:00:01", "192.0.2.1"), host("52:54:00:00:00:02", "192.0.2.2")]}),
+            json!({"static_network_config": [host_network("52:54:00:00:00:01", "192.0.2.1"), host_network("52:54:00:00:00:02", "192.0.2.2")]}),
             json!({"additional_ntp_sources": "ntp.example.com"}),
             json!({"additional_ntp_sources": "", "ntp_sources": "ntp.example.com"}),
             json!({"pull_secret": r#"{"auths":{"quay.io":{"auth":"dXNlcjpvdGhlcg=="}}}"#}),
@@ -149,35 +151,65 @@ fn a_change_of_the_image_counts_and_nothing_else_does() {
         ];
         let mut expected = 1;
         for change in &changes {
-            let before = service.get(&url).await.expect(200);
-            service.patch(&url, change).await.expect(201);
+            let before = service.get(&url).await.json_with_status(200);
+            service.patch(&url, change).await.json_with_status(201);
             expected += 1;
             assert_eq!(generation(service, &made).await, expected, "{change}");
-            let once = service.get(&url).await.expect(200);
+            let once = service.get(&url).await.json_with_status(200);
             assert_ne!(once["updated_at"], before["updated_at"]);
-            service.patch(&url, change).await.expect(201);
-            assert_eq!(service.get(&url).await.expect(200), once, "{change} again is no change");
+            service.patch(&url, change).await.json_with_status(201);
+            assert_eq!(
+                service.get(&url).await.json_with_status(200),
+                once,
+                "repeating {change} changes nothing"
+            );
         }
         for nothing in [
             json!({}),
             json!({"pull_secret": "", "openshift_version": "", "proxy": {}, "ssh_authorized_key": null}),
             json!({"image_type": ""}),
             json!({"type": ""}),
-            json!({"static_network_config": [host("52:54:00:00:00:02", "192.0.2.2"), host("52:54:00:00:00:01", "192.0.2.1")]}),
+            json!({"static_network_config": [host_network("52:54:00:00:00:02", "192.0.2.2"), host_network("52:54:00:00:00:01", "192.0.2.1")]}),
         ] {
-            service.patch(&url, &nothing).await.expect(201);
+            service.patch(&url, &nothing).await.json_with_status(201);
         }
-        service.get(&format!("{url}/downloads/image-url")).await.expect(200);
+        service.get(&format!("{url}/downloads/image-url")).await.json_with_status(200);
         service.get(&format!("{url}/downloads/files?file_name=discovery.ign")).await;
         assert_eq!(generation(service, &made).await, expected);
     });
 }
 
 #[test]
+fn override_without_a_version_may_have_the_spec_of_the_newest_image() {
+    on_each_database(async |service| {
+        let config = |spec: &str| json!({"ignition": {"version": spec}}).to_string();
+        let made = create_infra_env(service, &json!({"ignition_config_override": config("3.4.0")})).await;
+        assert_eq!(made["openshift_version"], "4.18");
+        let newer = create_body(&json!({"ignition_config_override": config("3.5.0")}));
+        let reason = service.post("/v2/infra-envs", &newer).await.refusal_reason(400);
+        assert!(reason.starts_with("error parsing ignition: ignition_config_override"), "{reason}");
+    });
+}
+
+#[test]
+fn rejects_change_to_an_invalid_version() {
+    on_each_database(async |service| {
+        let made = create_infra_env(service, &json!({"openshift_version": "4.18"})).await;
+        for version in ["4.18-a b", "4.18.0.1", "latest"] {
+            let reason = service
+                .patch(&infra_env_path(&made), &json!({"openshift_version": version}))
+                .await
+                .refusal_reason(400);
+            assert!(reason.ends_with(": invalid version"), "{version}: {reason}");
+        }
+    });
+}
+
+#[test]
 fn concurrent_changes_lose_nothing() {
     on_each_database(async |service| {
-        let made = register(service, &json!({"openshift_version": "4.18"})).await;
-        let url = path(&made);
+        let made = create_infra_env(service, &json!({"openshift_version": "4.18"})).await;
+        let url = infra_env_path(&made);
         let changes = [
             json!({"ssh_authorized_key": KEY}),
             json!({"additional_ntp_sources": "ntp.example.com"}),
@@ -191,7 +223,7 @@ fn concurrent_changes_lose_nothing() {
         let answers =
             futures_util::future::join_all(changes.iter().map(|change| service.patch(&url, change))).await;
         assert!(answers.iter().all(|answer| answer.status == 201), "{answers:?}");
-        let shown = service.get(&url).await.expect(200);
+        let shown = service.get(&url).await.json_with_status(200);
         assert_eq!(shown["ssh_authorized_key"], KEY);
         assert_eq!(shown["additional_ntp_sources"], "ntp.example.com");
         assert_eq!(shown["type"], "minimal-iso");
@@ -203,27 +235,35 @@ fn concurrent_changes_lose_nothing() {
 }
 
 #[test]
-fn one_that_is_gone_is_gone() {
+fn deleted_infra_env_is_not_found() {
     on_each_database(async |service| {
-        let made = register(service, &json!({})).await;
-        assert_eq!(service.delete(&path(&made)).await.status, 204);
-        for answer in [service.get(&path(&made)).await, service.delete(&path(&made)).await] {
+        let made = create_infra_env(service, &json!({})).await;
+        assert_eq!(service.delete(&infra_env_path(&made)).await.status, 204);
+        for answer in
+            [service.get(&infra_env_path(&made)).await, service.delete(&infra_env_path(&made)).await]
+        {
             assert_eq!(answer.json()["kind"], "Error");
-            assert_eq!(answer.refused(404), "record not found");
+            assert_eq!(answer.refusal_reason(404), "record not found");
         }
         let answer = service.get("/v2/infra-envs/no-uuid").await;
-        assert_eq!(answer.refused(400), "infra_env_id in path must be of type uuid: \"no-uuid\"");
+        assert_eq!(answer.refusal_reason(400), "infra_env_id in path must be of type uuid: \"no-uuid\"");
     });
 }
 
 #[test]
-fn an_id_that_is_set_is_given_once() {
+fn configured_id_is_used_once() {
     on_each_database_with(
         |settings| settings.infra_env_id = Some("7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11".parse().unwrap()),
         async |service| {
-            assert_eq!(register(service, &json!({})).await["id"], "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11");
-            let answer = service.post("/v2/infra-envs", &body(&json!({}))).await;
-            assert_eq!(answer.refused(409), "there is an infra-env 7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11");
+            assert_eq!(
+                create_infra_env(service, &json!({})).await["id"],
+                "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11"
+            );
+            let answer = service.post("/v2/infra-envs", &create_body(&json!({}))).await;
+            assert_eq!(
+                answer.refusal_reason(409),
+                "infra-env 7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11 already exists"
+            );
         },
     );
 }

@@ -1,13 +1,13 @@
-//! What no infra-env can be made of.
+//! Bodies that cannot become an infra-env.
 
 use reqwest::Method;
 use serde_json::json;
 
-use super::{body, host, path, register};
-use crate::service::{on_each_database, on_each_database_with, send};
+use super::{create_body, create_infra_env, host_network, infra_env_path};
+use crate::service::{on_each_database, on_each_database_with, send_request};
 
-/// Each body, with the status and how the reason begins.
-const REFUSED: [(&str, &str); 40] = [
+/// Each body, with the status and the start of the reason.
+const REFUSED: [(&str, &str); 42] = [
     (
         r#"{"pull_secret": " "}"#,
         "pull secret for new infraEnv is invalid: pull secret must be a well-formed JSON",
@@ -43,7 +43,7 @@ const REFUSED: [(&str, &str); 40] = [
     ),
     (
         r#"{"network_discovery_delay_seconds": 1.5}"#,
-        r#"parsing infraenvCreateParams body from "" failed, because network_discovery_delay_seconds must be an integer"#,
+        r#"parsing infraenvCreateParams body from "" failed, because network_discovery_delay_seconds must be a 64-bit integer"#,
     ),
     (
         r#"{"network_discovery_delay_seconds": -1}"#,
@@ -130,6 +130,14 @@ const REFUSED: [(&str, &str); 40] = [
         "No OS image for Openshift version 4 and architecture x86_64: invalid version",
     ),
     (
+        r#"{"openshift_version": "4.18-a b"}"#,
+        "No OS image for Openshift version 4.18-a b and architecture x86_64: invalid version",
+    ),
+    (
+        r#"{"openshift_version": "4.18-a b", "ignition_config_override": "{\"ignition\": {\"version\": \"3.2.0\"}}"}"#,
+        "Openshift version \"4.18-a b\" is not valid",
+    ),
+    (
         r#"{"cpu_architecture": "ppc64le", "openshift_version": "4.18"}"#,
         "No OS image for Openshift version 4.18 and architecture ppc64le: The requested CPU architecture (ppc64le) isn't specified in OS images list",
     ),
@@ -141,31 +149,43 @@ const REFUSED: [(&str, &str); 40] = [
 ];
 
 #[test]
-fn what_cannot_be_is_refused_with_a_reason() {
+fn invalid_values_are_refused_with_a_reason() {
     on_each_database(async |service| {
         for (more, reason) in REFUSED {
-            let answer = service.post("/v2/infra-envs", &body(&serde_json::from_str(more).unwrap())).await;
-            let found = answer.refused(400);
-            assert!(found.starts_with(reason), "{more}:\n{found:?} instead of\n{reason:?}");
+            let answer =
+                service.post("/v2/infra-envs", &create_body(&serde_json::from_str(more).unwrap())).await;
+            let found = answer.refusal_reason(400);
+            assert!(found.starts_with(reason), "{more}:\n{found:?}, expected\n{reason:?}");
         }
-        assert_eq!(service.get("/v2/infra-envs").await.expect(200), json!([]), "nothing was made");
+        assert_eq!(
+            service.get("/v2/infra-envs").await.json_with_status(200),
+            json!([]),
+            "no infra-env was created"
+        );
         let unknown = json!({"cluster_id": "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11"});
-        let answer = service.post("/v2/infra-envs", &body(&unknown)).await;
-        assert_eq!(answer.refused(404), "Cluster ID 7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11 does not exist");
+        let answer = service.post("/v2/infra-envs", &create_body(&unknown)).await;
+        assert_eq!(
+            answer.refusal_reason(404),
+            "Cluster ID 7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11 does not exist"
+        );
     });
 }
 
 #[test]
-fn two_hosts_cannot_have_one_address() {
+fn rejects_hosts_with_the_same_address() {
     on_each_database(async |service| {
-        let hosts = json!([host("52:54:00:00:00:0a", "192.0.2.1"), host("52:54:00:00:00:0A", "192.0.2.2")]);
-        let answer = service.post("/v2/infra-envs", &body(&json!({"static_network_config": hosts}))).await;
-        let refusal = answer.expect(400);
+        let hosts = json!([
+            host_network("52:54:00:00:00:0a", "192.0.2.1"),
+            host_network("52:54:00:00:00:0A", "192.0.2.2")
+        ]);
+        let answer =
+            service.post("/v2/infra-envs", &create_body(&json!({"static_network_config": hosts}))).await;
+        let refusal = answer.json_with_status(400);
         assert!(
             refusal["reason"]
                 .as_str()
                 .unwrap()
-                .contains("52:54:00:00:00:0A is the address of eth0 in host 1 too"),
+                .contains("52:54:00:00:00:0A is also the address of eth0 in host 1"),
             "{refusal}"
         );
         let rules: Vec<&str> =
@@ -175,7 +195,7 @@ fn two_hosts_cannot_have_one_address() {
 }
 
 #[test]
-fn bodies_that_are_none_are_refused() {
+fn rejects_invalid_bodies() {
     on_each_database(async |service| {
         let request = |content_type: Option<&str>, bytes: Vec<u8>| {
             let request = service.request(Method::POST, "/v2/infra-envs").body(bytes);
@@ -218,38 +238,41 @@ fn bodies_that_are_none_are_refused() {
             ),
         ];
         for (kind, bytes, reason) in cases {
-            let found = send(request(kind, bytes)).await.refused(400);
+            let found = send_request(request(kind, bytes)).await.refusal_reason(400);
             assert!(found.starts_with(reason), "{found:?} instead of {reason:?}");
         }
-        let trailing = format!("{}garbage", body(&json!({})));
-        send(request(Some("Application/JSON; charset=utf-8"), trailing.into_bytes())).await.expect(201);
+        let trailing = format!("{}garbage", create_body(&json!({})));
+        send_request(request(Some("Application/JSON; charset=utf-8"), trailing.into_bytes()))
+            .await
+            .json_with_status(201);
     });
 }
 
 #[test]
-fn unknown_keys_may_be_let_pass() {
+fn unknown_keys_may_be_ignored() {
     on_each_database_with(
         |settings| settings.reject_unknown_fields = false,
         async |service| {
-            let made = register(service, &json!({"unheard": [1], "proxy": {"ftp_proxy": "x"}})).await;
+            let made = create_infra_env(service, &json!({"unheard": [1], "proxy": {"ftp_proxy": "x"}})).await;
             assert_eq!(made["proxy"], json!({}));
         },
     );
 }
 
 #[test]
-fn a_delay_has_bounds_and_is_kept_up_to_them() {
+fn delay_is_limited() {
     on_each_database(async |service| {
-        let made = register(service, &json!({"network_discovery_delay_seconds": u32::MAX})).await;
+        let made = create_infra_env(service, &json!({"network_discovery_delay_seconds": u32::MAX})).await;
         assert_eq!(made["network_discovery_delay_seconds"], u32::MAX);
         for (delay, bound) in [
             (i64::from(u32::MAX) + 1, "less than or equal to 4294967295"),
             (-1, "greater than or equal to 0"),
         ] {
-            let answer =
-                service.patch(&path(&made), &json!({"network_discovery_delay_seconds": delay})).await;
+            let answer = service
+                .patch(&infra_env_path(&made), &json!({"network_discovery_delay_seconds": delay}))
+                .await;
             assert_eq!(
-                answer.refused(400),
+                answer.refusal_reason(400),
                 format!("network_discovery_delay_seconds in body should be {bound}")
             );
         }
@@ -257,28 +280,29 @@ fn a_delay_has_bounds_and_is_kept_up_to_them() {
 }
 
 #[test]
-fn a_nul_is_in_no_text() {
+fn rejects_nul_in_text() {
     on_each_database(async |service| {
-        let reason = |place: &str| format!("{place} in body must not have a NUL");
-        let made = register(service, &json!({})).await;
-        let answer = service.post("/v2/infra-envs", &body(&json!({"name": "a\0b"}))).await;
-        assert_eq!(answer.refused(400), reason("name"));
+        let reason = |place: &str| format!("{place} in body must not contain a NUL character");
+        let made = create_infra_env(service, &json!({})).await;
+        let answer = service.post("/v2/infra-envs", &create_body(&json!({"name": "a\0b"}))).await;
+        assert_eq!(answer.refusal_reason(400), reason("name"));
         let arguments = json!({"kernel_arguments": [{"operation": "append", "value": "a"}, {"operation": "append", "value": "a\0"}]});
-        let answer = service.patch(&path(&made), &arguments).await;
-        assert_eq!(answer.refused(400), reason("kernel_arguments.1.value"));
-        let answer =
-            service.post("/v2/clusters", &body(&json!({"name": "a\0b", "openshift_version": "4.18"}))).await;
-        assert!(answer.refused(400).starts_with("name in body "), "{}", answer.text);
-        let cluster = body(&json!({"openshift_version": "4.18", "tags": "a\0b"}));
-        assert_eq!(service.post("/v2/clusters", &cluster).await.refused(400), reason("tags"));
-        let hosts = format!("{}/hosts", path(&made));
+        let answer = service.patch(&infra_env_path(&made), &arguments).await;
+        assert_eq!(answer.refusal_reason(400), reason("kernel_arguments.1.value"));
+        let answer = service
+            .post("/v2/clusters", &create_body(&json!({"name": "a\0b", "openshift_version": "4.18"})))
+            .await;
+        assert!(answer.refusal_reason(400).starts_with("name in body "), "{}", answer.text);
+        let cluster = create_body(&json!({"openshift_version": "4.18", "tags": "a\0b"}));
+        assert_eq!(service.post("/v2/clusters", &cluster).await.refusal_reason(400), reason("tags"));
+        let hosts = format!("{}/hosts", infra_env_path(&made));
         let host =
             json!({"host_id": "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11", "discovery_agent_version": "\0"});
-        assert_eq!(service.post(&hosts, &host).await.refused(400), reason("discovery_agent_version"));
+        assert_eq!(service.post(&hosts, &host).await.refusal_reason(400), reason("discovery_agent_version"));
         let request =
             service.request(Method::POST, "/v2/infra-envs").header("content-type", "application/json");
-        let behind = format!("{} \"\\u0000\"", body(&json!({"name": "\\u0000"})));
-        let made = send(request.body(behind)).await.expect(201);
-        assert_eq!(made["name"], "\\u0000", "only what is read counts, and a backslash may be one");
+        let behind = format!("{} \"\\u0000\"", create_body(&json!({"name": "\\u0000"})));
+        let made = send_request(request.body(behind)).await.json_with_status(201);
+        assert_eq!(made["name"], "\\u0000", "only decoded NULs count; an escaped backslash is allowed");
     });
 }

@@ -1,16 +1,18 @@
-//! A process that is killed while it writes loses nothing of what it said was written.
+//! A process that is killed while it writes loses nothing that it reported as written.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use futures_util::future::join_all;
-use kindling::inventory::event::{Event, EventQuery, Severity};
+use kindling::inventory::events::{Event, EventQuery, Severity};
 use kindling::inventory::id::ClusterId;
 use kindling::inventory::store::{Changes, Key, Kind, Outcome, SqlStore, Step, Store};
-use sqlx::{AnyConnection, Connection, Row as _};
+use sqlx::{Connection, Row as _, SqliteConnection};
 use uuid::Uuid;
 
-use super::{block_on, host_of, infra_env, on_postgres, on_sqlite, process, row, task};
+use super::{
+    block_on, new_host_key, new_infra_env_key, new_row, on_postgres, on_sqlite, process_task, test_process,
+};
 
 const WRITERS: usize = 8;
 
@@ -18,13 +20,17 @@ const WRITERS: usize = 8;
 #[test]
 #[ignore = "the process that others kill"]
 fn process_that_writes() {
-    let url = task();
+    let url = process_task();
     block_on(async {
         let store = SqlStore::open(&url).await.unwrap();
         let write = async || loop {
-            let env = infra_env();
+            let env = new_infra_env_key();
             let told = Event::now("made", Severity::Info, "made").of_cluster(Some(ClusterId(env.id)));
-            let steps = vec![Step::Insert(row(env)), Step::Require(env), Step::Insert(row(host_of(env)))];
+            let steps = vec![
+                Step::Insert(new_row(env)),
+                Step::Require(env),
+                Step::Insert(new_row(new_host_key(env))),
+            ];
             let outcome = store.commit(Changes { steps, events: vec![told] }).await.unwrap();
             assert_eq!(outcome, Outcome::Done);
             println!("written {}", env.id);
@@ -33,18 +39,23 @@ fn process_that_writes() {
     });
 }
 
-/// Lets a process write until it has said so often enough, kills it, and gives what it said was written.
-fn killed_after(url: &str, lines: usize) -> Vec<Uuid> {
+/// The number of kills. `.ci/full` asks for more.
+fn kills(usual: usize) -> usize {
+    std::env::var("KINDLING_KILLS").map_or(usual, |kills| kills.parse().unwrap())
+}
+
+/// Lets a process write until it has reported enough records, kills it, and returns the reported ids.
+fn write_and_kill(url: &str, lines: usize) -> Vec<Uuid> {
     let mut child =
-        process("store::crash::process_that_writes", url).stderr(Stdio::inherit()).spawn().unwrap();
+        test_process("store::crash::process_that_writes", url).stderr(Stdio::inherit()).spawn().unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
     let mut written = Vec::new();
-    // A last line may be torn: only the parts of whole lines count.
+    // The last line may be torn: only complete lines count.
     for line in output.lines().map_while(Result::ok) {
         let id = line.split_once("written ").and_then(|(_, id)| id.parse::<Uuid>().ok());
         written.extend(id);
         if written.len() == lines {
-            // Goes on to read what was said before the end.
+            // Reads what was printed before the kill.
             child.kill().unwrap();
         }
     }
@@ -53,8 +64,8 @@ fn killed_after(url: &str, lines: usize) -> Vec<Uuid> {
     written
 }
 
-/// All of what was written is there, and of what was not, nothing or all.
-async fn check(store: &SqlStore, written: &[Uuid]) {
+/// All reported records exist, and every other one exists completely or not at all.
+async fn check_written_records(store: &SqlStore, written: &[Uuid]) {
     for &id in written {
         let key = Key { kind: Kind::InfraEnv, parent: None, id };
         assert!(store.get(key).await.unwrap().is_some(), "{id} is lost");
@@ -74,31 +85,31 @@ async fn check(store: &SqlStore, written: &[Uuid]) {
 }
 
 #[test]
-fn sqlite_keeps_what_was_written_before_a_kill() {
+fn sqlite_keeps_records_written_before_a_kill() {
     on_sqlite(async |fixture| {
         let mut written = Vec::new();
-        for round in 0..6 {
+        for round in 0..kills(6) {
             fixture.store.close().await;
-            written.extend(killed_after(&fixture.url, 1 + 97 * round));
-            let mut connection = AnyConnection::connect(&fixture.url).await.unwrap();
+            written.extend(write_and_kill(&fixture.url, 1 + 97 * round % 491));
+            let mut connection = SqliteConnection::connect(&fixture.url).await.unwrap();
             let found = sqlx::query("PRAGMA integrity_check").fetch_all(&mut connection).await.unwrap();
             let found: Vec<String> = found.iter().map(|row| row.get(0)).collect();
             assert_eq!(found, ["ok"]);
             connection.close().await.unwrap();
             let store = SqlStore::open(&fixture.url).await.unwrap();
-            check(&store, &written).await;
+            check_written_records(&store, &written).await;
             store.close().await;
         }
     });
 }
 
 #[test]
-fn postgres_keeps_what_was_written_before_a_kill() {
+fn postgres_keeps_records_written_before_a_kill() {
     on_postgres(async |fixture| {
         let mut written = Vec::new();
-        for round in 0..4 {
-            written.extend(killed_after(&fixture.url, 1 + 97 * round));
-            check(&fixture.store, &written).await;
+        for round in 0..kills(4) {
+            written.extend(write_and_kill(&fixture.url, 1 + 97 * round % 491));
+            check_written_records(&fixture.store, &written).await;
         }
     });
 }

@@ -1,43 +1,43 @@
-//! Events: told, asked for, counted.
+//! Events: writing, queries, counts.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use kindling::inventory::event::{Category, Event, EventPage, EventQuery, Severity};
+use kindling::inventory::events::{Category, Event, EventPage, EventQuery, Severity};
 use kindling::inventory::id::{ClusterId, HostId, InfraEnvId};
 use kindling::inventory::store::{Changes, Outcome, Store};
 use uuid::Uuid;
 
-use super::{Fixture, on_each_store};
+use super::{StoreFixture, on_each_store};
 
-fn at(second: i64) -> DateTime<Utc> {
+fn time_at(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_700_000_000 + second, 123_456_000).unwrap()
 }
 
-fn event(second: i64, message: &str) -> Event {
-    Event { time: at(second), ..Event::now("happened", Severity::Info, message) }
+fn event_at(second: i64, message: &str) -> Event {
+    Event { time: time_at(second), ..Event::now("happened", Severity::Info, message) }
 }
 
-impl Fixture {
-    async fn tell(&self, events: impl IntoIterator<Item = Event>) {
+impl StoreFixture {
+    async fn post_events(&self, events: impl IntoIterator<Item = Event>) {
         let changes = Changes { steps: Vec::new(), events: events.into_iter().collect() };
         assert_eq!(self.store.commit(changes).await.unwrap(), Outcome::Done);
     }
 
-    async fn ask(&self, query: EventQuery) -> EventPage {
+    async fn query_events(&self, query: EventQuery) -> EventPage {
         self.store.events(&query).await.unwrap()
     }
 
-    /// The messages of what is found, which has to be as much as is counted.
-    async fn messages(&self, query: EventQuery) -> Vec<String> {
-        let page = self.ask(query).await;
+    /// The messages of the events that a query returns, whose number must match the count.
+    async fn event_messages(&self, query: EventQuery) -> Vec<String> {
+        let page = self.query_events(query).await;
         assert_eq!(page.count, page.events.len() as u64);
         page.events.into_iter().map(|event| event.message).collect()
     }
 }
 
 #[test]
-fn an_event_comes_back_as_it_was() {
+fn event_round_trips() {
     on_each_store(async |fixture| {
-        let bare = event(0, "");
+        let bare = event_at(0, "");
         let full = Event {
             severity: Severity::Critical,
             category: Category::Metrics,
@@ -46,26 +46,26 @@ fn an_event_comes_back_as_it_was() {
             infra_env: Some(InfraEnvId::fresh()),
             request: Some(Uuid::new_v4()),
             props: Some(r#"{"a":"'; --"}"#.to_owned()),
-            ..event(1, "日本語 '); DROP TABLE events; --")
+            ..event_at(1, "日本語 '); DROP TABLE events; --")
         };
-        fixture.tell([bare.clone(), full.clone()]).await;
-        assert_eq!(fixture.ask(EventQuery::default()).await.events, [bare, full]);
+        fixture.post_events([bare.clone(), full.clone()]).await;
+        assert_eq!(fixture.query_events(EventQuery::default()).await.events, [bare, full]);
     });
 }
 
 #[test]
-fn events_are_found_by_what_they_are_about() {
+fn events_are_found_by_their_subject() {
     on_each_store(async |fixture| {
         let (cluster, env) = (ClusterId::fresh(), InfraEnvId::fresh());
         let (one, other, third) = (HostId::fresh(), HostId::fresh(), HostId::fresh());
         fixture
-            .tell([
-                event(0, "cluster").of_cluster(Some(cluster)),
-                event(1, "one").of_cluster(Some(cluster)).of_infra_env(env).of_host(one),
-                event(2, "other").of_cluster(Some(cluster)).of_infra_env(env).of_host(other),
-                event(3, "third").of_infra_env(env).of_host(third),
-                event(4, "env").of_infra_env(env),
-                event(5, "elsewhere").of_cluster(Some(ClusterId::fresh())),
+            .post_events([
+                event_at(0, "cluster").of_cluster(Some(cluster)),
+                event_at(1, "one").of_cluster(Some(cluster)).of_infra_env(env).of_host(one),
+                event_at(2, "other").of_cluster(Some(cluster)).of_infra_env(env).of_host(other),
+                event_at(3, "third").of_infra_env(env).of_host(third),
+                event_at(4, "env").of_infra_env(env),
+                event_at(5, "elsewhere").of_cluster(Some(ClusterId::fresh())),
             ])
             .await;
         let of = EventQuery { cluster: Some(cluster), ..EventQuery::default() };
@@ -83,63 +83,72 @@ fn events_are_found_by_what_they_are_about() {
             (EventQuery { cluster: Some(ClusterId::fresh()), ..within }, vec![]),
         ];
         for (query, expected) in cases {
-            assert_eq!(fixture.messages(query.clone()).await, expected, "{query:?}");
+            assert_eq!(fixture.event_messages(query.clone()).await, expected, "{query:?}");
         }
-        // More than a statement may have values.
+        // More than the maximum number of values in a statement.
         let mut many: Vec<_> = (0..70_000).map(|_| HostId::fresh()).collect();
         many.push(other);
-        assert_eq!(fixture.messages(hosts(&many)).await, ["other"]);
+        assert_eq!(fixture.event_messages(hosts(&many)).await, ["other"]);
     });
 }
 
 #[test]
-fn counts_of_severities_do_not_depend_on_the_severities_asked_for() {
+fn severity_counts_ignore_the_severity_filter() {
     on_each_store(async |fixture| {
         let severities =
             [Severity::Info, Severity::Error, Severity::Info, Severity::Warning, Severity::Error];
         let told = severities.iter().zip(0..).map(|(&severity, second)| Event {
             severity,
             category: if second == 0 { Category::Metrics } else { Category::User },
-            ..event(second, &second.to_string())
+            ..event_at(second, &second.to_string())
         });
-        fixture.tell(told).await;
+        fixture.post_events(told).await;
         let page = fixture
-            .ask(EventQuery {
+            .query_events(EventQuery {
                 severities: vec![Severity::Error, Severity::Critical],
                 ..EventQuery::default()
             })
             .await;
         assert_eq!((page.count, page.by_severity), (2, [2, 1, 2, 0]));
         assert_eq!(page.events.iter().map(|event| &*event.message).collect::<Vec<_>>(), ["1", "4"]);
-        let page =
-            fixture.ask(EventQuery { categories: vec![Category::User], ..EventQuery::default() }).await;
+        let page = fixture
+            .query_events(EventQuery { categories: vec![Category::User], ..EventQuery::default() })
+            .await;
         assert_eq!((page.count, page.by_severity), (4, [1, 1, 2, 0]));
         let both = vec![Category::User, Category::Metrics];
-        assert_eq!(fixture.ask(EventQuery { categories: both, ..EventQuery::default() }).await.count, 5);
+        assert_eq!(
+            fixture.query_events(EventQuery { categories: both, ..EventQuery::default() }).await.count,
+            5
+        );
         let metrics = EventQuery { categories: vec![Category::Metrics], ..EventQuery::default() };
-        assert_eq!(fixture.messages(metrics).await, ["0"]);
+        assert_eq!(fixture.event_messages(metrics).await, ["0"]);
     });
 }
 
 #[test]
-fn pages_are_cut_from_what_is_in_order() {
+fn pages_follow_the_sort_order() {
     on_each_store(async |fixture| {
-        // Told in no order, and some at one time, which then are in the order of telling.
+        // Written out of order, some with the same time; those must keep the order of writing.
         for second in [3, 1, 0, 2] {
-            fixture.tell([event(second, &format!("{second}a")), event(second, &format!("{second}b"))]).await;
-            fixture.tell([event(second, &format!("{second}c"))]).await;
+            fixture
+                .post_events([
+                    event_at(second, &format!("{second}a")),
+                    event_at(second, &format!("{second}b")),
+                ])
+                .await;
+            fixture.post_events([event_at(second, &format!("{second}c"))]).await;
         }
         let ascending = ["0a", "0b", "0c", "1a", "1b", "1c", "2a", "2b", "2c", "3a", "3b", "3c"];
         let mut descending = ascending;
         descending.reverse();
-        assert_eq!(fixture.messages(EventQuery::default()).await, ascending);
+        assert_eq!(fixture.event_messages(EventQuery::default()).await, ascending);
         for (offset, limit) in
             [(0, 0), (0, 5), (5, 5), (10, 5), (12, 1), (u64::MAX, u64::MAX), (0, u64::MAX), (4, 0)]
         {
             for (order, all) in [(false, ascending), (true, descending)] {
                 let query =
                     EventQuery { descending: order, limit: Some(limit), offset, ..EventQuery::default() };
-                let page = fixture.ask(query).await;
+                let page = fixture.query_events(query).await;
                 let found: Vec<_> = page.events.into_iter().map(|event| event.message).collect();
                 let skip = usize::try_from(offset).unwrap().min(12);
                 let take = usize::try_from(limit).unwrap();
@@ -152,11 +161,13 @@ fn pages_are_cut_from_what_is_in_order() {
 }
 
 #[test]
-fn messages_are_searched_for_literal_text_in_capitals_or_not() {
+fn message_search_is_literal_and_case_insensitive() {
     on_each_store(async |fixture| {
         let messages =
             ["100% done", "1000 done", r"C:\temp", "a_b", "aXb", "Ärger über ΣΊΣΥΦΟΣ", "it's \"so\""];
-        fixture.tell(messages.iter().zip(0..).map(|(message, second)| event(second, message))).await;
+        fixture
+            .post_events(messages.iter().zip(0..).map(|(message, second)| event_at(second, message)))
+            .await;
         let cases: [(&str, &[usize]); 14] = [
             ("0% D", &[0]),
             ("%", &[0]),
@@ -176,37 +187,43 @@ fn messages_are_searched_for_literal_text_in_capitals_or_not() {
         for (text, expected) in cases {
             let query = EventQuery { message: Some(text.to_owned()), ..EventQuery::default() };
             let expected: Vec<_> = expected.iter().map(|&index| messages[index]).collect();
-            assert_eq!(fixture.messages(query).await, expected, "{text:?}");
+            assert_eq!(fixture.event_messages(query).await, expected, "{text:?}");
         }
-        // Longer than any pattern may be.
+        // Longer than the longest pattern.
         let query = EventQuery { message: Some("%done".repeat(20_000)), ..EventQuery::default() };
-        assert_eq!(fixture.ask(query).await, EventPage::default());
+        assert_eq!(fixture.query_events(query).await, EventPage::default());
     });
 }
 
 #[test]
-fn nul_is_told_as_a_replacement() {
+fn nul_in_events_becomes_the_replacement_character() {
     on_each_store(async |fixture| {
-        let told =
-            Event { name: "na\0me".to_owned(), props: Some("{\0}".to_owned()), ..event(0, "Before\0After") };
-        fixture.tell([told]).await;
+        let told = Event {
+            name: "na\0me".to_owned(),
+            props: Some("{\0}".to_owned()),
+            ..event_at(0, "Before\0After")
+        };
+        fixture.post_events([told]).await;
         let asked = EventQuery { message: Some("E\0a".to_owned()), ..EventQuery::default() };
-        let page = fixture.ask(asked).await;
+        let page = fixture.query_events(asked).await;
         assert_eq!(page.events[0].name, "na\u{fffd}me");
         assert_eq!(page.events[0].message, "Before\u{fffd}After");
         assert_eq!(page.events[0].props.as_deref(), Some("{\u{fffd}}"));
         let asked = EventQuery { message: Some("\0\0".to_owned()), ..EventQuery::default() };
-        assert_eq!(fixture.ask(asked).await.count, 0);
+        assert_eq!(fixture.query_events(asked).await.count, 0);
     });
 }
 
 #[test]
-fn times_have_microseconds_and_may_be_long_ago() {
+fn times_have_microseconds_and_any_date() {
     on_each_store(async |fixture| {
-        let times =
-            [DateTime::UNIX_EPOCH - TimeDelta::days(300_000), at(0), at(0) + TimeDelta::microseconds(1)];
-        fixture.tell(times.iter().rev().map(|&time| Event { time, ..event(0, "") })).await;
-        let found = fixture.ask(EventQuery::default()).await.events;
+        let times = [
+            DateTime::UNIX_EPOCH - TimeDelta::days(300_000),
+            time_at(0),
+            time_at(0) + TimeDelta::microseconds(1),
+        ];
+        fixture.post_events(times.iter().rev().map(|&time| Event { time, ..event_at(0, "") })).await;
+        let found = fixture.query_events(EventQuery::default()).await.events;
         assert_eq!(found.iter().map(|event| event.time).collect::<Vec<_>>(), times);
     });
 }

@@ -1,8 +1,11 @@
-//! What a store promises, tried on each database.
+//! The guarantees of a store, tested on each database.
 
+mod check_ins;
 mod concurrent;
+mod connections;
 mod crash;
 mod events;
+mod hosts;
 mod model;
 mod opening;
 mod paging;
@@ -14,38 +17,40 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use kindling::inventory::store::{
-    Change, Changes, Filter, Key, Kind, Outcome, Position, Record, Records, Row, SqlStore, Step, Store,
+    Change, Changes, Columns, Filter, Key, Kind, Outcome, PageQuery, Position, Record, Records, Row,
+    SqlStore, Step, Store,
 };
 use serde::{Deserialize, Serialize};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::database::{Database, postgres};
+use crate::database::{TestDatabase, postgres_url};
 
-/// A database for a test, and how to reach it from elsewhere.
-struct Fixture {
+/// A database for a test, and its address for other clients.
+struct StoreFixture {
     store: Arc<SqlStore>,
     url: String,
 }
 
 /// Runs a test on a new SQLite file.
-fn on_sqlite(test: impl AsyncFn(&Fixture)) {
+fn on_sqlite(test: impl AsyncFn(&StoreFixture)) {
     block_on(async {
         let directory = TempDir::new().unwrap();
         let url = format!("sqlite://{}", directory.path().join("kindling.db").display());
-        let fixture = Fixture { store: Arc::new(SqlStore::open(&url).await.unwrap()), url };
+        let fixture = StoreFixture { store: Arc::new(SqlStore::open(&url).await.unwrap()), url };
         test(&fixture).await;
         fixture.store.close().await;
     });
 }
 
 /// Runs a test on a new PostgreSQL database, if there is a server.
-fn on_postgres(test: impl AsyncFn(&Fixture)) {
-    let Some(server) = postgres() else { return };
+fn on_postgres(test: impl AsyncFn(&StoreFixture)) {
+    let Some(server) = postgres_url() else { return };
     block_on(async {
-        let database = Database::create(&server).await;
+        let database = TestDatabase::create(&server).await;
         let url = database.url.clone();
-        let fixture = Fixture { store: Arc::new(SqlStore::open(&url).await.unwrap()), url };
+        let fixture = StoreFixture { store: Arc::new(SqlStore::open(&url).await.unwrap()), url };
         test(&fixture).await;
         fixture.store.close().await;
         database.drop().await;
@@ -53,7 +58,7 @@ fn on_postgres(test: impl AsyncFn(&Fixture)) {
 }
 
 /// Runs a test on each database.
-fn on_each_store(test: impl AsyncFn(&Fixture)) {
+fn on_each_store(test: impl AsyncFn(&StoreFixture)) {
     on_sqlite(&test);
     on_postgres(&test);
 }
@@ -63,7 +68,7 @@ pub(crate) fn block_on(test: impl Future<Output = ()>) {
     runtime.block_on(test);
 }
 
-impl Fixture {
+impl StoreFixture {
     fn records(&self) -> Records {
         Records::new(Arc::<SqlStore>::clone(&self.store))
     }
@@ -73,66 +78,64 @@ impl Fixture {
         self.store.commit(changes).await.unwrap()
     }
 
-    async fn done(&self, steps: impl IntoIterator<Item = Step>) {
+    async fn commit_steps(&self, steps: impl IntoIterator<Item = Step>) {
         assert_eq!(self.commit(steps).await, Outcome::Done);
     }
 
-    async fn get(&self, key: Key) -> Option<Row> {
+    async fn get_row(&self, key: Key) -> Option<Row> {
         self.store.get(key).await.unwrap()
     }
 
-    /// A list, page by page.
-    async fn pages(&self, filter: Filter) -> Vec<Vec<Row>> {
+    /// A list, read page by page.
+    async fn list_pages(&self, filter: Filter) -> Vec<Vec<Row>> {
         let (mut pages, mut next) = (Vec::new(), Some(Position::START));
         while let Some(after) = next {
-            let page = self.store.page(filter, after).await.unwrap();
+            let page = self.store.page(PageQuery::first(filter).after(after)).await.unwrap();
             pages.push(page.rows);
             next = page.next;
         }
         pages
     }
 
-    async fn keys(&self, filter: Filter) -> Vec<Key> {
+    async fn list_keys(&self, filter: Filter) -> Vec<Key> {
         self.store.list(filter).await.unwrap().into_iter().map(|row| row.key).collect()
     }
 }
 
-fn cluster() -> Key {
+fn new_cluster_key() -> Key {
     Key { kind: Kind::Cluster, parent: None, id: Uuid::new_v4() }
 }
 
-fn infra_env() -> Key {
+fn new_infra_env_key() -> Key {
     Key { kind: Kind::InfraEnv, parent: None, id: Uuid::new_v4() }
 }
 
-fn host_of(infra_env: Key) -> Key {
+fn new_host_key(infra_env: Key) -> Key {
     Key { kind: Kind::Host, parent: Some(infra_env.id), id: Uuid::new_v4() }
 }
 
-/// A record as it is when it was just inserted.
-fn row(key: Key) -> Row {
-    Row {
-        key,
-        cluster: None,
-        token_key: None,
-        deleted: false,
-        generation: 1,
-        document: r#"{"a":1}"#.to_owned(),
-    }
+/// A newly inserted record.
+fn new_row(key: Key) -> Row {
+    Row::new(key, r#"{"a":1}"#.to_owned())
 }
 
-fn deleted(key: Key, generation: i64) -> Row {
-    Row { deleted: true, generation, ..row(key) }
+/// A newly inserted record with searchable parts.
+fn row_with(key: Key, columns: Columns) -> Row {
+    Row { columns, ..new_row(key) }
 }
 
-/// A record that counts.
+fn deleted_row(key: Key, generation: i64) -> Row {
+    Row { generation, ..row_with(key, Columns { deleted: true, ..Columns::default() }) }
+}
+
+/// A record with a counter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Counter {
+struct CounterRecord {
     id: Uuid,
     count: u64,
 }
 
-impl Record for Counter {
+impl Record for CounterRecord {
     const KIND: Kind = Kind::Cluster;
 
     fn id(&self) -> Uuid {
@@ -140,12 +143,12 @@ impl Record for Counter {
     }
 }
 
-impl Counter {
+impl CounterRecord {
     async fn new(records: &Records) -> Self {
         let counter = Self { id: Uuid::new_v4(), count: 0 };
-        let made = records.change(|| async {
+        let made = records.change(|_| async {
             let mut change = Change::new();
-            change.insert(&counter);
+            change.insert(&counter)?;
             Ok((change, ()))
         });
         made.await.unwrap();
@@ -153,11 +156,11 @@ impl Counter {
     }
 
     async fn increment(id: Uuid, records: &Records) {
-        let changed = records.change(|| async {
+        let changed = records.change(|_| async {
             let mut change = Change::new();
             let mut stored = records.find::<Self>(None, id).await?.unwrap();
             stored.record.count += 1;
-            change.replace(&stored.record, stored.generation);
+            change.replace(&stored.record, stored.generation)?;
             Ok((change, ()))
         });
         changed.await.unwrap();
@@ -168,17 +171,31 @@ impl Counter {
     }
 }
 
-/// What a test tells a process of its own.
+/// The variable with the task of a child process.
 const TASK: &str = "KINDLING_TEST_TASK";
 
-/// A process that runs one ignored test of this program, which finds its task with [`task`].
-pub(crate) fn process(test: &str, task: &str) -> Command {
+/// A process that runs one ignored test of this program, which finds its task with [`process_task`].
+pub(crate) fn test_process(test: &str, task: &str) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "--nocapture", test]).env(TASK, task);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command
 }
 
-pub(crate) fn task() -> String {
-    env::var(TASK).expect("this is no test but a part of others, which run it")
+pub(crate) fn process_task() -> String {
+    env::var(TASK).expect("run only as a child process of other tests")
+}
+
+/// Runs statements on a database, from outside its store.
+pub(crate) async fn run_sql(url: &str, statements: impl Into<String>) {
+    let statements = AssertSqlSafe(statements.into());
+    if url.starts_with("sqlite:") {
+        let mut connection = SqliteConnection::connect(url).await.unwrap();
+        connection.execute(statements).await.unwrap();
+        connection.close().await.unwrap();
+    } else {
+        let mut connection = PgConnection::connect(url).await.unwrap();
+        connection.execute(statements).await.unwrap();
+        connection.close().await.unwrap();
+    }
 }

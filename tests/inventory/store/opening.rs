@@ -1,4 +1,4 @@
-//! Opening a database, and being told why that cannot be.
+//! Opening a database, and the errors.
 
 use std::error::Error;
 use std::fs;
@@ -6,13 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use kindling::inventory::store::{SqlStore, Step, Store, StoreError};
-use sqlx::{AnyConnection, Connection, Executor};
 use tempfile::TempDir;
 
-use super::{block_on, cluster, on_each_store, on_postgres, on_sqlite, row};
+use super::{block_on, new_cluster_key, new_row, on_each_store, on_postgres, on_sqlite, run_sql};
 
-/// An error with its reasons.
-fn chain(error: &StoreError) -> String {
+/// An error with its causes.
+fn error_chain(error: &StoreError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
@@ -24,19 +23,19 @@ fn chain(error: &StoreError) -> String {
 }
 
 #[test]
-fn what_was_closed_is_there_when_it_is_opened_again() {
+fn records_persist_after_reopening() {
     on_each_store(async |fixture| {
-        let key = cluster();
-        fixture.done([Step::Insert(row(key))]).await;
+        let key = new_cluster_key();
+        fixture.commit_steps([Step::Insert(new_row(key))]).await;
         fixture.store.close().await;
         let again = SqlStore::open(&fixture.url).await.unwrap();
-        assert_eq!(again.get(key).await.unwrap(), Some(row(key)));
+        assert_eq!(again.get(key).await.unwrap(), Some(new_row(key)));
         again.close().await;
     });
 }
 
 #[test]
-fn all_files_are_for_their_owner_alone() {
+fn all_files_are_private() {
     block_on(async {
         let directory = TempDir::new().unwrap();
         let within = directory.path().join("new");
@@ -55,7 +54,7 @@ fn all_files_are_for_their_owner_alone() {
 }
 
 #[test]
-fn a_file_may_have_any_name() {
+fn database_file_may_have_any_name() {
     block_on(async {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("a b?c#d%41&ü.db");
@@ -66,7 +65,7 @@ fn a_file_may_have_any_name() {
 }
 
 #[test]
-fn a_file_that_is_in_use_is_refused_here_and_to_other_processes() {
+fn rejects_database_file_in_use() {
     on_sqlite(async |fixture| {
         let error = SqlStore::open(&fixture.url).await.unwrap_err();
         assert!(matches!(error, StoreError::InUse { .. }), "{error}");
@@ -76,20 +75,18 @@ fn a_file_that_is_in_use_is_refused_here_and_to_other_processes() {
             .unwrap();
         let message = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && message.contains("is in use"), "{message}");
-        let key = cluster();
-        fixture.done([Step::Insert(row(key))]).await;
+        let key = new_cluster_key();
+        fixture.commit_steps([Step::Insert(new_row(key))]).await;
     });
 }
 
 #[test]
-fn a_database_of_a_newer_version_is_refused() {
+fn database_of_a_newer_version_is_refused() {
     on_each_store(async |fixture| {
         fixture.store.close().await;
-        let mut connection = AnyConnection::connect(&fixture.url).await.unwrap();
         let statement = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
                          SELECT 9999, 'later', success, checksum, 0 FROM _sqlx_migrations WHERE version = 1";
-        connection.execute(statement).await.unwrap();
-        connection.close().await.unwrap();
+        run_sql(&fixture.url, statement).await;
         let error = SqlStore::open(&fixture.url).await.unwrap_err();
         assert!(matches!(error, StoreError::Newer { version: 9999, .. }), "{error}");
         assert!(error.to_string().contains("newer Kindling"), "{error}");
@@ -97,7 +94,7 @@ fn a_database_of_a_newer_version_is_refused() {
 }
 
 #[test]
-fn no_message_has_the_password() {
+fn errors_do_not_contain_the_password() {
     block_on(async {
         let urls = [
             "postgres://me:hidden@127.0.0.1:1/kindling",
@@ -107,20 +104,20 @@ fn no_message_has_the_password() {
             "mysql://me:hidden@127.0.0.1/kindling",
         ];
         for url in urls {
-            let message = chain(&SqlStore::open(url).await.unwrap_err());
+            let message = error_chain(&SqlStore::open(url).await.unwrap_err());
             assert!(!message.contains("hid"), "{message}");
         }
     });
 }
 
 #[test]
-fn what_is_no_database_is_refused() {
+fn rejects_file_that_is_not_a_database() {
     block_on(async {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("text");
         fs::write(&path, "no database, but a text that is long enough for a header ".repeat(30)).unwrap();
         let error = SqlStore::open_file(&path).await.unwrap_err();
-        assert!(matches!(error, StoreError::Open { .. }), "{}", chain(&error));
+        assert!(matches!(error, StoreError::Open { .. }), "{}", error_chain(&error));
         assert!(error.to_string().contains("text"), "{error}");
         assert!(matches!(SqlStore::open_file(directory.path()).await, Err(StoreError::Open { .. })));
         let missing = format!("sqlite://{}?mode=rw", directory.path().join("none").display());
@@ -130,14 +127,10 @@ fn what_is_no_database_is_refused() {
 }
 
 #[test]
-fn replicas_may_start_at_once() {
+fn replicas_may_start_concurrently() {
     on_postgres(async |fixture| {
-        let mut connection = AnyConnection::connect(&fixture.url).await.unwrap();
-        connection
-            .execute("DROP TABLE records; DROP TABLE events; DROP TABLE _sqlx_migrations")
-            .await
-            .unwrap();
-        connection.close().await.unwrap();
+        run_sql(&fixture.url, "DROP TABLE records, reports, host_macs, events, leases, _sqlx_migrations")
+            .await;
         let opened = futures_util::future::join_all((0..6).map(|_| SqlStore::open(&fixture.url))).await;
         for store in opened {
             let store = store.unwrap();

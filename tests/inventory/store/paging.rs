@@ -1,73 +1,113 @@
-//! Lists that are read page by page, and bounds of what a record may have as its parts.
+//! Lists that are read page by page, and limits on the parts of a record.
 
 use kindling::inventory::store::{
-    Bound, Changes, Filter, Key, Kind, Outcome, Position, Row, Step, Store, counted_size,
+    Bound, Changes, Columns, Filter, HostCount, Key, Kind, ListRange, Outcome, PageQuery, Row, Step, Store,
+    counted_size,
 };
 use uuid::Uuid;
 
-use super::{Fixture, deleted, host_of, infra_env, on_each_store, row};
+use super::{StoreFixture, deleted_row, new_host_key, new_infra_env_key, new_row, on_each_store, row_with};
 
-fn long(key: Key, len: usize) -> Row {
-    Row { document: "x".repeat(len), ..row(key) }
+fn row_of_len(key: Key, len: usize) -> Row {
+    Row { document: "x".repeat(len), ..new_row(key) }
 }
 
 #[test]
-fn pages_of_many_records_have_each_once_in_order() {
+fn pages_list_every_record_once_in_order() {
     on_each_store(async |fixture| {
-        let (env, other, home) = (infra_env(), infra_env(), Uuid::new_v4());
+        let (env, other, home) = (new_infra_env_key(), new_infra_env_key(), Uuid::new_v4());
         let mut rows = Vec::new();
         for number in 0..500 {
-            let key = host_of(if number % 5 == 0 { other } else { env });
+            let key = new_host_key(if number % 5 == 0 { other } else { env });
             let cluster = (number % 3 == 0).then_some(home);
-            rows.push(Row { cluster, deleted: number % 7 == 0, ..row(key) });
+            let columns = Columns { cluster, deleted: number % 7 == 0, ..Columns::default() };
+            rows.push(row_with(key, columns));
         }
         for rows in rows.chunks(50) {
-            fixture.done(rows.iter().cloned().map(Step::Insert)).await;
+            fixture.commit_steps(rows.iter().cloned().map(Step::Insert)).await;
         }
         let hosts = Filter::all(Kind::Host);
         let filters =
             [hosts, hosts.within(env.id), hosts.of_cluster(home), hosts.within(env.id).of_cluster(home)];
         for filter in filters.into_iter().flat_map(|filter| [filter, filter.with_deleted()]) {
-            let pages = fixture.pages(filter).await;
+            let pages = fixture.list_pages(filter).await;
             let expected = fixture.store.list(filter).await.unwrap();
             assert!(pages.iter().all(|page| page.len() <= 64), "{filter:?}");
             assert_eq!(pages.len(), expected.len() / 64 + 1, "{filter:?}");
             assert_eq!(pages.concat(), expected, "{filter:?}");
+            for (offset, limit) in [(0, 1), (0, 64), (3, 64), (64, 1), (70, 1000), (1000, 1)] {
+                let range = ListRange { offset: offset as u64, limit: Some(limit as u64) };
+                let page = fixture.store.page(PageQuery::first(filter).in_range(range)).await.unwrap();
+                let rest = &expected[offset.min(expected.len())..];
+                assert_eq!(page.rows, rest[..limit.min(rest.len()).min(64)], "{filter:?} {range:?}");
+                assert_eq!(page.next.is_some(), rest.len() > page.rows.len(), "{filter:?} {range:?}");
+            }
         }
     });
 }
 
 #[test]
-fn page_of_long_documents_has_few_of_them() {
+fn host_counts_are_by_cluster_and_status() {
     on_each_store(async |fixture| {
-        let env = infra_env();
+        let env = new_infra_env_key();
+        let [one, two, empty] = [(); 3].map(|()| Uuid::new_v4());
+        let host = |cluster, status: &str| Columns {
+            cluster: Some(cluster),
+            status: status.to_owned(),
+            ..Columns::default()
+        };
+        let hosts = [
+            host(one, "known"),
+            host(one, "known"),
+            host(one, "disabled"),
+            host(two, "known"),
+            Columns { deleted: true, ..host(two, "known") },
+            host(Uuid::new_v4(), "known"),
+        ];
+        fixture.commit_steps(hosts.map(|columns| Step::Insert(row_with(new_host_key(env), columns)))).await;
+        let mut found = fixture.store.host_counts(&[one, two, empty]).await.unwrap();
+        found.sort();
+        let count = |cluster, status: &str, hosts| HostCount { cluster, status: status.to_owned(), hosts };
+        let mut expected = [count(one, "known", 2), count(one, "disabled", 1), count(two, "known", 1)];
+        expected.sort();
+        assert_eq!(found, expected);
+        assert_eq!(fixture.store.host_counts(&[]).await.unwrap(), []);
+    });
+}
+
+#[test]
+fn page_of_long_documents_is_short() {
+    on_each_store(async |fixture| {
+        let env = new_infra_env_key();
         let lengths = [1 << 10, 100 << 10, 1 << 20, 3 << 20, 200 << 10, 50 << 10, 10 << 10];
-        let rows: Vec<_> = lengths.iter().map(|len| long(host_of(env), *len)).collect();
+        let rows: Vec<_> = lengths.iter().map(|len| row_of_len(new_host_key(env), *len)).collect();
         for row in &rows {
-            fixture.done([Step::Insert(row.clone())]).await;
+            fixture.commit_steps([Step::Insert(row.clone())]).await;
         }
-        let pages = fixture.pages(Filter::all(Kind::Host).within(env.id)).await;
+        let pages = fixture.list_pages(Filter::all(Kind::Host).within(env.id)).await;
         assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1, 1, 2, 1]);
         assert_eq!(pages.concat(), rows);
     });
 }
 
 #[test]
-fn records_may_come_and_go_between_pages() {
+fn paging_survives_inserts_and_deletes() {
     on_each_store(async |fixture| {
-        let env = infra_env();
-        let keys: Vec<_> = (0..130).map(|_| host_of(env)).collect();
-        fixture.done(keys.iter().map(|key| Step::Insert(row(*key)))).await;
+        let env = new_infra_env_key();
+        let keys: Vec<_> = (0..130).map(|_| new_host_key(env)).collect();
+        fixture.commit_steps(keys.iter().map(|key| Step::Insert(new_row(*key)))).await;
         let filter = Filter::all(Kind::Host).within(env.id);
-        let listed = fixture.keys(filter).await;
-        let first = fixture.store.page(filter, Position::START).await.unwrap();
+        let listed = fixture.list_keys(filter).await;
+        let first = fixture.store.page(PageQuery::first(filter)).await.unwrap();
         let (seen, rest) = listed.split_at(first.rows.len());
-        // One that was seen goes, one that follows goes and one is added.
-        let added = host_of(env);
-        fixture.done([Step::Remove(seen[0], 1), Step::Remove(rest[0], 1), Step::Insert(row(added))]).await;
+        // A listed record is deleted, a following one is deleted and one is added.
+        let added = new_host_key(env);
+        fixture
+            .commit_steps([Step::Remove(seen[0], 1), Step::Remove(rest[0], 1), Step::Insert(new_row(added))])
+            .await;
         let (mut keys, mut next) = (Vec::new(), first.next);
         while let Some(after) = next {
-            let page = fixture.store.page(filter, after).await.unwrap();
+            let page = fixture.store.page(PageQuery::first(filter).after(after)).await.unwrap();
             keys.extend(page.rows.iter().map(|row| row.key));
             next = page.next;
         }
@@ -75,38 +115,47 @@ fn records_may_come_and_go_between_pages() {
     });
 }
 
-async fn outcome(fixture: &Fixture, steps: &[Step]) -> Outcome {
+async fn commit_outcome(fixture: &StoreFixture, steps: &[Step]) -> Outcome {
     fixture.store.commit(Changes { steps: steps.to_vec(), events: Vec::new() }).await.unwrap()
 }
 
 #[test]
-fn change_beyond_a_bound_leaves_nothing() {
+fn change_beyond_a_bound_is_rolled_back() {
     on_each_store(async |fixture| {
-        let (env, other) = (infra_env(), infra_env());
+        let (env, other) = (new_infra_env_key(), new_infra_env_key());
         let within =
             |records, bytes| Step::RequireWithin(Bound { kind: Kind::Host, parent: env.id, records, bytes });
-        assert_eq!(outcome(fixture, &[within(0, 0)]).await, Outcome::Done);
-        let (one, two) = (host_of(env), host_of(env));
-        fixture.done([Step::Insert(row(one)), Step::Insert(row(host_of(other))), within(1, 4096)]).await;
+        assert_eq!(commit_outcome(fixture, &[within(0, 0)]).await, Outcome::Done);
+        let (one, two) = (new_host_key(env), new_host_key(env));
+        fixture
+            .commit_steps([
+                Step::Insert(new_row(one)),
+                Step::Insert(new_row(new_host_key(other))),
+                within(1, 4096),
+            ])
+            .await;
         for bound in [within(1, 1 << 30), within(2, 8191)] {
-            assert_eq!(outcome(fixture, &[bound, Step::Insert(row(two))]).await, Outcome::OutOfBounds);
-            assert_eq!(fixture.get(two).await, None);
+            assert_eq!(
+                commit_outcome(fixture, &[bound, Step::Insert(new_row(two))]).await,
+                Outcome::OutOfBounds
+            );
+            assert_eq!(fixture.get_row(two).await, None);
         }
-        fixture.done([within(2, 8192), Step::Insert(long(two, 4096))]).await;
-        // What is deleted counts its bytes until it is removed.
-        fixture.done([Step::Replace(deleted(one, 2)), within(1, 8192)]).await;
-        assert_eq!(outcome(fixture, &[within(1, 8191)]).await, Outcome::OutOfBounds);
-        let grown = Row { generation: 2, ..long(two, 4097) };
+        fixture.commit_steps([within(2, 8192), Step::Insert(row_of_len(two, 4096))]).await;
+        // Deleted records count their bytes until they are purged.
+        fixture.commit_steps([Step::Replace(deleted_row(one, 2)), within(1, 8192)]).await;
+        assert_eq!(commit_outcome(fixture, &[within(1, 8191)]).await, Outcome::OutOfBounds);
+        let grown = Row { generation: 2, ..row_of_len(two, 4097) };
         assert_eq!(
-            outcome(fixture, &[Step::Replace(grown.clone()), within(1, 8192)]).await,
+            commit_outcome(fixture, &[Step::Replace(grown.clone()), within(1, 8192)]).await,
             Outcome::OutOfBounds
         );
-        fixture.done([Step::Remove(one, 2), Step::Replace(grown), within(1, 8192)]).await;
+        fixture.commit_steps([Step::Remove(one, 2), Step::Replace(grown), within(1, 8192)]).await;
     });
 }
 
 #[test]
-fn documents_count_in_blocks() {
-    let sizes = [0, 1, 4096, 4097, 50_000].map(|len| counted_size(&"x".repeat(len)));
+fn document_sizes_are_counted_in_blocks() {
+    let sizes = [0, 1, 4096, 4097, 50_000].map(counted_size);
     assert_eq!(sizes, [0, 4096, 4096, 8192, 53_248]);
 }

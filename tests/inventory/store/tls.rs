@@ -1,7 +1,7 @@
-//! TLS to PostgreSQL, as `DB_SSLMODE` asks for it.
+//! TLS to PostgreSQL, by `DB_SSLMODE`.
 //!
-//! `KINDLING_TEST_POSTGRES_CA` is the file with the CA of the server, whose certificate is valid for `localhost` only. The
-//! server has two roles, for which it accepts nothing but TLS (`tls_only`) or nothing but plain connections (`plain_only`).
+//! `KINDLING_TEST_POSTGRES_CA` is the file with the CA of the server, whose certificate is valid only for `localhost`.
+//! The server has two roles: it accepts only TLS for `tls_only` and only plain connections for `plain_only`.
 
 use std::env;
 use std::io::{BufRead, BufReader, Read};
@@ -9,26 +9,26 @@ use std::process::{Child, Command, Stdio};
 
 use kindling::inventory::store::{SqlStore, Store};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
-use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
 use tempfile::TempDir;
 
 use super::block_on;
-use crate::database::{Database, postgres};
+use crate::database::{TestDatabase, postgres_url};
 
-/// A database on a server with TLS, and the file with the CA of that.
-async fn database() -> Option<(Database, String)> {
-    let server = postgres()?;
+/// A database on a server with TLS, and the file with the server's CA.
+async fn tls_database() -> Option<(TestDatabase, String)> {
+    let server = postgres_url()?;
     let Ok(authority) = env::var("KINDLING_TEST_POSTGRES_CA") else {
-        assert!(env::var_os("KINDLING_REQUIRE_TOOLS").is_none(), "KINDLING_TEST_POSTGRES_CA names no file");
-        eprintln!("NOTICE: no CA of PostgreSQL in KINDLING_TEST_POSTGRES_CA; TLS is not tested");
+        assert!(env::var_os("KINDLING_REQUIRE_TOOLS").is_none(), "KINDLING_TEST_POSTGRES_CA is required");
+        eprintln!("NOTICE: KINDLING_TEST_POSTGRES_CA is not set; TLS is not tested");
         return None;
     };
-    Some((Database::create(&server).await, authority))
+    Some((TestDatabase::create(&server).await, authority))
 }
 
-/// Whether the connections to a database are encrypted; all are or none is.
-async fn is_encrypted(database: &Database) -> bool {
-    let mut connection = AnyConnection::connect(&database.url).await.unwrap();
+/// Whether the connections to a database are encrypted; all or none are.
+async fn is_encrypted(database: &TestDatabase) -> bool {
+    let mut connection = PgConnection::connect(&database.url).await.unwrap();
     let sql = "SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
                WHERE datname = current_database() AND pid <> pg_backend_pid()";
     let rows = connection.fetch_all(sql).await.unwrap();
@@ -38,31 +38,36 @@ async fn is_encrypted(database: &Database) -> bool {
 }
 
 /// A URL of the same database, by another host and user.
-fn url(database: &Database, user: &str, host: &str, query: &str) -> String {
+fn database_url(database: &TestDatabase, user: &str, host: &str, query: &str) -> String {
     let (_, rest) = database.url.rsplit_once('@').unwrap();
     let (_, rest) = rest.split_once(':').unwrap();
     format!("postgres://{user}@{host}:{rest}?{query}")
 }
 
-/// A server process, which ends with this.
-struct Process(Child);
+/// A server process, which is killed when the value is dropped.
+struct TlsStoreServer(Child);
 
-impl Drop for Process {
+impl Drop for TlsStoreServer {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Starts the program on a database by its parts. Returns the process once it serves, or else what it says.
-fn serve(database: &Database, directory: &TempDir, host: &str, options: &[&str]) -> Result<Process, String> {
+/// Starts the program on a database by its parts. Returns the process once it serves, or else its error.
+fn start_server(
+    database: &TestDatabase,
+    directory: &TempDir,
+    host: &str,
+    options: &[&str],
+) -> Result<TlsStoreServer, String> {
     let (_, rest) = database.url.rsplit_once(':').unwrap();
     let (port, name) = rest.split_once('/').unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_kindling"));
     command.args(["serve", "--listen", "127.0.0.1:0", "--db-host", host, "--db-port", port]);
     command.args(["--db-user", "postgres", "--db-name", name]).args(options).current_dir(directory.path());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut process = Process(child);
+    let mut process = TlsStoreServer(child);
     let mut line = String::new();
     BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     if line.starts_with("listening on ") {
@@ -74,16 +79,16 @@ fn serve(database: &Database, directory: &TempDir, host: &str, options: &[&str])
 }
 
 #[test]
-fn server_is_verified_as_far_as_the_mode_asks() {
+fn ssl_mode_decides_server_verification() {
     block_on(async {
-        let Some((database, authority)) = database().await else { return };
+        let Some((database, authority)) = tls_database().await else { return };
         let directory = TempDir::new().unwrap();
         let wrong = directory.path().join("wrong.pem");
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         std::fs::write(&wrong, params.self_signed(&KeyPair::generate().unwrap()).unwrap().pem()).unwrap();
         let wrong = wrong.to_str().unwrap();
-        // The host, the mode and the CA, and whether connections are encrypted or what the program says.
+        // The host, the mode and the CA, and whether connections are encrypted or the program's error.
         let cases = [
             ("localhost", "verify-full", Some(&*authority), Ok(true)),
             ("127.0.0.1", "verify-ca", Some(&authority), Ok(true)),
@@ -102,7 +107,7 @@ fn server_is_verified_as_far_as_the_mode_asks() {
             let mut options = vec!["--db-sslmode", mode];
             options.extend(file.into_iter().flat_map(|file| ["--db-sslrootcert", file]));
             let case = format!("{host} {options:?}");
-            match (serve(&database, &directory, host, &options), expected) {
+            match (start_server(&database, &directory, host, &options), expected) {
                 (Ok(process), Ok(encrypted)) => {
                     assert_eq!(is_encrypted(&database).await, encrypted, "{case}");
                     drop(process);
@@ -113,21 +118,22 @@ fn server_is_verified_as_far_as_the_mode_asks() {
             }
         }
         // Without a mode, TLS is used if the server has it.
-        let process = serve(&database, &directory, "127.0.0.1", &[]).unwrap_or_else(|said| panic!("{said}"));
+        let process =
+            start_server(&database, &directory, "127.0.0.1", &[]).unwrap_or_else(|said| panic!("{said}"));
         assert!(is_encrypted(&database).await);
         drop(process);
         database.drop().await;
     });
 }
 
-/// As with libpq: the server decides, where it accepts only one of both.
+/// Like libpq: the server decides if it accepts only one of both.
 #[test]
-fn modes_that_leave_it_open_try_both_ways() {
+fn optional_tls_modes_try_both_ways() {
     block_on(async {
-        let Some((database, _)) = database().await else { return };
-        let mut connection = AnyConnection::connect(&database.url).await.unwrap();
+        let Some((database, _)) = tls_database().await else { return };
+        let mut connection = PgConnection::connect(&database.url).await.unwrap();
         for role in ["tls_only", "plain_only"] {
-            // Another test may make it at the same time.
+            // Another test may create it at the same time.
             let _ = connection.execute(AssertSqlSafe(format!("CREATE ROLE {role} LOGIN SUPERUSER"))).await;
         }
         connection.close().await.unwrap();
@@ -139,7 +145,8 @@ fn modes_that_leave_it_open_try_both_ways() {
             ("plain_only", "prefer", Some(false)),
             ("plain_only", "require", None),
         ] {
-            let store = SqlStore::open(&url(&database, role, "127.0.0.1", &format!("sslmode={mode}"))).await;
+            let store =
+                SqlStore::open(&database_url(&database, role, "127.0.0.1", &format!("sslmode={mode}"))).await;
             let Ok(store) = store else {
                 assert_eq!(expected, None, "{role} {mode}: {store:?}");
                 continue;

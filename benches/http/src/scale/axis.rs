@@ -1,19 +1,19 @@
-//! What grows, and through which sizes.
+//! What grows, and in which sizes.
 
 use crate::work::Size;
 
-/// What grows while all else stays.
+/// The quantity that grows while all others stay the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Axis {
-    /// Machines with static networks in one infra-env.
+    /// Hosts with static networks in one infra-env.
     Hosts,
     /// Infra-envs in the inventory.
     InfraEnvs,
-    /// Live images that images are made on.
+    /// Base images that are in use.
     LiveImages,
-    /// The length of one live image, in MiB.
+    /// The length of one base image in MiB.
     ImageLength,
-    /// Connections that ask for ranges at once.
+    /// Connections that request ranges at once.
     Connections,
 }
 
@@ -26,35 +26,35 @@ impl Axis {
         match self {
             Self::Hosts => "hosts",
             Self::InfraEnvs => "infra-envs",
-            Self::LiveImages => "live-images",
+            Self::LiveImages => "base-images",
             Self::ImageLength => "image-length",
             Self::Connections => "connections",
         }
     }
 
-    /// The head of its part of the page.
+    /// The heading of its section of the page.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Hosts => "Hosts of an infra-env",
             Self::InfraEnvs => "Infra-envs in the inventory",
-            Self::LiveImages => "Live images",
-            Self::ImageLength => "Length of a live image",
+            Self::LiveImages => "Base images",
+            Self::ImageLength => "Length of a base image",
             Self::Connections => "Connections",
         }
     }
 
-    /// What sizes are numbers of.
+    /// The unit of the sizes.
     pub(crate) fn unit(self) -> &'static str {
         match self {
             Self::Hosts => "hosts",
             Self::InfraEnvs => "infra-envs",
-            Self::LiveImages => "live images",
+            Self::LiveImages => "base images",
             Self::ImageLength => "MiB",
             Self::Connections => "connections",
         }
     }
 
-    /// From the smallest on.
+    /// Sizes in ascending order.
     pub(crate) fn sizes(self, size: Size) -> &'static [u64] {
         let (full, small): (&[u64], &[u64]) = match self {
             Self::Hosts => (&[10, 100, 1_000, 10_000], &[1, 10, 50]),
@@ -67,7 +67,7 @@ impl Axis {
     }
 }
 
-/// What has exactly this key, or else what has it in its key; all without one.
+/// Selects the axis with exactly this key, else those whose key contains it; all axes without a key.
 pub(crate) fn chosen(only: Option<&str>) -> Vec<Axis> {
     let mut axes = Axis::ALL.to_vec();
     if let Some(only) = only {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn axes_are_chosen_by_their_key_or_a_part_of_it() {
+    fn axes_are_selected_by_key_or_part_of_it() {
         assert_eq!(chosen(None), Axis::ALL);
         assert_eq!(chosen(Some("hosts")), [Axis::Hosts]);
         assert_eq!(chosen(Some("image")), [Axis::LiveImages, Axis::ImageLength]);

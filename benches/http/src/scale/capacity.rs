@@ -1,4 +1,4 @@
-//! From measured costs to what a machine is good for: the variables of the formulas in `docs/scale.md`, and an example.
+//! From measured costs to the capacity of a server: the variables of the formulas in `docs/scale.md`, and an example.
 
 use std::fmt::Write as _;
 
@@ -6,16 +6,16 @@ use super::axis::Axis;
 use super::report::{Curve, grouped};
 use crate::report::number;
 
-/// Gigabits of a network that are in a GiB.
+/// Gigabits on the network per GiB.
 const GBIT_PER_GIB: f64 = 8.589_934_592;
-/// The part of a network card's rate that bodies get: the rest is for heads of packets, and for what else there is.
+/// Share of a network card's rate that is left for bodies, after packet headers and other traffic.
 const USABLE: f64 = 0.9;
 const CARDS: [f64; 3] = [10.0, 25.0, 100.0];
-/// The example: so many machines, which read so many GiB each.
+/// The example: this many machines, which read this many GiB each.
 const MACHINES: f64 = 1000.0;
 const GIB_EACH: f64 = 1.0;
 
-/// What has a name in the formulas.
+/// The variables of the formulas.
 #[derive(Debug, PartialEq)]
 struct Variable {
     name: &'static str,
@@ -24,14 +24,14 @@ struct Variable {
     unit: &'static str,
 }
 
-/// The variables that were measured, and the example as far as it can be worked through with them.
+/// The measured variables, and as much of the example as they allow.
 pub(crate) fn markdown(curves: &[Curve]) -> String {
     let variables = variables(curves);
     let mut text = String::new();
     if variables.is_empty() {
         return text;
     }
-    text.push_str("\n### Costs with a name\n\n| name | what | value |\n|---|---|---:|\n");
+    text.push_str("\n### Named costs\n\n| name | what | value |\n|---|---|---:|\n");
     for Variable { name, what, value, unit } in &variables {
         let _ = writeln!(text, "| `{name}` | {what} | {} {unit} |", number(*value));
     }
@@ -46,7 +46,7 @@ fn variables(curves: &[Curve]) -> Vec<Variable> {
     let mut variables = Vec::new();
     let mut add = |axis: Axis, (name, figure, unit): (&'static str, &str, &'static str)| {
         let Some(curve) = curves.iter().find(|curve| curve.key == axis.key()) else { return };
-        // Of the largest size: that is what a plan is made for.
+        // Of the largest size, because that is what capacity is planned for.
         if let Some((size, value)) = curve.medians(figure).last() {
             let what = format!("{figure}, {}: {}", curve.unit, grouped(*size));
             variables.push(Variable { name, what, value: *value, unit });
@@ -63,7 +63,7 @@ fn variables(curves: &[Curve]) -> Vec<Variable> {
 fn example(text: &mut String, cost: f64, memory: Option<f64>) {
     let _ = writeln!(
         text,
-        "\n{MACHINES:.0} machines that read {GIB_EACH:.0} GiB each, over one network card of which bodies get {:.0} %:\n\n\
+        "\n{MACHINES:.0} machines that read {GIB_EACH:.0} GiB each over one network card, {:.0} % of which carries bodies:\n\n\
          | card | rate | all have it after | cores of the server, `C` x rate |\n|---|---:|---:|---:|",
         USABLE * 100.0
     );
@@ -87,7 +87,7 @@ fn example(text: &mut String, cost: f64, memory: Option<f64>) {
     }
 }
 
-/// GiB of bodies in a second.
+/// GiB of bodies per second.
 fn rate(gbit: f64) -> f64 {
     gbit * USABLE / GBIT_PER_GIB
 }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_is_worked_through() {
+    fn capacity_example_is_calculated() {
         let text = markdown(&[connections(&[(1, 0.75), (1000, 0.5)])]);
         assert!(
             text.contains("| `C` | processor time of bytes, connections: 1,000 | 0.500 s/GiB |"),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_has_no_name() {
+    fn unmeasured_figures_are_omitted() {
         assert_eq!(markdown(&[]), "");
         assert_eq!(markdown(&[Curve::new(Axis::Connections), Curve::new(Axis::Hosts)]), "");
     }

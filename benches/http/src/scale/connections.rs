@@ -1,4 +1,4 @@
-//! More and more connections that ask for ranges of one image at once.
+//! Axis: connections that request ranges of one image at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
-use super::Found;
+use super::AxisResult;
 use super::probe::{file, first_byte, higher, make, mib};
-use super::server::{House, Server, VERSION};
+use super::server::{RunFolder, Server, VERSION};
 use crate::base;
 use crate::figures::{Measure, float};
 use crate::fleet::{Client, Script, Tally, Until, run};
@@ -18,11 +18,11 @@ use crate::random::Random;
 use crate::usage::{CpuTime, Memory};
 
 const RANGE: u64 = 64 << 10;
-/// How often somebody looks at the memory of the server.
+/// Interval of memory readings of the server.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Every size has a server of its own: memory that many connections took is not given back at once.
-pub(crate) fn round(house: &House, sizes: &[u64], round: u64) -> Result<Found> {
+/// Every size has its own server: memory of many connections is not given back at once.
+pub(crate) fn round(house: &RunFolder, sizes: &[u64], round: u64) -> Result<AxisResult> {
     let setting = house.setting(&format!("connections-{round}"));
     let mut found = Vec::with_capacity(sizes.len());
     for &count in sizes {
@@ -35,7 +35,7 @@ pub(crate) fn round(house: &House, sizes: &[u64], round: u64) -> Result<Found> {
     Ok(found)
 }
 
-fn size(house: &House, server: &Server, count: u64) -> Result<Vec<Measure>> {
+fn size(house: &RunFolder, server: &Server, count: u64) -> Result<Vec<Measure>> {
     let mut connection = server.connect()?;
     let id = make(&mut connection, server, ("connections", VERSION))?;
     let path = file(&id, "full.iso");
@@ -50,9 +50,9 @@ fn size(house: &House, server: &Server, count: u64) -> Result<Vec<Measure>> {
         let script = Script::Random { len: RANGE, random: Random::new(number) };
         clients.push(Client::open(&target, total, script)?);
     }
-    let earlier = CpuTime::of(server.pid())?;
+    let earlier = CpuTime::read(server.pid())?;
     let (tally, most) = watched(server, clients, house.time)?;
-    let cpu = CpuTime::of(server.pid())?.since(&earlier).as_secs_f64();
+    let cpu = CpuTime::read(server.pid())?.since(&earlier).as_secs_f64();
     let (requests, gib) = (float(tally.requests), float(tally.bytes) / GIB);
     let seconds = tally.elapsed.as_secs_f64();
     let growth = float(most.saturating_sub(before)) / 1024.0;
@@ -66,22 +66,22 @@ fn size(house: &House, server: &Server, count: u64) -> Result<Vec<Measure>> {
     ])
 }
 
-/// Lets clients ask, and looks at the memory of the server meanwhile.
+/// Runs the clients and reads the memory of the server meanwhile.
 fn watched(server: &Server, clients: Vec<Client>, time: Duration) -> Result<(Tally, u64)> {
     let over = AtomicBool::new(false);
     let pid = server.pid();
     std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {
-            let mut most = Memory::of(pid)?.private;
+            let mut most = Memory::read(pid)?.private;
             while !over.load(Ordering::Relaxed) {
-                most = most.max(Memory::of(pid)?.private);
+                most = most.max(Memory::read(pid)?.private);
                 std::thread::sleep(PAUSE);
             }
             Ok(most)
         });
         let tally = run(clients, Until::Elapsed(time));
         over.store(true, Ordering::Relaxed);
-        let most = watcher.join().unwrap_or_else(|_| Err(anyhow!("the watcher has panicked")))?;
+        let most = watcher.join().unwrap_or_else(|_| Err(anyhow!("the memory watcher panicked")))?;
         Ok((tally?, most))
     })
 }

@@ -1,20 +1,20 @@
-//! More and more machines with static networks in one infra-env.
+//! Axis: hosts with static networks in one infra-env.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
 use super::probe::{file, first_byte, make, mib, took};
-use super::server::{House, Server, VERSION};
-use super::{Found, network};
+use super::server::{RunFolder, Server, VERSION};
+use super::{AxisResult, network};
 use crate::figures::{Measure, float};
-use crate::infra_env::{self, Wish};
+use crate::infra_env::{self, NewInfraEnv};
 use crate::interrupt;
 use crate::measure::{lower, milliseconds};
 use crate::usage::CpuTime;
 
-/// Every size has a server of its own, which has seen no host yet.
-pub(crate) fn round(house: &House, sizes: &[u64], round: u64) -> Result<Found> {
+/// Every size has its own server, with an empty host cache.
+pub(crate) fn round(house: &RunFolder, sizes: &[u64], round: u64) -> Result<AxisResult> {
     let mut found = Vec::with_capacity(sizes.len());
     for &count in sizes {
         interrupt::check()?;
@@ -24,11 +24,11 @@ pub(crate) fn round(house: &House, sizes: &[u64], round: u64) -> Result<Found> {
     Ok(found)
 }
 
-fn size(house: &House, count: u64, round: u64) -> Result<Vec<Measure>> {
+fn size(house: &RunFolder, count: u64, round: u64) -> Result<Vec<Measure>> {
     let setting = house.setting(&format!("hosts-{round}-{count}"));
     let server = house.start(&setting)?;
     let networks = network::hosts(count, round)?;
-    let wish = |name| Wish { name, version: VERSION, networks: &networks }.body();
+    let wish = |name| NewInfraEnv { name, version: VERSION, networks: &networks }.body();
     let mut connection = server.connect()?;
     let bare = make(&mut connection, &server, ("bare", VERSION))?;
     let bare_full = first_byte(&mut connection, &server, &file(&bare, "full.iso"))?;
@@ -38,7 +38,7 @@ fn size(house: &House, count: u64, round: u64) -> Result<Vec<Measure>> {
     let (first, posted) = post(&server, &body)?;
     let full = first_byte(&mut connection, &server, &file(&first, "full.iso"))?;
     let minimal = first_byte(&mut connection, &server, &file(&first, "minimal.iso"))?;
-    ensure!(minimal.total >= bare_minimal.total, "the minimal image is shorter with networks");
+    ensure!(minimal.total >= bare_minimal.total, "the minimal image is shorter with networks than without");
     let (second, posted_again) = post(&server, &wish("second"))?;
     let known = first_byte(&mut connection, &server, &file(&second, "full.iso"))?;
     ensure!(known.total == full.total, "{} bytes, and {} of the same hosts", known.total, full.total);
@@ -47,7 +47,7 @@ fn size(house: &House, count: u64, round: u64) -> Result<Vec<Measure>> {
 
     let server = house.start(&setting)?;
     let cold = first_byte(&mut server.connect()?, &server, &file(&first, "full.iso"))?;
-    ensure!(cold.total == full.total, "another image after a restart");
+    ensure!(cold.total == full.total, "the image differs after a restart");
     drop(server);
     std::fs::remove_dir_all(&setting.data)?;
     let kib = |name, bytes: u64| lower(name, "KiB", float(bytes) / 1024.0);
@@ -66,16 +66,16 @@ fn size(house: &House, count: u64, round: u64) -> Result<Vec<Measure>> {
     ])
 }
 
-struct Posted {
+struct RequestCost {
     took: Duration,
     cpu: Duration,
 }
 
-fn post(server: &Server, body: &str) -> Result<(String, Posted)> {
+fn post(server: &Server, body: &str) -> Result<(String, RequestCost)> {
     let mut connection = server.connect()?;
-    let before = CpuTime::of(server.pid())?;
+    let before = CpuTime::read(server.pid())?;
     let begun = Instant::now();
     let id = infra_env::post(&mut connection, server.target(), body)?;
     let took = begun.elapsed();
-    Ok((id, Posted { took, cpu: CpuTime::of(server.pid())?.since(&before) }))
+    Ok((id, RequestCost { took, cpu: CpuTime::read(server.pid())?.since(&before) }))
 }

@@ -1,4 +1,4 @@
-//! More and more infra-envs in the inventory, on SQLite.
+//! Axis: infra-envs in the inventory, on SQLite.
 
 use std::fs;
 use std::path::Path;
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 
-use super::Found;
+use super::AxisResult;
 use super::probe::{file, first_byte, higher, make, median, mib, took};
-use super::server::{House, Server, Setting, VERSION};
+use super::server::{RunFolder, Server, Setting, VERSION};
 use crate::client::write_get;
-use crate::exchange::Wanted;
+use crate::exchange::ExpectedResponse;
 use crate::figures::{Measure, float};
 use crate::infra_env::API;
 use crate::interrupt;
@@ -19,14 +19,14 @@ use crate::measure::lower;
 use crate::random::Random;
 use crate::usage::CpuTime;
 
-/// Clients that make infra-envs at once.
-const MAKERS: usize = 8;
-/// Images that are asked for, none of them twice.
+/// Clients that create infra-envs at once.
+const CREATING_CLIENTS: usize = 8;
+/// Images that are requested, each once.
 const IMAGES: usize = 20;
 const LISTS: usize = 3;
 
-/// One inventory grows from size to size, and its server is started anew at each.
-pub(crate) fn round(house: &House, sizes: &[u64], round: u64) -> Result<Found> {
+/// One inventory grows from size to size; the server is restarted at each size.
+pub(crate) fn round(house: &RunFolder, sizes: &[u64], round: u64) -> Result<AxisResult> {
     let setting = house.setting(&format!("infra-envs-{round}"));
     let mut server = house.start(&setting)?;
     let mut ids = Vec::new();
@@ -48,24 +48,24 @@ pub(crate) fn round(house: &House, sizes: &[u64], round: u64) -> Result<Found> {
     Ok(found)
 }
 
-/// Makes as many as are missing.
+/// Creates the missing infra-envs.
 fn grow(server: &Server, ids: &mut Vec<String>, count: u64) -> Result<Vec<Measure>> {
     let missing = usize::try_from(count)?.saturating_sub(ids.len());
-    let before = CpuTime::of(server.pid())?;
+    let before = CpuTime::read(server.pid())?;
     let begun = Instant::now();
     let made = std::thread::scope(|scope| {
-        let makers: Vec<_> = (0..MAKERS.min(missing))
-            .map(|maker| scope.spawn(move || make_some(server, (maker..missing).step_by(MAKERS))))
+        let makers: Vec<_> = (0..CREATING_CLIENTS.min(missing))
+            .map(|maker| scope.spawn(move || create_some(server, (maker..missing).step_by(CREATING_CLIENTS))))
             .collect();
-        // All of them are waited for, whatever came of the first.
+        // Join all threads, even if the first one failed.
         let joined: Vec<_> = makers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         joined
             .into_iter()
-            .map(|made| made.unwrap_or_else(|_| Err(anyhow!("a client has panicked"))))
+            .map(|made| made.unwrap_or_else(|_| Err(anyhow!("a client panicked"))))
             .collect::<Vec<_>>()
     });
     let took = begun.elapsed();
-    let cpu = CpuTime::of(server.pid())?.since(&before);
+    let cpu = CpuTime::read(server.pid())?.since(&before);
     for made in made {
         ids.extend(made?);
     }
@@ -76,7 +76,7 @@ fn grow(server: &Server, ids: &mut Vec<String>, count: u64) -> Result<Vec<Measur
     ])
 }
 
-fn make_some(server: &Server, numbers: impl Iterator<Item = usize>) -> Result<Vec<String>> {
+fn create_some(server: &Server, numbers: impl Iterator<Item = usize>) -> Result<Vec<String>> {
     let mut connection = server.connect()?;
     let mut ids = Vec::new();
     for number in numbers {
@@ -86,7 +86,7 @@ fn make_some(server: &Server, numbers: impl Iterator<Item = usize>) -> Result<Ve
     Ok(ids)
 }
 
-fn read(house: &House, server: &Server, ids: &[String]) -> Result<Vec<Measure>> {
+fn read(house: &RunFolder, server: &Server, ids: &[String]) -> Result<Vec<Measure>> {
     let mut random = Random::new(1);
     let mut connection = server.connect()?;
     let mut unseen = Vec::new();
@@ -100,7 +100,7 @@ fn read(house: &House, server: &Server, ids: &[String]) -> Result<Vec<Measure>> 
     for _ in 0..LISTS {
         let (took, body) = list(server)?;
         let found: Vec<Value> = serde_json::from_slice(&body).context("the list")?;
-        ensure!(found.len() == ids.len(), "{} infra-envs of {} are in the list", found.len(), ids.len());
+        ensure!(found.len() == ids.len(), "the list has {} of {} infra-envs", found.len(), ids.len());
         lists.push(took);
         len = u64::try_from(body.len())?;
     }
@@ -114,35 +114,39 @@ fn list(server: &Server) -> Result<(Duration, Vec<u8>)> {
     let mut request = Vec::new();
     write_get(&mut request, &server.target().at(API), None);
     let begun = Instant::now();
-    let body = connection.fetch(&request, Wanted::Status(200))?;
+    let body = connection.fetch(&request, ExpectedResponse::Status(200))?;
     Ok((begun.elapsed(), body))
 }
 
-/// One after another for a while, over one connection.
-fn get_some(house: &House, server: &Server, (ids, random): (&[String], &mut Random)) -> Result<Vec<Measure>> {
+/// Sends one request after another for a while, over one connection.
+fn get_some(
+    house: &RunFolder,
+    server: &Server,
+    (ids, random): (&[String], &mut Random),
+) -> Result<Vec<Measure>> {
     let mut connection = server.connect()?;
-    let before = CpuTime::of(server.pid())?;
+    let before = CpuTime::read(server.pid())?;
     let begun = Instant::now();
     let mut count = 0_u64;
     let mut request = Vec::new();
     while begun.elapsed() < house.time {
         let at = usize::try_from(random.below(u64::try_from(ids.len())?))?;
-        let id = ids.get(at).context("there is no infra-env")?;
+        let id = ids.get(at).context("there are no infra-envs")?;
         request.clear();
         write_get(&mut request, &server.target().at(&format!("{API}/{id}")), None);
-        let body = connection.fetch(&request, Wanted::Status(200))?;
-        ensure!(body.windows(id.len()).any(|part| part == id.as_bytes()), "another infra-env than {id}");
+        let body = connection.fetch(&request, ExpectedResponse::Status(200))?;
+        ensure!(body.windows(id.len()).any(|part| part == id.as_bytes()), "not the infra-env {id}");
         count += 1;
     }
     let took = begun.elapsed();
-    let cpu = CpuTime::of(server.pid())?.since(&before);
+    let cpu = CpuTime::read(server.pid())?.since(&before);
     Ok(vec![
         higher("GET of one, 1 client", "1/s", float(count) / took.as_secs_f64()),
         lower("GET of one, processor time", "\u{b5}s", cpu.as_secs_f64() * 1e6 / float(count)),
     ])
 }
 
-/// The database with what was not yet written into it.
+/// Size of the database, including its write-ahead log.
 fn database_len(setting: &Setting) -> Result<u64> {
     let is_of_database =
         |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(".db"));
@@ -153,6 +157,6 @@ fn database_len(setting: &Setting) -> Result<u64> {
             len += entry.metadata()?.len();
         }
     }
-    ensure!(len > 0, "there is no database in {}", setting.data.display());
+    ensure!(len > 0, "no database in {}", setting.data.display());
     Ok(len)
 }

@@ -1,4 +1,5 @@
-//! Longer and longer live images, which are mostly holes: what has no room in their root file system is behind their end.
+//! Axis: length of the base image. The images are sparse; bytes that do not fit in the root file system follow the
+//! volume.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -7,9 +8,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use fixtures::{Architecture, Era, Recipe};
 
-use super::Found;
+use super::AxisResult;
 use super::probe::{file, first_byte, higher, make, median, mib, took};
-use super::server::{House, LiveImage, Setting, VERSION};
+use super::server::{BenchBaseImage, RunFolder, Setting, VERSION};
 use crate::figures::{Measure, float};
 use crate::fleet::{Client, Script, Until, run};
 use crate::interrupt;
@@ -19,16 +20,16 @@ use crate::usage::CpuTime;
 
 const RANGE: u64 = 64 << 10;
 const CONNECTIONS: u64 = 8;
-/// Images that are asked for, none of them twice.
+/// Images that are requested, each once.
 const IMAGES: u64 = 20;
 
-pub(crate) fn round(house: &House, sizes: &[u64], round: u64) -> Result<Found> {
+pub(crate) fn round(house: &RunFolder, sizes: &[u64], round: u64) -> Result<AxisResult> {
     let mut found = Vec::with_capacity(sizes.len());
     for &mib in sizes {
         interrupt::check()?;
         let path = house.path("long.iso");
         write(&path, mib << 20)?;
-        let image = LiveImage { openshift_version: VERSION.to_owned(), path: path.clone() };
+        let image = BenchBaseImage { openshift_version: VERSION.to_owned(), path: path.clone() };
         let setting = Setting { data: house.path(&format!("length-{round}-{mib}")), images: vec![image] };
         let measures = size(house, &setting, mib << 20).with_context(|| format!("{mib} MiB"))?;
         fs::remove_dir_all(&setting.data)?;
@@ -38,8 +39,8 @@ pub(crate) fn round(house: &House, sizes: &[u64], round: u64) -> Result<Found> {
     Ok(found)
 }
 
-/// A live image of so many bytes. A root file system has less than 4 GiB, as the archive that it is in has 32-bit sizes; what is
-/// missing to the length follows the volume, as the second partition table of a hybrid image does.
+/// A base image of `len` bytes. Its root file system is below 4 GiB, because cpio has 32-bit sizes; the rest follows
+/// the volume, as the second partition table of a hybrid image does.
 fn write(path: &Path, len: u64) -> Result<()> {
     const REST: u64 = 8 << 20;
     let rootfs_len = len.saturating_sub(REST).clamp(*Recipe::ROOTFS_LENS.start(), *Recipe::ROOTFS_LENS.end());
@@ -47,11 +48,11 @@ fn write(path: &Path, len: u64) -> Result<()> {
     recipe.write_to(path).with_context(|| format!("writing {}", path.display()))?;
     let file = File::options().write(true).open(path)?;
     let have = file.metadata()?.len();
-    ensure!(have <= len, "the image has {have} bytes already, more than {len}");
+    ensure!(have <= len, "the image already has {have} bytes, more than {len}");
     Ok(file.set_len(len)?)
 }
 
-fn size(house: &House, setting: &Setting, len: u64) -> Result<Vec<Measure>> {
+fn size(house: &RunFolder, setting: &Setting, len: u64) -> Result<Vec<Measure>> {
     let first = house.start(setting)?.ready();
     let server = house.start(setting)?;
     let mut connection = server.connect()?;
@@ -65,16 +66,16 @@ fn size(house: &House, setting: &Setting, len: u64) -> Result<Vec<Measure>> {
         image = (path, byte.total);
     }
     let (path, total) = image;
-    ensure!(total >= len, "the image has {total} bytes, and what it is made on {len}");
+    ensure!(total >= len, "the image has {total} bytes, its base image {len}");
     let target = Arc::new(server.target().at(&path));
     let mut clients = Vec::new();
     for number in 0..CONNECTIONS {
         let script = Script::Random { len: RANGE, random: Random::new(number) };
         clients.push(Client::open(&target, total, script)?);
     }
-    let before = CpuTime::of(server.pid())?;
+    let before = CpuTime::read(server.pid())?;
     let tally = run(clients, Until::Elapsed(house.time))?;
-    let cpu = CpuTime::of(server.pid())?.since(&before);
+    let cpu = CpuTime::read(server.pid())?.since(&before);
     let memory = server.memory()?;
     let requests = float(tally.requests);
     Ok(vec![

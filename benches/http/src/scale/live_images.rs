@@ -1,4 +1,4 @@
-//! More and more live images that images are made on.
+//! Axis: number of base images.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,26 +6,26 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use fixtures::{Architecture, Era, Recipe};
 
-use super::Found;
+use super::AxisResult;
 use super::probe::{file, first_byte, make, median, mib, took};
-use super::server::{House, LiveImage, Setting};
+use super::server::{BenchBaseImage, RunFolder, Setting};
 use crate::base;
 use crate::figures::Measure;
 use crate::interrupt;
 use crate::measure::lower;
 use crate::work::Size;
 
-/// Servers are started with nothing known of their live images, and then once more.
-pub(crate) fn round(house: &House, sizes: &[u64], round: u64) -> Result<Found> {
+/// Servers are started with no hash records of their base images, and then again with them.
+pub(crate) fn round(house: &RunFolder, sizes: &[u64], round: u64) -> Result<AxisResult> {
     let folder = house.path("live-images");
     let most = sizes.last().copied().unwrap_or_default();
     let images = write(house, &folder, most)?;
     let mut found = Vec::with_capacity(sizes.len());
     for &count in sizes {
         interrupt::check()?;
-        let images: Vec<LiveImage> = images.iter().take(usize::try_from(count)?).cloned().collect();
+        let images: Vec<BenchBaseImage> = images.iter().take(usize::try_from(count)?).cloned().collect();
         let setting = Setting { data: house.path(&format!("live-images-{round}-{count}")), images };
-        let measures = size(house, &setting).with_context(|| format!("{count} live images"))?;
+        let measures = size(house, &setting).with_context(|| format!("{count} base images"))?;
         fs::remove_dir_all(&setting.data)?;
         found.push((count, measures));
     }
@@ -33,7 +33,7 @@ pub(crate) fn round(house: &House, sizes: &[u64], round: u64) -> Result<Found> {
     Ok(found)
 }
 
-fn size(house: &House, setting: &Setting) -> Result<Vec<Measure>> {
+fn size(house: &RunFolder, setting: &Setting) -> Result<Vec<Measure>> {
     let first = house.start(setting)?.ready();
     let server = house.start(setting)?;
     let mut measures = vec![
@@ -52,8 +52,8 @@ fn size(house: &House, setting: &Setting) -> Result<Vec<Measure>> {
     Ok(measures)
 }
 
-/// Live images that differ in their versions, and so in all that is derived from it.
-fn write(house: &House, folder: &PathBuf, count: u64) -> Result<Vec<LiveImage>> {
+/// Base images with different versions, and so with different identifiers.
+fn write(house: &RunFolder, folder: &PathBuf, count: u64) -> Result<Vec<BenchBaseImage>> {
     fs::create_dir(folder)?;
     let rootfs_len = if house.size == Size::Full { 16 << 20 } else { 1 << 20 };
     let mut images = Vec::new();
@@ -64,7 +64,7 @@ fn write(house: &House, folder: &PathBuf, count: u64) -> Result<Vec<LiveImage>> 
             .rootfs_len(rootfs_len);
         let path = folder.join(format!("{number}.iso"));
         base::write_recipe(&path, &recipe)?;
-        images.push(LiveImage { openshift_version: format!("4.14.{number}"), path });
+        images.push(BenchBaseImage { openshift_version: format!("4.14.{number}"), path });
     }
     Ok(images)
 }

@@ -1,7 +1,6 @@
-//! How cost grows: Kindling alone, with more and more of one thing while all else stays.
+//! How cost grows: measures only Kindling, with a growing amount of one thing while all else stays the same.
 //!
-//! Each axis is measured in rounds; a round starts servers of its own and ends them. What figures mean, and what to make of
-//! them, is in `docs/scale.md`.
+//! Each axis is measured in rounds; a round starts and stops its own servers. `docs/scale.md` explains the figures.
 
 mod axis;
 mod capacity;
@@ -10,8 +9,7 @@ mod hosts;
 mod infra_envs;
 mod length;
 mod live_images;
-mod network;
-mod plot;
+pub(crate) mod network;
 mod probe;
 mod report;
 mod server;
@@ -20,29 +18,30 @@ use anyhow::{Context, Result, ensure};
 
 use self::axis::Axis;
 use self::report::{Curve, Report};
-use self::server::House;
+use self::server::RunFolder;
+pub(crate) use self::server::VERSION;
 use crate::bench;
 use crate::figures::Measure;
 use crate::machine::{self, Machine};
 use crate::options::ScaleOptions;
 
-/// What a round has found: numbers for each size, in the order of sizes.
-type Found = Vec<(u64, Vec<Measure>)>;
+/// Result of a round: figures for each size, in the order of sizes.
+type AxisResult = Vec<(u64, Vec<Measure>)>;
 
-/// Measures everything that was chosen.
+/// Measures all selected axes.
 ///
 /// # Errors
 ///
-/// When Kindling does not do what it has to.
+/// Returns an error if Kindling fails or sends a wrong response.
 pub(crate) fn run(options: &ScaleOptions) -> Result<Report> {
     let machine = Machine::look();
     machine::raise_limit_of_files()?;
     let axes = axis::chosen(options.only.as_deref());
-    ensure!(!axes.is_empty(), "there is no such axis: {:?}", options.only);
+    ensure!(!axes.is_empty(), "no axis matches {:?}", options.only);
     let folder = bench::temporary_folder(options.folder.as_deref())?;
     let kindling = bench::kindling(options.kindling.as_deref())?;
     let version = machine::version(&kindling, "--version")?;
-    let house = House::new(folder.path(), kindling, options)?;
+    let house = RunFolder::new(folder.path(), kindling, options)?;
     let mut curves = Vec::with_capacity(axes.len());
     for axis in axes {
         curves.push(curve(&house, axis, options)?);
@@ -57,7 +56,7 @@ pub(crate) fn run(options: &ScaleOptions) -> Result<Report> {
     })
 }
 
-fn curve(house: &House, axis: Axis, options: &ScaleOptions) -> Result<Curve> {
+fn curve(house: &RunFolder, axis: Axis, options: &ScaleOptions) -> Result<Curve> {
     let mut curve = Curve::new(axis);
     let sizes = axis.sizes(options.size());
     for round in 1..=options.rounds() {

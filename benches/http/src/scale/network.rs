@@ -1,25 +1,25 @@
-//! Static networks of machines that nobody has.
+//! Static networks of invented hosts.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-/// Machines of one round: as many as there are numbers for, beside those of all other rounds.
-const MOST: u64 = 1 << 14;
-/// Rounds for which there are addresses.
-const MOST_ROUNDS: u64 = 1 << 6;
+/// Hosts per round: as many as the addresses of a round allow.
+const MAX_HOSTS: u64 = 1 << 14;
+/// Rounds with distinct addresses.
+const MAX_ROUNDS: u64 = 1 << 6;
 
-/// So many machines with two static interfaces, a route and a name server each, as the API takes them. Those of one round
-/// are known from no other.
+/// Returns `count` hosts, each with two static interfaces, a route and a name server, in the format of the API. No host
+/// repeats in another round.
 ///
 /// # Errors
 ///
-/// When there are not so many addresses.
+/// Returns an error if there are not enough addresses.
 pub(crate) fn hosts(count: u64, round: u64) -> Result<Vec<Value>> {
-    ensure!(count < MOST, "{count} hosts are more than have addresses");
-    Ok((1..=count).map(|number| host(number + MOST * (round % MOST_ROUNDS))).collect())
+    ensure!(count < MAX_HOSTS, "there are not enough addresses for {count} hosts");
+    Ok((1..=count).map(|number| host(number + MAX_HOSTS * (round % MAX_ROUNDS))).collect())
 }
 
-/// The machine of a number below 2^20, as there are addresses in 172.16.0.0/12.
+/// The host with a number below 2^20, the number of addresses in 172.16.0.0/12.
 fn host(number: u64) -> Value {
     let [high, middle, low] = [number >> 16, number >> 8, number].map(|part| part & 0xff);
     let (first, second) = (format!("10.{high}.{middle}.{low}"), format!("172.{}.{middle}.{low}", 16 + high));
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_machines_are_the_same_in_any_round() {
+    fn machines_are_unique_across_rounds() {
         let all: Vec<Value> = [1, 2, 3].into_iter().flat_map(|round| hosts(10_000, round).unwrap()).collect();
         let documents: BTreeSet<String> = all.iter().map(|host| host["network_yaml"].to_string()).collect();
         let macs: BTreeSet<String> = all
@@ -78,13 +78,13 @@ mod tests {
             .map(|map| map["mac_address"].to_string())
             .collect();
         assert_eq!((documents.len(), macs.len()), (30_000, 60_000));
-        assert!(hosts(MOST, 1).is_err());
+        assert!(hosts(MAX_HOSTS, 1).is_err());
     }
 
     #[test]
     fn addresses_are_within_their_networks() {
-        for round in [0, MOST_ROUNDS - 1, u64::MAX] {
-            let hosts = hosts(MOST - 1, round).unwrap();
+        for round in [0, MAX_ROUNDS - 1, u64::MAX] {
+            let hosts = hosts(MAX_HOSTS - 1, round).unwrap();
             let text = hosts.last().unwrap()["network_yaml"].as_str().unwrap();
             let addresses: Vec<std::net::Ipv4Addr> = text
                 .lines()

@@ -1,4 +1,4 @@
-//! What is asked of a server on every axis.
+//! Requests that every axis measures.
 
 use std::time::{Duration, Instant};
 
@@ -6,9 +6,9 @@ use anyhow::{Context, Result, ensure};
 
 use super::server::Server;
 use crate::client::{Connection, Sink, write_get};
-use crate::exchange::Wanted;
+use crate::exchange::ExpectedResponse;
 use crate::figures::{Better, Measure, float, percentile};
-use crate::infra_env::{self, Wish};
+use crate::infra_env::{self, NewInfraEnv};
 use crate::measure::{MIB, lower, milliseconds};
 
 /// The first byte of an image.
@@ -19,50 +19,51 @@ pub(crate) struct FirstByte {
     pub(crate) total: u64,
 }
 
-/// Asks for the first byte of a file, over a connection that is there.
+/// Requests the first byte of a file over an open connection.
 ///
 /// # Errors
 ///
-/// When it does not come.
+/// Returns an error if the request fails.
 pub(crate) fn first_byte(connection: &mut Connection, server: &Server, path: &str) -> Result<FirstByte> {
     let mut request = Vec::new();
     write_get(&mut request, &server.target().at(path), Some((0, 0)));
     let begun = Instant::now();
-    let answer =
-        connection.ask(&request, Wanted::Status(206), &mut Sink::Discard).with_context(|| path.to_owned())?;
+    let answer = connection
+        .ask(&request, ExpectedResponse::Status(206), &mut Sink::Discard)
+        .with_context(|| path.to_owned())?;
     let took = begun.elapsed();
     let range = answer.head().and_then(|head| head.content_range);
     let range = range.with_context(|| format!("{path}: no Content-Range"))?;
     ensure!(
         (range.first, range.last, answer.len()) == (0, 0, 1),
-        "{path}: not the first byte, but {range:?}"
+        "{path}: expected the first byte, got {range:?}"
     );
     Ok(FirstByte { took, total: range.total })
 }
 
-/// Makes an infra-env without hosts, and gives its id.
+/// Creates an infra-env without hosts and returns its id.
 ///
 /// # Errors
 ///
-/// When the server does not make it.
+/// Returns an error if the server refuses.
 pub(crate) fn make(
     connection: &mut Connection,
     server: &Server,
     (name, version): (&str, &str),
 ) -> Result<String> {
-    infra_env::post(connection, server.target(), &Wish { name, version, networks: &[] }.body())
+    infra_env::post(connection, server.target(), &NewInfraEnv { name, version, networks: &[] }.body())
 }
 
-/// The file of an infra-env.
+/// The path of a file of the infra-env.
 pub(crate) fn file(id: &str, name: &str) -> String {
     format!("/i/{id}/{name}")
 }
 
-/// The middle of some times, in milliseconds.
+/// The median of some times in milliseconds.
 ///
 /// # Errors
 ///
-/// When there are none.
+/// Returns an error if there are no times.
 pub(crate) fn median(times: &[Duration]) -> Result<f64> {
     let mut times: Vec<f64> = times.iter().copied().map(milliseconds).collect();
     percentile(&mut times, 50).context("nothing was measured")

@@ -1,4 +1,4 @@
-//! All of a run: as JSON, as Markdown, and as the generated part of a page.
+//! The result of a run: as JSON, as Markdown, and as the generated part of a page.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,19 +8,17 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::axis::Axis;
-use super::{capacity, plot};
+use super::capacity;
 use crate::figures::{Figure, Line, Measure};
 use crate::machine::Machine;
 use crate::report::{number, with_generated};
 
 const BEGIN: &str = "<!-- scale: begin -->";
 const END: &str = "<!-- scale: end -->";
-/// Below the folder of the page.
-const PLOT: &str = "performance/scale.svg";
-/// Who is measured.
+/// Name and version of the subject.
 const SUBJECT: &str = "kindling";
 
-/// All of a run.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
@@ -31,17 +29,17 @@ pub(crate) struct Report {
     pub(crate) curves: Vec<Curve>,
 }
 
-/// What was found on one axis.
+/// The result of one axis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Curve {
     pub(crate) key: String,
     pub(crate) title: String,
-    /// What sizes are numbers of.
+    /// The unit of the sizes.
     pub(crate) unit: String,
     pub(crate) points: Vec<Point>,
 }
 
-/// What was found at one size.
+/// The result of one size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Point {
     pub(crate) size: u64,
@@ -58,7 +56,7 @@ impl Curve {
         }
     }
 
-    /// Adds what one round has found at a size.
+    /// Adds the result of one round at a size.
     pub(crate) fn add(&mut self, size: u64, measures: &[Measure]) {
         let known = self.points.iter().position(|point| point.size == size);
         let at = known.unwrap_or_else(|| {
@@ -71,7 +69,7 @@ impl Curve {
         }
     }
 
-    /// The figures there are, in the order in which they were first seen: what they are called, and their units.
+    /// Titles and units of all figures, in the order of their first measurement.
     pub(crate) fn figures(&self) -> Vec<(&str, &str)> {
         let mut names: Vec<(&str, &str)> = Vec::new();
         for figure in self.points.iter().flat_map(|point| &point.line.figures) {
@@ -83,7 +81,7 @@ impl Curve {
         names
     }
 
-    /// The medians of a figure, by size.
+    /// The medians of a figure by size.
     pub(crate) fn medians(&self, name: &str) -> Vec<(u64, f64)> {
         let median = |point: &Point| Some((point.size, point.line.figure(name).and_then(middle)?));
         self.points.iter().filter_map(median).collect()
@@ -129,11 +127,10 @@ pub(crate) fn grouped(count: u64) -> String {
 }
 
 impl Report {
-    /// A table of each axis, below a line that says how they came about.
+    /// A table for each axis, after a line with the conditions of the run.
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!(
-            "{} kindling {}. Medians of {} rounds, {} s for each measurement of rates:\n\n```sh\n{}\n```\n\n\
-             ![What grows with what]({PLOT})\n",
+            "{}\nkindling {}. Medians of {} rounds, {} s for each measurement of rates:\n\n```sh\n{}\n```\n",
             self.machine, self.version, self.rounds, self.seconds, self.command
         );
         for curve in &self.curves {
@@ -143,18 +140,16 @@ impl Report {
         text
     }
 
-    /// Writes the page and its plots into a folder of documentation.
+    /// Writes the tables into their page in a folder of documentation.
     ///
     /// # Errors
     ///
-    /// When there is no page with a place for them.
+    /// Returns an error if the page is missing or has no generated part.
     pub(crate) fn write(&self, docs: &Path) -> Result<()> {
         let path = docs.join("scale.md");
         let about = || format!("writing {}", path.display());
         let page = fs::read_to_string(&path).with_context(about)?;
         let page = with_generated(&page, (BEGIN, END), &self.markdown()).with_context(about)?;
-        fs::create_dir_all(docs.join("performance"))?;
-        fs::write(docs.join(PLOT), plot::curves(&self.curves)).with_context(|| format!("writing {PLOT}"))?;
         fs::write(&path, page).with_context(about)
     }
 }
@@ -167,7 +162,7 @@ pub(crate) mod tests {
     use crate::report::tests::{assert_golden, example as other};
     use crate::scale::probe::{higher, mib};
 
-    /// A run that was never made.
+    /// An invented run.
     pub(crate) fn example() -> Report {
         let mut hosts = Curve::new(Axis::Hosts);
         let mut connections = Curve::new(Axis::Connections);
@@ -196,7 +191,7 @@ pub(crate) mod tests {
         Report {
             machine: other().machine,
             version: "0.1.0".to_owned(),
-            command: "cargo run --release -p bench-http -- scale".to_owned(),
+            command: "cargo run --profile dist -p bench-http -- scale".to_owned(),
             rounds: 3,
             seconds: 2.0,
             curves: vec![hosts, connections],
@@ -204,12 +199,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn tables_are_golden() {
+    fn tables_match_the_golden() {
         assert_golden("scale.md", &example().markdown());
     }
 
     #[test]
-    fn rounds_are_gathered_by_size() {
+    fn rounds_are_grouped_by_size() {
         let curve = example().curves.remove(0);
         assert_eq!(
             curve.medians("to the <API>"),
@@ -220,7 +215,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_report_is_the_same_after_json() {
+    fn report_round_trips_through_json() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         raw::save(&path, &example()).unwrap();
@@ -228,18 +223,18 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_page_is_written_with_its_plot() {
+    fn tables_are_written_into_their_page() {
         let folder = tempfile::tempdir().unwrap();
         assert!(example().write(folder.path()).is_err());
         fs::write(folder.path().join("scale.md"), format!("# Title\n{BEGIN}\n{END}\nfoot\n")).unwrap();
         example().write(folder.path()).unwrap();
         let page = fs::read_to_string(folder.path().join("scale.md")).unwrap();
-        assert!(page.starts_with("# Title\n") && page.ends_with("\nfoot\n") && page.contains(PLOT), "{page}");
-        assert!(fs::read_to_string(folder.path().join(PLOT)).unwrap().contains("<svg"));
+        assert!(page.starts_with("# Title\n") && page.ends_with("\nfoot\n"), "{page}");
+        assert!(page.contains("\n### Hosts of an infra-env\n"), "{page}");
     }
 
     #[test]
-    fn the_page_of_this_repository_has_a_place_for_it() {
+    fn page_of_this_repository_has_the_markers() {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scale.md");
         let page = fs::read_to_string(page).unwrap();
         assert!(with_generated(&page, (BEGIN, END), "new").unwrap().contains("new"));

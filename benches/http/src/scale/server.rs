@@ -1,4 +1,4 @@
-//! Kindling with what it has to work with.
+//! Starts Kindling with the data of a size.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,46 +10,46 @@ use serde_json::{Value, json};
 use crate::base;
 use crate::client::{Connection, Target};
 use crate::options::ScaleOptions;
-use crate::servers::{Awaited, Place, Started, Transport, launch};
+use crate::servers::{ReadinessCheck, RunFiles, Started, Transport, launch};
 use crate::usage::Memory;
 use crate::work::Size;
 
-/// The version of OpenShift that a live image is for. Machines of this one take keyfiles, which are made of nmstate here.
+/// The OpenShift version of a base image. Hosts of this version take keyfiles, which Kindling generates from nmstate.
 pub(crate) const VERSION: &str = "4.14";
-/// How long all live images may take to be read for the first time: one of 64 GiB is.
+/// How long hashing all base images may take: one of them has 64 GiB.
 const READING: Duration = Duration::from_secs(1800);
 
-/// What all measurements have in common.
+/// Settings that all measurements share.
 #[derive(Debug)]
-pub(crate) struct House {
-    place: Place,
+pub(crate) struct RunFolder {
+    place: RunFiles,
     pub(crate) size: Size,
-    /// How long a measurement of rates takes.
+    /// Length of a measurement of rates.
     pub(crate) time: Duration,
 }
 
-/// A live image that a server has.
+/// A base image of a server.
 #[derive(Debug, Clone)]
-pub(crate) struct LiveImage {
+pub(crate) struct BenchBaseImage {
     pub(crate) openshift_version: String,
     pub(crate) path: PathBuf,
 }
 
-/// Where a server has what it keeps, and which live images.
+/// The data directory and the base images of a server.
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
     pub(crate) data: PathBuf,
-    pub(crate) images: Vec<LiveImage>,
+    pub(crate) images: Vec<BenchBaseImage>,
 }
 
-impl House {
-    /// Writes a live image of a length that images usually have.
+impl RunFolder {
+    /// Writes a base image of a typical length.
     ///
     /// # Errors
     ///
-    /// When there is no room.
+    /// Returns an error if the disk is full.
     pub(crate) fn new(folder: &Path, kindling: PathBuf, options: &ScaleOptions) -> Result<Self> {
-        let place = Place {
+        let place = RunFiles {
             folder: folder.to_owned(),
             kindling,
             nginx: PathBuf::new(),
@@ -67,29 +67,29 @@ impl House {
         self.place.folder.join(name)
     }
 
-    /// A server with nothing but the one live image; its data are to be in a folder of this name.
+    /// A setup with only this base image and a data directory of this name.
     pub(crate) fn setting(&self, name: &str) -> Setting {
-        let base = LiveImage { openshift_version: VERSION.to_owned(), path: self.place.base.clone() };
+        let base = BenchBaseImage { openshift_version: VERSION.to_owned(), path: self.place.base.clone() };
         Setting { data: self.path(name), images: vec![base] }
     }
 
-    /// Starts a server, and waits until its live images can be used.
+    /// Starts a server and waits until its base images are ready.
     ///
     /// # Errors
     ///
-    /// When it does not become ready.
+    /// Returns an error if the server does not become ready.
     pub(crate) fn start(&self, setting: &Setting) -> Result<Server> {
-        let images: Vec<Value> = setting.images.iter().map(LiveImage::listed).collect();
+        let images: Vec<Value> = setting.images.iter().map(BenchBaseImage::listed).collect();
         let mut command = Command::new(&self.place.kindling);
         command.args(["serve", "--listen", "127.0.0.1:0", "--fetch-images", "at-start", "--data-dir"]);
         command.arg(&setting.data).env("OS_IMAGES", Value::from(images).to_string());
-        let ready = Awaited { path: "/health", patience: READING };
+        let ready = ReadinessCheck { path: "/health", patience: READING };
         Ok(Server(launch(&self.place, &mut command, Transport::Plain, ready)?))
     }
 }
 
-impl LiveImage {
-    /// As the list of live images has it.
+impl BenchBaseImage {
+    /// The entry in the list of OS images.
     fn listed(&self) -> Value {
         json!({
             "openshift_version": self.openshift_version, "cpu_architecture": "x86_64",
@@ -99,7 +99,7 @@ impl LiveImage {
     }
 }
 
-/// A running server, which is ended with whoever holds it.
+/// A running server, which is stopped when the value is dropped.
 #[derive(Debug)]
 pub(crate) struct Server(Started);
 
@@ -112,22 +112,22 @@ impl Server {
         self.0.process.pid()
     }
 
-    /// From its start until its live images could be used.
+    /// Time from the start until the base images were ready.
     pub(crate) fn ready(&self) -> Duration {
         self.0.ready
     }
 
     /// # Errors
     ///
-    /// When it does not answer.
+    /// Returns an error if the server does not answer.
     pub(crate) fn connect(&self) -> Result<Connection> {
         Connection::open(self.target())
     }
 
     /// # Errors
     ///
-    /// When it has ended.
+    /// Returns an error if the server has ended.
     pub(crate) fn memory(&self) -> Result<Memory> {
-        Memory::of(self.pid())
+        Memory::read(self.pid())
     }
 }

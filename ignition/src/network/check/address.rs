@@ -1,46 +1,46 @@
 //! Rules for addresses, routes and name servers.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::finding::{Draft, Rule, shown};
-use super::state::{Claim, Found, Identity, Interface, State};
+use super::finding::{DraftFinding, Rule, excerpt};
+use super::state::{HostResult, HostState, Identity, IdentityClaim, Interface};
 use crate::network::yaml;
 
-/// Types whose interfaces have addresses that the document does not name.
-const OWN_ADDRESSES: &[&str] = &["loopback", "ipsec"];
+/// Interface types that have addresses which the document does not list.
+const TYPES_WITH_OWN_ADDRESSES: &[&str] = &["loopback", "ipsec"];
 
-/// An address with the length of its network's prefix, such as `192.0.2.0/24`.
+/// An IP address with a prefix length, such as `192.0.2.0/24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Subnet {
+pub struct Cidr {
     address: IpAddr,
     prefix: u32,
 }
 
-impl Subnet {
-    /// Parses an address and the length of its prefix with a slash between them.
+impl Cidr {
+    /// Parses an address and a prefix length with a slash between them. Returns `None` if the text is not valid.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (address, prefix) = text.split_once('/')?;
         let (address, prefix) = (address.parse().ok()?, prefix.parse().ok()?);
-        (prefix <= number(address).1).then_some(Self { address, prefix })
+        (prefix <= to_bits(address).1).then_some(Self { address, prefix })
     }
 
-    /// Whether an address is in the network.
-    #[must_use]
-    pub fn contains(self, address: IpAddr) -> bool {
-        let (own, bits) = number(self.address);
-        let (other, other_bits) = number(address);
+    /// Returns whether an address is in the network.
+    pub(super) fn contains(self, address: IpAddr) -> bool {
+        let (own, bits) = to_bits(self.address);
+        let (other, other_bits) = to_bits(address);
         let shift = bits.saturating_sub(self.prefix);
         bits == other_bits && own.checked_shr(shift).unwrap_or(0) == other.checked_shr(shift).unwrap_or(0)
     }
 
-    /// The network without the bits that are the host's.
+    /// Returns the network with the host bits set to zero.
     #[must_use]
-    pub fn trunc(self) -> Self {
+    pub fn without_host_bits(self) -> Self {
         let address = match self.address {
             IpAddr::V4(address) => {
                 let mask = u32::MAX.checked_shl(32 - self.prefix).unwrap_or(0);
@@ -54,158 +54,161 @@ impl Subnet {
         Self { address, ..self }
     }
 
-    /// Whether it is a network of IPv4 addresses.
+    /// Returns whether the addresses are IPv4 addresses.
     pub(super) fn is_ipv4(self) -> bool {
         self.address.is_ipv4()
     }
 
-    /// Whether the network is this address alone.
-    fn is_single(self) -> bool {
-        self.prefix == number(self.address).1
+    /// Returns whether the network consists of this address only.
+    fn is_single_address(self) -> bool {
+        self.prefix == to_bits(self.address).1
     }
 }
 
-impl fmt::Display for Subnet {
+impl fmt::Display for Cidr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix)
     }
 }
 
-/// An address as a number, with its number of bits.
-fn number(address: IpAddr) -> (u128, u32) {
+/// Returns an address as a number, with the number of its bits.
+fn to_bits(address: IpAddr) -> (u128, u32) {
     match address {
         IpAddr::V4(address) => (address.to_bits().into(), 32),
         IpAddr::V6(address) => (address.to_bits(), 128),
     }
 }
 
-/// What an interface has of one family of addresses.
-struct Family<'a> {
+/// The section of an interface for one address family.
+struct FamilySection<'a> {
     section: &'static str,
     value: &'a Value,
 }
 
-impl<'a> Family<'a> {
-    /// Both families, as far as they are there and not switched off.
-    fn of(interface: &Interface<'a>) -> impl Iterator<Item = Self> {
-        let is_on = |it: &Self| yaml::get(it.value, "enabled").is_none() || yaml::flag(it.value, "enabled");
-        Self::all(interface).filter(is_on)
+impl<'a> FamilySection<'a> {
+    /// Returns the address families that an interface has and that are not disabled.
+    fn enabled_in(interface: &Interface<'a>) -> impl Iterator<Item = Self> {
+        let is_on =
+            |it: &Self| yaml::value_at(it.value, "enabled").is_none() || yaml::flag_at(it.value, "enabled");
+        Self::all_in(interface).filter(is_on)
     }
 
-    fn all(interface: &Interface<'a>) -> impl Iterator<Item = Self> {
+    fn all_in(interface: &Interface<'a>) -> impl Iterator<Item = Self> {
         let value = interface.value;
-        let family = move |section| Some(Self { section, value: yaml::get(value, section)? });
+        let family = move |section| Some(Self { section, value: yaml::value_at(value, section)? });
         ["ipv4", "ipv6"].into_iter().filter_map(family)
     }
 
     fn is_dynamic(&self) -> bool {
-        yaml::flag(self.value, "dhcp") || yaml::flag(self.value, "autoconf")
+        yaml::flag_at(self.value, "dhcp") || yaml::flag_at(self.value, "autoconf")
     }
 
-    fn list(&self) -> &'a [Value] {
-        yaml::list(self.value, &["address"])
+    fn address_list(&self) -> &'a [Value] {
+        yaml::list_at(self.value, &["address"])
     }
 
-    /// The addresses, by their place in the list. What is none is left to the generator.
-    fn addresses(&self) -> impl Iterator<Item = (usize, Subnet)> {
-        let address = |(index, value): (usize, &Value)| {
-            let address = yaml::text_at(value, "ip")?.parse().ok()?;
-            let prefix = u32::try_from(yaml::number(value, "prefix-length")?.ok()?).ok()?;
-            (prefix <= number(address).1).then_some((index, Subnet { address, prefix }))
+    /// Returns the valid addresses, each with its index in the list and as the user wrote it. The others are reported
+    /// by [`check_syntax`](Self::check_syntax) and [`check_prefix_lengths`](Self::check_prefix_lengths).
+    fn addresses(&self) -> impl Iterator<Item = (usize, Cow<'a, str>, Cidr)> {
+        let address = |(index, value): (usize, &'a Value)| {
+            let written = yaml::text_at(value, "ip")?;
+            let address = written.parse().ok()?;
+            let prefix = u32::try_from(yaml::number_at(value, "prefix-length")?.ok()?).ok()?;
+            (prefix <= to_bits(address).1).then_some((index, written, Cidr { address, prefix }))
         };
-        self.list().iter().enumerate().filter_map(address)
+        self.address_list().iter().enumerate().filter_map(address)
     }
 
-    /// An address as the user wrote it.
-    fn written(&self, index: usize) -> String {
-        let text = self.list().get(index).and_then(|value| yaml::text_at(value, "ip"));
-        text.map(|text| text.into_owned()).unwrap_or_default()
-    }
-
-    /// Addresses are IP addresses, also if the family is switched off. nmstate reports neither the line nor the value.
-    fn syntax(&self, interface: &Interface, found: &mut Found) {
-        for (index, value) in self.list().iter().enumerate() {
+    /// Checks the syntax of addresses, even if the family is disabled. Errors of nmstate contain neither the line nor
+    /// the value.
+    fn check_syntax(&self, interface: &Interface, found: &mut HostResult) {
+        for (index, value) in self.address_list().iter().enumerate() {
             let Some(written) = yaml::text_at(value, "ip") else { continue };
             if written.parse::<IpAddr>().is_err() {
                 let path = format!("{}.{}.address[{index}].ip", interface.path, self.section);
-                let finding = Draft::error(Rule::MalformedAddress, path, not_an_address(&written));
-                found.push(finding.of(&interface.name));
+                let finding =
+                    DraftFinding::error(Rule::MalformedAddress, path, invalid_address_message(&written));
+                found.push(finding.with_interface(&interface.name));
             }
         }
     }
 
-    /// The prefix of an address fits into it, also where the family is switched off.
-    fn prefixes(&self, interface: &Interface, found: &mut Found) {
-        for (index, value) in self.list().iter().enumerate().filter(|(_, value)| value.is_object()) {
+    /// Checks the prefix lengths of addresses, even if the family is disabled.
+    fn check_prefix_lengths(&self, interface: &Interface, found: &mut HostResult) {
+        for (index, value) in self.address_list().iter().enumerate().filter(|(_, value)| value.is_object()) {
             let address = yaml::text_at(value, "ip").and_then(|text| text.parse::<IpAddr>().ok());
             let bits = if self.section == "ipv4" { 32 } else { 128 };
-            let max: i128 = address.map_or(bits, |address| number(address).1).into();
-            let message = match yaml::number(value, "prefix-length") {
+            let max: i128 = address.map_or(bits, |address| to_bits(address).1).into();
+            let message = match yaml::number_at(value, "prefix-length") {
                 Some(Ok(prefix)) if (0..=max).contains(&prefix) => continue,
                 Some(Ok(_)) => {
                     let written = yaml::text_at(value, "prefix-length").unwrap_or_default();
-                    format!("a prefix of {} bits is not within 0 to {max}", shown(&written))
+                    format!("a prefix of {} bits is not within 0 to {max}", excerpt(&written))
                 }
-                Some(Err(text)) => format!("\"{}\" is not a valid prefix length", shown(&text)),
+                Some(Err(text)) => format!("\"{}\" is not a valid prefix length", excerpt(&text)),
                 None => "the address has no prefix length".to_owned(),
             };
             let path = format!("{}.{}.address[{index}].prefix-length", interface.path, self.section);
-            found.push(Draft::error(Rule::PrefixLength, path, message).of(&interface.name));
+            found
+                .push(DraftFinding::error(Rule::PrefixLength, path, message).with_interface(&interface.name));
         }
     }
 }
 
-pub(super) fn check(state: &State, found: &mut Found) {
+pub(super) fn check(state: &HostState, found: &mut HostResult) {
     for interface in &state.interfaces {
-        Family::all(interface).for_each(|family| {
-            family.prefixes(interface, found);
-            family.syntax(interface, found);
+        FamilySection::all_in(interface).for_each(|family| {
+            family.check_prefix_lengths(interface, found);
+            family.check_syntax(interface, found);
         });
-        claims(interface, found);
-        dynamic(interface, found);
+        claim_static_addresses(interface, found);
+        record_dynamic_families(interface, found);
     }
     let by_name = state.by_name();
-    let routes: Vec<Route> =
-        yaml::list(state.root, &["routes", "config"]).iter().enumerate().filter_map(Route::read).collect();
-    let on_link = on_link(&routes);
+    let routes: Vec<RouteEntry> = yaml::list_at(state.root, &["routes", "config"])
+        .iter()
+        .enumerate()
+        .filter_map(RouteEntry::parse)
+        .collect();
+    let on_link = on_link_networks(&routes);
     for route in &routes {
-        route.syntax(found);
+        route.check_syntax(found);
         route.check(&by_name, &on_link, found);
     }
-    name_servers(state, found);
-    hostname(state, found);
+    check_name_servers(state, found);
+    claim_hostname(state, found);
 }
 
-/// The name of an address family, by its section.
-fn title(section: &str) -> &'static str {
+/// Returns the name of the address family of a section.
+fn family_name(section: &str) -> &'static str {
     if section == "ipv4" { "IPv4" } else { "IPv6" }
 }
 
-fn not_an_address(written: &str) -> String {
-    format!("\"{}\" is not an IP address", shown(written))
+fn invalid_address_message(written: &str) -> String {
+    format!("\"{}\" is not an IP address", excerpt(written))
 }
 
-/// Notes the families in which an interface gets addresses that the document does not have.
-fn dynamic(interface: &Interface, found: &mut Found) {
-    for family in Family::of(interface).filter(Family::is_dynamic) {
+/// Records the address families in which an interface gets addresses from the network.
+fn record_dynamic_families(interface: &Interface, found: &mut HostResult) {
+    for family in FamilySection::enabled_in(interface).filter(FamilySection::is_dynamic) {
         match family.section {
-            "ipv4" => found.is_dynamic.ipv4 = true,
-            _ => found.is_dynamic.ipv6 = true,
+            "ipv4" => found.dynamic_families.ipv4 = true,
+            _ => found.dynamic_families.ipv6 = true,
         }
     }
 }
 
-/// Static addresses are one interface's alone, unless they are its machine's inner affair.
-fn claims(interface: &Interface, found: &mut Found) {
-    if interface.is_kind(&["loopback", "dummy"]) {
+/// Claims static addresses for the interface, except those that only the machine itself uses.
+fn claim_static_addresses(interface: &Interface, found: &mut HostResult) {
+    if interface.has_type(&["loopback", "dummy"]) {
         return;
     }
-    for family in Family::of(interface).filter(|family| !family.is_dynamic()) {
-        for (index, Subnet { address, .. }) in family.addresses() {
+    for family in FamilySection::enabled_in(interface).filter(|family| !family.is_dynamic()) {
+        for (index, written, Cidr { address, .. }) in family.addresses() {
             if !address.is_loopback() && !is_link_local(address) {
-                found.claim(Claim {
+                found.claim(IdentityClaim {
                     identity: Identity::Address(address),
-                    written: family.written(index),
+                    written: written.into_owned(),
                     interface: Some(interface.name.clone().into_owned()),
                     path: format!("{}.{}.address[{index}].ip", interface.path, family.section),
                 });
@@ -221,16 +224,16 @@ fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-struct Route<'a> {
+struct RouteEntry<'a> {
     path: String,
     value: &'a Value,
-    interface: Option<std::borrow::Cow<'a, str>>,
-    /// Unspecified addresses are none.
+    interface: Option<Cow<'a, str>>,
+    /// The gateway; `None` if it is unspecified (`0.0.0.0` or `::`).
     gateway: Option<IpAddr>,
 }
 
-impl<'a> Route<'a> {
-    fn read((index, value): (usize, &'a Value)) -> Option<Self> {
+impl<'a> RouteEntry<'a> {
+    fn parse((index, value): (usize, &'a Value)) -> Option<Self> {
         let is_absent = yaml::text_at(value, "state").as_deref() == Some("absent");
         let gateway = yaml::text_at(value, "next-hop-address").and_then(|text| text.parse().ok());
         (!is_absent).then(|| Self {
@@ -241,123 +244,134 @@ impl<'a> Route<'a> {
         })
     }
 
-    /// The destination and the gateway can be read. nmstate reports no line for them.
-    fn syntax(&self, found: &mut Found) {
+    /// Checks the syntax of the destination and the gateway. Errors of nmstate contain no line for them.
+    fn check_syntax(&self, found: &mut HostResult) {
         let text = |key| yaml::text_at(self.value, key).filter(|text| !text.is_empty());
         let mut report = |key: &str, message: String| {
-            found.push(Draft::error(Rule::MalformedAddress, format!("{}.{key}", self.path), message));
+            found.push(DraftFinding::error(Rule::MalformedAddress, format!("{}.{key}", self.path), message));
         };
         if let Some(written) = text("destination")
-            && Subnet::parse(&written).is_none()
+            && Cidr::parse(&written).is_none()
             && written.parse::<IpAddr>().is_err()
         {
             let example = if written.contains(':') { "2001:db8::/64" } else { "192.0.2.0/24" };
-            let message = format!("\"{}\" is not a network such as {example}", shown(&written));
+            let message = format!("\"{}\" is not a network such as {example}", excerpt(&written));
             report("destination", message);
         }
         if let Some(written) = text("next-hop-address").filter(|text| text.parse::<IpAddr>().is_err()) {
-            report("next-hop-address", not_an_address(&written));
+            report("next-hop-address", invalid_address_message(&written));
         }
     }
 
-    /// The gateway as the user wrote it.
-    fn written(&self) -> String {
-        yaml::text_at(self.value, "next-hop-address").map(|text| shown(&text)).unwrap_or_default()
+    /// Returns the gateway as the user wrote it.
+    fn gateway_text(&self) -> String {
+        yaml::text_at(self.value, "next-hop-address").map(|text| excerpt(&text)).unwrap_or_default()
     }
 
     fn check(
         &self,
         by_name: &HashMap<&str, &Interface>,
-        on_link: &HashMap<&str, Vec<Subnet>>,
-        found: &mut Found,
+        on_link: &HashMap<&str, Vec<Cidr>>,
+        found: &mut HostResult,
     ) {
         let path = format!("{}.next-hop-interface", self.path);
         let Some(name) = self.interface.as_deref() else {
-            // Blackholes and the like need none.
-            if yaml::get(self.value, "route-type").is_none() {
+            // Routes of a special type, such as blackhole routes, need no interface.
+            if yaml::value_at(self.value, "route-type").is_none() {
                 let message = "the route has no interface to go through";
-                found.push(Draft::error(Rule::RouteInterface, &self.path, message));
+                found.push(DraftFinding::error(Rule::RouteInterface, &self.path, message));
             }
             return;
         };
         let Some(interface) = by_name.get(name) else {
-            let message = format!("the document has no interface {}", shown(name));
-            found.push(Draft::error(Rule::RouteInterface, path, message).of(name));
+            let message = format!("the document has no interface {}", excerpt(name));
+            found.push(DraftFinding::error(Rule::RouteInterface, path, message).with_interface(name));
             return;
         };
         if let Some(gateway) = self.gateway
-            && self.is_of_one_family(gateway, interface, found)
+            && self.check_address_family(gateway, interface, found)
         {
             self.check_gateway(gateway, interface, on_link.get(name).map_or(&[], Vec::as_slice), found);
         }
     }
 
-    /// `NetworkManager` passes over routes with gateways of the other family.
-    fn is_of_one_family(&self, gateway: IpAddr, interface: &Interface, found: &mut Found) -> bool {
+    /// Checks that destination and gateway have the same address family. `NetworkManager` ignores routes for which they
+    /// differ.
+    fn check_address_family(&self, gateway: IpAddr, interface: &Interface, found: &mut HostResult) -> bool {
         let destination = yaml::text_at(self.value, "destination").unwrap_or_default();
         let address = destination.split('/').next().and_then(|text| text.parse::<IpAddr>().ok());
         let is_of_one = address.is_none_or(|address| address.is_ipv4() == gateway.is_ipv4());
         if !is_of_one {
             let families = if gateway.is_ipv4() {
-                "IPv4, the destination of IPv6"
+                "IPv4, the destination is IPv6"
             } else {
-                "IPv6, the destination of IPv4"
+                "IPv6, the destination is IPv4"
             };
             let path = format!("{}.next-hop-address", self.path);
-            let message = format!("the gateway {} is of {families}", self.written());
-            found.push(Draft::error(Rule::Gateway, path, message).of(&interface.name));
+            let message = format!("the gateway {} is {families}", self.gateway_text());
+            found.push(DraftFinding::error(Rule::Gateway, path, message).with_interface(&interface.name));
         }
         is_of_one
     }
 
-    /// A gateway has to be in one of the networks of its interface. It may also be on the link by a route of its own;
-    /// where the interface has nothing but single addresses, the system often finds it all the same.
-    fn check_gateway(&self, gateway: IpAddr, interface: &Interface, on_link: &[Subnet], found: &mut Found) {
+    /// Checks that a gateway is in one of the networks of its interface, or that a route makes it reachable on the
+    /// link. If all addresses of the interface have the full prefix length, the finding is only a warning, because the
+    /// system often finds the gateway anyway.
+    fn check_gateway(
+        &self,
+        gateway: IpAddr,
+        interface: &Interface,
+        on_link: &[Cidr],
+        found: &mut HostResult,
+    ) {
         let section = if gateway.is_ipv4() { "ipv4" } else { "ipv6" };
         let path = format!("{}.next-hop-address", self.path);
-        let (name, written) = (shown(&interface.name), self.written());
-        let Some(family) = Family::of(interface).find(|family| family.section == section) else {
-            if !interface.is_kind(OWN_ADDRESSES) {
-                let message = format!("{name} has no {} to reach the gateway {written}", title(section));
-                found.push(Draft::error(Rule::Gateway, path, message).of(&interface.name));
+        let (name, written) = (excerpt(&interface.name), self.gateway_text());
+        let Some(family) = FamilySection::enabled_in(interface).find(|family| family.section == section)
+        else {
+            if !interface.has_type(TYPES_WITH_OWN_ADDRESSES) {
+                let message =
+                    format!("{name} has no {} to reach the gateway {written}", family_name(section));
+                found.push(DraftFinding::error(Rule::Gateway, path, message).with_interface(&interface.name));
             }
             return;
         };
-        let subnets: Vec<Subnet> = family.addresses().map(|(_, subnet)| subnet).collect();
-        if family.is_dynamic() || subnets.len() < family.list().len() {
+        let subnets: Vec<Cidr> = family.addresses().map(|(_, _, subnet)| subnet).collect();
+        if family.is_dynamic() || subnets.len() < family.address_list().len() {
             return;
         }
         if subnets.iter().any(|subnet| subnet.address == gateway) {
             let message = format!("the gateway {written} is the interface {name} itself");
-            found.push(Draft::error(Rule::Gateway, path, message).of(&interface.name));
+            found.push(DraftFinding::error(Rule::Gateway, path, message).with_interface(&interface.name));
             return;
         }
-        // An interface with IPv6 has an address of the link in any case.
+        // An interface with IPv6 always has a link-local address.
         let is_on_link = is_link_local(gateway) && (gateway.is_ipv6() || !subnets.is_empty());
         if is_on_link || subnets.iter().chain(on_link).any(|subnet| subnet.contains(gateway)) {
             return;
         }
         if subnets.is_empty() {
-            let message = format!("{name} has no {} address to reach the gateway {written}", title(section));
-            found.push(Draft::error(Rule::Gateway, path, message).of(&interface.name));
+            let message =
+                format!("{name} has no {} address to reach the gateway {written}", family_name(section));
+            found.push(DraftFinding::error(Rule::Gateway, path, message).with_interface(&interface.name));
             return;
         }
         let message = format!("the gateway {written} is not in a network of {name}");
-        let finding = if subnets.iter().all(|subnet| subnet.is_single()) {
-            Draft::warning(Rule::Gateway, path, message)
+        let finding = if subnets.iter().all(|subnet| subnet.is_single_address()) {
+            DraftFinding::warning(Rule::Gateway, path, message)
         } else {
-            Draft::error(Rule::Gateway, path, message)
+            DraftFinding::error(Rule::Gateway, path, message)
         };
-        found.push(finding.of(&interface.name));
+        found.push(finding.with_interface(&interface.name));
     }
 }
 
-/// The networks that routes declare to be on the link of an interface.
-fn on_link<'a>(routes: &'a [Route]) -> HashMap<&'a str, Vec<Subnet>> {
-    let mut networks: HashMap<&str, Vec<Subnet>> = HashMap::new();
+/// Returns the networks that routes declare as directly reachable, by interface.
+fn on_link_networks<'a>(routes: &'a [RouteEntry]) -> HashMap<&'a str, Vec<Cidr>> {
+    let mut networks: HashMap<&str, Vec<Cidr>> = HashMap::new();
     for route in routes.iter().filter(|route| route.gateway.is_none()) {
         let destination = yaml::text_at(route.value, "destination");
-        let subnet = destination.as_deref().and_then(Subnet::parse).filter(|subnet| subnet.prefix > 0);
+        let subnet = destination.as_deref().and_then(Cidr::parse).filter(|subnet| subnet.prefix > 0);
         if let (Some(interface), Some(subnet)) = (route.interface.as_deref(), subnet) {
             networks.entry(interface).or_default().push(subnet);
         }
@@ -365,37 +379,45 @@ fn on_link<'a>(routes: &'a [Route]) -> HashMap<&'a str, Vec<Subnet>> {
     networks
 }
 
-/// Name servers need an interface of their family.
-fn name_servers(state: &State, found: &mut Found) {
-    let sections: Vec<&str> =
-        state.interfaces.iter().flat_map(|it| Family::of(it).map(|family| family.section)).collect();
-    let servers = yaml::list(state.root, &["dns-resolver", "config", "server"]);
+/// Checks that each name server has an interface with its address family.
+fn check_name_servers(state: &HostState, found: &mut HostResult) {
+    let sections: Vec<&str> = state
+        .interfaces
+        .iter()
+        .flat_map(|it| FamilySection::enabled_in(it).map(|family| family.section))
+        .collect();
+    let servers = yaml::list_at(state.root, &["dns-resolver", "config", "server"]);
     for (index, server) in servers.iter().enumerate() {
-        let Some(written) = yaml::text(server) else { continue };
+        let Some(written) = yaml::scalar_text(server) else { continue };
         let path = format!("dns-resolver.config.server[{index}]");
-        // A link-local address may have the name of its interface after it.
+        // The name of an interface may follow a link-local address.
         let address = written.split_once('%').map_or(&*written, |(address, _)| address);
         let Ok(server) = address.parse::<IpAddr>() else {
-            found.push(Draft::error(Rule::MalformedAddress, path, not_an_address(&written)));
+            found.push(DraftFinding::error(Rule::MalformedAddress, path, invalid_address_message(&written)));
             continue;
         };
         let section = if server.is_ipv4() { "ipv4" } else { "ipv6" };
         if !sections.contains(&section) {
-            let family = title(section);
-            let message = format!("no interface has {family} to reach the name server {}", shown(&written));
-            found.push(Draft::error(Rule::DnsInterface, path, message));
+            let family = family_name(section);
+            let message = format!("no interface has {family} to reach the name server {}", excerpt(&written));
+            found.push(DraftFinding::error(Rule::DnsInterface, path, message));
         }
     }
 }
 
-fn hostname(state: &State, found: &mut Found) {
-    let Some(hostname) = yaml::get(state.root, "hostname") else { return };
+fn claim_hostname(state: &HostState, found: &mut HostResult) {
+    let Some(hostname) = yaml::value_at(state.root, "hostname") else { return };
     for key in ["config", "running"] {
         let Some(written) = yaml::text_at(hostname, key) else { continue };
         let name = written.trim().to_ascii_lowercase();
         if !name.is_empty() && !name.starts_with("localhost") {
             let (identity, written) = (Identity::Hostname(name), written.trim().to_owned());
-            found.claim(Claim { identity, written, interface: None, path: format!("hostname.{key}") });
+            found.claim(IdentityClaim {
+                identity,
+                written,
+                interface: None,
+                path: format!("hostname.{key}"),
+            });
             return;
         }
     }

@@ -1,55 +1,58 @@
-//! Rules about the cluster that hosts are meant for.
+//! Rules about the cluster of the hosts.
 
 use std::net::IpAddr;
 
-use super::address::Subnet;
-use super::finding::{Draft, Rule, shown};
-use super::state::{Claim, Found, Identity};
+use super::address::Cidr;
+use super::finding::{DraftFinding, Rule, excerpt};
+use super::state::{HostResult, Identity, IdentityClaim};
 
-/// Networks and addresses of a cluster, as far as they are known.
+/// The known networks and addresses of a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterNetworks {
-    /// The virtual addresses, which no host may have.
-    pub vips: Vec<Vip>,
+    /// The virtual addresses. No host may have one of them.
+    pub vips: Vec<ClusterVip>,
     /// The machine networks. Each host needs an address in one of them.
-    pub machine_networks: Vec<Subnet>,
+    pub machine_networks: Vec<Cidr>,
 }
 
 /// A virtual address of a cluster.
 #[derive(Clone, Debug)]
-pub struct Vip {
+pub struct ClusterVip {
     /// The address.
     pub address: IpAddr,
-    /// What it is, for messages: `the API VIP in cluster.yaml:30`.
+    /// A description for messages, such as `the API VIP in cluster.yaml:30`.
     pub label: String,
 }
 
 impl ClusterNetworks {
-    /// Whether nothing is known.
+    /// Returns whether neither virtual addresses nor machine networks are known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.vips.is_empty() && self.machine_networks.is_empty()
     }
 }
 
-/// Compares the static addresses of a host with the cluster's. Their claims have been made.
-pub(super) fn check(cluster: &ClusterNetworks, found: &mut Found) {
+/// Compares a host's static addresses with those of the cluster. Must run after the rules that claim addresses.
+pub(super) fn check(cluster: &ClusterNetworks, found: &mut HostResult) {
     let mut findings = Vec::new();
     let mut addresses = Vec::new();
     for claim in &found.claims {
-        let Claim { identity: Identity::Address(address), written, interface, path } = claim else {
+        let IdentityClaim { identity: Identity::Address(address), written, interface, path } = claim else {
             continue;
         };
         addresses.push((*address, claim));
         if let Some(vip) = cluster.vips.iter().find(|vip| vip.address == *address) {
-            let message = format!("{} is {} too", shown(written), vip.label);
-            findings.push(draft(Draft::error(Rule::Vip, path, message), interface.as_deref()));
+            let message = format!("{} is also {}", excerpt(written), vip.label);
+            findings.push(with_optional_interface(
+                DraftFinding::error(Rule::Vip, path, message),
+                interface.as_deref(),
+            ));
         }
     }
     let is_inside =
         |address: IpAddr| cluster.machine_networks.iter().any(|network| network.contains(address));
-    let may_get_one = |network: &Subnet| {
-        if network.is_ipv4() { found.is_dynamic.ipv4 } else { found.is_dynamic.ipv6 }
+    let may_get_one = |network: &Cidr| {
+        if network.is_ipv4() { found.dynamic_families.ipv4 } else { found.dynamic_families.ipv6 }
     };
     if let (Some((_, first)), false) = (addresses.first(), cluster.machine_networks.is_empty())
         && !cluster.machine_networks.iter().any(may_get_one)
@@ -59,17 +62,17 @@ pub(super) fn check(cluster: &ClusterNetworks, found: &mut Found) {
         let many = if networks.len() == 1 { "" } else { "s" };
         let message =
             format!("the host has no static address in the machine network{many} {}", networks.join(", "));
-        findings.push(draft(
-            Draft::warning(Rule::MachineNetwork, &first.path, message),
+        findings.push(with_optional_interface(
+            DraftFinding::warning(Rule::MachineNetwork, &first.path, message),
             first.interface.as_deref(),
         ));
     }
     findings.into_iter().for_each(|finding| found.push(finding));
 }
 
-fn draft(draft: Draft, interface: Option<&str>) -> Draft {
+fn with_optional_interface(draft: DraftFinding, interface: Option<&str>) -> DraftFinding {
     match interface {
-        Some(interface) => draft.of(interface),
+        Some(interface) => draft.with_interface(interface),
         None => draft,
     }
 }

@@ -1,7 +1,7 @@
 //! The interfaces that a document declares.
 
-use super::interface::{is_network_card, parts};
-use super::state::State;
+use super::interface::{is_network_card, subordinates};
+use super::state::HostState;
 use crate::network::document::Document;
 use crate::network::{HostNetwork, yaml};
 
@@ -9,25 +9,38 @@ use crate::network::{HostNetwork, yaml};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeclaredInterface {
-    /// Its name in the document.
+    /// The name in the document.
     pub name: String,
     /// Whether it is a network card, which needs a MAC address.
     pub is_network_card: bool,
-    /// Its MAC address, as the document has it.
+    /// The MAC address as written in the document.
     pub mac_address: Option<String>,
 }
 
-/// Returns the interfaces of a host's document, in its order, each once. A document that cannot be read has none.
+/// Returns the interfaces that a host's document declares, then those that it only names as ports or base interfaces,
+/// each once. Returns an empty list if the document cannot be parsed.
+///
+/// # Examples
+///
+/// ```
+/// use ignition::network::HostNetwork;
+/// use ignition::network::check::declared_interfaces;
+///
+/// let document = "interfaces: [{name: eno1.7, type: vlan, state: up, vlan: {id: 7, base-iface: eno1}}]";
+/// let interfaces = declared_interfaces(&HostNetwork::without_macs(document));
+/// assert_eq!((interfaces[0].name.as_str(), interfaces[0].is_network_card), ("eno1.7", false));
+/// assert_eq!((interfaces[1].name.as_str(), interfaces[1].is_network_card), ("eno1", true));
+/// ```
 #[must_use]
-pub fn interfaces(host: &HostNetwork) -> Vec<DeclaredInterface> {
+pub fn declared_interfaces(host: &HostNetwork) -> Vec<DeclaredInterface> {
     let Ok(document) = Document::parse(host.document()) else { return Vec::new() };
-    let state = State::new(host, document.root());
+    let state = HostState::new(host, document.root());
     let declared = state.interfaces.iter().map(|interface| DeclaredInterface {
         name: interface.name.clone().into_owned(),
         is_network_card: is_network_card(interface),
         mac_address: yaml::text_at(interface.value, "mac-address").map(std::borrow::Cow::into_owned),
     });
-    let named = state.interfaces.iter().flat_map(parts).map(|part| DeclaredInterface {
+    let named = state.interfaces.iter().flat_map(subordinates).map(|part| DeclaredInterface {
         name: part.name.into_owned(),
         is_network_card: true,
         mac_address: None,

@@ -1,4 +1,4 @@
-//! What is found in the networks of hosts.
+//! Findings of the checks.
 
 use std::fmt;
 
@@ -6,48 +6,48 @@ use serde::Serialize;
 
 use crate::report::Severity;
 
-/// What a finding is about.
+/// The rule that a finding is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Rule {
-    /// The document cannot be read.
+    /// The document cannot be parsed.
     Unreadable,
-    /// The generator makes no keyfiles of the document.
+    /// The generator rejects the document.
     NoKeyfiles,
-    /// There is no interface in the document.
+    /// The document has no interfaces.
     NoInterfaces,
-    /// There is no MAC address for the host.
+    /// The host has no MAC addresses.
     NoMacs,
-    /// A text is not a MAC address, or one that no interface has.
+    /// A text is not a MAC address, or no interface can have this MAC address.
     MalformedMac,
-    /// Two interfaces have one MAC address.
+    /// Two interfaces have the same MAC address.
     DuplicateMac,
-    /// The map has a name twice.
+    /// The MAC address map contains a name twice.
     DuplicateName,
-    /// The map has a name that is not in the document.
+    /// The map contains a name that the document does not use.
     UnusedMac,
-    /// The document has an interface for which the map has no MAC address.
+    /// The document has a network card for which the map has no MAC address.
     UnmappedInterface,
-    /// A port or base interface is declared neither in the document nor in the map, or is the interface itself.
+    /// A port or base interface is declared neither in the document nor in the map, or an interface depends on itself.
     UnknownInterface,
-    /// The document has an interface twice.
+    /// The document declares an interface twice.
     DuplicateInterface,
-    /// The kernel takes no such name.
+    /// The kernel does not accept the name of an interface.
     InterfaceName,
-    /// An interface is a port of two.
+    /// An interface is a port of two controllers.
     PortOfTwo,
-    /// There is no such VLAN.
+    /// A VLAN ID is invalid.
     VlanId,
-    /// An interface cannot have such an MTU.
+    /// An MTU is invalid for its interface.
     Mtu,
     /// A text is not an IP address or network.
     MalformedAddress,
-    /// The prefix of an address has no such length.
+    /// A prefix length is missing or invalid.
     PrefixLength,
-    /// Two interfaces have one static address.
+    /// Two interfaces have the same static address.
     DuplicateAddress,
-    /// Two hosts have one name.
+    /// Two hosts have the same name.
     DuplicateHostname,
     /// A static address is a virtual address of the cluster.
     Vip,
@@ -55,39 +55,40 @@ pub enum Rule {
     MachineNetwork,
     /// A gateway cannot be reached through its interface.
     Gateway,
-    /// A route leads to no interface.
+    /// A route has no interface, or one that the document does not declare.
     RouteInterface,
-    /// There are name servers, but no interface to reach them through.
+    /// A name server has no interface with its address family.
     DnsInterface,
-    /// A host has more findings than are listed.
+    /// The host has more findings than are listed.
     MoreFindings,
 }
 
-/// One thing that was found.
+/// One problem in the network of a host.
 ///
-/// As text it is one line, in the form of a compiler's message.
+/// `Display` writes it on one line, in the form of a compiler's message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Finding {
-    /// How bad it is: with an error, the host will not have the network that is meant.
+pub struct NetworkFinding {
+    /// The severity. With an error, the host will not get the intended network.
     pub severity: Severity,
-    /// What it is about.
+    /// The rule.
     pub rule: Rule,
-    /// The index of the host among those that were checked. The text of a finding counts from 1 instead.
+    /// The index of the host among the checked hosts. `Display` counts hosts from 1 instead.
     pub host: usize,
-    /// The host's name.
+    /// The name of the host for messages.
     pub name: Option<String>,
-    /// The interface, by its name in the document.
+    /// The name of the interface in the document.
     pub interface: Option<String>,
-    /// The value, such as `interfaces[0].ipv4` or `mac_interface_map[0].mac_address`; empty for the whole document.
+    /// The path of the value, such as `interfaces[0].ipv4` or `mac_interface_map[0].mac_address`; empty for the whole
+    /// document.
     pub path: String,
-    /// The line of the value in the document, where it has one.
+    /// The line of the value in the document, if it is known.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for NetworkFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => write!(f, "{name}:")?,
@@ -103,61 +104,49 @@ impl fmt::Display for Finding {
     }
 }
 
-/// All that was found, in the order of the hosts and, for each, of the rules' look at them.
+/// All findings, in the order of the hosts and, for each host, of the rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Report {
-    findings: Vec<Finding>,
+pub struct NetworkReport {
+    findings: Vec<NetworkFinding>,
 }
 
-impl Report {
-    pub(super) fn new(findings: Vec<Finding>) -> Self {
+impl NetworkReport {
+    pub(super) fn new(findings: Vec<NetworkFinding>) -> Self {
         Self { findings }
     }
 
-    /// What was found.
+    /// Returns the findings.
     #[must_use]
-    pub fn findings(&self) -> &[Finding] {
+    pub fn findings(&self) -> &[NetworkFinding] {
         &self.findings
     }
 
-    /// Whether nothing was found.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.findings.is_empty()
-    }
-
-    /// How many findings are this bad.
-    #[must_use]
-    pub fn count(&self, severity: Severity) -> usize {
-        self.findings.iter().filter(|finding| finding.severity == severity).count()
-    }
-
-    /// Whether any host will not have its network.
+    /// Returns whether a finding is an error.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
-        self.count(Severity::Error) > 0
+        self.findings.iter().any(|finding| finding.severity == Severity::Error)
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for NetworkReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.findings.iter().try_for_each(|finding| writeln!(f, "{finding}"))
     }
 }
 
-/// A finding without its host.
-pub(super) struct Draft {
+/// A finding that is not yet assigned to a host.
+pub(super) struct DraftFinding {
     pub(super) severity: Severity,
     pub(super) rule: Rule,
     pub(super) interface: Option<String>,
     pub(super) path: String,
-    /// The line, if it is not that of the path.
+    /// The line, if it differs from that of the path.
     pub(super) line: Option<usize>,
     pub(super) message: String,
 }
 
-impl Draft {
+impl DraftFinding {
     pub(super) fn error(rule: Rule, path: impl Into<String>, message: impl Into<String>) -> Self {
         let (path, message) = (path.into(), message.into());
         Self { severity: Severity::Error, rule, interface: None, path, line: None, message }
@@ -167,17 +156,17 @@ impl Draft {
         Self { severity: Severity::Warning, ..Self::error(rule, path, message) }
     }
 
-    pub(super) fn of(self, interface: &str) -> Self {
-        Self { interface: Some(shown(interface)), ..self }
+    pub(super) fn with_interface(self, interface: &str) -> Self {
+        Self { interface: Some(excerpt(interface)), ..self }
     }
 }
 
-/// Most characters of a name that a message repeats.
-const MAX_SHOWN: usize = 48;
+/// Maximum length in characters of a name in a message.
+const MAX_EXCERPT_CHARS: usize = 48;
 
-/// A text of a document, as a message has it: short, and without control characters.
-pub(super) fn shown(text: &str) -> String {
-    let short: String = text.chars().take(MAX_SHOWN).collect();
+/// Returns a text of a document for a message: shortened, with control characters escaped.
+pub(super) fn excerpt(text: &str) -> String {
+    let short: String = text.chars().take(MAX_EXCERPT_CHARS).collect();
     let end = if short.len() < text.len() { "..." } else { "" };
     format!("{}{end}", short.escape_debug())
 }

@@ -1,275 +1,293 @@
-//! Rules for interfaces by themselves and for what they are built of.
+//! Rules for interfaces and for their ports and base interfaces.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::finding::{Draft, Rule, shown};
-use super::state::{Claim, Found, Identity, Interface, State, is_predictable};
+use super::finding::{DraftFinding, Rule, excerpt};
+use super::state::{HostResult, HostState, Identity, IdentityClaim, Interface, is_predictable_name};
 use crate::network::{MacAddr, yaml};
 
-/// Longest name that the kernel takes, in bytes.
+/// Maximum length in bytes of an interface name in the kernel.
 const MAX_NAME_LEN: usize = 15;
-/// The VLANs of a network; those beside them are reserved.
+/// Largest valid VLAN ID. 4095 is reserved.
 const MAX_VLAN: i128 = 4094;
-/// Smallest and largest packets of IPv4, and the smallest that IPv6 needs.
+/// Smallest and largest MTU of IPv4, and the smallest that IPv6 needs.
 const MIN_MTU: i128 = 68;
 const MAX_MTU: i128 = 65_535;
-const MIN_MTU_V6: i128 = 1280;
+const MIN_MTU_IPV6: i128 = 1280;
 
-const ETHERNET: &[&str] = &["ethernet", "802-3-ethernet"];
-/// Parts of interfaces that name what they are built on.
-const BASES: &[&str] = &["vlan", "vxlan", "mac-vlan", "mac-vtap", "macsec", "ipvlan", "infiniband"];
-/// Types whose interfaces may share their names with others: their names are not the kernel's.
-pub(super) const USER_SPACE: &[&str] = &["ovs-bridge", "ovs-port", "ipsec"];
+const ETHERNET_TYPES: &[&str] = &["ethernet", "802-3-ethernet"];
+/// Sections of an interface that have a base interface.
+const SECTIONS_WITH_BASE: &[&str] =
+    &["vlan", "vxlan", "mac-vlan", "mac-vtap", "macsec", "ipvlan", "infiniband"];
+/// Types that live in user space: their interfaces may have the name of a kernel interface.
+pub(super) const USER_SPACE_TYPES: &[&str] = &["ovs-bridge", "ovs-port", "ipsec"];
 
-/// An interface that another one names.
-pub(super) struct Part<'a> {
+/// A port or base interface of another interface.
+pub(super) struct Subordinate<'a> {
     pub(super) name: Cow<'a, str>,
     pub(super) path: String,
-    role: Role,
+    role: SubordinateRole,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum SubordinateRole {
     Port,
     Base,
 }
 
-pub(super) fn check(state: &State, found: &mut Found) {
+pub(super) fn check(state: &HostState, found: &mut HostResult) {
     let by_name = state.by_name();
     let mut names = HashSet::new();
     let mut controllers: HashMap<Cow<str>, &Interface> = HashMap::new();
     let mut used: HashSet<Cow<str>> = HashSet::new();
     for interface in &state.interfaces {
-        let class = interface.is_kind(USER_SPACE);
+        let class = interface.has_type(USER_SPACE_TYPES);
         if !names.insert((&*interface.name, class)) {
-            let message = format!("there is another interface {}", shown(&interface.name));
-            report(found, interface, "name", Rule::DuplicateInterface, message);
+            let message = format!("duplicate interface {}", excerpt(&interface.name));
+            report_interface(found, interface, "name", Rule::DuplicateInterface, message);
         }
-        name(&interface.name, &format!("{}.name", interface.path), found);
-        mac(interface, found);
-        mtu(interface, &by_name, found);
-        vlan(interface, found);
-        mapping(state, interface, found);
-        for part in parts(interface) {
-            known(state, interface, &part, &by_name, found);
-            if part.role != Role::Base {
+        check_name(&interface.name, &format!("{}.name", interface.path), found);
+        check_mac(interface, found);
+        check_mtu(interface, &by_name, found);
+        check_vlan(interface, found);
+        check_mapping(state, interface, found);
+        for part in subordinates(interface) {
+            check_declared(state, interface, &part, &by_name, found);
+            if part.role != SubordinateRole::Base {
                 let first = *controllers.entry(part.name.clone()).or_insert(interface);
-                let (one, other) = (shown(&first.name), shown(&interface.name));
+                let (one, other) = (excerpt(&first.name), excerpt(&interface.name));
                 if first.name != interface.name {
-                    let message = format!("{} is a port of both {one} and {other}", shown(&part.name));
-                    found.push(Draft::error(Rule::PortOfTwo, &part.path, message).of(&interface.name));
+                    let message = format!("{} is a port of both {one} and {other}", excerpt(&part.name));
+                    found.push(
+                        DraftFinding::error(Rule::PortOfTwo, &part.path, message)
+                            .with_interface(&interface.name),
+                    );
                 }
             }
             used.insert(part.name);
         }
     }
-    unused(state, &by_name, &used, found);
+    check_unused_names(state, &by_name, &used, found);
 }
 
-fn report(found: &mut Found, interface: &Interface, key: &str, rule: Rule, message: String) {
-    found.push(Draft::error(rule, format!("{}.{key}", interface.path), message).of(&interface.name));
+fn report_interface(found: &mut HostResult, interface: &Interface, key: &str, rule: Rule, message: String) {
+    found.push(
+        DraftFinding::error(rule, format!("{}.{key}", interface.path), message)
+            .with_interface(&interface.name),
+    );
 }
 
-/// Names of the map that the document does not have.
-fn unused(state: &State, by_name: &HashMap<&str, &Interface>, used: &HashSet<Cow<str>>, found: &mut Found) {
+/// Reports names of the map that the document does not use.
+fn check_unused_names(
+    state: &HostState,
+    by_name: &HashMap<&str, &Interface>,
+    used: &HashSet<Cow<str>>,
+    found: &mut HostResult,
+) {
     let is_used = |name: &&str| by_name.contains_key(*name) || used.contains(*name);
     let mapped = state.mapped.iter().flatten().map(|(name, position)| (*name, *position));
     let mut unused: Vec<(&str, usize)> = mapped.filter(|(name, _)| !is_used(name)).collect();
     unused.sort_unstable();
     for (name, position) in unused {
-        let path = format!("{}[{position}].logical_nic_name", super::MAP);
-        let message = format!("the document has no interface {}", shown(name));
-        found.push(Draft::warning(Rule::UnusedMac, path, message).of(name));
+        let path = format!("{}[{position}].logical_nic_name", super::MAP_PATH);
+        let message = format!("the document has no interface {}", excerpt(name));
+        found.push(DraftFinding::warning(Rule::UnusedMac, path, message).with_interface(name));
     }
 }
 
-/// A name has to be one for the kernel, and one that the files of the early boot can hold.
-pub(super) fn name(name: &str, path: &str, found: &mut Found) {
+/// Checks that a name is valid for the kernel and for the files of the early boot.
+pub(super) fn check_name(name: &str, path: &str, found: &mut HostResult) {
     let is_wrong = |it: char| it.is_whitespace() || it.is_control() || "/:%".contains(it);
     let message = if name.len() > MAX_NAME_LEN {
-        format!("the name {} has {} bytes; the kernel takes {MAX_NAME_LEN}", shown(name), name.len())
+        format!("the name {} has {} bytes; the kernel takes {MAX_NAME_LEN}", excerpt(name), name.len())
     } else if name.is_empty() || name == "." || name == ".." || name.contains(is_wrong) {
-        format!("\"{}\" is not a valid interface name", shown(name))
+        format!("\"{}\" is not a valid interface name", excerpt(name))
     } else {
         return;
     };
-    found.push(Draft::error(Rule::InterfaceName, path, message).of(name));
+    found.push(DraftFinding::error(Rule::InterfaceName, path, message).with_interface(name));
 }
 
-fn mac(interface: &Interface, found: &mut Found) {
+fn check_mac(interface: &Interface, found: &mut HostResult) {
     let path = format!("{}.mac-address", interface.path);
     let written = yaml::text_at(interface.value, "mac-address");
     match written.map(|text| (text.parse::<MacAddr>(), text.into_owned())) {
-        Some((Ok(mac), written)) if mac.is_unicast() => found.claim(Claim {
+        Some((Ok(mac), written)) if mac.is_unicast() => found.claim(IdentityClaim {
             identity: Identity::Mac(mac),
             written,
             interface: Some(interface.name.clone().into_owned()),
             path,
         }),
         Some((Ok(_), written)) => {
-            let message = format!("no interface can have the address {}", shown(&written));
-            report(found, interface, "mac-address", Rule::MalformedMac, message);
+            let message = format!("no interface can have the address {}", excerpt(&written));
+            report_interface(found, interface, "mac-address", Rule::MalformedMac, message);
         }
         Some((Err(error), _)) => {
-            report(found, interface, "mac-address", Rule::MalformedMac, error.to_string());
+            report_interface(found, interface, "mac-address", Rule::MalformedMac, error.to_string());
         }
         None if interface.is_known_by_mac() => {
-            let message = "the interface is to be known by a MAC address, but has none".to_owned();
-            report(found, interface, "identifier", Rule::MalformedMac, message);
+            let message = "the interface is identified by its MAC address, but has none".to_owned();
+            report_interface(found, interface, "identifier", Rule::MalformedMac, message);
         }
         None => {}
     }
 }
 
-fn mtu(interface: &Interface, by_name: &HashMap<&str, &Interface>, found: &mut Found) {
-    let mtu = match yaml::number(interface.value, "mtu") {
+fn check_mtu(interface: &Interface, by_name: &HashMap<&str, &Interface>, found: &mut HostResult) {
+    let mtu = match yaml::number_at(interface.value, "mtu") {
         Some(Ok(mtu)) => mtu,
         Some(Err(text)) => {
-            let message = format!("\"{}\" is not a valid MTU", shown(&text));
-            report(found, interface, "mtu", Rule::Mtu, message);
+            let message = format!("\"{}\" is not a valid MTU", excerpt(&text));
+            report_interface(found, interface, "mtu", Rule::Mtu, message);
             return;
         }
         None => return,
     };
-    let has_v6 = yaml::get(interface.value, "ipv6").is_some_and(|it| yaml::flag(it, "enabled"));
-    let base = yaml::get(interface.value, "vlan").and_then(|vlan| yaml::text_at(vlan, "base-iface"));
+    let has_v6 = yaml::value_at(interface.value, "ipv6").is_some_and(|it| yaml::flag_at(it, "enabled"));
+    let base = yaml::value_at(interface.value, "vlan").and_then(|vlan| yaml::text_at(vlan, "base-iface"));
     let base =
-        base.and_then(|base| by_name.get(&*base)).and_then(|base| yaml::number(base.value, "mtu")?.ok());
-    let written = yaml::text_at(interface.value, "mtu").map(|text| shown(&text)).unwrap_or_default();
-    // A loopback interface may have any.
+        base.and_then(|base| by_name.get(&*base)).and_then(|base| yaml::number_at(base.value, "mtu")?.ok());
+    let written = yaml::text_at(interface.value, "mtu").map(|text| excerpt(&text)).unwrap_or_default();
+    // A loopback interface may have any MTU.
     let is_in_range =
-        if interface.is_kind(&["loopback"]) { mtu >= 0 } else { (MIN_MTU..=MAX_MTU).contains(&mtu) };
+        if interface.has_type(&["loopback"]) { mtu >= 0 } else { (MIN_MTU..=MAX_MTU).contains(&mtu) };
     let message = if !is_in_range {
         format!("an MTU of {written} is not within {MIN_MTU} to {MAX_MTU}")
-    } else if has_v6 && mtu < MIN_MTU_V6 {
-        format!("an MTU of {written} is too small for IPv6, which needs {MIN_MTU_V6}")
+    } else if has_v6 && mtu < MIN_MTU_IPV6 {
+        format!("an MTU of {written} is too small for IPv6, which needs {MIN_MTU_IPV6}")
     } else if let Some(base) = base.filter(|base| mtu > *base) {
-        format!("an MTU of {written} is above that of the interface below, {base}")
+        format!("an MTU of {written} exceeds that of the base interface {base}")
     } else {
         return;
     };
-    report(found, interface, "mtu", Rule::Mtu, message);
+    report_interface(found, interface, "mtu", Rule::Mtu, message);
 }
 
-fn vlan(interface: &Interface, found: &mut Found) {
-    let Some(vlan) = yaml::get(interface.value, "vlan").filter(|vlan| vlan.is_object()) else { return };
-    let message = match yaml::number(vlan, "id") {
+fn check_vlan(interface: &Interface, found: &mut HostResult) {
+    let Some(vlan) = yaml::value_at(interface.value, "vlan").filter(|vlan| vlan.is_object()) else { return };
+    let message = match yaml::number_at(vlan, "id") {
         Some(Ok(0)) => {
             let message = "VLAN 0 is not a VLAN: it only marks the priority of packets";
             let path = format!("{}.vlan.id", interface.path);
-            found.push(Draft::warning(Rule::VlanId, path, message).of(&interface.name));
+            found.push(DraftFinding::warning(Rule::VlanId, path, message).with_interface(&interface.name));
             return;
         }
         Some(Ok(1..=MAX_VLAN)) => return,
         Some(Ok(_)) => {
             let id = yaml::text_at(vlan, "id").unwrap_or_default();
-            format!("VLAN {} is not within 1 to {MAX_VLAN}", shown(&id))
+            format!("VLAN {} is not within 1 to {MAX_VLAN}", excerpt(&id))
         }
-        Some(Err(text)) => format!("\"{}\" is not a valid VLAN ID", shown(&text)),
+        Some(Err(text)) => format!("\"{}\" is not a valid VLAN ID", excerpt(&text)),
         None => "the VLAN ID is missing or not a number".to_owned(),
     };
-    report(found, interface, "vlan.id", Rule::VlanId, message);
+    report_interface(found, interface, "vlan.id", Rule::VlanId, message);
 }
 
-/// Whether an interface is a network card, as far as its type says.
+/// Returns whether an interface is a network card, judged by its type.
 pub(super) fn is_network_card(interface: &Interface) -> bool {
-    interface.kind.is_none() || interface.is_kind(ETHERNET)
+    interface.kind.is_none() || interface.has_type(ETHERNET_TYPES)
 }
 
-/// A network card is found by its MAC address, or by its name if the machine gives it the same name as the document.
-fn mapping(state: &State, interface: &Interface, found: &mut Found) {
+/// Checks that a network card can be found by its MAC address, or by its name if the kernel uses the name of the
+/// document.
+fn check_mapping(state: &HostState, interface: &Interface, found: &mut HostResult) {
     let name = &*interface.name;
     let is_found = state.is_mapped(name) || interface.is_known_by_mac();
     if state.mapped.is_none() || !is_network_card(interface) || is_found {
         return;
     }
-    let message = format!("interface {} has no MAC address in the map", shown(name));
+    let message = format!("interface {} has no MAC address in the map", excerpt(name));
     let finding = match interface.kind {
-        _ if is_predictable(name) => {
+        _ if is_predictable_name(name) => {
             let message = format!("{message}: the settings apply only on a machine with a card of that name");
-            Draft::warning(Rule::UnmappedInterface, &interface.path, message)
+            DraftFinding::warning(Rule::UnmappedInterface, &interface.path, message)
         }
-        Some(_) => Draft::error(Rule::UnmappedInterface, &interface.path, message),
-        // Without a type, it may be an interface of any kind.
-        None => Draft::warning(Rule::UnmappedInterface, &interface.path, message),
+        Some(_) => DraftFinding::error(Rule::UnmappedInterface, &interface.path, message),
+        // An interface without a type may be of any type.
+        None => DraftFinding::warning(Rule::UnmappedInterface, &interface.path, message),
     };
-    found.push(finding.of(name));
+    found.push(finding.with_interface(name));
 }
 
-/// The interfaces that one names, each once.
-pub(super) fn parts<'a>(interface: &Interface<'a>) -> Vec<Part<'a>> {
+/// Returns the ports and base interfaces of an interface, each once.
+pub(super) fn subordinates<'a>(interface: &Interface<'a>) -> Vec<Subordinate<'a>> {
     let mut parts = Vec::new();
     let lists = [
-        ("link-aggregation", "port", Role::Port),
-        ("link-aggregation", "ports", Role::Port),
-        ("link-aggregation", "ports-config", Role::Port),
-        ("bridge", "port", Role::Port),
-        ("bridge", "ports", Role::Port),
-        ("vrf", "port", Role::Port),
-        ("vrf", "ports", Role::Port),
+        ("link-aggregation", "port", SubordinateRole::Port),
+        ("link-aggregation", "ports", SubordinateRole::Port),
+        ("link-aggregation", "ports-config", SubordinateRole::Port),
+        ("bridge", "port", SubordinateRole::Port),
+        ("bridge", "ports", SubordinateRole::Port),
+        ("vrf", "port", SubordinateRole::Port),
+        ("vrf", "ports", SubordinateRole::Port),
     ];
     for (section, key, role) in lists {
-        let list = yaml::list(interface.value, &[section, key]);
+        let list = yaml::list_at(interface.value, &[section, key]);
         let path = format!("{}.{section}.{key}", interface.path);
-        ports(list, &path, role, &mut parts);
+        add_ports(list, &path, role, &mut parts);
     }
-    for section in BASES {
-        let base = yaml::get(interface.value, section).and_then(|it| yaml::text_at(it, "base-iface"));
+    for section in SECTIONS_WITH_BASE {
+        let base = yaml::value_at(interface.value, section).and_then(|it| yaml::text_at(it, "base-iface"));
         let path = format!("{}.{section}.base-iface", interface.path);
-        parts.extend(base.filter(|it| !it.is_empty()).map(|name| Part { name, path, role: Role::Base }));
+        parts.extend(base.filter(|it| !it.is_empty()).map(|name| Subordinate {
+            name,
+            path,
+            role: SubordinateRole::Base,
+        }));
     }
     let mut seen = HashSet::new();
-    parts.retain(|part| seen.insert((part.name.clone(), part.role == Role::Base)));
+    parts.retain(|part| seen.insert((part.name.clone(), part.role == SubordinateRole::Base)));
     parts
 }
 
-/// Ports are names or mappings with a name; those of an OVS bridge may be bonds of others, whose names are only its own.
-fn ports<'a>(list: &'a [Value], path: &str, role: Role, parts: &mut Vec<Part<'a>>) {
+/// Adds the ports in a list. A port is a name or a mapping with a name. A port of an OVS bridge may be a bond with its
+/// own ports; the name of that bond is not an interface.
+fn add_ports<'a>(list: &'a [Value], path: &str, role: SubordinateRole, parts: &mut Vec<Subordinate<'a>>) {
     for (index, port) in list.iter().enumerate() {
         let path = format!("{path}[{index}]");
-        let bonded = ["port", "ports"].map(|key| yaml::list(port, &["link-aggregation", key]));
+        let bonded = ["port", "ports"].map(|key| yaml::list_at(port, &["link-aggregation", key]));
         if bonded.iter().all(|bonded| bonded.is_empty()) {
-            let name = yaml::text(port).or_else(|| yaml::text_at(port, "name"));
-            parts.extend(name.map(|name| Part { name, path, role }));
+            let name = yaml::scalar_text(port).or_else(|| yaml::text_at(port, "name"));
+            parts.extend(name.map(|name| Subordinate { name, path, role }));
             continue;
         }
         for (index, port) in bonded.into_iter().flatten().enumerate() {
             let path = format!("{path}.link-aggregation.port[{index}]");
-            let name = yaml::text(port).or_else(|| yaml::text_at(port, "name"));
-            parts.extend(name.map(|name| Part { name, path, role }));
+            let name = yaml::scalar_text(port).or_else(|| yaml::text_at(port, "name"));
+            parts.extend(name.map(|name| Subordinate { name, path, role }));
         }
     }
 }
 
-fn known(
-    state: &State,
+fn check_declared(
+    state: &HostState,
     interface: &Interface,
-    part: &Part,
+    part: &Subordinate,
     by_name: &HashMap<&str, &Interface>,
-    found: &mut Found,
+    found: &mut HostResult,
 ) {
     let name = &*part.name;
     if by_name.contains_key(name) || state.is_mapped(name) {
         return;
     }
     let mut message =
-        format!("{} uses {}, which the document does not declare", shown(&interface.name), shown(name));
-    let is_certain = if is_predictable(name) {
+        format!("{} uses {}, which the document does not declare", excerpt(&interface.name), excerpt(name));
+    let is_certain = if is_predictable_name(name) {
         message.push_str(": it works only on a machine with a network card of that name");
         false
     } else if state.mapped.is_some() {
         message.push_str(", and the map has no MAC address for it");
         true
     } else {
-        // Without a map, nmstate makes an interface of a port, under the name that it is given.
-        part.role == Role::Base
+        // Without a map, nmstate creates an interface with this name for an undeclared port.
+        part.role == SubordinateRole::Base
     };
     let finding = match is_certain {
-        true => Draft::error(Rule::UnknownInterface, &part.path, message),
-        false => Draft::warning(Rule::UnknownInterface, &part.path, message),
+        true => DraftFinding::error(Rule::UnknownInterface, &part.path, message),
+        false => DraftFinding::warning(Rule::UnknownInterface, &part.path, message),
     };
-    found.push(finding.of(&interface.name));
+    found.push(finding.with_interface(&interface.name));
 }

@@ -1,39 +1,47 @@
-//! Rules for the map of MAC addresses.
+//! Rules for the MAC address map.
 
 use std::collections::{HashMap, HashSet};
 
-use super::MAP;
-use super::finding::{Draft, Rule, shown};
+use super::MAP_PATH;
+use super::finding::{DraftFinding, Rule, excerpt};
 use super::interface;
-use super::state::{Claim, Found, Identity};
+use super::state::{HostResult, Identity, IdentityClaim};
 use crate::network::{HostNetwork, MacAddr, MacInterface};
 
-pub(super) fn check(host: &HostNetwork, found: &mut Found) {
+pub(super) fn check(host: &HostNetwork, found: &mut HostResult) {
     let Some(interfaces) = host.interfaces() else { return };
     if interfaces.is_empty() {
         let message = "the host has no MAC address, so no machine can match it";
-        found.push(Draft::error(Rule::NoMacs, MAP, message));
+        found.push(DraftFinding::error(Rule::NoMacs, MAP_PATH, message));
     }
     let mut names = HashSet::new();
     let mut macs: HashMap<MacAddr, &str> = HashMap::new();
-    for (position, MacInterface { logical_nic_name: name, mac_address: written }) in host.positioned() {
-        let path = |key: &str| format!("{MAP}[{position}].{key}");
-        interface::name(name, &path("logical_nic_name"), found);
+    for (position, MacInterface { logical_nic_name: name, mac_address: written }) in
+        host.interfaces_with_positions()
+    {
+        let path = |key: &str| format!("{MAP_PATH}[{position}].{key}");
+        interface::check_name(name, &path("logical_nic_name"), found);
         if !names.insert(name) {
-            let message = format!("{} is in the map twice", shown(name));
-            found.push(Draft::error(Rule::DuplicateName, path("logical_nic_name"), message).of(name));
+            let message = format!("{} is in the map twice", excerpt(name));
+            found.push(
+                DraftFinding::error(Rule::DuplicateName, path("logical_nic_name"), message)
+                    .with_interface(name),
+            );
         }
         let message = match written.parse::<MacAddr>() {
             Err(error) => error.to_string(),
-            Ok(mac) if !mac.is_unicast() => format!("no interface can have the address {}", shown(written)),
+            Ok(mac) if !mac.is_unicast() => format!("no interface can have the address {}", excerpt(written)),
             Ok(mac) => {
                 if let Some(first) = macs.insert(mac, name) {
-                    let (first, second) = (shown(first), shown(name));
-                    let message = format!("{} is the address of both {first} and {second}", shown(written));
-                    found.push(Draft::error(Rule::DuplicateMac, path("mac_address"), message).of(name));
+                    let (first, second) = (excerpt(first), excerpt(name));
+                    let message = format!("{} is the address of both {first} and {second}", excerpt(written));
+                    found.push(
+                        DraftFinding::error(Rule::DuplicateMac, path("mac_address"), message)
+                            .with_interface(name),
+                    );
                     continue;
                 }
-                found.claim(Claim {
+                found.claim(IdentityClaim {
                     identity: Identity::Mac(mac),
                     written: written.clone(),
                     interface: Some(name.clone()),
@@ -42,6 +50,7 @@ pub(super) fn check(host: &HostNetwork, found: &mut Found) {
                 continue;
             }
         };
-        found.push(Draft::error(Rule::MalformedMac, path("mac_address"), message).of(name));
+        found
+            .push(DraftFinding::error(Rule::MalformedMac, path("mac_address"), message).with_interface(name));
     }
 }

@@ -1,4 +1,4 @@
-//! A document as the rules see it, and what they have found in it.
+//! A document as the rules use it, and the results of the rules.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -6,25 +6,25 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::finding::{Draft, Rule};
+use super::finding::{DraftFinding, Rule};
 use crate::network::{HostNetwork, MacAddr, MacInterface, yaml};
 use crate::report::Severity;
 
-/// Most findings of one host. Someone who has that many would not read more, and a hostile document could have one for
-/// every few bytes.
+/// Maximum number of findings of one host. No user reads more, and a hostile document could cause one for every few
+/// bytes.
 const MAX_FINDINGS: usize = 100;
 
-/// An interface that is to be there.
+/// An interface that the document configures.
 pub(super) struct Interface<'a> {
     pub(super) value: &'a Value,
     pub(super) name: Cow<'a, str>,
-    /// The type; nothing where none is given.
+    /// The type, if the document has one.
     pub(super) kind: Option<Cow<'a, str>>,
     pub(super) path: String,
 }
 
 impl<'a> Interface<'a> {
-    /// Those that the document says are to go or to be left alone are none.
+    /// Reads an interface. Returns `None` if the document removes or ignores the interface.
     fn read(index: usize, value: &'a Value) -> Option<Self> {
         let state = yaml::text_at(value, "state");
         if matches!(state.as_deref(), Some("absent" | "ignore")) {
@@ -34,7 +34,7 @@ impl<'a> Interface<'a> {
         Some(Self { value, name, kind: yaml::text_at(value, "type"), path: format!("interfaces[{index}]") })
     }
 
-    pub(super) fn is_kind(&self, kinds: &[&str]) -> bool {
+    pub(super) fn has_type(&self, kinds: &[&str]) -> bool {
         self.kind.as_ref().is_some_and(|kind| kinds.contains(&&**kind))
     }
 
@@ -43,7 +43,7 @@ impl<'a> Interface<'a> {
     }
 }
 
-/// What only one interface of all hosts may have.
+/// A value that only one interface or host may have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Identity {
     Mac(MacAddr),
@@ -51,8 +51,8 @@ pub(super) enum Identity {
     Hostname(String),
 }
 
-/// That a host has an identity, and where it says so.
-pub(super) struct Claim {
+/// The use of an identity by a host, and its position in the document.
+pub(super) struct IdentityClaim {
     pub(super) identity: Identity,
     /// The value as the user wrote it.
     pub(super) written: String,
@@ -62,53 +62,53 @@ pub(super) struct Claim {
 
 /// The address families in which a host gets addresses from the network.
 #[derive(Clone, Copy, Default)]
-pub(super) struct IsDynamic {
+pub(super) struct DynamicFamilies {
     pub(super) ipv4: bool,
     pub(super) ipv6: bool,
 }
 
-/// What was found in one host.
+/// The results for one host.
 #[derive(Default)]
-pub(super) struct Found {
-    pub(super) is_dynamic: IsDynamic,
-    pub(super) findings: Vec<Draft>,
-    pub(super) claims: Vec<Claim>,
+pub(super) struct HostResult {
+    pub(super) dynamic_families: DynamicFamilies,
+    pub(super) findings: Vec<DraftFinding>,
+    pub(super) claims: Vec<IdentityClaim>,
 }
 
-impl Found {
-    pub(super) fn push(&mut self, finding: Draft) {
+impl HostResult {
+    pub(super) fn push(&mut self, finding: DraftFinding) {
         if self.findings.len() < MAX_FINDINGS {
             self.findings.push(finding);
             return;
         }
         if self.findings.len() == MAX_FINDINGS {
             let message = format!("only the first {MAX_FINDINGS} findings are listed");
-            self.findings.push(Draft::warning(Rule::MoreFindings, "", message));
+            self.findings.push(DraftFinding::warning(Rule::MoreFindings, "", message));
         }
-        // An error that is not listed still is one.
+        // A truncated report of errors stays an error.
         if let (Severity::Error, Some(last)) = (finding.severity, self.findings.last_mut()) {
             last.severity = Severity::Error;
         }
     }
 
-    pub(super) fn claim(&mut self, claim: Claim) {
+    pub(super) fn claim(&mut self, claim: IdentityClaim) {
         self.claims.push(claim);
     }
 }
 
-/// One host's document and map.
-pub(super) struct State<'a> {
+/// The document and the MAC address map of one host.
+pub(super) struct HostState<'a> {
     pub(super) root: &'a Value,
     pub(super) interfaces: Vec<Interface<'a>>,
-    /// The names in the map with their positions; nothing without a map.
+    /// The names in the map with their positions; `None` without a map.
     pub(super) mapped: Option<HashMap<&'a str, usize>>,
 }
 
-impl<'a> State<'a> {
+impl<'a> HostState<'a> {
     pub(super) fn new(host: &'a HostNetwork, root: &'a Value) -> Self {
-        let interfaces = yaml::list(root, &["interfaces"]).iter().enumerate();
+        let interfaces = yaml::list_at(root, &["interfaces"]).iter().enumerate();
         let position = |(position, it): (usize, &'a MacInterface)| (it.logical_nic_name.as_str(), position);
-        let mapped = host.interfaces().map(|_| host.positioned().map(position).collect());
+        let mapped = host.interfaces().map(|_| host.interfaces_with_positions().map(position).collect());
         Self {
             root,
             interfaces: interfaces.filter_map(|(index, value)| Interface::read(index, value)).collect(),
@@ -116,7 +116,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The interfaces by name. Of those that have one name, the last counts, as for the generator.
+    /// Returns the interfaces by name. If two have the same name, the last one counts, as in the generator.
     pub(super) fn by_name(&self) -> HashMap<&str, &Interface<'a>> {
         self.interfaces.iter().map(|interface| (&*interface.name, interface)).collect()
     }
@@ -126,8 +126,8 @@ impl<'a> State<'a> {
     }
 }
 
-/// Whether the kernel's own naming may give this name to hardware.
-pub(super) fn is_predictable(name: &str) -> bool {
+/// Returns whether the kernel's predictable naming may give this name to a network card.
+pub(super) fn is_predictable_name(name: &str) -> bool {
     let kind = name.strip_prefix("en").and_then(|rest| rest.chars().next());
     kind.is_some_and(|kind| "PsvxXbucaipod".contains(kind))
 }

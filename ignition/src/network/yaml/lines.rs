@@ -1,4 +1,4 @@
-//! The lines of a document's values.
+//! The line numbers of a document's values.
 
 use std::collections::HashMap;
 
@@ -6,54 +6,65 @@ use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
 use serde_json::Value;
 
 use super::reader::{MAX_DEPTH, MAX_VALUES};
-use super::{scalar, text};
-use crate::network::isolation;
+use super::{scalar, scalar_text};
+use crate::network::panics;
 
-/// Deepest value that has a line.
+/// Maximum depth of a value whose line is recorded.
 const MAX_LINE_DEPTH: usize = 12;
 
-/// Longest key that a line is recorded for.
+/// Maximum length in characters of a key in a path.
 const MAX_KEY_LEN: usize = 64;
 
-/// The lines of the values in a document, by paths such as `interfaces[0].ipv4`.
+/// The line numbers of the values in a document, by paths such as `interfaces[0].ipv4`.
 ///
-/// The line of a mapping's value is that of its key. Values that come from an alias have the line of the alias.
+/// The line of a value in a mapping is the line of its key. A value from an alias has the line of the alias.
+///
+/// # Examples
+///
+/// ```
+/// use ignition::network::yaml::LineIndex;
+///
+/// let lines = LineIndex::read("interfaces:\n- name: eth0\n  ipv4: {enabled: true}\n");
+/// assert_eq!(lines.find("interfaces[0].ipv4.enabled"), Some(3));
+/// assert_eq!(lines.find("interfaces[0].ipv6"), Some(2), "the line of the innermost value around it");
+/// assert_eq!(lines.find("routes"), None);
+/// ```
 #[derive(Clone, Debug, Default)]
-pub struct Lines {
+pub struct LineIndex {
     lines: HashMap<String, usize>,
-    numbers: HashMap<String, Number>,
+    numbers: HashMap<String, NonDecimalNumber>,
 }
 
-/// A number whose text is not its value in decimal, such as `0x1388`.
+/// A number that is not written in plain decimal, such as `0x1388`.
 #[derive(Clone, Debug)]
-struct Number {
+struct NonDecimalNumber {
     decimal: String,
     written: String,
 }
 
-impl Lines {
-    /// Reads the lines of a document, YAML or JSON, up to its first syntax error. The first line is 1.
+impl LineIndex {
+    /// Reads the line numbers of a document, YAML or JSON, up to its first syntax error. The first line is 1.
     #[must_use]
     pub fn read(document: &str) -> Self {
         const NO_BREAK_SPACE: char = '\u{a0}';
-        let found = walk(document);
+        let found = record_lines(document);
         if !document.contains(NO_BREAK_SPACE) {
             return found;
         }
-        // The reader accepts such documents with spaces instead.
-        let replaced = walk(&document.replace(NO_BREAK_SPACE, " "));
+        // The reader accepts such documents with spaces instead of no-break spaces.
+        let replaced = record_lines(&document.replace(NO_BREAK_SPACE, " "));
         if replaced.lines.len() > found.lines.len() { replaced } else { found }
     }
 
-    /// Returns a message about a value with the value as the user wrote it. The message has a number in decimal.
+    /// Replaces the decimal value in a message about a number with the number as the user wrote it.
     pub(in crate::network) fn as_written(&self, path: &str, message: String) -> String {
         match self.numbers.get(path) {
-            Some(Number { decimal, written }) => message.replacen(decimal, written, 1),
+            Some(NonDecimalNumber { decimal, written }) => message.replacen(decimal, written, 1),
             None => message,
         }
     }
 
-    /// Returns the line of a value, else that of the innermost value around it.
+    /// Returns the line of a value, or of the innermost value around it that has a line.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<usize> {
         let mut path = path;
@@ -66,36 +77,36 @@ impl Lines {
     }
 }
 
-fn walk(text: &str) -> Lines {
-    let mut walk = Walk::default();
-    // What the walk has found before a panic of the parser is still right.
-    let _ = isolation::run(|| walk.run(text));
+fn record_lines(text: &str) -> LineIndex {
+    let mut walk = LineRecorder::default();
+    // The lines found before a panic of the parser are correct.
+    let _ = panics::catch_panic(|| walk.record(text));
     walk.found
 }
 
-/// An open collection.
-struct Frame {
-    /// The length of the collection's own path.
+/// A collection whose end has not been read.
+struct PathFrame {
+    /// The length of the path of the collection itself.
     path_len: usize,
-    next: Next,
+    next: NextValue,
 }
 
-/// What follows in a collection.
-enum Next {
+/// What comes next in a collection.
+enum NextValue {
     Item(usize),
     Key,
     Value { line: usize },
 }
 
 #[derive(Default)]
-struct Walk {
+struct LineRecorder {
     path: String,
-    frames: Vec<Frame>,
-    found: Lines,
+    frames: Vec<PathFrame>,
+    found: LineIndex,
 }
 
-impl Walk {
-    fn run(&mut self, text: &str) {
+impl LineRecorder {
+    fn record(&mut self, text: &str) {
         let mut parser = Parser::new();
         parser.set_encoding(Encoding::Utf8);
         parser.set_input(text.strip_prefix('\u{feff}').unwrap_or(text).as_bytes());
@@ -106,89 +117,91 @@ impl Walk {
             if documents > 1 || self.frames.len() > MAX_DEPTH || self.found.lines.len() >= MAX_VALUES {
                 return;
             }
-            self.event(data, line_of(start_mark));
+            self.handle_event(data, line_number(start_mark));
         }
     }
 
-    fn event(&mut self, data: EventData, line: usize) {
+    fn handle_event(&mut self, data: EventData, line: usize) {
         match data {
             EventData::Scalar { value, tag, style, .. } => {
-                self.scalar(&value, line, tag.is_none() && style == ScalarStyle::Plain);
+                self.handle_scalar(&value, line, tag.is_none() && style == ScalarStyle::Plain);
             }
-            EventData::Alias { .. } => self.scalar("", line, false),
-            EventData::SequenceStart { .. } => self.open(Next::Item(0), line),
-            EventData::MappingStart { .. } => self.open(Next::Key, line),
+            EventData::Alias { .. } => self.handle_scalar("", line, false),
+            EventData::SequenceStart { .. } => self.open_collection(NextValue::Item(0), line),
+            EventData::MappingStart { .. } => self.open_collection(NextValue::Key, line),
             EventData::SequenceEnd | EventData::MappingEnd => {
                 self.frames.pop();
-                self.close();
+                self.end_value();
             }
             _ => {}
         }
     }
 
-    fn scalar(&mut self, text: &str, line: usize, is_plain: bool) {
+    fn handle_scalar(&mut self, text: &str, line: usize, is_plain: bool) {
         match self.frames.last_mut() {
-            Some(frame) if matches!(frame.next, Next::Key) => {
-                frame.next = Next::Value { line };
+            Some(frame) if matches!(frame.next, NextValue::Key) => {
+                frame.next = NextValue::Value { line };
                 let key = text.char_indices().nth(MAX_KEY_LEN).and_then(|(end, _)| text.get(..end));
-                self.enter(&format!(".{}", key.unwrap_or(text)));
+                self.push_path(&format!(".{}", key.unwrap_or(text)));
             }
             _ => {
-                self.begin(line);
+                self.begin_value(line);
                 if is_plain && self.frames.len() <= MAX_LINE_DEPTH {
-                    self.found.numbers.extend(number(text).map(|number| (self.path.clone(), number)));
+                    self.found
+                        .numbers
+                        .extend(non_decimal_number(text).map(|number| (self.path.clone(), number)));
                 }
-                self.close();
+                self.end_value();
             }
         }
     }
 
-    fn open(&mut self, next: Next, line: usize) {
-        self.begin(line);
-        self.frames.push(Frame { path_len: self.path.len(), next });
+    fn open_collection(&mut self, next: NextValue, line: usize) {
+        self.begin_value(line);
+        self.frames.push(PathFrame { path_len: self.path.len(), next });
     }
 
-    /// Begins a value: completes the path, and records the line.
-    fn begin(&mut self, line: usize) {
+    /// Begins a value: completes the path and records the line.
+    fn begin_value(&mut self, line: usize) {
         let (part, line) = match self.frames.last().map(|frame| &frame.next) {
-            Some(Next::Item(index)) => (format!("[{index}]"), line),
-            Some(Next::Value { line }) => (String::new(), *line),
-            Some(Next::Key) | None => (String::new(), line),
+            Some(NextValue::Item(index)) => (format!("[{index}]"), line),
+            Some(NextValue::Value { line }) => (String::new(), *line),
+            Some(NextValue::Key) | None => (String::new(), line),
         };
-        self.enter(&part);
+        self.push_path(&part);
         if self.frames.len() <= MAX_LINE_DEPTH && !self.path.is_empty() {
             self.found.lines.entry(self.path.clone()).or_insert(line);
         }
     }
 
-    /// Ends a value: cuts the path back to the collection around it, in which another value may follow.
-    fn close(&mut self) {
+    /// Ends a value: truncates the path to that of the collection, which may contain more values.
+    fn end_value(&mut self) {
         let Some(frame) = self.frames.last_mut() else { return };
         self.path.truncate(frame.path_len);
         frame.next = match frame.next {
-            Next::Item(index) => Next::Item(index + 1),
-            Next::Key | Next::Value { .. } => Next::Key,
+            NextValue::Item(index) => NextValue::Item(index + 1),
+            NextValue::Key | NextValue::Value { .. } => NextValue::Key,
         };
     }
 
-    fn enter(&mut self, part: &str) {
+    fn push_path(&mut self, part: &str) {
         if self.frames.len() <= MAX_LINE_DEPTH {
             self.path.push_str(if self.path.is_empty() { part.trim_start_matches('.') } else { part });
         }
     }
 }
 
-/// The number that a plain scalar is, if its text is another one.
-fn number(written: &str) -> Option<Number> {
+/// Returns a plain scalar as a number, if it is one that is not written in plain decimal.
+fn non_decimal_number(written: &str) -> Option<NonDecimalNumber> {
     if !written.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first)) {
         return None;
     }
     let value = scalar::resolve(written.to_owned(), None, true).ok().filter(Value::is_number)?;
-    let decimal = text(&value)?.into_owned();
-    (decimal != written).then(|| Number { decimal, written: written.to_owned() })
+    let decimal = scalar_text(&value)?.into_owned();
+    (decimal != written).then(|| NonDecimalNumber { decimal, written: written.to_owned() })
 }
 
-fn line_of(mark: Mark) -> usize {
+fn line_number(mark: Mark) -> usize {
     usize::try_from(mark.line).map_or(usize::MAX, |line| line.saturating_add(1))
 }
 
@@ -227,8 +240,8 @@ routes:
 ";
 
     #[test]
-    fn values_have_lines() {
-        let lines = Lines::read(DOCUMENT);
+    fn lines_of_values_are_found() {
+        let lines = LineIndex::read(DOCUMENT);
         let cases = [
             ("interfaces", 3),
             ("interfaces[0]", 4),
@@ -250,26 +263,26 @@ routes:
     }
 
     #[test]
-    fn values_in_json_and_in_brackets_have_lines() {
-        let json = Lines::read("{\"a\": [\n  {\"b\":\n  1},\n  {\"c\": 2}\n]}");
+    fn lines_in_json_and_flow_style_are_found() {
+        let json = LineIndex::read("{\"a\": [\n  {\"b\":\n  1},\n  {\"c\": 2}\n]}");
         let found = ["a", "a[0]", "a[0].b", "a[1].c"].map(|path| json.find(path));
         assert_eq!(found, [Some(1), Some(2), Some(2), Some(4)]);
-        let alias = Lines::read("a: &x\n  b: 1\nc: *x\nd: 2\n");
+        let alias = LineIndex::read("a: &x\n  b: 1\nc: *x\nd: 2\n");
         assert_eq!((alias.find("c.b"), alias.find("d")), (Some(3), Some(4)));
-        let pasted = Lines::read("a:\n-\u{a0}b: 1\n\u{a0} c: 2\n");
+        let pasted = LineIndex::read("a:\n-\u{a0}b: 1\n\u{a0} c: 2\n");
         assert_eq!(pasted.find("a[0].c"), Some(3));
     }
 
     #[test]
-    fn values_before_a_syntax_error_have_lines() {
-        assert_eq!(Lines::read("a: 1\nb: [\n").find("a"), Some(1));
+    fn lines_before_a_syntax_error_are_found() {
+        assert_eq!(LineIndex::read("a: 1\nb: [\n").find("a"), Some(1));
     }
 
     proptest! {
         #[test]
-        fn lines_are_within_the_document(text in "[a: \\-\n#\\[{\u{a0}]{0,60}", path in "[a.\\[\\]0]{0,9}") {
+        fn any_line_is_within_the_document(text in "[a: \\-\n#\\[{\u{a0}]{0,60}", path in "[a.\\[\\]0]{0,9}") {
             let count = text.lines().count();
-            prop_assert!(Lines::read(&text).find(&path).is_none_or(|line| line <= count));
+            prop_assert!(LineIndex::read(&text).find(&path).is_none_or(|line| line <= count));
         }
     }
 }

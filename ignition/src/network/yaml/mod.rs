@@ -1,4 +1,4 @@
-//! YAML as JSON values, read within a budget, and the lines of its values.
+//! Parses YAML into JSON values within limits, and finds the lines of values.
 
 mod lines;
 mod reader;
@@ -10,52 +10,63 @@ use serde_json::Value;
 
 use super::NetworkError;
 
-pub use lines::Lines;
-pub use reader::{MAX_ALIAS_TEXT, MAX_DEPTH, MAX_VALUES, YamlError};
+pub use lines::LineIndex;
+use reader::MAX_VALUES;
+pub use reader::YamlError;
 
-/// Most values of one nmstate document. At [`MAX_DOCUMENT_LEN`](super::MAX_DOCUMENT_LEN) this is one in four bytes, which
-/// no document of interfaces reaches.
-pub const MAX_DOCUMENT_VALUES: usize = 128 << 10;
+/// Maximum number of values of one nmstate document. In the longest document, this is one value in four bytes. No
+/// document of interfaces reaches it.
+const MAX_DOCUMENT_VALUES: usize = 128 << 10;
 
-/// Reads one YAML document of any length that the caller accepts.
+/// Parses one YAML document. The caller limits its length.
 ///
 /// # Errors
 ///
-/// Returns an error if the text is not one YAML document that JSON can express, or if it nests deeper than [`MAX_DEPTH`],
-/// has more than [`MAX_VALUES`] values or more than [`MAX_ALIAS_TEXT`] bytes of text from aliases.
+/// Returns an error if the text is not one YAML document that JSON can express, or if it nests deeper than 128
+/// levels, has more than 2,097,152 values or more than 512 KiB of text from aliases.
+///
+/// # Examples
+///
+/// ```
+/// use ignition::network::yaml::read;
+///
+/// assert_eq!(read("mtu: 0x10\nup: yes\n")?.to_string(), r#"{"mtu":16,"up":"yes"}"#);
+/// assert_eq!(read("a: 1\na: 2\n").unwrap_err().line(), 2);
+/// # Ok::<(), ignition::network::yaml::YamlError>(())
+/// ```
 pub fn read(text: &str) -> Result<Value, YamlError> {
     reader::read(text, MAX_VALUES)
 }
 
-/// Reads one nmstate document.
+/// Parses one nmstate document.
 pub(super) fn read_document(text: &str) -> Result<Value, NetworkError> {
     reader::read(text, MAX_DOCUMENT_VALUES).map_err(NetworkError::Yaml)
 }
 
-/// Longest text that a message quotes.
-const MAX_SHOWN: usize = 60;
+/// Maximum length in characters of a quoted text in a message.
+const MAX_QUOTED_CHARS: usize = 60;
 
-/// A text in quotes for a message.
-fn shown(text: &str) -> String {
-    match text.char_indices().nth(MAX_SHOWN).and_then(|(end, _)| text.get(..end)) {
+/// Quotes a text for a message.
+fn quoted(text: &str) -> String {
+    match text.char_indices().nth(MAX_QUOTED_CHARS).and_then(|(end, _)| text.get(..end)) {
         Some(start) => format!("{start:?}..."),
         None => format!("{text:?}"),
     }
 }
 
-/// The value of a key, if the value around it is a mapping.
-pub(super) fn get<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+/// Returns the value of a key if `value` is a mapping.
+pub(super) fn value_at<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     value.as_object()?.get(key)
 }
 
-/// The values in a list below a value.
-pub(super) fn list<'a>(value: &'a Value, keys: &[&str]) -> &'a [Value] {
-    let found = keys.iter().try_fold(value, |value, key| get(value, key));
+/// Returns the list at a path of keys, or an empty list.
+pub(super) fn list_at<'a>(value: &'a Value, keys: &[&str]) -> &'a [Value] {
+    let found = keys.iter().try_fold(value, |value, key| value_at(value, key));
     found.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// A text, a number or a boolean as text: nmstate takes them for one another.
-pub(super) fn text(value: &Value) -> Option<Cow<'_, str>> {
+/// Returns a text, a number or a boolean as text: nmstate accepts each for the others.
+pub(super) fn scalar_text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::String(text) => Some(Cow::Borrowed(text)),
         Value::Number(number) => Some(Cow::Owned(number.to_string())),
@@ -64,13 +75,13 @@ pub(super) fn text(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// A text below a mapping.
+/// Returns the text at a key of a mapping.
 pub(super) fn text_at<'a>(value: &'a Value, key: &str) -> Option<Cow<'a, str>> {
-    text(get(value, key)?)
+    scalar_text(value_at(value, key)?)
 }
 
-/// A number below a mapping, in nmstate's way, or the text of a value that is not a number.
-pub(super) fn number<'a>(value: &'a Value, key: &str) -> Option<Result<i128, Cow<'a, str>>> {
+/// Returns the number at a key as nmstate parses it, or as an error the text that is not a number.
+pub(super) fn number_at<'a>(value: &'a Value, key: &str) -> Option<Result<i128, Cow<'a, str>>> {
     let text = text_at(value, key)?;
     let number = match text.strip_prefix("0x") {
         Some(digits) => i128::from_str_radix(digits, 16),
@@ -79,19 +90,19 @@ pub(super) fn number<'a>(value: &'a Value, key: &str) -> Option<Result<i128, Cow
     Some(number.map_err(|_| text))
 }
 
-/// The text of a key in a mapping that is read as a boolean, in nmstate's way.
-pub(super) fn flag(value: &Value, key: &str) -> bool {
+/// Returns the boolean at a key as nmstate parses it.
+pub(super) fn flag_at(value: &Value, key: &str) -> bool {
     let text = text_at(value, key).map(|text| text.to_ascii_lowercase());
     matches!(text.as_deref(), Some("true" | "yes" | "on" | "1" | "y"))
 }
 
 /// Sorts the keys of all mappings.
-pub(super) fn sort(value: &mut Value) {
+pub(super) fn sort_keys(value: &mut Value) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(sort),
+        Value::Array(items) => items.iter_mut().for_each(sort_keys),
         Value::Object(fields) => {
             fields.sort_keys();
-            fields.values_mut().for_each(sort);
+            fields.values_mut().for_each(sort_keys);
         }
         _ => {}
     }
@@ -102,16 +113,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_are_read_as_nmstate_does() {
+    fn flags_are_parsed_as_by_nmstate() {
         let value = read("{a: true, b: 'yes', c: 1, d: 'false', e: 0}").unwrap();
-        let read: Vec<bool> = ["a", "b", "c", "d", "e", "f"].iter().map(|key| flag(&value, key)).collect();
+        let read: Vec<bool> = ["a", "b", "c", "d", "e", "f"].iter().map(|key| flag_at(&value, key)).collect();
         assert_eq!(read, [true, true, true, false, false, false]);
     }
 
     #[test]
-    fn numbers_are_read_as_nmstate_does() {
+    fn numbers_are_parsed_as_by_nmstate() {
         let value = read("{a: 9, b: '9', c: '0x9', d: -9, e: nine, f: 9.5, g: [9], h: ~}").unwrap();
-        let read = |key| number(&value, key).map(|number| number.map_err(Cow::into_owned));
+        let read = |key| number_at(&value, key).map(|number| number.map_err(Cow::into_owned));
         for (key, expected) in [("a", 9), ("b", 9), ("c", 9), ("d", -9)] {
             assert_eq!(read(key), Some(Ok(expected)), "{key}");
         }

@@ -1,175 +1,195 @@
-//! Compressed files of EROFS. An index has an entry for each *cluster* of the file's bytes, of one block or a few; a run
-//! of clusters that was compressed together is an *extent*, and need not begin or end with a cluster.
+//! Compressed files of EROFS. The index has one entry for each *cluster*, which is one block or a few blocks of the
+//! file. An *extent* is a run of bytes that were compressed together. It need not begin or end at a cluster boundary.
 //!
 //! ```text
-//! header (8 bytes, aligned, behind the inode): place in the packed inode u32 0, or length of inline data u16 2;
-//!     flags u16 4, algorithms (two of 4 bits) 6, cluster size (logarithm, above that of blocks) 7, its bit 7: all is packed
-//! full entry:    type u16 0 (two bits), where in the cluster the extent begins u16 2, block u32 4
+//! header (8 bytes, aligned, after the inode): offset in the packed inode u32 0, or length of inline data u16 2;
+//!     flags u16 4, algorithms (two of 4 bits) 6, cluster size (logarithm, relative to the block size) 7;
+//!     bit 7 of byte 7: the packed inode holds the whole file
+//! full entry:    type u16 0 (two bits), offset in the cluster where the extent begins u16 2, block u32 4
 //! compact pack:  2 or 16 entries of equal width, each an offset or distance below a type of two bits, then a block u32
 //! ```
 //!
-//! A *head* begins an extent; the other clusters of it tell how far back that is. The first of these may instead tell, with
-//! a bit of its own, how many blocks the stored form has. A compact pack tells the block before its first head only:
-//! those of the others follow by adding up.
+//! A *head* is the entry of the cluster where an extent begins. The entries of the extent's other clusters hold the
+//! distance back to the head. The first of them may instead hold, marked by a bit, the number of stored blocks. A
+//! compact pack holds only the block before its first head; the blocks of its other heads follow by addition.
 
 use super::super::codec::Codec;
-use super::inode::{Inode, Layout};
-use super::{Depth, Erofs, Reader, ZERO_PADDING};
-use crate::bytes_at::{u16_le, u32_le, u64_le};
-use crate::error::Result;
+use super::inode::{DataLayout, ErofsInode};
+use super::{ErofsImage, FileReader, InodeRole, ZERO_PADDING};
+use crate::bytes_at::{array_at, count_leading_zeros, u16_le, u32_le, u64_le};
+use crate::error::{OrInternal, Result};
 
-/// Most stored bytes of an extent, and most decoded ones.
-const MAX_ENCODED: u64 = 1 << 20;
-const MAX_DECODED: u64 = 12 << 20;
-/// Index entries of one extent that are looked at: those of the smallest clusters, and a few.
-const MAX_CLUSTERS: u64 = (MAX_DECODED >> 9) + 16;
+/// Limits of one extent: stored bytes and decoded bytes.
+const MAX_ENCODED_LEN: u64 = 1 << 20;
+const MAX_DECODED_LEN: u64 = 12 << 20;
+/// Most index entries that are read for one extent: those of the smallest clusters, with a margin.
+const MAX_CLUSTERS: u64 = (MAX_DECODED_LEN >> 9) + 16;
 
-/// Flags of the header. The first one means another thing for full indexes.
+/// Flags of the header. `TWO_BYTE_ENTRIES` has another meaning in full indexes.
 const TWO_BYTE_ENTRIES: u16 = 0x01;
-const COUNTS_FIRST: u16 = 0x02;
-const COUNTS_SECOND: u16 = 0x04;
+const COUNTS_OF_HEAD1: u16 = 0x02;
+const COUNTS_OF_HEAD2: u16 = 0x04;
 const INLINE_TAIL: u16 = 0x08;
 const INTERLACED: u16 = 0x10;
 const FRAGMENT: u16 = 0x20;
 const KNOWN_FLAGS: u16 = 0x3F;
-/// In the last byte of the header: the packed inode has the whole file.
+/// A bit in the last byte of the header: the packed inode holds the whole file.
 const ALL_PACKED: u64 = 1 << 63;
-/// In a distance: it is no distance but a number of stored blocks.
-const COUNT: u32 = 1 << 11;
+/// A bit of a distance: the other bits are a number of stored blocks instead.
+const COUNT_FLAG: u32 = 1 << 11;
 const HEADER_LEN: u64 = 8;
-/// Index bytes that are read at a time; packs are aligned to their length, of at most 32 bytes.
-const PAGE_LEN: u64 = 4096;
+/// Index bytes that are read at a time. Packs are aligned to their length, which is at most 32 bytes.
+const PAGE_LEN: usize = 4096;
 
 /// The index of one file.
 #[derive(Debug)]
-struct Index<'a> {
-    filesystem: &'a Erofs,
-    inode: Inode,
-    /// Where the header stands.
+struct ClusterIndex<'a> {
+    filesystem: &'a ErofsImage,
+    inode: ErofsInode,
+    /// Offset of the header.
     header: u64,
     flags: u16,
     algorithms: u8,
     cluster_bits: u32,
-    /// Place in the packed inode of what the last extent holds.
+    /// Offset in the packed inode of the data of the last extent.
     fragment: u32,
-    /// Length of what the last extent holds, if it stands behind the index.
+    /// Length of the data of the last extent if it is inline, after the index; otherwise 0.
     inline_len: u16,
-    /// The part of the index that was read last.
+    /// The part of the index that was read last, with its offset.
     page: (u64, Vec<u8>),
 }
 
-/// One cluster, as the index describes it.
+/// The index entry of one cluster.
 #[derive(Debug, Clone, Copy)]
-enum Cluster {
-    Head(Head),
-    /// Part of the extent that begins so many clusters before.
-    Inside {
+enum ClusterEntry {
+    Head(ExtentHead),
+    /// A part of the extent that begins `back` clusters before this one.
+    NonHead {
         back: u64,
         count: Option<u32>,
     },
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Head {
-    form: Form,
-    /// Where in the cluster the extent begins.
+struct ExtentHead {
+    head_type: HeadType,
+    /// Offset in the cluster where the extent begins.
     offset: u64,
     block: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum HeadType {
+    /// The extent is stored uncompressed.
     Plain,
-    First,
-    Second,
+    /// The extent is compressed with the first algorithm of the header.
+    Head1,
+    /// The extent is compressed with the second algorithm of the header.
+    Head2,
 }
 
-/// A run of bytes that was compressed together.
+/// An extent: bytes that were compressed together.
 #[derive(Debug, Clone, Copy)]
-struct Run {
-    head: Head,
-    /// The bytes of the file that it holds.
+struct CompressedExtent {
+    head: ExtentHead,
+    /// The range of the file's bytes that it holds.
     start: u64,
     end: u64,
-    /// Stored blocks, where the index tells them.
+    /// Number of stored blocks, if the index holds it.
     count: Option<u32>,
 }
 
-/// Where an entry stands, and how wide its pack's entries are.
+/// The pack that holds an entry, and the entry's index in it.
 #[derive(Debug, Clone, Copy)]
-struct Pack {
-    place: u64,
-    /// Bytes in the pack.
+struct CompactPack {
+    position: u64,
+    /// Length of the pack in bytes.
     len: u64,
     entries: u64,
     index: u64,
 }
 
-impl Reader<'_> {
-    /// Decodes from `offset` of a compressed file until there is enough.
-    pub(super) fn compressed(&mut self, inode: &Inode, offset: u64, depth: Depth) -> Result<()> {
-        if self.rest() == 0 {
+impl FileReader<'_> {
+    /// Decodes a compressed file from `offset` until the reader has all bytes that it needs.
+    pub(super) fn append_compressed(
+        &mut self,
+        inode: &ErofsInode,
+        offset: u64,
+        role: InodeRole,
+    ) -> Result<()> {
+        if self.missing_len() == 0 {
             return Ok(());
         }
         let header = inode.end.next_multiple_of(HEADER_LEN);
         let bytes = self.filesystem.window.read(header, 8, "EROFS compression header")?;
-        let all = u64_le(&bytes, 0).unwrap_or_default();
+        let all = u64_le(&bytes, 0).or_internal("short EROFS compression header", header)?;
         if all & ALL_PACKED != 0 {
-            let place = (all & !ALL_PACKED).saturating_add(offset);
-            return self.packed(header, place, inode.len.saturating_sub(offset), depth);
+            let position = (all & !ALL_PACKED).saturating_add(offset);
+            return self.append_packed(header, position, inode.len.saturating_sub(offset), role);
         }
-        let mut index = Index::new(self.filesystem, inode, header, &bytes)?;
+        let mut index = ClusterIndex::new(self.filesystem, inode, header, &bytes)?;
         let mut at = offset;
-        let mut cluster = index.head_of(offset)?;
-        while self.rest() > 0 {
-            let (run, next) = index.run(cluster)?;
-            self.run(&mut index, run, at, depth)?;
-            (at, cluster) = (run.end, next);
+        let mut cluster = index.head_cluster(offset)?;
+        while self.missing_len() > 0 {
+            let (extent, next) = index.extent_at(cluster)?;
+            self.append_extent(&mut index, extent, at, role)?;
+            (at, cluster) = (extent.end, next);
         }
         Ok(())
     }
 
-    /// Appends what a run holds from the byte `at` of the file on.
-    fn run(&mut self, index: &mut Index<'_>, run: Run, at: u64, depth: Depth) -> Result<()> {
-        let skipped = at.saturating_sub(run.start);
-        let len = run.end.saturating_sub(run.start).min(skipped.saturating_add(self.rest()));
-        if at >= run.end {
-            let found = format!("extent {} to {} for byte {at}", run.start, run.end);
+    /// Appends the bytes of an extent from byte `at` of the file on.
+    fn append_extent(
+        &mut self,
+        index: &mut ClusterIndex<'_>,
+        extent: CompressedExtent,
+        at: u64,
+        role: InodeRole,
+    ) -> Result<()> {
+        if !(extent.start..extent.end).contains(&at) {
+            let found = format!("extent {} to {} for byte {at}", extent.start, extent.end);
             return Err(self.filesystem.malformed_index(index.header, "heads before their clusters", found));
         }
-        let is_last = run.end >= index.inode.len;
+        let skipped = at - extent.start;
+        let len = (extent.end - extent.start).min(skipped + self.missing_len());
+        let is_last = extent.end >= index.inode.len;
         if is_last && index.flags & FRAGMENT != 0 {
-            let high =
-                if index.inode.layout == Layout::FullIndex { u64::from(run.head.block) << 32 } else { 0 };
-            let place = (high | u64::from(index.fragment)).saturating_add(skipped);
-            return self.packed(index.header, place, len.saturating_sub(skipped), depth);
+            let high = if index.inode.layout == DataLayout::FullIndex {
+                u64::from(extent.head.block) << 32
+            } else {
+                0
+            };
+            let position = (high | u64::from(index.fragment)).saturating_add(skipped);
+            return self.append_packed(index.header, position, len - skipped, role);
         }
-        let (place, stored_len) = match index.inline_len {
-            inline_len if is_last && inline_len > 0 => (index.end()?, u64::from(inline_len)),
-            _ => (self.filesystem.block_offset(run.head.block), index.stored_len(&run)?),
+        let (position, stored_len) = match index.inline_len {
+            inline_len if is_last && inline_len > 0 => (index.index_end()?, u64::from(inline_len)),
+            _ => (self.filesystem.block_offset(extent.head.block), index.stored_len(&extent)?),
         };
-        let stored = self.stored(place, stored_len, "EROFS compressed data")?;
-        let decoded = match run.head.form {
-            Form::Plain => index.uncompressed(place, stored, run.start, len)?,
-            Form::First => self.decode(index.algorithms & 15, place, &stored, len)?,
-            Form::Second => self.decode(index.algorithms >> 4, place, &stored, len)?,
+        let stored = self.read_stored(position, stored_len, "EROFS compressed data")?;
+        let decoded = match extent.head.head_type {
+            HeadType::Plain => index.plain_extent(position, stored, extent.start, len)?,
+            HeadType::Head1 => self.decode(index.algorithms & 15, position, &stored, len)?,
+            HeadType::Head2 => self.decode(index.algorithms >> 4, position, &stored, len)?,
         };
-        let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
-        self.contents.extend_from_slice(decoded.get(skipped..).unwrap_or_default());
+        let start = usize::try_from(skipped).or_internal("start within an EROFS extent", position)?;
+        let wanted =
+            decoded.get(start..).or_internal("EROFS extent shorter than its index says", position)?;
+        self.contents.extend_from_slice(wanted);
         Ok(())
     }
 
-    fn decode(&self, algorithm: u8, place: u64, stored: &[u8], len: u64) -> Result<Vec<u8>> {
+    fn decode(&self, algorithm: u8, position: u64, stored: &[u8], len: u64) -> Result<Vec<u8>> {
         let window = &self.filesystem.window;
-        let codec = self.filesystem.codec(algorithm, place)?;
+        let codec = self.filesystem.codec(algorithm, position)?;
         let padded = codec != Codec::Lz4 || self.filesystem.features & ZERO_PADDING != 0;
-        let zeros = if padded { crate::bytes_at::zeros_at_start(stored) } else { 0 };
+        let zeros = if padded { count_leading_zeros(stored) } else { 0 };
         let malformed = |found: String| {
             let expected = format!("{len} bytes of {codec} data");
-            Err(window.malformed(place, "EROFS compressed data", expected, found))
+            Err(window.malformed(position, "EROFS compressed data", expected, found))
         };
-        let limit = usize::try_from(len).unwrap_or_default();
-        match codec.decode(stored.get(zeros..).unwrap_or_default(), limit) {
+        let limit = usize::try_from(len).or_internal("length of an EROFS extent", position)?;
+        match codec.decode(stored.split_at(zeros).1, limit) {
             Ok(decoded) if decoded.len() == limit => Ok(decoded),
             Ok(decoded) => malformed(format!("{} bytes", decoded.len())),
             Err(error) => malformed(error.to_string()),
@@ -177,15 +197,15 @@ impl Reader<'_> {
     }
 }
 
-impl<'a> Index<'a> {
-    fn new(filesystem: &'a Erofs, inode: &Inode, header: u64, bytes: &[u8]) -> Result<Self> {
-        let flags = u16_le(bytes, 4).unwrap_or_default();
-        let (algorithms, sizes) = match bytes.get(6..8) {
-            Some([algorithms, sizes]) => (*algorithms, *sizes),
-            _ => (0, 0),
-        };
+impl<'a> ClusterIndex<'a> {
+    fn new(filesystem: &'a ErofsImage, inode: &ErofsInode, header: u64, bytes: &[u8]) -> Result<Self> {
+        let short = "short EROFS compression header";
+        let fragment = u32_le(bytes, 0).or_internal(short, header)?;
+        let inline_len = u16_le(bytes, 2).or_internal(short, header)?;
+        let flags = u16_le(bytes, 4).or_internal(short, header)?;
+        let [algorithms, sizes] = array_at(bytes, 6).or_internal(short, header)?;
         let window = &filesystem.window;
-        if inode.layout == Layout::FullIndex && flags & TWO_BYTE_ENTRIES != 0 {
+        if inode.layout == DataLayout::FullIndex && flags & TWO_BYTE_ENTRIES != 0 {
             return Err(window.unsupported(header, "EROFS index", "a list of extents"));
         }
         if flags & !KNOWN_FLAGS != 0 || sizes > 15 {
@@ -193,7 +213,7 @@ impl<'a> Index<'a> {
             return Err(window.unsupported(header, "EROFS compression header", found));
         }
         let cluster_bits = u32::from(filesystem.block_bits) + u32::from(sizes);
-        let compact = inode.layout == Layout::CompactIndex;
+        let compact = inode.layout == DataLayout::CompactIndex;
         let widest = match flags & TWO_BYTE_ENTRIES {
             0 if compact => 14,
             _ if compact => 12,
@@ -202,7 +222,6 @@ impl<'a> Index<'a> {
         if cluster_bits > widest {
             return Err(window.unsupported(header, "EROFS cluster size", format!("2^{cluster_bits} bytes")));
         }
-        let inline_len = u16_le(bytes, 2).unwrap_or_default();
         Ok(Self {
             filesystem,
             inode: *inode,
@@ -210,7 +229,7 @@ impl<'a> Index<'a> {
             flags,
             algorithms,
             cluster_bits,
-            fragment: u32_le(bytes, 0).unwrap_or_default(),
+            fragment,
             inline_len: if flags & INLINE_TAIL == 0 { 0 } else { inline_len },
             page: (0, Vec::new()),
         })
@@ -220,20 +239,22 @@ impl<'a> Index<'a> {
         1 << self.cluster_bits
     }
 
-    fn start_of(&self, cluster: u64) -> u64 {
+    fn cluster_start(&self, cluster: u64) -> u64 {
         cluster.saturating_mul(self.cluster_len())
     }
 
-    /// The cluster in which the extent with a byte of the file begins.
-    fn head_of(&mut self, offset: u64) -> Result<u64> {
+    /// Returns the cluster where the extent that holds a byte of the file begins.
+    fn head_cluster(&mut self, offset: u64) -> Result<u64> {
         let mut cluster = offset >> self.cluster_bits;
         for _ in 0..MAX_CLUSTERS {
-            let back = match self.cluster(cluster)? {
-                Cluster::Head(head) if self.start_of(cluster).saturating_add(head.offset) <= offset => {
+            let back = match self.entry(cluster)? {
+                ClusterEntry::Head(head)
+                    if self.cluster_start(cluster).saturating_add(head.offset) <= offset =>
+                {
                     return Ok(cluster);
                 }
-                Cluster::Head(_) => 1,
-                Cluster::Inside { back, .. } => back,
+                ClusterEntry::Head(_) => 1,
+                ClusterEntry::NonHead { back, .. } => back,
             };
             cluster = cluster.checked_sub(back).filter(|_| back > 0).ok_or_else(|| {
                 self.filesystem.malformed_index(
@@ -243,68 +264,70 @@ impl<'a> Index<'a> {
                 )
             })?;
         }
-        Err(self.too_long(cluster))
+        Err(self.invalid_extent_len(cluster))
     }
 
-    /// The extent that begins in a cluster, and the cluster in which the next one begins.
-    fn run(&mut self, first: u64) -> Result<(Run, u64)> {
-        let Cluster::Head(head) = self.cluster(first)? else {
+    /// Returns the extent that begins in a cluster, and the cluster where the next extent begins.
+    fn extent_at(&mut self, first: u64) -> Result<(CompressedExtent, u64)> {
+        let ClusterEntry::Head(head) = self.entry(first)? else {
             return Err(self.filesystem.malformed_index(self.header, "the head of an extent", first));
         };
-        let start = self.start_of(first).saturating_add(head.offset);
+        let start = self.cluster_start(first).saturating_add(head.offset);
         let mut count = None;
         let mut cluster = first;
         for _ in 0..MAX_CLUSTERS {
             cluster += 1;
-            let boundary = self.start_of(cluster);
+            let boundary = self.cluster_start(cluster);
             if boundary >= self.inode.len {
-                return self.checked(Run { head, start, end: self.inode.len, count }, cluster);
+                return self
+                    .check_extent_len(CompressedExtent { head, start, end: self.inode.len, count }, cluster);
             }
-            match self.cluster(cluster)? {
-                Cluster::Head(next) => {
+            match self.entry(cluster)? {
+                ClusterEntry::Head(next) => {
                     let end = boundary.saturating_add(next.offset).min(self.inode.len);
-                    return self.checked(Run { head, start, end, count }, cluster);
+                    return self.check_extent_len(CompressedExtent { head, start, end, count }, cluster);
                 }
-                Cluster::Inside { count: found, .. } if cluster == first + 1 => count = found,
-                Cluster::Inside { .. } => {}
+                ClusterEntry::NonHead { count: found, .. } if cluster == first + 1 => count = found,
+                ClusterEntry::NonHead { .. } => {}
             }
         }
-        Err(self.too_long(first))
+        Err(self.invalid_extent_len(first))
     }
 
-    fn checked(&self, run: Run, next: u64) -> Result<(Run, u64)> {
-        match run.end.checked_sub(run.start) {
-            Some(1..=MAX_DECODED) => Ok((run, next)),
-            _ => Err(self.too_long(run.start >> self.cluster_bits)),
+    fn check_extent_len(&self, extent: CompressedExtent, next: u64) -> Result<(CompressedExtent, u64)> {
+        match extent.end.checked_sub(extent.start) {
+            Some(1..=MAX_DECODED_LEN) => Ok((extent, next)),
+            _ => Err(self.invalid_extent_len(extent.start >> self.cluster_bits)),
         }
     }
 
-    fn too_long(&self, cluster: u64) -> crate::error::Error {
-        let expected = format!("extents of 1 to {MAX_DECODED} bytes");
-        self.filesystem.malformed_index(self.header, &expected, format!("another one at cluster {cluster}"))
+    fn invalid_extent_len(&self, cluster: u64) -> crate::error::Error {
+        let expected = format!("extents of 1 to {MAX_DECODED_LEN} bytes");
+        let found = format!("another length at cluster {cluster}");
+        self.filesystem.malformed_index(self.header, &expected, found)
     }
 
-    /// How many bytes of blocks an extent takes.
-    fn stored_len(&self, run: &Run) -> Result<u64> {
-        let counts = match run.head.form {
-            Form::Plain => 0,
-            Form::First => self.flags & COUNTS_FIRST,
-            Form::Second => self.flags & COUNTS_SECOND,
+    /// Returns the length of an extent's stored blocks in bytes.
+    fn stored_len(&self, extent: &CompressedExtent) -> Result<u64> {
+        let counts_flag = match extent.head.head_type {
+            HeadType::Plain => 0,
+            HeadType::Head1 => self.flags & COUNTS_OF_HEAD1,
+            HeadType::Head2 => self.flags & COUNTS_OF_HEAD2,
         };
-        let len = match run.count {
-            Some(count) if counts != 0 => u64::from(count) << self.filesystem.block_bits,
+        let len = match extent.count {
+            Some(count) if counts_flag != 0 => u64::from(count) << self.filesystem.block_bits,
             _ => self.cluster_len(),
         };
-        if (1..=MAX_ENCODED).contains(&len) {
+        if (1..=MAX_ENCODED_LEN).contains(&len) {
             return Ok(len);
         }
-        let expected = format!("extents of 1 to {MAX_ENCODED} stored bytes");
+        let expected = format!("extents of 1 to {MAX_ENCODED_LEN} stored bytes");
         Err(self.filesystem.malformed_index(self.header, &expected, len))
     }
 
-    /// What an extent holds that is stored as it is. Interlaced, each byte stands as far into its block as it does in
-    /// the file, so that the beginning comes behind the end.
-    fn uncompressed(&self, place: u64, stored: Vec<u8>, start: u64, len: u64) -> Result<Vec<u8>> {
+    /// Returns the bytes of an extent that is stored uncompressed. In interlaced form, each byte has the same offset in
+    /// its block as in the file's block, so the start of the extent comes after its end.
+    fn plain_extent(&self, position: u64, stored: Vec<u8>, start: u64, len: u64) -> Result<Vec<u8>> {
         let shift = if self.flags & INTERLACED == 0 { 0 } else { start % self.filesystem.block_len() };
         let mut bytes = stored;
         if let Some(shift) = usize::try_from(shift).ok().filter(|shift| *shift <= bytes.len()) {
@@ -318,57 +341,63 @@ impl<'a> Index<'a> {
             }
             None => {
                 let expected = format!("{len} bytes");
-                Err(self.filesystem.window.malformed(place, "EROFS plain extent", expected, found))
+                Err(self.filesystem.window.malformed(position, "EROFS plain extent", expected, found))
             }
         }
     }
 
-    /// Reads the entry of a cluster.
-    fn cluster(&mut self, cluster: u64) -> Result<Cluster> {
+    fn entry(&mut self, cluster: u64) -> Result<ClusterEntry> {
         match self.inode.layout {
-            Layout::CompactIndex => {
-                let pack = self.pack(cluster);
-                let bytes = self.bytes(pack.place, pack.len)?;
-                let found = compact(&bytes, pack, self.cluster_bits, self.flags & COUNTS_FIRST != 0);
+            DataLayout::CompactIndex => {
+                let pack = self.compact_pack(cluster);
+                let bytes = self.index_bytes(pack.position, pack.len)?;
+                let found =
+                    parse_compact_entry(&bytes, pack, self.cluster_bits, self.flags & COUNTS_OF_HEAD1 != 0);
                 found.ok_or_else(|| {
-                    self.filesystem.malformed_index(pack.place, "a pack of entries", format!("{bytes:02x?}"))
+                    self.filesystem.malformed_index(
+                        pack.position,
+                        "a pack of entries",
+                        format!("{bytes:02x?}"),
+                    )
                 })
             }
-            _ => self.full(cluster),
+            _ => self.full_entry(cluster),
         }
     }
 
-    /// The first entry of a full index: behind the header, and eight bytes that nobody uses.
-    fn full_place(&self, cluster: u64) -> u64 {
+    /// Returns the offset of an entry of a full index. Eight reserved bytes are between the header and the first entry.
+    fn full_entry_position(&self, cluster: u64) -> u64 {
         self.header.saturating_add(2 * HEADER_LEN).saturating_add(cluster.saturating_mul(8))
     }
 
-    fn full(&mut self, cluster: u64) -> Result<Cluster> {
-        let place = self.full_place(cluster);
-        let bytes = self.bytes(place, 8)?;
-        let u16_at = |offset| u16_le(&bytes, offset).unwrap_or_default();
-        let form = match u16_at(0) & 3 {
-            0 => Form::Plain,
-            1 => Form::First,
-            3 => Form::Second,
+    fn full_entry(&mut self, cluster: u64) -> Result<ClusterEntry> {
+        let position = self.full_entry_position(cluster);
+        let bytes = self.index_bytes(position, 8)?;
+        let short = "short EROFS index entry";
+        let u16_at = |offset| u16_le(&bytes, offset).or_internal(short, position);
+        let head_type = match u16_at(0)? & 3 {
+            0 => HeadType::Plain,
+            1 => HeadType::Head1,
+            3 => HeadType::Head2,
             _ => {
-                let distance = u32::from(u16_at(4));
-                return Ok(match distance & COUNT {
-                    0 => Cluster::Inside { back: u64::from(distance), count: None },
-                    _ => Cluster::Inside { back: 1, count: Some(distance & !COUNT) },
+                let distance = u32::from(u16_at(4)?);
+                return Ok(match distance & COUNT_FLAG {
+                    0 => ClusterEntry::NonHead { back: u64::from(distance), count: None },
+                    _ => ClusterEntry::NonHead { back: 1, count: Some(distance & !COUNT_FLAG) },
                 });
             }
         };
-        let offset = u64::from(u16_at(2));
+        let offset = u64::from(u16_at(2)?);
         if offset >= self.cluster_len() {
-            return Err(self.filesystem.malformed_index(place, "an offset within the cluster", offset));
+            return Err(self.filesystem.malformed_index(position, "an offset within the cluster", offset));
         }
-        Ok(Cluster::Head(Head { form, offset, block: u32_le(&bytes, 4).unwrap_or_default() }))
+        let block = u32_le(&bytes, 4).or_internal(short, position)?;
+        Ok(ClusterEntry::Head(ExtentHead { head_type, offset, block }))
     }
 
-    /// The pack with the entry of a cluster. Packs of sixteen stand at multiples of 32 bytes; before the first of these,
-    /// and for what is left behind the last one, there are packs of two.
-    fn pack(&self, cluster: u64) -> Pack {
+    /// Returns the pack with the entry of a cluster. Packs of sixteen entries begin at multiples of 32 bytes. Packs of
+    /// two come before the first of them, and hold the rest after the last one.
+    fn compact_pack(&self, cluster: u64) -> CompactPack {
         let start = self.header + HEADER_LEN;
         let total = self.inode.len.div_ceil(self.filesystem.block_len());
         let before = (32 - start % 32) / 4 % 8;
@@ -377,60 +406,68 @@ impl<'a> Index<'a> {
             _ => total.saturating_sub(before) / 16 * 16,
         };
         let narrow_start = start + before * 4;
-        let place = if cluster < before {
+        let position = if cluster < before {
             start + cluster * 4
         } else if cluster < before + narrow {
             let index = cluster - before;
-            return Pack { place: narrow_start + index / 16 * 32, len: 32, entries: 16, index: index % 16 };
+            return CompactPack {
+                position: narrow_start + index / 16 * 32,
+                len: 32,
+                entries: 16,
+                index: index % 16,
+            };
         } else {
             let index = cluster - before - narrow;
             narrow_start.saturating_add(narrow * 2).saturating_add(index.saturating_mul(4))
         };
-        Pack { place: place / 8 * 8, len: 8, entries: 2, index: place % 8 / 4 }
+        CompactPack { position: position / 8 * 8, len: 8, entries: 2, index: position % 8 / 4 }
     }
 
-    /// The first byte behind the index, where inline data stands.
-    fn end(&self) -> Result<u64> {
+    /// Returns the end of the index, where inline data begins.
+    fn index_end(&self) -> Result<u64> {
         let last = self.inode.len.saturating_sub(1) >> self.cluster_bits;
         let end = match self.inode.layout {
-            Layout::CompactIndex => {
-                let pack = self.pack(last);
-                pack.place.checked_add(pack.len)
+            DataLayout::CompactIndex => {
+                let pack = self.compact_pack(last);
+                pack.position.checked_add(pack.len)
             }
-            _ => self.full_place(last).checked_add(8),
+            _ => self.full_entry_position(last).checked_add(8),
         };
         end.ok_or_else(|| self.filesystem.malformed_index(self.header, "an end within the image", last))
     }
 
-    /// Bytes of the index, read a page at a time.
-    fn bytes(&mut self, place: u64, len: u64) -> Result<Vec<u8>> {
-        let inside = |page: &(u64, Vec<u8>)| {
-            let start = usize::try_from(place.checked_sub(page.0)?).ok()?;
+    /// Returns bytes of the index, which is read a page at a time.
+    fn index_bytes(&mut self, position: u64, len: u64) -> Result<Vec<u8>> {
+        let bytes_in_page = |page: &(u64, Vec<u8>)| {
+            let start = usize::try_from(position.checked_sub(page.0)?).ok()?;
             let len = usize::try_from(len).ok()?;
             page.1.get(start..start.checked_add(len)?).map(<[u8]>::to_vec)
         };
-        if let Some(bytes) = inside(&self.page) {
+        if let Some(bytes) = bytes_in_page(&self.page) {
             return Ok(bytes);
         }
         let window = &self.filesystem.window;
-        let page_len = usize::try_from(PAGE_LEN).unwrap_or_default();
-        self.page = (place, window.read_up_to(place, page_len, "EROFS index")?);
-        inside(&self.page).ok_or_else(|| {
-            self.filesystem.malformed_index(place, "more of it before the end of the image", "the end")
+        self.page = (position, window.read_up_to(position, PAGE_LEN, "EROFS index")?);
+        bytes_in_page(&self.page).ok_or_else(|| {
+            self.filesystem.malformed_index(
+                position,
+                "more index bytes before the end of the image",
+                "the end",
+            )
         })
     }
 }
 
-/// The entries of a compact pack, bit by bit.
+/// The entries of a compact pack, which are not aligned to bytes.
 #[derive(Debug)]
-struct Entries<'a> {
+struct PackEntries<'a> {
     bytes: &'a [u8],
     width: u64,
     low_bits: u32,
 }
 
-impl Entries<'_> {
-    /// The low bits of an entry, and its type.
+impl PackEntries<'_> {
+    /// Returns the low bits of an entry and its type.
     fn get(&self, index: u64) -> Option<(u32, u32)> {
         let bit = index.checked_mul(self.width)?;
         let word = u32_le(self.bytes, usize::try_from(bit / 8).ok()?)? >> (bit % 8);
@@ -438,52 +475,62 @@ impl Entries<'_> {
     }
 }
 
-/// An entry that tells of a cluster inside of an extent.
-const INSIDE: u32 = 2;
+/// Type of the entry of a cluster that is not the head of its extent.
+const NON_HEAD: u32 = 2;
 
-fn compact(bytes: &[u8], pack: Pack, cluster_bits: u32, counts: bool) -> Option<Cluster> {
-    // The distances need twelve bits, even where clusters are smaller.
+fn parse_compact_entry(
+    bytes: &[u8],
+    pack: CompactPack,
+    cluster_bits: u32,
+    has_counts: bool,
+) -> Option<ClusterEntry> {
+    // A distance needs twelve bits, even if clusters are smaller.
     let low_bits = cluster_bits.max(12);
     let width = (pack.len - 4) * 8 / pack.entries;
-    let entries = Entries { bytes, width, low_bits };
-    let (low, form) = entries.get(pack.index)?;
-    if form == INSIDE {
-        return inside(&entries, pack, low);
+    let entries = PackEntries { bytes, width, low_bits };
+    let (low, entry_type) = entries.get(pack.index)?;
+    if entry_type == NON_HEAD {
+        return parse_non_head_entry(&entries, pack, low);
     }
     let base = u32_le(bytes, usize::try_from(pack.len - 4).ok()?)?;
-    let blocks =
-        if counts { blocks_counted(&entries, pack.index)? } else { blocks_one_each(&entries, pack.index)? };
-    let form = match form {
-        0 => Form::Plain,
-        1 => Form::First,
-        _ => Form::Second,
+    let blocks = if has_counts {
+        count_recorded_blocks(&entries, pack.index)?
+    } else {
+        count_single_blocks(&entries, pack.index)?
     };
-    Some(Cluster::Head(Head { form, offset: low.into(), block: base.wrapping_add(blocks) }))
+    let head_type = match entry_type {
+        0 => HeadType::Plain,
+        1 => HeadType::Head1,
+        _ => HeadType::Head2,
+    };
+    Some(ClusterEntry::Head(ExtentHead { head_type, offset: low.into(), block: base.wrapping_add(blocks) }))
 }
 
-/// The last entry of a pack tells the distance to the next head. That to its own follows from the entry before.
-fn inside(entries: &Entries<'_>, pack: Pack, low: u32) -> Option<Cluster> {
-    if low & COUNT != 0 {
-        return Some(Cluster::Inside { back: 1, count: Some(low & !COUNT) });
+/// Reads an entry that is not a head. The last entry of a pack holds the distance to the next head. Its distance to its
+/// own head follows from the entry before.
+fn parse_non_head_entry(entries: &PackEntries<'_>, pack: CompactPack, low: u32) -> Option<ClusterEntry> {
+    if low & COUNT_FLAG != 0 {
+        return Some(ClusterEntry::NonHead { back: 1, count: Some(low & !COUNT_FLAG) });
     }
     if pack.index + 1 != pack.entries {
-        return Some(Cluster::Inside { back: low.into(), count: None });
+        return Some(ClusterEntry::NonHead { back: low.into(), count: None });
     }
     let before = match entries.get(pack.index.checked_sub(1)?)? {
-        (low, INSIDE) if low & COUNT != 0 => 1,
-        (low, INSIDE) => low,
+        (low, NON_HEAD) if low & COUNT_FLAG != 0 => 1,
+        (low, NON_HEAD) => low,
         _ => 0,
     };
-    Some(Cluster::Inside { back: u64::from(before) + 1, count: None })
+    Some(ClusterEntry::NonHead { back: u64::from(before) + 1, count: None })
 }
 
-/// How many blocks the heads before an entry take, and its own comes after the base by one: each has one block.
-fn blocks_one_each(entries: &Entries<'_>, mut index: u64) -> Option<u32> {
+/// Counts the blocks of the heads before an entry if every head has one block. The entry's own block comes one after
+/// the base, so the count begins at 1.
+fn count_single_blocks(entries: &PackEntries<'_>, mut index: u64) -> Option<u32> {
     let mut blocks = 1;
     while index > 0 {
         index -= 1;
-        let (low, form) = entries.get(index)?;
-        if form == INSIDE {
+        let (low, entry_type) = entries.get(index)?;
+        if entry_type == NON_HEAD {
             let Some(head) = index.checked_sub(u64::from(low)) else { break };
             index = head;
         }
@@ -492,21 +539,22 @@ fn blocks_one_each(entries: &Entries<'_>, mut index: u64) -> Option<u32> {
     Some(blocks)
 }
 
-/// How many blocks the heads before an entry take, where each of them tells its number unless it is one.
-fn blocks_counted(entries: &Entries<'_>, mut index: u64) -> Option<u32> {
+/// Counts the blocks of the heads before an entry if the entry after a head holds its number of blocks. Without such an
+/// entry, a head has one block.
+fn count_recorded_blocks(entries: &PackEntries<'_>, mut index: u64) -> Option<u32> {
     let mut blocks = 0_u32;
     while index > 0 {
         index -= 1;
-        let (low, form) = entries.get(index)?;
-        match form {
-            INSIDE if low & COUNT != 0 => {
-                // It comes right behind its head.
-                blocks = blocks.checked_add(low & !COUNT)?;
+        let (low, entry_type) = entries.get(index)?;
+        match entry_type {
+            NON_HEAD if low & COUNT_FLAG != 0 => {
+                // The count is in the entry right after its head.
+                blocks = blocks.checked_add(low & !COUNT_FLAG)?;
                 let Some(head) = index.checked_sub(1) else { break };
                 index = head;
             }
-            INSIDE => {
-                // To the entry with the number, right behind the head.
+            NON_HEAD => {
+                // Continue at the entry with the count, right after the head.
                 let back = u64::from(low).checked_sub(2)?;
                 let Some(counted) = index.checked_sub(back) else { break };
                 index = counted;

@@ -1,90 +1,90 @@
 //! Inodes of EROFS: 32 bytes, or 64 for files that need wider fields.
 
-use super::super::filesystem::Kind;
-use super::super::window::Window;
+use super::super::filesystem::InodeType;
+use super::super::window::RootfsWindow;
 use crate::bytes_at::{u16_le, u32_le, u64_le};
 use crate::error::Result;
 
-/// Bytes for each number of an inode.
-const INODE_SLOT: u64 = 32;
-const SHORT_LEN: usize = 32;
-const LONG_LEN: usize = 64;
-/// The bits of the form that are known: short or long, and the layout.
-const FORM: u16 = 0x0F;
+/// Bytes per inode number.
+const INODE_SLOT_LEN: u64 = 32;
+const COMPACT_INODE_LEN: usize = 32;
+const EXTENDED_INODE_LEN: usize = 64;
+/// The known bits of the format: short or long, and the layout.
+const KNOWN_FORMAT_BITS: u16 = 0x0F;
 const TYPE_MASK: u16 = 0o170_000;
 
 /// How the bytes of a file are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Layout {
-    /// In blocks that follow one another.
+pub(super) enum DataLayout {
+    /// In consecutive blocks.
     Plain,
     /// Compressed, with an index of eight bytes for each cluster.
     FullIndex,
-    /// In blocks, the last one behind the inode.
+    /// In consecutive blocks, except the last one, which is after the inode.
     InlineTail,
     /// Compressed, with an index of two or four bytes for each cluster.
     CompactIndex,
-    /// In chunks of one size.
+    /// In chunks of equal size.
     Chunks,
 }
 
-/// What matters of an inode.
+/// The parts of an inode that are needed to read its file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Inode {
-    /// Where it stands, for messages.
-    pub(super) place: u64,
-    /// The first byte behind it and its attributes: inline data, or the index.
+pub(super) struct ErofsInode {
+    /// Its offset, for errors.
+    pub(super) position: u64,
+    /// The first byte after the inode and its attributes, where inline data or the index begins.
     pub(super) end: u64,
-    pub(super) kind: Kind,
-    pub(super) layout: Layout,
-    /// Bytes in the file.
+    pub(super) kind: InodeType,
+    pub(super) layout: DataLayout,
+    /// Length of the file in bytes.
     pub(super) len: u64,
-    /// The first block, or the form of the chunks.
+    /// The first block, or the chunk format.
     pub(super) blocks: u32,
 }
 
-impl Inode {
+impl ErofsInode {
     /// Reads an inode by its number. `metadata` is the offset of inode 0.
-    pub(super) fn read(window: &Window, metadata: u64, number: u64) -> Result<Self> {
+    pub(super) fn read(window: &RootfsWindow, metadata: u64, number: u64) -> Result<Self> {
         let what = "EROFS inode";
-        let place = number.checked_mul(INODE_SLOT).and_then(|offset| offset.checked_add(metadata));
-        let place =
-            place.ok_or_else(|| window.malformed(metadata, what, "a number within the image", number))?;
-        let bytes = window.read_up_to(place, LONG_LEN, what)?;
-        let fewer = || window.malformed(place, what, "all fields", format!("{} bytes", bytes.len()));
+        let position = number.checked_mul(INODE_SLOT_LEN).and_then(|offset| offset.checked_add(metadata));
+        let position =
+            position.ok_or_else(|| window.malformed(metadata, what, "a number within the image", number))?;
+        let bytes = window.read_up_to(position, EXTENDED_INODE_LEN, what)?;
+        let fewer = || window.malformed(position, what, "all fields", format!("{} bytes", bytes.len()));
         let u16_at = |offset| u16_le(&bytes, offset).ok_or_else(fewer);
-        let form = u16_at(0)?;
-        let layout = match form >> 1 & 7 {
-            0 => Layout::Plain,
-            1 => Layout::FullIndex,
-            2 => Layout::InlineTail,
-            3 => Layout::CompactIndex,
-            4 => Layout::Chunks,
-            found => return Err(window.unsupported(place, "EROFS data layout", found)),
+        let format = u16_at(0)?;
+        let layout = match format >> 1 & 7 {
+            0 => DataLayout::Plain,
+            1 => DataLayout::FullIndex,
+            2 => DataLayout::InlineTail,
+            3 => DataLayout::CompactIndex,
+            4 => DataLayout::Chunks,
+            found => return Err(window.unsupported(position, "EROFS data layout", found)),
         };
-        if form & !FORM != 0 {
-            return Err(window.unsupported(place, "EROFS inode form", format!("{form:#x}")));
+        if format & !KNOWN_FORMAT_BITS != 0 {
+            return Err(window.unsupported(position, "EROFS inode form", format!("{format:#x}")));
         }
-        let (fixed, len) = match form & 1 {
-            0 => (SHORT_LEN, u32_le(&bytes, 8).map(u64::from)),
-            _ => (LONG_LEN, u64_le(&bytes, 8)),
+        let (fixed, len) = match format & 1 {
+            0 => (COMPACT_INODE_LEN, u32_le(&bytes, 8).map(u64::from)),
+            _ => (EXTENDED_INODE_LEN, u64_le(&bytes, 8)),
         };
         if bytes.len() < fixed {
             return Err(fewer());
         }
-        // A header of twelve bytes, which the first word stands for, and words of four.
+        // The first word counts for a header of twelve bytes, each other word for four bytes.
         let attributes = match u64::from(u16_at(2)?) {
             0 => 0,
             words => 12 + 4 * (words - 1),
         };
         let kind = match u16_at(4)? & TYPE_MASK {
-            0o040_000 => Kind::Directory,
-            0o100_000 => Kind::File,
-            0o120_000 => Kind::Symlink,
-            _ => Kind::Other,
+            0o040_000 => InodeType::Directory,
+            0o100_000 => InodeType::File,
+            0o120_000 => InodeType::Symlink,
+            _ => InodeType::Other,
         };
-        let end = place.saturating_add(fixed as u64).saturating_add(attributes);
+        let end = position.saturating_add(fixed as u64).saturating_add(attributes);
         let blocks = u32_le(&bytes, 16).ok_or_else(fewer)?;
-        Ok(Self { place, end, kind, layout, len: len.ok_or_else(fewer)?, blocks })
+        Ok(Self { position, end, kind, layout, len: len.ok_or_else(fewer)?, blocks })
     }
 }

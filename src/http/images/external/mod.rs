@@ -1,14 +1,14 @@
 //! Image inputs from an inventory in another process: an Assisted Service that is called over HTTP.
 //!
 //! An image is made from up to three answers of that service. None of them says how long it stays valid. They are
-//! cached as a [`Memo`]. Every request for an image costs one call: a conditional request for the Ignition config with
-//! the caller's own credentials. That call decides two things.
+//! cached as an [`InputsMemo`]. Every request for an image costs one call: a conditional request for the Ignition
+//! config with the caller's own credentials. That call decides two things.
 //!
 //! **Access.** The service decides about each caller and each call. Answers are cached under the caller's credentials,
-//! so no caller gets what was rendered for another one. Requests within [`TRUST`] after the start of a successful check
-//! need no check of their own: hosts read an image in bursts of small ranges. So a caller whose token is revoked keeps
-//! access for at most that long. A refusal is not cached: it applies only to the requests that were waiting for that
-//! call.
+//! so no caller gets what was rendered for another one. Requests within [`trust`](ExternalSettings::trust) after the
+//! start of a successful check need no further check: hosts read an image in bursts of small ranges. So a caller whose
+//! token is revoked keeps access for at most that long. A refusal is not cached: it applies only to the requests that
+//! were waiting for that call.
 //!
 //! **Identity of the image.** All three answers depend on one record of the service, and on its settings. The Go
 //! service sends the time of the record's last change as `Last-Modified` of the config, in whole seconds. Every change
@@ -18,7 +18,7 @@
 //!
 //! * Two changes within one second have the same time. Only an answer that was requested well after that second, by the
 //!   clock of the service itself, is known to follow the last of them (RFC 9110, 8.8.2.2). If the request was sent
-//!   earlier than [`QUIET`] after the change, all answers are requested again.
+//!   earlier than [`quiet`](ExternalSettings::quiet) after the change, all answers are requested again.
 //! * With `AUTH_TYPE=local`, the config contains a token that is signed again for each answer, with an algorithm whose
 //!   signatures are random. Configs of the same time that differ only in these signatures count as equal, and the first
 //!   one is kept; otherwise each range would belong to another image. The key of the service has not changed, because
@@ -27,6 +27,10 @@
 //!   of change. This is why configs are compared. Other settings affect only the early boot archive, and are picked up
 //!   at the next change.
 //!
+//! **Outages.** While the service cannot be reached, the last confirmed answers for a caller are used for a
+//! [grace period](ExternalSettings::outage_grace). A refusal ends that. A caller without such answers gets 503 at once:
+//! calls are made only now and then, to find out whether the service answers again.
+//!
 //! If the service sends no `Last-Modified` or no `Date`, all answers are requested each time, as the Go image service
 //! does. If it sends entity tags, as the inventory of this program does, it does not send an unchanged config again;
 //! its times have the same meaning.
@@ -34,6 +38,7 @@
 mod fingerprint;
 mod image_kind;
 mod memo;
+mod outage;
 mod service;
 mod settings;
 
@@ -42,32 +47,37 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use ignition::network::MacAddr;
-use isogen::Packed;
+use isogen::PackedArchive;
 
 use super::artifact::Artifact;
-use super::inputs::{Access, Current, ImageInputs, Origin};
-use crate::api_error::ApiError;
+use super::inputs::{ImageCredentials, ImageInputs, InfraEnvSnapshot, InputsOrigin, SourceStatus};
 use crate::discovery::RenderedConfig;
-use crate::images::CpuArchitecture;
-use crate::inventory::id::InfraEnvId;
+use inventory::api::ApiError;
+use inventory::catalogue::CpuArchitecture;
+use inventory::id::InfraEnvId;
 
 use image_kind::ImageKind;
-use memo::{Key, Memo, Memos};
-use service::{Service, Subject};
+use memo::{InputsMemo, MemoEntry, MemoKey, SharedMemoCache};
+use outage::CallError;
+use service::{CallSubject, ServiceClient};
 
 pub use service::ExternalError;
-pub use settings::{ExternalSettings, QUIET, TRUST};
+pub use settings::ExternalSettings;
 
 /// Image inputs from another service.
 #[derive(Debug)]
-pub struct External {
-    service: Service,
-    memos: Memos,
+pub struct ExternalInputs {
+    service: Arc<ServiceClient>,
+    memos: SharedMemoCache,
     trust: Duration,
     quiet: Duration,
+    outage_grace: Duration,
 }
 
-impl External {
+/// How long a caller waits for the service if the last answers may be used instead.
+const KNOWN_PATIENCE: Duration = Duration::from_secs(10);
+
+impl ExternalInputs {
     /// Creates image inputs from a service, which may still be down.
     ///
     /// # Errors
@@ -75,18 +85,56 @@ impl External {
     /// Returns an error if the certificate file is invalid, or if no HTTP client can be created.
     pub fn new(settings: &ExternalSettings) -> Result<Self, ExternalError> {
         Ok(Self {
-            service: Service::new(settings)?,
-            memos: Memos::default(),
+            service: Arc::new(ServiceClient::new(settings)?),
+            memos: SharedMemoCache::default(),
             trust: settings.trust,
             quiet: settings.quiet,
+            outage_grace: settings.outage_grace,
         })
     }
 
+    /// Returns the inputs that the service confirms now, or those that it confirmed last if it cannot be reached.
+    async fn current_inputs(
+        &self,
+        subject: &CallSubject<'_>,
+        key: &MemoKey,
+        entry: &mut MemoEntry,
+    ) -> Result<Arc<InputsMemo>, ApiError> {
+        let confirmed = entry.confirmed_within(self.outage_grace);
+        if let Some(memo) = &confirmed
+            && self.service.outage().length().is_some()
+        {
+            let service = Arc::clone(&self.service);
+            tokio::spawn(async move { service.probe().await });
+            return Ok(Arc::clone(memo));
+        }
+        let began = Instant::now();
+        let check = self.check_access(subject, entry.memo());
+        let outcome = match &confirmed {
+            None => check.await,
+            Some(_) => tokio::time::timeout(KNOWN_PATIENCE, check).await.unwrap_or_else(|_| {
+                self.service.outage().begin();
+                Err(outage::unreachable_error("the external inventory did not answer in time; try again"))
+            }),
+        };
+        if let (Err(CallError::Unavailable(_)), Some(memo)) = (&outcome, confirmed) {
+            return Ok(memo);
+        }
+        let outcome = outcome.map_err(ApiError::from);
+        entry.record_outcome(began, &outcome);
+        self.memos.record_size(key, &outcome);
+        outcome
+    }
+
     /// Checks the caller's access to an image, and whether the image has changed since `kept`.
-    async fn check(&self, subject: &Subject<'_>, kept: Option<&Arc<Memo>>) -> Result<Arc<Memo>, ApiError> {
-        let condition = kept.map(|memo| memo.condition()).unwrap_or_default();
+    async fn check_access(
+        &self,
+        subject: &CallSubject<'_>,
+        kept: Option<&Arc<InputsMemo>>,
+    ) -> Result<Arc<InputsMemo>, CallError> {
+        let condition = kept.map(|memo| memo.next_condition()).unwrap_or_default();
         let answer = self.service.config(subject, &condition).await?;
-        if let Some(memo) = kept.filter(|memo| memo.holds(&answer)) {
+        if let Some(memo) = kept.filter(|memo| memo.matches_answer(&answer)) {
             return Ok(Arc::clone(memo));
         }
         let config = match (&answer.body, kept) {
@@ -97,92 +145,105 @@ impl External {
                 body.clone()
             }
             (None, None) => {
-                return Err(service::not_understood("304, and nobody has asked whether it changed"));
+                return Err(service::invalid_answer_error(
+                    "304 Not Modified to a request without a condition",
+                )
+                .into());
             }
         };
         let network = match subject.kind {
-            ImageKind::Full | ImageKind::Disconnected => Packed::default(),
-            ImageKind::Minimal | ImageKind::Network => self.service.early_boot(subject).await?,
+            ImageKind::Full | ImageKind::Disconnected => PackedArchive::default(),
+            ImageKind::Minimal | ImageKind::Network => self.service.early_boot_archive(subject).await?,
         };
         let infra_env = match subject.kind {
             ImageKind::Network => None,
             _ => Some(self.service.infra_env(subject).await?),
         };
-        let kernel_arguments = infra_env.as_ref().map(service::InfraEnv::kernel_arguments).transpose()?;
+        let kernel_arguments =
+            infra_env.as_ref().map(service::RemoteInfraEnv::kernel_arguments).transpose()?;
+        // For network boot, the iPXE script has the kernel arguments.
         let kernel_arguments = kernel_arguments.unwrap_or_default();
         // An invalid value does not matter if URLs name the base image.
-        let live_image = infra_env.and_then(|infra_env| infra_env.live_image().ok());
-        let memo = Memo::new(
+        let live_image = infra_env.and_then(|infra_env| infra_env.base_image_version().ok());
+        let memo = InputsMemo::new(
             (RenderedConfig { config, network, kernel_arguments }, live_image),
             &answer,
             self.quiet,
-        );
+        )?;
         Ok(Arc::new(memo))
     }
 }
 
 #[async_trait]
-impl ImageInputs for External {
-    async fn current(
+impl ImageInputs for ExternalInputs {
+    async fn current_snapshot(
         &self,
         id: InfraEnvId,
         artifact: Artifact,
-        access: &Access,
-    ) -> Result<Current, ApiError> {
+        access: &ImageCredentials,
+    ) -> Result<InfraEnvSnapshot, ApiError> {
         let arrived = Instant::now();
         let kind = ImageKind::from_artifact(artifact);
-        let key = Key::new(id, kind, access);
+        let key = MemoKey::new(id, kind, access);
         let entry = self.memos.entry(&key);
         // Requests that arrive during a call wait, and use its answer if the call began after they arrived.
         let mut entry = entry.lock().await;
-        let outcome = match entry.known(arrived, self.trust) {
+        let outcome = match entry.last_outcome(arrived, self.trust) {
             Some(outcome) => outcome,
-            None => {
-                let began = Instant::now();
-                let outcome = self.check(&Subject { id, kind, access }, entry.memo()).await;
-                entry.note(began, &outcome);
-                self.memos.weigh(&key, &outcome);
-                outcome
-            }
+            None => self.current_inputs(&CallSubject { id, kind, access }, &key, &mut entry).await,
         };
-        outcome.map(|memo| memo.current())
+        outcome.map(|memo| memo.to_snapshot())
     }
 
     /// Only the other service knows. The time for which its answers are trusted is applied in the cache of memos.
-    fn is_current(&self, _current: &Current) -> bool {
+    fn is_current(&self, _current: &InfraEnvSnapshot) -> bool {
         false
     }
 
-    async fn rendered(
+    async fn render_config(
         &self,
-        current: &Current,
+        current: &InfraEnvSnapshot,
         _artifact: Artifact,
         machine: Option<MacAddr>,
     ) -> Result<RenderedConfig, ApiError> {
         if machine.is_some() {
-            return Err(only_there("images for one machine"));
+            return Err(missing_call_error("images for one machine"));
         }
         match &current.origin {
-            Origin::Rendered(rendered) => Ok(RenderedConfig::clone(rendered)),
-            Origin::Record(_) => Err(ApiError::internal("the infra-env is of an inventory of this process")),
+            InputsOrigin::Rendered(rendered) => Ok(RenderedConfig::clone(rendered)),
+            InputsOrigin::Record(_) => {
+                Err(ApiError::internal("infra-env belongs to the inventory of this process"))
+            }
         }
     }
 
-    async fn live_image(
+    async fn base_image_version(
         &self,
         id: InfraEnvId,
-        access: &Access,
+        access: &ImageCredentials,
     ) -> Result<(String, CpuArchitecture), ApiError> {
-        let subject = Subject { id, kind: ImageKind::Network, access };
-        self.service.infra_env(&subject).await?.live_image()
+        let subject = CallSubject { id, kind: ImageKind::Network, access };
+        self.service.infra_env(&subject).await?.base_image_version()
     }
 
-    async fn ipxe_script(&self, id: InfraEnvId, access: &Access) -> Result<String, ApiError> {
-        self.service.ipxe_script(&Subject { id, kind: ImageKind::Network, access }).await
+    async fn ipxe_script(&self, id: InfraEnvId, access: &ImageCredentials) -> Result<String, ApiError> {
+        Ok(self.service.ipxe_script(&CallSubject { id, kind: ImageKind::Network, access }).await?)
+    }
+
+    async fn source_status(&self) -> SourceStatus {
+        // Without requests for images, only this finds out that the service answers again.
+        self.service.probe().await;
+        let length = self.service.outage().length();
+        SourceStatus {
+            is_reachable: length.is_none(),
+            serves_known_images: length.is_none_or(|length| length <= self.outage_grace),
+        }
     }
 }
 
 /// Returns the error for a request that needs more than the calls of the Assisted Image Service.
-fn only_there(what: &str) -> ApiError {
-    ApiError::not_found(format!("{what} are not served for an inventory elsewhere: ask that inventory"))
+fn missing_call_error(what: &str) -> ApiError {
+    ApiError::not_found(format!(
+        "{what} are not available with an external inventory; request them from that inventory"
+    ))
 }

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use bytes::{Bytes, BytesMut};
 use chrono::{DateTime, TimeDelta, Utc};
 use ignition::discovery::kernel_arguments::KernelArguments;
-use isogen::Packed;
+use isogen::PackedArchive;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 use serde::Deserialize;
@@ -17,15 +17,18 @@ use serde::de::IgnoredAny;
 use tokio_rustls::rustls::ClientConfig;
 
 use super::image_kind::ImageKind;
+use super::outage::{CallError, OutageState, unreachable_error};
 use super::settings::ExternalSettings;
-use crate::api_error::ApiError;
-use crate::http::images::inputs::Access;
-use crate::images::CpuArchitecture;
-use crate::inventory::id::InfraEnvId;
-use crate::inventory::{Secret, Settings};
+use crate::http::images::inputs::ImageCredentials;
 use crate::trust;
+use inventory::api::ApiError;
+use inventory::catalogue::CpuArchitecture;
+use inventory::id::InfraEnvId;
+use inventory::{Secret, Settings};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The timeout of a call that only finds out whether the service answers.
+const PROBE_PATIENCE: Duration = Duration::from_secs(2);
 /// The maximum size of an answer. The config of a full image for a thousand hosts has a tenth of it.
 const MAX_ANSWER: usize = 64 << 20;
 /// The maximum number of redirects. All must be to the same host.
@@ -37,7 +40,7 @@ const IMAGE_TOKEN: HeaderName = HeaderName::from_static("image-token");
 #[non_exhaustive]
 pub enum ExternalError {
     /// The certificate file is invalid.
-    #[error("the certificates in {} cannot be used", path.display())]
+    #[error("cannot use the certificates in {}", path.display())]
     Certificates {
         /// The file.
         path: PathBuf,
@@ -45,7 +48,7 @@ pub enum ExternalError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// No HTTP client can be created.
-    #[error("the inventory cannot be asked")]
+    #[error("cannot set up requests to the external inventory")]
     Client {
         /// The cause.
         source: Box<dyn Error + Send + Sync>,
@@ -54,15 +57,15 @@ pub enum ExternalError {
 
 /// The image and the credentials of a call.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Subject<'a> {
+pub(super) struct CallSubject<'a> {
     pub(super) id: InfraEnvId,
     pub(super) kind: ImageKind,
-    pub(super) access: &'a Access,
+    pub(super) access: &'a ImageCredentials,
 }
 
 /// The condition of a call: send the config only if it changed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Condition {
+pub(super) struct CallCondition {
     pub(super) none_match: Option<String>,
     pub(super) modified_since: Option<DateTime<Utc>>,
 }
@@ -81,33 +84,58 @@ pub(super) struct ConfigAnswer {
 
 /// A client of the service.
 #[derive(Debug)]
-pub(super) struct Service {
+pub(super) struct ServiceClient {
     client: Client,
+    /// The URL of the service.
+    root: String,
     base: String,
+    outage: OutageState,
 }
 
-impl Service {
+impl ServiceClient {
     pub(super) fn new(settings: &ExternalSettings) -> Result<Self, ExternalError> {
         let builder = Client::builder()
             .user_agent(concat!("kindling/", env!("CARGO_PKG_VERSION")))
-            .redirect(redirect::Policy::custom(follow))
+            .redirect(redirect::Policy::custom(follow_redirect))
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(settings.patience);
         let builder = match &settings.ca_file {
             None => builder,
-            Some(path) => builder.tls_backend_preconfigured(trusting(path)?),
+            Some(path) => builder.tls_backend_preconfigured(tls_config_trusting(path)?),
         };
         let client = builder.build().map_err(|error| ExternalError::Client { source: error.into() })?;
         let base = settings.url.as_str().trim_end_matches('/');
-        Ok(Self { client, base: format!("{base}{}/v2/infra-envs", Settings::API) })
+        Ok(Self {
+            client,
+            root: base.to_owned(),
+            base: format!("{base}{}/v2/infra-envs", Settings::API),
+            outage: OutageState::new(settings.retry),
+        })
+    }
+
+    /// Returns whether the service can be reached.
+    pub(super) fn outage(&self) -> &OutageState {
+        &self.outage
+    }
+
+    /// Asks for any answer of the service, if it is unreachable and the next call is due.
+    pub(super) async fn probe(&self) {
+        if !self.outage.take_retry() {
+            return;
+        }
+        let probe = self.client.get(format!("{}/ready", self.root)).timeout(PROBE_PATIENCE);
+        match probe.send().await {
+            Ok(_) => self.outage.end(),
+            Err(_) => self.outage.begin(),
+        }
     }
 
     /// Returns the Ignition config, if it does not match the condition.
     pub(super) async fn config(
         &self,
-        subject: &Subject<'_>,
-        condition: &Condition,
-    ) -> Result<ConfigAnswer, ApiError> {
+        subject: &CallSubject<'_>,
+        condition: &CallCondition,
+    ) -> Result<ConfigAnswer, CallError> {
         let mut query = Vec::from_iter(subject.kind.iso_type().map(|kind| ("discovery_iso_type", kind)));
         query.push(("file_name", "discovery.ign"));
         let asked = Instant::now();
@@ -115,63 +143,70 @@ impl Service {
         let headers = response.headers();
         // `Date` minus the whole round trip is not later than the time of the call.
         let elapsed = TimeDelta::from_std(asked.elapsed()).unwrap_or(TimeDelta::MAX);
-        let asked_at = date(headers, &header::DATE).and_then(|date| date.checked_sub_signed(elapsed));
+        let asked_at = header_date(headers, &header::DATE).and_then(|date| date.checked_sub_signed(elapsed));
         // A 304 answer to `If-Modified-Since` need not repeat `Last-Modified`.
         let is_known = response.status() == StatusCode::NOT_MODIFIED;
         let known = condition.modified_since.filter(|_| is_known);
-        let last_modified = date(headers, &header::LAST_MODIFIED).or(known);
-        let etag = text(headers, &header::ETAG).filter(|etag| etag.starts_with('"')).map(str::to_owned);
+        let last_modified = header_date(headers, &header::LAST_MODIFIED).or(known);
+        let etag =
+            header_text(headers, &header::ETAG).filter(|etag| etag.starts_with('"')).map(str::to_owned);
         let body = match response.status() {
-            StatusCode::OK => Some(read(response).await?),
-            StatusCode::NOT_MODIFIED if condition.is_any() => None,
-            status => return Err(refused(status)),
+            StatusCode::OK => Some(read_body(response).await?),
+            StatusCode::NOT_MODIFIED if condition.is_conditional() => None,
+            status => return Err(status_error(status)),
         };
         Ok(ConfigAnswer { body, etag, last_modified, asked_at })
     }
 
     /// Returns the archive for the early boot: empty if the service has none.
-    pub(super) async fn early_boot(&self, subject: &Subject<'_>) -> Result<Packed, ApiError> {
+    pub(super) async fn early_boot_archive(
+        &self,
+        subject: &CallSubject<'_>,
+    ) -> Result<PackedArchive, CallError> {
         let response = self.get(subject, "/downloads/minimal-initrd", (&[], HeaderMap::new())).await?;
         match response.status() {
-            StatusCode::NO_CONTENT => Ok(Packed::default()),
-            status if status.is_success() => read(response).await.map(Packed::from_encoded),
-            status => Err(refused(status)),
+            StatusCode::NO_CONTENT => Ok(PackedArchive::default()),
+            status if status.is_success() => read_body(response).await.map(PackedArchive::from_encoded),
+            status => Err(status_error(status)),
         }
     }
 
     /// Returns an infra-env of the service.
-    pub(super) async fn infra_env(&self, subject: &Subject<'_>) -> Result<InfraEnv, ApiError> {
+    pub(super) async fn infra_env(&self, subject: &CallSubject<'_>) -> Result<RemoteInfraEnv, CallError> {
         let response = self.get(subject, "", (&[], HeaderMap::new())).await?;
         if response.status() != StatusCode::OK {
-            return Err(refused(response.status()));
+            return Err(status_error(response.status()));
         }
-        let body = read(response).await?;
-        serde_json::from_slice(&body).map_err(|_| not_understood("an infra-env that is no JSON of one"))
+        let body = read_body(response).await?;
+        serde_json::from_slice(&body)
+            .map_err(|_| invalid_answer_error("the infra-env is not valid JSON").into())
     }
 
     /// Returns the iPXE script of an infra-env.
-    pub(super) async fn ipxe_script(&self, subject: &Subject<'_>) -> Result<String, ApiError> {
+    pub(super) async fn ipxe_script(&self, subject: &CallSubject<'_>) -> Result<String, CallError> {
         let query = [("file_name", "ipxe-script")];
         let response = self.get(subject, "/downloads/files", (&query, HeaderMap::new())).await?;
         if response.status() != StatusCode::OK {
-            return Err(refused(response.status()));
+            return Err(status_error(response.status()));
         }
-        let body = read(response).await?;
+        let body = read_body(response).await?;
         let script = std::str::from_utf8(&body).ok().filter(|script| script.starts_with("#!ipxe"));
-        script.map(str::to_owned).ok_or_else(|| not_understood("a script for iPXE that is none"))
+        script.map(str::to_owned).ok_or_else(|| invalid_answer_error("not an iPXE script").into())
     }
 
     async fn get(
         &self,
-        subject: &Subject<'_>,
+        subject: &CallSubject<'_>,
         path: &str,
         (query, mut headers): (&[(&str, &str)], HeaderMap),
-    ) -> Result<Response, ApiError> {
+    ) -> Result<Response, CallError> {
+        self.outage.require_due()?;
         let whole = format!("{}/{}{path}", self.base, subject.id);
-        let mut url = Url::parse(&whole).map_err(|_| ApiError::internal("the inventory has no URL"))?;
+        let mut url =
+            Url::parse(&whole).map_err(|_| ApiError::internal("the external inventory has no valid URL"))?;
         let path = url.path().to_owned();
         let key = match subject.access {
-            Access::ApiKey(token) => Some(("api_key", token.reveal())),
+            ImageCredentials::ApiKey(token) => Some(("api_key", token.reveal())),
             _ => None,
         };
         // In the order of their names, like the Assisted Image Service.
@@ -180,46 +215,55 @@ impl Service {
             url.query_pairs_mut().extend_pairs(query);
         }
         match subject.access {
-            Access::ImageToken(token) => show(&mut headers, IMAGE_TOKEN, token)?,
-            Access::Authorization(token) => show(&mut headers, header::AUTHORIZATION, token)?,
-            Access::Nothing | Access::ApiKey(_) => {}
+            ImageCredentials::ImageToken(token) => insert_token(&mut headers, IMAGE_TOKEN, token)?,
+            ImageCredentials::Authorization(token) => {
+                insert_token(&mut headers, header::AUTHORIZATION, token)?
+            }
+            ImageCredentials::Nothing | ImageCredentials::ApiKey(_) => {}
         }
         let asked = Instant::now();
         let response = self.client.get(url).headers(headers).send().await;
-        let response = response.map_err(|error| unreachable(&path, error))?;
+        let response = response.map_err(|error| {
+            // Other errors are about one answer, such as too many redirects.
+            if error.is_connect() || error.is_timeout() || error.is_request() {
+                self.outage.begin();
+            }
+            failed_call_error(&path, error)
+        })?;
+        self.outage.end();
         let micros = u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX);
-        tracing::debug!(path, status = response.status().as_u16(), micros, "the inventory was asked");
+        tracing::debug!(path, status = response.status().as_u16(), micros, "external inventory answered");
         Ok(response)
     }
 }
 
 /// The fields of an infra-env that images depend on.
 #[derive(Debug, Deserialize)]
-pub(super) struct InfraEnv {
+pub(super) struct RemoteInfraEnv {
     kernel_arguments: Option<String>,
     openshift_version: Option<String>,
     cpu_architecture: Option<String>,
 }
 
-impl InfraEnv {
+impl RemoteInfraEnv {
     /// Parses the changes of the kernel arguments.
     pub(super) fn kernel_arguments(&self) -> Result<KernelArguments, ApiError> {
         let text = self.kernel_arguments.as_deref().unwrap_or_default();
-        KernelArguments::parse(text).map_err(|error| not_understood(&error.to_string()))
+        KernelArguments::parse(text).map_err(|error| invalid_answer_error(&error.to_string()))
     }
 
     /// Returns the version and CPU architecture of its base image.
-    pub(super) fn live_image(&self) -> Result<(String, CpuArchitecture), ApiError> {
+    pub(super) fn base_image_version(&self) -> Result<(String, CpuArchitecture), ApiError> {
         let version = self.openshift_version.clone().filter(|version| !version.is_empty());
         let architecture = self.cpu_architecture.as_deref().unwrap_or("x86_64");
-        version
-            .zip(CpuArchitecture::from_name(architecture))
-            .ok_or_else(|| not_understood("an infra-env without a version or a known processor"))
+        version.zip(CpuArchitecture::from_name(architecture)).ok_or_else(|| {
+            invalid_answer_error("infra-env without a version or with an unknown CPU architecture")
+        })
     }
 }
 
-impl Condition {
-    fn is_any(&self) -> bool {
+impl CallCondition {
+    fn is_conditional(&self) -> bool {
         self.none_match.is_some() || self.modified_since.is_some()
     }
 
@@ -229,7 +273,8 @@ impl Condition {
         for (name, text) in
             [(header::IF_NONE_MATCH, self.none_match.as_ref()), (header::IF_MODIFIED_SINCE, since.as_ref())]
         {
-            // The values came from headers, so they are valid header values.
+            // The values came from headers, so they are valid header values. Without one, the answer has the whole
+            // config.
             if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
                 headers.insert(name, value);
             }
@@ -240,7 +285,7 @@ impl Condition {
 
 /// Follows redirects to the same host without a downgrade from HTTPS. Other hosts must not get the caller's
 /// credentials.
-fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
+fn follow_redirect(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let Some(from) = attempt.previous().last() else { return attempt.stop() };
     let is_same_host = from.host_str() == attempt.url().host_str();
     let is_as_safe = attempt.url().scheme() == "https" || from.scheme() == attempt.url().scheme();
@@ -251,14 +296,14 @@ fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     }
 }
 
-fn trusting(path: &Path) -> Result<ClientConfig, ExternalError> {
+fn tls_config_trusting(path: &Path) -> Result<ClientConfig, ExternalError> {
     let pem = fs::read(path).map_err(Into::into);
     let config = pem.and_then(|pem| trust::client_config(&pem));
     config.map_err(|source| ExternalError::Certificates { path: path.to_owned(), source })
 }
 
-fn show(headers: &mut HeaderMap, name: HeaderName, token: &Secret) -> Result<(), ApiError> {
-    let unfit = |_| ApiError::at_gate(StatusCode::UNAUTHORIZED, "the token has characters that no token has");
+fn insert_token(headers: &mut HeaderMap, name: HeaderName, token: &Secret) -> Result<(), ApiError> {
+    let unfit = |_| ApiError::infra_error(StatusCode::UNAUTHORIZED, "token contains invalid characters");
     let mut value = HeaderValue::from_str(token.reveal()).map_err(unfit)?;
     value.set_sensitive(true);
     headers.insert(name, value);
@@ -266,12 +311,12 @@ fn show(headers: &mut HeaderMap, name: HeaderName, token: &Secret) -> Result<(),
 }
 
 /// Reads the body of an answer. Returns an error if it is too long.
-async fn read(mut response: Response) -> Result<Bytes, ApiError> {
+async fn read_body(mut response: Response) -> Result<Bytes, CallError> {
     let path = response.url().path().to_owned();
     let mut body = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(&path, error))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| failed_call_error(&path, error))? {
         if body.len() + chunk.len() > MAX_ANSWER {
-            return Err(not_understood(&format!("more than {MAX_ANSWER} bytes")));
+            return Err(invalid_answer_error(&format!("larger than {MAX_ANSWER} bytes")).into());
         }
         body.extend_from_slice(&chunk);
     }
@@ -284,43 +329,52 @@ pub(super) fn require_config(body: &[u8]) -> Result<(), ApiError> {
     if is_object && serde_json::from_slice::<IgnoredAny>(body).is_ok() {
         return Ok(());
     }
-    Err(not_understood("a config that is no JSON object"))
+    Err(invalid_answer_error("the config is not a JSON object"))
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-fn date(headers: &HeaderMap, name: &HeaderName) -> Option<DateTime<Utc>> {
-    let date = DateTime::parse_from_rfc2822(text(headers, name)?).ok()?;
+fn header_date(headers: &HeaderMap, name: &HeaderName) -> Option<DateTime<Utc>> {
+    let date = DateTime::parse_from_rfc2822(header_text(headers, name)?).ok()?;
     Some(date.with_timezone(&Utc))
 }
 
 /// Returns the error for an unexpected status. 4xx and 5xx are relayed to the caller. Any other status becomes 502,
 /// because it must not look like an image.
-fn refused(status: StatusCode) -> ApiError {
-    if status.is_client_error() || status.is_server_error() {
-        return ApiError::new(status, format!("the inventory answers {status}"));
+fn status_error(status: StatusCode) -> CallError {
+    if !status.is_client_error() && !status.is_server_error() {
+        return invalid_answer_error(&format!("unexpected status {status}")).into();
     }
-    not_understood(&format!("status {status}"))
+    let error = ApiError::new(status, format!("the external inventory returned {status}"));
+    match status {
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
+            CallError::Unavailable(error)
+        }
+        _ => CallError::Refused(error),
+    }
 }
 
 /// Returns the error for a failed call. The path and the cause are only logged.
-fn unreachable(path: &str, error: reqwest::Error) -> ApiError {
+fn failed_call_error(path: &str, error: reqwest::Error) -> CallError {
     let is_late = error.is_timeout();
     let error = error.without_url();
-    tracing::warn!(path, error = &error as &dyn Error, "the inventory cannot be asked");
-    ApiError::internal(if is_late {
-        "the inventory does not answer in time"
+    tracing::warn!(path, error = &error as &dyn Error, "request to the external inventory failed");
+    unreachable_error(if is_late {
+        "the external inventory did not answer in time; try again"
     } else {
-        "the inventory cannot be reached"
+        "cannot reach the external inventory; try again"
     })
 }
 
 /// Returns the error for an answer that an Assisted Service would not send.
-pub(super) fn not_understood(what: &str) -> ApiError {
-    tracing::warn!(answer = what, "the inventory answers what is not understood");
-    ApiError::new(StatusCode::BAD_GATEWAY, "the inventory answers what is not understood; the log says what")
+pub(super) fn invalid_answer_error(what: &str) -> ApiError {
+    tracing::warn!(answer = what, "invalid answer from the external inventory");
+    ApiError::new(
+        StatusCode::BAD_GATEWAY,
+        "invalid answer from the external inventory; see the service's log",
+    )
 }
 
 #[cfg(test)]
@@ -331,10 +385,11 @@ mod tests {
     fn only_error_statuses_are_relayed() {
         for status in [400, 401, 403, 404, 409, 500, 503] {
             let status = StatusCode::from_u16(status).unwrap();
-            assert_eq!(refused(status).status(), status);
+            assert_eq!(ApiError::from(status_error(status)).status(), status);
         }
         for status in [100, 202, 204, 206, 302, 304] {
-            assert_eq!(refused(StatusCode::from_u16(status).unwrap()).status(), StatusCode::BAD_GATEWAY);
+            let error = ApiError::from(status_error(StatusCode::from_u16(status).unwrap()));
+            assert_eq!(error.status(), StatusCode::BAD_GATEWAY);
         }
     }
 
@@ -350,11 +405,22 @@ mod tests {
     fn http_dates_are_parsed_and_sent_back() {
         let mut headers = HeaderMap::new();
         headers.insert(header::DATE, HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT"));
-        let found = date(&headers, &header::DATE).unwrap();
+        let found = header_date(&headers, &header::DATE).unwrap();
         assert_eq!(found.timestamp(), 784_111_777);
-        let condition = Condition { none_match: None, modified_since: Some(found) };
+        let condition = CallCondition { none_match: None, modified_since: Some(found) };
         assert_eq!(condition.headers()[header::IF_MODIFIED_SINCE], headers[header::DATE]);
         headers.insert(header::DATE, HeaderValue::from_static("yesterday"));
-        assert_eq!(date(&headers, &header::DATE), None);
+        assert_eq!(header_date(&headers, &header::DATE), None);
+    }
+
+    #[test]
+    fn rejects_unusable_certificate_files() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let empty = directory.path().join("empty.pem");
+        fs::write(&empty, "").unwrap();
+        for path in [empty, directory.path().join("missing.pem")] {
+            let error = tls_config_trusting(&path).unwrap_err();
+            assert!(matches!(&error, ExternalError::Certificates { path: of, .. } if *of == path), "{error}");
+        }
     }
 }

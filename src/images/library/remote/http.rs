@@ -1,4 +1,4 @@
-//! Images on servers, by RFC 9110: ranges of section 14, `If-Range` of 13.1.5.
+//! Base images on HTTP servers, with ranges (RFC 9110, 14) and `If-Range` (RFC 9110, 13.1.5).
 
 use std::error::Error;
 use std::fs;
@@ -11,40 +11,40 @@ use object_store::client::{HttpClient, HttpConnector};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, StatusCode, Url, redirect};
 
-use super::{Body, Offer};
+use super::{ByteStream, ImageResponse};
 use crate::images::library::error::{FetchError, LibraryError};
 use crate::images::library::location::without_credentials;
-use crate::images::library::record::{Origin, Validator};
-use crate::images::library::settings::{LibrarySettings, Trust};
+use crate::images::library::record::{RemoteVersion, VersionValidator};
+use crate::images::library::settings::{LibrarySettings, ServerTrust};
 use crate::trust;
 
-/// Redirects that are followed; mirrors have one or two.
-const MOST_REDIRECTS: usize = 10;
+/// The limit of redirects. Mirrors have one or two.
+const MAX_REDIRECTS: usize = 10;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What all requests share.
+/// The HTTP client, headers and parameters of all requests.
 #[derive(Clone)]
-pub(in crate::images::library) struct Client {
+pub(in crate::images::library) struct RemoteClient {
     client: reqwest::Client,
     headers: HeaderMap,
     query: Vec<(String, String)>,
 }
 
-impl std::fmt::Debug for Client {
-    /// Without headers and parameters, which are often credentials.
+impl std::fmt::Debug for RemoteClient {
+    /// Omits headers and parameters, which are often credentials.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").finish_non_exhaustive()
+        f.debug_struct("RemoteClient").finish_non_exhaustive()
     }
 }
 
-/// An image on a server.
+/// A base image on a server.
 #[derive(Debug)]
-pub(in crate::images::library) struct Server {
-    client: Client,
+pub(in crate::images::library) struct HttpSource {
+    client: RemoteClient,
     url: Url,
 }
 
-impl Client {
+impl RemoteClient {
     pub(in crate::images::library) fn new(settings: &LibrarySettings) -> Result<Self, LibraryError> {
         let mut headers = HeaderMap::new();
         for (name, value) in &settings.request_headers {
@@ -56,13 +56,14 @@ impl Client {
         }
         let builder = reqwest::Client::builder()
             .user_agent(concat!("kindling/", env!("CARGO_PKG_VERSION")))
-            // Followed here: the headers of the settings are for the server of the catalogue alone.
+            // `get` follows redirects itself: it sends the headers of the settings only to the origin of the
+            // catalogue's URL.
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(settings.stall);
         let builder = match &settings.trust {
-            Trust::System => builder,
-            Trust::SystemAnd(path) => {
+            ServerTrust::System => builder,
+            ServerTrust::SystemAnd(path) => {
                 let failed = |source: Box<dyn Error + Send + Sync>| LibraryError::Certificates {
                     path: path.clone(),
                     source,
@@ -70,7 +71,7 @@ impl Client {
                 let pem = fs::read(path).map_err(|error| failed(error.into()))?;
                 builder.tls_backend_preconfigured(trust::client_config(&pem).map_err(failed)?)
             }
-            Trust::DangerouslyAnybody => builder.tls_danger_accept_invalid_certs(true),
+            ServerTrust::DangerouslyAnybody => builder.tls_danger_accept_invalid_certs(true),
         };
         let client = builder.build().map_err(|error| LibraryError::Client { source: error.into() })?;
         let query = settings.request_query.clone().into_iter().collect();
@@ -78,159 +79,223 @@ impl Client {
     }
 }
 
-/// Buckets are asked with the same trust and patience, but without what the settings add to requests: they have credentials of
-/// their own.
-impl HttpConnector for Client {
+/// Requests to buckets have the same certificates and timeouts, but not the headers and parameters of the settings:
+/// buckets have their own credentials.
+impl HttpConnector for RemoteClient {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         Ok(HttpClient::new(self.client.clone()))
     }
 }
 
-impl Server {
-    pub(super) fn new(client: Client, url: Url) -> Self {
+impl HttpSource {
+    pub(super) fn new(client: RemoteClient, url: Url) -> Self {
         Self { client, url }
     }
 
-    pub(super) async fn open(&self, from: Option<(u64, &Origin)>) -> Result<Offer, FetchError> {
+    pub(super) async fn request_from(
+        &self,
+        from: Option<(u64, &RemoteVersion)>,
+    ) -> Result<ImageResponse, FetchError> {
         let mut headers = HeaderMap::new();
         if let Some((have, origin)) = from {
-            headers.insert(header::RANGE, value(&format!("bytes={have}-"))?);
+            headers.insert(header::RANGE, header_value(&format!("bytes={have}-"))?);
             if let Some(validator) = &origin.validator {
-                headers.insert(header::IF_RANGE, value(validator.as_str())?);
+                headers.insert(header::IF_RANGE, header_value(validator.as_str())?);
             }
         }
-        let response = self.get(headers).await?;
+        let response = self.send_request(headers).await?;
         match (response.status(), from) {
             (StatusCode::OK, _) => {
-                let len = length(&response).ok_or(FetchError::NoLength)?;
-                let validator = validator(response.headers());
-                Ok(Offer { origin: self.origin(len, validator), start: 0, body: body(response) })
+                let len = whole_body_len(&response).ok_or(FetchError::NoLength)?;
+                let validator = response_validator(response.headers());
+                Ok(ImageResponse {
+                    origin: self.remote_version(len, validator),
+                    start: 0,
+                    body: body_stream(response),
+                })
             }
             (StatusCode::PARTIAL_CONTENT, Some((have, origin))) => {
                 self.check_range(&response, origin, &(have..origin.len))?;
-                let body = body(response);
-                Ok(Offer { origin: origin.clone(), start: have, body })
+                let body = body_stream(response);
+                Ok(ImageResponse { origin: origin.clone(), start: have, body })
             }
-            // There are fewer bytes now than there were.
+            // The file is shorter now than the bytes received before.
             (StatusCode::RANGE_NOT_SATISFIABLE, Some(_)) => Err(FetchError::Changed),
             (status, _) => Err(FetchError::Status { status: status.as_u16() }),
         }
     }
 
-    pub(super) async fn range(&self, origin: &Origin, range: &Range<u64>) -> Result<Body, FetchError> {
+    pub(super) async fn request_range(
+        &self,
+        origin: &RemoteVersion,
+        range: &Range<u64>,
+    ) -> Result<ByteStream, FetchError> {
         let mut headers = HeaderMap::new();
         let last = range.end.saturating_sub(1);
-        headers.insert(header::RANGE, value(&format!("bytes={}-{last}", range.start))?);
+        headers.insert(header::RANGE, header_value(&format!("bytes={}-{last}", range.start))?);
         if let Some(validator) = &origin.validator {
-            headers.insert(header::IF_RANGE, value(validator.as_str())?);
+            headers.insert(header::IF_RANGE, header_value(validator.as_str())?);
         }
-        let response = self.get(headers).await?;
+        let response = self.send_request(headers).await?;
         if response.status() != StatusCode::PARTIAL_CONTENT {
             return Err(FetchError::Status { status: response.status().as_u16() });
         }
         self.check_range(&response, origin, range)?;
-        Ok(body(response))
+        Ok(body_stream(response))
     }
 
-    fn origin(&self, len: u64, validator: Option<Validator>) -> Origin {
-        Origin { url: without_credentials(&self.url), len, validator }
+    fn remote_version(&self, len: u64, validator: Option<VersionValidator>) -> RemoteVersion {
+        RemoteVersion { url: without_credentials(&self.url), len, validator }
     }
 
-    /// Makes sure that an answer has the bytes that were asked for, of the version that was.
+    /// Checks that a response has the requested bytes of the requested version.
     fn check_range(
         &self,
         response: &Response,
-        origin: &Origin,
+        origin: &RemoteVersion,
         range: &Range<u64>,
     ) -> Result<(), FetchError> {
-        let found = text(response.headers(), &header::CONTENT_RANGE).unwrap_or_default();
+        let found = header_text(response.headers(), &header::CONTENT_RANGE).unwrap_or_default();
         let last = range.end.saturating_sub(1);
         if found != format!("bytes {}-{last}/{}", range.start, origin.len) {
             return Err(FetchError::WrongRange { asked: range.start, found: found.to_owned() });
         }
-        // Servers exist that do not look at If-Range.
+        // Some servers ignore `If-Range`.
         let is_other = match &origin.validator {
-            Some(Validator::Etag(etag)) => is_other(response.headers(), &header::ETAG, etag),
-            Some(Validator::LastModified(time)) => is_other(response.headers(), &header::LAST_MODIFIED, time),
+            Some(VersionValidator::Etag(etag)) => differs_from(response.headers(), &header::ETAG, etag),
+            Some(VersionValidator::LastModified(time)) => {
+                differs_from(response.headers(), &header::LAST_MODIFIED, time)
+            }
             None => false,
         };
         if is_other { Err(FetchError::Changed) } else { Ok(()) }
     }
 
-    /// Sends a request, wherever it is redirected to.
-    async fn get(&self, headers: HeaderMap) -> Result<Response, FetchError> {
+    /// Sends a request and follows redirects.
+    async fn send_request(&self, headers: HeaderMap) -> Result<Response, FetchError> {
         let mut url = self.url.clone();
         if !self.client.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&self.client.query);
         }
-        for _ in 0..=MOST_REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             let mut headers = headers.clone();
             headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
             if url.origin() == self.url.origin() {
                 headers.extend(self.client.headers.clone());
             }
             let response =
-                self.client.client.get(url.clone()).headers(headers).send().await.map_err(request)?;
+                self.client.client.get(url.clone()).headers(headers).send().await.map_err(request_error)?;
             if !response.status().is_redirection() || response.status() == StatusCode::NOT_MODIFIED {
                 return check_encoding(response);
             }
-            url = target(&url, &response)?;
+            url = redirect_target(&url, &response)?;
         }
-        Err(FetchError::Redirect { reason: format!("more than {MOST_REDIRECTS} times") })
+        Err(FetchError::Redirect { reason: format!("more than {MAX_REDIRECTS} times") })
     }
 }
 
-/// Where a response redirects to.
-fn target(from: &Url, response: &Response) -> Result<Url, FetchError> {
+/// Returns the target of a redirect. Refuses one from HTTPS to HTTP.
+fn redirect_target(from: &Url, response: &Response) -> Result<Url, FetchError> {
     let refused = |reason: &str| FetchError::Redirect { reason: reason.to_owned() };
-    let location = text(response.headers(), &header::LOCATION).ok_or_else(|| refused("to nowhere"))?;
-    let url = from.join(location).map_err(|_| refused("to what is no URL"))?;
+    let location = header_text(response.headers(), &header::LOCATION)
+        .ok_or_else(|| refused("without a Location header"))?;
+    let url = from.join(location).map_err(|_| refused("to an invalid URL"))?;
     match (from.scheme(), url.scheme()) {
         (_, "https") | ("http", "http") => Ok(url),
-        ("https", "http") => Err(refused("from https to http, where anybody may change the image")),
+        ("https", "http") => Err(refused("from https to http, which is insecure")),
         (_, scheme) => Err(refused(&format!("to {scheme}:"))),
     }
 }
 
 fn check_encoding(response: Response) -> Result<Response, FetchError> {
-    match text(response.headers(), &header::CONTENT_ENCODING) {
-        Some(encoding) if !encoding.eq_ignore_ascii_case("identity") => {
+    // A value that is not text is an encoding too.
+    match response.headers().get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes) {
+        Some(encoding) if !encoding.eq_ignore_ascii_case(b"identity") => {
+            let encoding = String::from_utf8_lossy(encoding);
             Err(FetchError::Encoded { encoding: encoding.chars().take(40).collect() })
         }
         _ => Ok(response),
     }
 }
 
-/// The length of the whole body, as the server says. With chunks, there is none: the first of them may be all.
-fn length(response: &Response) -> Option<u64> {
-    text(response.headers(), &header::CONTENT_LENGTH)?.parse().ok()
+/// Returns the length of the whole body. A chunked response has none, so a truncated one could not be detected.
+fn whole_body_len(response: &Response) -> Option<u64> {
+    header_text(response.headers(), &header::CONTENT_LENGTH)?.parse().ok()
 }
 
-/// A weak tag says nothing about bytes.
-fn validator(headers: &HeaderMap) -> Option<Validator> {
-    let etag = text(headers, &header::ETAG).filter(|etag| etag.starts_with('"'));
-    let last_modified =
-        || text(headers, &header::LAST_MODIFIED).map(|time| Validator::LastModified(time.to_owned()));
-    etag.map(|etag| Validator::Etag(etag.to_owned())).or_else(last_modified)
+/// Returns the validator of a response. A weak entity tag is ignored: it does not identify bytes.
+fn response_validator(headers: &HeaderMap) -> Option<VersionValidator> {
+    let etag = header_text(headers, &header::ETAG).filter(|etag| etag.starts_with('"'));
+    let last_modified = || {
+        header_text(headers, &header::LAST_MODIFIED)
+            .map(|time| VersionValidator::LastModified(time.to_owned()))
+    };
+    etag.map(|etag| VersionValidator::Etag(etag.to_owned())).or_else(last_modified)
 }
 
-fn is_other(headers: &HeaderMap, name: &HeaderName, known: &str) -> bool {
-    text(headers, name).is_some_and(|found| found != known)
+fn differs_from(headers: &HeaderMap, name: &HeaderName, known: &str) -> bool {
+    headers.get(name).is_some_and(|found| found.as_bytes() != known.as_bytes())
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-fn value(text: &str) -> Result<HeaderValue, FetchError> {
+fn header_value(text: &str) -> Result<HeaderValue, FetchError> {
     HeaderValue::from_str(text).map_err(|error| FetchError::Request { source: error.into() })
 }
 
-fn body(response: Response) -> Body {
-    response.bytes_stream().map_err(request).boxed()
+fn body_stream(response: Response) -> ByteStream {
+    response.bytes_stream().map_err(request_error).boxed()
 }
 
-/// The URL in an error may have credentials, and is told beside it anyway.
-fn request(error: reqwest::Error) -> FetchError {
+/// Removes the URL from an error: it may contain credentials, and the log shows it separately.
+fn request_error(error: reqwest::Error) -> FetchError {
     FetchError::Request { source: error.without_url().into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn response(encoding: &[u8]) -> Response {
+        let encoding = HeaderValue::from_bytes(encoding).unwrap();
+        axum::http::Response::builder().header(header::CONTENT_ENCODING, encoding).body("").unwrap().into()
+    }
+
+    #[test]
+    fn rejects_any_encoding_but_identity() {
+        check_encoding(response(b"Identity")).unwrap();
+        for (encoding, shown) in [(&b"gzip"[..], "gzip"), (b"\xff", "\u{fffd}"), (b"", "")] {
+            let error = check_encoding(response(encoding)).unwrap_err();
+            assert!(matches!(&error, FetchError::Encoded { encoding } if encoding == shown), "{error}");
+        }
+    }
+
+    #[test]
+    fn validator_that_is_not_text_is_another_one() {
+        let found = |value: &[u8]| {
+            let value = HeaderValue::from_bytes(value).unwrap();
+            differs_from(&HeaderMap::from_iter([(header::ETAG, value)]), &header::ETAG, "\"a\"")
+        };
+        assert!(!found(b"\"a\""));
+        assert!(found(b"\"b\"") && found(b"\"\xe4\""));
+        assert!(!differs_from(&HeaderMap::new(), &header::ETAG, "\"a\""));
+    }
+
+    #[test]
+    fn rejects_unusable_certificate_files() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let file = |name: &str| directory.path().join(name);
+        fs::write(file("empty.pem"), "").unwrap();
+        fs::create_dir(file("directory.pem")).unwrap();
+        for path in [file("empty.pem"), file("directory.pem"), file("missing.pem")] {
+            let settings = LibrarySettings {
+                trust: ServerTrust::SystemAnd(path.clone()),
+                ..LibrarySettings::new(directory.path())
+            };
+            let error = RemoteClient::new(&settings).unwrap_err();
+            assert!(matches!(&error, LibraryError::Certificates { path: of, .. } if *of == path), "{error}");
+        }
+    }
 }

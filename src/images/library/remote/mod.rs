@@ -1,4 +1,4 @@
-//! Where images are fetched from: one face for servers and buckets.
+//! Sources of downloads: HTTP servers and buckets behind one interface.
 
 mod bucket;
 mod http;
@@ -10,57 +10,66 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 
 use super::error::{FetchError, LibraryError};
-use super::location::Location;
-use super::record::Origin;
+use super::location::ImageLocation;
+use super::record::RemoteVersion;
 
-use bucket::Bucket;
-pub(super) use http::Client;
-use http::Server;
+use bucket::BucketSource;
+use http::HttpSource;
+pub(super) use http::RemoteClient;
 
-/// Where an image is fetched from.
+/// The source of a download.
 #[derive(Debug)]
-pub(super) enum Remote {
-    Server(Server),
-    Bucket(Bucket),
+pub(super) enum DownloadSource {
+    Server(HttpSource),
+    Bucket(BucketSource),
 }
 
-/// Bytes that come.
-pub(super) type Body = BoxStream<'static, Result<Bytes, FetchError>>;
+/// A stream of the bytes of a response.
+pub(super) type ByteStream = BoxStream<'static, Result<Bytes, FetchError>>;
 
-/// Bytes that a remote is about to send.
-pub(super) struct Offer {
-    /// Of what they are.
-    pub(super) origin: Origin,
-    /// The first of them.
+/// A successful response that starts to send an image.
+pub(super) struct ImageResponse {
+    /// The version of the image.
+    pub(super) origin: RemoteVersion,
+    /// The offset of the first byte.
     pub(super) start: u64,
-    /// The rest of the image.
-    pub(super) body: Body,
+    /// The bytes from `start` to the end of the image.
+    pub(super) body: ByteStream,
 }
 
-impl Remote {
-    /// The remote of a location; none for files of this machine.
-    pub(super) fn of(location: &Location, client: &Client) -> Result<Option<Self>, LibraryError> {
+impl DownloadSource {
+    /// Returns the remote of a location, or `None` for files on this machine.
+    pub(super) fn new(location: &ImageLocation, client: &RemoteClient) -> Result<Option<Self>, LibraryError> {
         match location {
-            Location::Http(url) => Ok(Some(Self::Server(Server::new(client.clone(), url.clone())))),
-            Location::Bucket { bucket, key } => Bucket::new(bucket, key, client).map(Self::Bucket).map(Some),
-            Location::File(_) => Ok(None),
+            ImageLocation::Http(url) => Ok(Some(Self::Server(HttpSource::new(client.clone(), url.clone())))),
+            ImageLocation::Bucket { bucket, key } => {
+                BucketSource::new(bucket, key, client).map(Self::Bucket).map(Some)
+            }
+            ImageLocation::File(_) => Ok(None),
         }
     }
 
-    /// Asks for an image: from its start, or what is behind the first bytes of a version of it. It may answer from the
-    /// start nevertheless.
-    pub(super) async fn open(&self, from: Option<(u64, &Origin)>) -> Result<Offer, FetchError> {
+    /// Requests an image from its start, or the bytes after those received of a version. The remote may send the image
+    /// from its start in both cases.
+    pub(super) async fn request_from(
+        &self,
+        from: Option<(u64, &RemoteVersion)>,
+    ) -> Result<ImageResponse, FetchError> {
         match self {
-            Self::Server(server) => server.open(from).await,
-            Self::Bucket(bucket) => bucket.open(from).await,
+            Self::Server(server) => server.request_from(from).await,
+            Self::Bucket(bucket) => bucket.request_from(from).await,
         }
     }
 
-    /// Asks for a few bytes of a version of an image.
-    pub(super) async fn range(&self, origin: &Origin, range: Range<u64>) -> Result<Bytes, FetchError> {
+    /// Requests a range of a version of an image.
+    pub(super) async fn read_range(
+        &self,
+        origin: &RemoteVersion,
+        range: Range<u64>,
+    ) -> Result<Bytes, FetchError> {
         let mut body = match self {
-            Self::Server(server) => server.range(origin, &range).await?,
-            Self::Bucket(bucket) => bucket.range(origin, &range).await?,
+            Self::Server(server) => server.request_range(origin, &range).await?,
+            Self::Bucket(bucket) => bucket.request_range(origin, &range).await?,
         };
         let wanted = range.end.saturating_sub(range.start);
         let mut bytes = Vec::new();

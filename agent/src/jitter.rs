@@ -1,0 +1,74 @@
+//! Random parts of pauses, from a seed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Increment of the generator `SplitMix64`.
+const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A source of random durations. Equal seeds return equal sequences.
+#[derive(Debug)]
+pub(crate) struct Jitter(AtomicU64);
+
+impl Jitter {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
+    /// Returns a duration of at most `most`.
+    pub(crate) fn up_to(&self, most: Duration) -> Duration {
+        most.mul_f64(self.fraction())
+    }
+
+    /// Returns `middle`, changed by at most half of it.
+    pub(crate) fn around(&self, middle: Duration) -> Duration {
+        middle.mul_f64(0.5 + self.fraction())
+    }
+
+    /// Returns a number from 0 to 1.
+    fn fraction(&self) -> f64 {
+        let state = self.0.fetch_add(INCREMENT, Ordering::Relaxed).wrapping_add(INCREMENT);
+        // 32 bits are exact in an f64.
+        let high = u32::try_from(mixed(state) >> 32).unwrap_or(u32::MAX);
+        f64::from(high) / f64::from(u32::MAX)
+    }
+}
+
+/// Mixes the bits of a number, as the generator `SplitMix64` does.
+pub(crate) fn mixed(state: u64) -> u64 {
+    let mut bits = state;
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_within_their_limits_and_differ() {
+        let jitter = Jitter::new(7);
+        let second = Duration::from_secs(1);
+        let (mut least, mut most) = (second, Duration::ZERO);
+        for _ in 0..1000 {
+            let pause = jitter.up_to(second);
+            assert!(pause <= second);
+            least = least.min(pause);
+            most = most.max(pause);
+            let pause = jitter.around(second);
+            assert!(pause >= second / 2 && pause <= second * 3 / 2, "{pause:?}");
+        }
+        assert!(least < second / 50 && most > second * 49 / 50, "{least:?} to {most:?}");
+    }
+
+    #[test]
+    fn equal_seeds_return_equal_sequences() {
+        let sequence = |seed| {
+            let jitter = Jitter::new(seed);
+            (0..8).map(|_| jitter.up_to(Duration::from_secs(10))).collect::<Vec<_>>()
+        };
+        assert_eq!(sequence(1), sequence(1));
+        assert_ne!(sequence(1), sequence(2));
+    }
+}

@@ -1,0 +1,95 @@
+//! Events of an agent, for counters and logs.
+
+use std::time::Duration;
+
+use assisted::Extensible;
+use assisted::client::ClientError;
+use assisted::host::RegisteredHost;
+use assisted::reply::ExitCode;
+use assisted::step::{PostStepAction, StepType};
+
+/// A receiver of events. It must not block: agents call it from their tasks.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// use agent::observer::{AgentEvent, AgentObserver};
+///
+/// #[derive(Default)]
+/// struct FailureCounter(AtomicU64);
+///
+/// impl AgentObserver for FailureCounter {
+///     fn observe(&self, event: &AgentEvent<'_>) {
+///         if let AgentEvent::Request { outcome: Err(_), .. } = event {
+///             self.0.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+/// }
+/// ```
+pub trait AgentObserver: Send + Sync {
+    /// Receives an event.
+    fn observe(&self, event: &AgentEvent<'_>);
+}
+
+/// Ignores all events.
+impl AgentObserver for () {
+    fn observe(&self, _event: &AgentEvent<'_>) {}
+}
+
+/// The purpose of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum RequestKind {
+    /// Registration of the host.
+    Register,
+    /// Poll for steps.
+    Poll,
+    /// Reply to a step.
+    Reply,
+}
+
+/// An event of an agent.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AgentEvent<'a> {
+    /// A request ended. Each attempt is an event.
+    Request {
+        /// Purpose of the request.
+        kind: RequestKind,
+        /// Time until the response was read.
+        took: Duration,
+        /// The failure, if the request failed.
+        outcome: Result<(), &'a ClientError>,
+    },
+    /// The service registered the host.
+    Registered {
+        /// The response.
+        host: &'a RegisteredHost,
+    },
+    /// A poll returned steps.
+    StepsReceived {
+        /// Number of steps.
+        count: usize,
+        /// Action after the steps.
+        action: &'a Extensible<PostStepAction>,
+    },
+    /// A step ended.
+    StepEnded {
+        /// Type of the step.
+        step_type: &'a Extensible<StepType>,
+        /// Exit code of the reply.
+        exit_code: ExitCode,
+    },
+    /// The service already has the output of a step, so the agent does not send the reply.
+    ReplyOmitted {
+        /// Type of the step.
+        step_type: &'a Extensible<StepType>,
+    },
+    /// A step was not started: too many steps run already, or one of this type that must not run twice.
+    StepSkipped {
+        /// Type of the step.
+        step_type: &'a Extensible<StepType>,
+    },
+}

@@ -1,0 +1,72 @@
+//! Requests with retries, under a limit of concurrent ones.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assisted::client::ClientError;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
+
+use crate::jitter::Jitter;
+use crate::observer::{AgentEvent, AgentObserver, RequestKind};
+
+/// Retries of one request.
+const RETRIES: u32 = 3;
+/// Longest pause before the first retry. It doubles with each one,
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
+/// up to this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// A response that is awaited. It is boxed, because it is large, and an agent mostly waits for its next poll.
+pub(crate) type Response<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send + 'a>>;
+
+/// What all requests of an agent share.
+#[derive(Clone)]
+pub(crate) struct Requests {
+    pub(crate) slots: Option<Arc<Semaphore>>,
+    pub(crate) observer: Arc<dyn AgentObserver>,
+    pub(crate) jitter: Arc<Jitter>,
+}
+
+impl Requests {
+    /// Sends a request, up to four times while the connection fails or the service is overloaded. A refused connection
+    /// is not retried.
+    pub(crate) async fn send<'a, T>(
+        &self,
+        kind: RequestKind,
+        request: impl Fn() -> Response<'a, T> + Send,
+    ) -> Result<T, ClientError> {
+        let mut most = FIRST_PAUSE;
+        for _ in 0..RETRIES {
+            match self.send_once(kind, request()).await {
+                Err(error) if is_temporary(&error) => tracing::debug!(%error, "request failed, retrying"),
+                result => return result,
+            }
+            sleep(self.jitter.up_to(most)).await;
+            most = (most * 2).min(LONGEST_PAUSE);
+        }
+        self.send_once(kind, request()).await
+    }
+
+    async fn send_once<T>(&self, kind: RequestKind, request: Response<'_, T>) -> Result<T, ClientError> {
+        // The semaphore is never closed. Without a slot, a request is sent all the same.
+        let _slot = match &self.slots {
+            Some(slots) => slots.acquire().await.ok(),
+            None => None,
+        };
+        let begun = Instant::now();
+        let result = request.await;
+        let outcome = result.as_ref().map(|_| ());
+        self.observer.observe(&AgentEvent::Request { kind, took: begun.elapsed(), outcome });
+        result
+    }
+}
+
+/// Returns `true` if the same request can succeed within seconds.
+fn is_temporary(error: &ClientError) -> bool {
+    match error {
+        ClientError::Timeout { .. } | ClientError::Connection { .. } => true,
+        other => matches!(other.status(), Some(503 | 504)),
+    }
+}

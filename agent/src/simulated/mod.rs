@@ -1,0 +1,48 @@
+//! Machines that exist only as a description of their hardware.
+//!
+//! A [`Profile`] describes groups of equal hosts and their network. A [`SimulatedSite`] makes any number of hosts from
+//! it, and a [`SimulatedMachine`] is one of them. Machines share the description; each one is a few words in memory,
+//! and its reports are computed when a service asks for them. Equal seeds make equal hosts.
+//!
+//! Steps are instantaneous. Durations in reports, such as those of image downloads, follow from the description.
+//!
+//! | module | has |
+//! |---|---|
+//! | `profile` | the description, as read from a file |
+//! | `site` | ids, names, addresses and faults of all hosts |
+//! | `hardware` | the inventory report |
+//! | `network` | connectivity, free addresses, names, time servers |
+//! | `storage` | speed of disks, downloads of images |
+//! | `machine` | which step has which reply |
+//!
+//! The installation itself is not simulated: the step `install` fails.
+//!
+//! # Examples
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use agent::simulated::{Profile, SimulatedSite};
+//!
+//! let profile: Profile = serde_json::from_str(r#"{"groups": [{"name": "master", "count": 3}]}"#)?;
+//! let site = Arc::new(SimulatedSite::new(profile, 3, 42)?);
+//! let names: Vec<_> = site.machines().map(|machine| machine.inventory_report().hostname).collect();
+//! assert_eq!(names, ["master-1", "master-2", "master-3"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod fault;
+mod hardware;
+mod machine;
+mod network;
+mod profile;
+mod site;
+mod storage;
+
+pub use fault::{Fault, UnknownFault};
+pub use machine::SimulatedMachine;
+pub use profile::{
+    BootMode, DescribedDisk, DescribedInterface, DriveType, HostGroup, Ipv4Segment, Profile, ProfileError,
+    SegmentError,
+};
+pub use site::SimulatedSite;

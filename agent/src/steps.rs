@@ -1,0 +1,245 @@
+//! The steps of a host that are running.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use assisted::client::ClientError;
+use assisted::reply::{ExitCode, ReplyPayload, StepReply, UpgradeReport};
+use assisted::request::StepRequest;
+use assisted::step::{Step, StepType};
+use tokio::task::{AbortHandle, Id, JoinSet};
+
+use crate::agent::Shared;
+use crate::machine::{Machine, StepFailure, StepOutcome};
+use crate::observer::{AgentEvent, RequestKind};
+use crate::runner::RunnerEnd;
+use crate::sent_replies::{OutputDigest, SentReplies};
+use crate::session::HostSession;
+
+/// The most steps that run at once. The service hands out at most eight with each poll.
+const MAX_RUNNING: usize = 128;
+
+/// What the steps of one registration share.
+pub(crate) struct StepContext<M> {
+    pub(crate) shared: Arc<Shared<M>>,
+    pub(crate) session: HostSession,
+    pub(crate) sent: Mutex<SentReplies>,
+}
+
+/// The running steps of one registration. They are cancelled when it is dropped.
+pub(crate) struct RunningSteps {
+    tasks: JoinSet<Option<RunnerEnd>>,
+    types: Vec<(Id, StepType, AbortHandle)>,
+}
+
+impl RunningSteps {
+    pub(crate) fn new() -> Self {
+        Self { tasks: JoinSet::new(), types: Vec::new() }
+    }
+
+    /// Starts a step.
+    pub(crate) fn start<M: Machine>(&mut self, context: &Arc<StepContext<M>>, step: Step) {
+        let step_type = step.step_type.known();
+        if step_type == Some(StepType::StopInstallation) {
+            self.cancel(StepType::Install);
+        }
+        let busy = step_type.and_then(|step_type| self.busy_reply(context, &step, step_type));
+        if self.tasks.len() >= MAX_RUNNING || matches!(busy, Some(BusyReply::Skip)) {
+            tracing::debug!(step_type = %step.step_type, "step skipped");
+            context.observe(&AgentEvent::StepSkipped { step_type: &step.step_type });
+            return;
+        }
+        let (context, is_first) = (Arc::clone(context), busy.is_none());
+        let task = self.tasks.spawn(async move {
+            match busy {
+                Some(BusyReply::Send(reply)) => {
+                    context.send(&step, &reply).await;
+                    None
+                }
+                _ => context.run(&step).await,
+            }
+        });
+        if let Some(step_type) = step_type.filter(|_| is_first) {
+            self.types.push((task.id(), step_type, task));
+        }
+    }
+
+    /// Waits until a step ends. Returns `None` if no step is running, else the reason to end if the step has one.
+    pub(crate) async fn next_end(&mut self) -> Option<Option<RunnerEnd>> {
+        let (id, end) = match self.tasks.join_next_with_id().await? {
+            Ok((id, end)) => (id, end),
+            Err(error) => {
+                if error.is_panic() {
+                    tracing::error!(%error, "step failed in the agent; it has no reply");
+                }
+                (error.id(), None)
+            }
+        };
+        self.types.retain(|(running, ..)| *running != id);
+        Some(end)
+    }
+
+    /// Cancels a step. It has no reply.
+    fn cancel(&mut self, step_type: StepType) {
+        self.types.iter().filter(|(_, running, _)| *running == step_type).for_each(|(.., task)| task.abort());
+    }
+
+    fn is_running(&self, step_type: StepType) -> bool {
+        self.types.iter().any(|(_, running, _)| *running == step_type)
+    }
+
+    /// Returns what happens to a step that must not run twice, if it runs already.
+    fn busy_reply<M>(&self, context: &StepContext<M>, step: &Step, step_type: StepType) -> Option<BusyReply> {
+        if step_type == StepType::Install {
+            let has_installer = context.shared.has_installer.swap(true, Ordering::Relaxed);
+            return has_installer.then(|| name_in_use(step, "assisted-installer"));
+        }
+        if !self.is_running(step_type) {
+            return None;
+        }
+        match step_type {
+            StepType::ContainerImageAvailability | StepType::InstallationDiskSpeedCheck => {
+                Some(BusyReply::Send(StepReply::done(step)))
+            }
+            StepType::UpgradeAgent => Some(upgrade_running(step)),
+            StepType::LogsGather => Some(name_in_use(step, "logs-sender")),
+            // A service refuses an empty list of addresses.
+            StepType::FreeNetworkAddresses => Some(BusyReply::Skip),
+            _ => None,
+        }
+    }
+}
+
+/// What happens to a step that must not run twice.
+enum BusyReply {
+    Send(StepReply),
+    Skip,
+}
+
+fn name_in_use(step: &Step, name: &str) -> BusyReply {
+    let error = format!("the container name {name:?} is already in use");
+    BusyReply::Send(StepReply::failure(step, ExitCode::CONTAINER_EXISTS, error))
+}
+
+/// The reply while another upgrade is running: a report without a result.
+fn upgrade_running(step: &Step) -> BusyReply {
+    let reply = match StepRequest::parse(step) {
+        Ok(StepRequest::Upgrade(request)) => {
+            let report = UpgradeReport { agent_image: request.agent_image, result: String::new() };
+            StepReply::success(step, &ReplyPayload::Upgrade(report))
+        }
+        Ok(_) => return BusyReply::Skip,
+        Err(error) => Ok(StepReply::failure(step, ExitCode::INVALID, text_with_causes(&error))),
+    };
+    reply.map_or(BusyReply::Skip, BusyReply::Send)
+}
+
+impl<M> StepContext<M> {
+    pub(crate) fn observe(&self, event: &AgentEvent<'_>) {
+        self.shared.requests.observer.observe(event);
+    }
+
+    /// Sends a reply, unless the service already has its output.
+    async fn send(&self, step: &Step, reply: &StepReply) {
+        let (step_type, exit_code) = (&step.step_type, reply.exit_code());
+        self.observe(&AgentEvent::StepEnded { step_type, exit_code });
+        // A reply without output, and an empty one, say the same.
+        let digest =
+            exit_code.is_success().then(|| OutputDigest::new(reply.output.as_deref().unwrap_or_default()));
+        if digest.is_some_and(|digest| self.sent().contains(step_type, digest)) {
+            self.observe(&AgentEvent::ReplyOmitted { step_type });
+            return;
+        }
+        match self.post(reply).await {
+            Ok(()) => {
+                if let Some(digest) = digest {
+                    self.sent().insert(step_type, digest);
+                }
+            }
+            // The next run of the step sends its output again.
+            Err(error) => tracing::warn!(%step_type, %error, "reply lost"),
+        }
+    }
+
+    async fn post(&self, reply: &StepReply) -> Result<(), ClientError> {
+        let HostIds { infra_env, host } = self.ids();
+        let client = self.session.client();
+        let request = || Box::pin(client.post_reply(infra_env, host, reply)) as _;
+        self.shared.requests.send(RequestKind::Reply, request).await
+    }
+
+    pub(crate) fn ids(&self) -> HostIds {
+        HostIds { infra_env: self.session.infra_env(), host: self.session.host() }
+    }
+
+    pub(crate) fn sent(&self) -> std::sync::MutexGuard<'_, SentReplies> {
+        // No code panics while it holds the lock.
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The ids in the path of a host.
+#[derive(Clone, Copy)]
+pub(crate) struct HostIds {
+    pub(crate) infra_env: assisted::InfraEnvId,
+    pub(crate) host: assisted::HostId,
+}
+
+impl<M: Machine> StepContext<M> {
+    /// Runs a step and replies. Returns the reason if the agent must end.
+    async fn run(&self, step: &Step) -> Option<RunnerEnd> {
+        let result = match StepRequest::parse(step) {
+            Ok(request) => self.run_request(request).await,
+            Err(error) => Err(StepFailure::new(ExitCode::INVALID, text_with_causes(&error))),
+        };
+        let (reply, end) = match result {
+            Ok(StepOutcome::Rebooting) => return Some(RunnerEnd::Rebooting),
+            Ok(StepOutcome::Output(output)) => (StepReply::success(step, &output), end_after(&output)),
+            Ok(StepOutcome::Done) => (Ok(StepReply::done(step)), None),
+            Err(failure) => (failure_reply(step, &failure), None),
+        };
+        let reply = reply.unwrap_or_else(|error| {
+            let text = format!("cannot write the output as JSON: {error}");
+            StepReply::failure(step, ExitCode::INVALID, text)
+        });
+        self.send(step, &reply).await;
+        end
+    }
+
+    /// Runs a step on the machine, unless its boot media are lost.
+    async fn run_request(&self, request: StepRequest) -> Result<StepOutcome, StepFailure> {
+        let machine = &self.shared.machine;
+        if let Some(reason) = machine.media_error().await {
+            return Err(StepFailure::new(ExitCode::MEDIA_LOST, reason));
+        }
+        match machine.run_step(request, &self.session).await {
+            Err(failure) if machine.media_error().await.is_some() => {
+                Err(failure.with_exit_code(ExitCode::MEDIA_LOST))
+            }
+            result => result,
+        }
+    }
+}
+
+/// After a successful upgrade, the registration starts the new agent.
+fn end_after(output: &ReplyPayload) -> Option<RunnerEnd> {
+    match output {
+        ReplyPayload::Upgrade(report) if report.result == "success" => Some(RunnerEnd::RegisterAgain),
+        _ => None,
+    }
+}
+
+fn failure_reply(step: &Step, failure: &StepFailure) -> Result<StepReply, serde_json::Error> {
+    let reply = StepReply::failure(step, failure.exit_code(), failure.message());
+    match failure.output() {
+        Some(output) => reply.with_payload(output),
+        None => Ok(reply),
+    }
+}
+
+fn text_with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}

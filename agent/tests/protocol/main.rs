@@ -1,0 +1,16 @@
+//! The agent against a scripted service on the loopback interface. Time is paused: it jumps to the next timer whenever
+//! the agent and the service wait.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "test code: a failed expectation must stop the test"
+)]
+
+mod machine;
+mod polling;
+mod registration;
+mod replies;
+mod service;
+mod steps;

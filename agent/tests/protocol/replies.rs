@@ -1,0 +1,184 @@
+//! Which replies are sent, and with what.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agent::StepFailure;
+use assisted::reply::{DiskSpeedReport, ExitCode, ReplyPayload};
+use serde_json::{Value, json};
+
+use crate::machine::{ScriptedMachine, text};
+use crate::service::{Answer, Purpose, Received, ScriptedService, step};
+
+const RECLAIM: &str =
+    r#"{"host_fs_mount_dir": "/host", "initrd_url": "i", "kernel_url": "k", "rootfs_url": "r"}"#;
+
+/// A service that hands out one step at each poll.
+async fn service_with_step(step: Value) -> ScriptedService {
+    let script = move |request: &Received| {
+        (request.purpose == Purpose::Poll).then(|| Answer::steps(60, "continue", json!([step])))
+    };
+    ScriptedService::start(script).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn reply_repeats_type_and_id_of_its_step() {
+    let service = service_with_step(step("download-boot-artifacts", &[RECLAIM])).await;
+    let agent = ScriptedMachine::new(&service, |_| text("done")).run(&service);
+    let replies = service.wait_for(Purpose::Reply, 1).await;
+    let expected = json!({
+        "step_type": "download-boot-artifacts", "step_id": "download-boot-artifacts-00000001", "output": "done",
+    });
+    assert_eq!(replies[0].body, expected);
+    assert_eq!(replies[0].version, crate::service::SERVICE_VERSION);
+    agent.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_output_is_sent_once_an_hour() {
+    let service = service_with_step(step("download-boot-artifacts", &[RECLAIM])).await;
+    let agent = ScriptedMachine::new(&service, |_| text("done")).run(&service);
+    service.wait_for(Purpose::Reply, 3).await;
+    assert_eq!(service.seconds(Purpose::Reply), [0, 3600, 7200]);
+    agent.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn changed_output_is_sent() {
+    let service = service_with_step(step("download-boot-artifacts", &[RECLAIM])).await;
+    let runs = AtomicUsize::new(0);
+    let run = move |_| text(if runs.fetch_add(1, Ordering::Relaxed) % 4 < 2 { "one" } else { "two" });
+    let agent = ScriptedMachine::new(&service, run).run(&service);
+    let replies = service.wait_for(Purpose::Reply, 3).await;
+    assert_eq!(service.seconds(Purpose::Reply), [0, 120, 240]);
+    assert_eq!(replies[1].body["output"], "two");
+    agent.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn outputs_of_different_types_are_separate() {
+    let script = |request: &Received| {
+        let steps = json!([step("download-boot-artifacts", &[RECLAIM]), step("stop-installation", &[])]);
+        (request.purpose == Purpose::Poll).then(|| Answer::steps(60, "continue", steps))
+    };
+    let service = ScriptedService::start(script).await;
+    let agent = ScriptedMachine::new(&service, |_| text("done")).run(&service);
+    service.wait_for(Purpose::Poll, 3).await;
+    assert_eq!(service.received(Purpose::Reply).len(), 2);
+    agent.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_always_sent() {
+    let service = service_with_step(step("download-boot-artifacts", &[RECLAIM])).await;
+    let run = |_| Err(StepFailure::new(ExitCode::TIMED_OUT, "no answer"));
+    let agent = ScriptedMachine::new(&service, run).run(&service);
+    let replies = service.wait_for(Purpose::Reply, 3).await;
+    assert_eq!(service.seconds(Purpose::Reply), [0, 60, 120]);
+    assert_eq!(
+        (&replies[0].body["exit_code"], &replies[0].body["error"]),
+        (&json!(124), &json!("no answer"))
+    );
+    assert_eq!(replies[0].body.get("output"), None);
+    agent.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn failure_may_have_output() {
+    let args = [r#"{"path": "/dev/sda"}"#, "480.00"];
+    let service = service_with_step(step("installation-disk-speed-check", &args)).await;
+    let run = |_| {
+        let report = DiskSpeedReport { path: "/dev/sda".to_owned(), io_sync_duration: 0 };
+        Err(StepFailure::new(ExitCode::FAILED, "fio failed").with_output(ReplyPayload::DiskSpeed(report)))
+    };
+    let agent = ScriptedMachine::new(&service, run).run(&service);
+    let replies = service.wait_for(Purpose::Reply, 1).await;
+    assert_eq!(
+        (&replies[0].body["exit_code"], &replies[0].body["output"]),
+        (&json!(1), &json!(r#"{"path":"/dev/sda"}"#))
+    );
+    agent.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_reply_is_sent_with_the_next_run() {
+    let script = |request: &Received| match (request.purpose, request.number) {
+        (Purpose::Poll, _) => {
+            Some(Answer::steps(60, "continue", json!([step("download-boot-artifacts", &[RECLAIM])])))
+        }
+        (Purpose::Reply, 0) => Some(Answer::error(500)),
+        _ => None,
+    };
+    let service = ScriptedService::start(script).await;
+    let agent = ScriptedMachine::new(&service, |_| text("done")).run(&service);
+    service.wait_for(Purpose::Poll, 4).await;
+    assert_eq!(service.seconds(Purpose::Reply), [0, 60]);
+    agent.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn replies_are_sent_again_after_a_failed_poll_and_after_a_registration() {
+    let script = |request: &Received| match (request.purpose, request.number) {
+        (Purpose::Poll, 1) => Some(Answer::error(500)),
+        (Purpose::Poll, 4) => Some(Answer::steps(60, "exit", Value::Null)),
+        (Purpose::Poll, _) => {
+            Some(Answer::steps(60, "continue", json!([step("download-boot-artifacts", &[RECLAIM])])))
+        }
+        _ => None,
+    };
+    let service = ScriptedService::start(script).await;
+    let agent = ScriptedMachine::new(&service, |_| text("done")).run(&service);
+    service.wait_for(Purpose::Poll, 8).await;
+    // Poll 0, poll 2 after the failed one, and poll 5 after the second registration; not polls 3, 6 and 7.
+    let polls = service.seconds(Purpose::Poll);
+    assert_eq!(service.seconds(Purpose::Reply), [polls[0], polls[2], polls[5]]);
+    agent.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn invalid_arguments_are_reported_and_nothing_is_run() {
+    for (invalid, error) in [
+        (step("inventory", &[]), "step inventory has 0 arguments, expected 1"),
+        (step("inventory", &["no-uuid"]), r#"invalid argument "no-uuid" of step inventory"#),
+        (
+            step("ntp-synchronizer", &["{}"]),
+            "invalid argument of step ntp-synchronizer: missing field `ntp_source` at line 1 column 2",
+        ),
+        (step("measure-noise", &["1"]), "failed to find action for step type measure-noise"),
+        (step("execute", &["ls"]), "failed to find action for step type execute"),
+    ] {
+        let service = service_with_step(invalid).await;
+        let agent = ScriptedMachine::new(&service, |request| panic!("{request:?} was run")).run(&service);
+        let replies = service.wait_for(Purpose::Reply, 1).await;
+        assert_eq!((&replies[0].body["exit_code"], &replies[0].body["error"]), (&json!(-1), &json!(error)));
+        agent.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_media_prevent_steps() {
+    let service = service_with_step(step("stop-installation", &[])).await;
+    let machine = ScriptedMachine::new(&service, |request| panic!("{request:?} was run"));
+    machine.lose_media();
+    let agent = machine.run(&service);
+    let replies = service.wait_for(Purpose::Reply, 1).await;
+    let body = &replies[0].body;
+    assert_eq!((&body["exit_code"], &body["error"]), (&json!(256), &json!("cannot access the media (ISO)")));
+    agent.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn media_lost_during_a_failed_step_replace_its_exit_code() {
+    let service = service_with_step(step("stop-installation", &[])).await;
+    let machine = ScriptedMachine::idle(&service);
+    let losing = machine.clone();
+    let failing = ScriptedMachine::new(&service, move |_| {
+        losing.lose_media();
+        Err(StepFailure::new(ExitCode::FAILED, "no such file"))
+    });
+    let failing = failing.with_media_of(&machine);
+    let agent = failing.run(&service);
+    let replies = service.wait_for(Purpose::Reply, 1).await;
+    let body = &replies[0].body;
+    assert_eq!((&body["exit_code"], &body["error"]), (&json!(256), &json!("no such file")));
+    agent.abort();
+}

@@ -1,0 +1,213 @@
+//! Errors of the client.
+
+use std::error::Error;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// An error of an operation.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The URL of the service is invalid.
+    #[error("invalid URL of the service: {reason}")]
+    Url {
+        /// The reason.
+        reason: String,
+    },
+    /// A value for a header contains characters that a header cannot have.
+    #[error("invalid characters in the value for header {name}")]
+    Header {
+        /// Name of the header.
+        name: &'static str,
+    },
+    /// An argument cannot be a segment of a path.
+    #[error("cannot {operation}: {segment:?} cannot be part of a path")]
+    PathSegment {
+        /// The operation.
+        operation: &'static str,
+        /// The argument.
+        segment: String,
+    },
+    /// The HTTP client cannot be set up, or a request cannot be made.
+    #[error("cannot set up the HTTP client")]
+    Setup(#[source] reqwest::Error),
+    /// The service responded with an error.
+    #[error("cannot {operation}: status {status}: {reason}")]
+    Response {
+        /// The operation.
+        operation: &'static str,
+        /// Status of the response.
+        status: u16,
+        /// The service's reason, from either body of errors; else the text of the response.
+        reason: String,
+        /// The service's findings about static network configs.
+        findings: Vec<Value>,
+        /// Time until a retry can succeed, if the service says so.
+        retry_after: Option<Duration>,
+    },
+    /// The response has another status of success than the service's. Another server, such as the login page of a
+    /// network, may have sent it.
+    #[error("cannot {operation}: unexpected status {status}, expected {expected}")]
+    UnexpectedStatus {
+        /// The operation.
+        operation: &'static str,
+        /// Status of the response.
+        status: u16,
+        /// Status of successful responses of this operation.
+        expected: u16,
+    },
+    /// The request could not be sent: no connection to the service.
+    #[error("cannot {operation}: no connection to the service")]
+    Connect {
+        /// The operation.
+        operation: &'static str,
+        /// The cause.
+        source: reqwest::Error,
+    },
+    /// The request could not be sent: the server's certificate is not trusted, or client and server found no common TLS
+    /// settings.
+    #[error("cannot {operation}: TLS handshake failed")]
+    Tls {
+        /// The operation.
+        operation: &'static str,
+        /// The cause.
+        source: reqwest::Error,
+    },
+    /// The data to upload could not be read. The service received only a part of it.
+    #[error("cannot {operation}: cannot read the data to upload")]
+    Upload {
+        /// The operation.
+        operation: &'static str,
+        /// The cause.
+        source: reqwest::Error,
+    },
+    /// The time for the request and its response is over. The service may have done the operation.
+    #[error("cannot {operation}: request timed out")]
+    Timeout {
+        /// The operation.
+        operation: &'static str,
+        /// The cause.
+        source: reqwest::Error,
+    },
+    /// The connection failed during the request or the response. The service may have done the operation.
+    #[error("cannot {operation}: connection failed")]
+    Connection {
+        /// The operation.
+        operation: &'static str,
+        /// The cause.
+        source: reqwest::Error,
+    },
+    /// The response is too large.
+    #[error("cannot {operation}: response too large (limit {limit} bytes)")]
+    TooLarge {
+        /// The operation.
+        operation: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+    /// The response is not JSON of the expected type.
+    #[error("cannot {operation}: invalid response")]
+    Decode {
+        /// The operation.
+        operation: &'static str,
+        /// The error of the JSON parser.
+        source: serde_json::Error,
+    },
+}
+
+impl ClientError {
+    /// Sorts an error of the HTTP client. The URL is removed, because it may contain a token.
+    pub(super) fn transport(operation: &'static str, error: reqwest::Error) -> Self {
+        let source = error.without_url();
+        if source.is_builder() {
+            Self::Setup(source)
+        } else if source.is_connect() && has_cause::<rustls::Error>(&source, |_| true) {
+            Self::Tls { operation, source }
+        } else if has_cause(&source, hyper::Error::is_user) {
+            Self::Upload { operation, source }
+        } else if source.is_connect() {
+            Self::Connect { operation, source }
+        } else if source.is_timeout() {
+            Self::Timeout { operation, source }
+        } else {
+            Self::Connection { operation, source }
+        }
+    }
+
+    /// Returns the status of the service's response, if it responded with an error.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Response { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// Returns the service's reason, if it responded with an error.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Response { reason, .. } => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Returns the service's findings about static network configs. Only Kindling sends them.
+    #[must_use]
+    pub fn findings(&self) -> &[Value] {
+        match self {
+            Self::Response { findings, .. } => findings,
+            _ => &[],
+        }
+    }
+
+    /// Returns the time until a retry can succeed, if the service says so.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Response { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if the same request can succeed later without a change: there was no connection or no response,
+    /// or the status is 408, 423, 425, 429, 500, 502, 503, 504 or 507. A failed TLS handshake needs a change.
+    ///
+    /// Except after [`ClientError::Connect`], the service may have done the operation. A repeated POST then creates
+    /// another object. An agent whose registration is refused with 401, 403, 404 or 409 must not retry.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Connect { .. } | Self::Timeout { .. } | Self::Connection { .. } => true,
+            Self::Response { status, .. } => {
+                matches!(*status, 408 | 423 | 425 | 429 | 500 | 502 | 503 | 504 | 507)
+            }
+            Self::Url { .. }
+            | Self::Header { .. }
+            | Self::PathSegment { .. }
+            | Self::Setup(_)
+            | Self::UnexpectedStatus { .. }
+            | Self::Tls { .. }
+            | Self::Upload { .. }
+            | Self::TooLarge { .. }
+            | Self::Decode { .. } => false,
+        }
+    }
+}
+
+/// Returns `true` if an error of type `E` that `matches` is among the causes.
+fn has_cause<E: Error + 'static>(error: &reqwest::Error, matches: impl Fn(&E) -> bool) -> bool {
+    let mut next = error.source();
+    while let Some(cause) = next {
+        if cause.downcast_ref().is_some_and(&matches) {
+            return true;
+        }
+        // The source of an I/O error is not the error that it wraps, but that one's source.
+        next = match cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => cause.source(),
+        };
+    }
+    false
+}

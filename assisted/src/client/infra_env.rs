@@ -1,0 +1,207 @@
+//! Operations on infra-envs.
+
+use super::{ApiClient, ClientError};
+use crate::id::{ClusterId, InfraEnvId};
+use crate::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, PresignedUrl};
+
+/// A file of an infra-env for which the service makes a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InfraEnvFile {
+    /// The discovery config.
+    DiscoveryIgnition,
+    /// The iPXE script that boots the discovery image.
+    BootScript,
+    /// The iPXE script that boots the discovery image or the disk, depending on the state of the host.
+    BootOrderScript,
+}
+
+impl ApiClient {
+    /// Registers an infra-env.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request or its response fails.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use assisted::client::{ApiClient, ClientError};
+    /// # use assisted::Secret;
+    /// use assisted::infra_env::InfraEnvCreateParams;
+    ///
+    /// # async fn example(client: ApiClient, pull_secret: Secret) -> Result<(), ClientError> {
+    /// let params = InfraEnvCreateParams {
+    ///     openshift_version: Some("4.18".to_owned()),
+    ///     ..InfraEnvCreateParams::new("edge", pull_secret)
+    /// };
+    /// let infra_env = client.register_infra_env(&params).await?;
+    /// println!("boot hosts from {}", infra_env.download_url.reveal());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn register_infra_env(&self, params: &InfraEnvCreateParams) -> Result<InfraEnv, ClientError> {
+        self.post("register infra-env", &["infra-envs"]).json(params).read().await
+    }
+
+    /// Lists infra-envs: all, or those of a cluster.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request or its response fails.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use assisted::client::{ApiClient, ClientError};
+    /// # async fn example(client: ApiClient) -> Result<(), ClientError> {
+    /// let infra_envs = client.list_infra_envs(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn list_infra_envs(&self, cluster: Option<ClusterId>) -> Result<Vec<InfraEnv>, ClientError> {
+        let query: Vec<_> = cluster.map(|id| ("cluster_id", id.to_string())).into_iter().collect();
+        self.get("list infra-envs", &["infra-envs"]).query(&query).read().await
+    }
+
+    /// Returns an infra-env.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request or its response fails.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use assisted::client::{ApiClient, ClientError};
+    /// # use assisted::InfraEnvId;
+    /// # async fn example(client: ApiClient, id: InfraEnvId) -> Result<(), ClientError> {
+    /// let infra_env = client.get_infra_env(id).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn get_infra_env(&self, id: InfraEnvId) -> Result<InfraEnv, ClientError> {
+        self.get("get infra-env", &["infra-envs", &id.to_string()]).read().await
+    }
+
+    /// Changes an infra-env.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request or its response fails.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use assisted::client::{ApiClient, ClientError};
+    /// # use assisted::InfraEnvId;
+    /// use assisted::architecture::ImageType;
+    /// use assisted::infra_env::InfraEnvUpdateParams;
+    ///
+    /// # async fn example(client: ApiClient, id: InfraEnvId) -> Result<(), ClientError> {
+    /// let changes =
+    ///     InfraEnvUpdateParams { image_type: Some(ImageType::Minimal), ..InfraEnvUpdateParams::default() };
+    /// let infra_env = client.update_infra_env(id, &changes).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn update_infra_env(
+        &self,
+        id: InfraEnvId,
+        changes: &InfraEnvUpdateParams,
+    ) -> Result<InfraEnv, ClientError> {
+        self.patch("update infra-env", &["infra-envs", &id.to_string()]).json(changes).read().await
+    }
+
+    /// Deletes an infra-env. Its hosts must be deleted first.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request or its response fails.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use assisted::client::{ApiClient, ClientError};
+    /// # use assisted::InfraEnvId;
+    /// # async fn example(client: ApiClient, id: InfraEnvId) -> Result<(), ClientError> {
+    /// client.delete_infra_env(id).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn delete_infra_env(&self, id: InfraEnvId) -> Result<(), ClientError> {
+        self.delete("delete infra-env", &["infra-envs", &id.to_string()]).done(204).await
+    }
+
+    /// Returns the URL of the discovery image.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request or its response fails.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use assisted::client::{ApiClient, ClientError};
+    /// # use assisted::InfraEnvId;
+    /// # async fn example(client: ApiClient, id: InfraEnvId) -> Result<(), ClientError> {
+    /// let url = client.image_url(id).await?.url;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn image_url(&self, id: InfraEnvId) -> Result<PresignedUrl, ClientError> {
+        let path = ["infra-envs", &id.to_string(), "downloads", "image-url"];
+        self.get("get image URL", &path).read().await
+    }
+
+    /// Returns the URL of a file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request or its response fails.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use assisted::client::{ApiClient, ClientError};
+    /// # use assisted::InfraEnvId;
+    /// use assisted::client::InfraEnvFile;
+    ///
+    /// # async fn example(client: ApiClient, id: InfraEnvId) -> Result<(), ClientError> {
+    /// let script = client.file_url(id, InfraEnvFile::BootScript).await?.url;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn file_url(&self, id: InfraEnvId, file: InfraEnvFile) -> Result<PresignedUrl, ClientError> {
+        let (name, script) = match file {
+            InfraEnvFile::DiscoveryIgnition => ("discovery.ign", None),
+            InfraEnvFile::BootScript => ("ipxe-script", Some("discovery-image-always")),
+            InfraEnvFile::BootOrderScript => ("ipxe-script", Some("boot-order-control")),
+        };
+        let mut query = vec![("file_name", name.to_owned())];
+        query.extend(script.map(|script| ("ipxe_script_type", script.to_owned())));
+        let path = ["infra-envs", &id.to_string(), "downloads", "files-presigned"];
+        self.get("get file URL", &path).query(&query).read().await
+    }
+
+    /// Replaces the key that signs the URLs of an infra-env. Earlier URLs become invalid.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request or its response fails.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use assisted::client::{ApiClient, ClientError};
+    /// # use assisted::InfraEnvId;
+    /// # async fn example(client: ApiClient, id: InfraEnvId) -> Result<(), ClientError> {
+    /// client.regenerate_signing_key(id).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn regenerate_signing_key(&self, id: InfraEnvId) -> Result<(), ClientError> {
+        let path = ["infra-envs", &id.to_string(), "regenerate-signing-key"];
+        self.post("regenerate signing key", &path).done(204).await
+    }
+}

@@ -1,0 +1,89 @@
+//! Values of enums that newer services extend.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A value of an enum that a newer service may extend.
+///
+/// A reader keeps a string that is not a value of `T`, instead of refusing the whole document. It is written unchanged.
+///
+/// # Examples
+///
+/// ```
+/// use assisted::Extensible;
+/// use assisted::step::StepType;
+///
+/// let known: Extensible<StepType> = serde_json::from_str(r#""inventory""#)?;
+/// assert_eq!(known, StepType::Inventory);
+///
+/// let newer: Extensible<StepType> = serde_json::from_str(r#""measure-noise""#)?;
+/// assert_eq!(newer, Extensible::Unknown("measure-noise".to_owned()));
+/// assert_eq!(newer.known(), None);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Extensible<T> {
+    /// A value that this version of the crate knows.
+    Known(T),
+    /// Another string.
+    Unknown(String),
+}
+
+impl<T: Copy> Extensible<T> {
+    /// Returns the value if this version of the crate knows it.
+    #[must_use]
+    pub fn known(&self) -> Option<T> {
+        match self {
+            Self::Known(value) => Some(*value),
+            Self::Unknown(_) => None,
+        }
+    }
+}
+
+impl<T> From<T> for Extensible<T> {
+    fn from(value: T) -> Self {
+        Self::Known(value)
+    }
+}
+
+impl<T: Default> Default for Extensible<T> {
+    fn default() -> Self {
+        Self::Known(T::default())
+    }
+}
+
+impl<T: PartialEq> PartialEq<T> for Extensible<T> {
+    fn eq(&self, other: &T) -> bool {
+        matches!(self, Self::Known(value) if value == other)
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Extensible<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(value) => value.fmt(f),
+            Self::Unknown(text) => f.pad(text),
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for Extensible<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Known(value) => value.serialize(serializer),
+            Self::Unknown(text) => text.serialize(serializer),
+        }
+    }
+}
+
+impl<'de, T: for<'a> Deserialize<'a>> Deserialize<'de> for Extensible<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        let reader: StrDeserializer<'_, Error> = text.as_ref().into_deserializer();
+        Ok(T::deserialize(reader).map_or_else(|_| Self::Unknown(text.into_owned()), Self::Known))
+    }
+}

@@ -1,0 +1,404 @@
+//! Replies of agents: the result of a step, and the reports that replies contain.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::VipVerification;
+use crate::connectivity::ConnectivityReport;
+use crate::extensible::Extensible;
+use crate::inventory_report::InventoryReport;
+use crate::list::List;
+use crate::secret::Redacted;
+use crate::step::{Step, StepType, VipType};
+use crate::wire::{reported, reported_without_debug};
+
+/// Exit code of a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ExitCode(
+    /// The number.
+    pub i64,
+);
+
+impl ExitCode {
+    /// The step succeeded.
+    pub const SUCCESS: Self = Self(0);
+    /// The command failed.
+    pub const FAILED: Self = Self(1);
+    /// A container image is not available.
+    pub const IMAGE_UNAVAILABLE: Self = Self(2);
+    /// The command timed out.
+    pub const TIMED_OUT: Self = Self(124);
+    /// A container of this name runs already.
+    pub const CONTAINER_EXISTS: Self = Self(125);
+    /// The host cannot read its boot media.
+    pub const MEDIA_LOST: Self = Self(256);
+    /// The arguments of the step are invalid, or the agent failed.
+    pub const INVALID: Self = Self(-1);
+
+    /// Returns `true` if the step succeeded.
+    #[must_use]
+    pub fn is_success(self) -> bool {
+        self == Self::SUCCESS
+    }
+}
+
+impl fmt::Display for ExitCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Result of a step.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = step_reply))]
+pub struct StepReply {
+    /// Type of the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<StepType>))]
+    pub step_type: Option<Extensible<StepType>>,
+    /// Id of the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_id: Option<String>,
+    /// Exit code. 0 means success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<i64>))]
+    pub exit_code: Option<ExitCode>,
+    /// Output, as JSON in a string.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Error output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Shows only the length of the output, which may contain an Ignition config.
+impl fmt::Debug for StepReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StepReply")
+            .field("step_type", &self.step_type)
+            .field("step_id", &self.step_id)
+            .field("exit_code", &self.exit_code)
+            .field("output", &self.output.as_deref().map(Redacted))
+            .field("error", &self.error)
+            .finish()
+    }
+}
+
+impl StepReply {
+    /// Returns the reply to a step that succeeded without output.
+    #[must_use]
+    pub fn done(step: &Step) -> Self {
+        Self {
+            step_type: Some(step.step_type.clone()),
+            step_id: Some(step.step_id.clone()),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the reply to a step that succeeded.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the payload cannot be written as JSON.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use assisted::reply::{ExitCode, NtpReport, NtpSource, ReplyPayload, StepReply};
+    /// use assisted::step::{Step, StepType};
+    ///
+    /// let step = Step::new(StepType::NtpSynchronizer, "ntp-synchronizer-77aa01bc", Vec::new());
+    /// let source = NtpSource { source_name: "ntp.example.com".to_owned(), source_state: "synced".to_owned() };
+    /// let payload = ReplyPayload::Ntp(NtpReport { ntp_sources: vec![source].into() });
+    ///
+    /// let reply = StepReply::success(&step, &payload)?;
+    /// assert_eq!(reply.exit_code(), ExitCode::SUCCESS);
+    /// assert_eq!(reply.payload()?, Some(payload));
+    ///
+    /// let reply = StepReply::failure(&step, ExitCode::TIMED_OUT, "no answer from chronyd");
+    /// assert_eq!(reply.payload()?, None);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn success(step: &Step, payload: &ReplyPayload) -> Result<Self, serde_json::Error> {
+        Ok(Self { output: Some(payload.to_output()?), ..Self::done(step) })
+    }
+
+    /// Returns the reply to a step that failed.
+    pub fn failure(step: &Step, exit_code: ExitCode, error: impl Into<String>) -> Self {
+        Self { exit_code: Some(exit_code), error: Some(error.into()), ..Self::done(step) }
+    }
+
+    /// Adds a payload to a reply. The service reads the reports about images and disks of steps that failed as well.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the payload cannot be written as JSON.
+    pub fn with_payload(self, payload: &ReplyPayload) -> Result<Self, serde_json::Error> {
+        Ok(Self { output: Some(payload.to_output()?), ..self })
+    }
+
+    /// Returns the exit code. An absent one is 0.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        self.exit_code.unwrap_or_default()
+    }
+
+    /// Parses the output. Returns `None` if it is absent or empty, or if the type of the step is unknown.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the output is not a report of the step's type.
+    pub fn payload(&self) -> Result<Option<ReplyPayload>, serde_json::Error> {
+        let output = self.output.as_deref().unwrap_or_default();
+        match self.step_type.as_ref().and_then(Extensible::known) {
+            Some(step_type) if !output.is_empty() => ReplyPayload::parse(step_type, output).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The payload of a reply.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ReplyPayload {
+    /// Reply to `inventory`.
+    Inventory(Box<InventoryReport>),
+    /// Reply to `connectivity-check`.
+    Connectivity(ConnectivityReport),
+    /// Reply to `free-network-addresses`.
+    FreeAddresses(List<FreeNetwork>),
+    /// Reply to `dhcp-lease-allocate`.
+    DhcpLeases(DhcpReport),
+    /// Reply to `ntp-synchronizer`.
+    Ntp(NtpReport),
+    /// Reply to `domain-resolution`.
+    Domains(DomainReport),
+    /// Reply to `api-vip-connectivity-check`.
+    ApiVip(ApiVipReport),
+    /// Reply to `tang-connectivity-check`.
+    Tang(TangReport),
+    /// Reply to `verify-vips`.
+    Vips(List<VerifiedVip>),
+    /// Reply to `installation-disk-speed-check`.
+    DiskSpeed(DiskSpeedReport),
+    /// Reply to `container-image-availability`.
+    Images(ImagesReport),
+    /// Reply to `upgrade-agent`.
+    Upgrade(UpgradeReport),
+    /// Output of a step without a report, such as `install` and `download-boot-artifacts`. The service ignores it.
+    Text(String),
+}
+
+impl ReplyPayload {
+    /// Parses the output of a step.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the output is not a report of this type.
+    pub fn parse(step_type: StepType, output: &str) -> Result<Self, serde_json::Error> {
+        Ok(match step_type {
+            StepType::Inventory => Self::Inventory(Box::new(read(output)?)),
+            StepType::ConnectivityCheck => Self::Connectivity(read(output)?),
+            StepType::FreeNetworkAddresses => Self::FreeAddresses(read(output)?),
+            StepType::DhcpLeaseAllocate => Self::DhcpLeases(read(output)?),
+            StepType::NtpSynchronizer => Self::Ntp(read(output)?),
+            StepType::DomainResolution => Self::Domains(read(output)?),
+            StepType::ApiVipConnectivityCheck => Self::ApiVip(read(output)?),
+            StepType::TangConnectivityCheck => Self::Tang(read(output)?),
+            StepType::VerifyVips => Self::Vips(read(output)?),
+            StepType::InstallationDiskSpeedCheck => Self::DiskSpeed(read(output)?),
+            StepType::ContainerImageAvailability => Self::Images(read(output)?),
+            StepType::UpgradeAgent => Self::Upgrade(read(output)?),
+            StepType::Execute
+            | StepType::Install
+            | StepType::StopInstallation
+            | StepType::LogsGather
+            | StepType::NextStepRunner
+            | StepType::DownloadBootArtifacts
+            | StepType::RebootForReclaim => Self::Text(output.to_owned()),
+        })
+    }
+
+    /// Returns the text of the payload for a reply's `output`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the payload cannot be written as JSON.
+    pub fn to_output(&self) -> Result<String, serde_json::Error> {
+        match self {
+            Self::Inventory(report) => serde_json::to_string(report),
+            Self::Connectivity(report) => serde_json::to_string(report),
+            Self::FreeAddresses(report) => serde_json::to_string(report),
+            Self::DhcpLeases(report) => serde_json::to_string(report),
+            Self::Ntp(report) => serde_json::to_string(report),
+            Self::Domains(report) => serde_json::to_string(report),
+            Self::ApiVip(report) => serde_json::to_string(report),
+            Self::Tang(report) => serde_json::to_string(report),
+            Self::Vips(report) => serde_json::to_string(report),
+            Self::DiskSpeed(report) => serde_json::to_string(report),
+            Self::Images(report) => serde_json::to_string(report),
+            Self::Upgrade(report) => serde_json::to_string(report),
+            Self::Text(text) => Ok(text.clone()),
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(output: &str) -> Result<T, serde_json::Error> {
+    serde_json::from_str(output)
+}
+
+reported! {
+    /// Result of checking that a virtual IP address is free: an item of the reply to `verify-vips`.
+    VerifiedVip {
+        /// The result. Absent: not checked.
+        verification: Option<Extensible<VipVerification>>,
+        /// The address.
+        vip: String,
+        /// Use of the address.
+        vip_type: Option<Extensible<VipType>>,
+    }
+
+    /// The reply to `ntp-synchronizer`.
+    NtpReport {
+        /// The time servers.
+        ntp_sources: List<NtpSource>,
+    }
+
+    /// A time server.
+    NtpSource {
+        /// Name or address.
+        source_name: String,
+        /// State: `synced`, `combined`, `not_combined`, `unreachable`, `error` or `variable`.
+        source_state: String,
+    }
+
+    /// An item of the reply to `free-network-addresses`.
+    FreeNetwork {
+        /// Network in CIDR notation.
+        network: String,
+        /// Unused addresses.
+        free_addresses: List<String>,
+    }
+
+    /// The reply to `dhcp-lease-allocate`.
+    DhcpReport {
+        /// Address for the cluster's API.
+        api_vip_address: String,
+        /// Lease of that address, in the format of dhclient.
+        api_vip_lease: String,
+        /// Address for the cluster's ingress.
+        ingress_vip_address: String,
+        /// Lease of that address, in the format of dhclient.
+        ingress_vip_lease: String,
+    }
+
+    /// The reply to `domain-resolution`.
+    DomainReport {
+        /// Results, one for each name.
+        resolutions: List<DomainResolution>,
+    }
+
+    /// Result of one DNS lookup.
+    DomainResolution {
+        /// The name.
+        domain_name: String,
+        /// IPv4 addresses.
+        ipv4_addresses: List<String>,
+        /// IPv6 addresses.
+        ipv6_addresses: List<String>,
+        /// Canonical names.
+        cnames: List<String>,
+    }
+
+    /// The reply to `tang-connectivity-check`.
+    TangReport {
+        /// Whether all servers answered.
+        is_success: bool,
+        /// Answers, one for each server.
+        tang_server_response: List<TangServer>,
+    }
+
+    /// Answer of a Tang server.
+    TangServer {
+        /// URL of the advertisement.
+        tang_url: String,
+        /// The signed keys.
+        payload: String,
+        /// The signatures.
+        signatures: List<TangSignature>,
+    }
+
+    /// A signature of a Tang server.
+    TangSignature {
+        /// The protected header.
+        protected: String,
+        /// The signature.
+        signature: String,
+    }
+
+    /// The reply to `container-image-availability`.
+    ImagesReport {
+        /// Results, one for each image.
+        images: List<ImageReport>,
+    }
+
+    /// Availability of a container image.
+    ImageReport {
+        /// Reference of the image.
+        name: String,
+        /// Result: `success` or `failure`.
+        result: String,
+        /// Size of the image.
+        size_bytes: f64,
+        /// Duration of the download, in seconds. Absent if the image was present.
+        time: f64,
+        /// Speed of the download, in megabytes per second. Absent if the image was present.
+        download_rate: f64,
+    }
+
+    /// The reply to `installation-disk-speed-check`.
+    DiskSpeedReport {
+        /// Device path of the disk.
+        path: String,
+        /// Time to write and sync a block, in milliseconds.
+        io_sync_duration: i64,
+    }
+
+    /// The reply to `upgrade-agent`.
+    UpgradeReport {
+        /// Container image of the new agent.
+        agent_image: String,
+        /// Result: `success` or `failure`. Empty if another download of the image is in progress.
+        result: String,
+    }
+}
+
+reported_without_debug! {
+    /// The reply to `api-vip-connectivity-check`.
+    ApiVipReport {
+        /// Whether the Ignition config was downloaded.
+        is_success: bool,
+        /// URL of the Ignition config.
+        url: String,
+        /// Reason for a failure.
+        download_error: String,
+        /// The Ignition config, without the files that the service does not need.
+        ignition: String,
+    }
+}
+
+/// Shows only the length of the Ignition config and of its URL, which may contain a password.
+impl fmt::Debug for ApiVipReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiVipReport")
+            .field("is_success", &self.is_success)
+            .field("url", &Redacted(&self.url))
+            .field("download_error", &self.download_error)
+            .field("ignition", &Redacted(&self.ignition))
+            .finish()
+    }
+}

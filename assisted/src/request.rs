@@ -1,0 +1,491 @@
+//! The arguments of each type of step.
+//!
+//! A service makes the arguments of a [`Step`] with [`StepRequest::to_step`]; an agent reads them with
+//! [`StepRequest::parse`]. Unknown keys in arguments are ignored, so that an agent can serve a newer service.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::connectivity::ConnectivityCheckHost;
+use crate::host::{Header, HostRole};
+use crate::id::{ClusterId, HostId, InfraEnvId};
+use crate::infra_env::Proxy;
+use crate::list::List;
+use crate::secret::Secret;
+use crate::step::{Step, StepType, VipType};
+use crate::wire::{is_default, null_as_default};
+
+/// A step with arguments that an agent can use.
+///
+/// # Examples
+///
+/// ```
+/// use assisted::request::{NtpRequest, StepRequest};
+///
+/// let request = StepRequest::Ntp(NtpRequest { ntp_source: "ntp.example.com".to_owned() });
+/// let step = request.to_step("ntp-synchronizer-77aa01bc")?;
+/// assert_eq!(step.args, [r#"{"ntp_source":"ntp.example.com"}"#]);
+/// assert_eq!(StepRequest::parse(&step)?, request);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum StepRequest {
+    /// Send an inventory report.
+    Inventory(InventoryRequest),
+    /// Check the connectivity to other hosts.
+    ConnectivityCheck(List<ConnectivityCheckHost>),
+    /// Find unused addresses in these networks, which are in CIDR notation.
+    FreeAddresses(List<String>),
+    /// Lease addresses for the cluster.
+    DhcpLeases(DhcpRequest),
+    /// Synchronize the clock.
+    Ntp(NtpRequest),
+    /// Resolve DNS names.
+    Domains(DomainRequest),
+    /// Check the connectivity to the API of the cluster that the host joins.
+    ApiVip(Box<ApiVipRequest>),
+    /// Check the connectivity to Tang servers.
+    Tang(TangRequest),
+    /// Check whether virtual IP addresses are free.
+    Vips(List<VipToVerify>),
+    /// Measure the speed of a disk.
+    DiskSpeed(DiskSpeedRequest),
+    /// Check the availability of container images.
+    Images(ImagesRequest),
+    /// Install the host.
+    Install(Box<InstallRequest>),
+    /// Collect logs.
+    LogsGather(LogsRequest),
+    /// Stop the installation.
+    StopInstallation,
+    /// Upgrade the agent.
+    Upgrade(UpgradeRequest),
+    /// Download kernel, initrd and root file system.
+    BootArtifacts(BootArtifactsRequest),
+    /// Boot the discovery image again.
+    RebootForReclaim(ReclaimRequest),
+}
+
+/// An error in the arguments of a step.
+///
+/// An agent replies with [`ExitCode::INVALID`](crate::reply::ExitCode::INVALID) and the text of the error, which
+/// therefore contains the cause.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StepArgumentsError {
+    /// The type of the step has no action: a newer service sent it, or it is not used any more.
+    #[error("failed to find action for step type {0}")]
+    UnknownType(String),
+    /// The number of arguments is wrong.
+    #[error("step {step_type} has {found} arguments, expected {expected}")]
+    Count {
+        /// Type of the step.
+        step_type: StepType,
+        /// Expected number of arguments.
+        expected: usize,
+        /// Number of arguments.
+        found: usize,
+    },
+    /// An argument is not valid JSON, or a key is missing or has an invalid value.
+    #[error("invalid argument of step {step_type}: {cause}")]
+    Json {
+        /// Type of the step.
+        step_type: StepType,
+        /// The error of the JSON parser.
+        cause: serde_json::Error,
+    },
+    /// An argument that is not JSON is invalid.
+    #[error("invalid argument {argument:?} of step {step_type}")]
+    Text {
+        /// Type of the step.
+        step_type: StepType,
+        /// The argument.
+        argument: String,
+    },
+}
+
+impl StepRequest {
+    /// Parses the arguments of a step.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the type of the step has no action, or if an argument is missing, superfluous or invalid.
+    pub fn parse(step: &Step) -> Result<Self, StepArgumentsError> {
+        let unknown = || StepArgumentsError::UnknownType(step.step_type.to_string());
+        let args = Arguments { step_type: step.step_type.known().ok_or_else(unknown)?, all: &step.args };
+        Ok(match args.step_type {
+            StepType::Inventory => Self::Inventory(InventoryRequest::parse(args)?),
+            StepType::ConnectivityCheck => Self::ConnectivityCheck(args.only()?),
+            StepType::FreeNetworkAddresses => Self::FreeAddresses(args.only()?),
+            StepType::DhcpLeaseAllocate => Self::DhcpLeases(args.only()?),
+            StepType::NtpSynchronizer => Self::Ntp(args.only()?),
+            StepType::DomainResolution => Self::Domains(args.only()?),
+            StepType::ApiVipConnectivityCheck => Self::ApiVip(args.only()?),
+            StepType::TangConnectivityCheck => Self::Tang(args.only()?),
+            StepType::VerifyVips => Self::Vips(args.only()?),
+            StepType::InstallationDiskSpeedCheck => Self::DiskSpeed(DiskSpeedRequest::parse(args)?),
+            StepType::ContainerImageAvailability => Self::Images(args.only()?),
+            StepType::Install => Self::Install(args.only()?),
+            StepType::LogsGather => Self::LogsGather(args.only()?),
+            StepType::StopInstallation => match args.all {
+                [] => Self::StopInstallation,
+                _ => return Err(args.count(0)),
+            },
+            StepType::UpgradeAgent => Self::Upgrade(args.only()?),
+            StepType::DownloadBootArtifacts => Self::BootArtifacts(args.only()?),
+            StepType::RebootForReclaim => Self::RebootForReclaim(args.only()?),
+            StepType::Execute | StepType::NextStepRunner => return Err(unknown()),
+        })
+    }
+
+    /// Returns the type of the step.
+    #[must_use]
+    pub fn step_type(&self) -> StepType {
+        match self {
+            Self::Inventory(_) => StepType::Inventory,
+            Self::ConnectivityCheck(_) => StepType::ConnectivityCheck,
+            Self::FreeAddresses(_) => StepType::FreeNetworkAddresses,
+            Self::DhcpLeases(_) => StepType::DhcpLeaseAllocate,
+            Self::Ntp(_) => StepType::NtpSynchronizer,
+            Self::Domains(_) => StepType::DomainResolution,
+            Self::ApiVip(_) => StepType::ApiVipConnectivityCheck,
+            Self::Tang(_) => StepType::TangConnectivityCheck,
+            Self::Vips(_) => StepType::VerifyVips,
+            Self::DiskSpeed(_) => StepType::InstallationDiskSpeedCheck,
+            Self::Images(_) => StepType::ContainerImageAvailability,
+            Self::Install(_) => StepType::Install,
+            Self::LogsGather(_) => StepType::LogsGather,
+            Self::StopInstallation => StepType::StopInstallation,
+            Self::Upgrade(_) => StepType::UpgradeAgent,
+            Self::BootArtifacts(_) => StepType::DownloadBootArtifacts,
+            Self::RebootForReclaim(_) => StepType::RebootForReclaim,
+        }
+    }
+
+    /// Returns the arguments of the step.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an argument cannot be written as JSON.
+    pub fn to_args(&self) -> Result<Vec<String>, serde_json::Error> {
+        let text = match self {
+            Self::Inventory(request) => return Ok(request.to_args()),
+            Self::StopInstallation => return Ok(Vec::new()),
+            Self::DiskSpeed(request) => return request.to_args(),
+            Self::ConnectivityCheck(hosts) => serde_json::to_string(hosts),
+            Self::FreeAddresses(networks) => serde_json::to_string(networks),
+            Self::DhcpLeases(request) => serde_json::to_string(request),
+            Self::Ntp(request) => serde_json::to_string(request),
+            Self::Domains(request) => serde_json::to_string(request),
+            Self::ApiVip(request) => serde_json::to_string(request),
+            Self::Tang(request) => serde_json::to_string(request),
+            Self::Vips(vips) => serde_json::to_string(vips),
+            Self::Images(request) => serde_json::to_string(request),
+            Self::Install(request) => serde_json::to_string(request),
+            Self::LogsGather(request) => serde_json::to_string(request),
+            Self::Upgrade(request) => serde_json::to_string(request),
+            Self::BootArtifacts(request) => serde_json::to_string(request),
+            Self::RebootForReclaim(request) => serde_json::to_string(request),
+        };
+        Ok(vec![text?])
+    }
+
+    /// Returns the step with these arguments.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an argument cannot be written as JSON.
+    pub fn to_step(&self, step_id: impl Into<String>) -> Result<Step, serde_json::Error> {
+        Ok(Step::new(self.step_type(), step_id, self.to_args()?))
+    }
+}
+
+/// The arguments of a step to parse.
+#[derive(Clone, Copy, Debug)]
+struct Arguments<'a> {
+    step_type: StepType,
+    all: &'a [String],
+}
+
+impl Arguments<'_> {
+    /// Parses the only argument.
+    fn only<T: DeserializeOwned>(self) -> Result<T, StepArgumentsError> {
+        match self.all {
+            [one] => self.json(one),
+            _ => Err(self.count(1)),
+        }
+    }
+
+    fn json<T: DeserializeOwned>(self, argument: &str) -> Result<T, StepArgumentsError> {
+        let step_type = self.step_type;
+        serde_json::from_str(argument).map_err(|cause| StepArgumentsError::Json { step_type, cause })
+    }
+
+    fn count(self, expected: usize) -> StepArgumentsError {
+        StepArgumentsError::Count { step_type: self.step_type, expected, found: self.all.len() }
+    }
+
+    fn text(self, argument: &str) -> StepArgumentsError {
+        StepArgumentsError::Text { step_type: self.step_type, argument: argument.to_owned() }
+    }
+}
+
+/// Arguments of `inventory`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InventoryRequest {
+    /// The host.
+    pub host_id: HostId,
+    /// The most bytes of the report.
+    pub output_max_size: Option<u64>,
+    /// The least size of a disk in the report, in bytes.
+    pub disk_min_size: Option<u64>,
+}
+
+impl InventoryRequest {
+    const OUTPUT_MAX_SIZE: &'static str = "--output-max-size=";
+    const DISK_MIN_SIZE: &'static str = "--disk-min-size=";
+
+    fn parse(args: Arguments<'_>) -> Result<Self, StepArgumentsError> {
+        let [host_id, options @ ..] = args.all else { return Err(args.count(1)) };
+        let host_id = host_id.parse().map_err(|_| args.text(host_id))?;
+        let mut request = Self { host_id, output_max_size: None, disk_min_size: None };
+        for option in options {
+            let bytes = |text: &str| text.parse().map_err(|_| args.text(option)).map(Some);
+            if let Some(text) = option.strip_prefix(Self::OUTPUT_MAX_SIZE) {
+                request.output_max_size = bytes(text)?;
+            } else if let Some(text) = option.strip_prefix(Self::DISK_MIN_SIZE) {
+                request.disk_min_size = bytes(text)?;
+            } else {
+                return Err(args.text(option));
+            }
+        }
+        Ok(request)
+    }
+
+    fn to_args(self) -> Vec<String> {
+        let option = |name: &str, bytes: Option<u64>| bytes.map(|bytes| format!("{name}{bytes}"));
+        let options = [
+            option(Self::OUTPUT_MAX_SIZE, self.output_max_size),
+            option(Self::DISK_MIN_SIZE, self.disk_min_size),
+        ];
+        std::iter::once(self.host_id.to_string()).chain(options.into_iter().flatten()).collect()
+    }
+}
+
+/// Arguments of `dhcp-lease-allocate`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DhcpRequest {
+    /// Earlier lease of the API's address, in the format of dhclient.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub api_vip_lease: String,
+    /// MAC address for the API's address.
+    pub api_vip_mac: String,
+    /// Earlier lease of the ingress's address, in the format of dhclient.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub ingress_vip_lease: String,
+    /// MAC address for the ingress's address.
+    pub ingress_vip_mac: String,
+    /// Interface of the host in the machine network.
+    pub interface: String,
+}
+
+/// Arguments of `ntp-synchronizer`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NtpRequest {
+    /// Time servers to add, separated by commas. May be empty.
+    pub ntp_source: String,
+}
+
+/// Arguments of `domain-resolution`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DomainRequest {
+    /// The names.
+    pub domains: List<DomainName>,
+}
+
+/// A DNS name to resolve.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DomainName {
+    /// The name.
+    pub domain_name: String,
+}
+
+/// Arguments of `api-vip-connectivity-check`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiVipRequest {
+    /// The only CA certificate to trust: PEM, in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_certificate: Option<String>,
+    /// Token for the Ignition endpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignition_endpoint_token: Option<Secret>,
+    /// Headers of the request.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub request_headers: Vec<Header>,
+    /// URL of the Ignition config.
+    pub url: String,
+    /// Whether the network of the URL's address is verified.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub verify_cidr: bool,
+}
+
+/// Arguments of `tang-connectivity-check`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TangRequest {
+    /// Tang servers: a list of objects with `url` and `thumbprint`, as JSON in a string.
+    pub tang_servers: String,
+}
+
+/// A virtual IP address to check. The argument of `verify-vips` is a list of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VipToVerify {
+    /// The address.
+    pub vip: String,
+    /// Use of the address.
+    pub vip_type: VipType,
+}
+
+/// Arguments of `installation-disk-speed-check`. The check overwrites the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskSpeedRequest {
+    /// Device path of the disk.
+    pub path: String,
+    /// The most time for the check.
+    pub timeout: Duration,
+}
+
+/// The first argument of `installation-disk-speed-check`.
+#[derive(Serialize, Deserialize)]
+struct DiskPath {
+    path: String,
+}
+
+impl DiskSpeedRequest {
+    fn parse(args: Arguments<'_>) -> Result<Self, StepArgumentsError> {
+        let [disk, timeout] = args.all else { return Err(args.count(2)) };
+        let DiskPath { path } = args.json(disk)?;
+        let seconds = timeout.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        Ok(Self { path, timeout: seconds.ok_or_else(|| args.text(timeout))? })
+    }
+
+    fn to_args(&self) -> Result<Vec<String>, serde_json::Error> {
+        let disk = serde_json::to_string(&DiskPath { path: self.path.clone() })?;
+        Ok(vec![disk, format!("{:.2}", self.timeout.as_secs_f64())])
+    }
+}
+
+/// Arguments of `container-image-availability`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImagesRequest {
+    /// References of the images.
+    pub images: List<String>,
+    /// The most seconds for all images.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub timeout: i64,
+}
+
+/// Arguments of `install`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstallRequest {
+    /// Id or device path of the installation disk.
+    pub boot_device: String,
+    /// Whether the installer waits for the cluster version operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check_cvo: Option<bool>,
+    /// Cluster of the host.
+    pub cluster_id: ClusterId,
+    /// Number of control plane nodes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub control_plane_count: i64,
+    /// Container image of the controller in the cluster.
+    pub controller_image: String,
+    /// CoreOS image to install to the existing root.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub coreos_image: String,
+    /// Disks to wipe.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub disks_to_format: List<String>,
+    /// Whether the installer switches to the target image before the first boot, which saves a reboot.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub enable_skip_mco_reboot: bool,
+    /// The host.
+    pub host_id: HostId,
+    /// Infra-env of the host.
+    pub infra_env_id: InfraEnvId,
+    /// Arguments of coreos-installer: a list, as JSON in a string.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub installer_args: String,
+    /// Container image of the installer.
+    pub installer_image: String,
+    /// Container image of the machine config operator.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub mco_image: String,
+    /// Container image of must-gather, or several by operator, as JSON in a string.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub must_gather_image: String,
+    /// Whether the controller reports the number of reboots.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub notify_num_reboots: bool,
+    /// OpenShift version.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub openshift_version: String,
+    /// Proxies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Proxy>,
+    /// Role of the host.
+    pub role: HostRole,
+    /// IP addresses of the service, for hosts that cannot resolve its name.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub service_ips: List<String>,
+    /// Whether the installer keeps the contents of the installation disk until it writes the image.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub skip_installation_disk_cleanup: bool,
+}
+
+/// Arguments of `logs-gather`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogsRequest {
+    /// Whether the host is the bootstrap host.
+    pub bootstrap: bool,
+    /// Cluster of the host.
+    pub cluster_id: ClusterId,
+    /// The host.
+    pub host_id: HostId,
+    /// Infra-env of the host.
+    pub infra_env_id: InfraEnvId,
+    /// Whether the agent runs the gather script of the installer.
+    pub installer_gather: bool,
+    /// Addresses of the other control plane nodes, for the bootstrap host.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub master_ips: List<String>,
+}
+
+/// Arguments of `upgrade-agent`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpgradeRequest {
+    /// Container image of the new agent.
+    pub agent_image: String,
+}
+
+/// Arguments of `download-boot-artifacts`. The URLs may contain a token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootArtifactsRequest {
+    /// Directory where the agent's container has the file system of the host.
+    pub host_fs_mount_dir: String,
+    /// URL of the initrd.
+    pub initrd_url: Secret,
+    /// URL of the kernel.
+    pub kernel_url: Secret,
+    /// URL of the root file system, for the kernel command line.
+    pub rootfs_url: Secret,
+}
+
+/// Arguments of `reboot-for-reclaim`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReclaimRequest {
+    /// Directory where the agent's container has the file system of the host.
+    pub host_fs_mount_dir: String,
+}

@@ -1,0 +1,232 @@
+//! Times in the formats of the API.
+//!
+//! Most times have three decimals. Times of creation and change have as many as they need, up to six. An unset time is
+//! in the year 1, as clients of the Assisted Installer expect. This module reads and writes the times of the years 1 to
+//! 9999; others have no form in RFC 3339 or are before the unset time.
+
+use std::fmt;
+
+use chrono::{DateTime, Datelike, NaiveDateTime, SecondsFormat, SubsecRound, TimeDelta, Utc};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A time with three decimals.
+///
+/// # Examples
+///
+/// ```
+/// use assisted::Millis;
+///
+/// let never: Millis = serde_json::from_str(r#""0001-01-01T00:00:00.000Z""#)?;
+/// assert_eq!(never.0, None);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Millis(
+    /// The time, or `None` if it is unset.
+    pub Option<DateTime<Utc>>,
+);
+
+/// A time with up to six decimals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Micros(
+    /// The time, or `None` if it is unset.
+    pub Option<DateTime<Utc>>,
+);
+
+impl Millis {
+    /// Returns the current time.
+    #[must_use]
+    pub fn now() -> Self {
+        Self(Some(Utc::now().trunc_subsecs(3)))
+    }
+}
+
+impl Micros {
+    /// Returns the current time.
+    #[must_use]
+    pub fn now() -> Self {
+        Self(Some(Utc::now().trunc_subsecs(6)))
+    }
+
+    /// Returns the time of a change after this time. It is at least one second later, even if the clock was set back,
+    /// so that clients that compare dates of whole seconds notice the change. Returns the current time if this time is
+    /// unset, and `None` if no valid time is later.
+    #[must_use]
+    pub fn later_than(self) -> Option<Self> {
+        let Some(before) = self.0 else { return Some(Self::now()) };
+        let next = before.checked_add_signed(TimeDelta::seconds(1)).filter(is_valid)?;
+        Some(Self(Self::now().0.max(Some(next))))
+    }
+}
+
+/// The start of the year 1, in seconds since 1970.
+const UNSET: i64 = -62_135_596_800;
+
+/// Returns `true` if a time has a form in RFC 3339 and is not before the unset time.
+fn is_valid(time: &DateTime<Utc>) -> bool {
+    (1..=9999).contains(&time.year())
+}
+
+fn require_valid<E: serde::ser::Error>(time: &DateTime<Utc>) -> Result<(), E> {
+    if is_valid(time) { Ok(()) } else { Err(E::custom(format_args!("the time {time:?} is out of range"))) }
+}
+
+impl Serialize for Millis {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            None => serializer.serialize_str("0001-01-01T00:00:00.000Z"),
+            Some(time) => {
+                require_valid(&time)?;
+                // A chrono format string would be parsed for each time.
+                serializer.serialize_str(&time.to_rfc3339_opts(SecondsFormat::Millis, true))
+            }
+        }
+    }
+}
+
+impl Serialize for Micros {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(time) = self.0 else { return serializer.serialize_str("0001-01-01T00:00:00Z") };
+        require_valid(&time)?;
+        let mut text = time.to_rfc3339_opts(SecondsFormat::Micros, true);
+        let digits = text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.').len();
+        text.truncate(digits);
+        text.push('Z');
+        serializer.serialize_str(&text)
+    }
+}
+
+/// Parses RFC 3339, with or without a zone. The start of the year 1 is an unset time. Returns `None` if the text is not
+/// a time or is out of range.
+#[must_use]
+pub fn parse(text: &str) -> Option<Option<DateTime<Utc>>> {
+    let time = DateTime::parse_from_rfc3339(text).map(|time| time.to_utc());
+    let time = time.or_else(|_| text.parse::<NaiveDateTime>().map(|time| time.and_utc())).ok()?;
+    match time.timestamp() {
+        UNSET => Some(None),
+        _ => Some(time).filter(is_valid).map(Some),
+    }
+}
+
+fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Utc>>, D::Error> {
+    struct TimeVisitor;
+
+    impl Visitor<'_> for TimeVisitor {
+        type Value = Option<DateTime<Utc>>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+            parse(text).ok_or_else(|| E::custom(format_args!("{text:?} is not an RFC 3339 time")))
+        }
+    }
+
+    deserializer.deserialize_str(TimeVisitor)
+}
+
+impl<'de> Deserialize<'de> for Millis {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read(deserializer).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Micros {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read(deserializer).map(Self)
+    }
+}
+
+#[cfg(feature = "openapi")]
+mod schema {
+    use utoipa::openapi::RefOr;
+    use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
+    use utoipa::{PartialSchema, ToSchema};
+
+    use super::{Micros, Millis};
+
+    fn time() -> RefOr<Schema> {
+        let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+        ObjectBuilder::new().schema_type(Type::String).format(Some(format)).build().into()
+    }
+
+    impl PartialSchema for Millis {
+        fn schema() -> RefOr<Schema> {
+            time()
+        }
+    }
+
+    impl ToSchema for Millis {}
+
+    impl PartialSchema for Micros {
+        fn schema() -> RefOr<Schema> {
+            time()
+        }
+    }
+
+    impl ToSchema for Micros {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn micros(text: &str) -> String {
+        serde_json::to_string(&Micros(parse(text).unwrap())).unwrap()
+    }
+
+    #[test]
+    fn micros_omit_trailing_zeros() {
+        assert_eq!(micros("2026-08-21T10:00:00.123450Z"), r#""2026-08-21T10:00:00.12345Z""#);
+        assert_eq!(micros("2026-08-21T10:00:00.5+01:00"), r#""2026-08-21T09:00:00.5Z""#);
+        assert_eq!(micros("2026-08-21T10:00:00"), r#""2026-08-21T10:00:00Z""#);
+        assert_eq!(micros("2026-08-20T10:00:10Z"), r#""2026-08-20T10:00:10Z""#);
+    }
+
+    #[test]
+    fn millis_have_three_decimals() {
+        let time = Millis(parse("2026-08-21T10:00:00.1239Z").unwrap());
+        assert_eq!(serde_json::to_string(&time).unwrap(), r#""2026-08-21T10:00:00.123Z""#);
+    }
+
+    #[test]
+    fn unset_time_is_the_year_1() {
+        assert_eq!(serde_json::to_string(&Millis(None)).unwrap(), r#""0001-01-01T00:00:00.000Z""#);
+        assert_eq!(serde_json::from_str::<Micros>(r#""0001-01-01T00:00:00Z""#).unwrap(), Micros(None));
+        assert!(serde_json::from_str::<Micros>(r#""yesterday""#).is_err());
+    }
+
+    #[test]
+    fn time_out_of_range_is_an_error() {
+        for text in [
+            "0000-12-31T23:59:59Z",
+            "0001-01-01T00:00:00+01:00",
+            "-0001-01-01T00:00:00",
+            "9999-12-31T23:59:59-01:00",
+            "+10000-01-01T00:00:00",
+            "+262142-12-31T23:59:59",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+            assert!(serde_json::from_value::<Millis>(text.into()).is_err(), "{text}");
+        }
+        for time in [DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC] {
+            assert!(serde_json::to_string(&Millis(Some(time))).is_err(), "{time}");
+            assert!(serde_json::to_string(&Micros(Some(time))).is_err(), "{time}");
+        }
+        for text in ["0001-01-01T00:00:01Z", "9999-12-31T23:59:59.999999Z"] {
+            assert_eq!(micros(text), format!("{text:?}"));
+        }
+    }
+
+    #[test]
+    fn change_is_at_least_a_second_later_or_impossible() {
+        let time = |text| Micros(parse(text).unwrap());
+        assert_eq!(time("2999-01-01T00:00:00Z").later_than(), Some(time("2999-01-01T00:00:01Z")));
+        assert!(time("2020-01-01T00:00:00Z").later_than() > Some(time("2026-01-01T00:00:00Z")));
+        assert!(Micros(None).later_than() > Some(time("2026-01-01T00:00:00Z")));
+        assert_eq!(time("9999-12-31T23:59:59Z").later_than(), None);
+        assert_eq!(Micros(Some(DateTime::<Utc>::MAX_UTC)).later_than(), None);
+    }
+}

@@ -1,0 +1,304 @@
+//! The measurement of one row in one round.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::fleet::{AgentFleet, CheckInResult, SimulatedHost};
+use super::listing::{self, MeasuredList};
+use super::load::{AgentLoad, LoadTally};
+use super::population::{CLUSTER_HOSTS, CLUSTERS, in_parallel, list_of_hosts};
+use super::server::BenchServer;
+use super::workload::{CONTROL, CORE_SHARE, CPU, FIRST_BYTE, PRIVATE_MEMORY, RATE, START, SUBJECT, Sizes};
+use crate::client::{Connection, Target};
+use crate::figures::{Better, Measure, float};
+use crate::fleet::{Client, Script, Until, run};
+use crate::interrupt;
+use crate::measure::{MIB, lower, milliseconds};
+use crate::random::Random;
+use crate::usage::{CpuTime, Memory, private_pages};
+
+/// The length of the ranges.
+const RANGE: u64 = 16 << 10;
+/// How long agents check in before the ranges begin.
+const LEAD: Duration = Duration::from_millis(100);
+/// The longest list that is kept: that of the clusters.
+const MAX_KEPT: usize = 64 << 20;
+const MICROSECONDS: &str = "\u{b5}s";
+
+/// A round, and how long it measures.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BenchRound {
+    pub(crate) number: u64,
+    pub(crate) time: Duration,
+}
+
+/// Result of a measurement.
+#[derive(Debug)]
+pub(crate) struct RoundSample {
+    pub(crate) contestant: &'static str,
+    pub(crate) measures: Vec<Measure>,
+    pub(crate) load: LoadTally,
+}
+
+impl RoundSample {
+    fn of_subject(measures: Vec<Measure>) -> Self {
+        Self { contestant: SUBJECT, measures, load: LoadTally::default() }
+    }
+}
+
+/// Two servers with the same hosts, of which the first sends images.
+#[derive(Debug)]
+pub(crate) struct ServerPair {
+    pub(crate) first: BenchServer,
+    pub(crate) second: BenchServer,
+    pub(crate) fleet: AgentFleet,
+    /// Images with their lengths.
+    pub(crate) images: Vec<(Arc<Target>, u64)>,
+    pub(crate) sizes: Sizes,
+    /// Check-ins so far.
+    pub(crate) turn: AtomicUsize,
+}
+
+impl ServerPair {
+    /// Measures ranges of the first server twice: while agents check in there, and while they do so at the second.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a range is wrong.
+    pub(crate) fn ranges(&self, round: BenchRound) -> Result<Vec<RoundSample>> {
+        let mut sides = [(SUBJECT, &self.first), (CONTROL, &self.second)];
+        if round.number.is_multiple_of(2) {
+            sides.reverse();
+        }
+        let mut samples = Vec::new();
+        for (contestant, agents_at) in sides {
+            let (measures, load) = self.load(agents_at).during(|| {
+                std::thread::sleep(LEAD);
+                self.read_ranges(round)
+            })?;
+            samples.push(RoundSample { contestant, measures, load });
+        }
+        Ok(samples)
+    }
+
+    fn read_ranges(&self, round: BenchRound) -> Result<Vec<Measure>> {
+        let mut clients = Vec::new();
+        for (number, (target, total)) in (0..self.sizes.connections).zip(self.images.iter().cycle()) {
+            interrupt::check()?;
+            let random = Random::new(Random::new(round.number << 32 | u64::from(number)).next());
+            clients.push(Client::open(target, *total, Script::Random { len: RANGE, random })?);
+        }
+        let before = CpuTime::read(self.first.pid())?;
+        let tally = run(clients, Until::Elapsed(round.time))?;
+        let cpu = CpuTime::read(self.first.pid())?.since(&before);
+        let requests = float(tally.requests);
+        let rate = requests / tally.elapsed.as_secs_f64();
+        Ok(vec![
+            Measure { name: RATE, unit: "requests/s", better: Better::Higher, value: rate },
+            Measure {
+                name: "processor time of the image server",
+                unit: "\u{b5}s/request",
+                better: Better::Neither,
+                value: cpu.as_secs_f64() * 1e6 / requests,
+            },
+        ])
+    }
+
+    /// Measures the processor time of check-ins alone.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server has ended.
+    pub(crate) fn check_ins(&self, round: BenchRound) -> Result<Vec<RoundSample>> {
+        let before = CpuTime::read(self.first.pid())?;
+        let (begun, load) = self.load(&self.first).during(|| {
+            let begun = Instant::now();
+            while begun.elapsed() < round.time {
+                interrupt::check()?;
+                std::thread::sleep((round.time - begun.elapsed().min(round.time)).min(LEAD));
+            }
+            Ok(begun)
+        })?;
+        // Check-ins that began in time may end later.
+        let elapsed = begun.elapsed().as_secs_f64();
+        let cpu = CpuTime::read(self.first.pid())?.since(&before).as_secs_f64();
+        let share =
+            Measure { name: CORE_SHARE, unit: "%", better: Better::Lower, value: cpu * 100.0 / elapsed };
+        let each = lower("processor time of a check-in", MICROSECONDS, cpu * 1e6 / float(load.check_ins));
+        let replies = Measure {
+            name: "replies of a check-in",
+            unit: "",
+            better: Better::Neither,
+            value: float(load.replies) / float(load.check_ins),
+        };
+        Ok(vec![RoundSample { contestant: SUBJECT, measures: vec![share, each, replies], load }])
+    }
+
+    fn load<'a>(&'a self, server: &'a BenchServer) -> AgentLoad<'a> {
+        AgentLoad { target: server.target(), fleet: &self.fleet, rate: self.sizes.rate, turn: &self.turn }
+    }
+}
+
+/// One server and its hosts.
+#[derive(Debug)]
+pub(crate) struct PopulatedServer {
+    pub(crate) server: BenchServer,
+    pub(crate) fleet: AgentFleet,
+    pub(crate) infra_env: String,
+    /// The version of the last changed report.
+    pub(crate) version: u64,
+}
+
+impl PopulatedServer {
+    /// Measures requests for steps.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server refuses one.
+    pub(crate) fn steps(&self, round: BenchRound) -> Result<Vec<RoundSample>> {
+        let target = self.server.target();
+        self.each(round, &self.fleet.hosts, |connection, host, _| {
+            let steps = self.fleet.ask(connection, target, host)?;
+            ensure!(steps > 0, "the server wants nothing from a host");
+            Ok(())
+        })
+    }
+
+    /// Measures inventory reports of hosts in the first half, which never change.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server refuses one.
+    pub(crate) fn same_reports(&self, round: BenchRound) -> Result<Vec<RoundSample>> {
+        let (same, _) = self.halves();
+        self.each(round, same, |connection, host, _| {
+            self.fleet.report(connection, self.server.target(), (host, 0, "inventory-1"))
+        })
+    }
+
+    /// Measures inventory reports of hosts in the second half, each with another size of the memory.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server refuses one.
+    pub(crate) fn new_reports(&mut self, round: BenchRound) -> Result<Vec<RoundSample>> {
+        let (_, changing) = self.halves();
+        let first = self.version + 1;
+        let mut last = self.version;
+        let sample = self.each(round, changing, |connection, host, number| {
+            last = first + number;
+            self.fleet.report(connection, self.server.target(), (host, last, "inventory-1"))
+        })?;
+        self.version = last;
+        Ok(sample)
+    }
+
+    fn halves(&self) -> (&[SimulatedHost], &[SimulatedHost]) {
+        self.fleet.hosts.split_at(self.fleet.hosts.len() / 2)
+    }
+
+    /// Does one thing after another with random hosts over one connection, and measures the processor time of each.
+    fn each(
+        &self,
+        round: BenchRound,
+        hosts: &[SimulatedHost],
+        mut operation: impl FnMut(&mut Connection, &SimulatedHost, u64) -> Result<()>,
+    ) -> Result<Vec<RoundSample>> {
+        let mut random = Random::new(round.number);
+        let mut connection = self.server.connect()?;
+        let before = CpuTime::read(self.server.pid())?;
+        let begun = Instant::now();
+        let mut count = 0_u64;
+        while begun.elapsed() < round.time || count == 0 {
+            let at = usize::try_from(random.below(u64::try_from(hosts.len())?))?;
+            operation(&mut connection, hosts.get(at).context("there are no hosts")?, count)?;
+            count += 1;
+        }
+        let cpu = CpuTime::read(self.server.pid())?.since(&before);
+        let measure = lower(CPU, MICROSECONDS, cpu.as_secs_f64() * 1e6 / float(count));
+        Ok(vec![RoundSample::of_subject(vec![measure])])
+    }
+
+    /// Measures the list of all hosts.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the list is not whole.
+    pub(crate) fn list(&self) -> Result<Vec<RoundSample>> {
+        let found = listing::read(&self.server, &list_of_hosts(&self.infra_env), &mut |_| Ok(()))?;
+        let hosts = u64::try_from(self.fleet.hosts.len())?;
+        ensure!(found.items == hosts, "the list has {} of {hosts} hosts", found.items);
+        Ok(vec![RoundSample::of_subject(of_list(&found))])
+    }
+}
+
+/// Measures the list of all clusters.
+///
+/// # Errors
+///
+/// Returns an error if the list is not whole, or a cluster has another number of hosts.
+pub(crate) fn clusters(server: &BenchServer, count: u32) -> Result<Vec<RoundSample>> {
+    let mut body = Vec::new();
+    let found = listing::read(server, CLUSTERS, &mut |bytes| {
+        ensure!(body.len() + bytes.len() <= MAX_KEPT, "the list is longer than {MAX_KEPT} bytes");
+        body.extend_from_slice(bytes);
+        Ok(())
+    })?;
+    ensure!(found.items == u64::from(count), "the list has {} of {count} clusters", found.items);
+    let clusters: Vec<Value> = serde_json::from_slice(&body).context("the list of clusters")?;
+    for cluster in clusters {
+        let hosts = cluster.get("total_host_count").and_then(Value::as_u64);
+        ensure!(hosts == Some(u64::from(CLUSTER_HOSTS)), "a cluster has {hosts:?} hosts");
+    }
+    let mut measures = of_list(&found);
+    let found = listing::read(server, &format!("{CLUSTERS}?with_hosts=true"), &mut |_| Ok(()))?;
+    measures.push(lower("processor time with hosts", "ms", milliseconds(found.cpu)));
+    Ok(vec![RoundSample::of_subject(measures)])
+}
+
+fn of_list(found: &MeasuredList) -> Vec<Measure> {
+    let len = Measure { name: "length", unit: "MiB", better: Better::Neither, value: float(found.len) / MIB };
+    vec![
+        lower(CPU, "ms", milliseconds(found.cpu)),
+        lower(FIRST_BYTE, "ms", milliseconds(found.first_byte)),
+        len,
+    ]
+}
+
+/// Lets each host check in once.
+///
+/// # Errors
+///
+/// Returns an error if a check-in fails.
+pub(crate) fn check_in_once(server: &BenchServer, fleet: &AgentFleet) -> Result<()> {
+    in_parallel(server.target(), &fleet.hosts, |connection, host| {
+        let CheckInResult { unanswered, .. } = fleet.check_in(connection, server.target(), host)?;
+        ensure!(unanswered.is_none(), "no usual reply to the step {unanswered:?}");
+        Ok(())
+    })
+}
+
+/// Measures a start and, after each host has checked in, the memory.
+///
+/// # Errors
+///
+/// Returns an error if a check-in fails.
+pub(crate) fn start(server: &BenchServer, fleet: &AgentFleet) -> Result<Vec<RoundSample>> {
+    let memory = |name, bytes| lower(name, "MiB", float(bytes) / MIB);
+    let mut measures = vec![
+        lower(START, "ms", milliseconds(server.ready())),
+        memory("private memory after the start", private_pages(server.pid())?),
+    ];
+    let before = CpuTime::read(server.pid())?;
+    check_in_once(server, fleet)?;
+    let cpu = CpuTime::read(server.pid())?.since(&before).as_secs_f64();
+    let hosts = float(u64::try_from(fleet.hosts.len())?);
+    measures.push(lower("processor time of a first check-in", MICROSECONDS, cpu * 1e6 / hosts));
+    measures.push(memory(PRIVATE_MEMORY, private_pages(server.pid())?));
+    measures.push(memory("anonymous part of it", Memory::read(server.pid())?.private));
+    Ok(vec![RoundSample::of_subject(measures)])
+}

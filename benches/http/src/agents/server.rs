@@ -1,0 +1,128 @@
+//! Starts Kindling on a prepared database.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+
+use super::database::{DatabaseServer, ServerData};
+use crate::base;
+use crate::client::{Connection, Target};
+use crate::process::STARTING;
+use crate::scale::VERSION;
+use crate::servers::{ReadinessCheck, RunFiles, Started, Transport, launch};
+
+/// The folder of a run: the base image, and the data directories of all servers.
+#[derive(Debug, Clone)]
+pub(crate) struct AgentsFolder {
+    files: RunFiles,
+    database: DatabaseServer,
+}
+
+impl AgentsFolder {
+    /// Writes the base image.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the disk is full.
+    pub(crate) fn new(
+        folder: &Path,
+        kindling: PathBuf,
+        (database, image_mib): (DatabaseServer, u64),
+    ) -> Result<Self> {
+        let base = folder.join("base.iso");
+        eprintln!("Writing an image of {image_mib} MiB");
+        base::write(&base, image_mib << 20)?;
+        let files = RunFiles { folder: folder.to_owned(), kindling, nginx: PathBuf::new(), base };
+        Ok(Self { files, database })
+    }
+
+    /// Creates an empty database.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if that fails.
+    pub(crate) fn create(&self, name: &str) -> Result<ServerData> {
+        self.database.create(self.files.folder.join(name))
+    }
+
+    /// Creates a copy of a database that no server uses.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if that fails.
+    pub(crate) fn copy(&self, name: &str, from: &ServerData) -> Result<ServerData> {
+        self.database.copy(self.files.folder.join(name), from)
+    }
+
+    /// Starts a server and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server does not become ready.
+    pub(crate) fn start(&self, storage: ServerData) -> Result<BenchServer> {
+        let images = json!([{
+            "openshift_version": VERSION, "cpu_architecture": "x86_64", "version": format!("{VERSION}-build"),
+            "url": format!("file://{}", self.files.base.display()),
+        }]);
+        let releases = json!([{
+            "openshift_version": VERSION, "cpu_architecture": "x86_64", "version": format!("{VERSION}.1"),
+            "url": "quay.io/openshift-release-dev/ocp-release:bench",
+        }]);
+        let mut command = Command::new(&self.files.kindling);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(storage.data());
+        command.env("OS_IMAGES", images.to_string()).env("RELEASE_IMAGES", releases.to_string());
+        // In a short measurement, a host's turn to check in comes once in many minutes.
+        command.env("HOST_MAX_DISCONNECTION_TIME", "24h");
+        if let Some(url) = storage.url() {
+            command.env("KINDLING_DATABASE_URL", url);
+        }
+        let ready = ReadinessCheck { path: "/ready", patience: STARTING };
+        let started = launch(&self.files, &mut command, Transport::Plain, ready)?;
+        Ok(BenchServer { started, storage })
+    }
+}
+
+/// A running server, which is stopped when the value is dropped.
+#[derive(Debug)]
+pub(crate) struct BenchServer {
+    // Stopped before its data is removed.
+    started: Started,
+    storage: ServerData,
+}
+
+impl BenchServer {
+    pub(crate) fn target(&self) -> &Target {
+        &self.started.target
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.started.process.pid()
+    }
+
+    /// Time from the start until the server was ready.
+    pub(crate) fn ready(&self) -> Duration {
+        self.started.ready
+    }
+
+    /// # Errors
+    ///
+    /// Returns an error if the server does not answer.
+    pub(crate) fn connect(&self) -> Result<Connection> {
+        Connection::open(self.target())
+    }
+
+    /// Stops the server, and keeps its data.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server has ended before.
+    pub(crate) fn stop(mut self) -> Result<ServerData> {
+        self.started.process.check()?;
+        drop(self.started);
+        ensure!(self.storage.data().exists(), "the data of a server has vanished");
+        Ok(self.storage)
+    }
+}

@@ -1,0 +1,65 @@
+//! The short form of a run for `docs/performance.md`: one table of ratios, and a list of the other figures.
+
+use std::fmt::Write as _;
+
+use crate::figures::{Figure, Line};
+use crate::report::{Report, number};
+
+/// The figures that have columns in the table.
+const COLUMNS: [&str; 2] = ["rate", "processor time of the server"];
+/// Columns of a line of the page.
+const WIDTH: usize = 120;
+
+impl Report {
+    /// Returns the conditions of the run, a row for each line that has a rate, and a list of what the other lines
+    /// measured.
+    pub(crate) fn summary(&self) -> String {
+        let (rates, others): (Vec<&Line>, Vec<&Line>) =
+            self.lines.iter().partition(|line| line.figure(COLUMNS[0]).is_some());
+        let mut text = self.conditions();
+        text.push_str("\n| work | rate | ratio | processor time | ratio |\n|---|---:|---|---:|---|\n");
+        for line in rates {
+            let cells = COLUMNS.map(|name| line.figure(name).map_or("- | -".to_owned(), |it| self.cells(it)));
+            let _ = writeln!(text, "| {} | {} |", line.title, cells.join(" | "));
+        }
+        text.push('\n');
+        for line in others {
+            let figures: Vec<String> = line.figures.iter().map(|figure| self.phrase(figure)).collect();
+            let item = format!("* {}: {}", line.title, figures.join("; "));
+            let item = if item.len() > WIDTH { item.replace("; ", ";\n  ") } else { item };
+            let _ = writeln!(text, "{item}");
+        }
+        text
+    }
+
+    fn cells(&self, figure: &Figure) -> String {
+        format!("{} | {}", self.value(figure), self.spread(figure).unwrap_or_else(|| "-".to_owned()))
+    }
+
+    fn phrase(&self, figure: &Figure) -> String {
+        let ratio = self.spread(figure).map_or(String::new(), |spread| format!(", ratio {spread}"));
+        format!("{} {}{ratio}", figure.name, self.value(figure))
+    }
+
+    /// Returns the subject's median with its unit.
+    fn value(&self, figure: &Figure) -> String {
+        let median = figure.median(&self.subject);
+        median.map_or_else(|| "-".to_owned(), |median| format!("{} {}", number(median), figure.unit))
+    }
+
+    /// Returns the ratio to the better rival: the median of all rounds, with the lowest and the highest.
+    fn spread(&self, figure: &Figure) -> Option<String> {
+        let spread = figure.ratio(&self.subject)?.spread;
+        Some(format!("{:.2} ({:.2} to {:.2})", spread.median, spread.low, spread.high))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::report::tests::{assert_golden, example};
+
+    #[test]
+    fn summary_is_golden() {
+        assert_golden("summary.md", &example().summary());
+    }
+}

@@ -1,0 +1,184 @@
+//! Ironic's agent without a discovery service: Metal3 inspects and installs the hosts.
+//!
+//! Such a config is usually for one host and contains its name and network. `docs/discovery.md` describes it file by
+//! file and compares it with the configs of Metal3's own image customization controller.
+
+use super::{Ironic, IronicAgentContext};
+use crate::builder::{ConfigBuilder, FileMode};
+use crate::discovery::agent::add_pull_script;
+use crate::discovery::escape::shell_word;
+use crate::discovery::overrides::build_and_validate;
+use crate::discovery::{
+    CertificateBundle, ComposeError, ComposedConfig, DHCP_IDENTITY, HostName, HttpUrl, Mirrors, Proxies,
+    PullSecret, SshKeys, TimeSources, masked_url, network,
+};
+use crate::json::Json;
+use crate::network::IgnitionFiles;
+use crate::report::ConfigReport;
+use crate::spec::Spec;
+
+/// The file with registry credentials for podman, which runs the agent.
+const CREDENTIALS_PATH: &str = "/etc/authfile.json";
+
+/// The inputs of the config of a host that Ironic manages without a discovery service.
+///
+/// # Examples
+///
+/// ```
+/// use ignition::discovery::{HostName, ImageReference};
+/// use ignition::ironic::{Ironic, StandaloneIronic};
+///
+/// let agent_image = ImageReference::parse("ironic_agent_image", "quay.io/example/ipa:v1")?;
+/// let ironic = Ironic::parse("https://192.0.2.5", "", agent_image)?;
+/// let mut standalone = StandaloneIronic::new(ironic);
+/// standalone.hostname = Some(HostName::parse("hostname", "node-0")?);
+/// let composed = standalone.compose()?;
+/// assert_eq!(composed.config.spec().to_string(), "3.2.0");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct StandaloneIronic {
+    /// Ironic and the settings of its agent.
+    pub ironic: Ironic,
+    /// The registry credentials.
+    pub pull_secret: Option<PullSecret>,
+    /// The SSH keys of the user `core`.
+    pub ssh_keys: SshKeys,
+    /// The proxies that the agent uses.
+    pub proxies: Proxies,
+    /// The time servers.
+    pub time_sources: TimeSources,
+    /// Additional certificates to trust.
+    pub trust_bundle: Option<CertificateBundle>,
+    /// The mirrors of container registries.
+    pub mirrors: Option<Mirrors>,
+    /// The host name to use if neither DHCP nor DNS provides one.
+    pub hostname: Option<HostName>,
+    /// The static network: from [`IgnitionFiles::for_one_host`] for one machine, or from
+    /// [`HostNetworkFiles`](crate::network::HostNetworkFiles::ignition_files) for an image of several machines. The
+    /// system that Ironic installs gets it too.
+    pub static_network: Option<IgnitionFiles>,
+}
+
+impl StandaloneIronic {
+    /// The spec version of the config.
+    pub(crate) const SPEC: Spec = Spec::V3_2;
+
+    /// Creates the inputs with only the mandatory settings.
+    #[must_use]
+    pub fn new(ironic: Ironic) -> Self {
+        Self {
+            ironic,
+            pull_secret: None,
+            ssh_keys: SshKeys::default(),
+            proxies: Proxies::default(),
+            time_sources: TimeSources::System,
+            trust_bundle: None,
+            mirrors: None,
+            hostname: None,
+            static_network: None,
+        }
+    }
+
+    /// Composes the config. The result has no warnings, because this config takes no override.
+    ///
+    /// # Errors
+    ///
+    /// * [`ComposeError::Input`] if the agent's IP options contain a control character.
+    /// * [`ComposeError::NetworkFileMode`] if a file of the static network has special permission bits.
+    /// * [`ComposeError::Invalid`] if a file of the static network has the path of another file.
+    pub fn compose(&self) -> Result<ComposedConfig, ComposeError> {
+        let mut builder = ConfigBuilder::new();
+        self.ironic.add_agent(&mut builder, &self.agent_context())?;
+        if let Some(network) = &self.static_network {
+            network::add_static_network(network, &mut builder)?;
+        }
+        self.add_credentials(&mut builder);
+        self.add_trusted_certificates(&mut builder);
+        builder.replace_file("/etc/NetworkManager/conf.d/clientid.conf", FileMode::PUBLIC, DHCP_IDENTITY);
+        self.time_sources.add_to(&mut builder);
+        self.add_hostname(&mut builder);
+        if let Some(mirrors) = &self.mirrors {
+            mirrors.add_registries(&mut builder);
+        }
+        self.add_banners(&mut builder);
+        add_pull_script(&mut builder);
+        self.proxies.add_environment_file(&mut builder);
+        Ok(ComposedConfig {
+            config: build_and_validate(builder, Self::SPEC)?,
+            warnings: ConfigReport::default(),
+        })
+    }
+
+    fn agent_context(&self) -> IronicAgentContext<'_> {
+        let has_static_network = self.has_static_network();
+        IronicAgentContext {
+            has_static_network,
+            copies_network: has_static_network,
+            hostname: self.hostname.as_ref(),
+            environment: self.proxies.environment_file(),
+            credentials: self.pull_secret.as_ref().map(|_| CREDENTIALS_PATH),
+        }
+    }
+
+    fn has_static_network(&self) -> bool {
+        self.static_network.as_ref().is_some_and(|network| !network.files.is_empty())
+    }
+
+    /// Adds registry credentials and SSH keys. The system already has the user, which gets no password.
+    fn add_credentials(&self, builder: &mut ConfigBuilder) {
+        if let Some(secret) = &self.pull_secret {
+            builder.replace_file(CREDENTIALS_PATH, FileMode::PRIVATE, secret.reveal());
+        }
+        let keys = self.ssh_keys.as_slice();
+        if !keys.is_empty() {
+            let user = [("name", "core".into()), ("sshAuthorizedKeys", Json::texts(keys))];
+            builder.add_user(Json::object(user));
+        }
+    }
+
+    fn add_trusted_certificates(&self, builder: &mut ConfigBuilder) {
+        if let Some(bundle) = &self.trust_bundle {
+            builder.add_trust_anchor("ca.crt", bundle.as_pem());
+        }
+        if let Some(mirrors) = &self.mirrors {
+            mirrors.add_authority(builder);
+        }
+    }
+
+    fn add_hostname(&self, builder: &mut ConfigBuilder) {
+        if let Some(name) = &self.hostname {
+            let script =
+                include_str!("content/01-hostname").replace("@HOSTNAME@", &shell_word(name.as_str()));
+            let path = "/etc/NetworkManager/dispatcher.d/01-hostname";
+            builder.replace_file(path, FileMode::OWNER_EXECUTABLE, script);
+        }
+    }
+
+    /// Adds the texts that the console shows before and after a login.
+    fn add_banners(&self, builder: &mut ConfigBuilder) {
+        builder.replace_file("/etc/issue.d/ipa.issue", FileMode::PUBLIC, include_str!("content/ipa.issue"));
+        let text = include_str!("content/ipa.motd").replace("@FACTS@\n", &self.diagnostic_lines());
+        builder.replace_file("/etc/motd.d/ipa.motd", FileMode::PUBLIC, text);
+    }
+
+    /// Lists the settings that help to diagnose problems. Passwords in URLs are masked.
+    fn diagnostic_lines(&self) -> String {
+        let list = |urls: &[HttpUrl]| {
+            let shown: Vec<String> = urls.iter().map(|url| masked_url(url.as_str())).collect();
+            (!shown.is_empty()).then(|| shown.join(","))
+        };
+        let network = if self.has_static_network() { "static" } else { "automatic" };
+        [
+            ("Ironic:", list(&self.ironic.urls)),
+            ("Inspector:", list(&self.ironic.inspector_urls)),
+            ("Agent:", Some(self.ironic.agent_image.to_string())),
+            ("Name:", self.hostname.as_ref().map(HostName::to_string)),
+            ("Network:", Some(network.to_owned())),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!("    {name:<11}{}\n", value?)))
+        .collect::<String>()
+            + "\n"
+    }
+}

@@ -1,0 +1,300 @@
+//! Error responses of the API: status, JSON body and headers.
+//!
+//! The Assisted Installer API has two error bodies. Operations respond with one. The steps before an operation (router,
+//! authentication, parsing of parameters) respond with the other.
+
+use std::fmt;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
+use ignition::network::check::NetworkFinding;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// An error response.
+///
+/// The client sees the reason. Details that are not for clients, such as a database error or a path, are logged where
+/// the error happens.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{status}: {reason}")]
+pub struct ApiError {
+    status: StatusCode,
+    shape: Shape,
+    reason: String,
+    findings: Vec<NetworkFinding>,
+    /// The time from which a retry can succeed, if known.
+    retry_at: Option<DateTime<Utc>>,
+}
+
+/// Seconds in `Retry-After` of a 503 response, unless the error has a time.
+const RETRY_AFTER: i64 = 5;
+
+/// The form of an error body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// The body of operations: code, kind and reason.
+    Operation,
+    /// The body of the steps before an operation: code and message.
+    Infra,
+}
+
+/// An error of an operation.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = error)]
+pub struct OperationError {
+    /// The status, as text.
+    code: String,
+    /// Always empty.
+    href: &'static str,
+    /// The status, as a number.
+    id: u16,
+    /// Always `Error`.
+    kind: &'static str,
+    /// The reason, for people.
+    reason: String,
+    /// The findings about static network configs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>, required = false)]
+    findings: Vec<NetworkFinding>,
+}
+
+/// An error of the router, of authentication or of parameter parsing.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = infra_error)]
+pub struct InfraError {
+    /// The status.
+    code: u16,
+    /// The reason, for people.
+    message: String,
+}
+
+impl ApiError {
+    /// Returns an error of an operation.
+    pub fn new(status: StatusCode, reason: impl Into<String>) -> Self {
+        Self { status, shape: Shape::Operation, reason: reason.into(), findings: Vec::new(), retry_at: None }
+    }
+
+    /// Returns an error 400 of an operation: a value is invalid.
+    pub fn bad(reason: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, reason)
+    }
+
+    /// Returns an error 404 of an operation: the resource does not exist.
+    pub fn not_found(reason: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, reason)
+    }
+
+    /// Returns an error 409 of an operation: the state of the resource does not allow it.
+    pub fn conflict(reason: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, reason)
+    }
+
+    /// Returns an error 500. The cause belongs in the log, not in the reason.
+    pub fn internal(reason: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, reason)
+    }
+
+    /// Returns an error 500 and logs the cause: an invariant of the service is broken. `what` names the invariant and
+    /// the record, and contains no secrets. The client learns only that the service failed.
+    pub fn broken(what: impl fmt::Display) -> Self {
+        tracing::error!(%what, "internal error");
+        Self::internal("internal error while processing the request; see the service's log")
+    }
+
+    /// Returns an error 507: a disk is full. `what` names what is stored on that disk.
+    pub fn insufficient_storage(what: &str) -> Self {
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, format!("no space left on the disk of {what}"))
+    }
+
+    /// Returns an error of the steps before an operation: router, authentication or parsing of parameters.
+    pub fn infra_error(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, shape: Shape::Infra, reason: message.into(), findings: Vec::new(), retry_at: None }
+    }
+
+    /// Returns an error 400: a parameter or a body cannot be parsed.
+    pub fn malformed(message: impl Into<String>) -> Self {
+        Self::infra_error(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// Adds findings about static network configs.
+    #[must_use]
+    pub fn with_findings(self, findings: Vec<NetworkFinding>) -> Self {
+        Self { findings, ..self }
+    }
+
+    /// Sets the time for `Retry-After`.
+    #[must_use]
+    pub fn with_retry_at(self, retry_at: DateTime<Utc>) -> Self {
+        Self { retry_at: Some(retry_at), ..self }
+    }
+
+    /// Returns the status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Returns the reason that the client sees.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let code = self.status.as_u16();
+        let is_unknown = self.status == StatusCode::UNAUTHORIZED;
+        let is_later = self.status == StatusCode::SERVICE_UNAVAILABLE;
+        let retry_after = self.retry_at.map_or(RETRY_AFTER, |at| (at - Utc::now()).num_seconds().max(1));
+        let mut response = match self.shape {
+            Shape::Operation => json(
+                self.status,
+                &OperationError {
+                    code: code.to_string(),
+                    href: "",
+                    id: code,
+                    kind: "Error",
+                    reason: self.reason,
+                    findings: self.findings,
+                },
+            ),
+            Shape::Infra => json(self.status, &InfraError { code, message: self.reason }),
+        };
+        if is_unknown {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if is_later {
+            response.headers_mut().insert(header::RETRY_AFTER, retry_after.into());
+        }
+        response
+    }
+}
+
+/// Returns a response with a JSON body: compact, with a final newline, as the Go service writes it.
+pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
+    let Ok(mut bytes) = to_json(body) else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    bytes.push(b'\n');
+    let mut response = json_body(Body::from(bytes));
+    *response.status_mut() = status;
+    response
+}
+
+/// Returns a value as JSON.
+///
+/// # Errors
+///
+/// Returns an error if the value cannot be written as JSON.
+pub fn to_json(value: &impl Serialize) -> Result<Vec<u8>, ApiError> {
+    let mut text = Vec::new();
+    append_json(&mut text, value)?;
+    Ok(text)
+}
+
+/// Appends a value to a JSON text.
+///
+/// # Errors
+///
+/// Returns an error if the value cannot be written as JSON. The text may then end with a part of it.
+pub(crate) fn append_json(text: &mut Vec<u8>, value: &impl Serialize) -> Result<(), ApiError> {
+    serde_json::to_writer(text, value)
+        .map_err(|error| ApiError::broken(format_args!("a response cannot be written as JSON: {error}")))
+}
+
+/// Returns a value as JSON text, for a string field of a record or of a response. `what` names the field.
+///
+/// # Errors
+///
+/// Returns an error if the value cannot be written as JSON.
+pub fn to_json_text(what: &str, value: &impl Serialize) -> Result<String, ApiError> {
+    serde_json::to_string(value)
+        .map_err(|error| ApiError::broken(format_args!("{what} cannot be written as JSON: {error}")))
+}
+
+/// Returns a value as a JSON value. `what` names it.
+pub(crate) fn to_json_value(what: &str, value: &impl Serialize) -> Result<serde_json::Value, ApiError> {
+    serde_json::to_value(value)
+        .map_err(|error| ApiError::broken(format_args!("{what} cannot be written as JSON: {error}")))
+}
+
+/// Returns a header value. `text` is made by this program.
+///
+/// # Errors
+///
+/// Returns an error if the text has characters that a header cannot have.
+pub fn header_value(text: &str) -> Result<HeaderValue, ApiError> {
+    HeaderValue::from_str(text)
+        .map_err(|error| ApiError::broken(format_args!("header value {text:?} cannot be sent: {error}")))
+}
+
+/// Returns a response with a JSON body.
+pub(crate) fn json_body(body: Body) -> Response {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A status and a value that is sent as JSON.
+#[derive(Debug)]
+pub struct Reply<T>(pub StatusCode, pub T);
+
+impl<T: Serialize> IntoResponse for Reply<T> {
+    fn into_response(self) -> Response {
+        json(self.0, &self.1)
+    }
+}
+
+/// An error with either body.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = refusal)]
+pub enum EitherError {
+    /// Body of errors of operations.
+    Operation(OperationError),
+    /// Body of errors before an operation: routing, authentication, parsing of parameters.
+    Infra(InfraError),
+}
+
+/// The errors that any operation may answer, for the OpenAPI document.
+#[derive(Debug, utoipa::IntoResponses)]
+pub enum ApiErrors {
+    /// A value in the request is invalid.
+    #[response(status = 400)]
+    BadRequest(EitherError),
+    /// The request has no valid token.
+    #[response(status = 401)]
+    Unauthenticated(InfraError),
+    /// The token does not allow the operation.
+    #[response(status = 403)]
+    Forbidden(EitherError),
+    /// The resource does not exist.
+    #[response(status = 404)]
+    NotFound(EitherError),
+    /// The state of the resource does not allow the operation.
+    #[response(status = 409)]
+    Conflict(OperationError),
+    /// The request would exceed a limit of the service.
+    #[response(status = 413)]
+    TooLarge(EitherError),
+    /// The service failed; its log has the cause.
+    #[response(status = 500)]
+    Internal(OperationError),
+    /// The service is temporarily unavailable; retry after the time in `Retry-After`.
+    #[response(status = 503)]
+    Unavailable(OperationError),
+    /// A disk of the service is full.
+    #[response(status = 507)]
+    InsufficientStorage(OperationError),
+}
+
+/// Refuses a method other than GET and HEAD.
+pub async fn only_reads(method: Method) -> ApiError {
+    ApiError::infra_error(
+        StatusCode::METHOD_NOT_ALLOWED,
+        format!("method {method} is not allowed, but [GET,HEAD] are"),
+    )
+}

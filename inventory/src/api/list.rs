@@ -1,0 +1,233 @@
+//! Long answers, written while the client reads them.
+//!
+//! Only the next records and the next chunk of JSON are in memory. If a list fails after its first chunk, the
+//! connection is closed, so that a client cannot mistake a part of a list for the whole list.
+//!
+//! Each chunk is made by a separate task. Nothing polls the body of an answer while its client does not read; a chunk
+//! made there would keep its database connection, or its place among those that wait for one, until the client reads.
+
+use axum::body::{Body, Bytes};
+use axum::response::Response;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{Stream, StreamExt, TryStreamExt};
+use serde::Serialize;
+use tokio::task::JoinSet;
+
+use crate::api::{ApiError, append_json, json_body};
+use crate::store::ListRange;
+
+/// Pieces of JSON are joined to chunks of at least this many bytes.
+const CHUNK: usize = 64 << 10;
+
+/// A JSON text in pieces.
+pub(crate) type Pieces = BoxStream<'static, Result<Vec<u8>, ApiError>>;
+
+/// Returns a text as one piece.
+pub(crate) fn piece(text: impl Into<Vec<u8>>) -> Pieces {
+    let text = text.into();
+    stream::once(async { Ok(text) }).boxed()
+}
+
+/// Joins the items of an array with commas.
+pub(crate) fn separated(items: impl Stream<Item = Result<Pieces, ApiError>> + Send + 'static) -> Pieces {
+    let items = items.enumerate().map(|(index, item)| {
+        let comma: &[u8] = if index == 0 { b"" } else { b"," };
+        item.map(|item| piece(comma).chain(item))
+    });
+    items.try_flatten().boxed()
+}
+
+/// Returns an answer with a JSON array of the items.
+///
+/// # Errors
+///
+/// Returns an error if the items of the first chunk cannot be read.
+pub(crate) async fn json_list<T: Serialize + Send + 'static>(
+    items: impl Stream<Item = Result<T, ApiError>> + Send + 'static,
+) -> Result<Response, ApiError> {
+    // The items of a list have about the same length.
+    let mut capacity = 0;
+    let items = items.enumerate().map(move |(index, item)| {
+        let mut text = Vec::with_capacity(capacity);
+        if index > 0 {
+            text.push(b',');
+        }
+        append_json(&mut text, &item?)?;
+        capacity = text.len();
+        Ok(text)
+    });
+    json_text(piece(b"[").chain(items).chain(piece(b"]")).boxed()).await
+}
+
+/// Returns the requested part of a list that cannot be selected in the database. An error among the skipped items ends
+/// the list.
+pub(crate) fn part_of_list<T: Send + 'static>(
+    items: impl Stream<Item = Result<T, ApiError>> + Send + 'static,
+    range: ListRange,
+) -> BoxStream<'static, Result<T, ApiError>> {
+    let mut to_skip = range.offset;
+    let items = items.try_filter(move |_| {
+        let is_skipped = to_skip > 0;
+        to_skip = to_skip.saturating_sub(1);
+        std::future::ready(!is_skipped)
+    });
+    match range.limit {
+        // No list is longer than the largest number.
+        Some(limit) => items.take(usize::try_from(limit).unwrap_or(usize::MAX)).boxed(),
+        None => items.boxed(),
+    }
+}
+
+/// Returns a JSON array of items that are in pieces themselves.
+pub(crate) fn array(items: impl Stream<Item = Result<Pieces, ApiError>> + Send + 'static) -> Pieces {
+    piece(b"[").chain(separated(items)).chain(piece(b"]")).boxed()
+}
+
+/// Returns an answer with a JSON text. A short one has a `Content-Length`.
+///
+/// # Errors
+///
+/// Returns an error if the pieces of the first chunk cannot be made.
+pub(crate) async fn json_text(pieces: Pieces) -> Result<Response, ApiError> {
+    let mut text = Text { pieces: Some(pieces.chain(piece(b"\n")).boxed()) };
+    let first = text.chunk().await?;
+    if text.pieces.is_none() {
+        return Ok(json_body(Body::from(first)));
+    }
+    let rest = stream::try_unfold(text, |mut text| async move {
+        // A set ends its tasks when it is dropped: a client that has left needs no further chunk.
+        let mut task = JoinSet::new();
+        task.spawn(async move { (text.chunk().await, text) });
+        let Some(made) = task.join_next().await else {
+            return Err(ApiError::broken("a set of one task is empty"));
+        };
+        let (chunk, text) =
+            made.map_err(|error| ApiError::broken(format!("the task that makes a chunk of JSON: {error}")))?;
+        let chunk = chunk?;
+        Ok((!chunk.is_empty()).then_some((chunk, text)))
+    });
+    Ok(json_body(Body::from_stream(stream::once(async { Ok(first) }).chain(rest))))
+}
+
+/// A JSON text that is being sent.
+struct Text {
+    /// The remaining pieces. `None` at the end of the text.
+    pieces: Option<Pieces>,
+}
+
+impl Text {
+    /// Returns the next chunk. It is empty at the end of the text.
+    async fn chunk(&mut self) -> Result<Bytes, ApiError> {
+        let mut chunk = Vec::new();
+        while let Some(pieces) = &mut self.pieces
+            && chunk.len() < CHUNK
+        {
+            match pieces.try_next().await? {
+                Some(piece) if chunk.is_empty() => chunk = piece,
+                Some(piece) => {
+                    chunk.reserve(CHUNK.saturating_sub(chunk.len()).max(piece.len()));
+                    chunk.extend_from_slice(&piece);
+                }
+                None => self.pieces = None,
+            }
+        }
+        Ok(chunk.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use axum::body::{HttpBody, to_bytes};
+    use futures_util::FutureExt;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    async fn text(response: Response) -> String {
+        String::from_utf8(to_bytes(response.into_body(), usize::MAX).await.unwrap().into()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn short_list_has_content_length() {
+        for count in [0, 1, 2, 10_000, 100_000] {
+            let items: Vec<u64> = (0..count).collect();
+            let response = json_list(stream::iter(items.clone().into_iter().map(Ok))).await.unwrap();
+            let len = response.body().size_hint().exact();
+            let found = text(response).await;
+            assert_eq!(found, format!("{}\n", serde_json::to_string(&items).unwrap()));
+            assert_eq!(len, (count < 10_001).then_some(found.len() as u64));
+        }
+    }
+
+    #[tokio::test]
+    async fn list_is_read_only_as_the_client_reads() {
+        let (seen, read) = std::sync::mpsc::channel();
+        let items = stream::iter(0..100_u64).map(move |number| {
+            seen.send(number).unwrap();
+            Ok("x".repeat(CHUNK / 2))
+        });
+        let mut body = json_list(items).await.unwrap().into_body().into_data_stream();
+        assert_eq!(read.try_iter().count(), 2);
+        for _ in 0..2 {
+            body.next().await.unwrap().unwrap();
+        }
+        assert_eq!(read.try_iter().count(), 2);
+    }
+
+    #[tokio::test]
+    async fn client_that_stops_reading_keeps_no_connection() {
+        let connections = Arc::new(Semaphore::new(1));
+        let of_list = Arc::clone(&connections);
+        let items = stream::iter(0..100).then(move |_| {
+            let connections = Arc::clone(&of_list);
+            async move {
+                let _connection = connections.acquire().await.unwrap();
+                tokio::task::yield_now().await;
+                Ok("x".repeat(CHUNK))
+            }
+        });
+        let mut body = json_list(items).await.unwrap().into_body().into_data_stream();
+        body.next().await.unwrap().unwrap();
+        // The client reads until the next chunk is being made.
+        assert!(body.next().now_or_never().is_none());
+        let next = tokio::time::timeout(Duration::from_secs(60), connections.acquire()).await;
+        assert!(next.is_ok_and(|acquired| acquired.is_ok()), "the connection is free again");
+    }
+
+    #[tokio::test]
+    async fn part_of_list_has_the_items_of_its_range() {
+        for (offset, limit, expected) in [
+            (0, None, 0..10),
+            (0, Some(3), 0..3),
+            (3, None, 3..10),
+            (3, Some(4), 3..7),
+            (9, Some(4), 9..10),
+            (10, Some(1), 0..0),
+            (u64::MAX, Some(u64::MAX), 0..0),
+        ] {
+            let part = part_of_list(stream::iter((0..10).map(Ok)), ListRange { offset, limit });
+            let found: Vec<i32> = part.try_collect().await.unwrap();
+            assert_eq!(found, expected.collect::<Vec<_>>(), "{offset} {limit:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn skipped_error_is_not_hidden() {
+        let items = stream::iter([Ok(1), Err(ApiError::internal("gone")), Ok(2)]);
+        let mut part = part_of_list(items, ListRange { offset: 2, limit: None });
+        assert_eq!(part.next().await.unwrap().unwrap_err().reason(), "gone");
+    }
+
+    #[tokio::test]
+    async fn failed_list_does_not_end_normally() {
+        let good = (0..100).map(|_| Ok("x".repeat(CHUNK / 10)));
+        let items = good.chain([Err(ApiError::internal("gone")), Ok(String::new())]);
+        let response = json_list(stream::iter(items)).await.unwrap();
+        assert!(to_bytes(response.into_body(), usize::MAX).await.is_err());
+        let at_once = json_list(stream::iter([Err::<(), _>(ApiError::internal("gone"))])).await;
+        assert_eq!(at_once.unwrap_err().reason(), "gone");
+    }
+}

@@ -1,0 +1,27 @@
+//! The parts of the API that all resources share: request bodies, query parameters, lists, errors, the router and the
+//! OpenAPI document.
+
+mod body;
+mod error;
+mod examples;
+mod id;
+mod large;
+mod list;
+mod not_implemented;
+mod query;
+mod router;
+mod schema;
+
+pub(crate) use body::request_bodies;
+pub use body::{Body, RequestBody, UnparsedBody};
+pub use error::{
+    ApiError, ApiErrors, EitherError, InfraError, OperationError, Reply, header_value, json, only_reads,
+    to_json, to_json_text,
+};
+pub(crate) use error::{append_json, json_body, to_json_value};
+pub(crate) use id::RequestId;
+pub(crate) use large::{LargeBodies, ReservedMemory};
+pub(crate) use list::{Pieces, array, json_list, json_text, part_of_list, piece, separated};
+pub use query::Query;
+pub use router::{openapi, operations};
+pub use schema::Schemas;

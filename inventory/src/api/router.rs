@@ -1,0 +1,107 @@
+//! The API as a whole: the routes of all areas, errors of the router, and the OpenAPI document.
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use tower::Layer;
+use utoipa::OpenApi;
+
+use super::{ApiError, EitherError, InfraError, OperationError, examples, not_implemented};
+use crate::auth::{GuardedRouter, Operation, Operations, RouteAccess};
+use crate::{Inventory, Settings, cluster, events, host, infra_env, logs, version};
+
+/// The most bytes of a request body, except for uploads of logs. A static network of thousands of hosts fits.
+const MAX_BODY: usize = 32 << 20;
+
+/// The OpenAPI document without operations.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Kindling", description = "Clusters, infra-envs and hosts, and the images they boot"),
+    servers((url = "/api/assisted-install")),
+    components(schemas(EitherError, OperationError, InfraError))
+)]
+struct Document;
+
+impl Inventory {
+    /// Returns the routes of the API, under its path prefix.
+    pub fn router(&self) -> Router {
+        self.guarded_router([]).into_parts().0
+    }
+
+    /// Returns the routes of the API, under its path prefix, with their access rules. `more` are operations that the
+    /// program adds.
+    pub fn guarded_router(&self, more: impl IntoIterator<Item = Operation>) -> GuardedRouter {
+        let Operations { router, access } = operations(more);
+        let (router, document) = router.split_for_parts();
+        let text = document.to_json().map(Bytes::from);
+        let text =
+            text.map_err(|error| ApiError::internal(format!("cannot write the API document: {error}")));
+        let served = move || {
+            let text = text.clone();
+            async move { text.map(|text| ([(header::CONTENT_TYPE, "application/json")], text)) }
+        };
+        let documents = ["/openapi", "/v2/openapi"].into_iter().fold(GuardedRouter::new(), |router, path| {
+            router.route(RouteAccess::open(path), get(served.clone()))
+        });
+        let api = GuardedRouter::of_operations(router, access)
+            .merge(documents)
+            .map(|router| router.layer(DefaultBodyLimit::max(MAX_BODY)).with_state(self.clone()));
+        let all: GuardedRouter =
+            api.under(Settings::API).route(RouteAccess::open("/openapi.json"), get(served));
+        // A layer of the router itself would not see the allowed methods of a path: the router adds them after its
+        // layers.
+        all.map(|router: Router| {
+            Router::new().fallback_service(from_fn(shape_errors_of_router).layer(router))
+        })
+    }
+}
+
+/// Returns the OpenAPI document of the API. `more` are operations that the program adds.
+#[must_use]
+pub fn openapi(more: impl IntoIterator<Item = Operation>) -> utoipa::openapi::OpenApi {
+    operations(more).router.into_openapi()
+}
+
+/// Returns all operations of the API, and `more` that the program adds.
+pub fn operations(more: impl IntoIterator<Item = Operation>) -> Operations {
+    let areas = [
+        cluster::routes(),
+        infra_env::routes(),
+        host::routes(),
+        events::routes(),
+        logs::routes(),
+        version::routes(),
+    ];
+    let operations = areas.into_iter().flatten().chain(more);
+    let operations = operations.fold(Operations::new(Document::openapi()), Operations::with);
+    let mut operations = not_implemented::add_to(operations);
+    examples::add_to(operations.router.get_openapi_mut());
+    operations
+}
+
+/// Converts the router's own 404 and 405 answers into errors of the API.
+async fn shape_errors_of_router(request: Request, next: Next) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let response = next.run(request).await;
+    let is_routers = !response.headers().contains_key(header::CONTENT_TYPE);
+    match response.status() {
+        StatusCode::NOT_FOUND if is_routers => {
+            ApiError::infra_error(StatusCode::NOT_FOUND, format!("path {path} was not found")).into_response()
+        }
+        StatusCode::METHOD_NOT_ALLOWED if is_routers => {
+            let allow = response.headers().get(header::ALLOW).cloned();
+            let allowed = allow.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
+            let message = format!("method {method} is not allowed, but [{allowed}] are");
+            let mut refusal = ApiError::infra_error(StatusCode::METHOD_NOT_ALLOWED, message).into_response();
+            if let Some(allow) = allow {
+                refusal.headers_mut().insert(header::ALLOW, allow);
+            }
+            refusal
+        }
+        _ => response,
+    }
+}

@@ -1,0 +1,160 @@
+//! The policy `local`: tokens that this service signs itself.
+
+use std::fmt;
+use std::num::NonZero;
+use std::sync::{Arc, Mutex};
+
+use axum::http::StatusCode;
+use chrono::Utc;
+use lru::LruCache;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::keys::LocalKeys;
+use super::token::{Grant, TokenError, Verified};
+use super::{AuthKind, Scope};
+use crate::Inventory;
+use crate::api::ApiError;
+use crate::id::InfraEnvId;
+use crate::store::{Key, Kind, Records};
+
+/// Limit of the cache of verified tokens, enough for one token per host of a large site.
+const MAX_SEEN: NonZero<usize> = NonZero::new(8192).unwrap();
+
+/// Checks tokens with one key pair. Clones share the key pair and the cache.
+#[derive(Clone)]
+pub struct LocalPolicy(Arc<LocalPolicyParts>);
+
+struct LocalPolicyParts {
+    keys: LocalKeys,
+    /// Verified tokens by their SHA-256 digest. The time of a lookup reveals nothing about a cached token.
+    seen: Mutex<LruCache<[u8; 32], Verified>>,
+}
+
+impl fmt::Debug for LocalPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LocalPolicy(<redacted>)")
+    }
+}
+
+impl LocalPolicy {
+    /// Returns a policy for a key pair.
+    #[must_use]
+    pub fn new(keys: LocalKeys) -> Self {
+        Self(Arc::new(LocalPolicyParts { keys, seen: Mutex::new(LruCache::new(MAX_SEEN)) }))
+    }
+
+    /// Returns the key pair.
+    #[must_use]
+    pub fn keys(&self) -> &LocalKeys {
+        &self.0.keys
+    }
+
+    /// Returns the scope of a token. `kind` is the header or parameter that carries it.
+    pub(super) async fn judge(
+        &self,
+        inventory: &Inventory,
+        kind: AuthKind,
+        token: &str,
+    ) -> Result<Scope, ApiError> {
+        let token = if kind == AuthKind::User { without_scheme(token) } else { token };
+        match (kind, self.verify(token).map_err(|error| unauthenticated(error.to_string()))?) {
+            (AuthKind::User, Grant::User) | (AuthKind::Ticket, Grant::Ticket) => Ok(Scope::Everything),
+            // Agents poll often. The cache notices within a second if another replica removes the infra-env, and no
+            // operation of an agent succeeds without its host, which is removed before.
+            (AuthKind::Agent, Grant::InfraEnv(id)) if inventory.has_current_infra_env(id) => {
+                Ok(Scope::InfraEnv(id))
+            }
+            (AuthKind::Agent | AuthKind::Url, Grant::InfraEnv(id)) => {
+                require_there(inventory.records(), Kind::InfraEnv, id.0).await?;
+                Ok(Scope::InfraEnv(id))
+            }
+            (AuthKind::Agent | AuthKind::Url, Grant::Cluster(id)) => {
+                require_there(inventory.records(), Kind::Cluster, id.0).await?;
+                Ok(Scope::Cluster(id))
+            }
+            _ => Err(unauthenticated(format!("the token is not for {kind}"))),
+        }
+    }
+
+    /// Returns `true` if the token is valid and was made for this infra-env.
+    pub(super) fn is_of(&self, infra_env: InfraEnvId, token: &str) -> bool {
+        self.verify(token) == Ok(Grant::InfraEnv(infra_env))
+    }
+
+    fn verify(&self, token: &str) -> Result<Grant, TokenError> {
+        let now = Utc::now();
+        let digest: [u8; 32] = Sha256::digest(token).into();
+        let seen = self.seen(|seen| seen.get(&digest).copied());
+        if let Some(verified) = seen {
+            if verified.is_over(now) {
+                self.seen(|seen| seen.pop(&digest));
+                return Err(TokenError::Expired);
+            }
+            return Ok(verified.grant);
+        }
+        let verified = self.0.keys.verify(token, now)?;
+        self.seen(|seen| seen.put(digest, verified));
+        Ok(verified.grant)
+    }
+
+    fn seen<T>(&self, use_it: impl FnOnce(&mut LruCache<[u8; 32], Verified>) -> T) -> T {
+        let mut seen = self.0.seen.lock().unwrap_or_else(|poisoned| {
+            // The map decides access, and a panic may have left it half-changed. Its tokens are verified again.
+            let mut seen = poisoned.into_inner();
+            *seen = LruCache::new(MAX_SEEN);
+            self.0.seen.clear_poison();
+            seen
+        });
+        use_it(&mut seen)
+    }
+}
+
+/// Removes the `Bearer` scheme, which most clients put before a user's token.
+fn without_scheme(token: &str) -> &str {
+    match token.split_at_checked("bearer ".len()) {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer ") => token.trim_start(),
+        _ => token,
+    }
+}
+
+/// Returns an error if the resource that a token was made for does not exist. The database is asked, so that all
+/// replicas refuse the token as soon as the infra-env or cluster is removed.
+async fn require_there(records: &Records, kind: Kind, id: Uuid) -> Result<(), ApiError> {
+    let key = Key { kind, parent: None, id };
+    match records.store().exists(key).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(unauthenticated(format!("{key} does not exist"))),
+        Err(error) => Err(super::unavailable(&error)),
+    }
+}
+
+fn unauthenticated(reason: String) -> ApiError {
+    ApiError::infra_error(StatusCode::UNAUTHORIZED, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::super::keys::KeyTexts;
+    use super::*;
+
+    #[test]
+    fn poisoned_token_cache_is_cleared() {
+        let texts = KeyTexts::generate().unwrap();
+        let policy = LocalPolicy::new(LocalKeys::parse(texts.private.reveal(), None).unwrap());
+        let token = policy.keys().user_token(None).unwrap();
+        let verified = policy.keys().verify(token.reveal(), Utc::now()).unwrap();
+        let half_changed = catch_unwind(AssertUnwindSafe(|| {
+            policy.seen(|seen| {
+                seen.put(Sha256::digest("forged").into(), verified);
+                panic!("half-changed");
+            })
+        }));
+        assert!(half_changed.is_err());
+        assert_eq!(policy.verify("forged"), Err(TokenError::Malformed));
+        assert_eq!(policy.verify(token.reveal()), Ok(Grant::User));
+        policy.seen(|seen| assert_eq!(seen.len(), 1));
+    }
+}

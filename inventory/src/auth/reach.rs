@@ -1,0 +1,149 @@
+//! Checks that a token gives access to the resources that a request names.
+//!
+//! A token in a URL gives access only to the resource that it was made for. The same token in an agent's header also
+//! gives access to the clusters of its infra-env and of that infra-env's hosts, and to the other hosts of these
+//! clusters: during an installation, one host reports the progress of others.
+
+use uuid::Uuid;
+
+use super::target::Named;
+use super::{AuthKind, Scope, unavailable};
+use crate::api::ApiError;
+use crate::id::{ClusterId, HostId, InfraEnvId};
+use crate::store::{Filter, Key, Kind, Records, Row};
+
+/// The most hosts that one request may name with a token of an infra-env or cluster. Each host may cost a lookup.
+const MAX_HOSTS: usize = 1000;
+
+impl Named {
+    /// Returns `true` if the token gives access to every named resource. A request that names none is about the whole
+    /// service, which only a user's token gives access to.
+    pub(super) async fn is_within(
+        &self,
+        kind: AuthKind,
+        scope: Scope,
+        records: &Records,
+    ) -> Result<bool, ApiError> {
+        if scope != Scope::Everything && self.hosts.len() > MAX_HOSTS {
+            let named = self.hosts.len();
+            return Err(ApiError::bad(format!("the request names {named} hosts (limit {MAX_HOSTS})")));
+        }
+        match (scope, kind) {
+            (Scope::Everything, _) => Ok(true),
+            (Scope::InfraEnv(own), AuthKind::Agent) => self.is_near_infra_env(own, records).await,
+            (Scope::Cluster(own), AuthKind::Agent) => self.is_near_cluster(own, records).await,
+            (Scope::InfraEnv(own), _) => match (self.cluster, self.infra_env) {
+                (Some(_), _) => Ok(false),
+                (None, Some(infra_env)) if infra_env != own => Ok(false),
+                (None, None) if self.hosts.is_empty() => Ok(false),
+                (None, _) => self.has_hosts_in_infra_env(own, records).await,
+            },
+            (Scope::Cluster(own), _) => match (self.cluster, self.infra_env) {
+                (Some(cluster), None) if cluster == own => self.has_hosts_in_cluster(own, records).await,
+                _ => Ok(false),
+            },
+        }
+    }
+
+    /// Returns `true` if the hosts exist in the infra-env that the request names or, if it names none, in the cluster.
+    pub(super) async fn has_its_hosts(&self, records: &Records) -> Result<bool, ApiError> {
+        match (self.infra_env, self.cluster) {
+            _ if self.hosts.is_empty() => Ok(true),
+            (Some(infra_env), _) => self.has_hosts_in_infra_env(infra_env, records).await,
+            (None, Some(cluster)) => self.has_hosts_in_cluster(cluster, records).await,
+            (None, None) => Ok(false),
+        }
+    }
+
+    /// Returns `true` if all named hosts are in the infra-env.
+    async fn has_hosts_in_infra_env(
+        &self,
+        infra_env: InfraEnvId,
+        records: &Records,
+    ) -> Result<bool, ApiError> {
+        for host in &self.hosts {
+            if host_row(records, infra_env, *host).await?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns `true` if all named hosts are in the cluster.
+    async fn has_hosts_in_cluster(&self, cluster: ClusterId, records: &Records) -> Result<bool, ApiError> {
+        if self.hosts.is_empty() {
+            return Ok(true);
+        }
+        let rows = records.store().list(Filter::all(Kind::Host).of_cluster(cluster.0)).await;
+        let rows = rows.map_err(|error| unavailable(&error))?;
+        Ok(self.hosts.iter().all(|host| rows.iter().any(|row| row.key.id == host.0)))
+    }
+
+    /// Returns `true` if an agent of the infra-env may access everything named.
+    async fn is_near_infra_env(&self, own: InfraEnvId, records: &Records) -> Result<bool, ApiError> {
+        if let Some(cluster) = self.cluster
+            && !belongs(records, own, cluster).await?
+        {
+            return Ok(false);
+        }
+        match (self.infra_env, self.cluster) {
+            // The operation checks that the host exists: its error names the host.
+            (Some(infra_env), _) if infra_env == own => Ok(true),
+            (Some(infra_env), _) => {
+                for host in &self.hosts {
+                    let Some(cluster) = cluster_of(host_row(records, infra_env, *host).await?) else {
+                        return Ok(false);
+                    };
+                    if !belongs(records, own, cluster).await? {
+                        return Ok(false);
+                    }
+                }
+                Ok(!self.hosts.is_empty())
+            }
+            (None, Some(cluster)) => self.has_hosts_in_cluster(cluster, records).await,
+            (None, None) => Ok(false),
+        }
+    }
+
+    /// Returns `true` if an agent of the cluster may access everything named.
+    async fn is_near_cluster(&self, own: ClusterId, records: &Records) -> Result<bool, ApiError> {
+        if self.cluster.is_some_and(|cluster| cluster != own) {
+            return Ok(false);
+        }
+        let Some(infra_env) = self.infra_env else {
+            return Ok(self.cluster.is_some() && self.has_hosts_in_cluster(own, records).await?);
+        };
+        if cluster_of(row(records, Kind::InfraEnv, None, infra_env.0).await?) == Some(own) {
+            return Ok(true);
+        }
+        for host in &self.hosts {
+            if cluster_of(host_row(records, infra_env, *host).await?) != Some(own) {
+                return Ok(false);
+            }
+        }
+        Ok(!self.hosts.is_empty())
+    }
+}
+
+/// Returns `true` if the infra-env, or any of its hosts, is part of the cluster.
+async fn belongs(records: &Records, infra_env: InfraEnvId, cluster: ClusterId) -> Result<bool, ApiError> {
+    if cluster_of(row(records, Kind::InfraEnv, None, infra_env.0).await?) == Some(cluster) {
+        return Ok(true);
+    }
+    let hosts = Filter::all(Kind::Host).within(infra_env.0).of_cluster(cluster.0);
+    records.store().has_any(hosts).await.map_err(|error| unavailable(&error))
+}
+
+fn cluster_of(row: Option<Row>) -> Option<ClusterId> {
+    row?.columns.cluster.map(ClusterId)
+}
+
+async fn host_row(records: &Records, infra_env: InfraEnvId, host: HostId) -> Result<Option<Row>, ApiError> {
+    row(records, Kind::Host, Some(infra_env.0), host.0).await
+}
+
+/// Returns a record, unless it does not exist or is deleted.
+async fn row(records: &Records, kind: Kind, parent: Option<Uuid>, id: Uuid) -> Result<Option<Row>, ApiError> {
+    let found = records.store().get(Key { kind, parent, id }).await;
+    Ok(found.map_err(|error| unavailable(&error))?.filter(|row| !row.columns.deleted))
+}

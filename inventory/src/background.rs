@@ -1,0 +1,70 @@
+//! Runs long work outside of the threads that serve requests.
+
+use ignition::network::Cancel;
+
+use crate::api::ApiError;
+
+/// Runs work on a blocking thread. The work gets a flag that is set if the request is dropped first: the client has
+/// disconnected, and nothing needs the result.
+///
+/// # Errors
+///
+/// Returns the error of the work, or an internal error if the work panics.
+pub async fn in_background<T: Send + 'static>(
+    work: impl FnOnce(&Cancel) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let request = Request(Cancel::new());
+    let cancel = request.0.clone();
+    let task = tokio::task::spawn_blocking(move || {
+        // The request may have been dropped while the work waited for a thread.
+        if cancel.is_cancelled() {
+            return Err(ApiError::internal("the client disconnected"));
+        }
+        work(&cancel)
+    });
+    match task.await {
+        Ok(done) => done,
+        Err(error) => Err(ApiError::broken(format_args!("a background task ended early: {error}"))),
+    }
+}
+
+/// Cancels the work of a request when it is dropped.
+struct Request(Cancel);
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_of_a_dropped_request_is_cancelled() {
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let (ended, has_ended) = mpsc::channel();
+        let request = tokio::spawn(in_background(move |cancel| {
+            begun.send(()).unwrap();
+            while !cancel.is_cancelled() {
+                thread::yield_now();
+            }
+            ended.send(()).unwrap();
+            Ok(())
+        }));
+        has_begun.await.unwrap();
+        request.abort();
+        assert!(request.await.unwrap_err().is_cancelled());
+        has_ended.recv().unwrap();
+    }
+
+    #[tokio::test]
+    async fn work_of_a_waiting_request_is_not_cancelled() {
+        let done = in_background(|cancel| Ok(cancel.is_cancelled())).await;
+        assert!(!done.unwrap());
+    }
+}

@@ -1,0 +1,96 @@
+//! Parses the operator's lists of images and releases: JSON, with an error that names the element, the key and the
+//! reason.
+
+use serde_json::{Map, Value};
+
+use super::architecture::CpuArchitecture;
+use super::os_image::CatalogueError;
+
+/// A list, named by the variable that contains it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List(pub(super) &'static str);
+
+/// One element of a list.
+#[derive(Debug)]
+pub(super) struct Element<'a> {
+    list: List,
+    index: usize,
+    map: &'a Map<String, Value>,
+}
+
+impl List {
+    /// Returns an error about the list as a whole.
+    pub(super) fn error(self, reason: impl Into<String>) -> CatalogueError {
+        CatalogueError::List { variable: self.0, reason: reason.into() }
+    }
+
+    /// Parses the list and reads each element with `element`.
+    pub(super) fn read<T>(
+        self,
+        text: &str,
+        element: impl Fn(&Element<'_>) -> Result<T, CatalogueError>,
+    ) -> Result<Vec<T>, CatalogueError> {
+        let values: Vec<Value> = serde_json::from_str(text).map_err(|error| self.error(error.to_string()))?;
+        let read = |(index, value): (usize, &Value)| match value {
+            Value::Object(map) => element(&Element { list: self, index, map }),
+            _ => Err(self.error(format!("[{index}] must be an object"))),
+        };
+        values.iter().enumerate().map(read).collect()
+    }
+}
+
+impl Element<'_> {
+    /// Returns an error about a key of this element.
+    pub(super) fn error(&self, key: &str, reason: impl std::fmt::Display) -> CatalogueError {
+        self.list.error(format!("[{}].{key} {reason}", self.index))
+    }
+
+    /// Returns the value of a key. Keys match without case, as in Go.
+    fn value(&self, key: &str) -> Option<&Value> {
+        let is_key = |(found, value): &(&String, &Value)| found.eq_ignore_ascii_case(key) && !value.is_null();
+        self.map.iter().rfind(is_key).map(|(_, value)| value)
+    }
+
+    /// Returns a string, or `None` if it is absent or empty.
+    pub(super) fn optional(&self, key: &str) -> Result<Option<&str>, CatalogueError> {
+        match self.value(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
+            Some(_) => Err(self.error(key, "must be a string")),
+        }
+    }
+
+    /// Returns a string. It must be present and not empty.
+    pub(super) fn text(&self, key: &str) -> Result<&str, CatalogueError> {
+        self.optional(key)?.ok_or_else(|| self.error(key, "is missing"))
+    }
+
+    /// Returns a Boolean, or `false` if it is absent.
+    pub(super) fn flag(&self, key: &str) -> Result<bool, CatalogueError> {
+        match self.value(key) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(_) => Err(self.error(key, "must be true or false")),
+        }
+    }
+
+    /// Returns strings, or an empty list if they are absent.
+    pub(super) fn texts(&self, key: &str) -> Result<Vec<&str>, CatalogueError> {
+        let wrong = || self.error(key, "must be a list of strings");
+        match self.value(key) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(values)) => {
+                values.iter().map(|value| value.as_str().ok_or_else(wrong)).collect()
+            }
+            Some(_) => Err(wrong()),
+        }
+    }
+
+    /// Returns a CPU architecture.
+    pub(super) fn architecture(&self, key: &str) -> Result<CpuArchitecture, CatalogueError> {
+        let name = self.text(key)?;
+        CpuArchitecture::from_name(name).ok_or_else(|| {
+            self.error(key, format_args!("is {name:?}, which is not a known CPU architecture"))
+        })
+    }
+}

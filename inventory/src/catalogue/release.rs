@@ -1,0 +1,392 @@
+//! OpenShift releases: the configured ones, and the selection of one by version.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Version;
+use super::architecture::CpuArchitecture;
+use super::list::{Element, List};
+use super::os_image::{Catalogue, CatalogueError, minor_text};
+
+/// The CPU architecture of a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum ReleaseArchitecture {
+    /// One architecture.
+    One(CpuArchitecture),
+    /// Several architectures in one release.
+    Multi,
+}
+
+impl ReleaseArchitecture {
+    /// Returns the name in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::One(architecture) => architecture.as_str(),
+            Self::Multi => "multi",
+        }
+    }
+
+    /// Parses any name of an architecture, or `multi`.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        if name == "multi" { Some(Self::Multi) } else { CpuArchitecture::from_name(name).map(Self::One) }
+    }
+}
+
+impl Default for ReleaseArchitecture {
+    fn default() -> Self {
+        Self::One(CpuArchitecture::default())
+    }
+}
+
+impl fmt::Display for ReleaseArchitecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl From<ReleaseArchitecture> for String {
+    fn from(architecture: ReleaseArchitecture) -> Self {
+        architecture.as_str().to_owned()
+    }
+}
+
+impl TryFrom<String> for ReleaseArchitecture {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        Self::from_name(&name).ok_or_else(|| format!("{name:?} is not a known CPU architecture"))
+    }
+}
+
+/// The support level of a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = support_level)]
+pub enum SupportLevel {
+    /// A pre-release for evaluation.
+    Beta,
+    /// Fully supported.
+    Production,
+    /// Receives only fixes.
+    Maintenance,
+    /// No longer supported.
+    EndOfLife,
+}
+
+impl SupportLevel {
+    const NAMES: [(&'static str, Self); 4] = [
+        ("beta", Self::Beta),
+        ("production", Self::Production),
+        ("maintenance", Self::Maintenance),
+        ("end-of-life", Self::EndOfLife),
+    ];
+}
+
+/// An OpenShift release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleaseImage {
+    /// The version that selects it when a request names no patch version: `4.14`, `4.14-multi`.
+    pub openshift_version: String,
+    /// The full version.
+    pub version: String,
+    /// The architecture that the list names.
+    pub cpu_architecture: ReleaseArchitecture,
+    /// All architectures that the release supports.
+    pub cpu_architectures: Vec<CpuArchitecture>,
+    /// The pull spec.
+    pub url: String,
+    /// Whether clients should offer this release first.
+    pub is_default: bool,
+    /// The support level.
+    pub support_level: SupportLevel,
+    /// The full version without `-multi`.
+    parsed_version: Version,
+}
+
+impl ReleaseImage {
+    /// Returns the full version without `-multi`.
+    pub(crate) fn parsed_version(&self) -> &Version {
+        &self.parsed_version
+    }
+
+    /// Returns whether one cluster can have hosts of several architectures.
+    #[must_use]
+    pub fn is_multi(&self) -> bool {
+        self.cpu_architecture == ReleaseArchitecture::Multi || self.cpu_architectures.len() > 1
+    }
+
+    fn is_for(&self, architecture: ReleaseArchitecture) -> bool {
+        self.cpu_architecture == architecture
+            || matches!(architecture, ReleaseArchitecture::One(one) if self.cpu_architectures.contains(&one))
+    }
+
+    /// Prefers releases that are not beta, then the newest, then those for one architecture.
+    fn rank(&self) -> (bool, &Version, bool) {
+        (self.support_level != SupportLevel::Beta, &self.parsed_version, !self.is_multi())
+    }
+
+    fn display_name(&self) -> String {
+        let is_named = self.version.ends_with("-multi");
+        if self.is_multi() && !is_named { format!("{}-multi", self.version) } else { self.version.clone() }
+    }
+}
+
+/// An OpenShift version that clusters can be created with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = openshift_version)]
+pub struct OpenshiftVersion {
+    /// The version, as clients show it.
+    pub display_name: String,
+    /// The support level of the version.
+    pub support_level: SupportLevel,
+    /// The CPU architectures that the version supports.
+    #[schema(value_type = Vec<String>)]
+    pub cpu_architectures: Vec<CpuArchitecture>,
+    /// Whether clients should offer this version first.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub default: bool,
+}
+
+/// Selects versions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VersionQuery<'a> {
+    /// Only releases whose version contains this text.
+    pub containing: Option<&'a str>,
+    /// Only the newest version of each minor version.
+    pub only_latest: bool,
+}
+
+const RELEASE_IMAGES: List = List("RELEASE_IMAGES");
+const IGNORED: List = List("IGNORED_OPENSHIFT_VERSIONS");
+
+impl Catalogue {
+    /// Sets the releases from a list in the format of `RELEASE_IMAGES`. An empty text is an empty list.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is not a valid list.
+    pub fn with_release_images(mut self, release_images: &str) -> Result<Self, CatalogueError> {
+        if !release_images.trim().is_empty() {
+            self.releases = RELEASE_IMAGES.read(release_images, read_release)?;
+        }
+        Ok(self)
+    }
+
+    /// Hides the versions of a list in the format of `IGNORED_OPENSHIFT_VERSIONS`. An empty text is an empty list.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is not a valid list of versions.
+    pub fn ignoring(mut self, versions: &str) -> Result<Self, CatalogueError> {
+        if !versions.trim().is_empty() {
+            let versions: Vec<String> =
+                serde_json::from_str(versions).map_err(|error| IGNORED.error(error.to_string()))?;
+            let read = |(index, text): (usize, &String)| match Version::parse(without_multi(text)) {
+                Some(_) => Ok(without_multi(text).to_owned()),
+                None => Err(IGNORED.error(format!("[{index}] is {text:?}, which is not a valid version"))),
+            };
+            self.ignored = versions.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        }
+        Ok(self)
+    }
+
+    /// Returns all releases.
+    #[must_use]
+    pub fn releases(&self) -> &[ReleaseImage] {
+        &self.releases
+    }
+
+    /// Returns the release that a version selects: the release of exactly this version, else the newest one that is
+    /// listed under it. A beta release is selected only if no other matches.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no release matches, or if the architecture has no OS image for it.
+    pub fn release(
+        &self,
+        version: &str,
+        architecture: ReleaseArchitecture,
+    ) -> Result<&ReleaseImage, CatalogueError> {
+        let of_machine = || self.releases.iter().filter(|release| release.is_for(architecture));
+        let exactly = best(of_machine().filter(|release| release.version == version));
+        let by_name = || best(of_machine().filter(|release| release.openshift_version == version));
+        let release = exactly.or_else(by_name).ok_or_else(|| self.no_release(version, architecture))?;
+        self.require_os_image(release)?;
+        Ok(release)
+    }
+
+    /// Returns the release with a pull spec.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no such release exists for this architecture, or if the architecture has no OS image for it.
+    pub fn release_at(
+        &self,
+        url: &str,
+        architecture: ReleaseArchitecture,
+    ) -> Result<&ReleaseImage, CatalogueError> {
+        let release = self.releases.iter().find(|release| release.url == url);
+        let release = release.ok_or_else(|| CatalogueError::NoReleaseAt(url.to_owned()))?;
+        if !release.is_for(architecture) {
+            return Err(self.no_release(&release.version, architecture));
+        }
+        self.require_os_image(release)?;
+        Ok(release)
+    }
+
+    fn no_release(&self, version: &str, architecture: ReleaseArchitecture) -> CatalogueError {
+        let reason = if Version::parse(version).is_none() {
+            "invalid version".to_owned()
+        } else if self.releases.is_empty() {
+            "The release images list is empty".to_owned()
+        } else {
+            format!(
+                "The requested release image for version ({version}) and CPU architecture ({architecture}) isn't \
+                 specified in release images list"
+            )
+        };
+        CatalogueError::NoRelease { version: version.to_owned(), architecture, reason }
+    }
+
+    /// Requires an OS image for a release of one architecture. A multi-architecture release can be used on the
+    /// architectures that have an image.
+    fn require_os_image(&self, release: &ReleaseImage) -> Result<(), CatalogueError> {
+        match release.cpu_architecture {
+            ReleaseArchitecture::One(architecture) if !release.is_multi() => {
+                let found = self.os_image(Some(&release.version), architecture);
+                let version = release.version.clone();
+                found.map(drop).map_err(|_| CatalogueError::NoOsImageOfRelease { version, architecture })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the versions that clusters can be created with, by name. Both conditions of a query apply to all
+    /// releases: an old patch release is never the newest, even if it is the only one that contains the text.
+    #[must_use]
+    pub fn openshift_versions(&self, query: VersionQuery<'_>) -> BTreeMap<String, OpenshiftVersion> {
+        let offered: Vec<_> = self.releases.iter().filter(|release| !self.is_ignored(release)).collect();
+        let newest = if query.only_latest { newest_of_each_minor(&offered) } else { BTreeMap::new() };
+        let mut versions = BTreeMap::<String, OpenshiftVersion>::new();
+        for release in offered {
+            let is_newest = || {
+                let best = newest.get(&release.parsed_version.minor());
+                best.is_some_and(|best| best.parsed_version == release.parsed_version)
+            };
+            if query.containing.is_some_and(|text| !release.version.contains(text))
+                || (query.only_latest && !is_newest())
+            {
+                continue;
+            }
+            for architecture in &release.cpu_architectures {
+                if self.os_image(Some(&release.version), *architecture).is_ok() {
+                    offer(&mut versions, release, *architecture);
+                }
+            }
+        }
+        versions
+    }
+
+    fn is_ignored(&self, release: &ReleaseImage) -> bool {
+        let is_listed = |version: &str| self.ignored.contains(version);
+        is_listed(without_multi(&release.version)) || is_listed(&minor_text(&release.parsed_version))
+    }
+}
+
+fn offer(
+    versions: &mut BTreeMap<String, OpenshiftVersion>,
+    release: &ReleaseImage,
+    architecture: CpuArchitecture,
+) {
+    let name = release.display_name();
+    let version = versions.entry(name.clone()).or_insert_with(|| OpenshiftVersion {
+        display_name: name,
+        support_level: release.support_level,
+        cpu_architectures: Vec::new(),
+        default: false,
+    });
+    version.default |= release.is_default;
+    if !version.cpu_architectures.contains(&architecture) {
+        version.cpu_architectures.push(architecture);
+    }
+}
+
+fn newest_of_each_minor<'a>(releases: &[&'a ReleaseImage]) -> BTreeMap<(u64, u64), &'a ReleaseImage> {
+    let mut newest = BTreeMap::new();
+    for release in releases.iter().copied() {
+        let best = newest.entry(release.parsed_version.minor()).or_insert(release);
+        if release.rank() > best.rank() {
+            *best = release;
+        }
+    }
+    newest
+}
+
+/// Returns the first release of the highest rank.
+fn best<'a>(releases: impl Iterator<Item = &'a ReleaseImage>) -> Option<&'a ReleaseImage> {
+    releases.reduce(|best, release| if release.rank() > best.rank() { release } else { best })
+}
+
+fn without_multi(version: &str) -> &str {
+    version.strip_suffix("-multi").unwrap_or(version)
+}
+
+fn read_release(element: &Element<'_>) -> Result<ReleaseImage, CatalogueError> {
+    let version_of = |key: &'static str| {
+        let text = element.text(key)?;
+        let wrong = || element.error(key, format_args!("is {text:?}, which is not a valid version"));
+        // The suffix has no place in the order of versions. What remains must be a version too.
+        Version::parse(without_multi(text)).map(|version| (text, version)).ok_or_else(wrong)
+    };
+    let ((openshift_version, _), (version, parsed_version)) =
+        (version_of("openshift_version")?, version_of("version")?);
+    let name = element.text("cpu_architecture")?;
+    let no_processor = |key: &str, name: &str| {
+        element.error(key, format_args!("is {name:?}, which is not a known CPU architecture"))
+    };
+    let cpu_architecture =
+        ReleaseArchitecture::from_name(name).ok_or_else(|| no_processor("cpu_architecture", name))?;
+    let mut cpu_architectures = Vec::new();
+    let names = element.texts("cpu_architectures")?;
+    for name in if names.is_empty() { vec![name] } else { names } {
+        match ReleaseArchitecture::from_name(name) {
+            Some(ReleaseArchitecture::One(one)) if !cpu_architectures.contains(&one) => {
+                cpu_architectures.push(one)
+            }
+            Some(_) => {}
+            None => return Err(no_processor("cpu_architectures", name)),
+        }
+    }
+    let support_level = match element.optional("support_level")? {
+        Some(name) => read_support_level(element, name)?,
+        None if parsed_version.is_pre_release() => SupportLevel::Beta,
+        None => SupportLevel::Production,
+    };
+    Ok(ReleaseImage {
+        openshift_version: openshift_version.to_owned(),
+        version: version.to_owned(),
+        cpu_architecture,
+        cpu_architectures,
+        url: element.text("url")?.to_owned(),
+        is_default: element.flag("default")?,
+        support_level,
+        parsed_version,
+    })
+}
+
+fn read_support_level(element: &Element<'_>, name: &str) -> Result<SupportLevel, CatalogueError> {
+    let found = SupportLevel::NAMES.iter().find(|(known, _)| *known == name);
+    found.map(|(_, level)| *level).ok_or_else(|| {
+        let known = SupportLevel::NAMES.map(|(known, _)| known).join(", ");
+        element.error("support_level", format_args!("is {name:?}; expected one of {known}"))
+    })
+}
+
+#[cfg(test)]
+mod tests;

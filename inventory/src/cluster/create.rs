@@ -1,0 +1,240 @@
+//! New clusters.
+
+use super::defaults::{pod_network, service_network};
+use super::network::Subnet;
+use super::networking::NetworkingContext;
+use super::params::{ClusterCreateParams, ClusterImportParams, DisconnectedClusterParams};
+use super::parts::{
+    ClusterKind, ClusterNetwork, DiskEncryption, DiskEncryptionMode, IgnitionEndpoint, Network, NodeRoles,
+    Platform, PlatformType, Vip,
+};
+use super::record::{ClusterRecord, ClusterSpec};
+use super::rules::{check_credentials, check_spec};
+use super::state::ClusterOrigin;
+use super::topology::{PlatformRequest, control_plane_count, default_network_type};
+use crate::api::ApiError;
+use crate::catalogue::{Catalogue, ReleaseArchitecture, Version};
+use crate::rules::check_ssh_keys;
+use crate::{Secret, Settings};
+
+/// Returns the record of a new cluster that will be installed.
+pub(super) fn create(
+    params: ClusterCreateParams,
+    catalogue: &Catalogue,
+    settings: &Settings,
+) -> Result<ClusterRecord, ApiError> {
+    let requested = params.cpu_architecture.unwrap_or_default();
+    let release = match params.ocp_release_image.as_deref().filter(|url| !url.is_empty()) {
+        Some(url) => catalogue.release_at(url, requested),
+        None => catalogue.release(&params.openshift_version, requested),
+    };
+    let release = release.map_err(|error| ApiError::bad(error.to_string()))?;
+    let architecture = if release.is_multi() { ReleaseArchitecture::Multi } else { requested };
+    let pull_secret = params.pull_secret.trim();
+    check_credentials("pull secret for new cluster is invalid: ", pull_secret, &release.url, settings)?;
+    let version = release.parsed_version().clone();
+    let masters =
+        control_plane_count(params.high_availability_mode, params.control_plane_count, Some(&version))?;
+    let base = ClusterBase { version, masters, architecture };
+    let spec = spec(&params, &base, settings)?;
+    let context = NetworkingContext {
+        version: Some(&base.version),
+        is_single_node: masters == 1,
+        requests_user_managed: params.user_managed_networking == Some(true),
+    };
+    check_spec(&spec, None, context, settings)?;
+    let mut record = ClusterRecord::new(ClusterKind::Cluster, ClusterOrigin::Registered, spec);
+    record.openshift_version.clone_from(&release.version);
+    record.ocp_release_image.clone_from(&release.url);
+    record.cpu_architecture = Some(architecture);
+    record.control_plane_count = masters;
+    Ok(record)
+}
+
+/// The facts that the defaults of a spec depend on.
+struct ClusterBase {
+    version: Version,
+    masters: i64,
+    architecture: ReleaseArchitecture,
+}
+
+/// Returns the requested spec, with defaults for absent fields.
+fn spec(
+    params: &ClusterCreateParams,
+    base: &ClusterBase,
+    settings: &Settings,
+) -> Result<ClusterSpec, ApiError> {
+    let platform = PlatformRequest {
+        platform: params.platform.clone(),
+        user_managed_networking: params.user_managed_networking,
+        current: None,
+        is_user_managed: false,
+        is_single_node: base.masters == 1,
+        architecture: Some(base.architecture),
+    };
+    let (platform, user_managed_networking) = platform.resolve()?;
+    let ntp_sources = params.ntp_sources.clone().unwrap_or_default();
+    let additional = match &params.additional_ntp_source {
+        Some(sources) => sources.clone(),
+        None if ntp_sources.is_empty() => settings.default_ntp_source.clone(),
+        None => String::new(),
+    };
+    Ok(ClusterSpec {
+        name: params.name.clone(),
+        base_dns_domain: params.base_dns_domain.clone().unwrap_or_default(),
+        api_vip_dns_name: None,
+        platform: Some(platform),
+        user_managed_networking,
+        vip_dhcp_allocation: params.vip_dhcp_allocation.unwrap_or_default(),
+        network_type: Some(
+            params.network_type.unwrap_or_else(|| default_network_type(base.masters, &base.version)),
+        ),
+        cluster_networks: pod_networks(params, settings),
+        service_networks: service_networks(params, settings),
+        machine_networks: subnets(params.machine_networks.clone().unwrap_or_default()),
+        api_vips: vips(params.api_vips.clone().unwrap_or_default()),
+        ingress_vips: vips(params.ingress_vips.clone().unwrap_or_default()),
+        hyperthreading: Some(params.hyperthreading.unwrap_or(NodeRoles::All)),
+        schedulable_masters: params.schedulable_masters.unwrap_or_default(),
+        disk_encryption: encryption(params.disk_encryption.clone().unwrap_or_default()),
+        ignition_endpoint: IgnitionEndpoint::default()
+            .with_changes(params.ignition_endpoint.clone().unwrap_or_default()),
+        load_balancer: Some(
+            params.load_balancer.and_then(|load_balancer| load_balancer.balancer_type).unwrap_or_default(),
+        ),
+        olm_operators: params.olm_operators.clone().unwrap_or_default(),
+        operator_bundles: params.operator_bundles.clone().unwrap_or_default(),
+        tags: params.tags.clone().unwrap_or_default(),
+        ssh_public_key: check_ssh_keys(params.ssh_public_key.as_deref().unwrap_or_default())?,
+        http_proxy: params.http_proxy.clone().unwrap_or_default(),
+        https_proxy: params.https_proxy.clone().unwrap_or_default(),
+        no_proxy: params.no_proxy.clone().unwrap_or_default(),
+        additional_ntp_source: additional,
+        ntp_sources,
+        pull_secret: Secret::new(params.pull_secret.trim()),
+    })
+}
+
+fn pod_networks(params: &ClusterCreateParams, settings: &Settings) -> Vec<ClusterNetwork> {
+    let default = pod_network(&settings.cluster_networks);
+    match &params.cluster_networks {
+        Some(networks) => pods(networks.clone()),
+        None => vec![ClusterNetwork {
+            cluster_id: None,
+            cidr: params.cluster_network_cidr.clone().unwrap_or(default.cidr),
+            host_prefix: params.cluster_network_host_prefix.unwrap_or(default.host_prefix),
+        }],
+    }
+}
+
+fn service_networks(params: &ClusterCreateParams, settings: &Settings) -> Vec<Subnet> {
+    let default = service_network(&settings.cluster_networks);
+    match &params.service_networks {
+        Some(networks) => subnets(networks.clone()),
+        None => vec![params.service_network_cidr.clone().unwrap_or(default)],
+    }
+}
+
+/// Returns cluster networks as they are stored: without the id of the cluster.
+pub(super) fn pods(networks: Vec<ClusterNetwork>) -> Vec<ClusterNetwork> {
+    networks.into_iter().map(|network| ClusterNetwork { cluster_id: None, ..network }).collect()
+}
+
+/// Returns networks as they are stored.
+pub(super) fn subnets(networks: Vec<Network>) -> Vec<Subnet> {
+    networks.into_iter().map(|network| network.cidr).collect()
+}
+
+/// Returns VIPs as they are stored. Empty addresses are dropped.
+pub(super) fn vips(vips: Vec<Vip>) -> Vec<Vip> {
+    let vips = vips.into_iter().filter(|vip| !vip.ip.is_empty());
+    vips.map(|vip| Vip { cluster_id: None, ..vip }).collect()
+}
+
+fn encryption(requested: DiskEncryption) -> DiskEncryption {
+    let default = DiskEncryption {
+        enable_on: Some(NodeRoles::None),
+        mode: Some(DiskEncryptionMode::Tpmv2),
+        tang_servers: None,
+    };
+    default.with_changes(requested)
+}
+
+impl DiskEncryption {
+    /// Returns the settings with the requested changes. Empty texts remove a setting.
+    pub(super) fn with_changes(self, requested: Self) -> Self {
+        Self {
+            enable_on: requested.enable_on.or(self.enable_on),
+            mode: requested.mode.or(self.mode),
+            tang_servers: requested.tang_servers.or(self.tang_servers).filter(|text| !text.is_empty()),
+        }
+    }
+}
+
+impl IgnitionEndpoint {
+    /// Returns the settings with the requested changes. Empty texts remove a setting.
+    pub(super) fn with_changes(self, requested: Self) -> Self {
+        Self {
+            url: requested.url.or(self.url).filter(|text| !text.is_empty()),
+            ca_certificate: requested.ca_certificate.or(self.ca_certificate).filter(|text| !text.is_empty()),
+        }
+    }
+}
+
+/// Returns the record of an existing cluster to which hosts are added.
+pub(super) fn import(params: ClusterImportParams) -> Result<ClusterRecord, ApiError> {
+    let version = params.openshift_version.unwrap_or_default();
+    require_version(&version)?;
+    let mut spec = ClusterSpec {
+        platform: Some(Platform::from_type(PlatformType::Baremetal)),
+        ..ClusterSpec::default()
+    };
+    match api_name(&params.api_vip_dnsname) {
+        Some((name, domain)) => {
+            spec.name = name.to_owned();
+            spec.base_dns_domain = domain.to_owned();
+        }
+        None => spec.name = params.name,
+    }
+    spec.api_vip_dns_name = Some(params.api_vip_dnsname);
+    let mut record = ClusterRecord::new(ClusterKind::AddHostsCluster, ClusterOrigin::Imported, spec);
+    record.openshift_version = version;
+    record.openshift_cluster_id = Some(params.openshift_cluster_id);
+    record.imported = true;
+    Ok(record)
+}
+
+/// Splits the usual DNS name of a cluster's API, `api.<name>.<domain>`, into name and domain.
+fn api_name(api: &str) -> Option<(&str, &str)> {
+    let (name, domain) = api.strip_prefix("api.")?.split_once('.')?;
+    (!name.is_empty() && !domain.is_empty()).then_some((name, domain))
+}
+
+/// Returns the record of a cluster that is installed without a connection to this service.
+pub(super) fn create_disconnected(params: DisconnectedClusterParams) -> Result<ClusterRecord, ApiError> {
+    require_version(&params.openshift_version)?;
+    let spec = ClusterSpec { name: params.name, ..ClusterSpec::default() };
+    let mut record = ClusterRecord::new(ClusterKind::DisconnectedCluster, ClusterOrigin::Disconnected, spec);
+    record.openshift_version = params.openshift_version;
+    Ok(record)
+}
+
+fn require_version(version: &str) -> Result<(), ApiError> {
+    if version.is_empty() || Version::parse(version).is_some() {
+        return Ok(());
+    }
+    Err(ApiError::bad(format!("Openshift version {version:?} is not valid")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn api_name_contains_name_and_domain() {
+        assert_eq!(api_name("api.one.example.com"), Some(("one", "example.com")));
+        for other in ["", "api.", "api.one", "api..example.com", "api.one.", "www.one.example.com"] {
+            assert_eq!(api_name(other), None, "{other}");
+        }
+    }
+}

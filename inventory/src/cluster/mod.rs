@@ -1,0 +1,286 @@
+//! Clusters.
+//!
+//! This service stores the settings of clusters. It does not install them.
+
+mod create;
+mod defaults;
+mod event;
+mod hosts;
+mod model;
+mod network;
+mod networking;
+mod params;
+mod parts;
+mod record;
+mod routes;
+mod rules;
+mod state;
+#[cfg(test)]
+pub(crate) mod state_tests;
+mod topology;
+mod update;
+
+use axum::http::StatusCode;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
+use ignition::discovery::masked_url;
+use uuid::Uuid;
+
+use defaults::ClusterDefaults;
+pub(crate) use hosts::ShownHosts;
+use model::Cluster;
+pub use network::Subnet;
+use params::{ClusterCreateParams, ClusterImportParams, ClusterUpdateParams, DisconnectedClusterParams};
+pub use parts::*;
+pub use record::{ClusterRecord, ClusterSpec};
+pub(crate) use routes::routes;
+pub(crate) use state::ClusterOperation;
+
+use super::id::ClusterId;
+use super::infra_env::NOT_FOUND;
+use super::store::{Change, Filter, Kind, ListRange, PageQuery, ReadSet, Reader, Stored};
+use super::time::Micros;
+use super::{Inventory, Secret};
+use crate::api::{ApiError, Pieces, array, part_of_list, piece};
+use crate::jobs::{JobRecord, JobWork};
+
+/// Selects clusters.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterQuery {
+    /// Only the installed cluster that itself uses this id.
+    pub openshift_cluster_id: Option<Uuid>,
+    /// Only clusters of this user.
+    pub owner: Option<String>,
+    /// Only clusters with a subscription. Clusters of this service have none.
+    pub subscribed: bool,
+    /// Also deleted clusters.
+    pub deleted: bool,
+    /// The part of the list.
+    pub range: ListRange,
+}
+
+impl ClusterQuery {
+    fn selects_all(&self) -> bool {
+        self.openshift_cluster_id.is_none() && self.owner.is_none() && !self.subscribed
+    }
+
+    fn selects(&self, record: &ClusterRecord) -> bool {
+        let is_owners = self.owner.as_ref().is_none_or(|owner| *owner == record.user_name);
+        let id = self.openshift_cluster_id;
+        is_owners && (id.is_none() || id == record.openshift_cluster_id) && !self.subscribed
+    }
+}
+
+/// Returns a cluster that is not deleted, with its generation.
+pub(crate) async fn stored_cluster(
+    reader: &impl Reader,
+    id: ClusterId,
+) -> Result<Stored<ClusterRecord>, ApiError> {
+    let found: Option<Stored<ClusterRecord>> = reader.find(None, id.0).await?;
+    let found = found.filter(|stored| !stored.record.is_deleted());
+    found.ok_or_else(|| ApiError::not_found(NOT_FOUND))
+}
+
+impl Inventory {
+    /// Returns a cluster that is not deleted, with its generation.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the cluster does not exist.
+    pub async fn stored_cluster(&self, id: ClusterId) -> Result<Stored<ClusterRecord>, ApiError> {
+        stored_cluster(self.records(), id).await
+    }
+
+    /// Returns the JSON text of a cluster.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the cluster does not exist.
+    pub(crate) async fn cluster(&self, id: ClusterId, hosts: ShownHosts) -> Result<Pieces, ApiError> {
+        let record = self.stored_cluster(id).await?.record;
+        hosts::text(self, record, hosts).await
+    }
+
+    /// Returns the JSON text of a cluster, even if it is deleted.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no such cluster is stored.
+    pub(crate) async fn cluster_or_deleted(
+        &self,
+        id: ClusterId,
+        hosts: ShownHosts,
+    ) -> Result<Pieces, ApiError> {
+        let found: Option<Stored<ClusterRecord>> = self.records().find(None, id.0).await?;
+        let record = found.ok_or_else(|| ApiError::not_found(NOT_FOUND))?.record;
+        hosts::text(self, record, hosts).await
+    }
+
+    /// Returns the clusters that a query selects, as a JSON array.
+    pub(crate) fn clusters(&self, query: ClusterQuery, hosts: ShownHosts) -> Pieces {
+        /// As many as the store reads at once.
+        const COUNTED_TOGETHER: usize = 64;
+        let inventory = self.clone();
+        let records = self.cluster_records(query);
+        if hosts != ShownHosts::Counted {
+            return array(records.and_then(move |record| {
+                let inventory = inventory.clone();
+                async move { hosts::text(&inventory, record, hosts).await }
+            }));
+        }
+        let texts = records.try_chunks(COUNTED_TOGETHER).map_err(|error| error.1).and_then(move |records| {
+            let inventory = inventory.clone();
+            async move { hosts::counted_texts(&inventory, records).await }
+        });
+        array(texts.map_ok(|texts| stream::iter(texts.into_iter().map(|text| Ok(piece(text))))).try_flatten())
+    }
+
+    fn cluster_records(&self, query: ClusterQuery) -> BoxStream<'static, Result<ClusterRecord, ApiError>> {
+        let filter = Filter::all(Kind::Cluster);
+        let filter = if query.deleted { filter.with_deleted() } else { filter };
+        let records = |pages| {
+            let records = self.records().stream_with_reports::<ClusterRecord>(pages);
+            records.map_ok(|(stored, _)| stored.record).map_err(ApiError::from)
+        };
+        // Only a part of all clusters can be selected in the database.
+        if query.selects_all() {
+            return records(PageQuery::first(filter).in_range(query.range)).boxed();
+        }
+        let range = query.range;
+        let selected = records(PageQuery::first(filter))
+            .try_filter(move |record| std::future::ready(query.selects(record)));
+        part_of_list(selected, range)
+    }
+
+    /// Registers a cluster that will be installed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a value is refused, or if no release has the version.
+    pub(crate) async fn register_cluster(&self, params: ClusterCreateParams) -> Result<Cluster, ApiError> {
+        let catalogue = self.present_catalogue().await?;
+        self.add_cluster(create::create(params, &catalogue, self.settings())?).await
+    }
+
+    /// Adds an existing cluster.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a value is refused.
+    pub(crate) async fn import_cluster(&self, params: ClusterImportParams) -> Result<Cluster, ApiError> {
+        self.add_cluster(create::import(params)?).await
+    }
+
+    /// Registers a cluster that is installed without a connection to this service.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a value is refused.
+    pub(crate) async fn register_disconnected_cluster(
+        &self,
+        params: DisconnectedClusterParams,
+    ) -> Result<Cluster, ApiError> {
+        self.add_cluster(create::create_disconnected(params)?).await
+    }
+
+    async fn add_cluster(&self, record: ClusterRecord) -> Result<Cluster, ApiError> {
+        self.records()
+            .change(|_| async {
+                let mut change = Change::new();
+                change.insert(&record)?;
+                change.add_event(event::registered(&record));
+                Ok((change, ()))
+            })
+            .await?;
+        self.view_of_cluster(record).await
+    }
+
+    /// Changes a cluster. A request without changes writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the cluster does not exist or cannot be changed in its status, or if a value is refused.
+    pub(crate) async fn update_cluster(
+        &self,
+        id: ClusterId,
+        params: ClusterUpdateParams,
+    ) -> Result<Cluster, ApiError> {
+        let params = &params;
+        let record = self
+            .records()
+            .change(|reads: ReadSet| async move {
+                let mut change = Change::new();
+                let stored = stored_cluster(&reads, id).await?;
+                let before = &stored.record;
+                let record = update::update(before, params.clone(), self.settings())?;
+                if record != *before {
+                    change.replace(&record, stored.generation)?;
+                }
+                if record.spec.proxies() != before.spec.proxies() {
+                    change.add_event(event::proxy_changed(id));
+                }
+                Ok((change, record))
+            })
+            .await?;
+        self.view_of_cluster(record).await
+    }
+
+    /// Deletes a cluster. Its hosts leave it, or are deleted with it. The record is kept for a while.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the cluster does not exist or is being installed.
+    pub async fn deregister_cluster(&self, id: ClusterId) -> Result<(), ApiError> {
+        let done = self
+            .records()
+            .change(|reads: ReadSet| async move {
+                let mut change = Change::new();
+                let Stored { record, generation, .. } = stored_cluster(&reads, id).await?;
+                if !ClusterOperation::Delete.is_allowed(record.status()) {
+                    let reason = format!("cluster {id} can not be removed while being installed");
+                    return Err(ApiError::conflict(reason));
+                }
+                hosts::release(&reads, &mut change, id).await?;
+                change.replace(&deleted(record), generation)?;
+                change.add_event(event::deregistered(id));
+                let job = JobRecord::new(JobWork::DeleteClusterFiles { cluster: id });
+                change.insert(&job)?;
+                Ok((change, job.id))
+            })
+            .await;
+        match &done {
+            Ok(job) => {
+                self.run_job(*job).await;
+            }
+            Err(refusal) if refusal.status() == StatusCode::CONFLICT => {
+                self.records().add_event(event::deregister_failed(id, refusal)).await?;
+            }
+            Err(_) => {}
+        }
+        done.map(|_| ())
+    }
+
+    async fn view_of_cluster(&self, record: ClusterRecord) -> Result<Cluster, ApiError> {
+        let hosts = hosts::of_cluster(self, record.id).await?;
+        Ok(Cluster::from_record(record, hosts))
+    }
+}
+
+/// Returns the record of a deleted cluster: without networks, VIPs and operators, as upstream, and without secrets.
+fn deleted(mut record: ClusterRecord) -> ClusterRecord {
+    let now = Micros::now();
+    record.spec = ClusterSpec {
+        cluster_networks: Vec::new(),
+        service_networks: Vec::new(),
+        machine_networks: Vec::new(),
+        api_vips: Vec::new(),
+        ingress_vips: Vec::new(),
+        olm_operators: Vec::new(),
+        http_proxy: masked_url(&record.spec.http_proxy),
+        https_proxy: masked_url(&record.spec.https_proxy),
+        pull_secret: Secret::default(),
+        ..record.spec
+    };
+    (record.updated_at, record.deleted_at) = (now, Some(now));
+    record
+}

@@ -1,0 +1,194 @@
+//! Changes of a cluster's settings.
+
+use super::create::{pods, subnets, vips};
+use super::defaults::pod_network;
+use super::network::Subnet;
+use super::networking::NetworkingContext;
+use super::params::ClusterUpdateParams;
+use super::parts::{ClusterNetwork, ClusterStatus};
+use super::record::{ClusterRecord, ClusterSpec};
+use super::rules::{check_credentials, check_spec};
+use super::state::{CHANGEABLE_STATUSES, ClusterOperation};
+use super::topology::{PlatformRequest, control_plane_count};
+use crate::api::ApiError;
+use crate::rules::check_ssh_keys;
+use crate::time::Micros;
+use crate::{Secret, Settings};
+
+/// Returns the cluster after a change.
+pub(super) fn update(
+    record: &ClusterRecord,
+    params: ClusterUpdateParams,
+    settings: &Settings,
+) -> Result<ClusterRecord, ApiError> {
+    if !ClusterOperation::Update.is_allowed(record.status()) {
+        let allowed = CHANGEABLE_STATUSES.map(ClusterStatus::as_str);
+        return Err(ApiError::conflict(format!(
+            "Cluster {} is in {} state, it can be updated only in one of [{}]",
+            record.id,
+            record.status(),
+            allowed.join(" ")
+        )));
+    }
+    check_immutable(record, &params)?;
+    let requests_user_managed = params.user_managed_networking == Some(true);
+    let mut changed = record.clone();
+    apply_topology(&mut changed, &params)?;
+    let spec = &mut changed.spec;
+    apply_secrets(spec, &params, &record.ocp_release_image, settings)?;
+    apply_networks(spec, &params, settings);
+    apply_other_settings(spec, params);
+    let version = record.parsed_version()?;
+    let context = NetworkingContext {
+        version: version.as_ref(),
+        is_single_node: changed.control_plane_count == 1,
+        requests_user_managed,
+    };
+    check_spec(&changed.spec, Some(&record.spec), context, settings)?;
+    if changed != *record {
+        changed.updated_at = Micros::now();
+    }
+    Ok(changed)
+}
+
+/// Checks that immutable fields are absent or have their current value.
+fn check_immutable(record: &ClusterRecord, params: &ClusterUpdateParams) -> Result<(), ApiError> {
+    fn same<T: PartialEq>(key: &str, requested: Option<&T>, current: Option<&T>) -> Result<(), ApiError> {
+        match requested {
+            Some(_) if requested != current => {
+                Err(ApiError::malformed(format!("{key} in body cannot be changed")))
+            }
+            _ => Ok(()),
+        }
+    }
+    same("id", params.id.as_ref(), Some(&record.id))?;
+    same("openshift_version", params.openshift_version.as_ref(), Some(&record.openshift_version))?;
+    same("ocp_release_image", params.ocp_release_image.as_ref(), Some(&record.ocp_release_image))?;
+    same("cpu_architecture", params.cpu_architecture.as_ref(), record.cpu_architecture.as_ref())?;
+    let mode = record.high_availability_mode();
+    same("high_availability_mode", params.high_availability_mode.as_ref(), mode.as_ref())
+}
+
+fn apply_secrets(
+    spec: &mut ClusterSpec,
+    params: &ClusterUpdateParams,
+    release: &str,
+    settings: &Settings,
+) -> Result<(), ApiError> {
+    if let Some(pull_secret) = params.pull_secret.as_deref().map(str::trim).filter(|text| !text.is_empty()) {
+        check_credentials("", pull_secret, release, settings)?;
+        spec.pull_secret = Secret::new(pull_secret);
+    }
+    if let Some(keys) = &params.ssh_public_key {
+        spec.ssh_public_key = check_ssh_keys(keys)?;
+    }
+    Ok(())
+}
+
+fn apply_topology(record: &mut ClusterRecord, params: &ClusterUpdateParams) -> Result<(), ApiError> {
+    if params.control_plane_count.is_some() {
+        let version = record.parsed_version()?;
+        let mode = record.high_availability_mode();
+        record.control_plane_count = control_plane_count(mode, params.control_plane_count, version.as_ref())?;
+    }
+    if params.platform.is_none() && params.user_managed_networking.is_none() {
+        return Ok(());
+    }
+    let request = PlatformRequest {
+        platform: params.platform.clone(),
+        user_managed_networking: params.user_managed_networking,
+        current: record.spec.platform.clone(),
+        is_user_managed: record.spec.user_managed_networking,
+        is_single_node: record.control_plane_count == 1,
+        architecture: record.cpu_architecture,
+    };
+    let (platform, user_managed_networking) = request.resolve()?;
+    record.spec.platform = Some(platform);
+    record.spec.user_managed_networking = user_managed_networking;
+    Ok(())
+}
+
+fn apply_networks(spec: &mut ClusterSpec, params: &ClusterUpdateParams, settings: &Settings) {
+    set(&mut spec.vip_dhcp_allocation, params.vip_dhcp_allocation);
+    if spec.user_managed_networking && !params.vip_dhcp_allocation.unwrap_or(false) {
+        spec.vip_dhcp_allocation = false;
+    }
+    // User-managed networking and DHCP drop the stored VIPs. VIPs in the same request are refused by a later check.
+    if spec.user_managed_networking || spec.vip_dhcp_allocation {
+        spec.api_vips.clear();
+        spec.ingress_vips.clear();
+    }
+    set(&mut spec.api_vips, params.api_vips.clone().map(vips));
+    set(&mut spec.ingress_vips, params.ingress_vips.clone().map(vips));
+    match &params.cluster_networks {
+        Some(networks) => spec.cluster_networks = pods(networks.clone()),
+        None => apply_first_pod_network(&mut spec.cluster_networks, params, settings),
+    }
+    let service = first_or_all(params.service_networks.clone().map(subnets), &params.service_network_cidr);
+    service(&mut spec.service_networks);
+    let machine = first_or_all(params.machine_networks.clone().map(subnets), &params.machine_network_cidr);
+    machine(&mut spec.machine_networks);
+}
+
+fn apply_first_pod_network(
+    networks: &mut Vec<ClusterNetwork>,
+    params: &ClusterUpdateParams,
+    settings: &Settings,
+) {
+    if params.cluster_network_cidr.is_none() && params.cluster_network_host_prefix.is_none() {
+        return;
+    }
+    if networks.is_empty() {
+        networks.push(pod_network(&settings.cluster_networks));
+    }
+    if let Some(first) = networks.first_mut() {
+        set(&mut first.cidr, params.cluster_network_cidr.clone());
+        set(&mut first.host_prefix, params.cluster_network_host_prefix);
+    }
+}
+
+/// Replaces a whole list, or its first network if only that is set.
+fn first_or_all(all: Option<Vec<Subnet>>, first: &Option<Subnet>) -> impl FnOnce(&mut Vec<Subnet>) {
+    let first = first.clone();
+    move |networks| match (all, first) {
+        (Some(all), _) => *networks = all,
+        (None, Some(cidr)) => match networks.first_mut() {
+            Some(network) => *network = cidr,
+            None => networks.push(cidr),
+        },
+        (None, None) => {}
+    }
+}
+
+fn apply_other_settings(spec: &mut ClusterSpec, params: ClusterUpdateParams) {
+    set(&mut spec.name, params.name);
+    set(&mut spec.base_dns_domain, params.base_dns_domain);
+    if params.api_vip_dns_name.is_some() {
+        spec.api_vip_dns_name = params.api_vip_dns_name;
+    }
+    spec.network_type = params.network_type.or(spec.network_type);
+    spec.hyperthreading = params.hyperthreading.or(spec.hyperthreading);
+    set(&mut spec.schedulable_masters, params.schedulable_masters);
+    if let Some(requested) = params.disk_encryption {
+        spec.disk_encryption = std::mem::take(&mut spec.disk_encryption).with_changes(requested);
+    }
+    if let Some(requested) = params.ignition_endpoint {
+        spec.ignition_endpoint = std::mem::take(&mut spec.ignition_endpoint).with_changes(requested);
+    }
+    let load_balancer = params.load_balancer.and_then(|load_balancer| load_balancer.balancer_type);
+    spec.load_balancer = load_balancer.or(spec.load_balancer);
+    set(&mut spec.olm_operators, params.olm_operators);
+    set(&mut spec.operator_bundles, params.operator_bundles);
+    set(&mut spec.tags, params.tags);
+    set(&mut spec.http_proxy, params.http_proxy);
+    set(&mut spec.https_proxy, params.https_proxy);
+    set(&mut spec.no_proxy, params.no_proxy);
+    set(&mut spec.additional_ntp_source, params.additional_ntp_source);
+    set(&mut spec.ntp_sources, params.ntp_sources);
+}
+
+fn set<T>(setting: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *setting = value;
+    }
+}

@@ -1,0 +1,40 @@
+//! The errors of making discovery images.
+
+use ignition::config::ConfigError;
+use ignition::discovery::{ComposeError, InputError};
+use ignition::network::HostError;
+
+use super::tar::LongName;
+
+/// Why a discovery image cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiscoveryError {
+    /// The config cannot be composed.
+    #[error(transparent)]
+    Compose(#[from] ComposeError),
+    /// The config cannot be serialized.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// An input is not valid.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The OpenShift version is not a version.
+    #[error("{version:?} is not an OpenShift version such as 4.18")]
+    Version {
+        /// The text.
+        version: String,
+    },
+    /// The network of a host cannot be converted to files.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The base image cannot be read, or the edits do not fit into it.
+    #[error(transparent)]
+    Image(#[from] isogen::Error),
+    /// The name of a network file is too long for a tar archive.
+    #[error(transparent)]
+    LongName(#[from] LongName),
+    /// The network archive for the initrd cannot be packed.
+    #[error("cannot pack the archive for the early boot")]
+    Pack(#[from] isogen::ArchiveError),
+}

@@ -1,0 +1,110 @@
+//! Events that agents and controllers send.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{Category, Event, Severity};
+use crate::api::{RequestId, request_bodies};
+use crate::id::{ClusterId, HostId, InfraEnvId};
+use crate::time::Millis;
+
+/// Longest message in characters. An event with a longer one is dropped.
+const MAX_MESSAGE: usize = 4096;
+
+/// Longest name in characters.
+const MAX_NAME: usize = 255;
+
+/// Longest `props` in bytes.
+const MAX_PROPS: usize = 64 << 10;
+
+/// Parameters of an event that a client reports.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = trigger_event_params)]
+pub(super) struct ReportedEvent {
+    /// Name of the kind of event. Stable.
+    pub name: Option<String>,
+    /// Cluster that the event is about.
+    pub cluster_id: Option<ClusterId>,
+    /// Host that the event is about.
+    pub host_id: Option<HostId>,
+    /// Infra-env that the event is about.
+    pub infra_env_id: Option<InfraEnvId>,
+    /// Severity.
+    pub severity: Severity,
+    /// Audience.
+    pub category: Option<Category>,
+    /// Message for users.
+    pub message: String,
+    /// Time of the event by the client's clock. Ignored: the service uses its own clock.
+    pub event_time: Millis,
+    /// Id of the request that caused the event, by the client. Ignored: the service uses the id of this request.
+    pub request_id: Option<Uuid>,
+    /// Additional properties: an object, or a list of alternating names and values, as JSON in a string.
+    pub props: Option<String>,
+}
+
+request_bodies! {
+    ReportedEvent: "triggerEventParams";
+}
+
+impl ReportedEvent {
+    /// Converts the request into an event. Returns `None` if it is too long.
+    pub(super) fn into_event(self, RequestId(request): RequestId) -> Option<Event> {
+        let name = self.name.unwrap_or_default();
+        if self.message.chars().count() > MAX_MESSAGE || name.chars().count() > MAX_NAME {
+            return None;
+        }
+        let event = Event::now(&name, self.severity, self.message).in_answer_to(request);
+        Some(Event {
+            category: self.category.unwrap_or_default(),
+            cluster: self.cluster_id,
+            host: self.host_id,
+            infra_env: self.infra_env_id,
+            props: self.props.as_deref().and_then(read_props),
+            ..event
+        })
+    }
+}
+
+/// Returns `props` as a JSON object. Returns `None` if it is neither an object nor a list of names and values.
+fn read_props(text: &str) -> Option<String> {
+    if text.len() > MAX_PROPS {
+        return None;
+    }
+    let object = match serde_json::from_str(text).ok()? {
+        Value::Object(object) => object,
+        Value::Array(list) => pairs(list)?,
+        _ => return None,
+    };
+    Some(Value::Object(object).to_string())
+}
+
+fn pairs(list: Vec<Value>) -> Option<Map<String, Value>> {
+    let mut object = Map::new();
+    let mut list = list.into_iter();
+    while let Some(name) = list.next() {
+        let Value::String(name) = name else { return None };
+        object.insert(name, list.next()?);
+    }
+    Some(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn props_are_normalized_to_an_object() {
+        assert_eq!(read_props(r#"{"a": 1}"#).unwrap(), r#"{"a":1}"#);
+        assert_eq!(read_props(r#"["a", 1, "b", [2]]"#).unwrap(), r#"{"a":1,"b":[2]}"#);
+        assert_eq!(read_props("[]").unwrap(), "{}");
+        for text in ["", "1", r#""a""#, r#"["a"]"#, "[1, 2]", "{"] {
+            assert_eq!(read_props(text), None, "{text}");
+        }
+        let long = format!(r#"{{"a": "{}"}}"#, "x".repeat(MAX_PROPS));
+        assert_eq!(read_props(&long), None);
+    }
+}

@@ -1,0 +1,399 @@
+//! The inventory report: the hardware of a host, as its agent reports it in the reply of `inventory`.
+//!
+//! A report is parsed here and nowhere else: [`Machine::parse`] reads the text of an agent, [`Machine::stored`] the
+//! text that is stored with a host.
+
+use std::collections::BTreeSet;
+
+use super::record::InstallationDisk;
+use super::reported::{List, read, reported, write};
+use crate::api::ApiError;
+use crate::id::HostId;
+
+reported! {
+    /// The hardware of a host.
+    Machine {
+        bmc_address: String,
+        bmc_v6address: String,
+        boot: Option<Boot>,
+        cpu: Option<Cpu>,
+        disks: List<Disk>,
+        gpus: List<Gpu>,
+        hostname: String,
+        interfaces: List<Interface>,
+        memory: Option<Memory>,
+        routes: List<Route>,
+        system_vendor: Option<SystemVendor>,
+        tpm_version: String,
+        truncation: Option<Truncation>,
+    }
+
+    /// Boot mode and boot device.
+    Boot {
+        command_line: String,
+        current_boot_mode: String,
+        device_type: String,
+        pxe_interface: String,
+        secure_boot_state: String,
+    }
+
+    /// The processors.
+    Cpu {
+        architecture: String,
+        count: i64,
+        flags: List<String>,
+        frequency: f64,
+        model_name: String,
+    }
+
+    /// A disk.
+    Disk {
+        bootable: bool,
+        by_id: String,
+        by_path: String,
+        drive_type: String,
+        has_uuid: bool,
+        hctl: String,
+        holders: String,
+        id: String,
+        installation_eligibility: Eligibility,
+        io_perf: Option<DiskSpeed>,
+        is_installation_media: bool,
+        iscsi: Option<Iscsi>,
+        model: String,
+        name: String,
+        #[serde(rename = "partitionTypes")]
+        partition_types: String,
+        path: String,
+        removable: bool,
+        serial: String,
+        size_bytes: i64,
+        smart: String,
+        vendor: String,
+        wwn: String,
+    }
+
+    /// Whether a disk can be the installation disk.
+    Eligibility {
+        eligible: bool,
+        not_eligible_reasons: List<String>,
+    }
+
+    /// Measured speed of a disk.
+    DiskSpeed {
+        sync_duration: i64,
+    }
+
+    /// iSCSI connection of a disk.
+    Iscsi {
+        host_ip_address: String,
+    }
+
+    /// A GPU.
+    Gpu {
+        address: String,
+        device_id: String,
+        name: String,
+        vendor: String,
+        vendor_id: String,
+    }
+
+    /// A network interface.
+    Interface {
+        biosdevname: String,
+        client_id: String,
+        flags: List<String>,
+        has_carrier: bool,
+        ipv4_addresses: List<String>,
+        ipv6_addresses: List<String>,
+        mac_address: String,
+        mtu: i64,
+        name: String,
+        product: String,
+        speed_mbps: i64,
+        #[serde(rename = "type")]
+        interface_type: String,
+        vendor: String,
+    }
+
+    /// The memory.
+    Memory {
+        physical_bytes: i64,
+        physical_bytes_method: String,
+        usable_bytes: i64,
+    }
+
+    /// A route.
+    Route {
+        destination: String,
+        family: i64,
+        gateway: String,
+        interface: String,
+        metric: i64,
+    }
+
+    /// The manufacturer and the product.
+    SystemVendor {
+        manufacturer: String,
+        product_name: String,
+        serial_number: String,
+        #[serde(rename = "virtual")]
+        is_virtual: bool,
+    }
+
+    /// How much the agent omitted from its report, and why.
+    Truncation {
+        reasons: List<String>,
+        #[serde(rename = "type")]
+        kind: String,
+    }
+}
+
+/// The minimum size of an installation disk, in GB.
+pub(super) const MIN_DISK_GB: i64 = 100;
+
+/// The most MAC addresses of one host that are stored for searches.
+const MAX_MACS: usize = 256;
+
+/// Bytes of a GB: disk sizes are in decimal units.
+const GB: i64 = 1_000_000_000;
+
+impl Machine {
+    /// Parses the inventory report that an agent sends.
+    pub(super) fn parse(report: &str) -> Result<Self, ApiError> {
+        read("inventory", report)
+    }
+
+    /// Parses the inventory report that is stored with a host; empty if the host has sent none.
+    ///
+    /// # Errors
+    ///
+    /// Returns an internal error if the stored text is not a report.
+    pub(super) fn stored(host: HostId, report: &str) -> Result<Self, ApiError> {
+        if report.is_empty() {
+            return Ok(Self::default());
+        }
+        serde_json::from_str(report).map_err(|error| {
+            ApiError::broken(format_args!("the stored inventory report of host {host} is damaged: {error}"))
+        })
+    }
+
+    /// Returns the text that is stored with the host.
+    pub(super) fn to_text(&self) -> Result<String, ApiError> {
+        write("inventory", self)
+    }
+
+    /// Returns the IP addresses of all interfaces, in CIDR notation.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = &str> {
+        let lists = self.interfaces.iter().flat_map(|it| [&it.ipv4_addresses, &it.ipv6_addresses]);
+        lists.flat_map(List::iter).map(String::as_str)
+    }
+
+    /// Returns the valid hardware addresses of all interfaces, in lower case. Those of InfiniBand have 20 bytes.
+    pub(super) fn macs(&self) -> BTreeSet<String> {
+        let is_octet = |octet: &str| octet.len() == 2 && octet.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_mac =
+            |text: &&str| (6..=20).contains(&text.split(':').count()) && text.split(':').all(is_octet);
+        let macs = self.interfaces.iter().map(|it| it.mac_address.as_str()).filter(is_mac);
+        macs.take(MAX_MACS).map(str::to_ascii_lowercase).collect()
+    }
+
+    /// Removes the interfaces that a cluster cannot use, and evaluates which disks are eligible for the installation.
+    pub(super) fn evaluate(&mut self) {
+        // Old agents report no type, and only physical interfaces.
+        self.interfaces.retain(|it| matches!(it.interface_type.as_str(), "" | "physical" | "vlan" | "bond"));
+        let architecture = self.cpu.as_ref().map(|cpu| cpu.architecture.clone()).unwrap_or_default();
+        for disk in self.disks.iter_mut() {
+            disk.evaluate_eligibility(&architecture);
+        }
+    }
+
+    /// Returns the disks that are eligible for the installation.
+    pub(super) fn eligible_disks(&self) -> impl Iterator<Item = &Disk> {
+        self.disks.iter().filter(|disk| disk.installation_eligibility.eligible)
+    }
+
+    /// Returns the installation disk: the chosen one if it is eligible, or else the best eligible one.
+    pub(super) fn installation_disk(&self, chosen: Option<&InstallationDisk>) -> Option<InstallationDisk> {
+        let is_chosen = |disk: &&Disk| chosen.is_some_and(|chosen| disk.is_named(&chosen.id));
+        let chosen = self.eligible_disks().find(is_chosen);
+        chosen
+            .or_else(|| self.eligible_disks().min_by_key(|disk| disk.rank()))
+            .map(Disk::as_installation_disk)
+    }
+
+    /// Returns the ids of the disks that an installation formats, because the machine might boot from them.
+    pub(super) fn disks_to_format(&self) -> Vec<String> {
+        let formatted = self.disks.iter().filter(|disk| {
+            let is_mmc = disk.by_path.contains("mmcblk") || disk.name.starts_with("mmcblk");
+            let is_excluded_type = matches!(disk.drive_type.as_str(), "FC" | "iSCSI" | "LVM" | "Multipath");
+            disk.bootable && !disk.removable && !is_mmc && !is_excluded_type && !disk.is_installation_media
+        });
+        formatted.map(Disk::identity).collect()
+    }
+}
+
+impl Disk {
+    /// Returns the id of the disk, or its device path if the agent reports no id.
+    pub(super) fn identity(&self) -> String {
+        if self.id.is_empty() { self.device_path() } else { self.id.clone() }
+    }
+
+    /// Returns the device path of the disk, such as `/dev/sda`.
+    fn device_path(&self) -> String {
+        if self.path.is_empty() { format!("/dev/{}", self.name) } else { self.path.clone() }
+    }
+
+    /// Returns `true` if `name` is the disk's id, its `by-path` link or its device path.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        !name.is_empty()
+            && (self.identity() == name
+                || self.by_path == name
+                || self.device_path() == name
+                || format!("/dev/{}", self.name) == name)
+    }
+
+    pub(super) fn as_installation_disk(&self) -> InstallationDisk {
+        InstallationDisk { id: self.identity(), path: self.device_path() }
+    }
+
+    /// Adds the reasons that make the disk ineligible to those of the agent.
+    fn evaluate_eligibility(&mut self, architecture: &str) {
+        let mut reasons = self.installation_eligibility.not_eligible_reasons.0.take().unwrap_or_default();
+        if self.size_bytes < MIN_DISK_GB * GB {
+            let (found, minimum) = (format_size(self.size_bytes), format_size(MIN_DISK_GB * GB));
+            reasons.push(if found == minimum {
+                let short = format_size((MIN_DISK_GB * GB).saturating_sub(self.size_bytes));
+                format!(
+                    "Disk is too small (disk only has {found}, but {minimum} are required) (short by {short})"
+                )
+            } else {
+                format!("Disk is too small (disk only has {found}, but {minimum} are required)")
+            });
+        }
+        let allowed = allowed_drive_types(architecture);
+        if !allowed.contains(&self.drive_type.as_str()) {
+            let (found, allowed) = (&self.drive_type, allowed.join(", "));
+            reasons.push(format!("Drive type is {found}, it must be one of {allowed}."));
+        }
+        self.installation_eligibility =
+            Eligibility { eligible: reasons.is_empty(), not_eligible_reasons: List(Some(reasons)) };
+    }
+
+    /// Returns the order of preference as installation disk, lowest first: bootable disks, then disks other than NVMe,
+    /// then by drive type (HDD before SSD), then smaller disks.
+    fn rank(&self) -> (bool, bool, &str, i64, &str) {
+        (!self.bootable, self.name.starts_with("nvme"), &self.drive_type, self.size_bytes, &self.hctl)
+    }
+}
+
+/// Returns the drive types that an installation disk can have.
+fn allowed_drive_types(architecture: &str) -> Vec<&'static str> {
+    let mut allowed = vec!["HDD", "SSD", "Multipath", "RAID", "iSCSI"];
+    if matches!(architecture, "x86_64" | "s390x") {
+        allowed.push("FC");
+    }
+    if architecture == "s390x" {
+        allowed.extend(["ECKD (ESE)", "ECKD", "FBA"]);
+    }
+    allowed
+}
+
+/// Formats a size in decimal units, with at most three decimals, rounded up: `53.688 GB`.
+fn format_size(bytes: i64) -> String {
+    const UNITS: [(&str, i64); 4] = [("TB", 1_000_000_000_000), ("GB", GB), ("MB", 1_000_000), ("KB", 1000)];
+    match UNITS.into_iter().find(|(_, unit)| bytes >= *unit) {
+        Some((name, unit)) => {
+            let thousandths = (i128::from(bytes) * 1000 + i128::from(unit) - 1) / i128::from(unit);
+            let text = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);
+            format!("{} {name}", text.trim_end_matches('0').trim_end_matches('.'))
+        }
+        None => format!("{bytes} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(disks: &str) -> Machine {
+        let text = format!(r#"{{"cpu": {{"architecture": "x86_64"}}, "disks": {disks}}}"#);
+        let mut machine = Machine::parse(&text).unwrap();
+        machine.evaluate();
+        machine
+    }
+
+    #[test]
+    fn small_disks_and_optical_drives_are_ineligible() {
+        let machine = machine(
+            r#"[{"id": "small", "drive_type": "SSD", "size_bytes": 99999999999},
+                {"id": "dvd", "drive_type": "ODD", "size_bytes": 100000000000},
+                {"id": "used", "drive_type": "HDD", "size_bytes": 100000000000,
+                 "installation_eligibility": {"eligible": true, "not_eligible_reasons": ["It is mounted"]}},
+                {"id": "good", "drive_type": "FC", "size_bytes": 100000000000}]"#,
+        );
+        let good: Vec<_> = machine.eligible_disks().map(Disk::identity).collect();
+        assert_eq!(good, ["good"]);
+        let reasons: Vec<_> = machine
+            .disks
+            .iter()
+            .map(|disk| disk.installation_eligibility.not_eligible_reasons.clone())
+            .collect();
+        assert_eq!(
+            reasons[0].0.as_deref().unwrap(),
+            ["Disk is too small (disk only has 100 GB, but 100 GB are required) (short by 1 B)"]
+        );
+        assert_eq!(reasons[2].0.as_deref().unwrap(), ["It is mounted"]);
+        assert_eq!(reasons[3].0.as_deref().unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn installation_disk_is_the_chosen_one_or_the_best() {
+        let machine = machine(
+            r#"[{"id": "n", "name": "nvme0n1", "drive_type": "HDD", "size_bytes": 100000000000},
+                {"id": "s", "name": "sdb", "drive_type": "SSD", "size_bytes": 100000000000},
+                {"id": "h", "name": "sda", "drive_type": "HDD", "size_bytes": 200000000000},
+                {"id": "g", "name": "sdc", "by_path": "by-path-g", "drive_type": "HDD", "size_bytes": 300000000000}]"#,
+        );
+        let best = machine.installation_disk(None).unwrap();
+        assert_eq!((best.id.as_str(), best.path.as_str()), ("h", "/dev/sda"));
+        for (name, id) in [("g", "g"), ("/dev/sdc", "g"), ("by-path-g", "g"), ("sdc", "h"), ("", "h")] {
+            let chosen = InstallationDisk { id: name.to_owned(), path: String::new() };
+            let found = machine.installation_disk(Some(&chosen)).unwrap();
+            assert_eq!(found.id, id, "{name}");
+        }
+        let chosen = InstallationDisk { id: "g".to_owned(), path: String::new() };
+        assert_eq!(machine.installation_disk(Some(&chosen)).unwrap().id, "g");
+        let missing = InstallationDisk { id: "x".to_owned(), path: String::new() };
+        assert_eq!(machine.installation_disk(Some(&missing)).unwrap().id, "h");
+    }
+
+    #[test]
+    fn damaged_stored_report_is_an_internal_error() {
+        let host = HostId::fresh();
+        assert_eq!(Machine::stored(host, "").unwrap(), Machine::default());
+        for text in ["{", "[]", r#"{"interfaces": "eth0"}"#, r#"{"interfaces": [{"ipv4_addresses": [1]}]}"#] {
+            let error = Machine::stored(host, text).unwrap_err();
+            assert_eq!(error.status().as_u16(), 500, "{text}");
+            assert_eq!(Machine::parse(text).unwrap_err().status().as_u16(), 400, "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_include_all_interfaces() {
+        let text = r#"{"interfaces": [{"ipv4_addresses": ["192.0.2.1/24"], "ipv6_addresses": null}, {},
+            {"ipv6_addresses": ["2001:db8::1/64", "fe80::1/64"]}]}"#;
+        let machine = Machine::parse(text).unwrap();
+        let stored = Machine::stored(HostId::fresh(), &machine.to_text().unwrap()).unwrap();
+        assert_eq!(stored.addresses().collect::<Vec<_>>(), ["192.0.2.1/24", "2001:db8::1/64", "fe80::1/64"]);
+    }
+
+    #[test]
+    fn extreme_disk_sizes_do_not_overflow() {
+        let machine = machine(
+            r#"[{"drive_type": "SSD", "size_bytes": 9223372036854775807},
+                {"drive_type": "SSD", "size_bytes": -9223372036854775808}]"#,
+        );
+        assert_eq!(machine.eligible_disks().count(), 1);
+    }
+}

@@ -1,0 +1,329 @@
+//! Stored hosts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use super::key::HostKey;
+use super::stage::{HostRole, HostStage, LogsState};
+use super::state::Transition;
+use super::status::{HostKind, HostStatus, MediaStatus};
+use super::validation::Validation;
+use crate::Secret;
+use crate::id::{ClusterId, HostId, InfraEnvId};
+use crate::store::{Columns, Kind, Record, ReportKind};
+use crate::time::{Micros, Millis};
+
+/// A stored host. The reports of its agent are stored apart from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRecord {
+    /// Id, chosen by the agent.
+    pub id: HostId,
+    /// Infra-env whose image it booted.
+    pub infra_env_id: InfraEnvId,
+    /// Cluster that it is bound to.
+    pub cluster_id: Option<ClusterId>,
+    /// Kind of the host.
+    pub kind: HostKind,
+    status: HostStatus,
+    status_info: String,
+    status_updated_at: Millis,
+    /// Role that the user chose.
+    pub role: HostRole,
+    /// Role that the service suggests.
+    pub suggested_role: HostRole,
+    /// Whether this host runs the temporary bootstrap control plane.
+    pub bootstrap: bool,
+    /// Whether its cluster has only one node.
+    pub single_node: bool,
+    /// User name of the owner.
+    pub user_name: String,
+    /// Container image of the agent.
+    pub agent_version: String,
+    /// Time of the agent's last check-in. A column of the database has the current value. The copy in the document is
+    /// as old as the last write of the document, for older releases that do not read the column.
+    #[serde(default)]
+    pub checked_in_at: Millis,
+    /// Clock of the host at that check-in, in seconds since 1970. It has a column too.
+    #[serde(default)]
+    pub clock: i64,
+    /// Time when the agent last registered.
+    pub registered_at: Millis,
+    /// Creation time.
+    pub created_at: Micros,
+    /// Time of the last change.
+    pub updated_at: Micros,
+    /// Time of the deletion.
+    pub deleted_at: Option<Micros>,
+    /// Choices of users.
+    #[serde(default)]
+    pub choices: Choices,
+    /// Facts that come from the reports of its agent.
+    #[serde(default)]
+    pub findings: HostFindings,
+    /// Progress of the installation.
+    #[serde(default)]
+    pub progress: Progress,
+    /// State of the host's log upload.
+    #[serde(default)]
+    pub logs: Logs,
+    /// Time of the last event of each name that is reported at most once an hour.
+    #[serde(default, rename = "told")]
+    pub hourly_events: BTreeMap<String, Millis>,
+}
+
+/// Choices of users for a host. They survive a new registration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Choices {
+    /// Host name. Empty: the name in the inventory report.
+    pub hostname: String,
+    /// Installation disk, chosen by a user or by the service.
+    pub installation_disk: Option<InstallationDisk>,
+    /// Ids of the disks that are formatted.
+    pub disks_to_be_formatted: Vec<String>,
+    /// Ids of the disks that are not formatted.
+    pub skip_formatting_disks: Vec<String>,
+    /// Machine config pool.
+    pub machine_config_pool_name: String,
+    /// Arguments of coreos-installer: a list, as JSON.
+    pub installer_args: String,
+    /// User-supplied Ignition override, as JSON.
+    pub ignition_config_overrides: String,
+    /// Token for the Ignition endpoint.
+    pub ignition_endpoint_token: Secret,
+    /// HTTP headers for the Ignition endpoint.
+    pub ignition_endpoint_http_headers: Vec<(String, Secret)>,
+    /// Labels of the node.
+    pub node_labels: BTreeMap<String, String>,
+    /// Credentials of the BMC, for fencing: an object, as JSON.
+    pub fencing_credentials: String,
+}
+
+/// An installation disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InstallationDisk {
+    /// Id of the disk.
+    pub id: String,
+    /// Device path.
+    pub path: String,
+}
+
+/// Facts that come from the reports of a host's agent. They are reset when the agent registers again after a boot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostFindings {
+    /// Host name in the inventory report.
+    pub hostname: String,
+    /// MAC addresses in the inventory report, in lower case.
+    pub macs: BTreeSet<String>,
+    /// Results of the validations that depend on the inventory report.
+    pub validations: Vec<Validation>,
+    /// Whether the host can read its boot media, if its agent has reported that.
+    pub media: Option<MediaStatus>,
+    /// The stored reports, by the name of their [`ReportKind`].
+    pub reports: BTreeMap<String, ReportSummary>,
+}
+
+impl HostFindings {
+    /// Returns `true` if a report of this kind is stored.
+    #[must_use]
+    pub fn has_report(&self, kind: ReportKind) -> bool {
+        self.reports.contains_key(kind.as_str())
+    }
+}
+
+/// Digest and length of a stored report. A reply that repeats the report is recognized without reading it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReportSummary {
+    /// SHA-256 digest, in hexadecimal.
+    pub sha256: String,
+    /// Length in bytes.
+    pub len: usize,
+}
+
+impl ReportSummary {
+    /// Returns the summary of a report.
+    #[must_use]
+    pub fn new(report: &str) -> Self {
+        let mut sha256 = String::with_capacity(64);
+        for byte in Sha256::digest(report) {
+            // Writing to a string cannot fail.
+            let _ = write!(sha256, "{byte:02x}");
+        }
+        Self { sha256, len: report.len() }
+    }
+}
+
+/// Progress of a host's installation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Progress {
+    /// Current stage.
+    pub stage: Option<HostStage>,
+    /// Details of the progress.
+    pub info: String,
+    /// Progress of the whole installation, in percent.
+    pub percentage: i64,
+    /// Time when the stage started.
+    pub started_at: Millis,
+    /// Time of the last progress report for the stage.
+    pub updated_at: Millis,
+    /// Whether the stage has timed out.
+    pub timed_out: bool,
+    /// Whether the connection timed out in a state where this does not change the status.
+    pub connection_timed_out: bool,
+    /// Version of the installer.
+    pub installer_version: String,
+}
+
+/// State of a host's log upload.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Logs {
+    /// State of the upload.
+    pub state: LogsState,
+    /// Time when log collection started.
+    pub started_at: Millis,
+    /// Time of the last upload.
+    pub collected_at: Millis,
+}
+
+/// The most characters of a `status_info`. A longer one is cut off.
+const MAX_STATUS_INFO: usize = 2040;
+
+impl HostRecord {
+    /// Returns a host that registers for the first time.
+    pub(super) fn new(key: HostKey, transition: &Transition, at: DateTime<Utc>) -> Self {
+        let (millis, micros) = (Millis(Some(at)), Micros(Some(at)));
+        let mut host = Self {
+            id: key.host_id,
+            infra_env_id: key.infra_env_id,
+            cluster_id: None,
+            kind: HostKind::Host,
+            status: HostStatus::DiscoveringUnbound,
+            status_info: String::new(),
+            status_updated_at: millis,
+            role: HostRole::AutoAssign,
+            suggested_role: HostRole::AutoAssign,
+            bootstrap: false,
+            single_node: false,
+            user_name: "admin".to_owned(),
+            agent_version: String::new(),
+            checked_in_at: millis,
+            clock: 0,
+            registered_at: millis,
+            created_at: micros,
+            updated_at: micros,
+            deleted_at: None,
+            choices: Choices::default(),
+            findings: HostFindings::default(),
+            progress: Progress::default(),
+            logs: Logs::default(),
+            hourly_events: BTreeMap::new(),
+        };
+        host.apply(transition, millis);
+        host
+    }
+
+    /// Returns its status.
+    #[must_use]
+    pub fn status(&self) -> HostStatus {
+        self.status
+    }
+
+    /// Returns the reason for the status, as text.
+    #[must_use]
+    pub fn status_info(&self) -> &str {
+        &self.status_info
+    }
+
+    /// Returns the time of the last change of the status.
+    #[must_use]
+    pub fn status_updated_at(&self) -> Millis {
+        self.status_updated_at
+    }
+
+    /// Changes the status as a row of the transition table says. Returns the status before if it is another one.
+    pub(super) fn apply(&mut self, transition: &Transition, at: Millis) -> Option<HostStatus> {
+        if let Some(info) = transition.info() {
+            self.status_info = info.chars().take(MAX_STATUS_INFO).collect();
+        }
+        if transition.resets_boot() {
+            self.bootstrap = self.single_node;
+            self.findings = HostFindings::default();
+            self.progress = Progress::default();
+            self.logs = Logs::default();
+        }
+        let status = transition.status().filter(|status| *status != self.status)?;
+        self.status_updated_at = at;
+        Some(std::mem::replace(&mut self.status, status))
+    }
+
+    /// Returns its name: the chosen one, or else the one in the inventory report, or else its id.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let names = [&self.choices.hostname, &self.findings.hostname];
+        let name = names.into_iter().find(|name| !name.is_empty());
+        name.cloned().unwrap_or_else(|| self.id.to_string())
+    }
+
+    /// Returns `true` if it joins an existing cluster.
+    #[must_use]
+    pub(crate) fn joins(&self) -> bool {
+        self.kind == HostKind::Joining
+    }
+}
+
+impl Record for HostRecord {
+    const KIND: Kind = Kind::Host;
+
+    fn id(&self) -> Uuid {
+        self.id.0
+    }
+
+    fn parent(&self) -> Option<Uuid> {
+        Some(self.infra_env_id.0)
+    }
+
+    fn columns(&self) -> Columns {
+        let is_deleted = self.deleted_at.is_some();
+        Columns {
+            cluster: self.cluster_id.map(|id| id.0),
+            token_key: None,
+            deleted: is_deleted,
+            status: self.status.as_str().to_owned(),
+            role: self.role.as_str().to_owned(),
+            stage: self.progress.stage.map(HostStage::as_str).unwrap_or_default().to_owned(),
+            checked_in_at: self.checked_in_at.0.map(|time| time.timestamp_micros()),
+            clock: Some(self.clock),
+            macs: Some(if is_deleted { BTreeSet::new() } else { self.findings.macs.clone() }),
+        }
+    }
+
+    fn set_columns(&mut self, columns: &Columns) {
+        let Some(column) = columns.checked_in_at else { return };
+        // A document that an older release wrote may have a later time.
+        let document = self.checked_in_at.0.map(|time| time.timestamp_micros());
+        if document.is_none_or(|document| document <= column)
+            && let Some(time) = DateTime::from_timestamp_micros(column)
+        {
+            self.checked_in_at = Millis(Some(time));
+            self.clock = columns.clock.unwrap_or(self.clock);
+        }
+    }
+
+    fn has_report(&self, kind: ReportKind) -> bool {
+        self.findings.has_report(kind)
+    }
+
+    fn reports_len(&self) -> usize {
+        self.findings.reports.values().map(|report| report.len).fold(0, usize::saturating_add)
+    }
+}

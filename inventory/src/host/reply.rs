@@ -1,0 +1,299 @@
+//! Step replies: the results of steps, as the agent of a host sends them.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::bounds::{check_report, check_reports, len_of_reports};
+use super::draft::HostDraft;
+use super::journal::Journal;
+use super::machine::Machine;
+use super::record::HostRecord;
+use super::refresh::refresh;
+use super::reported::{
+    ApiVipReport, ConnectivityReport, DiskSpeedReport, DomainReport, FreeNetwork, ImagesReport, List,
+    NtpReport, TangReport, UpgradeReport, read, write,
+};
+use super::state::{Details, HostEvent, HostFacts, find_rule};
+use super::status::{HostStatus, MediaStatus};
+use super::steps::{StepReply, StepType};
+use super::validation::{MEDIA_DISCONNECTED, Validation, hardware_validations};
+use crate::api::{ApiError, to_json_value};
+use crate::events::Severity;
+use crate::store::{ReportKind, ReportKinds};
+use crate::{HostLimits, Settings};
+
+/// The exit code of a step if the agent cannot read its boot media.
+const MEDIA_LOST_EXIT_CODE: i64 = 256;
+
+/// The most characters of a stored host name. Valid names are shorter.
+const MAX_HOSTNAME: usize = 255;
+
+/// The most characters of an error text that is stored as a report.
+const MAX_ERROR_TEXT: usize = 4096;
+
+/// The most container images, or disks, whose results are stored for a host. An installation has far fewer.
+const MAX_ENTRIES: usize = 1000;
+
+/// The parsed result of a step.
+#[derive(Debug)]
+pub(super) enum StepOutput {
+    /// An inventory report.
+    Inventory(Box<EvaluatedInventory>),
+    /// A report that is stored without unknown keys.
+    Report(ReportKind, String),
+    /// Availability of container images. It is added to the stored report.
+    Images(ImagesReport),
+    /// Speed of a disk, and the exit code of the measurement. It is added to the stored report.
+    DiskSpeed(DiskSpeedReport, i64),
+    /// Result of an upgrade of the agent.
+    Upgrade(UpgradeReport),
+    /// The agent cannot read its boot media.
+    MediaLost,
+    /// The step succeeded, and its output is not stored.
+    Succeeded,
+    /// The step failed, or its type is missing.
+    Ignored,
+}
+
+impl StepOutput {
+    /// Parses a reply.
+    pub(super) fn parse(reply: &StepReply, limits: &HostLimits) -> Result<Self, ApiError> {
+        // The agent omits empty texts and the exit code 0, as Go does.
+        let output = reply.output.as_deref().unwrap_or_default();
+        let exit_code = reply.exit_code.unwrap_or_default();
+        let Some(kind) = reply.step_type else { return Ok(Self::Ignored) };
+        check_report(kind.as_str(), output, limits)?;
+        match (kind, exit_code) {
+            (_, MEDIA_LOST_EXIT_CODE) => Ok(Self::MediaLost),
+            (StepType::ContainerImageAvailability, _) if !output.is_empty() => {
+                read(kind.as_str(), output).map(Self::Images)
+            }
+            (StepType::InstallationDiskSpeedCheck, _) if !output.is_empty() => {
+                read(kind.as_str(), output).map(|report| Self::DiskSpeed(report, exit_code))
+            }
+            (StepType::TangConnectivityCheck, code) if code != 0 => {
+                let error = reply.error.as_deref().unwrap_or_default();
+                Ok(Self::Report(ReportKind::TangConnectivity, error.chars().take(MAX_ERROR_TEXT).collect()))
+            }
+            (_, 0) => Self::parse_success(kind, output),
+            _ => {
+                tracing::info!(step = %kind, exit_code, "agent step failed");
+                Ok(Self::Ignored)
+            }
+        }
+    }
+
+    fn parse_success(kind: StepType, output: &str) -> Result<Self, ApiError> {
+        let name = kind.as_str();
+        match kind {
+            StepType::Inventory => EvaluatedInventory::new(Machine::parse(output)?)
+                .map(|evaluated| Self::Inventory(Box::new(evaluated))),
+            StepType::ConnectivityCheck => {
+                report::<ConnectivityReport>(ReportKind::Connectivity, name, output)
+            }
+            StepType::ApiVipConnectivityCheck => {
+                report::<ApiVipReport>(ReportKind::ApiVipConnectivity, name, output)
+            }
+            StepType::TangConnectivityCheck => {
+                report::<TangReport>(ReportKind::TangConnectivity, name, output)
+            }
+            // The API returns only the list.
+            StepType::NtpSynchronizer => {
+                let report: NtpReport = read(name, output)?;
+                Ok(Self::Report(ReportKind::NtpSources, write(name, &report.ntp_sources)?))
+            }
+            StepType::DomainResolution => {
+                report::<DomainReport>(ReportKind::DomainNameResolutions, name, output)
+            }
+            // The output is empty while another scan is in progress.
+            StepType::FreeNetworkAddresses if output.is_empty() => Ok(Self::Succeeded),
+            StepType::FreeNetworkAddresses => {
+                report::<List<FreeNetwork>>(ReportKind::FreeAddresses, name, output)
+            }
+            StepType::UpgradeAgent => read(name, output).map(Self::Upgrade),
+            _ => Ok(Self::Succeeded),
+        }
+    }
+
+    /// Returns the stored reports that [`store`](Self::store) reads.
+    pub(super) fn needed_reports(&self) -> ReportKinds {
+        match self {
+            Self::Images(_) => ReportKinds::new(&[ReportKind::ImagesStatus]),
+            Self::DiskSpeed(..) => ReportKinds::new(&[ReportKind::DisksInfo]),
+            _ => ReportKinds::NONE,
+        }
+    }
+
+    /// Returns `true` if a repetition of the reply never changes anything. An upgrade adds an event again after an
+    /// hour. Image availability and disk speed are added to stored reports, which may be damaged.
+    pub(super) fn is_repeatable(&self) -> bool {
+        !matches!(self, Self::Upgrade(_) | Self::Images(_) | Self::DiskSpeed(..))
+    }
+
+    /// Stores the output, and updates the status of the host.
+    pub(super) fn store(
+        &self,
+        draft: &mut HostDraft,
+        settings: &Settings,
+        journal: &mut Journal,
+    ) -> Result<(), ApiError> {
+        let before = len_of_reports(&draft.record);
+        match self {
+            Self::Inventory(machine) => store_inventory(draft, machine)?,
+            Self::Report(kind, text) => draft.set_report(*kind, text.clone()),
+            Self::Images(report) => store_images(draft, report)?,
+            Self::DiskSpeed(report, exit_code) => store_disk_speed(draft, report, *exit_code)?,
+            Self::Upgrade(report) => report_upgrade(&mut draft.record, report, journal),
+            Self::MediaLost => {
+                set_media_disconnected(&mut draft.record, journal);
+                return Ok(());
+            }
+            Self::Succeeded => {}
+            Self::Ignored => return Ok(()),
+        }
+        check_reports(&draft.record, before, &settings.host_limits)?;
+        draft.record.findings.media = Some(MediaStatus::Connected);
+        refresh(&mut draft.record, settings, journal);
+        Ok(())
+    }
+}
+
+/// Parses a report and writes it again, which drops unknown keys.
+fn report<T: DeserializeOwned + Serialize>(
+    kind: ReportKind,
+    name: &str,
+    output: &str,
+) -> Result<StepOutput, ApiError> {
+    Ok(StepOutput::Report(kind, write(name, &read::<T>(name, output)?)?))
+}
+
+/// An inventory report with all values that follow from it. They are computed once, even if storing them is retried.
+#[derive(Debug)]
+pub(super) struct EvaluatedInventory {
+    machine: Machine,
+    validations: Vec<Validation>,
+    hostname: String,
+    macs: BTreeSet<String>,
+    /// The report as it is stored.
+    report: String,
+}
+
+impl EvaluatedInventory {
+    fn new(mut machine: Machine) -> Result<Self, ApiError> {
+        machine.evaluate();
+        Ok(Self {
+            validations: hardware_validations(&machine),
+            hostname: machine.hostname.chars().take(MAX_HOSTNAME).collect(),
+            macs: machine.macs(),
+            report: machine.to_text()?,
+            machine,
+        })
+    }
+}
+
+fn store_inventory(draft: &mut HostDraft, evaluated: &EvaluatedInventory) -> Result<(), ApiError> {
+    let host = &mut draft.record;
+    let status = host.status();
+    if matches!(status, HostStatus::Binding | HostStatus::Unbinding | HostStatus::UnbindingPendingUserAction)
+    {
+        // The agent is about to register again, which removes its reports.
+        return Ok(());
+    }
+    let is_preparing = matches!(
+        status,
+        HostStatus::PreparingForInstallation | HostStatus::PreparingFailed | HostStatus::PreparingSuccessful
+    );
+    let is_accepted = status.is_in_pool() || status.is_before_installation() || is_preparing;
+    if !is_accepted && status != HostStatus::InstallingInProgress {
+        return Err(ApiError::conflict(format!(
+            "Host {} cannot update its inventory in state {status}",
+            host.id
+        )));
+    }
+    let machine = &evaluated.machine;
+    host.choices.installation_disk = machine.installation_disk(host.choices.installation_disk.as_ref());
+    host.choices.disks_to_be_formatted = machine.disks_to_format();
+    host.findings.validations.clone_from(&evaluated.validations);
+    host.findings.hostname.clone_from(&evaluated.hostname);
+    host.findings.macs.clone_from(&evaluated.macs);
+    draft.set_report(ReportKind::Inventory, evaluated.report.clone());
+    Ok(())
+}
+
+/// Adds entries to a report that is stored as a JSON object.
+fn add_entries(
+    draft: &mut HostDraft,
+    kind: ReportKind,
+    entries: impl IntoIterator<Item = (String, Value)>,
+) -> Result<(), ApiError> {
+    let mut stored = match draft.report(kind)? {
+        "" => Map::new(),
+        text => serde_json::from_str(text).map_err(|error| {
+            ApiError::broken(format_args!(
+                "the stored {kind} of host {} is damaged: {error}",
+                draft.record.id
+            ))
+        })?,
+    };
+    for (key, value) in entries {
+        if stored.contains_key(&key) || stored.len() < MAX_ENTRIES {
+            stored.insert(key, value);
+        }
+    }
+    draft.set_report(kind, Value::Object(stored).to_string());
+    Ok(())
+}
+
+fn store_images(draft: &mut HostDraft, report: &ImagesReport) -> Result<(), ApiError> {
+    let mut entries = Vec::new();
+    for image in report.images.iter() {
+        entries.push((image.name.clone(), to_json_value("an image status", image)?));
+    }
+    add_entries(draft, ReportKind::ImagesStatus, entries)
+}
+
+fn store_disk_speed(draft: &mut HostDraft, report: &DiskSpeedReport, exit_code: i64) -> Result<(), ApiError> {
+    let mut speed = Map::from_iter([("tested".to_owned(), Value::Bool(true))]);
+    for (key, number) in [("exit_code", exit_code), ("speed_ms", report.io_sync_duration)] {
+        if number != 0 {
+            speed.insert(key.to_owned(), number.into());
+        }
+    }
+    let entry = (report.path.clone(), json!({"disk_speed": speed, "path": report.path}));
+    add_entries(draft, ReportKind::DisksInfo, [entry])
+}
+
+fn report_upgrade(host: &mut HostRecord, report: &UpgradeReport, journal: &mut Journal) {
+    let image = &report.agent_image;
+    match report.result.as_str() {
+        "success" => {
+            let message = format!("Successfully upgraded its agent to {image}");
+            journal.add_hourly_event(host, "upgrade_agent_finished", Severity::Info, &message);
+        }
+        "failure" => {
+            let message = format!("Failed to upgrade its agent to {image}");
+            journal.add_hourly_event(host, "upgrade_agent_failed", Severity::Error, &message);
+        }
+        // Another upgrade is in progress.
+        _ => {}
+    }
+}
+
+/// Records that the host cannot read its boot media. This disconnects the host, or makes its installation fail.
+fn set_media_disconnected(host: &mut HostRecord, journal: &mut Journal) {
+    if host.findings.media == Some(MediaStatus::Disconnected) {
+        return;
+    }
+    host.findings.media = Some(MediaStatus::Disconnected);
+    journal.add_host_event(host, "host_media_disconnected", Severity::Error, MEDIA_DISCONNECTED);
+    let Some(rule) = find_rule(host.status(), HostEvent::LoseMedia, &HostFacts::default()) else { return };
+    let details = match (rule.details(), host.status_info()) {
+        (Some(Details::LostMedia), "") => MEDIA_DISCONNECTED.to_owned(),
+        (Some(Details::LostMedia), before) => format!("{MEDIA_DISCONNECTED}. {before}"),
+        _ => String::new(),
+    };
+    journal.apply(host, &rule.transition(&details));
+}

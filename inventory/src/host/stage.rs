@@ -1,0 +1,188 @@
+//! Roles of hosts, stages of an installation and states of a log upload.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::record::HostRecord;
+use super::status::HostKind;
+use crate::string_enum::string_enum;
+
+string_enum! {
+    /// Role of a host in its cluster.
+    #[derive(Default)]
+    #[schema(as = host_role)]
+    pub HostRole {
+        /// The service chooses the role.
+        #[default]
+        AutoAssign = "auto-assign",
+        /// A control plane node.
+        Master = "master",
+        /// The arbiter of a control plane with two nodes.
+        Arbiter = "arbiter",
+        /// A worker node.
+        Worker = "worker",
+        /// The bootstrap host.
+        Bootstrap = "bootstrap",
+    }
+
+    /// A role that users can choose.
+    #[schema(as = host_role_update_params)]
+    pub(crate) ChosenRole {
+        /// The service chooses the role.
+        AutoAssign = "auto-assign",
+        /// A control plane node.
+        Master = "master",
+        /// The arbiter of a control plane with two nodes.
+        Arbiter = "arbiter",
+        /// A worker node.
+        Worker = "worker",
+    }
+
+    /// A stage of an installation.
+    #[schema(as = host_stage)]
+    pub HostStage {
+        /// The installer started.
+        Starting = "Starting installation",
+        /// Waiting for the control plane that the host joins.
+        WaitingForControlPlane = "Waiting for control plane",
+        /// Waiting for the bootstrap host's control plane.
+        WaitingForBootkube = "Waiting for bootkube",
+        /// Waiting for the controller in the cluster.
+        WaitingForController = "Waiting for controller",
+        /// Downloading the files to install.
+        Installing = "Installing",
+        /// Writing the system to disk.
+        WritingImage = "Writing image to disk",
+        /// Writing the image's registry to disk.
+        CopyingRegistry = "Copying registry data to disk",
+        /// Booting from disk.
+        Rebooting = "Rebooting",
+        /// The host has not fetched its Ignition config yet.
+        WaitingForIgnition = "Waiting for ignition",
+        /// The host fetched its Ignition config.
+        Configuring = "Configuring",
+        /// The host is a node of the cluster.
+        Joined = "Joined",
+        /// The node is ready.
+        Done = "Done",
+        /// The installation failed.
+        Failed = "Failed",
+    }
+}
+
+/// State of the log upload of a host or a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum LogsState {
+    /// Logs were not requested.
+    #[default]
+    #[serde(rename = "")]
+    None,
+    /// Logs were requested.
+    #[serde(rename = "requested")]
+    Requested,
+    /// Logs are being collected.
+    #[serde(rename = "collecting")]
+    Collecting,
+    /// Logs were uploaded.
+    #[serde(rename = "completed")]
+    Completed,
+    /// Logs did not arrive in time.
+    #[serde(rename = "timeout")]
+    Timeout,
+}
+
+impl LogsState {
+    /// All states.
+    pub const ALL: [Self; 5] =
+        [Self::Requested, Self::Collecting, Self::Completed, Self::Timeout, Self::None];
+
+    /// Returns the name of the state in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Requested => "requested",
+            Self::Collecting => "collecting",
+            Self::Completed => "completed",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+/// Implemented by hand: the derived schema lacks the empty string.
+impl PartialSchema for LogsState {
+    fn schema() -> RefOr<Schema> {
+        let names = Self::ALL.map(Self::as_str);
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build().into()
+    }
+}
+
+impl ToSchema for LogsState {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("logs_state")
+    }
+}
+
+impl From<ChosenRole> for HostRole {
+    fn from(role: ChosenRole) -> Self {
+        match role {
+            ChosenRole::AutoAssign => Self::AutoAssign,
+            ChosenRole::Master => Self::Master,
+            ChosenRole::Arbiter => Self::Arbiter,
+            ChosenRole::Worker => Self::Worker,
+        }
+    }
+}
+
+/// Returns the stages of a host's installation, in order. A host without a role has no stages.
+pub(super) fn stages_of(host: &HostRecord) -> &'static [HostStage] {
+    use HostStage::{
+        Configuring, CopyingRegistry, Done, Installing, Joined, Rebooting, Starting, WaitingForBootkube,
+        WaitingForControlPlane, WaitingForController, WaitingForIgnition, WritingImage,
+    };
+    const SINGLE: &[HostStage] =
+        &[Starting, Installing, WaitingForBootkube, WritingImage, CopyingRegistry, Rebooting, Joined, Done];
+    const BOOTSTRAP: &[HostStage] = &[
+        Starting,
+        Installing,
+        WritingImage,
+        CopyingRegistry,
+        WaitingForControlPlane,
+        WaitingForBootkube,
+        WaitingForController,
+        Rebooting,
+        Configuring,
+        Joined,
+        Done,
+    ];
+    const MASTER: &[HostStage] =
+        &[Starting, Installing, WritingImage, CopyingRegistry, Rebooting, Configuring, Joined, Done];
+    const WORKER: &[HostStage] = &[
+        Starting,
+        Installing,
+        WritingImage,
+        WaitingForControlPlane,
+        Rebooting,
+        WaitingForIgnition,
+        Configuring,
+        Joined,
+        Done,
+    ];
+    let all = match host.role {
+        _ if host.single_node => SINGLE,
+        _ if host.bootstrap => BOOTSTRAP,
+        HostRole::Bootstrap => BOOTSTRAP,
+        HostRole::Master | HostRole::Arbiter => MASTER,
+        HostRole::Worker => WORKER,
+        HostRole::AutoAssign => &[],
+    };
+    // A host that joins an existing cluster reports no stage after its reboot.
+    match all.split_inclusive(|stage| *stage == Rebooting).next() {
+        Some(until_reboot) if host.kind == HostKind::Joining => until_reboot,
+        _ => all,
+    }
+}

@@ -1,0 +1,315 @@
+//! Validations of a host that depend only on the host itself.
+//!
+//! Validations that depend on the cluster, on its other hosts or on operators are not implemented.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::LazyLock;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+use super::machine::{Machine, Memory};
+use super::record::HostRecord;
+use super::status::MediaStatus;
+use crate::Settings;
+use crate::api::{ApiError, to_json_text};
+use crate::store::ReportKind;
+use crate::string_enum::string_enum;
+
+string_enum! {
+    /// Result of a validation.
+    #[schema(as = validation_status)]
+    pub ValidationStatus {
+        /// The validation passed.
+        Success = "success",
+        /// The validation failed.
+        Failure = "failure",
+        /// The result is not known yet.
+        Pending = "pending",
+        /// The validation could not be evaluated.
+        Error = "error",
+    }
+}
+
+/// A validation of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validation {
+    /// Id of the validation. Stable.
+    pub id: String,
+    /// Result.
+    pub status: ValidationStatus,
+    /// Message for users.
+    pub message: String,
+}
+
+impl Validation {
+    fn new(id: &str, passes: bool, message: String) -> Self {
+        let status = if passes { ValidationStatus::Success } else { ValidationStatus::Failure };
+        Self { id: id.to_owned(), status, message }
+    }
+
+    /// Returns `true` if the validation blocks the installation of the host.
+    fn is_blocking(&self) -> bool {
+        self.status != ValidationStatus::Success && self.id != NOT_PARTIALLY_TRUNCATED
+    }
+}
+
+/// The status text of a host that cannot read its discovery media.
+pub(super) const MEDIA_DISCONNECTED: &str = "Unable to read from the discovery media. It was either disconnected or poor network \
+                                             conditions prevented it from being read. Try using the minimal ISO option and be \
+                                             sure to keep the media connected until the installation is completed";
+
+/// The id of a validation that does not block an installation.
+const NOT_PARTIALLY_TRUNCATED: &str = "inventory-not-partially-truncated";
+
+/// The minimum number of CPU cores for any role.
+const MIN_CPU_CORES: i64 = 2;
+
+/// The minimum memory for any role, in MiB.
+const MIN_MEMORY_MIB: i64 = 8192;
+
+/// The memory that may be missing because firmware and graphics reserve it.
+const MEMORY_TOLERANCE_MIB: i64 = 100;
+
+const MIB: i64 = 1 << 20;
+
+/// Host names that do not identify a host.
+const FORBIDDEN_NAMES: [&str; 6] = [
+    "localhost",
+    "localhost.localdomain",
+    "localhost4",
+    "localhost4.localdomain4",
+    "localhost6",
+    "localhost6.localdomain6",
+];
+
+/// The pattern of a host name.
+#[expect(clippy::unwrap_used, reason = "the pattern is constant, and a test uses it")]
+static HOST_NAME: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^[a-z0-9][a-z0-9-]{0,62}(?:[.][a-z0-9-]{1,63})*$").unwrap());
+
+/// Checks a host name. The error is the reason for users.
+pub(super) fn check_host_name(name: &str) -> Result<(), String> {
+    const MAX_LEN: usize = 63;
+    if name.len() > MAX_LEN {
+        return Err(format!("hostname is too long, must be {MAX_LEN} characters or less"));
+    }
+    if !HOST_NAME.is_match(name) {
+        return Err(format!("hostname does not pass required regex validation: {name:?}"));
+    }
+    if FORBIDDEN_NAMES.contains(&name) {
+        return Err(format!("hostname {name:?} is forbidden"));
+    }
+    Ok(())
+}
+
+/// Returns the validations that depend only on the inventory report.
+pub(super) fn hardware_validations(machine: &Machine) -> Vec<Validation> {
+    vec![
+        not_partially_truncated(machine),
+        not_fully_truncated(machine),
+        cores(machine),
+        memory(machine),
+        disks(machine),
+    ]
+}
+
+/// Returns how much the agent omitted from its report (`full`, `partial` or empty), and the reasons.
+fn truncation(machine: &Machine) -> (&str, String) {
+    let Some(truncation) = &machine.truncation else { return ("", String::new()) };
+    let reasons: Vec<_> = truncation.reasons.iter().map(String::as_str).collect();
+    (&truncation.kind, reasons.join("; "))
+}
+
+fn not_partially_truncated(machine: &Machine) -> Validation {
+    match truncation(machine) {
+        ("partial", reasons) => Validation::new(
+            NOT_PARTIALLY_TRUNCATED,
+            false,
+            format!("Inventory is truncated (partial): {reasons}"),
+        ),
+        ("full", _) => {
+            Validation::new(NOT_PARTIALLY_TRUNCATED, true, "Inventory is not partially truncated".to_owned())
+        }
+        _ => Validation::new(NOT_PARTIALLY_TRUNCATED, true, "Inventory is not truncated".to_owned()),
+    }
+}
+
+fn not_fully_truncated(machine: &Machine) -> Validation {
+    const ID: &str = "inventory-not-fully-truncated";
+    match truncation(machine) {
+        ("full", reasons) => Validation::new(ID, false, format!("Inventory is truncated (full): {reasons}")),
+        ("partial", _) => Validation::new(ID, true, "Inventory is partially truncated".to_owned()),
+        _ => Validation::new(ID, true, "Inventory is not truncated".to_owned()),
+    }
+}
+
+/// Returns the message for a resource that is below the minimum for any role.
+fn below_minimum(what: &str, minimum: impl fmt::Display, found: impl fmt::Display) -> String {
+    format!(
+        "The host is not eligible to participate in Openshift Cluster because the minimum required {what} for any role is \
+         {minimum}, found only {found}"
+    )
+}
+
+fn cores(machine: &Machine) -> Validation {
+    const ID: &str = "has-min-cpu-cores";
+    let found = machine.cpu.as_ref().map_or(0, |cpu| cpu.count);
+    if found >= MIN_CPU_CORES {
+        return Validation::new(ID, true, "Sufficient CPU cores".to_owned());
+    }
+    Validation::new(ID, false, below_minimum("CPU cores", MIN_CPU_CORES, found))
+}
+
+fn memory(machine: &Machine) -> Validation {
+    const ID: &str = "has-min-memory";
+    let memory = machine.memory.clone().unwrap_or_default();
+    if memory.physical_bytes >= min_memory(&memory) {
+        return Validation::new(ID, true, "Sufficient minimum RAM".to_owned());
+    }
+    let (minimum, found) = (format_bytes(MIN_MEMORY_MIB * MIB), format_bytes(memory.physical_bytes));
+    Validation::new(ID, false, below_minimum("RAM", minimum, found))
+}
+
+/// Formats a size in binary units with two decimals: `8.00 GiB`.
+fn format_bytes(bytes: i64) -> String {
+    const UNITS: [(&str, i64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match UNITS.into_iter().find(|(_, unit)| bytes >= *unit) {
+        Some((name, unit)) => {
+            let hundredths = i128::from(bytes) * 100 / i128::from(unit);
+            format!("{}.{:02} {name}", hundredths / 100, hundredths % 100)
+        }
+        None => format!("{bytes} bytes"),
+    }
+}
+
+/// Returns the minimum memory in bytes, less the tolerance.
+fn min_memory(memory: &Memory) -> i64 {
+    let minimum = (MIN_MEMORY_MIB - MEMORY_TOLERANCE_MIB) * MIB;
+    // `/proc/meminfo` excludes the memory that the kernel reserves at boot.
+    if memory.physical_bytes_method == "meminfo" { minimum - minimum / 50 } else { minimum }
+}
+
+fn disks(machine: &Machine) -> Validation {
+    const ID: &str = "has-min-valid-disks";
+    if machine.disks.iter().next().is_none() {
+        let message = "Failed to detected disks".to_owned();
+        return Validation { id: ID.to_owned(), status: ValidationStatus::Error, message };
+    }
+    if machine.eligible_disks().next().is_some() {
+        return Validation::new(ID, true, "Sufficient disk capacity".to_owned());
+    }
+    let message =
+        "No eligible disks were found, please check specific disks to see why they are not eligible";
+    Validation::new(ID, false, message.to_owned())
+}
+
+/// Returns the validation of the host name. It does not check whether another host of the cluster has the same name.
+fn host_name(host: &HostRecord) -> Validation {
+    const ID: &str = "hostname-valid";
+    let name = host.name();
+    if FORBIDDEN_NAMES.contains(&name.as_str()) {
+        return Validation::new(ID, false, format!("The host name {name} is forbidden"));
+    }
+    if check_host_name(&name).is_err() {
+        let pattern = HOST_NAME.as_str();
+        let message = format!("Hostname {name} is forbidden, hostname should match pattern {pattern}");
+        return Validation::new(ID, false, message);
+    }
+    Validation::new(ID, true, format!("Hostname {name} is allowed"))
+}
+
+/// Returns the validations of a host that block its installation, and the messages of all failed validations, as status
+/// texts list them. The host must have an inventory report.
+pub(super) fn blocking(host: &HostRecord) -> (Vec<Validation>, String) {
+    let mut all = host.findings.validations.clone();
+    all.push(host_name(host));
+    let is_failure = |it: &&Validation| it.status == ValidationStatus::Failure;
+    let mut failures: Vec<_> = all.iter().filter(is_failure).map(|it| it.message.as_str()).collect();
+    failures.sort_unstable();
+    let failures = failures.join(" ; ");
+    (all.into_iter().filter(Validation::is_blocking).collect(), failures)
+}
+
+/// Returns `true` if no validation that blocks the installation is about the minimum hardware.
+pub(super) fn has_minimum_hardware(blocking: &[Validation]) -> bool {
+    const HARDWARE: [&str; 3] = ["has-min-valid-disks", "has-min-cpu-cores", "has-min-memory"];
+    !blocking.iter().any(|it| HARDWARE.contains(&it.id.as_str()))
+}
+
+/// Returns `true` if the host has checked in recently enough to be connected.
+pub(super) fn is_connected(host: &HostRecord, settings: &Settings, now: DateTime<Utc>) -> bool {
+    let Some(last) = host.checked_in_at.0 else { return false };
+    now.signed_duration_since(last).to_std().is_ok_and(|silence| silence <= settings.max_silence)
+        || last > now
+}
+
+/// Returns the time since when a host must have checked in to be connected.
+pub(crate) fn connected_since(settings: &Settings, now: DateTime<Utc>) -> DateTime<Utc> {
+    let silence = TimeDelta::from_std(settings.max_silence).ok();
+    // A limit that is longer than the calendar never disconnects a host.
+    silence.and_then(|silence| now.checked_sub_signed(silence)).unwrap_or(DateTime::<Utc>::MIN_UTC)
+}
+
+/// Returns `true` unless the agent has reported that it cannot read its boot media.
+pub(super) fn has_media(host: &HostRecord) -> bool {
+    host.findings.media != Some(MediaStatus::Disconnected)
+}
+
+/// Returns all validations of a host by category, as JSON for the API.
+pub(super) fn shown(host: &HostRecord, settings: &Settings, now: DateTime<Utc>) -> Result<String, ApiError> {
+    let checked = |id: &str, passes: bool, [success, failure]: [&str; 2]| {
+        Validation::new(id, passes, if passes { success } else { failure }.to_owned())
+    };
+    let network = [
+        checked(
+            "connected",
+            is_connected(host, settings, now),
+            ["Host is connected", "Host is disconnected"],
+        ),
+        checked("media-connected", has_media(host), ["Media device is connected", MEDIA_DISCONNECTED]),
+    ];
+    let has_inventory = host.findings.has_report(ReportKind::Inventory);
+    let texts = ["Valid inventory exists for the host", "Inventory has not been received for the host"];
+    let valid_inventory = checked("has-inventory", has_inventory, texts);
+    let name = host_name(host);
+    let mut hardware = vec![&valid_inventory];
+    if has_inventory {
+        hardware.extend(&host.findings.validations);
+        hardware.push(&name);
+    }
+    let all = BTreeMap::from([("hardware", hardware), ("network", network.iter().collect())]);
+    to_json_text("validations_info", &all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_names_are_dns_names() {
+        for name in ["a", "node-1", "node-1.example.com", "0a"] {
+            check_host_name(name).unwrap();
+        }
+        let long = "a".repeat(64);
+        for name in ["", "-a", "A", "a_b", "a..b", "a.", "localhost", "localhost6.localdomain6", "a\n", &long]
+        {
+            assert!(check_host_name(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn memory_may_be_slightly_below_the_minimum() {
+        let enough = |bytes: i64, method: &str| {
+            let memory =
+                Memory { physical_bytes: bytes, physical_bytes_method: method.to_owned(), usable_bytes: 0 };
+            bytes >= min_memory(&memory)
+        };
+        assert!(enough(8092 * MIB, "dmidecode"));
+        assert!(!enough(8092 * MIB - 1, "dmidecode"));
+        assert!(enough(7931 * MIB, "meminfo"));
+        assert!(!enough(7930 * MIB, "meminfo"));
+    }
+}

@@ -1,0 +1,109 @@
+//! Converts an infra-env into the inputs of its images.
+
+use ignition::discovery::kernel_arguments::KernelArguments;
+use ignition::discovery::{
+    AgentToken, CertificateBundle, CertificateCheck, ImageReference, InfraEnvId as DiscoveryId,
+    InfraEnvSettings, InputError, InventoryService, Override, PullSecret, SshKeys, TimeSources,
+};
+
+use super::record::{ImageSource, InfraEnvRecord};
+use super::static_network;
+use crate::api::{ApiError, to_json_text};
+use crate::catalogue::Version;
+use crate::discovery::Inputs;
+use crate::id::InfraEnvId;
+use crate::rules::check_proxies;
+use crate::{Secret, Settings};
+
+impl From<InputError> for ApiError {
+    fn from(error: InputError) -> Self {
+        Self::bad(error.to_string())
+    }
+}
+
+impl InfraEnvRecord {
+    /// Returns the inputs of the infra-env's images.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a value is invalid. This happens only to infra-envs that an older version accepted.
+    pub fn inputs(&self, settings: &Settings) -> Result<Inputs, ApiError> {
+        self.image.inputs(self.id, &self.url_token, settings)
+    }
+}
+
+impl ImageSource {
+    /// Returns the inputs of the images of an infra-env.
+    pub(super) fn inputs(
+        &self,
+        id: InfraEnvId,
+        token: &Secret,
+        settings: &Settings,
+    ) -> Result<Inputs, ApiError> {
+        let version = self.openshift_version.clone();
+        if Version::parse(&version).is_none() {
+            return Err(ApiError::broken(format_args!(
+                "infra-env {id} has the invalid OpenShift version {version:?}"
+            )));
+        }
+        let delay = match self.network_discovery_delay_seconds {
+            None => settings.discovery_delay_seconds,
+            Some(delay) => u32::try_from(delay).map_err(|_| {
+                ApiError::broken(format_args!("infra-env {id} has an invalid discovery delay of {delay} s"))
+            })?,
+        };
+        Ok(Inputs {
+            service: service(token, settings)?,
+            infra_env: self.infra_env(id)?,
+            hosts: static_network::hosts(&self.static_network_config),
+            kernel_arguments: self.kernel_arguments()?,
+            generation: settings.generation(&version),
+            version,
+            discovery_delay_seconds: delay,
+        })
+    }
+
+    fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnvSettings, ApiError> {
+        let id = DiscoveryId::parse(&id.to_string())?;
+        let mut infra_env = InfraEnvSettings::new(id, PullSecret::parse(self.pull_secret.reveal())?);
+        infra_env.ssh_keys = SshKeys::parse(&self.ssh_authorized_key)?;
+        let text = |proxy: &Option<String>| proxy.clone().unwrap_or_default();
+        let proxy = &self.proxy;
+        infra_env.proxies =
+            check_proxies(&text(&proxy.http_proxy), &text(&proxy.https_proxy), &text(&proxy.no_proxy))?;
+        infra_env.time_sources = TimeSources::parse(&self.additional_ntp_sources, &self.ntp_sources)?;
+        infra_env.trust_bundle = self.trust_bundle()?;
+        if !self.ignition_config_override.is_empty() {
+            infra_env.config_override = Some(Override::new(self.ignition_config_override.as_str()));
+        }
+        Ok(infra_env)
+    }
+
+    /// Returns the additional trusted certificates, if any are set.
+    pub(super) fn trust_bundle(&self) -> Result<Option<CertificateBundle>, InputError> {
+        let pem = Some(self.additional_trust_bundle.as_str()).filter(|pem| !pem.is_empty());
+        pem.map(|pem| CertificateBundle::parse("additional_trust_bundle", pem)).transpose()
+    }
+
+    /// Returns the changes to the kernel arguments.
+    pub(super) fn kernel_arguments(&self) -> Result<KernelArguments, ApiError> {
+        // An argument with an empty value does not change the kernel command line.
+        let arguments: Vec<_> = self.kernel_arguments.iter().filter(|one| !one.value.is_empty()).collect();
+        Ok(KernelArguments::parse(&to_json_text("kernel_arguments", &arguments)?)?)
+    }
+}
+
+fn service(token: &Secret, settings: &Settings) -> Result<InventoryService, InputError> {
+    let agent_image = ImageReference::parse("AGENT_DOCKER_IMAGE", &settings.agent_image)?;
+    let mut service = InventoryService::new(settings.service_base_url.clone(), agent_image);
+    if settings.skip_certificate_verification {
+        service.certificate_check = CertificateCheck::Skip;
+    }
+    let authority = settings.service_ca_certificates.as_deref();
+    service.authority =
+        authority.map(|pem| CertificateBundle::parse("SERVICE_CA_CERT_PATH", pem)).transpose()?;
+    if !token.is_empty() {
+        service.token = Some(AgentToken::new(token.reveal())?);
+    }
+    Ok(service)
+}

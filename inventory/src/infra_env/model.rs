@@ -1,0 +1,319 @@
+//! Infra-envs in API requests and answers.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::api::request_bodies;
+use crate::catalogue::{CpuArchitecture, ImageType};
+use crate::id::{ClusterId, InfraEnvId};
+use crate::time::{Micros, Millis};
+
+/// An infra-env: the description of the discovery images that a group of hosts boots.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = infra_env)]
+pub struct InfraEnv {
+    /// Always `InfraEnv`.
+    pub kind: &'static str,
+    /// Id of the infra-env.
+    pub id: InfraEnvId,
+    /// Path of the resource.
+    pub href: String,
+    /// Name. Not unique.
+    pub name: String,
+    /// OpenShift version whose base image the hosts boot.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub openshift_version: String,
+    /// User name of the owner.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub user_name: String,
+    /// Domain of the owner's email address.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub email_domain: String,
+    /// Proxies for the hosts.
+    pub proxy: Proxy,
+    /// Additional time servers, separated by commas.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub additional_ntp_sources: String,
+    /// Time servers that replace all others, separated by commas.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ntp_sources: String,
+    /// Public SSH keys that can log in, one per line.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ssh_authorized_key: String,
+    /// Whether a pull secret is set. The service never returns the secret.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pull_secret_set: bool,
+    /// Static networks of the hosts: a list of `host_static_network_config`, as JSON in a string.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub static_network_config: String,
+    /// IP address of the rendezvous host of a disconnected cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rendezvous_ip: Option<String>,
+    /// Type of the image at `download_url`.
+    #[serde(rename = "type")]
+    pub image_type: ImageType,
+    /// User-supplied override of the discovery Ignition config, as JSON in a string.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ignition_config_override: String,
+    /// Cluster to which the hosts are bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<ClusterId>,
+    /// URL of the image.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub download_url: String,
+    /// Time of the last change.
+    pub updated_at: Micros,
+    /// Creation time.
+    pub created_at: Micros,
+    /// Time when `download_url` expires. The year 1 means never.
+    pub expires_at: Millis,
+    /// CPU architecture of the hosts.
+    #[schema(value_type = String)]
+    pub cpu_architecture: CpuArchitecture,
+    /// Changes to the kernel arguments: a list of `kernel_argument`, as JSON in a string.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_arguments: Option<String>,
+    /// Additional certificates to trust, in PEM format.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub additional_trust_bundle: String,
+    /// Seconds that a host waits before it checks its network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_discovery_delay_seconds: Option<i64>,
+}
+
+/// Proxies for hosts. An absent proxy stays unchanged; an empty one is removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = proxy)]
+pub struct Proxy {
+    /// Proxy for `http:` URLs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_proxy: Option<String>,
+    /// Proxy for `https:` URLs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub https_proxy: Option<String>,
+    /// Destinations that are reached without a proxy: names, addresses and networks, separated by commas, or `*`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_proxy: Option<String>,
+}
+
+/// Static network of one host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = host_static_network_config)]
+pub struct HostStaticNetwork {
+    /// MAC addresses of the interfaces in `network_yaml`.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub mac_interface_map: Vec<MacInterface>,
+    /// The nmstate document.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub network_yaml: String,
+}
+
+/// MAC address of one interface.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = mac_interface_map_item)]
+pub struct MacInterface {
+    /// Name of the interface in the nmstate document.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schema(required = false)]
+    pub logical_nic_name: String,
+    /// MAC address of the interface.
+    #[schema(pattern = r"^([0-9A-Fa-f]{2}[:]){5}([0-9A-Fa-f]{2})$")]
+    pub mac_address: String,
+}
+
+/// Operation on a kernel argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = kernel_argument_operation)]
+pub enum KernelArgumentOperation {
+    /// Append the argument.
+    Append,
+    /// Replace an argument.
+    Replace,
+    /// Delete the argument.
+    Delete,
+}
+
+/// A change to the kernel arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = kernel_argument)]
+pub struct KernelArgument {
+    /// Operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<KernelArgumentOperation>,
+    /// The kernel argument. If empty, the change has no effect.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schema(required = false, pattern = r#"^(?:(?:[^ \t\n\r"]+)|(?:"[^"]*"))+$"#)]
+    pub value: String,
+}
+
+/// Parameters of a new infra-env.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = infra_env_create_params)]
+pub struct InfraEnvCreateParams {
+    /// Name of the infra-env.
+    pub name: String,
+    /// Pull secret: the registry credentials, as JSON in a string.
+    pub pull_secret: String,
+    /// Proxies for the hosts.
+    pub proxy: Option<Proxy>,
+    /// Additional time servers, separated by commas.
+    pub additional_ntp_sources: Option<String>,
+    /// Time servers that replace all others, separated by commas.
+    pub ntp_sources: Option<String>,
+    /// Public SSH keys that can log in, one per line.
+    pub ssh_authorized_key: Option<String>,
+    /// Static networks of the hosts.
+    pub static_network_config: Option<Vec<HostStaticNetwork>>,
+    /// IP address of the rendezvous host of a disconnected cluster.
+    pub rendezvous_ip: Option<String>,
+    /// Type of the image.
+    pub image_type: Option<ImageType>,
+    /// User-supplied override of the discovery Ignition config, as JSON in a string.
+    pub ignition_config_override: Option<String>,
+    /// Cluster to which the hosts are bound.
+    pub cluster_id: Option<ClusterId>,
+    /// OpenShift version whose base image the hosts boot. Absent: the newest.
+    pub openshift_version: Option<String>,
+    /// CPU architecture of the hosts.
+    #[schema(value_type = Option<Architecture>)]
+    pub cpu_architecture: Option<CpuArchitecture>,
+    /// Changes to the kernel arguments.
+    pub kernel_arguments: Option<Vec<KernelArgument>>,
+    /// Additional certificates to trust, in PEM format.
+    #[schema(max_length = 65535)]
+    pub additional_trust_bundle: Option<String>,
+    /// Seconds that a host waits before it checks its network.
+    #[schema(minimum = 0, maximum = 4_294_967_295_u32)]
+    pub network_discovery_delay_seconds: Option<i64>,
+}
+
+/// CPU architecture, with all accepted names.
+#[derive(Debug, ToSchema)]
+#[schema(as = cpu_architecture)]
+#[expect(dead_code, reason = "the type describes values; it is never made")]
+pub(super) enum Architecture {
+    /// 64-bit Intel and AMD.
+    #[schema(rename = "x86_64")]
+    X86_64,
+    /// 64-bit ARM.
+    #[schema(rename = "aarch64")]
+    Aarch64,
+    /// 64-bit ARM.
+    #[schema(rename = "arm64")]
+    Arm64,
+    /// POWER, little-endian.
+    #[schema(rename = "ppc64le")]
+    Ppc64le,
+    /// IBM Z.
+    #[schema(rename = "s390x")]
+    S390x,
+}
+
+/// Changes to an infra-env. Absent and null fields stay unchanged.
+///
+/// The body of a GET response is accepted: `type` is read as `image_type`, lists can be JSON in a string, and fields
+/// that only the service sets are ignored.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = infra_env_update_params)]
+pub struct InfraEnvUpdateParams {
+    /// Id. Immutable: if set, it must be the current value.
+    pub id: Option<InfraEnvId>,
+    /// Name. Immutable: if set, it must be the current value.
+    pub name: Option<String>,
+    /// Cluster. Immutable: if set, it must be the current value.
+    pub cluster_id: Option<ClusterId>,
+    /// CPU architecture of the hosts. Immutable: if set, it must be the current value.
+    #[schema(value_type = Option<Architecture>)]
+    pub cpu_architecture: Option<CpuArchitecture>,
+    /// Proxies for the hosts.
+    pub proxy: Option<Proxy>,
+    /// Additional time servers, separated by commas. Empty: removes all.
+    pub additional_ntp_sources: Option<String>,
+    /// Time servers that replace all others, separated by commas. Empty: removes all.
+    pub ntp_sources: Option<String>,
+    /// Public SSH keys that can log in, one per line. Empty: removes all.
+    pub ssh_authorized_key: Option<String>,
+    /// Pull secret: the registry credentials, as JSON in a string. Unchanged if empty.
+    pub pull_secret: Option<String>,
+    /// Static networks of the hosts. Replaces all.
+    pub static_network_config: Option<Vec<HostStaticNetwork>>,
+    /// IP address of the rendezvous host of a disconnected cluster. Empty: removes it.
+    pub rendezvous_ip: Option<String>,
+    /// Type of the image. Unchanged if empty.
+    pub image_type: Option<ImageType>,
+    /// User-supplied override of the discovery Ignition config, as JSON in a string. Empty: removes it.
+    pub ignition_config_override: Option<String>,
+    /// Changes to the kernel arguments. Replaces all.
+    pub kernel_arguments: Option<Vec<KernelArgument>>,
+    /// Additional certificates to trust, in PEM format. Empty: removes all.
+    #[schema(max_length = 65535)]
+    pub additional_trust_bundle: Option<String>,
+    /// OpenShift version whose base image the hosts boot. Unchanged if empty.
+    pub openshift_version: Option<String>,
+    /// Seconds that a host waits before it checks its network.
+    #[schema(minimum = 0, maximum = 4_294_967_295_u32)]
+    pub network_discovery_delay_seconds: Option<i64>,
+}
+
+request_bodies! {
+    InfraEnvCreateParams: "infraenvCreateParams";
+    InfraEnvUpdateParams: "infraEnvUpdateParams", prepared by accept_what_was_shown;
+}
+
+/// Converts the body of a GET answer into a valid PATCH body.
+fn accept_what_was_shown(body: &mut Value) {
+    /// Keys that only the service sets.
+    const SHOWN_ONLY: [&str; 11] = [
+        "kind",
+        "href",
+        "user_name",
+        "email_domain",
+        "pull_secret_set",
+        "download_url",
+        "updated_at",
+        "created_at",
+        "expires_at",
+        "size_bytes",
+        "generator_version",
+    ];
+    let Value::Object(map) = body else { return };
+    for key in SHOWN_ONLY {
+        map.shift_remove(key);
+    }
+    if let Some(image_type) = map.shift_remove("type")
+        && !map.contains_key("image_type")
+    {
+        map.insert("image_type".to_owned(), image_type);
+    }
+    if map.get("image_type").and_then(Value::as_str) == Some("") {
+        map.shift_remove("image_type");
+    }
+    for key in ["static_network_config", "kernel_arguments"] {
+        let Some(list) = map.get_mut(key) else { continue };
+        if let Some(parsed) = list.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok())
+            && parsed.is_array()
+        {
+            *list = parsed;
+        }
+    }
+}
+
+/// A URL with a token for one resource.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = presigned_url)]
+pub(crate) struct PresignedUrl {
+    /// The URL.
+    pub url: String,
+    /// Time when the URL expires. The year 1 means never.
+    pub expires_at: Millis,
+}

@@ -1,0 +1,60 @@
+//! Checks an infra-env's networks and config before a machine boots its image.
+
+use ignition::discovery::DiscoveryImage;
+use ignition::network::check::{self, NetworkFinding};
+use ignition::network::{Cancel, HostError};
+use ignition::report;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::record::InfraEnvRecord;
+use super::rules::refused;
+use super::static_network;
+use crate::api::ApiError;
+use crate::discovery::DiscoveryError;
+use crate::id::InfraEnvId;
+use crate::{Inventory, in_background};
+
+/// All findings in the static networks and in the config of an infra-env.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = preflight)]
+pub(crate) struct Preflight {
+    /// Id of the infra-env.
+    pub infra_env_id: InfraEnvId,
+    /// Generation of the image that was checked.
+    pub image_generation: u64,
+    /// Findings in the static networks: severity, rule, host, interface, path, line and message.
+    #[schema(value_type = Vec<Object>)]
+    pub network: Vec<NetworkFinding>,
+    /// Findings in the Ignition config override: severity, pointer, line and message.
+    #[schema(value_type = Vec<Object>)]
+    pub ignition: Vec<report::ConfigFinding>,
+}
+
+impl Inventory {
+    /// Checks the networks and the config of an infra-env.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env does not exist, or if its config cannot be made at all.
+    pub(crate) async fn preflight(&self, id: InfraEnvId) -> Result<Preflight, ApiError> {
+        let record = self.stored_infra_env(id).await?.record;
+        let inventory = self.clone();
+        in_background(move |cancel| inventory.look_through(&record, cancel)).await
+    }
+
+    fn look_through(&self, record: &InfraEnvRecord, cancel: &Cancel) -> Result<Preflight, ApiError> {
+        let inputs = record.inputs(self.settings())?;
+        let hosts = static_network::hosts(&record.image.static_network_config);
+        let network = check::check_hosts_cancellable(&hosts, self.keyfiles(), cancel);
+        let network = network.ok_or(HostError::Cancelled).map_err(DiscoveryError::from).map_err(refused)?;
+        let networks = inputs.networks_until(self.keyfiles(), cancel).map_err(refused)?;
+        let composed = inputs.config(DiscoveryImage::Full, &networks).map_err(refused)?;
+        Ok(Preflight {
+            infra_env_id: record.id,
+            image_generation: record.image_generation,
+            network: network.findings().to_vec(),
+            ignition: composed.warnings.findings().to_vec(),
+        })
+    }
+}

@@ -1,0 +1,62 @@
+//! Logs of hosts and cluster controllers: upload and download.
+
+mod download;
+mod routes;
+mod upload;
+
+use super::Inventory;
+use super::files::{FileError, FilePath};
+use super::id::{ClusterId, HostId, InfraEnvId};
+use crate::api::ApiError;
+
+pub(crate) use routes::routes;
+
+/// The most bytes of one upload.
+const MAX_LOGS: u64 = 262_144_000;
+
+/// Returns the path of a host's logs.
+fn path_of_host(cluster: ClusterId, infra_env: InfraEnvId, host: HostId) -> Result<FilePath, FileError> {
+    let (cluster, infra_env, host) = (cluster.to_string(), infra_env.to_string(), host.to_string());
+    FilePath::from_names(["clusters", &cluster, "logs", "hosts", &infra_env, &host])
+}
+
+/// Returns the path of the logs of a cluster's controller.
+fn path_of_controller(cluster: ClusterId) -> Result<FilePath, ApiError> {
+    Ok(FilePath::from_names(["clusters", &cluster.to_string(), "logs", "controller"])?)
+}
+
+/// Deletes all files of a removed cluster.
+///
+/// # Errors
+///
+/// Returns an error if the storage fails.
+pub(crate) async fn delete_files_of_cluster(
+    inventory: &Inventory,
+    cluster: ClusterId,
+) -> Result<(), FileError> {
+    let folder = FilePath::from_names(["clusters", &cluster.to_string()])?;
+    inventory.files().delete_folder(&folder).await
+}
+
+/// Deletes a host's logs of a cluster.
+///
+/// # Errors
+///
+/// Returns an error if the storage fails.
+pub(crate) async fn delete_logs_of_host(
+    inventory: &Inventory,
+    cluster: ClusterId,
+    (infra_env, host): (InfraEnvId, HostId),
+) -> Result<(), FileError> {
+    inventory.files().delete(&path_of_host(cluster, infra_env, host)?).await
+}
+
+impl From<FileError> for ApiError {
+    fn from(error: FileError) -> Self {
+        tracing::error!(error = &error as &dyn std::error::Error, "file storage failed");
+        if error.is_full() {
+            return Self::insufficient_storage("uploaded files");
+        }
+        Self::internal("cannot store or read files; see the log of the service")
+    }
+}

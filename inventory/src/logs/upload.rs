@@ -1,0 +1,200 @@
+//! Uploads of logs.
+
+use axum::extract::multipart::{Multipart, MultipartError};
+use axum::http::StatusCode;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+
+use super::{MAX_LOGS, path_of_controller, path_of_host};
+use crate::Inventory;
+use crate::api::ApiError;
+use crate::api::{Query, RequestId, ReservedMemory};
+use crate::auth::LogsSource;
+use crate::cluster::stored_cluster;
+use crate::events::{Event, Severity};
+use crate::files::{Cause, FileError, FilePath, MAX_BUFFERED};
+use crate::host;
+use crate::id::{ClusterId, HostId, InfraEnvId};
+use crate::store::{Change, ReadSet, Stored};
+use crate::time::{Micros, Millis};
+
+/// The source of uploaded logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sender {
+    /// A host, with its infra-env if that is known.
+    Host(HostId, Option<InfraEnvId>),
+    /// The cluster's controller.
+    Controller,
+}
+
+impl Sender {
+    /// Reads the query parameter `logs_type`.
+    pub(super) fn read(query: &Query, source: &LogsSource) -> Result<Self, ApiError> {
+        const KINDS: [(&str, bool); 2] = [("host", true), ("controller", false)];
+        let of_host = query.choice("logs_type", &KINDS)?.ok_or_else(|| Query::missing("logs_type"))?;
+        match (of_host, source.host) {
+            (false, _) => Ok(Self::Controller),
+            (true, Some(host)) => Ok(Self::Host(host, source.infra_env)),
+            (true, None) => Err(ApiError::bad("host_id is required for the logs of a host")),
+        }
+    }
+}
+
+/// An upload of logs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Upload {
+    pub(super) cluster: ClusterId,
+    pub(super) sender: Sender,
+    pub(super) request: RequestId,
+}
+
+impl Upload {
+    /// Stores the logs, replacing earlier ones.
+    pub(super) async fn keep(self, inventory: &Inventory, body: Multipart) -> Result<(), ApiError> {
+        inventory.stored_cluster(self.cluster).await?;
+        let (path, noted) = match self.sender {
+            Sender::Controller => {
+                let path = path_of_controller(self.cluster)?;
+                write(inventory, &path, body).await?;
+                (path, self.note_controller(inventory).await)
+            }
+            Sender::Host(id, infra_env) => {
+                let host = host::find_in_cluster(inventory, self.cluster, id, infra_env).await?;
+                let path = path_of_host(self.cluster, host.infra_env_id, id)?;
+                write(inventory, &path, body).await?;
+                (path, self.note_host(inventory, id, host.infra_env_id).await)
+            }
+        };
+        let is_gone =
+            |refusal: &ApiError| matches!(refusal.status(), StatusCode::NOT_FOUND | StatusCode::CONFLICT);
+        if noted.as_ref().is_err_and(is_gone) {
+            // The host or cluster was removed during the upload, and its earlier files with it. Remove this one too.
+            delete(inventory, path).await;
+        }
+        noted
+    }
+
+    async fn note_host(
+        self,
+        inventory: &Inventory,
+        id: HostId,
+        infra_env: InfraEnvId,
+    ) -> Result<(), ApiError> {
+        inventory.stored_cluster(self.cluster).await?;
+        host::record_log_upload(inventory, self.cluster, (infra_env, id), self.request).await
+    }
+
+    async fn note_controller(self, inventory: &Inventory) -> Result<(), ApiError> {
+        inventory
+            .records()
+            .change(|reads: ReadSet| async move {
+                let mut change = Change::new();
+                let Stored { record: mut cluster, generation, .. } =
+                    stored_cluster(&reads, self.cluster).await?;
+                cluster.controller_logs_collected_at = Millis::now();
+                cluster.updated_at = Micros::now();
+                change.replace(&cluster, generation)?;
+                let message = format!("Uploaded logs for the cluster {}", self.cluster);
+                let event = Event::now("cluster_logs_uploaded", Severity::Info, message);
+                change.add_event(event.of_cluster(Some(self.cluster)).in_answer_to(self.request.0));
+                Ok((change, ()))
+            })
+            .await
+    }
+}
+
+/// Streams the field `upfile` of the form to a file.
+async fn write(inventory: &Inventory, path: &FilePath, mut form: Multipart) -> Result<(), ApiError> {
+    while let Some(field) = form.next_field().await.map_err(|error| unreadable(&error))? {
+        if field.name() != Some("upfile") {
+            continue;
+        }
+        let content = with_room(inventory.uploads().room(), field);
+        return match inventory.files().put(path, content, MAX_LOGS).await {
+            Ok(_) => Ok(()),
+            Err(FileError::TooLong { most, .. }) => Err(ApiError::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("logs are too large (limit {most} bytes)"),
+            )),
+            Err(FileError::BrokenOff { source, .. }) => Err(refused(source)),
+            Err(error) => Err(error.into()),
+        };
+    }
+    Err(ApiError::malformed("upfile in formData is required"))
+}
+
+/// Reserves memory for the part of a file that is buffered while it is streamed.
+fn with_room<E: Into<Cause>>(
+    mut room: ReservedMemory,
+    content: impl Stream<Item = Result<Bytes, E>> + Send,
+) -> impl Stream<Item = Result<Bytes, Cause>> + Send {
+    let mut received = 0_usize;
+    content.map(move |bytes| {
+        let bytes = bytes.map_err(Into::into)?;
+        received = received.saturating_add(bytes.len());
+        room.hold(received.min(MAX_BUFFERED))?;
+        Ok(bytes)
+    })
+}
+
+/// Converts the cause of an incomplete upload into an API error.
+fn refused(cause: Cause) -> ApiError {
+    match cause.downcast::<ApiError>() {
+        Ok(refusal) => *refusal,
+        Err(cause) => match cause.downcast_ref::<MultipartError>() {
+            Some(error) => unreadable(error),
+            None => ApiError::bad(format!("the upload of logs was interrupted: {cause}")),
+        },
+    }
+}
+
+fn unreadable(error: &MultipartError) -> ApiError {
+    if error.status().is_server_error() {
+        // axum reports a failed read of the body as a server error, but the client did not send all of it.
+        return ApiError::malformed(format!("the upload of logs was interrupted: {}", error.body_text()));
+    }
+    ApiError::infra_error(error.status(), error.body_text())
+}
+
+/// Deletes a file, even if the client disconnects. A file that remains after a failure only takes up space.
+async fn delete(inventory: &Inventory, path: FilePath) {
+    let files = inventory.files().clone();
+    let deletion = tokio::spawn(async move { files.delete(&path).await });
+    if let Ok(Err(error)) = deletion.await {
+        let error = &error as &dyn std::error::Error;
+        tracing::error!(error, "could not delete logs whose host or cluster was removed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use futures_util::{TryStreamExt, stream};
+
+    use super::*;
+    use crate::api::LargeBodies;
+
+    /// Returns the first error of an upload of `mebibytes` MiB with a memory limit of `room` bytes.
+    async fn fault(room: usize, mebibytes: usize) -> Option<ApiError> {
+        let pieces = (0..mebibytes).map(|_| Ok::<_, io::Error>(Bytes::from_static(&[0; 1 << 20])));
+        let content = with_room(LargeBodies::with_room(room).room(), stream::iter(pieces));
+        content.try_for_each(|_| async { Ok(()) }).await.err().map(refused)
+    }
+
+    #[tokio::test]
+    async fn slow_log_uploads_have_a_memory_limit() {
+        let refusal = fault(MAX_BUFFERED / 2, 100).await.unwrap();
+        assert_eq!(refusal.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(fault(MAX_BUFFERED / 2, 12).await, None);
+        assert_eq!(fault(MAX_BUFFERED, 100).await, None, "what was written takes no room");
+    }
+
+    #[tokio::test]
+    async fn incomplete_upload_reports_its_cause() {
+        let pieces = [Ok(Bytes::from_static(b"x")), Err(io::Error::other("gone"))];
+        let content = with_room(LargeBodies::default().room(), stream::iter(pieces));
+        let cause = content.try_for_each(|_| async { Ok(()) }).await.unwrap_err();
+        assert_eq!(refused(cause).reason(), "the upload of logs was interrupted: gone");
+    }
+}

@@ -1,0 +1,46 @@
+//! Rules for time servers (NTP sources).
+
+use std::net::IpAddr;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::api::ApiError;
+
+#[expect(clippy::unwrap_used, reason = "the pattern is ours, and a test uses it")]
+static HOST_NAME: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^[a-z0-9][a-z0-9\-\.]{0,61}[a-z0-9]$").unwrap());
+
+/// Checks both lists of time servers, of which one must be empty. `default` is always accepted, because the operator
+/// configured it.
+pub(crate) fn check_ntp_sources(additional: &str, only: &str, default: &str) -> Result<(), ApiError> {
+    if !additional.is_empty() && !only.is_empty() {
+        return Err(ApiError::bad("ntp_sources and additional_ntp_sources are mutually exclusive"));
+    }
+    for list in [additional, only] {
+        let is_source = |text: &str| text.parse::<IpAddr>().is_ok() || HOST_NAME.is_match(text);
+        if !list.is_empty() && list != default && !list.split(',').all(is_source) {
+            return Err(ApiError::bad(format!("Invalid NTP source: {list}")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ntp_sources_are_host_names_or_addresses() {
+        for good in ["", "1.2.3.4", "a.example.com,2001:db8::1", "ntp1"] {
+            check_ntp_sources(good, "", "").unwrap();
+            check_ntp_sources("", good, "").unwrap();
+        }
+        for bad in ["a, b", "A.example.com", "x", "a_b.c", "a;b"] {
+            let refusal = check_ntp_sources(bad, "", "").unwrap_err();
+            assert_eq!(refusal.reason(), format!("Invalid NTP source: {bad}"));
+        }
+        check_ntp_sources("Odd Default", "", "Odd Default").unwrap();
+        assert!(check_ntp_sources("one.example", "two.example", "").is_err());
+    }
+}

@@ -1,0 +1,207 @@
+//! Settings of the inventory, which the operator chooses.
+
+use std::time::Duration;
+
+use ignition::discovery::HttpUrl;
+use ignition::network::NetworkGeneration;
+
+use super::id::InfraEnvId;
+use crate::catalogue::{ImageType, Version};
+
+/// The settings of the inventory.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Base URL of the API for hosts and iPXE, without the path of the API.
+    pub service_base_url: HttpUrl,
+    /// Base URL of images for hosts and iPXE.
+    pub image_service_base_url: HttpUrl,
+    /// Whether the service refuses bodies with unknown keys.
+    pub reject_unknown_fields: bool,
+    /// Image type of infra-envs that name none.
+    pub default_image_type: ImageType,
+    /// Time server of infra-envs that name none. May be empty.
+    pub default_ntp_source: String,
+    /// Registries that need no credentials.
+    pub public_registries: Vec<String>,
+    /// Container image of the agent.
+    pub agent_image: String,
+    /// Container image of the installer.
+    pub installer_image: String,
+    /// Container image of the controller.
+    pub controller_image: String,
+    /// The version of this service, as shown to clients.
+    pub self_version: String,
+    /// The common release of all container images. May be empty.
+    pub release_tag: String,
+    /// Seconds that the live system waits before it looks for network interfaces.
+    pub discovery_delay_seconds: u32,
+    /// The first OpenShift version whose live system runs nmstate at boot.
+    pub first_nmstate_version: Version,
+    /// CA certificates in PEM that the agent trusts for this service. `None`: those of its system.
+    pub service_ca_certificates: Option<String>,
+    /// Whether the agent skips the verification of this service's certificate.
+    pub skip_certificate_verification: bool,
+    /// Time without a check-in after which a host counts as disconnected.
+    pub max_silence: Duration,
+    /// Pause between two passes of the monitor over the hosts.
+    pub host_monitor_interval: Duration,
+    /// Time without success after which the monitor counts as stuck.
+    pub monitor_timeout: Duration,
+    /// How long deleted clusters and hosts are kept.
+    pub kept_after_deletion: Duration,
+    /// How long images of known infra-envs are served while the database is unreachable.
+    pub database_outage_grace: Duration,
+    /// IPv4 networks of clusters that name none.
+    pub cluster_networks: ClusterNetworks,
+    /// IPv6 networks of clusters that name none.
+    pub cluster_networks_v6: ClusterNetworks,
+    /// Fixed id of new infra-envs, so that only one can exist.
+    pub infra_env_id: Option<InfraEnvId>,
+    /// Origins whose pages may call the API. `*` matches any part.
+    pub allowed_origins: Vec<String>,
+    /// Hosts that requests for the API and the page may name under the policy `none`.
+    pub allowed_hosts: AllowedHosts,
+    /// Whether an agent from another container image must upgrade to [`Self::agent_image`].
+    pub upgrade_agents: bool,
+    /// Limits for the hosts of one infra-env.
+    pub host_limits: HostLimits,
+}
+
+/// Limits for the hosts of one infra-env. Any client with its token can register hosts and send reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostLimits {
+    /// The most hosts of an infra-env, without deleted ones.
+    pub hosts: u64,
+    /// The most bytes of one report. All reports of one host together may have twice as many.
+    pub bytes_per_report: usize,
+    /// The most bytes of all host records of an infra-env. Most of these bytes are reports.
+    pub bytes: u64,
+}
+
+impl HostLimits {
+    /// Returns the most bytes of all reports of one host.
+    #[must_use]
+    pub(crate) fn bytes_per_host(&self) -> usize {
+        self.bytes_per_report.saturating_mul(2)
+    }
+}
+
+impl Default for HostLimits {
+    /// A real inventory report has about 50 KiB. The total allows 64 KiB for each host.
+    fn default() -> Self {
+        Self { hosts: 20_000, bytes_per_report: 1 << 20, bytes: 20_000 * (64 << 10) }
+    }
+}
+
+/// The hosts that a request may name. `*` in a host matches any text. The hosts of the base URLs, and the names and
+/// addresses of loopback, are always allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AllowedHosts {
+    /// Any host. The program that embeds this service checks it.
+    Any,
+    /// Only these, for a service that listens only on loopback.
+    Loopback(Vec<String>),
+    /// Any IP address.
+    Addresses,
+    /// Only these.
+    Listed(Vec<String>),
+}
+
+/// The internal networks of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterNetworks {
+    /// Network of the pods.
+    pub cluster_cidr: String,
+    /// Prefix length of each host's part of the pod network.
+    pub host_prefix: u8,
+    /// Network of the services.
+    pub service_cidr: String,
+}
+
+impl ClusterNetworks {
+    /// Returns the default IPv4 networks.
+    #[must_use]
+    pub fn v4() -> Self {
+        Self::new("10.128.0.0/14", 23, "172.30.0.0/16")
+    }
+
+    /// Returns the default IPv6 networks.
+    #[must_use]
+    pub fn v6() -> Self {
+        Self::new("fd01::/48", 64, "fd02::/112")
+    }
+
+    fn new(cluster_cidr: &str, host_prefix: u8, service_cidr: &str) -> Self {
+        let (cluster_cidr, service_cidr) = (cluster_cidr.to_owned(), service_cidr.to_owned());
+        Self { cluster_cidr, host_prefix, service_cidr }
+    }
+}
+
+impl Settings {
+    /// The path of the API.
+    pub const API: &'static str = "/api/assisted-install";
+    /// The default of [`Self::agent_image`].
+    pub const AGENT_IMAGE: &'static str = "quay.io/edge-infrastructure/assisted-installer-agent:latest";
+    /// The default of [`Self::default_image_type`].
+    pub const IMAGE_TYPE: ImageType = ImageType::Full;
+    /// The default of [`Self::reject_unknown_fields`].
+    pub const REJECT_UNKNOWN_FIELDS: bool = true;
+    /// The default of [`Self::public_registries`].
+    pub const PUBLIC_REGISTRIES: [&'static str; 2] = ["quay.io", "registry.ci.openshift.org"];
+    /// The default of [`Self::discovery_delay_seconds`].
+    pub const DISCOVERY_DELAY_SECONDS: u32 = 0;
+    /// The default of [`Self::skip_certificate_verification`].
+    pub const SKIP_CERTIFICATE_VERIFICATION: bool = false;
+    /// The default of [`Self::max_silence`].
+    pub const MAX_SILENCE: Duration = Duration::from_secs(3 * 60);
+    /// The default of [`Self::host_monitor_interval`].
+    pub const HOST_MONITOR_INTERVAL: Duration = Duration::from_secs(8);
+    /// The default of [`Self::monitor_timeout`].
+    pub const MONITOR_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+    /// The default of [`Self::kept_after_deletion`].
+    pub const KEPT_AFTER_DELETION: Duration = Duration::from_secs(72 * 60 * 60);
+    /// The default of [`Self::database_outage_grace`].
+    pub const DATABASE_OUTAGE_GRACE: Duration = Duration::from_secs(10 * 60);
+    /// The default of [`Self::upgrade_agents`].
+    pub const UPGRADE_AGENTS: bool = true;
+
+    /// Returns settings with these base URLs and defaults for all else.
+    #[must_use]
+    pub fn new(service_base_url: HttpUrl, image_service_base_url: HttpUrl) -> Self {
+        const IMAGES: &str = "quay.io/edge-infrastructure";
+        Self {
+            service_base_url,
+            image_service_base_url,
+            reject_unknown_fields: Self::REJECT_UNKNOWN_FIELDS,
+            default_image_type: Self::IMAGE_TYPE,
+            default_ntp_source: String::new(),
+            public_registries: Self::PUBLIC_REGISTRIES.map(str::to_owned).into(),
+            agent_image: Self::AGENT_IMAGE.to_owned(),
+            installer_image: format!("{IMAGES}/assisted-installer:latest"),
+            controller_image: format!("{IMAGES}/assisted-installer-controller:latest"),
+            self_version: concat!("kindling-", env!("CARGO_PKG_VERSION")).to_owned(),
+            release_tag: String::new(),
+            discovery_delay_seconds: Self::DISCOVERY_DELAY_SECONDS,
+            first_nmstate_version: NetworkGeneration::FIRST_NMSTATE_VERSION,
+            service_ca_certificates: None,
+            skip_certificate_verification: Self::SKIP_CERTIFICATE_VERIFICATION,
+            max_silence: Self::MAX_SILENCE,
+            host_monitor_interval: Self::HOST_MONITOR_INTERVAL,
+            monitor_timeout: Self::MONITOR_TIMEOUT,
+            kept_after_deletion: Self::KEPT_AFTER_DELETION,
+            database_outage_grace: Self::DATABASE_OUTAGE_GRACE,
+            cluster_networks: ClusterNetworks::v4(),
+            cluster_networks_v6: ClusterNetworks::v6(),
+            infra_env_id: None,
+            allowed_origins: Vec::new(),
+            allowed_hosts: AllowedHosts::Loopback(Vec::new()),
+            upgrade_agents: Self::UPGRADE_AGENTS,
+            host_limits: HostLimits::default(),
+        }
+    }
+
+    /// Returns how the live system of a version sets up its network.
+    pub(crate) fn generation(&self, version: &str) -> NetworkGeneration {
+        NetworkGeneration::for_version_since(version, &self.first_nmstate_version)
+    }
+}

@@ -1,0 +1,84 @@
+//! Changes of records and their outcomes.
+
+use std::collections::BTreeSet;
+
+use super::{Bound, Filter, Key, ReportKind, Row};
+use crate::events::Event;
+
+/// One step of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Inserts a new record with the generation of the row, which must be at least 1.
+    Insert(Row),
+    /// Replaces a record. The row has the next generation; the record must have the one before.
+    Replace(Row),
+    /// Removes a record if it still has this generation.
+    Remove(Key, i64),
+    /// Stores a report of a host, which replaces the host's report of the same kind.
+    ///
+    /// A reader gets a host and its reports from the same change only if the change also writes the host. A host's
+    /// reports are removed with it.
+    PutReport(Key, ReportKind, String),
+    /// Removes a report of a host, if it exists.
+    RemoveReport(Key, ReportKind),
+    /// Requires that a record exists and is not deleted, in any generation, until the change is done.
+    Require(Key),
+    /// Requires that a record has this generation until the change is done. Generation 0: that it does not exist.
+    RequireAt(Key, i64),
+    /// Requires that a host has not checked in since a time, in microseconds since 1970. The step must be before the
+    /// step that replaces the host.
+    RequireSilent(Key, i64),
+    /// Requires that no record matches the filter after all other steps.
+    ///
+    /// This also holds against concurrent changes that require a record that this change replaces or removes. For
+    /// example, a change that deletes an infra-env requires that no hosts are left, and a change that adds a host
+    /// requires the infra-env.
+    RequireNone(Filter),
+    /// Requires that the records of a parent are within a bound after all other steps. Otherwise the outcome is
+    /// [`Outcome::OutOfBounds`].
+    ///
+    /// SQLite never exceeds the bound. On PostgreSQL, concurrent changes do not see each other: each connection of each
+    /// replica may exceed it by one change.
+    RequireWithin(Bound),
+}
+
+/// All changes of one operation. The store writes all or none of them.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// The steps. Steps on the same record run in this order. Between records, the order is not defined.
+    pub steps: Vec<Step>,
+    /// The events of the operation.
+    pub events: Vec<Event>,
+}
+
+impl Changes {
+    /// Returns the keys that the steps name.
+    pub(super) fn keys(&self) -> BTreeSet<Key> {
+        self.steps.iter().filter_map(Step::key).collect()
+    }
+}
+
+impl Step {
+    /// Returns the key of the step's record, if it has exactly one.
+    pub(super) fn key(&self) -> Option<Key> {
+        match self {
+            Self::Insert(row) | Self::Replace(row) => Some(row.key),
+            Self::Remove(key, _) | Self::Require(key) | Self::RequireAt(key, _) => Some(*key),
+            Self::RequireSilent(key, _) => Some(*key),
+            Self::PutReport(key, ..) | Self::RemoveReport(key, _) => Some(*key),
+            Self::RequireNone(_) | Self::RequireWithin(_) => None,
+        }
+    }
+}
+
+/// The outcome of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    /// The change is on disk.
+    Done,
+    /// Nothing was written: a record does not have the expected generation or state.
+    Overtaken,
+    /// Nothing was written: the change would exceed a bound.
+    OutOfBounds,
+}

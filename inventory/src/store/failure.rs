@@ -1,0 +1,125 @@
+//! Classification of database errors, and the time limit of operations.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::StoreError;
+
+/// A database that does not answer within this time is considered unavailable. Longer than PostgreSQL's
+/// `statement_timeout`.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits for a query, with a limit on time.
+pub(super) async fn answer<T>(
+    doing: &'static str,
+    work: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, StoreError> {
+    match tokio::time::timeout(PATIENCE, work).await {
+        Ok(result) => result.map_err(|error| failed(doing, error)),
+        Err(_) => Err(StoreError::Silent { doing }),
+    }
+}
+
+pub(super) fn failed(doing: &'static str, error: impl Into<Arc<sqlx::Error>>) -> StoreError {
+    let source = error.into();
+    match &*source {
+        sqlx::Error::PoolClosed => StoreError::Closed,
+        error if is_lock_timeout(error) => StoreError::Contended,
+        error if is_full(error) => StoreError::Full { doing, source },
+        error if is_away(error) => StoreError::Unreachable { doing, source },
+        _ => StoreError::Statement { doing, source },
+    }
+}
+
+/// Returns `true` if the disk of a database is full: SQLITE_FULL, SQLITE_IOERR_SHMSIZE (a shared-memory file that
+/// cannot grow), or disk_full of PostgreSQL.
+fn is_full(error: &sqlx::Error) -> bool {
+    sql_state(error).is_some_and(|state| ["13", "4874", "53100"].contains(&&*state))
+}
+
+/// Returns `true` if a database is not reachable. The same query may succeed later.
+pub(super) fn is_away(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::WorkerCrashed => true,
+        // A server that stops while a connection is set up sends nothing, which is a protocol error.
+        sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
+        // PostgreSQL: connection exceptions, connections ended by the server, and too many connections.
+        error => sql_state(error).is_some_and(|state| {
+            state.len() == 5 && (state.starts_with("08") || state.starts_with("57P") || state == "53300")
+        }),
+    }
+}
+
+/// Returns the error code of the database.
+pub(super) fn sql_state(error: &sqlx::Error) -> Option<std::borrow::Cow<'_, str>> {
+    error.as_database_error().and_then(sqlx::error::DatabaseError::code)
+}
+
+/// Returns `true` if PostgreSQL aborted a transaction because of another one.
+pub(super) fn is_overtaken(error: &sqlx::Error) -> bool {
+    sql_state(error).is_some_and(|state| ["40001", "40P01"].contains(&&*state))
+}
+
+/// Returns `true` if PostgreSQL did not grant a lock in time.
+pub(super) fn is_lock_timeout(error: &sqlx::Error) -> bool {
+    sql_state(error).as_deref() == Some("55P03")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A database error with a code.
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Coded(&'static str);
+
+    impl sqlx::error::DatabaseError for Coded {
+        fn message(&self) -> &str {
+            self.0
+        }
+
+        fn code(&self) -> Option<std::borrow::Cow<'_, str>> {
+            Some(self.0.into())
+        }
+
+        fn as_error(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn as_error_mut(&mut self) -> &mut (dyn std::error::Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn into_error(self: Box<Self>) -> Box<dyn std::error::Error + Send + Sync + 'static> {
+            self
+        }
+
+        fn kind(&self) -> sqlx::error::ErrorKind {
+            sqlx::error::ErrorKind::Other
+        }
+    }
+
+    #[test]
+    fn unreachable_database_differs_from_failed_statement() {
+        let of = |error| failed("tested", sqlx::Error::from(error));
+        for kind in [std::io::ErrorKind::ConnectionRefused, std::io::ErrorKind::UnexpectedEof] {
+            assert!(matches!(failed("tested", sqlx::Error::Io(kind.into())), StoreError::Unreachable { .. }));
+        }
+        for error in [sqlx::Error::PoolTimedOut, sqlx::Error::Protocol("0x00".to_owned())] {
+            assert!(matches!(failed("tested", error), StoreError::Unreachable { .. }));
+        }
+        assert!(matches!(failed("tested", sqlx::Error::PoolClosed), StoreError::Closed));
+        for code in ["08006", "57P01", "57P02", "57P03", "53300"] {
+            assert!(matches!(of(Coded(code)), StoreError::Unreachable { .. }), "{code}");
+        }
+        assert!(matches!(of(Coded("55P03")), StoreError::Contended));
+        for code in ["13", "4874", "53100"] {
+            assert!(matches!(of(Coded(code)), StoreError::Full { .. }), "{code}");
+        }
+        // Error codes of SQLite are numbers.
+        for code in ["42P01", "57014", "10", "8"] {
+            assert!(matches!(of(Coded(code)), StoreError::Statement { .. }), "{code}");
+        }
+    }
+}

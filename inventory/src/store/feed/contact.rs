@@ -1,0 +1,127 @@
+//! Whether the database answers, and whether its notifications arrive.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+/// The contact to the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Contact {
+    /// The database answers, and changes of other processes are reported.
+    Connected,
+    /// The database answers, as far as is known, but changes of other processes are not reported: a cache must ask
+    /// again.
+    Polling,
+    /// The connection for notifications has just ended. Whether the database answers is known within a moment.
+    Reconnecting,
+    /// The database does not answer.
+    Unreachable,
+}
+
+impl Contact {
+    const ALL: [Self; 4] = [Self::Connected, Self::Polling, Self::Reconnecting, Self::Unreachable];
+}
+
+/// The current contact, and the time of the last answer. Both can be read without a lock.
+#[derive(Debug)]
+pub(super) struct ContactState {
+    contact: watch::Sender<Contact>,
+    code: AtomicU8,
+    started: Instant,
+    /// Time of the last answer, in microseconds after `started`.
+    answered: AtomicU64,
+    times_listening: AtomicU64,
+}
+
+impl ContactState {
+    pub(super) fn new(contact: Contact, started: Instant) -> Self {
+        Self {
+            contact: watch::Sender::new(contact),
+            code: AtomicU8::new(contact as u8),
+            started,
+            answered: AtomicU64::new(0),
+            times_listening: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn get(&self) -> Contact {
+        let code = self.code.load(Ordering::Acquire);
+        // Only codes of contacts are stored.
+        Contact::ALL.into_iter().find(|contact| *contact as u8 == code).unwrap_or(Contact::Reconnecting)
+    }
+
+    pub(super) fn set(&self, contact: Contact) {
+        self.code.store(contact as u8, Ordering::Release);
+        self.contact.send_replace(contact);
+    }
+
+    /// Records an answer of the database.
+    pub(super) fn record_answer(&self) {
+        let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.answered.fetch_max(micros, Ordering::AcqRel);
+    }
+
+    /// Returns the time since the last answer.
+    pub(super) fn silence(&self) -> Duration {
+        let answered = Duration::from_micros(self.answered.load(Ordering::Acquire));
+        self.started.elapsed().saturating_sub(answered)
+    }
+
+    /// Records that a new connection listens.
+    pub(super) fn begin_listening(&self) {
+        self.times_listening.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn times_listening(&self) -> u64 {
+        self.times_listening.load(Ordering::Acquire)
+    }
+
+    /// Waits until the database is unreachable.
+    pub(super) async fn unreachable(&self) {
+        // The sender cannot be dropped meanwhile.
+        let _ = self.contact.subscribe().wait_for(|contact| *contact == Contact::Unreachable).await;
+    }
+
+    /// Waits while the feed reconnects, at most for `patience`.
+    pub(super) async fn settled(&self, patience: Duration) -> Contact {
+        let contact = self.get();
+        if contact != Contact::Reconnecting {
+            return contact;
+        }
+        let mut changes = self.contact.subscribe();
+        let settled = changes.wait_for(|contact| *contact != Contact::Reconnecting);
+        // After a timeout, the contact is still unknown. The sender cannot be dropped meanwhile.
+        let _ = tokio::time::timeout(patience, settled).await;
+        self.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn waiting_ends_with_the_result_or_after_a_time() {
+        let state = ContactState::new(Contact::Reconnecting, Instant::now());
+        assert_eq!(state.settled(Duration::from_millis(5)).await, Contact::Reconnecting);
+        let settled = state.settled(Duration::from_secs(60));
+        let decided = async { state.set(Contact::Unreachable) };
+        let (contact, ()) = tokio::join!(settled, decided);
+        assert_eq!(contact, Contact::Unreachable);
+        for contact in Contact::ALL {
+            state.set(contact);
+            assert_eq!(state.get(), contact);
+        }
+    }
+
+    #[test]
+    fn silence_begins_with_the_last_answer() {
+        let started = Instant::now().checked_sub(Duration::from_secs(60)).unwrap();
+        let state = ContactState::new(Contact::Connected, started);
+        assert!(state.silence() >= Duration::from_secs(60));
+        state.record_answer();
+        assert!(state.silence() < Duration::from_secs(30));
+    }
+}

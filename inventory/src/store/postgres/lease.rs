@@ -1,0 +1,145 @@
+//! Connections of the pool that are in use. A connection returns to the pool in a known state, or is closed.
+//!
+//! A request may end while the server still works for it: then the driver knows neither whether a transaction has
+//! begun nor when the server answers. The driver returns such a connection with a transaction that is still open if
+//! it was dropped during `BEGIN`, and waits for the answer of a vanished server without a time limit.
+
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+use sqlx::pool::PoolConnection;
+use sqlx::{Executor as _, PgConnection, Postgres};
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+/// A server that does not answer within this time when a connection returns to the pool is considered gone.
+///
+/// A query that runs longer after its request has ended still runs on the server until `statement_timeout`, while the
+/// pool opens another connection.
+const RETURN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Ends a transaction that may have begun. Without one, `ROLLBACK` alone would log a warning.
+const END_POSSIBLE_TRANSACTION: &str = "BEGIN; ROLLBACK";
+const END_TRANSACTION: &str = "ROLLBACK";
+
+/// A connection of the pool that is in use.
+#[derive(Debug)]
+pub(in crate::store) struct Lease {
+    /// `None` only while this is dropped.
+    connection: Option<PoolConnection<Postgres>>,
+    /// The statements that bring the connection into a known state. `None` if its state is known.
+    cleanup: Option<&'static str>,
+}
+
+impl Lease {
+    pub(super) fn new(connection: PoolConnection<Postgres>) -> Self {
+        Self { connection: Some(connection), cleanup: Some(END_POSSIBLE_TRANSACTION) }
+    }
+
+    /// Marks the connection as clean: the server has answered all statements, and no transaction is open.
+    pub(in crate::store) fn complete(&mut self) {
+        self.cleanup = None;
+    }
+
+    /// Begins a transaction that writes.
+    pub(super) async fn begin(mut self) -> Result<LeasedTransaction, sqlx::Error> {
+        self.execute("BEGIN").await?;
+        self.cleanup = Some(END_TRANSACTION);
+        Ok(LeasedTransaction(self))
+    }
+}
+
+impl Deref for Lease {
+    type Target = PgConnection;
+
+    #[expect(clippy::expect_used, reason = "only `drop` takes the connection")]
+    fn deref(&self) -> &PgConnection {
+        self.connection.as_ref().expect("a connection in use")
+    }
+}
+
+impl DerefMut for Lease {
+    #[expect(clippy::expect_used, reason = "only `drop` takes the connection")]
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        self.connection.as_mut().expect("a connection in use")
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let Some(mut connection) = self.connection.take() else { return };
+        match (Handle::try_current(), self.cleanup) {
+            (Ok(runtime), None) => drop(runtime.spawn(within_patience(connection.return_to_pool()))),
+            (Ok(runtime), Some(statements)) => {
+                drop(runtime.spawn(clean_up(UncleanConnection(Some(connection)), statements)));
+            }
+            // The driver cannot ask the server any more.
+            (Err(_), _) => drop(connection.detach()),
+        }
+    }
+}
+
+/// A connection in an unknown state. It is closed when this is dropped.
+struct UncleanConnection(Option<PoolConnection<Postgres>>);
+
+impl Drop for UncleanConnection {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.take() {
+            tracing::debug!("closed a database connection in an unknown state");
+            drop(connection.detach());
+        }
+    }
+}
+
+/// Brings a connection into a known state and returns it to the pool. If that fails or takes too long, the connection
+/// is closed, and the pool may open another one.
+async fn clean_up(mut unclean: UncleanConnection, statements: &'static str) {
+    let Some(connection) = &mut unclean.0 else { return };
+    if matches!(timeout(RETURN_PATIENCE, connection.execute(statements)).await, Ok(Ok(_)))
+        && let Some(mut connection) = unclean.0.take()
+    {
+        within_patience(connection.return_to_pool()).await;
+    }
+}
+
+/// Waits until the pool has tested a connection and taken it back. The connection is closed if that takes too long.
+async fn within_patience(returned: impl Future<Output = ()>) {
+    if timeout(RETURN_PATIENCE, returned).await.is_err() {
+        tracing::debug!("closed a database connection without an answer");
+    }
+}
+
+/// A transaction that is rolled back unless it is committed.
+#[derive(Debug)]
+pub(super) struct LeasedTransaction(Lease);
+
+impl LeasedTransaction {
+    pub(super) async fn commit(self) -> Result<(), sqlx::Error> {
+        self.end("COMMIT").await
+    }
+
+    pub(super) async fn rollback(self) -> Result<(), sqlx::Error> {
+        self.end(END_TRANSACTION).await
+    }
+
+    async fn end(mut self, statement: &'static str) -> Result<(), sqlx::Error> {
+        self.0.cleanup = Some(END_POSSIBLE_TRANSACTION);
+        self.0.execute(statement).await?;
+        self.0.complete();
+        Ok(())
+    }
+}
+
+impl Deref for LeasedTransaction {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        &self.0
+    }
+}
+
+impl DerefMut for LeasedTransaction {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.0
+    }
+}

@@ -1,0 +1,178 @@
+//! Records that a change read. They must still be the same when the change is made.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use uuid::Uuid;
+
+use super::check_ins::PendingCheckIns;
+use super::newer::NewerDocument;
+use super::records::{Record, Records, Stored, decode, missing_report};
+use super::{Changes, Filter, Key, ReportKinds, Reports, Row, Step, Store, StoreError};
+
+/// Reads records: [`Records`] for views, a [`ReadSet`] for changes.
+pub trait Reader: Sync {
+    /// Returns a record, even if it is deleted.
+    fn find<R: Record>(
+        &self,
+        parent: Option<Uuid>,
+        id: Uuid,
+    ) -> impl Future<Output = Result<Option<Stored<R>>, StoreError>> + Send;
+
+    /// Returns the records that match a filter, in the order of their creation.
+    fn list<R: Record>(
+        &self,
+        filter: Filter,
+    ) -> impl Future<Output = Result<Vec<Stored<R>>, StoreError>> + Send;
+}
+
+impl Reader for Records {
+    async fn find<R: Record>(&self, parent: Option<Uuid>, id: Uuid) -> Result<Option<Stored<R>>, StoreError> {
+        Self::find(self, parent, id).await
+    }
+
+    async fn list<R: Record>(&self, filter: Filter) -> Result<Vec<Stored<R>>, StoreError> {
+        Self::list(self, filter).await
+    }
+}
+
+/// The reads of one attempt at a change.
+///
+/// The commit requires that each record that was read still has the generation that was read, and that each record that
+/// was not found still does not exist. So decisions that rest on several records hold when the change is made: two
+/// changes cannot both decide on records that the other one writes.
+///
+/// Lists are covered record by record. A record that another change adds to a list is not noticed. If the decision
+/// depends on that, both changes must write or require one common record, or the change must require that no record
+/// matches the filter.
+///
+/// Clones are the same set.
+#[derive(Clone, Debug)]
+pub struct ReadSet {
+    store: Arc<dyn Store>,
+    check_ins: Arc<PendingCheckIns>,
+    reads: Arc<Mutex<BTreeMap<Key, ReadRecord>>>,
+    /// Whether a record changed between two reads.
+    overtaken: Arc<AtomicBool>,
+}
+
+/// A record at the time of its first read.
+#[derive(Clone, Debug)]
+struct ReadRecord {
+    /// 0 if the record does not exist.
+    generation: i64,
+    is_deleted: bool,
+    /// The MAC addresses of a host.
+    macs: Option<BTreeSet<String>>,
+    newer: Option<NewerDocument>,
+}
+
+impl ReadSet {
+    pub(super) fn new(store: Arc<dyn Store>, check_ins: Arc<PendingCheckIns>) -> Self {
+        Self { store, check_ins, reads: Arc::default(), overtaken: Arc::default() }
+    }
+
+    /// Returns reports of a host that was read from this set.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails, or if a report is missing that the host names. If that is because
+    /// another change was faster, the change is planned again.
+    pub async fn reports<R: Record>(
+        &self,
+        host: &Stored<R>,
+        kinds: ReportKinds,
+    ) -> Result<Reports, StoreError> {
+        let key = host.record.key();
+        let reports = self.store.reports(key, kinds).await?;
+        let Some(kind) = missing_report(&host.record, kinds, &reports) else { return Ok(reports) };
+        // This read notices if the host has changed.
+        self.find::<R>(key.parent, key.id).await?;
+        Err(StoreError::MissingReport { key, kind })
+    }
+
+    /// Returns `true` if a record changed between two reads: no plan from these reads can be committed.
+    pub(super) fn is_overtaken(&self) -> bool {
+        self.overtaken.load(Ordering::Acquire)
+    }
+
+    /// Returns the keys of the records that were read.
+    pub(super) fn keys(&self) -> Vec<Key> {
+        self.reads.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
+    }
+
+    fn remember<R: Record>(&self, mut row: Row) -> Result<Stored<R>, StoreError> {
+        let stored: Stored<R> = decode(&mut row, &self.check_ins)?;
+        let newer = NewerDocument::from_row(&row, &stored.record);
+        let read = ReadRecord {
+            generation: stored.generation,
+            is_deleted: row.columns.deleted,
+            macs: stored.record.columns().macs,
+            newer: newer.map_err(|source| StoreError::Damaged { key: row.key, source })?,
+        };
+        self.note(row.key, read);
+        Ok(stored)
+    }
+
+    fn note(&self, key: Key, read: ReadRecord) {
+        let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+        let generation = read.generation;
+        if reads.entry(key).or_insert(read).generation != generation {
+            self.overtaken.store(true, Ordering::Release);
+        }
+    }
+
+    /// Adds the requirements for all reads to the steps of a change, and removes what is implied by them. Fields of
+    /// newer releases are added to the documents that replace theirs.
+    pub(super) fn guard(&self, mut changes: Changes) -> Result<Changes, StoreError> {
+        let reads = std::mem::take(&mut *self.reads.lock().unwrap_or_else(PoisonError::into_inner));
+        changes.steps.retain(|step| match step {
+            Step::Require(key) => reads.get(key).is_none_or(|read| read.generation == 0 || read.is_deleted),
+            _ => true,
+        });
+        let mut written = BTreeSet::new();
+        for step in &mut changes.steps {
+            match step {
+                Step::Replace(row) => {
+                    written.insert(row.key);
+                    let Some(read) = reads.get(&row.key) else { continue };
+                    if read.macs == row.columns.macs {
+                        row.columns.macs = None;
+                    }
+                    if let Some(newer) = &read.newer {
+                        let key = row.key;
+                        newer.merge_into(row).map_err(|source| StoreError::Unwritable { key, source })?;
+                    }
+                }
+                Step::Insert(row) => {
+                    written.insert(row.key);
+                }
+                Step::Remove(key, _) => {
+                    written.insert(*key);
+                }
+                _ => {}
+            }
+        }
+        let unwritten = reads.into_iter().filter(|(key, _)| !written.contains(key));
+        changes.steps.extend(unwritten.map(|(key, read)| Step::RequireAt(key, read.generation)));
+        Ok(changes)
+    }
+}
+
+impl Reader for ReadSet {
+    async fn find<R: Record>(&self, parent: Option<Uuid>, id: Uuid) -> Result<Option<Stored<R>>, StoreError> {
+        let key = Key { kind: R::KIND, parent, id };
+        match self.store.get(key).await? {
+            Some(row) => self.remember(row).map(Some),
+            None => {
+                self.note(key, ReadRecord { generation: 0, is_deleted: false, macs: None, newer: None });
+                Ok(None)
+            }
+        }
+    }
+
+    async fn list<R: Record>(&self, filter: Filter) -> Result<Vec<Stored<R>>, StoreError> {
+        self.store.list(filter).await?.into_iter().map(|row| self.remember(row)).collect()
+    }
+}

@@ -1,0 +1,451 @@
+//! A cache of records that are read many times per second and rarely change.
+//!
+//! The change feed drops a record from the cache when it changes. Check-ins are not changes: a cached host has an old
+//! check-in time.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+
+use super::{ChangeKind, Contact, Feed, FeedCache, Key, Record, RecordChange, Records, StoreError, Stored};
+
+/// How long a cached record is valid while changes of other processes are not reported.
+const FRESH: Duration = Duration::from_millis(500);
+/// The most records that one check of the feed compares with the database. The next check continues after them.
+const MAX_COMPARED: usize = 2048;
+
+/// A record in a cache.
+#[derive(Debug)]
+pub struct CachedRecord<R> {
+    record: Arc<R>,
+    generation: i64,
+    /// Whether the record has changed since it was read.
+    is_outdated: AtomicBool,
+    /// When the database last returned this generation.
+    checked: CheckTime,
+    /// The connection of the feed that was listening at that time.
+    listening_since: AtomicU64,
+}
+
+impl<R> CachedRecord<R> {
+    /// Returns the record.
+    #[must_use]
+    pub fn record(&self) -> &Arc<R> {
+        &self.record
+    }
+
+    /// Returns the generation.
+    #[must_use]
+    pub fn generation(&self) -> i64 {
+        self.generation
+    }
+
+    /// Returns `true` if the record is known to have changed.
+    #[must_use]
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.is_outdated.load(Ordering::Acquire)
+    }
+
+    /// Returns the time since the database last returned this generation.
+    pub(crate) fn age(&self) -> Duration {
+        self.checked.elapsed()
+    }
+
+    /// Reports whether the record is known to be current. While the database is unreachable, a record counts as current
+    /// for a grace period.
+    #[must_use]
+    pub(crate) fn is_current(&self, feed: &Feed, outage_grace: Duration) -> bool {
+        !self.is_outdated()
+            && match feed.contact() {
+                // Notifications may have been lost before the feed listened.
+                Contact::Connected => self.listening_since.load(Ordering::Acquire) == feed.listening_since(),
+                Contact::Polling => self.age() < FRESH,
+                Contact::Reconnecting | Contact::Unreachable => {
+                    feed.silence().min(self.age()) <= outage_grace && !outage_grace.is_zero()
+                }
+            }
+    }
+}
+
+/// A time that can be moved without a lock.
+#[derive(Debug)]
+struct CheckTime {
+    first: Instant,
+    /// Microseconds after `first`.
+    micros: AtomicU64,
+}
+
+impl CheckTime {
+    fn new(first: Instant) -> Self {
+        Self { first, micros: AtomicU64::new(0) }
+    }
+
+    fn set(&self, time: Instant) {
+        let micros =
+            u64::try_from(time.saturating_duration_since(self.first).as_micros()).unwrap_or(u64::MAX);
+        self.micros.fetch_max(micros, Ordering::AcqRel);
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.first.elapsed().saturating_sub(Duration::from_micros(self.micros.load(Ordering::Acquire)))
+    }
+}
+
+/// The state of a record in the cache.
+#[derive(Debug)]
+pub(crate) enum CacheEntry<R> {
+    Present(Arc<CachedRecord<R>>),
+    /// The record was removed while it was in the cache.
+    Removed,
+}
+
+impl<R> Clone for CacheEntry<R> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Present(cached) => Self::Present(Arc::clone(cached)),
+            Self::Removed => Self::Removed,
+        }
+    }
+}
+
+/// A cache that the change feed keeps current.
+#[derive(Debug)]
+pub(crate) struct RecordCache<R>(Arc<SharedCache<R>>);
+
+#[derive(Debug)]
+struct SharedCache<R>(Mutex<CacheContent<R>>);
+
+#[derive(Debug)]
+struct CacheContent<R> {
+    records: LruCache<Key, CacheEntry<R>>,
+    /// The reads in progress.
+    reads: Vec<(Key, Weak<AtomicBool>)>,
+    /// The last key of the latest check of the feed.
+    compared_until: Option<Key>,
+}
+
+impl<R> SharedCache<R> {
+    fn with<T>(&self, use_it: impl FnOnce(&mut CacheContent<R>) -> T) -> T {
+        let mut content = self.0.lock().unwrap_or_else(|poisoned| {
+            // A panic may have left the map half-changed. Its records are read again.
+            let mut content = poisoned.into_inner();
+            content.drop_all();
+            self.0.clear_poison();
+            content
+        });
+        use_it(&mut content)
+    }
+}
+
+impl<R> CacheContent<R> {
+    /// Begins a read of a record. If the record changes before the result is kept, the returned flag is set.
+    fn begin_read(&mut self, key: Key) -> Arc<AtomicBool> {
+        let is_overtaken = Arc::new(AtomicBool::new(false));
+        self.reads.retain(|(_, read)| read.strong_count() > 0);
+        self.reads.push((key, Arc::downgrade(&is_overtaken)));
+        is_overtaken
+    }
+
+    /// Keeps the result of a read. If the same generation is in the cache already, it stays, and with it all that was
+    /// made from it.
+    fn keep(&mut self, key: Key, read: CachedRecord<R>, read_at: Instant) -> Arc<CachedRecord<R>> {
+        if let Some(CacheEntry::Present(kept)) = self.records.get(&key)
+            && kept.generation == read.generation
+        {
+            kept.checked.set(read_at);
+            kept.listening_since.store(read.listening_since.into_inner(), Ordering::Release);
+            return Arc::clone(kept);
+        }
+        let read = Arc::new(read);
+        if let Some(CacheEntry::Present(old)) = self.records.put(key, CacheEntry::Present(Arc::clone(&read)))
+        {
+            old.is_outdated.store(true, Ordering::Release);
+        }
+        read
+    }
+
+    fn drop_changed(&mut self, change: &RecordChange) {
+        let key = change.key;
+        for (_, read) in self.reads.iter().filter(|(reading, _)| *reading == key) {
+            if let Some(is_overtaken) = read.upgrade() {
+                is_overtaken.store(true, Ordering::Release);
+            }
+        }
+        match self.records.peek(&key) {
+            // The notification of a change that was reported before.
+            Some(CacheEntry::Present(kept))
+                if change.kind == ChangeKind::Written && kept.generation == change.generation => {}
+            Some(CacheEntry::Present(kept)) => {
+                kept.is_outdated.store(true, Ordering::Release);
+                self.records.pop(&key);
+                if change.kind == ChangeKind::Removed {
+                    self.records.put(key, CacheEntry::Removed);
+                }
+            }
+            Some(CacheEntry::Removed) if change.kind == ChangeKind::Written => {
+                self.records.pop(&key);
+            }
+            _ => {}
+        }
+    }
+
+    fn drop_all(&mut self) {
+        for (_, entry) in &self.records {
+            if let CacheEntry::Present(kept) = entry {
+                kept.is_outdated.store(true, Ordering::Release);
+            }
+        }
+        for (_, read) in &self.reads {
+            if let Some(is_overtaken) = read.upgrade() {
+                is_overtaken.store(true, Ordering::Release);
+            }
+        }
+        self.records.clear();
+    }
+
+    /// Returns the next records to compare with the database, in the order of their keys.
+    fn next_compared(&mut self) -> Vec<(Key, i64)> {
+        let after = self.compared_until;
+        let present = self.records.iter().filter_map(|(key, entry)| match entry {
+            CacheEntry::Present(kept) => Some((*key, kept.generation)),
+            CacheEntry::Removed => None,
+        });
+        let mut next: Vec<_> = present.filter(|(key, _)| after.is_none_or(|after| *key > after)).collect();
+        let is_last = next.len() <= MAX_COMPARED;
+        if !is_last {
+            next.select_nth_unstable(MAX_COMPARED - 1);
+            next.truncate(MAX_COMPARED);
+        }
+        let end = next.iter().map(|(key, _)| *key).max();
+        self.compared_until = end.filter(|_| !is_last);
+        next
+    }
+}
+
+impl<R: Record> FeedCache for SharedCache<R> {
+    fn cached(&self) -> Vec<(Key, i64)> {
+        self.with(CacheContent::next_compared)
+    }
+
+    fn drop_changed(&self, change: &RecordChange) {
+        if change.key.kind == R::KIND {
+            self.with(|content| content.drop_changed(change));
+        }
+    }
+
+    fn drop_all(&self) {
+        self.with(CacheContent::drop_all);
+    }
+}
+
+impl<R: Record> RecordCache<R> {
+    /// Returns a cache of at most `capacity` records that the feed of a store keeps current.
+    pub(crate) fn on_feed(feed: &Feed, capacity: NonZero<usize>) -> Self {
+        let content =
+            CacheContent { records: LruCache::new(capacity), reads: Vec::new(), compared_until: None };
+        let shared = Arc::new(SharedCache(Mutex::new(content)));
+        let cache: Arc<dyn FeedCache> = Arc::<SharedCache<R>>::clone(&shared);
+        feed.add_cache(&cache);
+        Self(shared)
+    }
+
+    /// Returns the cached state of a record, which may be outdated.
+    pub(crate) fn find(&self, key: Key) -> Option<CacheEntry<R>> {
+        self.0.with(|content| content.records.get(&key).cloned())
+    }
+
+    /// Returns a cached record that is known to be current.
+    pub(crate) fn current(&self, key: Key, feed: &Feed) -> Option<Arc<CachedRecord<R>>> {
+        match self.find(key) {
+            Some(CacheEntry::Present(cached)) if cached.is_current(feed, Duration::ZERO) => Some(cached),
+            _ => None,
+        }
+    }
+
+    /// Reads a record from the database into the cache.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails or contains an invalid record.
+    pub(crate) async fn read(
+        &self,
+        records: &Records,
+        key: Key,
+    ) -> Result<Option<Arc<CachedRecord<R>>>, StoreError> {
+        let feed = records.store().feed();
+        let is_overtaken = self.0.with(|content| content.begin_read(key));
+        let (listening_since, read_at) = (feed.listening_since(), Instant::now());
+        let Some(Stored { record, generation, .. }) = records.find(key.parent, key.id).await? else {
+            return Ok(None);
+        };
+        let read = CachedRecord {
+            record: Arc::new(record),
+            generation,
+            is_outdated: AtomicBool::new(false),
+            checked: CheckTime::new(read_at),
+            listening_since: AtomicU64::new(listening_since),
+        };
+        let kept = self.0.with(|content| {
+            // Checked under the lock: a change that follows finds the record in the cache.
+            if is_overtaken.load(Ordering::Acquire) || feed.listening_since() != listening_since {
+                read.is_outdated.store(true, Ordering::Release);
+                return Arc::new(read);
+            }
+            content.keep(key, read, read_at)
+        });
+        Ok(Some(kept))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde::{Deserialize, Serialize};
+    use tempfile::TempDir;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::store::{Change, Kind, ReadSet, Reader as _, SqlStore};
+
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    struct Counter {
+        id: Uuid,
+        count: u32,
+    }
+
+    impl Record for Counter {
+        const KIND: Kind = Kind::OsImage;
+
+        fn id(&self) -> Uuid {
+            self.id
+        }
+    }
+
+    fn key_of(number: u128) -> Key {
+        Key { kind: Kind::OsImage, parent: None, id: Uuid::from_u128(number) }
+    }
+
+    struct Fixture {
+        records: Records,
+        cache: RecordCache<Counter>,
+        _directory: TempDir,
+    }
+
+    impl Fixture {
+        async fn new(capacity: usize) -> Self {
+            let directory = TempDir::new().unwrap();
+            let url = format!("sqlite:{}", directory.path().join("kindling.db").display());
+            let records = Records::new(Arc::new(SqlStore::open(&url).await.unwrap()));
+            let cache = RecordCache::on_feed(records.store().feed(), NonZero::new(capacity).unwrap());
+            Self { records, cache, _directory: directory }
+        }
+
+        async fn add(&self) -> Counter {
+            let counter = Counter { id: Uuid::new_v4(), count: 0 };
+            let mut change = Change::new();
+            change.insert(&counter).unwrap();
+            self.make(change).await;
+            counter
+        }
+
+        async fn make(&self, change: Change) {
+            let change = Mutex::new(Some(change));
+            let plan = |_: ReadSet| {
+                let change = change.lock().unwrap().take().unwrap();
+                async { Ok((change, ())) }
+            };
+            self.records.change(plan).await.unwrap();
+        }
+
+        async fn increment(&self, counter: &Counter) {
+            let plan = |reads: ReadSet| async move {
+                let mut stored = reads.find::<Counter>(None, counter.id).await?.unwrap();
+                stored.record.count += 1;
+                let mut change = Change::new();
+                change.replace(&stored.record, stored.generation)?;
+                Ok((change, ()))
+            };
+            self.records.change(plan).await.unwrap();
+        }
+
+        async fn read(&self, counter: &Counter) -> Arc<CachedRecord<Counter>> {
+            self.cache.read(&self.records, counter.key()).await.unwrap().unwrap()
+        }
+
+        fn current(&self, counter: &Counter) -> Option<Arc<CachedRecord<Counter>>> {
+            self.cache.current(counter.key(), self.records.store().feed())
+        }
+    }
+
+    #[tokio::test]
+    async fn record_is_current_until_it_changes() {
+        let fixture = Fixture::new(10).await;
+        let (one, other) = (fixture.add().await, fixture.add().await);
+        assert!(fixture.current(&one).is_none());
+        let (read, unchanged) = (fixture.read(&one).await, fixture.read(&other).await);
+        assert!(Arc::ptr_eq(&fixture.current(&one).unwrap(), &read));
+        assert!(Arc::ptr_eq(&fixture.read(&one).await, &read), "the same generation stays");
+        fixture.increment(&one).await;
+        assert!(read.is_outdated() && fixture.current(&one).is_none());
+        assert_eq!(fixture.read(&one).await.record().count, 1);
+        assert!(Arc::ptr_eq(&fixture.current(&other).unwrap(), &unchanged));
+        fixture.cache.0.drop_all();
+        assert!(unchanged.is_outdated() && fixture.current(&other).is_none());
+    }
+
+    #[tokio::test]
+    async fn removed_record_is_remembered_as_removed() {
+        let fixture = Fixture::new(10).await;
+        let counter = fixture.add().await;
+        fixture.read(&counter).await;
+        let stored = fixture.records.find::<Counter>(None, counter.id).await.unwrap().unwrap();
+        let mut change = Change::new();
+        change.remove(&stored);
+        fixture.make(change).await;
+        assert!(matches!(fixture.cache.find(counter.key()), Some(CacheEntry::Removed)));
+        assert!(fixture.cache.read(&fixture.records, counter.key()).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn change_during_a_read_is_not_hidden_by_its_result() {
+        let fixture = Fixture::new(10).await;
+        let counter = fixture.add().await;
+        let is_overtaken = fixture.cache.0.with(|content| content.begin_read(counter.key()));
+        let other = fixture.cache.0.with(|content| content.begin_read(key_of(0)));
+        fixture.increment(&counter).await;
+        assert!(is_overtaken.load(Ordering::Acquire) && !other.load(Ordering::Acquire));
+    }
+
+    #[tokio::test]
+    async fn checks_of_the_feed_compare_all_records_in_turn() {
+        let count = MAX_COMPARED + 10;
+        let fixture = Fixture::new(count).await;
+        let feed = fixture.records.store().feed();
+        fixture.cache.0.with(|content| {
+            for number in 1..=count {
+                let key = key_of(number as u128);
+                let now = Instant::now();
+                let record = CachedRecord {
+                    record: Arc::new(Counter { id: key.id, count: 0 }),
+                    generation: 1,
+                    is_outdated: AtomicBool::new(false),
+                    checked: CheckTime::new(now),
+                    listening_since: AtomicU64::new(feed.listening_since()),
+                };
+                content.keep(key, record, now);
+            }
+        });
+        let mut all = BTreeSet::new();
+        for expected in [MAX_COMPARED, 10] {
+            let compared = fixture.cache.0.cached();
+            assert_eq!(compared.len(), expected);
+            all.extend(compared);
+        }
+        assert_eq!(all.len(), count);
+        assert_eq!(fixture.cache.0.cached().len(), MAX_COMPARED);
+    }
+}

@@ -1,0 +1,515 @@
+//! Typed records: reading, changing and writing them with generations.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use futures_util::stream::{self, BoxStream};
+use futures_util::{Stream, StreamExt, TryStreamExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use super::check_ins::PendingCheckIns;
+use super::key_locks::KeyLocks;
+use super::read_set::ReadSet;
+use super::statements::commit::ticks;
+use super::{
+    Bound, Changes, CheckIn, Columns, Filter, HostCount, Key, Kind, Outcome, PageQuery, ReportKind,
+    ReportKinds, Reports, Row, RowPage, Step, Store, StoreError, counted_size,
+};
+use crate::api::ApiError;
+use crate::events::Event;
+
+/// A type that is stored as a record.
+pub trait Record: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
+    /// The kind.
+    const KIND: Kind;
+
+    /// Returns the id.
+    fn id(&self) -> Uuid;
+
+    /// Returns the id of the parent record.
+    fn parent(&self) -> Option<Uuid> {
+        None
+    }
+
+    /// Returns the parts that the database can search. `macs` is always set.
+    fn columns(&self) -> Columns {
+        Columns::default()
+    }
+
+    /// Takes over the parts that change without the document.
+    fn set_columns(&mut self, _columns: &Columns) {}
+
+    /// Returns the length of its reports in bytes. They are stored apart from the record.
+    fn reports_len(&self) -> usize {
+        0
+    }
+
+    /// Returns `true` if a report of this kind is stored with it.
+    fn has_report(&self, _kind: ReportKind) -> bool {
+        false
+    }
+
+    /// Returns the key.
+    fn key(&self) -> Key {
+        Key { kind: Self::KIND, parent: self.parent(), id: self.id() }
+    }
+}
+
+/// A record with its generation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored<R> {
+    /// The record.
+    pub record: R,
+    /// The generation.
+    pub generation: i64,
+    /// The [counted size](counted_size) of the document and the reports.
+    pub size: u64,
+}
+
+/// Consecutive records of a list, with their reports if they are hosts.
+pub type RecordPage<R> = Vec<(Stored<R>, Reports)>;
+
+/// The records of a store.
+#[derive(Clone, Debug)]
+pub struct Records {
+    store: Arc<dyn Store>,
+    locks: KeyLocks,
+    check_ins: Arc<PendingCheckIns>,
+}
+
+/// The most check-ins that one transaction stores. It locks their hosts.
+const CHECK_INS_PER_BATCH: usize = 500;
+
+/// Attempts that take no locks. After these, a change locks the keys of its last attempt in this process.
+const OPTIMISTIC_ATTEMPTS: u64 = 2;
+
+/// Attempts after which a change also reserves its records in the database, against other processes.
+const LOCAL_ATTEMPTS: u64 = 5;
+
+/// Attempts before a change fails.
+const MAX_ATTEMPTS: u64 = 100;
+
+impl Records {
+    /// Returns the records of a store.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, locks: KeyLocks::default(), check_ins: Arc::default() }
+    }
+
+    /// Returns the store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Returns a record, even if it is deleted.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails or contains an invalid record.
+    pub async fn find<R: Record>(
+        &self,
+        parent: Option<Uuid>,
+        id: Uuid,
+    ) -> Result<Option<Stored<R>>, StoreError> {
+        let row = self.store.get(Key { kind: R::KIND, parent, id }).await?;
+        row.map(|mut row| decode(&mut row, &self.check_ins)).transpose()
+    }
+
+    /// Returns the records that match a filter, in the order of their creation.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails or contains an invalid record.
+    pub async fn list<R: Record>(&self, filter: Filter) -> Result<Vec<Stored<R>>, StoreError> {
+        self.store.list(filter).await?.iter_mut().map(|row| decode(row, &self.check_ins)).collect()
+    }
+
+    /// Returns a stream of the records that match a filter, in the order of their creation. The stream reads them page
+    /// by page: records that are added or removed in the meantime may be missing or included.
+    pub fn stream<R: Record>(&self, filter: Filter) -> BoxStream<'static, Result<Stored<R>, StoreError>> {
+        self.stream_with_reports(PageQuery::first(filter)).map_ok(|(stored, _)| stored).boxed()
+    }
+
+    /// Returns such a stream that starts where the query does, has as many records as its limit allows, and includes
+    /// the reports of hosts. A host and its reports are from the same change.
+    pub fn stream_with_reports<R: Record>(
+        &self,
+        query: PageQuery,
+    ) -> BoxStream<'static, Result<(Stored<R>, Reports), StoreError>> {
+        // Records are decoded one by one: a client that reads slowly keeps only the rows of a page in memory.
+        let (check_ins, kinds) = (Arc::clone(&self.check_ins), query.reports);
+        let pages = self.row_pages(query).map_ok(move |page| {
+            let check_ins = Arc::clone(&check_ins);
+            stream::iter(page.into_iter().map(move |read| decode_with_reports(read, kinds, &check_ins)))
+        });
+        pages.try_flatten().boxed()
+    }
+
+    /// Returns the same records page by page. The next page is read only when the reader asks for it, so a reader that
+    /// stops between two pages holds no database connection.
+    pub fn pages_with_reports<R: Record>(
+        &self,
+        query: PageQuery,
+    ) -> BoxStream<'static, Result<RecordPage<R>, StoreError>> {
+        let (check_ins, kinds) = (Arc::clone(&self.check_ins), query.reports);
+        let decoded = move |page: Vec<_>| {
+            page.into_iter().map(|read| decode_with_reports(read, kinds, &check_ins)).collect()
+        };
+        self.row_pages(query).map(move |page| page.and_then(&decoded)).boxed()
+    }
+
+    fn row_pages(
+        &self,
+        query: PageQuery,
+    ) -> impl Stream<Item = Result<Vec<(Row, Reports)>, StoreError>> + Send + use<> {
+        let store = Arc::clone(&self.store);
+        stream::try_unfold(Some(query), move |query| {
+            let store = Arc::clone(&store);
+            async move {
+                let Some(query) = query else { return Ok(None) };
+                let RowPage { rows, mut reports, next } = store.page(query).await?;
+                let limit = query.limit.map(|limit| limit.saturating_sub(rows.len() as u64));
+                let next = next.filter(|_| limit != Some(0));
+                // Hosts that have sent no reports are absent.
+                let page = rows.into_iter().map(|row| {
+                    let reports = reports.remove(&row.key).unwrap_or_default();
+                    (row, reports)
+                });
+                Ok(Some((page.collect(), next.map(|next| PageQuery { limit, ..query.after(next) }))))
+            }
+        })
+    }
+
+    /// Returns reports of a host.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub async fn reports(&self, host: Key, kinds: ReportKinds) -> Result<Reports, StoreError> {
+        self.store.reports(host, kinds).await
+    }
+
+    /// Returns the numbers of hosts of these clusters, by cluster and status.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub async fn host_counts(&self, clusters: &[Uuid]) -> Result<Vec<HostCount>, StoreError> {
+        self.store.host_counts(clusters).await
+    }
+
+    /// Returns the hosts in a status whose last check-in was before a time, including check-ins that are not stored
+    /// yet. Returns at most `most` of them, the longest silent first.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub async fn silent_hosts(
+        &self,
+        status: &str,
+        before: DateTime<Utc>,
+        most: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        let mut hosts = self.store.silent_hosts(status, before, most).await?;
+        hosts.retain(|host| self.check_ins.last(*host).is_none_or(|last| last < before.timestamp_micros()));
+        Ok(hosts)
+    }
+
+    /// Adds a check-in to those that wait to be stored. Returns `true` if the caller must start a task that calls
+    /// [`store_check_ins`](Self::store_check_ins) until [`has_stored_all`](Self::has_stored_all).
+    pub(crate) fn add_check_in(&self, check_in: CheckIn) -> bool {
+        self.store.metrics().add_check_in();
+        self.check_ins.add(check_in)
+    }
+
+    /// Stores the check-ins that wait for it. If that fails, they continue to wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub async fn store_check_ins(&self) -> Result<(), StoreError> {
+        for batch in self.check_ins.all().chunks(CHECK_INS_PER_BATCH) {
+            self.store.store_check_ins(batch).await?;
+            self.check_ins.remove(batch);
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if the task that stores check-ins may end. The next check-in then starts another one.
+    pub(crate) fn has_stored_all(&self) -> bool {
+        self.check_ins.end_task()
+    }
+
+    /// Reads the reports of a host that was read before. If the host has changed since then, returns its current state
+    /// with the reports. If it was removed, it has no reports.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails, or if a report is missing that the host names.
+    pub async fn with_reports<R: Record>(
+        &self,
+        mut host: R,
+        kinds: ReportKinds,
+    ) -> Result<(R, Reports), StoreError> {
+        let key = host.key();
+        let mut read_at = None;
+        for _ in 0..MAX_ATTEMPTS {
+            let mut reports = self.store.reports(key, kinds).await?;
+            let Some(kind) = missing_report(&host, kinds, &reports) else {
+                // Another change may have added a report since the host was read.
+                reports.0.retain(|kind, _| host.has_report(*kind));
+                return Ok((host, reports));
+            };
+            let Some(stored) = self.find::<R>(key.parent, key.id).await? else {
+                return Ok((host, Reports::default()));
+            };
+            if read_at == Some(stored.generation) {
+                return Err(StoreError::MissingReport { key, kind });
+            }
+            read_at = Some(stored.generation);
+            host = stored.record;
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Makes the change that `plan` returns, and returns the value next to it. `plan` reads the records that it needs
+    /// through the [`ReadSet`]. If one of them changes before the commit, `plan` is called again, so it must have no
+    /// side effects. The same holds if a record changes between two reads of one plan, even if the plan fails.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `plan` does, if the database fails, or if other changes were faster in every attempt.
+    pub async fn change<T, F>(&self, plan: impl Fn(ReadSet) -> F) -> Result<T, ApiError>
+    where
+        F: Future<Output = Result<(Change, T), ApiError>>,
+    {
+        // The keys of all attempts so far.
+        let mut contended = BTreeSet::new();
+        for attempt in 0..MAX_ATTEMPTS {
+            let locked =
+                if attempt < OPTIMISTIC_ATTEMPTS { None } else { Some(self.locks.lock(&contended).await) };
+            let reserved =
+                if attempt < LOCAL_ATTEMPTS { None } else { self.store.reserve(&contended).await? };
+            let reads = ReadSet::new(Arc::clone(&self.store), Arc::clone(&self.check_ins));
+            let planned = plan(reads.clone()).await;
+            if reads.is_overtaken() {
+                // The plan, or its error, rests on different states of a record.
+                self.store.metrics().add_retry();
+                drop((locked, reserved));
+                contended.extend(reads.keys());
+                continue;
+            }
+            let (change, value) = planned?;
+            if change.is_empty() {
+                return Ok(value);
+            }
+            let changes = reads.guard(change.changes)?;
+            let keys = changes.keys();
+            let outcome = match (locked, reserved) {
+                (Some(_locked), Some(reserved)) => {
+                    self.store.metrics().measure_commit(reserved.commit(changes)).await?
+                }
+                (Some(_locked), None) => self.store.commit(changes).await?,
+                (None, _) => {
+                    let _others = self.locks.wait(&keys).await;
+                    self.store.commit(changes).await?
+                }
+            };
+            match (outcome, change.out_of_bounds) {
+                (Outcome::Done, _) => return Ok(value),
+                (Outcome::OutOfBounds, Some(refusal)) => return Err(refusal),
+                (Outcome::Overtaken | Outcome::OutOfBounds, _) => {
+                    self.store.metrics().add_retry();
+                    contended.extend(keys);
+                }
+            }
+        }
+        Err(StoreError::Contended.into())
+    }
+
+    /// Stores an event that belongs to no change of a record.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub async fn add_event(&self, event: Event) -> Result<(), StoreError> {
+        let changes = Changes { steps: Vec::new(), events: vec![event] };
+        match self.store.commit(changes).await? {
+            Outcome::Done => Ok(()),
+            Outcome::Overtaken | Outcome::OutOfBounds => Err(StoreError::Contended),
+        }
+    }
+}
+
+/// A planned change of an operation.
+#[derive(Debug, Default)]
+pub struct Change {
+    changes: Changes,
+    /// The error to return if a bound would be exceeded.
+    out_of_bounds: Option<ApiError>,
+}
+
+impl Change {
+    /// Returns an empty change.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.changes.steps.is_empty() && self.changes.events.is_empty()
+    }
+
+    /// Adds a new record. Its first generation is the current time in microseconds, so that it differs from all
+    /// generations of an earlier record with the same id. If this change removes that record, it is also larger.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the record cannot be written as JSON.
+    pub fn insert<R: Record>(&mut self, record: &R) -> Result<(), StoreError> {
+        let key = record.key();
+        let removed = self.changes.steps.iter().filter_map(|step| match step {
+            Step::Remove(removed, generation) if *removed == key => Some(generation.saturating_add(1)),
+            _ => None,
+        });
+        let generation = removed.fold(ticks(1), i64::max);
+        self.changes.steps.push(Step::Insert(encode(record, generation)?));
+        Ok(())
+    }
+
+    /// Replaces a record that was read at a generation. Returns its new [counted size](counted_size), with reports.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the record cannot be written as JSON.
+    pub fn replace<R: Record>(&mut self, record: &R, read_at: i64) -> Result<u64, StoreError> {
+        let row = encode(record, read_at.saturating_add(1))?;
+        let size = counted_size(row.document.len().saturating_add(record.reports_len()));
+        self.changes.steps.push(Step::Replace(row));
+        Ok(size)
+    }
+
+    /// Removes a record.
+    pub fn remove<R: Record>(&mut self, stored: &Stored<R>) {
+        self.changes.steps.push(Step::Remove(stored.record.key(), stored.generation));
+    }
+
+    /// Stores a report of a host. The change must also write the host.
+    pub fn put_report<R: Record>(&mut self, host: &R, kind: ReportKind, report: String) {
+        self.changes.steps.push(Step::PutReport(host.key(), kind, report));
+    }
+
+    /// Removes a report of a host. The change must also write the host.
+    pub fn remove_report<R: Record>(&mut self, host: &R, kind: ReportKind) {
+        self.changes.steps.push(Step::RemoveReport(host.key(), kind));
+    }
+
+    /// Requires that a record exists when the change is made.
+    pub fn require<R: Record>(&mut self, record: &R) {
+        self.changes.steps.push(Step::Require(record.key()));
+    }
+
+    /// Requires that a host has not checked in since a time, when the change is made. Must be called before
+    /// [`replace`](Self::replace).
+    pub(crate) fn require_silent<R: Record>(&mut self, host: &R, since: DateTime<Utc>) {
+        self.changes.steps.push(Step::RequireSilent(host.key(), since.timestamp_micros()));
+    }
+
+    /// Requires that no record matches the filter when the change is made.
+    pub(crate) fn require_none(&mut self, filter: Filter) {
+        self.changes.steps.push(Step::RequireNone(filter));
+    }
+
+    /// Requires that the records of a parent are within a bound. Otherwise the change fails with `refusal`.
+    pub(crate) fn require_within(&mut self, bound: Bound, refusal: ApiError) {
+        self.changes.steps.push(Step::RequireWithin(bound));
+        self.out_of_bounds = Some(refusal);
+    }
+
+    /// Adds an event.
+    pub fn add_event(&mut self, event: Event) {
+        self.changes.events.push(event);
+    }
+}
+
+/// Returns the kind of a report that a host names but that was not found.
+pub(super) fn missing_report(host: &impl Record, kinds: ReportKinds, found: &Reports) -> Option<ReportKind> {
+    kinds.iter().find(|kind| host.has_report(*kind) && found.get(*kind).is_none())
+}
+
+fn encode<R: Record>(record: &R, generation: i64) -> Result<Row, StoreError> {
+    let key = record.key();
+    let document = serde_json::to_string(record).map_err(|source| StoreError::Unwritable { key, source })?;
+    // Longer reports than the largest number exceed every bound.
+    let reports_len = Some(u64::try_from(record.reports_len()).unwrap_or(u64::MAX));
+    Ok(Row { columns: record.columns(), generation, reports_len, ..Row::new(key, document) })
+}
+
+/// Converts a row into a record. All reports of these kinds that the record names must be present.
+fn decode_with_reports<R: Record>(
+    (mut row, reports): (Row, Reports),
+    kinds: ReportKinds,
+    check_ins: &PendingCheckIns,
+) -> Result<(Stored<R>, Reports), StoreError> {
+    let stored: Stored<R> = decode(&mut row, check_ins)?;
+    match missing_report(&stored.record, kinds, &reports) {
+        Some(kind) => Err(StoreError::MissingReport { key: row.key, kind }),
+        None => Ok((stored, reports)),
+    }
+}
+
+/// Converts a row into a record, after its columns are set to the latest check-in.
+pub(super) fn decode<R: Record>(row: &mut Row, check_ins: &PendingCheckIns) -> Result<Stored<R>, StoreError> {
+    if R::KIND == Kind::Host {
+        check_ins.apply_to(row);
+    }
+    if row.schema_version < 1 {
+        return Err(StoreError::NotUpgraded { key: row.key });
+    }
+    let mut record: R =
+        serde_json::from_str(&row.document).map_err(|source| StoreError::Damaged { key: row.key, source })?;
+    record.set_columns(&row.columns);
+    let size = counted_size(row.document.len().saturating_add(record.reports_len()));
+    Ok(Stored { record, generation: row.generation, size })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::ser::Error as _;
+    use serde::{Deserialize, Serializer};
+
+    use super::*;
+
+    #[derive(Clone, Debug, Serialize, Deserialize)]
+    struct Unwritable {
+        #[serde(serialize_with = "fail", default)]
+        value: u8,
+    }
+
+    fn fail<S: Serializer>(_: &u8, _: S) -> Result<S::Ok, S::Error> {
+        Err(S::Error::custom("has no JSON form"))
+    }
+
+    impl Record for Unwritable {
+        const KIND: Kind = Kind::Host;
+
+        fn id(&self) -> Uuid {
+            Uuid::nil()
+        }
+    }
+
+    #[test]
+    fn record_without_json_form_is_an_error_and_no_step() {
+        let (record, mut change) = (Unwritable { value: 0 }, Change::new());
+        for error in [change.insert(&record).unwrap_err(), change.replace(&record, 1).unwrap_err()] {
+            assert!(matches!(error, StoreError::Unwritable { key, .. } if key == record.key()), "{error}");
+            assert_eq!(ApiError::from(error).status().as_u16(), 500);
+        }
+        assert!(change.is_empty());
+    }
+}

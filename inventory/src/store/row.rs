@@ -1,0 +1,192 @@
+//! Records and reports in their form in the database.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use uuid::Uuid;
+
+use crate::string_enum::string_enum;
+
+/// A kind of record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A cluster.
+    Cluster,
+    /// An infra-env.
+    InfraEnv,
+    /// A host of an infra-env.
+    Host,
+    /// A base image that a client added.
+    OsImage,
+    /// A job.
+    Job,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [Self::Cluster, Self::InfraEnv, Self::Host, Self::OsImage, Self::Job];
+
+    /// Returns the name of the kind in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cluster => "cluster",
+            Self::InfraEnv => "infra-env",
+            Self::Host => "host",
+            Self::OsImage => "os-image",
+            Self::Job => "job",
+        }
+    }
+}
+
+/// The key of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The kind.
+    pub kind: Kind,
+    /// The parent: the infra-env of a host. Other records have none.
+    pub parent: Option<Uuid>,
+    /// The id.
+    pub id: Uuid,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind.as_str(), self.id)
+    }
+}
+
+/// The parts of a record that the database can search, each in a column. All other parts are in the document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Columns {
+    /// The cluster that it belongs to.
+    pub cluster: Option<Uuid>,
+    /// The key that the token in its URLs is signed with.
+    pub token_key: Option<Uuid>,
+    /// Whether it is deleted but still kept.
+    pub deleted: bool,
+    /// Status of a host or a cluster. Empty for other records.
+    pub status: String,
+    /// Role of a host. Empty for other records.
+    pub role: String,
+    /// Installation stage of a host. Empty if it has none.
+    pub stage: String,
+    /// Time of a host's last check-in, in microseconds since 1970. A change never lowers the stored time, unless it has
+    /// `None`.
+    pub checked_in_at: Option<i64>,
+    /// Clock of a host at that check-in, in seconds since 1970. `None` if only the document has it.
+    pub clock: Option<i64>,
+    /// MAC addresses of a host, in lower case. `None` in records that were read; a change with `None` leaves the
+    /// addresses unchanged.
+    pub macs: Option<BTreeSet<String>>,
+}
+
+/// The schema version of the documents that this program writes.
+///
+/// It increases when a document gets a new field. A program reads documents of newer versions if it understands the
+/// values of the fields that it knows. When it replaces such a document, it keeps all unknown fields of objects, at any
+/// depth; a list that it changes is replaced. Known gap: the parts of documents that are also parts of requests, such
+/// as proxies and VIPs, refuse unknown fields, so that a document with new fields there cannot be read.
+pub const SCHEMA_VERSION: i64 = 1;
+
+/// A record in its form in the database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The key.
+    pub key: Key,
+    /// The searchable parts.
+    pub columns: Columns,
+    /// Increases by 1 with each write. A record that is created again after it was removed starts with a larger one, so
+    /// that a change that was planned before is refused.
+    pub generation: i64,
+    /// The newest schema version that the document was written with. See [`SCHEMA_VERSION`].
+    pub schema_version: i64,
+    /// The record, as JSON.
+    pub document: String,
+    /// The length of the record's reports in bytes, if the writer knows it. Otherwise the database counts them. `None`
+    /// in records that were read.
+    pub reports_len: Option<u64>,
+}
+
+impl Row {
+    /// Returns a new record.
+    #[must_use]
+    pub fn new(key: Key, document: String) -> Self {
+        let columns = Columns::default();
+        Self { key, columns, generation: 1, schema_version: SCHEMA_VERSION, document, reports_len: None }
+    }
+}
+
+string_enum! {
+    /// A kind of report of a host's agent. Reports are stored apart from the host, because they are long and most
+    /// operations do not need them.
+    pub ReportKind {
+        /// The hardware of the host.
+        Inventory = "inventory",
+        /// Connectivity to other hosts.
+        Connectivity = "connectivity",
+        /// Connectivity to the API of the cluster that the host joins.
+        ApiVipConnectivity = "api_vip_connectivity",
+        /// Connectivity to Tang servers.
+        TangConnectivity = "tang_connectivity",
+        /// Speed of the disks.
+        DisksInfo = "disks_info",
+        /// Time servers and their state.
+        NtpSources = "ntp_sources",
+        /// Availability of container images.
+        ImagesStatus = "images_status",
+        /// Results of DNS lookups.
+        DomainNameResolutions = "domain_name_resolutions",
+        /// Unused addresses.
+        FreeAddresses = "free_addresses",
+    }
+}
+
+/// A set of kinds of reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportKinds(&'static [ReportKind]);
+
+impl ReportKinds {
+    /// No reports.
+    pub const NONE: Self = Self(&[]);
+
+    /// Returns the set of these kinds.
+    #[must_use]
+    pub const fn new(kinds: &'static [ReportKind]) -> Self {
+        Self(kinds)
+    }
+
+    /// Returns `true` for the empty set.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the kinds.
+    pub fn iter(self) -> impl Iterator<Item = ReportKind> {
+        self.0.iter().copied()
+    }
+}
+
+/// Reports of one host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reports(pub BTreeMap<ReportKind, String>);
+
+impl Reports {
+    /// Returns a report.
+    #[must_use]
+    pub fn get(&self, kind: ReportKind) -> Option<&str> {
+        self.0.get(&kind).map(String::as_str)
+    }
+}
+
+/// Returns the size that counts against a [`Bound`](super::Bound) for a record whose document and reports have this
+/// length together: the length rounded up to whole blocks.
+///
+/// Reports of about the same length count the same. So few changes need a check against a bound.
+#[must_use]
+pub fn counted_size(len: usize) -> u64 {
+    const BLOCK: u64 = 4 << 10;
+    // A longer document exceeds every bound.
+    u64::try_from(len).unwrap_or(u64::MAX).div_ceil(BLOCK).saturating_mul(BLOCK)
+}

@@ -1,0 +1,58 @@
+//! The tables and their migrations.
+
+use std::sync::LazyLock;
+
+use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
+use sqlx::{Acquire, SqlSafeStr as _};
+
+use super::session::Session;
+use super::{StoreError, upgrade};
+
+/// The migrations of the tables.
+static TABLES: LazyLock<Migrator> = LazyLock::new(|| {
+    let steps = [
+        ("records", include_str!("migrations/1_records.sql")),
+        ("token keys", include_str!("migrations/2_token_keys.sql")),
+        ("sizes and pages", include_str!("migrations/3_sizes_and_pages.sql")),
+        ("columns and reports", include_str!("migrations/4_columns_and_reports.sql")),
+        ("host clocks", include_str!("migrations/5_host_clocks.sql")),
+        ("leases", include_str!("migrations/6_leases.sql")),
+    ];
+    let step = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
+        Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    };
+    Migrator::with_migrations((1..).zip(steps).map(step).collect())
+});
+
+/// Migrates the tables to their current form.
+pub(super) async fn migrate<S>(database: &str, connection: &mut S) -> Result<(), StoreError>
+where
+    S: Session + Migrate,
+    for<'a> &'a mut S: Acquire<'a, Connection = &'a mut S>,
+{
+    let known = TABLES.iter().map(|step| step.version).max().unwrap_or(0);
+    TABLES.run(&mut *connection).await.map_err(|error| match error {
+        MigrateError::VersionMissing(version) if version > known => {
+            StoreError::Newer { database: database.to_owned(), version, known }
+        }
+        error => StoreError::Migrate(error),
+    })?;
+    upgrade::all(connection).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_migration_file_is_a_step() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store/migrations");
+        let mut files: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|file| file.unwrap().file_name().into_string().unwrap())
+            .collect();
+        files.sort();
+        let name = |step: &Migration| format!("{}_{}.sql", step.version, step.description.replace(' ', "_"));
+        assert_eq!(TABLES.iter().map(name).collect::<Vec<_>>(), files);
+    }
+}

@@ -1,0 +1,116 @@
+//! The file of a SQLite database: created privately, and locked for one store.
+
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::store::StoreError;
+
+/// A database file that is locked for this store: no other process and no other store of this process can use it.
+#[derive(Debug)]
+pub(in crate::store) struct OwnedFile {
+    path: PathBuf,
+    lock: File,
+}
+
+impl OwnedFile {
+    /// Locks a file, and creates it first if `create` is set.
+    ///
+    /// The file contains pull secrets, so only its owner may read it. SQLite creates its other files with the same
+    /// mode.
+    pub(super) fn take(path: &Path, create: bool) -> Result<Self, StoreError> {
+        let failed = |source| StoreError::File { path: path.to_owned(), source };
+        if create {
+            make(path).map_err(failed)?;
+        }
+        // The lock must be the same for every symbolic link to the file.
+        let path = fs::canonicalize(path).map_err(failed)?;
+        let lock = beside(&path, "-lock");
+        let options = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
+        let lock = options.map_err(|source| StoreError::File { path: lock, source })?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StoreError::InUse { path }),
+            Err(TryLockError::Error(source)) => return Err(StoreError::File { path, source }),
+        }
+        for file in [path.clone(), beside(&path, "-wal"), beside(&path, "-shm")] {
+            match keep_from_others(&file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(StoreError::File { path: file, source: error });
+                }
+                _ => {}
+            }
+        }
+        Ok(Self { path, lock })
+    }
+
+    /// Returns the canonical path.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Releases the lock.
+    pub(in crate::store) fn release(&self) {
+        if let Err(error) = self.lock.unlock() {
+            tracing::warn!(path = %self.path.display(), %error, "could not release the lock of the database");
+        }
+    }
+}
+
+impl fmt::Display for OwnedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.display().fmt(f)
+    }
+}
+
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+/// Creates an empty file, which SQLite opens as an empty database.
+fn make(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    match OpenOptions::new().create_new(true).write(true).mode(0o600).open(path) {
+        // The directory entry must survive a power failure, as the content does.
+        Ok(_) => File::open(directory)?.sync_all(),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn keep_from_others(path: &Path) -> io::Result<()> {
+    let mode = fs::metadata(path)?.permissions().mode();
+    if mode & 0o077 == 0 { Ok(()) } else { fs::set_permissions(path, Permissions::from_mode(mode & 0o700)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_lock_holds_for_every_name_of_the_file() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let (path, link) = (directory.path().join("a #?%41.db"), directory.path().join("link"));
+        let owned = OwnedFile::take(&path, true).unwrap();
+        assert_eq!(owned.path(), path);
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(matches!(OwnedFile::take(&link, true), Err(StoreError::InUse { .. })));
+        owned.release();
+        OwnedFile::take(&link, false).unwrap();
+    }
+
+    #[test]
+    fn other_users_lose_access_to_the_file() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("kindling.db");
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        let _owned = OwnedFile::take(&path, true).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}

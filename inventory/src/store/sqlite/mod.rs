@@ -1,0 +1,79 @@
+//! A store in a SQLite file, which belongs to one process.
+//!
+//! All changes go through one [`Writer`], which never blocks readers.
+
+mod file;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions as _, SqlitePool};
+
+use file::OwnedFile;
+pub(super) use writer::WRITING;
+use writer::Writer;
+
+use super::{Feed, StoreError, schema, sql};
+
+/// A connection that waits longer for another process's lock fails.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The fewest connections that only read.
+const MIN_READERS: u32 = 4;
+
+/// Returns the number of connections that only read. Each has a thread, whose heap keeps memory for its longest
+/// results, and reads take processor time, not waiting time: more connections than processors read no faster.
+fn reader_count() -> u32 {
+    let processors = std::thread::available_parallelism().map_or(MIN_READERS, |count| {
+        // More processors than the largest number do not exist.
+        u32::try_from(count.get()).unwrap_or(sql::MAX_CONNECTIONS)
+    });
+    processors.clamp(MIN_READERS, sql::MAX_CONNECTIONS)
+}
+
+/// The parts of an open SQLite store.
+#[derive(Debug)]
+pub(super) struct SqliteParts {
+    /// Connections that only read.
+    pub(super) pool: SqlitePool,
+    pub(super) writer: Writer,
+    file: Arc<OwnedFile>,
+}
+
+impl SqliteParts {
+    pub(super) async fn close(&self) {
+        self.pool.close().await;
+        self.writer.close().await;
+        self.file.release();
+    }
+}
+
+/// Opens a file and migrates its tables.
+pub(super) async fn open(path: &Path, create: bool, feed: Feed) -> Result<SqliteParts, StoreError> {
+    let file = Arc::new(OwnedFile::take(path, create)?);
+    let failed = |source| StoreError::Open { database: file.to_string(), source };
+    // A writer does not block readers, and commits are on disk.
+    let options = SqliteConnectOptions::new()
+        .filename(file.path())
+        .busy_timeout(BUSY_TIMEOUT)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .pragma("journal_size_limit", "67108864");
+    let mut connection = options.connect().await.map_err(failed)?;
+    schema::migrate(&file.to_string(), &mut connection).await?;
+    // Only the writer writes. Each connection has its own page cache, and a large one would be of no use: the kernel
+    // caches the file.
+    let readers = options.clone().pragma("query_only", "ON").pragma("cache_size", "-512");
+    let pool = SqlitePoolOptions::new()
+        .max_connections(reader_count())
+        .acquire_timeout(sql::ACQUIRE_TIMEOUT)
+        .test_before_acquire(false)
+        .idle_timeout(None)
+        .max_lifetime(None);
+    let pool = pool.connect_with(readers).await.map_err(failed)?;
+    let writer = Writer::start(connection, options, (Arc::clone(&file), feed));
+    Ok(SqliteParts { pool, writer, file })
+}

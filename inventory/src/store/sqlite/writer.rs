@@ -1,0 +1,250 @@
+//! The only writer of a SQLite file.
+//!
+//! SQLite allows one write transaction at a time, and each waits for the disk. So the writer commits waiting changes
+//! together. Each change has a savepoint, which is rolled back alone if the change is overtaken or fails. No caller
+//! gets a result before the commit. A caller waits for a limited time; the writer completes the change nevertheless.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Transaction};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use super::OwnedFile;
+use crate::store::failure::{PATIENCE, failed};
+use crate::store::statements::commit::{Prepared, apply};
+use crate::store::{Feed, Outcome, StoreError};
+
+/// The most changes in the queue. Further callers wait to enter it.
+const MAX_WAITING: usize = 256;
+/// The most changes of one transaction. The first change waits for the last.
+const MAX_TOGETHER: usize = 64;
+
+pub(in crate::store) const WRITING: &str = "writing a change";
+
+/// Accepts changes for a file.
+#[derive(Debug)]
+pub(in crate::store) struct Writer {
+    /// `None` once the writer accepts no more changes.
+    queue: Mutex<Option<mpsc::Sender<Waiting>>>,
+    task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+    /// The start of the running transaction.
+    running_since: RunningSince,
+    /// The time limit of callers and of a transaction.
+    patience: Duration,
+}
+
+type RunningSince = Arc<Mutex<Option<Instant>>>;
+
+/// A change in the queue, and the channel of its caller.
+#[derive(Debug)]
+struct Waiting {
+    change: Prepared,
+    answer: oneshot::Sender<Result<Outcome, StoreError>>,
+}
+
+impl Writer {
+    /// Starts the writer with a connection. `options` are for a new one, if this one fails.
+    pub(super) fn start(
+        connection: SqliteConnection,
+        options: SqliteConnectOptions,
+        (file, feed): (Arc<OwnedFile>, Feed),
+    ) -> Self {
+        let (queue, waiting) = mpsc::channel(MAX_WAITING);
+        let running_since = RunningSince::default();
+        let task = Task {
+            connection: Some(connection),
+            options,
+            feed,
+            running_since: Arc::clone(&running_since),
+            _file: file,
+        };
+        let task = tokio::sync::Mutex::new(Some(tokio::spawn(task.run(waiting))));
+        Self { queue: Mutex::new(Some(queue)), task, running_since, patience: PATIENCE }
+    }
+
+    fn queue(&self) -> Option<mpsc::Sender<Waiting>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns `true` if the writer accepts changes.
+    pub(in crate::store) fn is_open(&self) -> bool {
+        self.queue().is_some_and(|queue| !queue.is_closed())
+    }
+
+    /// Returns `true` if the running transaction takes too long, for example because the disk does not answer.
+    pub(in crate::store) fn is_stuck(&self) -> bool {
+        let running_since = *self.running_since.lock().unwrap_or_else(PoisonError::into_inner);
+        running_since.is_some_and(|start| start.elapsed() >= self.patience)
+    }
+
+    /// Makes a change. If the caller stops waiting, or waits too long, the change may still be made.
+    pub(in crate::store) async fn commit(&self, change: Prepared) -> Result<Outcome, StoreError> {
+        let committed = tokio::time::timeout(self.patience, self.enqueue(change)).await;
+        committed.unwrap_or(Err(StoreError::Silent { doing: WRITING }))
+    }
+
+    async fn enqueue(&self, change: Prepared) -> Result<Outcome, StoreError> {
+        let queue = self.queue().ok_or(StoreError::Closed)?;
+        let (answer, answered) = oneshot::channel();
+        queue.send(Waiting { change, answer }).await.map_err(|_| StoreError::Closed)?;
+        // The writer task ends when the last sender of the queue is dropped.
+        drop(queue);
+        answered.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Stops accepting changes, and waits until all accepted ones are on disk.
+    pub(in crate::store) async fn close(&self) {
+        drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let mut task = self.task.lock().await;
+        if let Some(Err(error)) = futures_util::future::OptionFuture::from(task.take()).await {
+            tracing::error!(%error, "the database writer failed");
+        }
+    }
+}
+
+struct Task {
+    connection: Option<SqliteConnection>,
+    options: SqliteConnectOptions,
+    feed: Feed,
+    running_since: RunningSince,
+    /// Keeps the file locked while changes are written.
+    _file: Arc<OwnedFile>,
+}
+
+impl Task {
+    async fn run(mut self, mut waiting: mpsc::Receiver<Waiting>) {
+        let mut batch = Vec::with_capacity(MAX_TOGETHER);
+        while waiting.recv_many(&mut batch, MAX_TOGETHER).await > 0 {
+            self.set_running_since(Some(Instant::now()));
+            let written = self.write(&batch).await;
+            self.set_running_since(None);
+            match written {
+                Ok(outcomes) => {
+                    self.publish_done(&batch, &outcomes);
+                    for (waiting, outcome) in batch.drain(..).zip(outcomes) {
+                        // The caller may have stopped waiting.
+                        let _ = waiting.answer.send(outcome.map_err(|error| failed(WRITING, error)));
+                    }
+                }
+                Err(error) => self.fail(&mut batch, error),
+            }
+        }
+        if let Some(connection) = self.connection.take()
+            && let Err(error) = connection.close().await
+        {
+            tracing::error!(%error, "could not close the database");
+        }
+    }
+
+    /// Answers all changes of a batch with an error of the connection, whose state is then unknown.
+    fn fail(&mut self, batch: &mut Vec<Waiting>, error: sqlx::Error) {
+        self.connection = None;
+        let source = Arc::new(error);
+        for waiting in batch.drain(..) {
+            // The change may be on disk.
+            self.feed.publish(waiting.change.record_changes());
+            // The caller may have stopped waiting.
+            let _ = waiting.answer.send(Err(failed(WRITING, Arc::clone(&source))));
+        }
+    }
+
+    fn set_running_since(&self, start: Option<Instant>) {
+        *self.running_since.lock().unwrap_or_else(PoisonError::into_inner) = start;
+    }
+
+    /// Reports the changes that were made, also those whose callers are gone.
+    fn publish_done(&self, batch: &[Waiting], outcomes: &[Result<Outcome, sqlx::Error>]) {
+        for (waiting, outcome) in batch.iter().zip(outcomes) {
+            if matches!(outcome, Ok(Outcome::Done)) {
+                self.feed.publish(waiting.change.record_changes());
+            }
+        }
+    }
+
+    /// Commits changes together. The outer error fails all of them, an inner error one change.
+    async fn write(&mut self, batch: &[Waiting]) -> Result<Vec<Result<Outcome, sqlx::Error>>, sqlx::Error> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => none.insert(self.options.connect().await?),
+        };
+        // A transaction that starts with a read fails if another connection writes before it does.
+        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+        if let [only] = batch {
+            // One change needs no savepoint, which would take two more statements.
+            return Ok(vec![attempt(transaction, &only.change).await?]);
+        }
+        let mut outcomes = Vec::with_capacity(batch.len());
+        for waiting in batch {
+            let savepoint = transaction.begin().await?;
+            outcomes.push(attempt(savepoint, &waiting.change).await?);
+        }
+        transaction.commit().await?;
+        Ok(outcomes)
+    }
+}
+
+/// Makes a change within a transaction or a savepoint, which it commits or rolls back. The outer error is one of the
+/// connection, the inner error one of the change.
+async fn attempt(
+    mut transaction: Transaction<'_, Sqlite>,
+    change: &Prepared,
+) -> Result<Result<Outcome, sqlx::Error>, sqlx::Error> {
+    match apply(&mut *transaction, change).await {
+        Ok(Outcome::Done) => {
+            transaction.commit().await?;
+            Ok(Ok(Outcome::Done))
+        }
+        Ok(outcome) => {
+            transaction.rollback().await?;
+            Ok(Ok(outcome))
+        }
+        // On errors such as a full disk, SQLite may have rolled back the whole transaction, including the savepoint.
+        Err(error) if transaction.rollback().await.is_err() => Err(error),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::store::statements::records;
+    use crate::store::{Changes, Key, Kind, Row, Step, sqlite};
+
+    #[tokio::test]
+    async fn stuck_writer_is_reported_and_completes_the_change() {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("kindling.db");
+        let mut parts = sqlite::open(&path, true, Feed::of_own_database()).await.unwrap();
+        parts.writer.patience = Duration::from_millis(100);
+        let mut blocker = SqliteConnection::connect(&format!("sqlite:{}", path.display())).await.unwrap();
+        let transaction = blocker.begin_with("BEGIN IMMEDIATE").await.unwrap();
+        let key = Key { kind: Kind::Cluster, parent: None, id: Uuid::new_v4() };
+        let changes =
+            Changes { steps: vec![Step::Insert(Row::new(key, "{}".to_owned()))], events: Vec::new() };
+
+        assert!(!parts.writer.is_stuck());
+        let error = parts.writer.commit(Prepared::new(changes).unwrap()).await.unwrap_err();
+        assert!(matches!(error, StoreError::Silent { .. }), "{error}");
+        while !parts.writer.is_stuck() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+
+        transaction.rollback().await.unwrap();
+        let mut reader = parts.pool.acquire().await.unwrap();
+        while records::get(&mut *reader, key).await.unwrap().is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        // The writer may have to notice that the transaction has ended.
+        while parts.writer.is_stuck() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        blocker.close().await.unwrap();
+        parts.writer.close().await;
+    }
+}

@@ -1,0 +1,50 @@
+//! The statement that stores check-ins.
+
+use serde::Serialize;
+
+use super::records::text_of;
+use crate::store::CheckIn;
+use crate::store::session::{Dialect, Statement};
+
+/// A check-in as a row of the statement.
+#[derive(Serialize)]
+struct CheckInRow {
+    parent: String,
+    id: String,
+    checked_in_at: i64,
+    clock: Option<i64>,
+}
+
+/// Returns a statement that stores check-ins. A host with a later check-in keeps that one, and a host that does not
+/// exist or is deleted is skipped. The generations of hosts stay the same.
+pub(super) fn store(dialect: Dialect, check_ins: &[CheckIn]) -> Result<Statement, sqlx::Error> {
+    const UPDATE: &str = "UPDATE records SET checked_in_at = list.checked_in_at, \
+                          clock = COALESCE(list.clock, records.clock)";
+    const EARLIER: &str = "records.kind = list.kind AND records.parent = list.parent AND records.id = list.id \
+                           AND records.deleted = 0 \
+                           AND (records.checked_in_at IS NULL OR records.checked_in_at < list.checked_in_at)";
+    let sql = match dialect {
+        // If SQLite knew the kind, it would compare all hosts with the list instead of looking for those in the list.
+        Dialect::Sqlite => format!(
+            "WITH list AS MATERIALIZED (SELECT 'host' AS kind, value ->> 'parent' AS parent, value ->> 'id' AS id, \
+             value ->> 'checked_in_at' AS checked_in_at, value ->> 'clock' AS clock FROM json_each($1)) \
+             {UPDATE} FROM list WHERE {EARLIER}"
+        ),
+        // Rows are locked in the order of their keys, as by other changes, so that no two wait for each other.
+        Dialect::Postgres => format!(
+            "WITH list AS MATERIALIZED ( \
+             SELECT list.* FROM (SELECT 'host' AS kind, sent.* FROM json_to_recordset($1::json) \
+             AS sent (parent text, id text, checked_in_at bigint, clock bigint)) AS list JOIN records ON {EARLIER} \
+             ORDER BY list.parent COLLATE \"C\", list.id COLLATE \"C\" FOR NO KEY UPDATE OF records) \
+             {UPDATE} FROM list WHERE {EARLIER}"
+        ),
+    };
+    let rows = check_ins.iter().map(|check_in| CheckInRow {
+        parent: text_of(check_in.host.parent),
+        id: check_in.host.id.to_string(),
+        checked_in_at: check_in.at,
+        clock: check_in.clock,
+    });
+    let rows = serde_json::to_string(&rows.collect::<Vec<_>>());
+    Ok(Statement::composed(sql).bind(rows.map_err(|error| sqlx::Error::Encode(error.into()))?))
+}

@@ -1,0 +1,296 @@
+//! Statements that read and write events.
+
+use chrono::{DateTime, Utc};
+use sqlx::SqlSafeStr as _;
+use uuid::Uuid;
+
+use super::records::{decode_error, unsigned};
+use crate::events::{Category, Event, EventPage, EventPosition, EventQuery, Severity};
+use crate::id::{ClusterId, HostId, InfraEnvId};
+use crate::store::session::{Cells, Dialect, Session, Statement};
+
+/// Replaces NUL, which PostgreSQL does not allow in texts. A message may quote client input that contains it.
+fn without_nul(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+/// Returns the form of a message for searches, which ignore case.
+fn searched(text: &str) -> String {
+    without_nul(text).to_lowercase()
+}
+
+/// Returns a statement that inserts an event. Its id starts with `asked_at`, which is unique in this process, so that
+/// events of the same time keep their order.
+pub(super) fn insert(event: &Event, asked_at: i64) -> Statement {
+    let (_, random) = Uuid::new_v4().as_u64_pair();
+    let id = Uuid::from_u64_pair(asked_at.cast_unsigned(), random);
+    Statement::new(
+        "INSERT INTO events (id, event_time, name, severity, category, cluster_id, host_id, infra_env_id, \
+         request_id, message, searched, props) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+    )
+    .bind(id.to_string())
+    .bind_integer(event.time.timestamp_micros())
+    .bind(without_nul(&event.name))
+    .bind(event.severity.as_str())
+    .bind(event.category.as_str())
+    .bind_optional(event.cluster.map(|id| id.to_string()))
+    .bind_optional(event.host.map(|id| id.to_string()))
+    .bind_optional(event.infra_env.map(|id| id.to_string()))
+    .bind_optional(event.request.map(|id| id.to_string()))
+    .bind(without_nul(&event.message))
+    .bind(searched(&event.message))
+    .bind_optional(event.props.as_deref().map(without_nul))
+}
+
+/// The conditions of a query, with their bound values.
+#[derive(Debug)]
+struct Conditions {
+    dialect: Dialect,
+    sql: String,
+    values: Vec<String>,
+}
+
+impl Conditions {
+    /// Returns all conditions of a query except for severities.
+    fn from_query(query: &EventQuery, dialect: Dialect) -> Self {
+        let mut all = Self { dialect, sql: String::new(), values: Vec::new() };
+        if let Some(cluster) = query.cluster {
+            let name = all.value(cluster.to_string());
+            all.and(&format!("cluster_id = {name}"));
+        }
+        if let Some(infra_env) = query.infra_env {
+            let name = all.value(infra_env.to_string());
+            all.and(&format!("infra_env_id = {name}"));
+        }
+        let hosts = (!query.hosts.is_empty()).then(|| all.one_of("host_id", &query.hosts));
+        match (hosts, query.cluster_level) {
+            (Some(hosts), true) => all.and(&format!("({hosts} OR host_id IS NULL)")),
+            (Some(hosts), false) => all.and(&hosts),
+            (None, true) => all.and("host_id IS NULL"),
+            (None, false) => {}
+        }
+        if query.live_hosts {
+            all.and("host_id IN (SELECT id FROM records WHERE kind = 'host' AND deleted = 0)");
+        }
+        if !query.categories.is_empty() {
+            all.and_one_of_ours("category", query.categories.iter().map(|one| one.as_str()));
+        }
+        if let Some(text) = &query.message {
+            let name = all.value(searched(text));
+            // Not `LIKE`: the text would need escapes, and SQLite limits the length of a pattern.
+            let position = if dialect == Dialect::Sqlite { "INSTR" } else { "STRPOS" };
+            all.and(&format!("{position}(searched, {name}) > 0"));
+        }
+        all
+    }
+
+    fn and(&mut self, condition: &str) {
+        self.sql.push_str(if self.sql.is_empty() { " WHERE " } else { " AND " });
+        self.sql.push_str(condition);
+    }
+
+    /// Adds a value and returns its placeholder.
+    fn value(&mut self, value: String) -> String {
+        self.values.push(value);
+        format!("${}", self.values.len())
+    }
+
+    fn one_of(&mut self, column: &str, ids: &[HostId]) -> String {
+        let ids: Vec<_> = ids.iter().map(HostId::to_string).collect();
+        let name = self.value(self.dialect.list(ids.iter().map(String::as_str)));
+        self.dialect.is_one_of(column, &name)
+    }
+
+    /// Adds a condition on constants of this program, which need not be bound.
+    fn and_one_of_ours(&mut self, column: &str, words: impl Iterator<Item = &'static str>) {
+        let words: Vec<_> = words.map(|word| format!("'{word}'")).collect();
+        self.and(&format!("{column} IN ({})", words.join(", ")));
+    }
+
+    /// Returns a statement whose text has only constants of this program. All other values are bound.
+    fn query(&self, start: &str, end: &str) -> Statement {
+        let query = Statement::composed(format!("{start}{}{end}", self.sql));
+        self.values.iter().fold(query, |query, value| query.bind(value.clone()))
+    }
+
+    /// Returns the statement for the events between offset and limit.
+    fn page(mut self, query: &EventQuery) -> Statement {
+        if !query.severities.is_empty() {
+            self.and_one_of_ours("severity", query.severities.iter().map(|one| one.as_str()));
+        }
+        let (order, beyond) = if query.descending { ("DESC", "<") } else { ("ASC", ">") };
+        if let Some(after) = query.after {
+            let id = self.value(after.id.to_string());
+            // An integer of the service, which need not be bound.
+            self.and(&format!("(event_time, id) {beyond} ({}, {id})", after.micros));
+        }
+        // No limit, or one above all possible counts. No list is longer than the largest offset.
+        let most = i64::try_from(query.limit.unwrap_or(u64::MAX)).unwrap_or(i64::MAX);
+        let skipped = i64::try_from(query.offset).unwrap_or(i64::MAX);
+        let bound = self.values.len();
+        let end = format!(
+            " ORDER BY event_time {order}, id {order} LIMIT ${} OFFSET ${}",
+            bound.saturating_add(1),
+            bound.saturating_add(2)
+        );
+        let start = "SELECT id, event_time, name, severity, category, cluster_id, host_id, infra_env_id, \
+                     request_id, message, props FROM events";
+        self.query(start, &end).bind_integer(most).bind_integer(skipped)
+    }
+}
+
+/// Returns the statement for events from before a time that name no existing record, in their order after a position.
+/// A host is removed before its infra-env, so the host of an event with an infra-env is not looked up. Event columns
+/// have the prefix `events.` because records have a `cluster_id` too.
+pub(super) fn select_forgettable(after: EventPosition, before: DateTime<Utc>, most: usize) -> Statement {
+    let query = Statement::new(
+        "SELECT id, event_time FROM events WHERE event_time < $1 AND (event_time, id) > ($2, $3) \
+         AND NOT EXISTS (SELECT 1 FROM records \
+                         WHERE kind = 'cluster' AND parent = '' AND records.id = events.cluster_id) \
+         AND NOT EXISTS (SELECT 1 FROM records \
+                         WHERE kind = 'infra-env' AND parent = '' AND records.id = events.infra_env_id) \
+         AND (events.infra_env_id IS NOT NULL OR events.host_id IS NULL \
+              OR NOT EXISTS (SELECT 1 FROM records WHERE kind = 'host' AND records.id = events.host_id)) \
+         ORDER BY event_time, id LIMIT $4",
+    );
+    // A larger number of events does not exist.
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let query = query.bind_integer(before.timestamp_micros()).bind_integer(after.micros);
+    query.bind_id(after.id).bind_integer(most)
+}
+
+/// Returns the positions of these events.
+pub(in crate::store) async fn forgettable(
+    connection: &mut impl Session,
+    after: EventPosition,
+    before: DateTime<Utc>,
+    most: usize,
+) -> Result<Vec<EventPosition>, sqlx::Error> {
+    connection.fetch(select_forgettable(after, before, most), position).await
+}
+
+/// Returns the statement that deletes events.
+pub(super) fn forget(dialect: Dialect, ids: &[String]) -> Statement {
+    let sql = format!("DELETE FROM events WHERE {}", dialect.is_one_of("id", "$1"));
+    Statement::composed(sql).bind(dialect.list(ids.iter().map(String::as_str)))
+}
+
+/// Returns the statement for the events of a page.
+#[cfg(test)]
+pub(super) fn page(query: &EventQuery, dialect: Dialect) -> Statement {
+    Conditions::from_query(query, dialect).page(query)
+}
+
+pub(in crate::store) async fn find<S: Session>(
+    connection: &mut S,
+    query: &EventQuery,
+) -> Result<EventPage, sqlx::Error> {
+    let conditions = Conditions::from_query(query, S::DIALECT);
+    if query.after.is_some() {
+        return with_events(connection, conditions.page(query), EventPage::default()).await;
+    }
+    let mut page = EventPage::default();
+    // One transaction, so that events and counts are consistent.
+    let mut transaction = connection.begin_with(S::BEGIN_SNAPSHOT.into_sql_str()).await?;
+    let counted = conditions.query("SELECT severity, COUNT(*) AS found FROM events", " GROUP BY severity");
+    let count = |row: &S::Row| Ok((severity(row)?, unsigned("count", row.integer("found")?)?));
+    for (severity, found) in transaction.fetch(counted, count).await? {
+        for (_, count) in Severity::ALL.iter().zip(&mut page.by_severity).filter(|(one, _)| **one == severity)
+        {
+            *count = found;
+        }
+        if query.severities.is_empty() || query.severities.contains(&severity) {
+            page.count += found;
+        }
+    }
+    if query.limit != Some(0) && query.offset < page.count {
+        page = with_events(&mut *transaction, conditions.page(query), page).await?;
+    }
+    transaction.commit().await?;
+    Ok(page)
+}
+
+/// Adds the events of a query to a page.
+async fn with_events(
+    connection: &mut impl Session,
+    query: Statement,
+    page: EventPage,
+) -> Result<EventPage, sqlx::Error> {
+    let found = connection.fetch(query, |row| Ok((position(row)?, event(row)?))).await?;
+    let last = found.last().map(|(position, _)| *position);
+    Ok(EventPage { events: found.into_iter().map(|(_, event)| event).collect(), last, ..page })
+}
+
+fn position(row: &impl Cells) -> Result<EventPosition, sqlx::Error> {
+    let id = row.text("id")?;
+    let id = id.parse().map_err(|_| decode_error("id", id))?;
+    Ok(EventPosition { micros: row.integer("event_time")?, id })
+}
+
+fn severity(row: &impl Cells) -> Result<Severity, sqlx::Error> {
+    let text = row.text("severity")?;
+    let severity = Severity::ALL.iter().find(|one| one.as_str() == text);
+    severity.copied().ok_or_else(|| decode_error("severity", text))
+}
+
+fn category(row: &impl Cells) -> Result<Category, sqlx::Error> {
+    let text = row.text("category")?;
+    let category = Category::ALL.iter().find(|one| one.as_str() == text);
+    category.copied().ok_or_else(|| decode_error("category", text))
+}
+
+fn event(row: &impl Cells) -> Result<Event, sqlx::Error> {
+    let id = |column| -> Result<Option<Uuid>, sqlx::Error> {
+        let text = row.optional_text(column)?;
+        text.map(|text| text.parse().map_err(|_| decode_error("id", text))).transpose()
+    };
+    let micros = row.integer("event_time")?;
+    Ok(Event {
+        name: row.text("name")?.to_owned(),
+        severity: severity(row)?,
+        category: category(row)?,
+        cluster: id("cluster_id")?.map(ClusterId),
+        host: id("host_id")?.map(HostId),
+        infra_env: id("infra_env_id")?.map(InfraEnvId),
+        message: row.text("message")?.to_owned(),
+        time: DateTime::from_timestamp_micros(micros).ok_or_else(|| decode_error("time", micros))?,
+        request: id("request_id")?,
+        props: row.optional_text("props")?.map(str::to_owned),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{Connection as _, Executor as _, SqliteConnection};
+    use tempfile::TempDir;
+
+    use crate::events::{Event, EventQuery, Severity};
+    use crate::store::{Changes, Store, StoreError};
+    use crate::store::{Outcome, SqlStore};
+
+    #[tokio::test]
+    async fn unknown_value_of_a_column_is_an_error() {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("kindling.db");
+        let store = SqlStore::open_file(&path).await.unwrap();
+        let changes = Changes { steps: Vec::new(), events: vec![Event::now("a", Severity::Info, "b")] };
+        assert_eq!(store.commit(changes).await.unwrap(), Outcome::Done);
+        let mut raw = SqliteConnection::connect(&format!("sqlite:{}", path.display())).await.unwrap();
+        assert_eq!(store.events(&EventQuery::default()).await.unwrap().count, 1);
+        for (damage, repair) in [
+            ("category = 'robots'", "category = 'user'"),
+            ("severity = 'loud'", "severity = 'info'"),
+            ("cluster_id = 'x'", "cluster_id = NULL"),
+            ("event_time = 9223372036854775807", "event_time = 0"),
+            ("event_time = -9223372036854775808", "event_time = 0"),
+        ] {
+            raw.execute(sqlx::AssertSqlSafe(format!("UPDATE events SET {damage}"))).await.unwrap();
+            let error = store.events(&EventQuery::default()).await.unwrap_err();
+            assert!(matches!(error, StoreError::Statement { .. }), "{damage}: {error}");
+            raw.execute(sqlx::AssertSqlSafe(format!("UPDATE events SET {repair}"))).await.unwrap();
+        }
+        assert_eq!(store.events(&EventQuery::default()).await.unwrap().count, 1);
+        raw.close().await.unwrap();
+        store.close().await;
+    }
+}

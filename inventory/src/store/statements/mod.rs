@@ -1,0 +1,10 @@
+//! The statements, and the conversion of their rows.
+
+pub(super) mod check_ins;
+pub(super) mod commit;
+pub(super) mod events;
+pub(super) mod leases;
+#[cfg(test)]
+mod plans;
+pub(super) mod records;
+pub(super) mod reports;

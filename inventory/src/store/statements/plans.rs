@@ -1,0 +1,140 @@
+//! Query plans of SQLite: no statement reads a whole table.
+
+use sqlx::{AssertSqlSafe, Row as _, SqlitePool};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use super::records::*;
+use super::{check_ins, events, reports};
+use crate::events::{EventPosition, EventQuery};
+use crate::id::{ClusterId, HostId, InfraEnvId};
+use crate::store::session::{Dialect, Statement};
+use crate::store::sqlite::{self, SqliteParts};
+use crate::store::{Bound, CheckIn, Feed, Filter, Key, Kind, PageQuery, ReportKind, ReportKinds};
+
+async fn open(directory: &TempDir) -> SqliteParts {
+    sqlite::open(&directory.path().join("kindling.db"), true, Feed::of_own_database()).await.unwrap()
+}
+
+/// Returns SQLite's query plan of a statement.
+async fn plan(pool: &SqlitePool, query: Statement) -> String {
+    let sql = format!("EXPLAIN QUERY PLAN {}", query.sql());
+    let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(pool).await.unwrap();
+    let steps: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
+    steps.join("; ")
+}
+
+#[tokio::test]
+async fn record_statements_use_an_index() {
+    let directory = TempDir::new().unwrap();
+    let store = open(&directory).await;
+    let id = Uuid::new_v4();
+    let key = Key { kind: Kind::Host, parent: Some(id), id };
+    for query in [select(key), find(key)] {
+        let plan = plan(&store.pool, query).await;
+        assert!(
+            plan.starts_with("SEARCH records USING") && plan.ends_with("(kind=? AND parent=? AND id=?)"),
+            "{plan}"
+        );
+    }
+    let all = Filter::all(Kind::Host);
+    let filters = [
+        (all, "(kind=?"),
+        (all.within(id), "(kind=? AND parent=?"),
+        (all.within(id).of_cluster(id), "(kind=? AND "),
+        (all.of_cluster(id), "records_of_cluster (kind=? AND cluster_id=?"),
+    ];
+    for (filter, index) in filters {
+        for query in [select_all(filter), any_of(filter), select_all(filter.with_deleted())] {
+            let plan = plan(&store.pool, query).await;
+            assert!(plan.starts_with("SEARCH records USING ") && plan.contains(index), "{plan}");
+        }
+        let reports = ReportKinds::new(&[ReportKind::Inventory]);
+        for reports in [ReportKinds::NONE, reports] {
+            let plan = plan(&store.pool, select_page(PageQuery::first(filter).with_reports(reports))).await;
+            assert!(plan.contains("SEARCH records USING INDEX") && plan.contains(index), "{plan}");
+            assert!(plan.contains("(made_at,id)>(?,?)") && !plan.contains("SCAN records"), "{plan}");
+            // Only the sizes of a page are sorted, not its documents.
+            assert!(
+                plan.contains("MATERIALIZE fitting") && plan.matches("TEMP B-TREE").count() == 0,
+                "{plan}"
+            );
+            assert_eq!(plan.contains("SEARCH reports USING INDEX"), !reports.is_empty(), "{plan}");
+        }
+    }
+    let kinds = ReportKinds::new(&[ReportKind::Inventory]);
+    let of_host = plan(&store.pool, reports::select(key, kinds)).await;
+    assert!(of_host.starts_with("SEARCH reports USING INDEX"), "{of_host}");
+    let counts = plan(&store.pool, select_host_counts(&[id], Dialect::Sqlite)).await;
+    assert!(counts.contains("USING INDEX records_of_cluster (kind=? AND cluster_id=?)"), "{counts}");
+    let silent = plan(&store.pool, select_silent("known", 0, 1)).await;
+    let index = "INDEX records_by_check_in (status=? AND checked_in_at<?)";
+    assert!(silent.contains(index) && !silent.contains("TEMP B-TREE"), "{silent}");
+    let check_in = CheckIn { host: key, at: 1, clock: None };
+    let check_ins = plan(&store.pool, check_ins::store(Dialect::Sqlite, &[check_in]).unwrap()).await;
+    let of_listed =
+        "SCAN list; SEARCH records USING INDEX sqlite_autoindex_records_1 (kind=? AND parent=? AND id=?)";
+    assert!(check_ins.ends_with(of_listed), "{check_ins}");
+    let with_mac = plan(&store.pool, select_with_mac("52:54:00:00:00:01")).await;
+    assert!(
+        with_mac.starts_with("SEARCH host_macs USING COVERING INDEX") && with_mac.contains("(mac=?)"),
+        "{with_mac}"
+    );
+    let upgrade = crate::store::upgrade::select_old(Dialect::Sqlite);
+    let upgrade = plan(&store.pool, upgrade).await;
+    assert!(
+        upgrade.contains("USING INDEX records_to_upgrade") && !upgrade.contains("TEMP B-TREE"),
+        "{upgrade}"
+    );
+    let bound = Bound { kind: Kind::Host, parent: id, records: 1, bytes: 1 };
+    let plan_of_bound = plan(&store.pool, out_of_bounds(bound)).await;
+    let index = "SEARCH records USING COVERING INDEX records_sizes (kind=? AND parent=?)";
+    assert!(plan_of_bound.contains(index), "{plan_of_bound}");
+    let found = plan(&store.pool, select_deleted(Kind::Host)).await;
+    assert!(found.starts_with("SEARCH records USING INDEX") && found.contains("(kind=?)"), "{found}");
+    let plan = plan(&store.pool, select_with_other_token_key(Kind::InfraEnv, Some(id))).await;
+    for range in ["(kind=? AND token_key<?)", "(kind=? AND token_key>?)"] {
+        let step = format!("SEARCH records USING COVERING INDEX records_of_token_key {range}");
+        assert!(plan.contains(&step), "{plan}");
+    }
+    store.writer.close().await;
+}
+
+#[tokio::test]
+async fn event_statements_use_an_index_in_order() {
+    let directory = TempDir::new().unwrap();
+    let store = open(&directory).await;
+    let id = Uuid::new_v4();
+    let queries = [
+        (EventQuery::default(), "events_in_order"),
+        (
+            EventQuery { cluster: Some(ClusterId(id)), ..EventQuery::default() },
+            "events_of_cluster (cluster_id=?)",
+        ),
+        (
+            EventQuery { infra_env: Some(InfraEnvId(id)), ..EventQuery::default() },
+            "events_of_infra_env (infra_env_id=?)",
+        ),
+        (EventQuery { hosts: vec![HostId(id)], ..EventQuery::default() }, "events_of_host (host_id=?)"),
+    ];
+    for (query, index) in queries {
+        for descending in [false, true] {
+            let query = EventQuery { descending, limit: Some(10), ..query.clone() };
+            let plan = plan(&store.pool, events::page(&query, Dialect::Sqlite)).await;
+            // All events are read in the order of the index, until the limit is reached.
+            let access = if index == "events_in_order" { "SCAN" } else { "SEARCH" };
+            assert!(plan.starts_with(&format!("{access} events USING INDEX {index}")), "{plan}");
+            // Only events of several hosts need a sort.
+            assert_eq!(plan.contains("TEMP B-TREE"), !query.hosts.is_empty(), "{plan}");
+        }
+    }
+    let after = EventPosition { micros: 1, id };
+    let next_page = EventQuery { after: Some(after), limit: Some(10), ..EventQuery::default() };
+    let now = chrono::Utc::now();
+    for query in [events::page(&next_page, Dialect::Sqlite), events::select_forgettable(after, now, 10)] {
+        let plan = plan(&store.pool, query).await;
+        assert!(plan.starts_with("SEARCH events USING INDEX events_in_order"), "{plan}");
+        assert!(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "{plan}");
+    }
+    store.writer.close().await;
+}

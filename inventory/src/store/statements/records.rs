@@ -1,0 +1,444 @@
+//! Statements that read records.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::reports;
+use crate::store::session::{Cells, Dialect, Session, Statement};
+use crate::store::{Bound, Columns, Filter, HostCount, Key, Kind, PageQuery, Position, Row, RowPage};
+
+/// The most bytes of all documents and reports of a page with more than one record.
+const PAGE_BYTES: u32 = 256 << 10;
+/// The most records of a page.
+const PAGE_ROWS: u8 = 64;
+
+/// The columns of a [`Row`].
+macro_rules! columns {
+    () => {
+        "parent, id, cluster_id, token_key, deleted, status, role, stage, checked_in_at, clock, record_generation, \
+         schema_version, document"
+    };
+}
+
+/// Returns the error for a value in the database that is not a valid `what`.
+pub(super) fn decode_error(what: &str, found: impl fmt::Debug) -> sqlx::Error {
+    sqlx::Error::Decode(format!("{found:?} is not a valid {what}").into())
+}
+
+/// Converts a number that is never negative.
+pub(super) fn unsigned(what: &str, number: i64) -> Result<u64, sqlx::Error> {
+    u64::try_from(number).map_err(|_| decode_error(what, number))
+}
+
+/// Returns the length of a text in bytes.
+pub(super) fn len_of(text: &str) -> i64 {
+    // No text is longer.
+    i64::try_from(text.len()).unwrap_or(i64::MAX)
+}
+
+/// Returns the text of an id in a column where '' means no id.
+pub(super) fn text_of(id: Option<Uuid>) -> String {
+    id.map(|id| id.to_string()).unwrap_or_default()
+}
+
+fn id_of(text: &str) -> Result<Option<Uuid>, sqlx::Error> {
+    let id = Some(text).filter(|text| !text.is_empty()).map(str::parse).transpose();
+    id.map_err(|_| decode_error("id", text))
+}
+
+/// Binds the key of a record to `$1`, `$2` and `$3`.
+pub(super) fn named(query: Statement, key: Key) -> Statement {
+    query.bind(key.kind.as_str()).bind(text_of(key.parent)).bind_id(key.id)
+}
+
+pub(super) fn select(key: Key) -> Statement {
+    let query = Statement::new(concat!(
+        "SELECT ",
+        columns!(),
+        " FROM records WHERE kind = $1 AND parent = $2 AND id = $3"
+    ));
+    named(query, key)
+}
+
+pub(in crate::store) async fn get(
+    connection: &mut impl Session,
+    key: Key,
+) -> Result<Option<Row>, sqlx::Error> {
+    connection.fetch_first(select(key), |row| record(key.kind, row)).await
+}
+
+/// Returns the generations of the records of a kind and a parent that have one of these ids.
+pub(in crate::store) async fn generations<S: Session>(
+    connection: &mut S,
+    (kind, parent): (Kind, Option<Uuid>),
+    ids: &[String],
+) -> Result<Vec<(Key, i64)>, sqlx::Error> {
+    let is_listed = S::DIALECT.is_one_of("id", "$3");
+    let sql =
+        format!("SELECT id, record_generation FROM records WHERE kind = $1 AND parent = $2 AND {is_listed}");
+    let list = S::DIALECT.list(ids.iter().map(String::as_str));
+    let query = Statement::composed(sql).bind(kind.as_str()).bind(text_of(parent)).bind(list);
+    let convert = |row: &S::Row| {
+        let id = row.text("id")?;
+        let id = id.parse().map_err(|_| decode_error("id", id))?;
+        Ok((Key { kind, parent, id }, row.integer("record_generation")?))
+    };
+    connection.fetch(query, convert).await
+}
+
+/// Returns a statement that finds a record that is not deleted.
+pub(in crate::store) fn find(key: Key) -> Statement {
+    let sql = "SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3 AND deleted = 0";
+    named(Statement::new(sql), key)
+}
+
+/// Returns a statement on the records of a filter. Each combination of conditions has its own statement text, for which
+/// the database can use an index. A condition that is always true would prevent that.
+macro_rules! filtered {
+    ($filter:expr, $start:expr, $end:literal) => {{
+        let filter: Filter = $filter;
+        let sql = match (filter.parent, filter.cluster) {
+            (None, None) => concat!($start, " WHERE kind = $1 AND deleted <= $2", $end),
+            (Some(_), None) => concat!($start, " WHERE kind = $1 AND deleted <= $2 AND parent = $3", $end),
+            (None, Some(_)) => {
+                concat!($start, " WHERE kind = $1 AND deleted <= $2 AND cluster_id = $3", $end)
+            }
+            (Some(_), Some(_)) => {
+                concat!(
+                    $start,
+                    " WHERE kind = $1 AND deleted <= $2 AND parent = $3 AND cluster_id = $4",
+                    $end
+                )
+            }
+        };
+        let query = Statement::new(sql).bind(filter.kind.as_str()).bind_integer(filter.deleted.into());
+        filter.parent.into_iter().chain(filter.cluster).fold(query, Statement::bind_id)
+    }};
+}
+
+pub(super) fn select_all(filter: Filter) -> Statement {
+    filtered!(filter, concat!("SELECT ", columns!(), " FROM records"), " ORDER BY made_at, id")
+}
+
+pub(in crate::store) async fn list(
+    connection: &mut impl Session,
+    filter: Filter,
+) -> Result<Vec<Row>, sqlx::Error> {
+    connection.fetch(select_all(filter), |row| record(filter.kind, row)).await
+}
+
+/// Returns a statement for a page of records.
+///
+/// One statement counts the records that fit into a page and reads them with their reports, so that hosts and reports
+/// are of the same changes without a transaction. The count looks only at sizes: no long document is read that does not
+/// fit. The text has only constants of this program; ids are bound.
+pub(super) fn select_page(query: PageQuery) -> Statement {
+    let PageQuery { filter, reports, after, offset, limit } = query;
+    let conditions = [("parent", filter.parent), ("cluster_id", filter.cluster)];
+    let conditions: Vec<_> = conditions.into_iter().filter_map(|(name, id)| Some((name, id?))).collect();
+    let (len, of_host) = if reports.is_empty() {
+        ("CAST(octet_length(document) AS BIGINT)", "CAST(NULL AS TEXT)".to_owned())
+    } else {
+        // The size of a host includes all its reports.
+        ("size", reports::select_joined(reports))
+    };
+    let mut from = "FROM records WHERE kind = $1 AND deleted <= $2 AND (made_at, id) > ($3, $4)".to_owned();
+    for (number, (name, _)) in (7..).zip(&conditions) {
+        from.push_str(&format!(" AND {name} = ${number}"));
+    }
+    let columns = columns!();
+    let sql = format!(
+        "WITH candidates AS (SELECT made_at, id, {len} AS len {from} ORDER BY made_at, id LIMIT {PAGE_ROWS} OFFSET $5), \
+         positions AS (SELECT ROW_NUMBER() OVER ordered AS number, SUM(len) OVER ordered AS total FROM candidates \
+         WINDOW ordered AS (ORDER BY made_at, id)), \
+         fitting AS MATERIALIZED (SELECT COUNT(*) AS found, COUNT(CASE WHEN number <= $6 \
+         AND (number = 1 OR total <= {PAGE_BYTES}) THEN 1 END) AS fits FROM positions) \
+         SELECT {columns}, made_at, {of_host} AS of_host, \
+         (SELECT CAST(CASE WHEN found > fits OR found = {PAGE_ROWS} THEN 1 ELSE 0 END AS BIGINT) FROM fitting) AS has_more \
+         {from} ORDER BY made_at, id LIMIT (SELECT fits FROM fitting) OFFSET $5"
+    );
+    // A page has fewer records than the largest value.
+    let limit = limit.map_or(i64::MAX, saturated);
+    let query = Statement::composed(sql)
+        .bind(filter.kind.as_str())
+        .bind_integer(filter.deleted.into())
+        .bind_integer(after.made_at)
+        .bind_id(after.id)
+        // No list is longer than the largest offset.
+        .bind_integer(saturated(offset))
+        .bind_integer(limit);
+    conditions.into_iter().fold(query, |query, (_, id)| query.bind_id(id))
+}
+
+fn saturated(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Returns a page of records.
+pub(in crate::store) async fn page(
+    connection: &mut impl Session,
+    query: PageQuery,
+) -> Result<RowPage, sqlx::Error> {
+    let kind = query.filter.kind;
+    let read = |row: &_| {
+        let of_host = Cells::optional_text(row, "of_host")?.map(reports::split).transpose()?;
+        Ok((page_end(row)?, record(kind, row)?, of_host))
+    };
+    let found = connection.fetch(select_page(query), read).await?;
+    let mut page = RowPage { rows: Vec::with_capacity(found.len()), reports: BTreeMap::new(), next: None };
+    for (next, row, of_host) in found {
+        page.next = next;
+        if let Some(of_host) = of_host {
+            page.reports.insert(row.key, of_host);
+        }
+        page.rows.push(row);
+    }
+    Ok(page)
+}
+
+/// Returns the position after a record of a page, if others may follow.
+fn page_end(row: &impl Cells) -> Result<Option<Position>, sqlx::Error> {
+    let may_have_more = row.integer("has_more")? != 0;
+    let id = row.text("id")?;
+    let id = id.parse().map_err(|_| decode_error("id", id))?;
+    Ok(may_have_more.then_some(Position { made_at: row.integer("made_at")?, id }))
+}
+
+pub(super) fn select_count(filter: Filter) -> Statement {
+    filtered!(filter, "SELECT COUNT(*) AS found FROM records", "")
+}
+
+pub(in crate::store) async fn count(
+    connection: &mut impl Session,
+    filter: Filter,
+) -> Result<u64, sqlx::Error> {
+    let found = connection.fetch_first(select_count(filter), |row| row.integer("found")).await?;
+    unsigned("count", found.ok_or(sqlx::Error::RowNotFound)?)
+}
+
+/// Returns a statement for the numbers of hosts of clusters, by status.
+pub(super) fn select_host_counts(clusters: &[Uuid], dialect: Dialect) -> Statement {
+    let clusters: Vec<_> = clusters.iter().map(Uuid::to_string).collect();
+    let of_clusters = dialect.is_one_of("cluster_id", "$1");
+    let sql = format!(
+        "SELECT cluster_id, status, COUNT(*) AS hosts FROM records \
+         WHERE kind = 'host' AND deleted = 0 AND {of_clusters} GROUP BY cluster_id, status"
+    );
+    Statement::composed(sql).bind(dialect.list(clusters.iter().map(String::as_str)))
+}
+
+pub(in crate::store) async fn host_counts<S: Session>(
+    connection: &mut S,
+    clusters: &[Uuid],
+) -> Result<Vec<HostCount>, sqlx::Error> {
+    let count = |row: &S::Row| {
+        let cluster = row.text("cluster_id")?;
+        Ok(HostCount {
+            cluster: cluster.parse().map_err(|_| decode_error("id", cluster))?,
+            status: row.text("status")?.to_owned(),
+            hosts: unsigned("count", row.integer("hosts")?)?,
+        })
+    };
+    connection.fetch(select_host_counts(clusters, S::DIALECT), count).await
+}
+
+/// Returns a statement that finds the smallest size if a bound is exceeded. A negative size exceeds every bound: it
+/// would hide the sizes of other records.
+pub(super) fn out_of_bounds(bound: Bound) -> Statement {
+    // No sum exceeds a larger bound.
+    let most = |most: u64| i64::try_from(most).unwrap_or(i64::MAX);
+    Statement::new(
+        "SELECT smallest FROM (SELECT SUM(1 - deleted) AS found, SUM(size) AS bytes, MIN(size) AS smallest \
+         FROM records WHERE kind = $1 AND parent = $2) AS parts WHERE found > $3 OR bytes > $4 OR smallest < 0",
+    )
+    .bind(bound.kind.as_str())
+    .bind_id(bound.parent)
+    .bind_integer(most(bound.records))
+    .bind_integer(most(bound.bytes))
+}
+
+/// Returns `true` if a bound is exceeded.
+pub(super) async fn is_out_of_bounds(
+    connection: &mut impl Session,
+    bound: Bound,
+) -> Result<bool, sqlx::Error> {
+    let size = |row: &_| unsigned("size of a record", Cells::integer(row, "smallest")?);
+    Ok(connection.fetch_first(out_of_bounds(bound), size).await?.is_some())
+}
+
+/// Returns a statement that finds any record of a filter.
+pub(in crate::store) fn any_of(filter: Filter) -> Statement {
+    filtered!(filter, "SELECT id FROM records", " LIMIT 1")
+}
+
+/// Returns a statement for the keys of records whose token is signed with another key.
+pub(super) fn select_with_other_token_key(kind: Kind, key: Option<Uuid>) -> Statement {
+    // Two ranges of the index, before and after the key.
+    let sql = "SELECT parent, id FROM records WHERE kind = $1 AND token_key < $2 \
+               UNION ALL SELECT parent, id FROM records WHERE kind = $1 AND token_key > $2";
+    Statement::new(sql).bind(kind.as_str()).bind(text_of(key))
+}
+
+pub(in crate::store) async fn with_other_token_key(
+    connection: &mut impl Session,
+    kind: Kind,
+    key: Option<Uuid>,
+) -> Result<Vec<Key>, sqlx::Error> {
+    connection.fetch(select_with_other_token_key(kind, key), |row| name(kind, row)).await
+}
+
+/// Returns a statement for the keys of deleted records.
+pub(super) fn select_deleted(kind: Kind) -> Statement {
+    Statement::new("SELECT parent, id FROM records WHERE kind = $1 AND deleted = 1").bind(kind.as_str())
+}
+
+pub(in crate::store) async fn deleted(
+    connection: &mut impl Session,
+    kind: Kind,
+) -> Result<Vec<Key>, sqlx::Error> {
+    connection.fetch(select_deleted(kind), |row| name(kind, row)).await
+}
+
+/// Returns a statement for the hosts in a status whose last check-in was before a time.
+pub(super) fn select_silent(status: &str, before: i64, most: i64) -> Statement {
+    let query = Statement::new(
+        "SELECT parent, id FROM records WHERE kind = 'host' AND deleted = 0 AND status = $1 AND checked_in_at < $2 \
+         ORDER BY checked_in_at LIMIT $3",
+    );
+    query.bind(status).bind_integer(before).bind_integer(most)
+}
+
+pub(in crate::store) async fn silent_hosts(
+    connection: &mut impl Session,
+    status: &str,
+    before: DateTime<Utc>,
+    most: usize,
+) -> Result<Vec<Key>, sqlx::Error> {
+    // A larger number of hosts does not exist.
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let query = select_silent(status, before.timestamp_micros(), most);
+    connection.fetch(query, |row| name(Kind::Host, row)).await
+}
+
+/// Returns a statement for the hosts with a MAC address.
+pub(super) fn select_with_mac(mac: &str) -> Statement {
+    let query = Statement::new(
+        "SELECT infra_env_id AS parent, host_id AS id FROM host_macs WHERE mac = $1 ORDER BY infra_env_id, host_id",
+    );
+    query.bind(mac.to_ascii_lowercase())
+}
+
+pub(in crate::store) async fn hosts_with_mac(
+    connection: &mut impl Session,
+    mac: &str,
+) -> Result<Vec<Key>, sqlx::Error> {
+    connection.fetch(select_with_mac(mac), |row| name(Kind::Host, row)).await
+}
+
+fn key_of(kind: Kind, parent: &str, id: &str) -> Result<Key, sqlx::Error> {
+    let id = id.parse().map_err(|_| decode_error("id", id))?;
+    Ok(Key { kind, parent: id_of(parent)?, id })
+}
+
+fn name(kind: Kind, row: &impl Cells) -> Result<Key, sqlx::Error> {
+    key_of(kind, row.text("parent")?, row.text("id")?)
+}
+
+fn record(kind: Kind, row: &impl Cells) -> Result<Row, sqlx::Error> {
+    // Changes name the generation that they replace. The first one is 1.
+    let generation = row.integer("record_generation")?;
+    if generation < 1 {
+        return Err(decode_error("generation", generation));
+    }
+    let deleted = match row.integer("deleted")? {
+        0 => false,
+        1 => true,
+        other => return Err(decode_error("mark of a deleted record", other)),
+    };
+    Ok(Row {
+        key: name(kind, row)?,
+        columns: Columns {
+            cluster: row.optional_text("cluster_id")?.map_or(Ok(None), id_of)?,
+            token_key: id_of(row.text("token_key")?)?,
+            deleted,
+            status: row.text("status")?.to_owned(),
+            role: row.text("role")?.to_owned(),
+            stage: row.text("stage")?.to_owned(),
+            checked_in_at: row.optional_integer("checked_in_at")?,
+            clock: row.optional_integer("clock")?,
+            macs: None,
+        },
+        generation,
+        schema_version: row.integer("schema_version")?,
+        document: row.text("document")?.to_owned(),
+        reports_len: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{Connection as _, SqliteConnection};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::store::{Changes, Outcome, ReportKind, ReportKinds, SqlStore, Step, Store as _, StoreError};
+
+    #[test]
+    fn negative_number_is_an_error() {
+        assert_eq!(unsigned("count", 0).unwrap(), 0);
+        assert_eq!(unsigned("count", i64::MAX).unwrap(), i64::MAX.unsigned_abs());
+        for number in [-1, i64::MIN] {
+            let error = unsigned("count", number).unwrap_err();
+            assert!(error.to_string().ends_with(&format!("{number} is not a valid count")), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn damaged_number_of_a_record_is_an_error() {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("kindling.db");
+        let store = SqlStore::open_file(&path).await.unwrap();
+        let id = Uuid::new_v4();
+        let key = Key { kind: Kind::Host, parent: Some(id), id };
+        let row = Row::new(key, "{}".to_owned());
+        let commit = async |step| store.commit(Changes { steps: vec![step], events: Vec::new() }).await;
+        assert_eq!(commit(Step::Insert(row.clone())).await.unwrap(), Outcome::Done);
+        let mut raw = SqliteConnection::connect(&format!("sqlite:{}", path.display())).await.unwrap();
+        let mut set = async |column: &str| {
+            raw.execute(Statement::composed(format!("UPDATE records SET {column}"))).await.unwrap();
+        };
+        let (filter, all_reports) =
+            (Filter::all(Kind::Host).with_deleted(), ReportKinds::new(ReportKind::ALL));
+        for (damage, repair) in [
+            ("record_generation = 0", "record_generation = 1"),
+            ("record_generation = -7", "record_generation = 1"),
+            ("deleted = -1", "deleted = 0"),
+        ] {
+            set(damage).await;
+            for error in [
+                store.get(key).await.unwrap_err(),
+                store.list(filter).await.unwrap_err(),
+                store.page(PageQuery::first(filter)).await.unwrap_err(),
+                store.page(PageQuery::first(filter).with_reports(all_reports)).await.unwrap_err(),
+            ] {
+                assert!(matches!(error, StoreError::Statement { .. }), "{damage}: {error}");
+            }
+            set(repair).await;
+        }
+        set("deleted = 2").await;
+        assert!(matches!(store.get(key).await, Err(StoreError::Statement { .. })));
+        set("deleted = 0").await;
+        assert_eq!(store.get(key).await.unwrap(), Some(row));
+        let bound = |bytes| Step::RequireWithin(Bound { kind: Kind::Host, parent: id, records: 9, bytes });
+        assert_eq!(commit(bound(4096)).await.unwrap(), Outcome::Done);
+        assert_eq!(commit(bound(4095)).await.unwrap(), Outcome::OutOfBounds);
+        set("size = -4096").await;
+        let error = commit(bound(4096)).await.unwrap_err();
+        assert!(matches!(error, StoreError::Statement { .. }), "{error}");
+        raw.close().await.unwrap();
+        store.close().await;
+    }
+}

@@ -1,0 +1,108 @@
+//! Statements on reports.
+
+use super::records::{decode_error, len_of, text_of};
+use crate::store::session::{Cells, Session, Statement};
+use crate::store::{Key, ReportKind, ReportKinds, Reports};
+
+fn on_host(query: Statement, host: Key) -> Statement {
+    query.bind(text_of(host.parent)).bind_id(host.id)
+}
+
+/// Returns the kinds as a list of SQL. They are constants of this program.
+fn list_of(kinds: ReportKinds) -> String {
+    let kinds: Vec<_> = kinds.iter().map(|kind| format!("'{kind}'")).collect();
+    kinds.join(", ")
+}
+
+pub(super) fn put(host: Key, kind: ReportKind, document: &str) -> Statement {
+    let query = Statement::new(
+        "INSERT INTO reports (infra_env_id, host_id, kind, size, document) VALUES ($1, $2, $3, $4, $5) \
+         ON CONFLICT (infra_env_id, host_id, kind) DO UPDATE SET size = excluded.size, document = excluded.document",
+    );
+    on_host(query, host).bind(kind.as_str()).bind_integer(len_of(document)).bind(document)
+}
+
+pub(super) fn remove(host: Key, kind: ReportKind) -> Statement {
+    let query = Statement::new("DELETE FROM reports WHERE infra_env_id = $1 AND host_id = $2 AND kind = $3");
+    on_host(query, host).bind(kind.as_str())
+}
+
+pub(super) fn remove_all(host: Key) -> Statement {
+    on_host(Statement::new("DELETE FROM reports WHERE infra_env_id = $1 AND host_id = $2"), host)
+}
+
+/// Returns a statement for reports of a host.
+pub(super) fn select(host: Key, kinds: ReportKinds) -> Statement {
+    let sql = format!(
+        "SELECT kind, document FROM reports WHERE infra_env_id = $1 AND host_id = $2 AND kind IN ({})",
+        list_of(kinds)
+    );
+    on_host(Statement::composed(sql), host)
+}
+
+pub(in crate::store) async fn of_host(
+    connection: &mut impl Session,
+    host: Key,
+    kinds: ReportKinds,
+) -> Result<Reports, sqlx::Error> {
+    let found = connection.fetch(select(host, kinds), report).await?;
+    Ok(Reports(found.into_iter().collect()))
+}
+
+/// Returns a query for all reports of a host in `records`, joined to one text that [`split`] reads.
+pub(super) fn select_joined(kinds: ReportKinds) -> String {
+    let kinds = list_of(kinds);
+    // An expression keeps the database from one search of the index for each kind: most hosts have few reports.
+    format!(
+        "(SELECT string_agg(reports.kind || ':' || reports.size || ':' || reports.document, '') FROM reports \
+         WHERE reports.infra_env_id = records.parent AND reports.host_id = records.id \
+         AND reports.kind || '' IN ({kinds}))"
+    )
+}
+
+/// Splits the reports of a host: for each the kind, the length in bytes, and the document.
+pub(super) fn split(joined: &str) -> Result<Reports, sqlx::Error> {
+    let (mut reports, mut rest) = (Reports::default(), joined);
+    while !rest.is_empty() {
+        let report = rest.split_once(':').and_then(|(kind, rest)| {
+            let (len, rest) = rest.split_once(':')?;
+            let (document, rest) = rest.split_at_checked(len.parse().ok()?)?;
+            Some((kind, document, rest))
+        });
+        let Some((kind, document, after)) = report else {
+            return Err(decode_error("length of a report", rest.chars().take(40).collect::<String>()));
+        };
+        reports.0.insert(parse_kind(kind)?, document.to_owned());
+        rest = after;
+    }
+    Ok(reports)
+}
+
+fn parse_kind(kind: &str) -> Result<ReportKind, sqlx::Error> {
+    let known = ReportKind::ALL.iter().find(|one| one.as_str() == kind);
+    known.copied().ok_or_else(|| decode_error("kind of report", kind))
+}
+
+fn report(row: &impl Cells) -> Result<(ReportKind, String), sqlx::Error> {
+    Ok((parse_kind(row.text("kind")?)?, row.text("document")?.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joined_reports_are_split_by_length() {
+        let reports = |parts: &[(ReportKind, &str)]| {
+            Reports(parts.iter().map(|(kind, text)| (*kind, (*text).to_owned())).collect())
+        };
+        assert_eq!(split("").unwrap(), Reports::default());
+        let expected = reports(&[(ReportKind::Inventory, "{\"a\":\"é\"}"), (ReportKind::NtpSources, "")]);
+        assert_eq!(split("ntp_sources:0:inventory:10:{\"a\":\"é\"}").unwrap(), expected);
+        for damaged in
+            ["inventory", "inventory:2", "inventory:3:{}", "inventory:x:{}", "inventory:1:é", "x:2:{}"]
+        {
+            assert!(matches!(split(damaged), Err(sqlx::Error::Decode(_))), "{damaged}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Base images that clients add while the service runs, in addition to the configured ones.
+//!
+//! They are stored in the database, so that all replicas have them.
+
+use axum::http::StatusCode;
+use ignition::discovery::HttpUrl;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+use uuid::{Builder, Uuid};
+
+use crate::Inventory;
+use crate::api::ApiError;
+use crate::api::request_bodies;
+use crate::catalogue::{Catalogue, CpuArchitecture, ImageType, OsImage, Version};
+use crate::infra_env::{InfraEnvRecord, NOT_FOUND};
+use crate::store::{Change, Filter, Kind, ReadSet, Reader as _, Record, Stored};
+
+/// A base image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = os_image)]
+pub struct OsImageView {
+    /// OpenShift version.
+    pub openshift_version: String,
+    /// CPU architecture.
+    #[schema(value_type = String)]
+    pub cpu_architecture: CpuArchitecture,
+    /// URL of the base image.
+    pub url: String,
+    /// Version of the base image.
+    pub version: String,
+    /// Type of the discovery images that can be made from it: full and minimal ISOs, or disconnected ISOs.
+    #[serde(rename = "type")]
+    pub image_type: ImageType,
+    /// Whether the base image is part of the service's configuration and cannot be removed.
+    pub configured: bool,
+}
+
+/// Parameters of a base image to add.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = os_image_create_params)]
+pub(crate) struct OsImageParams {
+    /// OpenShift version, such as `4.14`.
+    #[schema(min_length = 1, max_length = 64)]
+    pub openshift_version: String,
+    /// CPU architecture.
+    #[schema(value_type = Architecture)]
+    pub cpu_architecture: CpuArchitecture,
+    /// URL of the base image.
+    pub url: String,
+    /// Version of the base image.
+    #[schema(min_length = 1, max_length = 64)]
+    pub version: String,
+}
+
+/// CPU architecture, with all accepted names.
+#[derive(Debug, ToSchema)]
+#[schema(as = os_image_cpu_architecture)]
+#[expect(dead_code, reason = "the type describes values; it is never made")]
+enum Architecture {
+    /// 64-bit Intel and AMD.
+    #[schema(rename = "x86_64")]
+    X86_64,
+    /// 64-bit ARM.
+    #[schema(rename = "aarch64")]
+    Aarch64,
+    /// 64-bit ARM.
+    #[schema(rename = "arm64")]
+    Arm64,
+    /// POWER, little-endian.
+    #[schema(rename = "ppc64le")]
+    Ppc64le,
+    /// IBM Z.
+    #[schema(rename = "s390x")]
+    S390x,
+}
+
+request_bodies! {
+    OsImageParams: "newOsImageParams";
+}
+
+/// A stored base image that a client added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct OsImageRecord(OsImage);
+
+impl Record for OsImageRecord {
+    const KIND: Kind = Kind::OsImage;
+
+    fn id(&self) -> Uuid {
+        id_of(&self.0.openshift_version, self.0.cpu_architecture)
+    }
+}
+
+/// Returns the id, made from version and architecture. So each pair has at most one base image.
+fn id_of(version: &str, architecture: CpuArchitecture) -> Uuid {
+    let digest = Sha256::digest(format!("os-image/{version}/{architecture}"));
+    let mut bytes = [0; 16];
+    for (byte, found) in bytes.iter_mut().zip(digest) {
+        *byte = found;
+    }
+    Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+fn view(image: OsImage, configured: bool) -> OsImageView {
+    let OsImage { openshift_version, cpu_architecture, url, version, image_type, sha256: _ } = image;
+    OsImageView { openshift_version, cpu_architecture, url, version, image_type, configured }
+}
+
+impl Inventory {
+    /// Returns the catalogue: the configured releases and base images, and the added base images.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub(crate) async fn present_catalogue(&self) -> Result<Catalogue, ApiError> {
+        Ok(self.catalogue().clone().with_os_images(self.added_images().await?))
+    }
+
+    async fn added_images(&self) -> Result<Vec<OsImage>, ApiError> {
+        let stored: Vec<Stored<OsImageRecord>> = self.records().list(Filter::all(Kind::OsImage)).await?;
+        Ok(stored.into_iter().map(|stored| stored.record.0).collect())
+    }
+
+    /// Returns all base images.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub async fn os_images(&self) -> Result<Vec<OsImageView>, ApiError> {
+        let configured = self.catalogue().os_images().iter().map(|image| view(image.clone(), true));
+        let added = self.added_images().await?.into_iter().map(|image| view(image, false));
+        Ok(configured.chain(added).collect())
+    }
+
+    /// Adds a base image.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a value is invalid, or if a base image for this version and architecture exists.
+    pub(crate) async fn add_os_image(&self, params: OsImageParams) -> Result<OsImageView, ApiError> {
+        let OsImageParams { openshift_version, cpu_architecture, url, version } = params;
+        if Version::parse(&openshift_version).is_none() {
+            let reason = format!("openshift_version {openshift_version:?} is not valid");
+            return Err(ApiError::bad(reason));
+        }
+        HttpUrl::parse("url", &url).map_err(|error| ApiError::bad(error.to_string()))?;
+        let image_type = ImageType::Full;
+        let image = OsImage { openshift_version, cpu_architecture, url, version, image_type, sha256: None };
+        let record = OsImageRecord(image.clone());
+        let (wanted, record) = (&image, &record);
+        self.records()
+            .change(|reads: ReadSet| async move {
+                let there = reads.find::<OsImageRecord>(None, record.id()).await?;
+                if there.is_some() || self.is_configured(&wanted.openshift_version, cpu_architecture) {
+                    return Err(ApiError::conflict(format!(
+                        "an OS image for version {} and architecture {cpu_architecture} already exists",
+                        wanted.openshift_version
+                    )));
+                }
+                let mut change = Change::new();
+                change.insert(record)?;
+                Ok((change, ()))
+            })
+            .await?;
+        Ok(view(image, false))
+    }
+
+    /// Removes a base image that was added.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the base image does not exist, is configured, or is used by an infra-env.
+    pub async fn remove_os_image(
+        &self,
+        version: &str,
+        architecture: CpuArchitecture,
+    ) -> Result<(), ApiError> {
+        if self.is_configured(version, architecture) {
+            return Err(ApiError::conflict("the OS image is part of the configuration of this service"));
+        }
+        self.records()
+            .change(|reads: ReadSet| async move {
+                let found = reads.find::<OsImageRecord>(None, id_of(version, architecture)).await?;
+                let stored = found.ok_or_else(|| ApiError::not_found(NOT_FOUND))?;
+                let infra_envs: Vec<Stored<InfraEnvRecord>> =
+                    self.records().list(Filter::all(Kind::InfraEnv)).await?;
+                let has_it = |stored: &&Stored<InfraEnvRecord>| {
+                    let record = &stored.record;
+                    record.cpu_architecture == architecture && record.image.os_image == version
+                };
+                if let Some(Stored { record, .. }) = infra_envs.iter().find(has_it) {
+                    return Err(ApiError::conflict(format!("infra-env {} uses the OS image", record.id)));
+                }
+                let mut change = Change::new();
+                change.remove(&stored);
+                Ok((change, ()))
+            })
+            .await
+    }
+
+    /// Records in `change` that an infra-env begins to use a base image. The commit fails if another client removes the
+    /// base image first. It also changes the record's generation, so a concurrent removal is attempted again and then
+    /// finds the infra-env.
+    pub(crate) async fn take_up_os_image(
+        &self,
+        reads: &ReadSet,
+        change: &mut Change,
+        image: &OsImage,
+    ) -> Result<(), ApiError> {
+        if self.is_configured(&image.openshift_version, image.cpu_architecture) {
+            return Ok(());
+        }
+        let record = OsImageRecord(image.clone());
+        match reads.find::<OsImageRecord>(None, record.id()).await? {
+            Some(stored) => {
+                change.replace(&stored.record, stored.generation)?;
+            }
+            // The base image was just removed: the commit fails, and the change is planned again.
+            None => change.require(&record),
+        }
+        Ok(())
+    }
+
+    fn is_configured(&self, version: &str, architecture: CpuArchitecture) -> bool {
+        let images = self.catalogue().os_images();
+        images
+            .iter()
+            .any(|image| image.openshift_version == version && image.cpu_architecture == architecture)
+    }
+}
+
+/// Parses the CPU architecture in a path.
+pub(super) fn architecture_in_path(name: &str) -> Result<CpuArchitecture, ApiError> {
+    CpuArchitecture::from_name(name).ok_or_else(|| {
+        let message = "cpu_architecture in path should be one of [x86_64 aarch64 arm64 ppc64le s390x]";
+        ApiError::infra_error(StatusCode::BAD_REQUEST, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn image_id_is_the_same_on_all_replicas() {
+        let id = id_of("4.14", CpuArchitecture::X86_64);
+        assert_eq!(id.to_string(), "4032c5b1-749c-8384-b20a-b1b60f5c2560");
+        assert_ne!(id, id_of("4.14", CpuArchitecture::Arm64));
+        assert_ne!(id, id_of("4.15", CpuArchitecture::X86_64));
+    }
+}

@@ -1,0 +1,173 @@
+//! Re-layout for edits that do not fit into the embed areas: turns them into changes of files.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::changes::{FileContents, FileOperations, RelayoutChanges};
+use super::oversized_kargs;
+use super::placement::find_exact;
+use crate::areas::{IGNITION_INFO, IgnitionArea};
+use crate::base::{Architecture, BaseImage};
+use crate::bytes_at::u64_be;
+use crate::edits::Edits;
+use crate::error::{Error, Result};
+use crate::extent::Extent;
+use crate::initrd::PackedArchive;
+use crate::miniso;
+use crate::plan::{Patch, Plan, Segment};
+use crate::pxe::ROOTFS_PATH;
+
+/// Length of the smallest grown Ignition area: the length that builders choose.
+const MIN_GROWN_AREA_LEN: u64 = 256 << 10;
+/// Offset of the initrd's length in the boot image for s390x.
+const INITRD_LEN_AT: u64 = 66_576;
+
+/// Plans a re-layout of the image with `edits`.
+pub(crate) fn plan_relayout(image: &BaseImage, edits: &Edits, reason: &'static str) -> Result<Plan> {
+    let mut changes = RelayoutChanges { files: FileOperations::new(), kargs: None, reason };
+    let initrds = InitrdChanges::new(image, edits)?;
+    if edits.minimal.is_some() {
+        image.require_pristine()?;
+        if image.volume().file(ROOTFS_PATH).is_some() {
+            changes.files.drop_file(ROOTFS_PATH);
+        }
+    }
+    initrds.images.keys().try_for_each(|name| check_initrd_name(image, name))?;
+    let paths: Vec<String> = initrds.images.keys().map(|name| format!("/images/{name}")).collect();
+    oversized_kargs::add_kargs_changes(image, edits, &paths, &mut changes)?;
+    for (name, contents) in initrds.images {
+        changes.put_file(format!("images/{name}"), contents);
+    }
+    if let Some(archive) = initrds.archive {
+        change_archive(image, &mut changes, archive)?;
+    }
+    // The offsets in the description of the minimal ISO are no longer correct.
+    if !changes.files.is_empty() && image.volume().file(miniso::MINISO_PATH).is_some() {
+        changes.files.drop_file(miniso::MINISO_PATH);
+    }
+    super::plan_changes(image, &changes)
+}
+
+/// The initrd archives and images that a re-layout changes.
+struct InitrdChanges {
+    /// The parts of the new archive in the Ignition area, if that changes.
+    archive: Option<Vec<Bytes>>,
+    /// The initrd images that become files, by name.
+    images: BTreeMap<String, Bytes>,
+}
+
+impl InitrdChanges {
+    /// Sorts the initrds of `edits`. s390x loads exactly one initrd, so there the images follow the archive in the
+    /// Ignition area.
+    fn new(image: &BaseImage, edits: &Edits) -> Result<Self> {
+        let archive = edits.archive.clone().map(|archive| vec![archive]);
+        if image.architecture() != Some(Architecture::S390x) || edits.images.is_empty() {
+            return Ok(Self { archive, images: edits.images.clone() });
+        }
+        let mut parts = match archive {
+            Some(parts) => parts,
+            None => vec![current_archive(image)?],
+        };
+        parts.extend(edits.images.values().cloned());
+        Ok(Self { archive: Some(parts), images: BTreeMap::new() })
+    }
+}
+
+/// Reads the encoded archives in the Ignition area, up to the last byte that is not zero.
+fn current_archive(image: &BaseImage) -> Result<Bytes> {
+    let mut bytes = image.source().read_extent(image.require_ignition_area()?.extent)?;
+    let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    bytes.truncate(len);
+    Ok(PackedArchive::from_encoded(bytes.into()).as_bytes().clone())
+}
+
+/// Checks a name that goes into the configs of boot loaders, where blanks, commas and quotes would end it.
+fn check_initrd_name(image: &BaseImage, name: &str) -> Result<()> {
+    let refused =
+        |reason| Err(Error::InvalidEdit { what: "name of an initrd image", value: name.to_owned(), reason });
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
+        return refused("boot loaders take letters, digits, '.', '_' and '-'");
+    }
+    if find_exact(image.volume().tree(), &format!("images/{name}")).is_some() {
+        return refused("the image has a file of that name");
+    }
+    Ok(())
+}
+
+/// Puts an archive into the Ignition area, which grows if necessary.
+fn change_archive(image: &BaseImage, changes: &mut RelayoutChanges, parts: Vec<Bytes>) -> Result<()> {
+    let area = image.require_ignition_area()?;
+    let Some((path, offset)) = image.locate_in_file(area.extent) else {
+        let (at, expected) = (area.extent.offset(), "a file that contains it");
+        return Err(image.source().malformed(
+            at,
+            "Ignition area of an image that is re-laid out",
+            expected,
+            "none",
+        ));
+    };
+    let file = image.require_file(&path)?.extent;
+    let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
+    if len <= area.extent.len() {
+        let mut patches = area.patches(image.source().name(), &parts.concat().into())?;
+        for patch in &mut patches {
+            patch.offset = patch.offset - area.extent.offset() + offset;
+        }
+        return changes.patch_file(image, &path, patches.into());
+    }
+    let rest = Segment::Zero(grown_area_len(len) - len);
+    let archive: Vec<Segment> = parts.into_iter().map(Segment::Bytes).chain([rest]).collect();
+    if file == area.extent {
+        changes.files.put_file(path, FileContents::new(archive));
+        return Ok(());
+    }
+    grow_boot_image(image, changes, (&path, file), area, archive)
+}
+
+/// Grows the Ignition area of an s390x image: the end of the initrd in the boot image, which states the initrd's
+/// length.
+fn grow_boot_image(
+    image: &BaseImage,
+    changes: &mut RelayoutChanges,
+    (path, file): (&str, Extent),
+    area: IgnitionArea,
+    archive: Vec<Segment>,
+) -> Result<()> {
+    let stated = stated_initrd_len(image, (path, file), area)?;
+    let grown: u64 = archive.iter().map(Segment::len).sum();
+    let initrd_len = stated - area.extent.len() + grown;
+    let offset = area.extent.offset() - file.offset();
+    let field = Segment::Bytes(Bytes::copy_from_slice(&initrd_len.to_be_bytes()));
+    changes.patch_file(image, path, vec![Patch { offset: INITRD_LEN_AT, segment: field }])?;
+    let boot_image = changes.current_file(image, path)?;
+    let contents = boot_image.segments(0..offset).chain(archive).collect();
+    changes.files.put_file(path, FileContents::new(contents));
+    let json = format!("{{\n  \"file\": \"{path}\",\n  \"length\": {grown},\n  \"offset\": {offset}\n}}\n");
+    changes.put_file(image.path_in_image(IGNITION_INFO), json);
+    Ok(())
+}
+
+/// Reads the length of the initrd that an s390x boot image states.
+fn stated_initrd_len(image: &BaseImage, (path, file): (&str, Extent), area: IgnitionArea) -> Result<u64> {
+    let malformed = |expected: &str, found: String| {
+        image.source().malformed(area.extent.offset(), "Ignition area that has to grow", expected, found)
+    };
+    if area.extent.end() != file.end() {
+        return Err(malformed("the end of its file", format!("the middle of {path}")));
+    }
+    let field = Extent::new(file.offset() + INITRD_LEN_AT, 8);
+    let field = field.filter(|field| field.end() <= area.extent.offset());
+    let stated = field.map(|field| image.source().read_extent(field)).transpose()?;
+    let possible = area.extent.len()..=file.len();
+    let stated = stated.and_then(|bytes| u64_be(&bytes, 0)).filter(|len| possible.contains(len));
+    stated.ok_or_else(|| {
+        malformed("a boot image that states the length of its initrd", format!("none in {path}"))
+    })
+}
+
+/// Returns the length of a grown area: a power of two, so that archives of similar length result in the same layout.
+fn grown_area_len(len: u64) -> u64 {
+    len.next_power_of_two().max(MIN_GROWN_AREA_LEN)
+}

@@ -1,0 +1,132 @@
+//! The files of one command: all of them are written, or none.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context, Result};
+use isogen::write::{FileAccess, NewFile, explain_full_disk};
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::output::print_path;
+
+/// Files and directories that are removed unless the command completes. `None` once they are kept.
+#[derive(Debug)]
+pub(super) struct CreatedFiles(Arc<Mutex<Option<Vec<PathBuf>>>>);
+
+impl CreatedFiles {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Some(Vec::new()))))
+    }
+
+    /// Creates the directory of a file if it does not exist.
+    pub(super) fn create_directory(&self, path: &Path) -> Result<()> {
+        let Some(parent) = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists()) else {
+            return Ok(());
+        };
+        self.create_directory(parent)?;
+        let mut created = self.lock();
+        std::fs::create_dir(parent).with_context(|| format!("creating directory {}", parent.display()))?;
+        created.get_or_insert_default().push(parent.to_owned());
+        Ok(())
+    }
+
+    /// Gives a file its final name. An interrupt is handled before or after this.
+    pub(super) fn commit(&self, file: NewFile, path: &Path) -> Result<()> {
+        let mut created = self.lock();
+        file.commit()?;
+        created.get_or_insert_default().push(path.to_owned());
+        Ok(())
+    }
+
+    /// Keeps everything that was created.
+    pub(super) fn keep_all(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<PathBuf>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes what was created, in reverse order. Returns `false` if it is kept.
+    fn remove_created(created: &mut Option<Vec<PathBuf>>) -> bool {
+        let Some(mut paths) = created.take() else { return false };
+        while let Some(path) = paths.pop() {
+            // A directory into which another process has put a file stays.
+            let _ = if path.is_dir() { std::fs::remove_dir(&path) } else { std::fs::remove_file(&path) };
+        }
+        true
+    }
+
+    /// Removes what was created and exits when an interrupt arrives.
+    pub(super) fn remove_at_interrupt(&self) -> Result<()> {
+        /// The conventional exit code after SIGINT.
+        const INTERRUPTED: i32 = 130;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.context("cannot listen for signals")?;
+        let mut interrupts = {
+            let _entered = runtime.enter();
+            signal(SignalKind::interrupt()).context("cannot listen for signals")?
+        };
+        let created = Arc::clone(&self.0);
+        std::thread::spawn(move || {
+            if runtime.block_on(interrupts.recv()).is_some() {
+                // The lock is held until the exit, so that nothing more is created.
+                let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
+                if Self::remove_created(&mut created) {
+                    eprintln!("Interrupted: nothing was written");
+                }
+                std::process::exit(INTERRUPTED);
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Drop for CreatedFiles {
+    fn drop(&mut self) {
+        Self::remove_created(&mut self.lock());
+    }
+}
+
+/// Writes new files and their directories. Returns the paths after all are written. Checks before the first write that
+/// no file exists.
+pub(super) fn write_files<T>(
+    files: Vec<(PathBuf, T)>,
+    access: FileAccess,
+    write: impl Fn(&NewFile, T) -> Result<()>,
+) -> Result<Vec<PathBuf>> {
+    for (path, _) in &files {
+        if path.symlink_metadata().is_ok() {
+            let taken = std::io::Error::from(rustix::io::Errno::EXIST);
+            return Err(taken).with_context(|| format!("creating {}", path.display()));
+        }
+    }
+    let created = CreatedFiles::new();
+    let mut paths = Vec::new();
+    for (path, contents) in files {
+        created.create_directory(&path)?;
+        let file = NewFile::create(&path, access)?;
+        write(&file, contents).with_context(|| format!("writing {}", path.display()))?;
+        created.commit(file, &path)?;
+        paths.push(path);
+    }
+    created.keep_all();
+    Ok(paths)
+}
+
+/// Writes files with mode 0600.
+pub(super) fn write_private<T: AsRef<[u8]>>(files: Vec<(PathBuf, T)>) -> Result<Vec<PathBuf>> {
+    write_files(files, FileAccess::Private, |file, contents| write_all(file, contents.as_ref()))
+}
+
+/// Writes the whole content of a new file.
+pub(super) fn write_all(file: &NewFile, contents: &[u8]) -> Result<()> {
+    let written = file.file().write_all(contents);
+    Ok(written.map_err(|error| explain_full_disk(error, file.file(), contents.len() as u64))?)
+}
+
+pub(super) fn print_paths(paths: &[PathBuf]) -> Result<()> {
+    paths.iter().try_for_each(|path| print_path(path))
+}

@@ -1,0 +1,297 @@
+//! `kindling simulate`: simulated hosts against any server.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::simulated::{Fault, SimulatedSite};
+use anyhow::{Context, Result, ensure};
+use assisted::InfraEnvId;
+use assisted::client::reqwest::Client;
+use assisted::client::{ApiClient, ClientCredential};
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::sleep;
+
+use super::duration::parse_duration;
+use super::output::{print_bytes, print_line};
+use super::progress::status_line;
+use super::serve::database::parse_secret;
+use super::serve::value::parse_id;
+use crate::inventory::Secret;
+use crate::simulation::{Simulation, SimulationOptions, SimulationReport, read_profile};
+use crate::trust;
+
+/// The most hosts of one process.
+const MAX_HOSTS: i64 = 100_000;
+
+const EXIT_CODES: &str = "Exit code: 0 the simulation ran until --duration was over or a signal ended it, 1 the server \
+    or the infra-env is not available or all agents gave up, 2 wrong usage.";
+
+/// Simulate hosts that register, poll and reply, against any server
+///
+/// Each host runs the agent's protocol: it registers in the infra-env, polls for steps, and replies with reports that
+/// are computed from a description of its hardware. Equal seeds make equal hosts. The server may be Kindling or an
+/// Assisted Service. Installations are not simulated yet.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(super) struct Simulate {
+    /// URL of the server, without the path of the API
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8090")]
+    url: String,
+    /// Infra-env in which hosts register
+    #[arg(long, value_name = "ID", value_parser = parse_id::<InfraEnvId>)]
+    infra_env: InfraEnvId,
+    /// Number of hosts [default: those of the profile]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=MAX_HOSTS))]
+    hosts: Option<u32>,
+    /// Description of the hosts: a YAML or JSON file, or sno, compact, standard or bench-small
+    #[arg(long, value_name = "FILE|NAME", default_value = "compact")]
+    profile: String,
+    /// Fault of one host, of NUMBER hosts or of a part of them, such as no-ntp, slow-disk=3 or packet-loss=10%
+    #[arg(long = "fault", value_name = "FAULT[=NUMBER]", value_parser = FaultOption::parse)]
+    faults: Vec<FaultOption>,
+    /// Number that decides ids, addresses, faulty hosts and pauses
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Pause between the polls of a host [default: the pause that the server asks for]
+    #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
+    poll_interval: Option<Duration>,
+    /// Hosts that start in one second
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 100,
+        value_parser = clap::value_parser!(u32).range(1..=10_000)
+    )]
+    start_rate: u32,
+    /// The most concurrent requests and connections
+    #[arg(long, value_name = "NUMBER", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
+    connections: u16,
+    /// End after this time [default: run until a signal]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    duration: Option<Duration>,
+    /// Token of the infra-env, as `kindling auth token --infra-env` makes it
+    #[arg(long, env = "PULL_SECRET_TOKEN", value_name = "TOKEN", value_parser = parse_secret)]
+    token: Option<Secret>,
+    /// Container image of the agent [default: the one that the server is configured with]
+    #[arg(long, value_name = "IMAGE")]
+    agent_version: Option<String>,
+    /// File with CA certificates, in PEM, to trust in addition to those of the system
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Accept any certificate of the server (insecure)
+    #[arg(long, conflicts_with = "ca")]
+    insecure: bool,
+    /// Print a line of JSON at each report and at the end
+    #[arg(long)]
+    json: bool,
+    /// Time between reports [default: 10s with --json, 1s on a terminal]
+    #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
+    report_interval: Option<Duration>,
+}
+
+/// A fault, and the hosts that have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FaultOption {
+    fault: Fault,
+    hosts: FaultyHosts,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FaultyHosts {
+    Number(u32),
+    Percent(u8),
+}
+
+impl FaultOption {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (name, number) = text.split_once('=').unwrap_or((text, "1"));
+        let fault = name.parse::<Fault>().map_err(|error| error.to_string())?;
+        let hosts = match number.strip_suffix('%') {
+            Some(percent) => percent.parse().ok().filter(|percent| *percent <= 100).map(FaultyHosts::Percent),
+            None => number.parse().ok().map(FaultyHosts::Number),
+        };
+        let hosts = hosts.ok_or("expected a number of hosts or a percentage, such as 3 or 10%")?;
+        Ok(Self { fault, hosts })
+    }
+
+    /// Returns the number of faulty ones of all hosts. A part of them is at least one host.
+    fn count(self, hosts: u32) -> u32 {
+        match self.hosts {
+            FaultyHosts::Number(number) => number,
+            FaultyHosts::Percent(percent) => {
+                u32::try_from((u64::from(hosts) * u64::from(percent)).div_ceil(100)).unwrap_or(hosts)
+            }
+        }
+    }
+}
+
+/// Parses a time between two polls or reports.
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    const MIN_INTERVAL: Duration = Duration::from_millis(100);
+    let interval = parse_duration(text)?;
+    if interval < MIN_INTERVAL { Err("expected at least 100ms".to_owned()) } else { Ok(interval) }
+}
+
+impl Simulate {
+    pub(super) fn run(self) -> Result<ExitCode> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.context("cannot start the async runtime")?;
+        runtime.block_on(self.simulate())?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn simulate(self) -> Result<()> {
+        let site = Arc::new(self.site()?);
+        let client = self.client()?;
+        let usual_interval = if self.json { Duration::from_secs(10) } else { Duration::from_secs(1) };
+        let options = SimulationOptions {
+            agent_version: self.agent_version,
+            poll_interval: self.poll_interval,
+            hosts_per_second: self.start_rate,
+            connections: self.connections.into(),
+            report_interval: self.report_interval.unwrap_or(usual_interval),
+        };
+        let simulation = Simulation::new((&self.url, client), self.infra_env, site, options);
+        let output = ReportOutput::new(self.json);
+        let end = wait_for_end(self.duration)?;
+        // A closed standard output ends the command at the next report.
+        let (closed, mut is_closed) = tokio::sync::watch::channel(None);
+        let end = async {
+            tokio::select! {
+                () = end => {}
+                _ = is_closed.wait_for(Option::is_some) => {}
+            }
+        };
+        let observe = |report: &SimulationReport| {
+            if let Err(error) = output.show(report) {
+                closed.send_replace(Some(error));
+            }
+        };
+        let report = simulation.run(end, observe).await;
+        output.clear();
+        if let Some(error) = closed.send_replace(None) {
+            return Err(error);
+        }
+        output.show_last(&report?)
+    }
+
+    fn site(&self) -> Result<SimulatedSite> {
+        let profile = read_profile(&self.profile)?;
+        let hosts = self.hosts.unwrap_or_else(|| profile.usual_hosts());
+        ensure!(i64::from(hosts) <= MAX_HOSTS, "the profile has {hosts} hosts (limit {MAX_HOSTS})");
+        let site = SimulatedSite::new(profile, hosts, self.seed)
+            .with_context(|| format!("cannot simulate the profile {}", self.profile))?;
+        Ok(self.faults.iter().fold(site, |site, fault| site.with_fault(fault.fault, fault.count(hosts))))
+    }
+
+    fn client(&self) -> Result<ApiClient> {
+        let mut transport = Client::builder().pool_max_idle_per_host(self.connections.into());
+        if let Some(path) = &self.ca {
+            let pem = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let config = trust::client_config(&pem).map_err(|error| anyhow::anyhow!("{error}"));
+            let config = config.with_context(|| format!("invalid certificates in {}", path.display()))?;
+            transport = transport.tls_backend_preconfigured(config);
+        } else if self.insecure {
+            transport = transport.tls_danger_accept_invalid_certs(true);
+        }
+        let mut builder = ApiClient::builder(&self.url).transport(transport);
+        if let Some(token) = &self.token {
+            let token = assisted::Secret::new(token.reveal());
+            builder = builder.credential(ClientCredential::Agent(token));
+        }
+        Ok(builder.build()?)
+    }
+}
+
+/// Returns a future that is ready after the duration, or when the user or the system ends the command.
+fn wait_for_end(duration: Option<Duration>) -> Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+    Ok(async move {
+        let over = async {
+            match duration {
+                Some(duration) => sleep(duration).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = over => {}
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// Shows reports: as lines of JSON, or in a line on a terminal and as text at the end.
+struct ReportOutput {
+    is_json: bool,
+    line: ProgressBar,
+}
+
+/// A line of JSON.
+#[derive(Serialize)]
+struct ReportLine<'a> {
+    event: &'static str,
+    #[serde(flatten)]
+    report: &'a SimulationReport,
+}
+
+impl ReportOutput {
+    fn new(is_json: bool) -> Self {
+        let line = if is_json { ProgressBar::hidden() } else { status_line() };
+        Self { is_json, line }
+    }
+
+    fn show(&self, report: &SimulationReport) -> Result<()> {
+        if self.is_json {
+            return print_report("progress", report);
+        }
+        self.line.set_message(report.progress_line());
+        Ok(())
+    }
+
+    /// Removes the line from the terminal.
+    fn clear(&self) {
+        self.line.finish_and_clear();
+    }
+
+    fn show_last(&self, report: &SimulationReport) -> Result<()> {
+        if self.is_json { print_report("end", report) } else { print_bytes(report.to_string().as_bytes()) }
+    }
+}
+
+fn print_report(event: &'static str, report: &SimulationReport) -> Result<()> {
+    print_line(serde_json::to_string(&ReportLine { event, report }).context("writing JSON")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fault_options_have_numbers_or_percentages() {
+        let count = |text: &str, hosts| FaultOption::parse(text).map(|option| option.count(hosts));
+        assert_eq!(count("no-ntp", 50), Ok(1));
+        assert_eq!(count("no-ntp=7", 50), Ok(7));
+        assert_eq!(count("no-ntp=10%", 50), Ok(5));
+        assert_eq!(count("no-ntp=10%", 3), Ok(1));
+        assert_eq!(count("no-ntp=100%", 100_000), Ok(100_000));
+        for text in ["no-power", "no-ntp=", "no-ntp=-1", "no-ntp=101%", "no-ntp=x%"] {
+            assert!(FaultOption::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rejects_intervals_that_are_too_short() {
+        assert_eq!(parse_interval("5s"), Ok(Duration::from_secs(5)));
+        for text in ["0", "99ms", "x"] {
+            assert!(parse_interval(text).is_err(), "{text}");
+        }
+    }
+}

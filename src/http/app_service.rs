@@ -1,0 +1,97 @@
+//! A shortcut past the routes for image requests that were answered a moment ago.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+use tower::Service;
+
+use super::content::DateHeader;
+use super::images::{CountedBody, ImageServer, Requester};
+use super::metrics::RequestArea;
+
+/// The application that answers the requests of a server: routes, and a shortcut past them for images. Clones share the
+/// state.
+#[derive(Clone, Debug)]
+pub struct App {
+    images: Option<ImageServer>,
+    routes: Router,
+    /// The `Vary` value of responses if pages of other origins may fetch images.
+    varies: Option<HeaderValue>,
+}
+
+impl App {
+    pub(super) fn new(images: Option<&ImageServer>, routes: Router, varies: Option<HeaderValue>) -> Self {
+        Self { images: images.cloned(), routes, varies }
+    }
+
+    /// Returns the response of the routes.
+    pub(super) async fn answer(mut self, request: Request<Body>) -> Response<Body> {
+        let Ok(mut response) = self.routes.call(request).await;
+        if response.status() == StatusCode::NO_CONTENT {
+            // The routes set the length of every body, but a 204 response must not have one (RFC 9110, 8.6).
+            response.headers_mut().remove(header::CONTENT_LENGTH);
+        }
+        response
+    }
+
+    /// Returns the response to a request that was also answered a moment ago, without waiting.
+    pub(super) fn cached_response<B>(
+        &self,
+        request: &Request<B>,
+        requester: &Requester,
+    ) -> Option<Response<Body>> {
+        let images = self.images.as_ref()?;
+        let begun = Instant::now();
+        let mut response = images.cached_response(request, requester, begun)?;
+        if let Some(varies) = &self.varies {
+            response.headers_mut().append(header::VARY, varies.clone());
+        }
+        images.metrics().count_response(RequestArea::Images, response.status(), begun.elapsed());
+        Some(response)
+    }
+
+    /// Returns the body for a current request that has only a URL and a `Range`, if it was also answered a moment ago.
+    /// Appends the response head, as it is sent, to `head`.
+    pub(super) fn cached_range(
+        &self,
+        range: (&str, &[u8]),
+        (requester, begun): (&Requester, Instant),
+        head: (&DateHeader, &mut Vec<u8>),
+    ) -> Option<CountedBody> {
+        let images = self.images.as_ref().filter(|_| self.varies.is_none())?;
+        let body = images.cached_range(range, requester, begun, head)?;
+        images.metrics().count_response(RequestArea::Images, StatusCode::PARTIAL_CONTENT, begun.elapsed());
+        Some(body)
+    }
+}
+
+/// For other HTTP servers. Bytes are read into buffers, because such a server may look at them.
+impl<B> Service<Request<B>> for App
+where
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<axum::BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let app = self.clone();
+        Box::pin(async move { Ok(app.answer(request.map(Body::new)).await) })
+    }
+}
+
+impl From<Router> for App {
+    fn from(routes: Router) -> Self {
+        Self { images: None, routes, varies: None }
+    }
+}

@@ -1,0 +1,190 @@
+//! Clients that disconnect before their response begins.
+//!
+//! hyper drops a request when its connection ends, and the work for it stops. A [`DelayedEnd`] is the stream that hyper
+//! reads from. It passes on a reset at once. The end of the received bytes can also mean that the client sends nothing
+//! more but still waits for the response (`nc -N`), so hyper learns of it only after the response is sent, or after
+//! [`PATIENCE`] without a response.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+use crate::http::zerocopy::ConnectionProgress;
+
+/// The time that a client that sends nothing more waits for a response to begin. A program that has ended looks the
+/// same until the server writes.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A stream that delays its end while a request is being answered.
+pub(super) struct DelayedEnd<S> {
+    stream: S,
+    progress: ConnectionProgress,
+    /// Whether hyper has read anything.
+    has_read: bool,
+    /// Whether hyper has written anything since it last read.
+    has_begun: bool,
+    /// Whether hyper has flushed since it last wrote. hyper takes an end before the flush for the end of the response.
+    is_flushed: bool,
+    /// Runs while the client has ended its side and no answer has begun.
+    patience: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> DelayedEnd<S> {
+    pub(super) fn new(stream: S, progress: ConnectionProgress) -> Self {
+        Self { stream, progress, has_read: false, has_begun: false, is_flushed: true, patience: None }
+    }
+
+    /// Waits before hyper learns that the client sends nothing more.
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        // hyper checks for an end before it hands over a request that it has read, and while the request body is being
+        // read.
+        let is_asked = self.has_read && !self.progress.is_idle();
+        if !is_asked && self.is_flushed {
+            return Poll::Ready(());
+        }
+        if self.has_begun {
+            // hyper reads again after the response.
+            return Poll::Pending;
+        }
+        self.patience.get_or_insert_with(|| Box::pin(sleep(PATIENCE))).as_mut().poll(context)
+    }
+
+    fn record_write(&mut self) {
+        self.has_begun = true;
+        self.is_flushed = false;
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for DelayedEnd<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut this.stream).poll_read(context, buf))?;
+        if buf.filled().len() == before {
+            return this.poll_end(context).map(Ok);
+        }
+        this.has_read = true;
+        // Bytes that arrive while a response is being sent are the next request.
+        this.has_begun &= !this.is_flushed;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for DelayedEnd<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.record_write();
+        Pin::new(&mut this.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        ready!(Pin::new(&mut this.stream).poll_flush(context))?;
+        this.is_flushed = true;
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use axum::Router;
+    use axum::routing::get;
+    use ignition::network::Cancel;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+    use crate::http::serve::serve;
+    use inventory::api::ApiError;
+    use inventory::in_background;
+
+    /// Works until it is cancelled.
+    fn work_until_cancelled(cancel: &Cancel, report: &Sender<&'static str>) -> Result<(), ApiError> {
+        report.blocking_send("begun").unwrap();
+        while !cancel.is_cancelled() {
+            thread::yield_now();
+        }
+        report.blocking_send("ended").unwrap();
+        Ok(())
+    }
+
+    /// Returns the next report of the server. The bound is far above [`PATIENCE`].
+    async fn next_report(reports: &mut Receiver<&'static str>) -> Option<&'static str> {
+        tokio::time::timeout(PATIENCE * 15, reports.recv()).await.expect("the server reports nothing")
+    }
+
+    /// Requests work in the background. Returns the client and the reports of the server: `begun`, then `ended`.
+    async fn request_work(path: &str) -> (TcpStream, Receiver<&'static str>) {
+        let (report, reports) = channel(2);
+        let works = {
+            let report = report.clone();
+            async move || in_background(move |cancel| work_until_cancelled(cancel, &report)).await
+        };
+        let answers_soon = async move || {
+            report.send("begun").await.unwrap();
+            tokio::time::sleep(PATIENCE / 4).await;
+            "done"
+        };
+        let router = Router::new().route("/work", get(works)).route("/soon", get(answers_soon));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(serve(listener, router, std::future::pending()));
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes()).await.unwrap();
+        (client, reports)
+    }
+
+    #[tokio::test]
+    async fn work_stops_when_the_client_closes_its_connection() {
+        let (client, mut reports) = request_work("/work").await;
+        assert_eq!(next_report(&mut reports).await, Some("begun"));
+        drop(client);
+        assert_eq!(next_report(&mut reports).await, Some("ended"));
+    }
+
+    #[tokio::test]
+    async fn work_stops_when_the_client_resets_its_connection() {
+        let (client, mut reports) = request_work("/work").await;
+        assert_eq!(next_report(&mut reports).await, Some("begun"));
+        client.set_zero_linger().unwrap();
+        drop(client);
+        assert_eq!(next_report(&mut reports).await, Some("ended"));
+    }
+
+    #[tokio::test]
+    async fn half_closed_client_gets_its_response() {
+        let (mut client, mut reports) = request_work("/soon").await;
+        assert_eq!(next_report(&mut reports).await, Some("begun"));
+        client.shutdown().await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("done"), "{answer}");
+    }
+}

@@ -1,0 +1,173 @@
+//! The body of a response, while a connection sends it.
+
+use std::convert::Infallible;
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, Bytes};
+use hyper::body::{Body as HttpBody, Buf, Frame, SizeHint};
+use tokio::sync::oneshot;
+
+use crate::http::zerocopy::ConnectionProgress;
+use crate::http::zerocopy::LONG_LEN;
+
+/// A response body that records when its last frame was handed over, and that returns the frame after a long one only
+/// when the long one is sent.
+///
+/// Each long frame may be a buffer of this connection alone, so a thousand slow readers hold a thousand buffers.
+/// Without the wait they would hold more: hyper takes another frame while it holds less than 400 KiB in fewer than 16
+/// frames. Short frames, such as those between ranges, are sent together.
+pub(super) struct TrackedBody {
+    body: Body,
+    progress: ConnectionProgress,
+    /// Completes when the last long frame is sent.
+    sent: Option<oneshot::Receiver<Infallible>>,
+}
+
+impl TrackedBody {
+    pub(super) fn new(body: Body, progress: ConnectionProgress) -> Self {
+        Self { body, progress, sent: None }
+    }
+
+    fn track_frame(&mut self, bytes: Bytes) -> UnsentBytes {
+        if bytes.len() < LONG_LEN || self.body.is_end_stream() {
+            return UnsentBytes { bytes, _unsent: None };
+        }
+        let (unsent, sent) = oneshot::channel();
+        self.sent = Some(sent);
+        UnsentBytes { bytes, _unsent: Some(unsent) }
+    }
+}
+
+impl HttpBody for TrackedBody {
+    type Data = UnsentBytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<UnsentBytes>, axum::Error>>> {
+        let this = &mut *self;
+        if let Some(sent) = &mut this.sent {
+            // No value is ever sent: the error means that the frame was dropped.
+            let _ = ready!(Pin::new(sent).poll(context));
+            this.sent = None;
+        }
+        let frame = Pin::new(&mut this.body).poll_frame(context);
+        this.progress
+            .record_frame_poll(matches!(frame, Poll::Ready(Some(Ok(_)))) && !this.body.is_end_stream());
+        let frame = ready!(frame);
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| this.track_frame(bytes)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for TrackedBody {
+    fn drop(&mut self) {
+        self.progress.record_answered();
+        self.progress.wake_connection();
+    }
+}
+
+/// Bytes that the connection holds until it has sent them.
+pub(super) struct UnsentBytes {
+    bytes: Bytes,
+    _unsent: Option<oneshot::Sender<Infallible>>,
+}
+
+impl Buf for UnsentBytes {
+    fn remaining(&self) -> usize {
+        self.bytes.remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.bytes.chunk()
+    }
+
+    fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        self.bytes.chunks_vectored(slices)
+    }
+
+    fn advance(&mut self, len: usize) {
+        self.bytes.advance(len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::task::Waker;
+
+    use futures_util::{StreamExt, stream};
+
+    use super::*;
+
+    const LONG: &[u8] = &[7; LONG_LEN];
+
+    fn poll_next(body: &mut TrackedBody) -> Poll<Option<UnsentBytes>> {
+        let frame = Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop()));
+        frame.map(|frame| frame.map(|frame| frame.unwrap().into_data().unwrap_or_else(|_| unreachable!())))
+    }
+
+    fn tracked_body() -> TrackedBody {
+        let frames = [LONG, LONG].map(|bytes| Ok::<_, io::Error>(Bytes::from_static(bytes)));
+        TrackedBody::new(Body::from_stream(stream::iter(frames)), ConnectionProgress::new())
+    }
+
+    #[test]
+    fn frame_after_a_long_one_waits_until_that_is_sent() {
+        let mut body = tracked_body();
+        let Poll::Ready(Some(first)) = poll_next(&mut body) else { panic!("no first frame") };
+        assert_eq!(first.chunk(), LONG);
+        assert!(poll_next(&mut body).is_pending());
+        drop(first);
+        let Poll::Ready(Some(second)) = poll_next(&mut body) else { panic!("no second frame") };
+        assert_eq!(second.chunk(), LONG);
+        drop(second);
+        assert!(matches!(poll_next(&mut body), Poll::Ready(None)));
+    }
+
+    /// Written bytes have to be flushed as soon as no more follow.
+    #[test]
+    fn more_frames_are_announced_unless_the_next_is_pending() {
+        let frames = ["one", "two"].map(|text| Ok::<_, io::Error>(Bytes::from(text)));
+        let endless = Body::from_stream(stream::iter(frames).chain(stream::pending()));
+        let progress = ConnectionProgress::new();
+        let mut body = TrackedBody::new(endless, progress.clone());
+        for has_more in [true, true, false] {
+            assert_eq!(poll_next(&mut body).is_ready(), has_more);
+            assert_eq!(progress.has_more(), has_more);
+        }
+        let mut body = TrackedBody::new(Body::from("all"), progress.clone());
+        assert!(poll_next(&mut body).is_ready() && !progress.has_more());
+        let mut body = self::tracked_body();
+        body.progress = progress.clone();
+        let first = poll_next(&mut body);
+        assert!(poll_next(&mut body).is_pending() && progress.has_more());
+        drop((first, body));
+        assert!(!progress.has_more());
+    }
+
+    #[test]
+    fn short_frames_are_sent_together() {
+        let frames = ["one", "two"].map(|text| Ok::<_, io::Error>(Bytes::from(text)));
+        let mut body = TrackedBody::new(Body::from_stream(stream::iter(frames)), ConnectionProgress::new());
+        let frames = [poll_next(&mut body), poll_next(&mut body)];
+        assert!(frames.iter().all(|frame| matches!(frame, Poll::Ready(Some(_)))));
+    }
+
+    #[test]
+    fn last_frame_does_not_delay_the_end() {
+        let mut body = TrackedBody::new(Body::from("all"), ConnectionProgress::new());
+        let frame = poll_next(&mut body);
+        assert!(matches!(frame, Poll::Ready(Some(_))) && matches!(poll_next(&mut body), Poll::Ready(None)));
+    }
+}

@@ -1,0 +1,47 @@
+//! The `Transfer-Encoding` of a request (RFC 9112, 6.1).
+//!
+//! hyper answers 400 if `chunked` is not the last coding, or the request is of HTTP/1.0. It closes the connection after
+//! a request that has a `Content-Length` as well.
+
+use axum::http::{HeaderMap, header};
+
+/// Reports whether the body has a transfer coding that the server does not decode: any but one `chunked`.
+pub(super) fn has_unknown_transfer_coding(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let is_chunked =
+        codings.next().is_none_or(|coding| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
+    !is_chunked || codings.next().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn has_unknown(codings: &[&str]) -> bool {
+        let headers = codings.iter().map(|coding| (header::TRANSFER_ENCODING, coding.parse().unwrap()));
+        let mut map = HeaderMap::new();
+        headers.for_each(|(name, value)| {
+            map.append(name, value);
+        });
+        has_unknown_transfer_coding(&map)
+    }
+
+    #[test]
+    fn only_chunked_transfer_coding_is_known() {
+        for codings in [&[][..], &["chunked"], &["Chunked"], &[" chunked\t"]] {
+            assert!(!has_unknown(codings), "{codings:?}");
+        }
+        for codings in [
+            &["gzip, chunked"][..],
+            &["gzip", "chunked"],
+            &["chunked, chunked"],
+            &["chunked", "chunked"],
+            &["identity, chunked"],
+            &[", chunked"],
+            &["chunked;a=b"],
+            &[""],
+        ] {
+            assert!(has_unknown(codings), "{codings:?}");
+        }
+    }
+}

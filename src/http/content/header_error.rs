@@ -1,0 +1,23 @@
+//! Values that no HTTP header can have.
+
+use axum::http::HeaderValue;
+use axum::http::header::HeaderName;
+
+/// A value is not valid for its header (RFC 9110, 5.5).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a valid {header}: {value:?}")]
+pub struct HeaderError {
+    header: HeaderName,
+    value: String,
+}
+
+impl HeaderError {
+    pub(super) fn new(header: HeaderName, value: &str) -> Self {
+        Self { header, value: value.to_owned() }
+    }
+
+    /// Parses the value of a header.
+    pub(super) fn parse(header: HeaderName, value: &str) -> Result<HeaderValue, Self> {
+        HeaderValue::from_str(value).map_err(|_| Self::new(header, value))
+    }
+}

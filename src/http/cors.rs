@@ -1,0 +1,94 @@
+//! CORS: pages of other origins that may call the API.
+
+use std::time::Duration;
+
+use axum::http::{HeaderName, HeaderValue, Method, header};
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+/// The time for which a browser may cache the response to a preflight request.
+const MAX_AGE: Duration = Duration::from_secs(600);
+
+/// The `Vary` value of responses if pages of other origins are allowed. It is the same as that of the CORS layer.
+pub(super) const VARIES: HeaderValue =
+    HeaderValue::from_static("origin, access-control-request-method, access-control-request-headers");
+
+/// The response headers with the counts of a list of events.
+const EVENT_COUNTS: [HeaderName; 5] = [
+    HeaderName::from_static("severity-count-info"),
+    HeaderName::from_static("severity-count-warning"),
+    HeaderName::from_static("severity-count-error"),
+    HeaderName::from_static("severity-count-critical"),
+    HeaderName::from_static("event-count"),
+];
+
+/// Returns the CORS layer that lets pages of these origins call the API, or `None` if there are no origins.
+pub(super) fn api_cors_layer(origins: &[String]) -> Option<CorsLayer> {
+    let methods = [
+        Method::DELETE,
+        Method::GET,
+        Method::PATCH,
+        Method::POST,
+        Method::PUT,
+        Method::HEAD,
+        Method::OPTIONS,
+    ];
+    Some(
+        cors_layer(origins)?
+            .allow_methods(methods)
+            .allow_headers(allowed_headers(&EVENT_COUNTS))
+            .expose_headers(EVENT_COUNTS),
+    )
+}
+
+/// Returns the CORS layer that lets pages of these origins download images, or `None` if there are no origins.
+pub(super) fn image_cors_layer(origins: &[String]) -> Option<CorsLayer> {
+    Some(cors_layer(origins)?.allow_methods([Method::GET, Method::HEAD]).allow_headers(allowed_headers(&[])))
+}
+
+fn allowed_headers(more: &[HeaderName]) -> Vec<HeaderName> {
+    [&[header::AUTHORIZATION, header::CONTENT_TYPE], more].concat()
+}
+
+fn cors_layer(origins: &[String]) -> Option<CorsLayer> {
+    if origins.is_empty() {
+        return None;
+    }
+    let origins = origins.to_vec();
+    let is_allowed = move |origin: &HeaderValue| {
+        origin.to_str().is_ok_and(|origin| origins.iter().any(|pattern| matches_pattern(pattern, origin)))
+    };
+    let origin = AllowOrigin::predicate(move |origin, _| is_allowed(origin));
+    Some(CorsLayer::new().allow_origin(origin).max_age(MAX_AGE))
+}
+
+/// Returns whether an origin or a host matches a pattern, in which the first `*` matches any text. Case is ignored.
+pub(super) fn matches_pattern(pattern: &str, origin: &str) -> bool {
+    let (pattern, origin) = (pattern.to_ascii_lowercase(), origin.to_ascii_lowercase());
+    match pattern.split_once('*') {
+        None => pattern == origin,
+        Some((start, end)) => {
+            origin.strip_prefix(start).is_some_and(|rest| rest.len() >= end.len() && rest.ends_with(end))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn star_matches_any_text_of_an_origin() {
+        assert!(matches_pattern("https://ui.example.com", "https://UI.example.com"));
+        assert!(matches_pattern("https://*.example.com", "https://a.b.example.com"));
+        assert!(matches_pattern("*", "null"));
+        for (pattern, origin) in [
+            ("https://ui.example.com", "https://ui.example.com.evil.org"),
+            ("https://ui.example.com", "http://ui.example.com"),
+            ("https://*.example.com", "https://evil.org"),
+            ("https://*.example.com", "https://.example.co"),
+            ("a*a", "a"),
+        ] {
+            assert!(!matches_pattern(pattern, origin), "{pattern} {origin}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The log line of a download.
+//!
+//! BMCs read images in thousands of ranges, which the boot trace reports. So only an answer with the whole file, or
+//! with the long rest of one, counts as a download.
+
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use inventory::id::InfraEnvId;
+
+use crate::http::content::AnswerBody;
+use crate::http::listener::ClientAddress;
+
+/// The shortest rest of a file that counts as a resumed download.
+const MIN_REST: u64 = 1 << 20;
+
+/// A file that a client downloads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DownloadedFile {
+    pub(super) client: ClientAddress,
+    /// The infra-env, if the URL names one.
+    pub(super) infra_env: Option<InfraEnvId>,
+    pub(super) name: &'static str,
+    /// The length of the file.
+    pub(super) len: u64,
+}
+
+/// Logs a download when it is dropped.
+#[derive(Debug)]
+pub(super) struct DownloadLog {
+    file: DownloadedFile,
+    status: StatusCode,
+    expected: u64,
+    sent: u64,
+    begun: Instant,
+}
+
+impl DownloadLog {
+    /// Starts the log of an answer; `None` if the answer is not a download.
+    pub(super) fn begin(
+        file: DownloadedFile,
+        (status, body): (StatusCode, &AnswerBody),
+        begun: Instant,
+    ) -> Option<Self> {
+        let span = body.byte_span()?;
+        let expected = span.end.saturating_sub(span.start);
+        let is_download = span.end == file.len && (span.start == 0 || expected >= MIN_REST);
+        is_download.then_some(Self { file, status, expected, sent: 0, begun })
+    }
+
+    /// Records bytes that were handed to the connection.
+    pub(super) fn record_sent(&mut self, len: u64) {
+        self.sent = self.sent.saturating_add(len);
+    }
+}
+
+impl Drop for DownloadLog {
+    fn drop(&mut self) {
+        let DownloadedFile { client, infra_env, name, .. } = self.file;
+        let (bytes, status, took) = (self.sent, self.status.as_u16(), self.begun.elapsed());
+        macro_rules! log_end {
+            ($level:ident, $message:literal) => {
+                tracing::$level!(
+                    %client,
+                    file = name,
+                    infra_env = infra_env.map(tracing::field::display),
+                    status,
+                    bytes,
+                    of = self.expected,
+                    seconds = %format_args!("{:.3}", took.as_secs_f64()),
+                    mib_per_second = %format_args!("{:.1}", mib_per_second(bytes, took)),
+                    $message
+                )
+            };
+        }
+        if bytes >= self.expected {
+            log_end!(info, "download finished");
+        } else if self.status == StatusCode::PARTIAL_CONTENT {
+            // Some clients request all bytes up to the end, and disconnect once they have those that they need.
+            log_end!(debug, "download broke off");
+        } else {
+            log_end!(info, "download broke off");
+        }
+    }
+}
+
+/// Returns the rate of a download.
+fn mib_per_second(bytes: u64, took: Duration) -> f64 {
+    const MIB: f64 = 1024.0 * 1024.0;
+    /// The resolution of the clock, so that short downloads have a finite rate.
+    const SHORTEST: f64 = 1e-6;
+    bytes as f64 / MIB / took.as_secs_f64().max(SHORTEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_is_finite() {
+        assert!((mib_per_second(10 << 20, Duration::from_secs(2)) - 5.0).abs() < 1e-9);
+        assert!(mib_per_second(1 << 40, Duration::ZERO).is_finite());
+    }
+}

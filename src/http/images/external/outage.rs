@@ -1,0 +1,124 @@
+//! Whether the service can be reached.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use inventory::api::ApiError;
+
+/// Why a call failed.
+#[derive(Clone, Debug)]
+pub(super) enum CallError {
+    /// The service did not answer, or a gateway answered that it is unavailable.
+    Unavailable(ApiError),
+    /// The service refused the call, or its answer is invalid.
+    Refused(ApiError),
+}
+
+impl From<CallError> for ApiError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Unavailable(error) | CallError::Refused(error) => error,
+        }
+    }
+}
+
+impl From<ApiError> for CallError {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// The outage of the service, if there is one.
+#[derive(Debug)]
+pub(super) struct OutageState {
+    outage: Mutex<Option<Outage>>,
+    retry: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Outage {
+    since: Instant,
+    /// The time of the next call.
+    retry_at: Instant,
+}
+
+impl OutageState {
+    pub(super) fn new(retry: Duration) -> Self {
+        Self { outage: Mutex::new(None), retry }
+    }
+
+    fn with<T>(&self, use_it: impl FnOnce(&mut Option<Outage>) -> T) -> T {
+        // A panic leaves the state valid, because it is only assigned.
+        use_it(&mut self.outage.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Records that a call did not reach the service.
+    pub(super) fn begin(&self) {
+        let now = Instant::now();
+        let is_new = self.with(|outage| {
+            let since = outage.map_or(now, |outage| outage.since);
+            outage.replace(Outage { since, retry_at: now + self.retry }).is_none()
+        });
+        if is_new {
+            tracing::error!("external inventory unreachable, serving known images");
+        }
+    }
+
+    /// Records that the service answered.
+    pub(super) fn end(&self) {
+        if let Some(outage) = self.with(Option::take) {
+            tracing::info!(outage = ?outage.since.elapsed(), "external inventory answers again");
+        }
+    }
+
+    /// Returns the length of the outage, or `None` if the service can be reached, as far as is known.
+    pub(super) fn length(&self) -> Option<Duration> {
+        self.with(|outage| outage.map(|outage| outage.since.elapsed()))
+    }
+
+    /// Returns an error if the service is known to be unreachable and the next call is not due.
+    pub(super) fn require_due(&self) -> Result<(), CallError> {
+        let is_due = self.with(|outage| outage.is_none_or(|outage| Instant::now() >= outage.retry_at));
+        if is_due { Ok(()) } else { Err(unreachable_error("cannot reach the external inventory; try again")) }
+    }
+
+    /// Reports whether the service is unreachable and the next call is due. Then the caller must make it: no other
+    /// caller does for a while.
+    pub(super) fn take_retry(&self) -> bool {
+        let now = Instant::now();
+        self.with(|outage| match outage {
+            Some(outage) if now >= outage.retry_at => {
+                outage.retry_at = now + self.retry;
+                true
+            }
+            _ => false,
+        })
+    }
+}
+
+/// Returns the error for a call that did not reach the service.
+pub(super) fn unreachable_error(reason: &str) -> CallError {
+    CallError::Unavailable(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn next_call_is_due_after_a_while_and_made_once() {
+        let state = OutageState::new(Duration::from_secs(3600));
+        assert!(state.length().is_none() && !state.take_retry());
+        state.require_due().unwrap();
+        state.begin();
+        assert!(state.length().is_some() && !state.take_retry());
+        let error = ApiError::from(state.require_due().unwrap_err());
+        assert_eq!(error.status(), StatusCode::SERVICE_UNAVAILABLE);
+        state.with(|outage| outage.as_mut().unwrap().retry_at = Instant::now());
+        state.require_due().unwrap();
+        assert!(state.take_retry() && !state.take_retry());
+        state.end();
+        assert!(state.length().is_none());
+    }
+}

@@ -1,0 +1,48 @@
+//! Writes that bypass the runtime, and the kernel's view of what a client has acknowledged.
+
+use std::io::{self, IoSlice};
+
+use super::socket_changes::is_closed;
+use super::sys::unacked_bytes;
+use crate::http::listener::Socket;
+
+/// The socket operations that [`TimedSocket`](super::TimedSocket) needs in addition to reading and writing. Each layer
+/// between it and the socket passes them on.
+pub(in crate::http) trait DirectSocket {
+    /// Writes without waiting, even if the kernel has not reported the socket as writable. It reports that only after a
+    /// good part of its buffer has been sent, which takes long with a slow client.
+    fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
+
+    /// Returns the number of bytes that the kernel holds because the client has not acknowledged them.
+    fn unsent_len(&self) -> usize;
+
+    /// Makes the kernel discard unsent bytes when the connection is closed. Otherwise it keeps them for a client that
+    /// reads nothing.
+    fn discard_unsent_on_close(&self);
+}
+
+impl DirectSocket for Socket {
+    fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        // Both kinds of socket are non-blocking, because they belong to the runtime.
+        Ok(rustix::io::retry_on_intr(|| match self {
+            Self::Tcp(socket) => rustix::io::writev(socket, slices),
+            Self::Unix(socket) => rustix::io::writev(socket, slices),
+        })?)
+    }
+
+    fn unsent_len(&self) -> usize {
+        let Self::Tcp(socket) = self else { return 0 };
+        // If the kernel does not say, lent pages count as unsent until the connection ends.
+        match unacked_bytes(socket).unwrap_or(usize::MAX) {
+            1.. if is_closed(socket) => 0,
+            len => len,
+        }
+    }
+
+    fn discard_unsent_on_close(&self) {
+        if let Self::Tcp(socket) = self {
+            // If it fails, the kernel keeps the bytes until TCP gives up.
+            let _ = socket.set_zero_linger();
+        }
+    }
+}

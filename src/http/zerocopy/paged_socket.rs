@@ -1,0 +1,305 @@
+//! A socket that sends [lent](super::lending) pages of base images without a copy and copies all other bytes. It sends
+//! long responses in full packets.
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg, sockopt};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::direct_socket::DirectSocket;
+use super::lending::{LentPages, PageLending};
+use super::pipe::{PIPE_LEN, PipedPages};
+use super::sending_file::SendingFile;
+use super::socket_changes::SocketChanges;
+use crate::http::listener::{Socket, charge_task_budget};
+
+/// The shortest write for which sending pages costs less than a copy.
+pub(in crate::http) const PAGES_LEN: usize = 64 << 10;
+/// The number of unflushed bytes after which more is expected to follow. A shorter write, such as one TLS record and
+/// the bytes with it, may be the whole response.
+const STREAM_LEN: usize = 20 << 10;
+
+/// A socket, with the pages that are on their way through it.
+#[derive(Debug)]
+pub(in crate::http) struct PagedSocket {
+    socket: Socket,
+    /// `None` if all bytes are copied.
+    lending: Option<PageLending>,
+    sending: SendingFile,
+    lent: Option<LentPages>,
+    /// The most bytes to put into the pipe at a time. It follows the number that the socket last took: filling a pipe
+    /// takes time as well.
+    room: usize,
+    /// The number of bytes written since the last flush.
+    unflushed: usize,
+    /// Whether the last bytes wait for more, until a packet is full or the stream is flushed.
+    is_corked: bool,
+    /// Present after `shutdown`, while the client has not acknowledged all pages.
+    closing: Option<SocketChanges>,
+}
+
+impl PagedSocket {
+    pub(in crate::http) fn new(socket: Socket, lending: Option<PageLending>, sending: SendingFile) -> Self {
+        Self {
+            socket,
+            lending,
+            sending,
+            lent: None,
+            room: PIPE_LEN / 4,
+            unflushed: 0,
+            is_corked: false,
+            closing: None,
+        }
+    }
+
+    /// Returns an error if recalled pages are on their way. A connection that has sent all of its pages continues.
+    fn require_not_recalled(&mut self) -> io::Result<()> {
+        let recalled = self.lent.as_ref().filter(|lent| lent.is_recalled());
+        let Some(source) = recalled.map(|lent| lent.file_name().to_owned()) else { return Ok(()) };
+        let Some(unsent) = self.unsent_of_pages() else { return Ok(()) };
+        let error = "another process wants to write to the base image";
+        tracing::error!(source, unsent, error, "download aborted: base image unusable");
+        Err(io::Error::new(io::ErrorKind::ConnectionAborted, error))
+    }
+
+    /// Returns the number of unacknowledged bytes if lent pages may be among them. Returns the pages once the client
+    /// has acknowledged all bytes.
+    fn unsent_of_pages(&mut self) -> Option<usize> {
+        self.lent.as_ref()?;
+        let len = self.socket.unsent_len();
+        if len == 0 {
+            self.lent = None;
+        }
+        (len > 0).then_some(len)
+    }
+
+    /// Makes the kernel send full packets only, or also the incomplete packet that waits for more. Without this, the
+    /// rest of a write becomes a separate packet as soon as the client acknowledges more: a stream of pages takes up to
+    /// twice as many packets, and a stream of TLS records four times as many.
+    fn set_corked(&mut self, is_corked: bool) -> io::Result<()> {
+        if let Socket::Tcp(socket) = &self.socket
+            && self.is_corked != is_corked
+        {
+            sockopt::set_tcp_cork(socket, is_corked)?;
+            self.is_corked = is_corked;
+        }
+        Ok(())
+    }
+
+    /// Returns the file and the offset of mapped bytes, if its pages may be sent.
+    fn lendable_pages(&mut self, bytes: &[u8], context: &Context<'_>) -> Option<(Arc<File>, u64)> {
+        let lending = self.lending.as_ref().filter(|_| matches!(self.socket, Socket::Tcp(_)))?.clone();
+        let base = self.sending.current_file()?;
+        let (file, offset) = base.file_pages(bytes)?;
+        if !self.lent.as_ref().is_some_and(|lent| lent.belong_to(file) && !lent.is_recalled()) {
+            // The pages of another file have to be sent first.
+            if self.unsent_of_pages().is_some() {
+                return None;
+            }
+            self.lent = lending.borrow(file, context.waker());
+        }
+        // A file that was revoked before this lease began may have other bytes by now.
+        let is_mapped = || base.file_pages(bytes).is_some();
+        (self.lent.is_some() && is_mapped()).then(|| (Arc::clone(file), offset))
+    }
+
+    /// Sends pages if the first large slice is in a lent file, and copies otherwise.
+    fn poll_send(&mut self, context: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        let large = slices.iter().position(|slice| slice.len() >= PAGES_LEN);
+        let pages = large.and_then(|at| {
+            let (copies, rest) = slices.split_at_checked(at)?;
+            let bytes = rest.first()?;
+            Some((copies, self.lendable_pages(bytes, context)?, bytes.len()))
+        });
+        let (Socket::Tcp(socket), Some((copies, (file, offset), len))) = (&self.socket, pages) else {
+            return Pin::new(&mut self.socket).poll_write_vectored(context, slices);
+        };
+        loop {
+            ready!(socket.poll_write_ready(context))?;
+            let Ok(pages) = PipedPages::from_file(&file, offset, len.min(self.room)) else {
+                // A copy reports the error of the file, or succeeds if only pipes are unavailable.
+                self.lending = None;
+                return Pin::new(&mut self.socket).poll_write_vectored(context, slices);
+            };
+            let mut taken = 0;
+            let tried = socket.try_io(Interest::WRITABLE, || {
+                let (sent, all) = send_copies_and_pages(socket, copies, pages)?;
+                taken = sent;
+                // The socket is full: tokio has to wait until it is writable again.
+                if all { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+            });
+            match tried {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Poll::Ready(Err(error)),
+                Ok(()) => self.room = (self.room * 2).min(PIPE_LEN),
+                Err(_) => self.room = taken.max(PAGES_LEN),
+            }
+            if taken > 0 {
+                return charge_task_budget(Poll::Ready(Ok(taken)), context);
+            }
+        }
+    }
+}
+
+/// Sends copied bytes, then pages. Returns the number of bytes, and whether the socket took all of them.
+fn send_copies_and_pages(
+    socket: &TcpStream,
+    copies: &[IoSlice<'_>],
+    pages: PipedPages,
+) -> io::Result<(usize, bool)> {
+    let mut copied = 0;
+    if !copies.is_empty() {
+        // `MORE`: they wait for the pages that follow instead of becoming a separate packet.
+        let flags = SendFlags::MORE | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        copied = sendmsg(socket, copies, &mut SendAncillaryBuffer::default(), flags)?;
+        if copied < copies.iter().map(|slice| slice.len()).sum() {
+            return Ok((copied, false));
+        }
+    }
+    match pages.send(socket) {
+        Ok((sent, all)) => Ok((copied + sent, all)),
+        Err(error) if copied > 0 && error.kind() == io::ErrorKind::WouldBlock => Ok((copied, false)),
+        Err(error) => Err(error),
+    }
+}
+
+impl AsyncRead for PagedSocket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.require_not_recalled()?;
+        Pin::new(&mut this.socket).poll_read(context, buf)
+    }
+}
+
+impl AsyncWrite for PagedSocket {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.require_not_recalled()?;
+        if this.unflushed > STREAM_LEN || slices.iter().any(|slice| slice.len() > PAGES_LEN) {
+            this.set_corked(true)?;
+        }
+        let written = this.poll_send(context, slices);
+        if let Poll::Ready(Ok(len)) = written {
+            this.unflushed = this.unflushed.saturating_add(len);
+        }
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.require_not_recalled()?;
+        this.unflushed = 0;
+        this.set_corked(false)?;
+        Pin::new(&mut this.socket).poll_flush(context)
+    }
+
+    /// Sends the end of the stream, then waits until the client has acknowledged all pages, which may not change
+    /// before. [`TimedSocket`](super::TimedSocket) bounds the wait.
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.closing.is_none() {
+            // Returns pages that are already acknowledged. Later, the end of the stream has to be acknowledged as well.
+            let _ = this.unsent_of_pages();
+            ready!(Pin::new(&mut this.socket).poll_shutdown(context))?;
+        }
+        if this.unsent_of_pages().is_none() {
+            return Poll::Ready(Ok(()));
+        }
+        this.require_not_recalled()?;
+        if let (Socket::Tcp(socket), None) = (&this.socket, &this.closing) {
+            this.closing = Some(SocketChanges::watch(socket, context.waker())?);
+        }
+        Poll::Pending
+    }
+}
+
+impl DirectSocket for PagedSocket {
+    fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.socket.write_now(slices)
+    }
+
+    fn unsent_len(&self) -> usize {
+        self.socket.unsent_len()
+    }
+
+    fn discard_unsent_on_close(&self) {
+        self.socket.discard_unsent_on_close();
+    }
+}
+
+impl Drop for PagedSocket {
+    /// Pages must not stay in the socket after their `LentPages` are dropped.
+    fn drop(&mut self) {
+        if self.unsent_of_pages().is_some() {
+            self.discard_unsent_on_close();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use isogen::Source;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::super::base_file::BaseFile;
+    use super::*;
+
+    /// Without the flush, the kernel would send the waiting bytes too, but a fifth of a second later.
+    #[tokio::test]
+    async fn flushed_bytes_do_not_wait_for_more() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        // A file that is open for writing cannot be leased.
+        let path = file.into_temp_path();
+        let base = Arc::new(BaseFile::new(Arc::new(Source::open(&path).unwrap())));
+        let mapped = base.mapped_bytes().unwrap();
+        let sending = SendingFile::default();
+        sending.begin_answer(Arc::downgrade(&base));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let socket = Socket::Tcp(listener.accept().await.unwrap().0);
+        let mut paged = PagedSocket::new(socket, Some(PageLending::default()), sending);
+        let is_corked = |paged: &PagedSocket| match &paged.socket {
+            Socket::Tcp(socket) => sockopt::tcp_cork(socket).unwrap(),
+            Socket::Unix(_) => false,
+        };
+        let record = 16_406;
+        for (lens, waits) in [
+            (&[1000, 1000][..], false),
+            (&[record, 300], false),
+            (&[record, record, 300], true),
+            (&[PAGES_LEN], false),
+            (&[PAGES_LEN + 1], true),
+        ] {
+            for len in lens {
+                assert_eq!(paged.write(&mapped[..*len]).await.unwrap(), *len);
+            }
+            assert_eq!(is_corked(&paged), waits, "{lens:?}");
+            paged.flush().await.unwrap();
+            assert!(!is_corked(&paged), "{lens:?}");
+        }
+    }
+}

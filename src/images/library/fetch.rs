@@ -1,0 +1,259 @@
+//! The download of one image, in as many requests as it needs.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use isogen::Source;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::sync::oneshot;
+
+use super::base::OpenBaseImage;
+use super::dedicated_thread::{on_dedicated_thread, spawn_thread};
+use super::download_progress::{DownloadingFile, RangeRequester};
+use super::error::{FetchError, error_chain};
+use super::managed_image::{ManagedImage, PROGRESS_PAUSE};
+use super::partial_file::{AnnouncedPart, CompleteImage, PartialFile};
+use super::record::RemoteVersion;
+use super::remote::{ByteStream, ImageResponse};
+use super::state::BaseImageState;
+use super::verify;
+use crate::http::zerocopy::BaseFile;
+
+/// Chunks in the channel between the socket and the disk. A chunk has some ten kilobytes.
+const CHUNKS: usize = 32;
+
+/// Downloads the missing bytes of an image and completes it if it is valid.
+pub(super) async fn download_image(
+    managed: &Arc<ManagedImage>,
+    mut part: PartialFile,
+) -> Result<CompleteImage, FetchError> {
+    let retry = managed.shared.settings.retry;
+    let mut failures = 0;
+    loop {
+        let before = part.received_len();
+        let outcome;
+        (part, outcome) = attempt_request(managed, part).await?;
+        let Err(error) = outcome else { return finish_partial_file(managed, part).await };
+        failures = if part.received_len() > before { 1 } else { failures + 1 };
+        let is_last = !error.is_transient() || failures > retry.at_once;
+        if !error.keeps_partial_file() {
+            managed.update_status(|known| known.arriving = None);
+            part = wipe_partial_file(part, is_last).await?;
+        }
+        if is_last {
+            on_dedicated_thread(move || part.keep_for_next_attempt()).await?;
+            return Err(error);
+        }
+        let pause = retry.pause(failures);
+        let (have, error) = (part.received_len(), error_chain(&error));
+        tracing::warn!(image = managed.paths.name(), url = %managed.location, have, error, ?pause, "download failed, retrying");
+        tokio::time::sleep(pause).await;
+    }
+}
+
+async fn wipe_partial_file(mut part: PartialFile, is_last: bool) -> Result<PartialFile, FetchError> {
+    let wiped = on_dedicated_thread(move || {
+        if is_last {
+            part.discard();
+            return Ok(part);
+        }
+        part.wipe().map(|()| part)
+    });
+    wiped.await?
+}
+
+async fn finish_partial_file(
+    managed: &Arc<ManagedImage>,
+    part: PartialFile,
+) -> Result<CompleteImage, FetchError> {
+    let total = part.received_len();
+    managed.publish_unready(BaseImageState::Verifying { have: total, total });
+    let of = Arc::clone(managed);
+    let outcome = on_dedicated_thread(move || part.verify_and_publish(&of)).await?;
+    managed.update_status(|known| known.arriving = None);
+    outcome
+}
+
+/// Sends one request and writes the response. The outer error means that the part is lost.
+async fn attempt_request(
+    managed: &Arc<ManagedImage>,
+    mut part: PartialFile,
+) -> Result<(PartialFile, Result<(), FetchError>), FetchError> {
+    let Ok(_permit) = managed.shared.downloads.acquire().await else { return Err(FetchError::GivenUp) };
+    let Some(remote) = &managed.remote else { return Err(FetchError::GivenUp) };
+    if part.is_complete() {
+        return Ok((part, Ok(())));
+    }
+    // Without a validator, only the SHA-256 digest of the catalogue can show whether the bytes of two requests belong
+    // together.
+    let can_resume = |origin: &&RemoteVersion| origin.validator.is_some() || managed.image.sha256.is_some();
+    let origin = part.remote_version().filter(|_| part.received_len() > 0).filter(can_resume).cloned();
+    let from = origin.as_ref().map(|origin| (part.received_len(), origin));
+    let offer = match remote.request_from(from).await {
+        Ok(offer) => offer,
+        Err(error) => return Ok((part, Err(error))),
+    };
+    let ImageResponse { origin, start, body } = offer;
+    let total = origin.len;
+    tracing::info!(image = managed.paths.name(), url = %managed.location, start, total, "download of the base image started");
+
+    let (sender, receiver) = mpsc::channel(CHUNKS);
+    let have = Arc::new(AtomicU64::new(start));
+    let target = ResponseWriter {
+        managed: Arc::clone(managed),
+        origin,
+        start,
+        have: Arc::clone(&have),
+        runtime: Handle::current(),
+    };
+    let writer = on_dedicated_thread(move || {
+        let written = target.write_chunks(&mut part, receiver);
+        (part, written)
+    });
+    let work = async { tokio::join!(feed_writer(body, sender), writer) };
+    let (fed, written) = tokio::select! {
+        done = work => done,
+        () = publish_progress(managed, &have, total) => return Err(FetchError::GivenUp),
+    };
+    let (part, written) = written?;
+    let have = part.received_len();
+    let outcome = match (written, fed) {
+        (Err(error), _) => Err(error),
+        (Ok(()), Err(error)) if have < total => {
+            Err(FetchError::Truncated { have, total, source: Some(Box::new(error)) })
+        }
+        (Ok(()), Ok(())) if have < total => Err(FetchError::Truncated { have, total, source: None }),
+        (Ok(()), _) => Ok(()),
+    };
+    Ok((part, outcome))
+}
+
+/// Passes the received chunks to the writer.
+async fn feed_writer(mut body: ByteStream, sender: mpsc::Sender<Bytes>) -> Result<(), FetchError> {
+    loop {
+        // Stop when the writer stops, even if no more chunks arrive. The writer returns the reason itself.
+        let chunk = tokio::select! {
+            chunk = body.next() => chunk,
+            () = sender.closed() => None,
+        };
+        let Some(chunk) = chunk else { return Ok(()) };
+        if sender.send(chunk?).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// Publishes the progress until it is dropped.
+async fn publish_progress(managed: &ManagedImage, have: &AtomicU64, total: u64) {
+    let mut pauses = tokio::time::interval(PROGRESS_PAUSE);
+    let mut told = None;
+    loop {
+        pauses.tick().await;
+        let have = have.load(Ordering::Relaxed);
+        if told != Some(have) {
+            told = Some(have);
+            managed.publish_unready(BaseImageState::Downloading { have, total: Some(total) });
+        }
+    }
+}
+
+/// Where the response of one request is written.
+struct ResponseWriter {
+    managed: Arc<ManagedImage>,
+    origin: RemoteVersion,
+    start: u64,
+    have: Arc<AtomicU64>,
+    runtime: Handle,
+}
+
+impl ResponseWriter {
+    fn write_chunks(
+        &self,
+        part: &mut PartialFile,
+        mut chunks: mpsc::Receiver<Bytes>,
+    ) -> Result<(), FetchError> {
+        if self.start == 0 {
+            self.managed.update_status(|known| known.arriving = None);
+            part.begin_version(&self.origin)?;
+        } else if self.start != part.received_len() {
+            let found = format!("bytes from offset {}", self.start);
+            return Err(FetchError::WrongRange { asked: part.received_len(), found });
+        }
+        while let Some(chunk) = chunks.blocking_recv() {
+            part.append(&chunk)?;
+            self.have.store(part.received_len(), Ordering::Relaxed);
+            // Open it early only after the bytes are recognised as an ISO image.
+            if part.received_len() >= verify::RECOGNIZABLE
+                && let Some(announced) = part.announce()?
+            {
+                open_during_download(&self.managed, announced, self.runtime.clone())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Opens an image that is being downloaded as soon as the bytes that opening needs have been received.
+fn open_during_download(
+    managed: &Arc<ManagedImage>,
+    announced: AnnouncedPart,
+    runtime: Handle,
+) -> Result<(), FetchError> {
+    let managed = Arc::clone(managed);
+    spawn_thread(move || {
+        let AnnouncedPart { file, origin, arrival } = announced;
+        let len = origin.len;
+        let ask = range_requester(&managed, origin, runtime);
+        let (file, opening) = DownloadingFile::new(file, len, Arc::clone(&arrival), Some(ask));
+        let file = Arc::new(file);
+        let name = managed.paths.image_file().display().to_string();
+        match verify::open_base_image(Source::new(name, len, Arc::clone(&file))) {
+            Ok(image) => {
+                drop(opening);
+                let file = Arc::new(BaseFile::from_download(Arc::clone(image.source()), file));
+                let base = Arc::new(OpenBaseImage::from_download(
+                    (image, file),
+                    managed.image.clone(),
+                    managed.paths.clone(),
+                ));
+                managed.update_status(|known| {
+                    if arrival.is_in_progress() && known.base.is_none() {
+                        known.arriving = Some(base);
+                    }
+                });
+            }
+            // The check of the complete file finds the same error again and reports it.
+            Err(error) => {
+                tracing::debug!(
+                    image = managed.paths.name(),
+                    error = error_chain(&error),
+                    "cannot open the base image during its download"
+                );
+            }
+        }
+    })
+}
+
+fn range_requester(managed: &Arc<ManagedImage>, origin: RemoteVersion, runtime: Handle) -> RangeRequester {
+    // Weak: readers of the image may live longer than the library.
+    let managed = Arc::downgrade(managed);
+    Box::new(move |range| {
+        let managed = managed.upgrade().ok_or(io::ErrorKind::NotConnected)?;
+        let (sender, receiver) = oneshot::channel();
+        let origin = origin.clone();
+        // Run as a task of the runtime: a runtime that shuts down drops the task, but `block_on` here would panic then.
+        runtime.spawn(async move {
+            let answer = match &managed.remote {
+                Some(remote) => remote.read_range(&origin, range).await.map_err(io::Error::other),
+                None => Err(io::ErrorKind::Unsupported.into()),
+            };
+            // The receiver exists: `blocking_recv` below waits for it.
+            let _ = sender.send(answer);
+        });
+        receiver.blocking_recv().map_err(|_| io::ErrorKind::NotConnected)?
+    })
+}

@@ -1,0 +1,318 @@
+//! One base image of the library: its state, and the task that obtains it and keeps it ready.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use isogen::{BaseImage, Digest};
+use tokio::sync::{Notify, Semaphore, watch};
+
+use super::base::OpenBaseImage;
+use super::dedicated_thread::on_dedicated_thread;
+use super::error::{FetchError, error_chain};
+use super::fetch;
+use super::leases::LibraryLeases;
+use super::location::ImageLocation;
+use super::open_existing::{self, ExistingImage};
+use super::partial_file::{PartClaim, PartialFile};
+use super::paths::ImagePaths;
+use super::remote::DownloadSource;
+use super::settings::{DownloadTiming, LibrarySettings};
+use super::state::BaseImageState;
+use super::verify;
+use crate::http::zerocopy::{BaseFile, FileStamp};
+use inventory::catalogue::OsImage;
+
+/// The interval at which the state of a download by another process is checked.
+const OTHERS_PAUSE: Duration = Duration::from_millis(500);
+/// The interval at which the progress of a download or verification is published.
+pub(super) const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
+
+/// State that all slots of a library share.
+#[derive(Debug)]
+pub(super) struct LibraryShared {
+    pub(super) settings: LibrarySettings,
+    /// Limits concurrent downloads.
+    pub(super) downloads: Semaphore,
+    /// Limits concurrent hashing.
+    pub(super) hashing: Semaphore,
+    /// Counts state changes of all images.
+    pub(super) changes: watch::Sender<u64>,
+    pub(super) leases: LibraryLeases,
+}
+
+/// A base image of the library.
+pub(super) struct ManagedImage {
+    pub(super) image: OsImage,
+    pub(super) location: ImageLocation,
+    pub(super) remote: Option<DownloadSource>,
+    pub(super) paths: ImagePaths,
+    pub(super) shared: Arc<LibraryShared>,
+    pub(super) known: watch::Sender<ImageStatus>,
+    pub(super) wanted: watch::Sender<bool>,
+    /// Notified when a reader reports that the file has changed.
+    pub(super) doubted: Notify,
+}
+
+impl fmt::Debug for ManagedImage {
+    /// Omits the URL of the catalogue entry, which may contain credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut image = f.debug_struct("ManagedImage");
+        image.field("name", &self.paths.name()).field("location", &self.location);
+        image.field("state", &self.known.borrow().state).finish_non_exhaustive()
+    }
+}
+
+/// A base image that is ready, with its digest.
+type ReadyBase = (Arc<OpenBaseImage>, Digest);
+
+/// What the library knows about an image at one time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ImageStatus {
+    pub(super) state: BaseImageState,
+    /// The image, if it is ready.
+    pub(super) base: Option<Arc<OpenBaseImage>>,
+    /// The image, if it is being downloaded and has been opened early.
+    pub(super) arriving: Option<Arc<OpenBaseImage>>,
+}
+
+impl ManagedImage {
+    /// Keeps the image available, and never returns: obtains it, retries after failures, and obtains it again when its
+    /// file changes.
+    pub(super) async fn keep_available(self: Arc<Self>) {
+        let mut failures = 0_u32;
+        loop {
+            match self.obtain().await {
+                Ok((base, digest)) => {
+                    failures = 0;
+                    self.publish_ready(&base, digest);
+                    self.wait_until_replaced(&base).await;
+                    tracing::info!(
+                        image = self.paths.name(),
+                        "base image file was changed, replaced or deleted"
+                    );
+                }
+                Err(error) => {
+                    failures = failures.saturating_add(1);
+                    // A file that another process is writing is complete soon, or never. Longer pauses do not help.
+                    let is_written =
+                        matches!(error, FetchError::OpenForWriting { .. } | FetchError::Unstable);
+                    let pause = self.shared.settings.retry.pause(if is_written { 1 } else { failures });
+                    self.publish_failure(&error, pause);
+                    tokio::time::sleep(pause).await;
+                }
+            }
+        }
+    }
+
+    async fn obtain(self: &Arc<Self>) -> Result<ReadyBase, FetchError> {
+        if let Some(base) = self.adopt().await? {
+            return Ok(base);
+        }
+        self.wait_until_wanted().await;
+        loop {
+            let (paths, url) = (self.paths.clone(), self.location.to_string());
+            match on_dedicated_thread(move || PartialFile::claim(&paths, &url)).await?? {
+                PartClaim::Ours(part) => return self.download(*part).await,
+                PartClaim::Others { have, total } => {
+                    self.publish_unready(BaseImageState::Downloading { have, total });
+                    tokio::time::sleep(OTHERS_PAUSE).await;
+                }
+            }
+            if let Some(base) = self.adopt().await? {
+                return Ok(base);
+            }
+        }
+    }
+
+    /// Downloads the rest of a part, unless the process that had it before has just made it the base image.
+    async fn download(self: &Arc<Self>, mut part: PartialFile) -> Result<ReadyBase, FetchError> {
+        if let Some(base) = self.adopt().await? {
+            on_dedicated_thread(move || part.discard()).await?;
+            return Ok(base);
+        }
+        let complete = fetch::download_image(self, part).await?;
+        verify::warn_if_unusual(self.paths.name(), &self.image, &complete.image);
+        Ok(self.new_ready_base((complete.image, complete.base_file), (complete.digest, complete.stamp)))
+    }
+
+    fn new_ready_base(
+        &self,
+        opened: (BaseImage, Arc<BaseFile>),
+        (digest, stamp): (Digest, FileStamp),
+    ) -> ReadyBase {
+        let base =
+            OpenBaseImage::from_complete(opened, self.image.clone(), self.paths.clone(), (digest, stamp));
+        (Arc::new(base), digest)
+    }
+
+    /// Returns the base image in an existing file, if it is valid. An invalid file of the library itself is downloaded
+    /// again.
+    async fn adopt(self: &Arc<Self>) -> Result<Option<ReadyBase>, FetchError> {
+        let path = self.image_path();
+        match self.adopt_at(path.clone()).await {
+            Ok(None) if self.remote.is_none() => {
+                Err(verify::disk_error("opening", &path)(rustix::io::Errno::NOENT.into()))
+            }
+            Err(error) if self.remote.is_some() && error.is_content_error() => {
+                let error = error_chain(&error);
+                tracing::warn!(
+                    image = self.paths.name(),
+                    error,
+                    "existing file is not usable, downloading the base image"
+                );
+                Ok(None)
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn adopt_at(self: &Arc<Self>, path: PathBuf) -> Result<Option<ReadyBase>, FetchError> {
+        let (image, at) = (Arc::clone(self), path.clone());
+        let Some(found) = on_dedicated_thread(move || open_existing::open_existing(&at, &image)).await??
+        else {
+            return Ok(None);
+        };
+        let (found, digest) = match found.recorded_digest() {
+            Some(digest) => (found, digest),
+            None => self.complete_record(found, path).await?,
+        };
+        if let Some(expected) = self.image.sha256.filter(|expected| *expected != digest) {
+            return Err(FetchError::Digest { expected, found: digest });
+        }
+        Ok(Some(self.new_ready_base((found.image, found.base_file), (digest, found.stamp))))
+    }
+
+    /// Reads the whole file to compute what the record does not contain.
+    async fn complete_record(
+        self: &Arc<Self>,
+        found: ExistingImage,
+        path: PathBuf,
+    ) -> Result<(ExistingImage, Digest), FetchError> {
+        let Ok(_permit) = self.shared.hashing.acquire().await else { return Err(FetchError::GivenUp) };
+        let image = Arc::clone(self);
+        let examined = on_dedicated_thread(move || {
+            let digest = match found.digest {
+                Some(digest) => digest,
+                None => image.hash_existing(&found, &path)?,
+            };
+            found.verify_and_record((&image.paths, &image.location.to_string()), &path, digest)?;
+            Ok((found, digest))
+        });
+        examined.await?
+    }
+
+    fn hash_existing(&self, found: &ExistingImage, path: &Path) -> Result<Digest, FetchError> {
+        let total = found.stamp.len;
+        let mut progress = ProgressPublisher::new(self);
+        let digest = found
+            .hash_file(path, |have| progress.publish_progress(BaseImageState::Verifying { have, total }))?;
+        // Oddities are logged once per file, not at each start.
+        verify::warn_if_unusual(self.paths.name(), &self.image, &found.image);
+        Ok(digest)
+    }
+
+    /// Returns the path where the image is, or where it will be.
+    fn image_path(&self) -> PathBuf {
+        match &self.location {
+            ImageLocation::File(path) => path.clone(),
+            _ => self.paths.image_file(),
+        }
+    }
+
+    async fn wait_until_wanted(&self) {
+        if self.shared.settings.when == DownloadTiming::OnFirstUse && !*self.wanted.borrow() {
+            self.publish_unready(BaseImageState::Absent);
+            // `wait_for` cannot fail: the image itself owns the sender.
+            let _ = self.wanted.subscribe().wait_for(|wanted| *wanted).await;
+        }
+    }
+
+    async fn wait_until_replaced(&self, base: &OpenBaseImage) {
+        let path = self.image_path();
+        loop {
+            // Timer or notification: check the file either way.
+            let _ = tokio::time::timeout(self.shared.settings.recheck, self.doubted.notified()).await;
+            let now = tokio::fs::metadata(&path).await;
+            if !base.is_unchanged() {
+                return;
+            }
+            match now.map(|metadata| FileStamp::from(&metadata)) {
+                Ok(stamp) if Some(stamp) != base.file_stamp() => return,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+                // A file server that does not answer has not replaced anything.
+                _ => {}
+            }
+        }
+    }
+
+    fn publish_ready(&self, base: &Arc<OpenBaseImage>, digest: Digest) {
+        let len = base.image().source().len();
+        tracing::info!(image = self.paths.name(), len, %digest, "base image ready");
+        let base = Some(Arc::clone(base));
+        self.update_status(|known| {
+            *known = ImageStatus { state: BaseImageState::Ready { len, digest }, base, arriving: None }
+        });
+    }
+
+    fn publish_failure(&self, error: &FetchError, pause: Duration) {
+        let reason = format!("{} from {}: {}", self.paths.name(), self.location, error_chain(error));
+        tracing::error!(image = self.paths.name(), reason, ?pause, "base image unavailable, retrying");
+        let state = BaseImageState::Failed { reason, retry_at: retry_time_after(Utc::now(), pause) };
+        self.update_status(|known| *known = ImageStatus { state, base: None, arriving: None });
+    }
+
+    /// Publishes a state in which the image is not ready. An image that was opened early stays available.
+    pub(super) fn publish_unready(&self, state: BaseImageState) {
+        self.update_status(|known| {
+            known.state = state;
+            known.base = None;
+        });
+    }
+
+    pub(super) fn update_status(&self, change: impl FnOnce(&mut ImageStatus)) {
+        self.known.send_modify(change);
+        self.shared.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+}
+
+/// Publishes progress, at most once per [`PROGRESS_PAUSE`].
+pub(super) struct ProgressPublisher<'a> {
+    image: &'a ManagedImage,
+    told: Option<Instant>,
+}
+
+impl<'a> ProgressPublisher<'a> {
+    pub(super) fn new(image: &'a ManagedImage) -> Self {
+        Self { image, told: None }
+    }
+
+    pub(super) fn publish_progress(&mut self, state: BaseImageState) {
+        if self.told.is_none_or(|told| told.elapsed() >= PROGRESS_PAUSE) {
+            self.told = Some(Instant::now());
+            self.image.publish_unready(state);
+        }
+    }
+}
+
+/// Returns the time after a pause, or the last time of the calendar if the pause ends after it.
+fn retry_time_after(now: DateTime<Utc>, pause: Duration) -> DateTime<Utc> {
+    let end = TimeDelta::from_std(pause).ok().and_then(|pause| now.checked_add_signed(pause));
+    end.unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_after_a_pause_saturates() {
+        let now = DateTime::UNIX_EPOCH;
+        assert_eq!(retry_time_after(now, Duration::from_secs(300)), now + TimeDelta::seconds(300));
+        for pause in [Duration::from_secs(1 << 50), Duration::MAX] {
+            assert_eq!(retry_time_after(now, pause), DateTime::<Utc>::MAX_UTC, "{pause:?}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The file names of one image in the library's directory.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `rhcos-full-iso-VERSION-ARCH.iso` | the image |
+//! | `….iso.json` | its SHA-256, with the length, inode and times of the file that has it |
+//! | `….iso.part` | the bytes received so far; the process that downloads them holds a lock on this file |
+//! | `….iso.part.json` | the URL and version of the image that the part belongs to |
+//! | `nmstatectl-VERSION-ARCH` | the program from the image, packed for an initrd |
+//! | `….json` | the digests of that image and of the program |
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
+
+/// Identifies the file of an image. Entries of the catalogue with the same key are the same image.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct ImageKey {
+    kind: &'static str,
+    version: String,
+    architecture: CpuArchitecture,
+}
+
+impl ImageKey {
+    pub(super) fn new(image: &OsImage) -> Self {
+        // Base images are never minimal: minimal ISOs are made from full ones.
+        let kind = match image.image_type {
+            ImageType::Full | ImageType::Minimal => ImageType::Full.as_str(),
+            ImageType::Disconnected => ImageType::Disconnected.as_str(),
+        };
+        Self { kind, version: image.version.clone(), architecture: image.cpu_architecture }
+    }
+
+    /// Returns whether the version is safe as part of a file name.
+    pub(super) fn has_safe_version(&self) -> bool {
+        let is_harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+~".contains(&byte);
+        let len = self.version.len();
+        (1..=MAX_VERSION_LEN).contains(&len) && self.version.bytes().all(is_harmless)
+    }
+}
+
+/// With the prefix and suffix, the name stays below the 255 bytes that file systems allow.
+const MAX_VERSION_LEN: usize = 150;
+
+impl fmt::Display for ImageKey {
+    /// The name of the file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rhcos-{}-{}-{}.iso", self.kind, self.version, self.architecture)
+    }
+}
+
+/// The paths of the files of one image.
+#[derive(Clone, Debug)]
+pub(super) struct ImagePaths {
+    directory: PathBuf,
+    name: String,
+    nmstatectl: String,
+}
+
+impl ImagePaths {
+    pub(super) fn new(directory: &Path, key: &ImageKey) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            name: key.to_string(),
+            nmstatectl: format!("nmstatectl-{}-{}", key.version, key.architecture),
+        }
+    }
+
+    /// The file name of the image.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn image_file(&self) -> PathBuf {
+        self.directory.join(&self.name)
+    }
+
+    pub(super) fn image_record(&self) -> PathBuf {
+        self.with_suffix(".json")
+    }
+
+    pub(super) fn partial_file(&self) -> PathBuf {
+        self.with_suffix(".part")
+    }
+
+    pub(super) fn partial_file_record(&self) -> PathBuf {
+        self.with_suffix(".part.json")
+    }
+
+    pub(super) fn nmstatectl_file(&self) -> PathBuf {
+        self.directory.join(&self.nmstatectl)
+    }
+
+    pub(super) fn nmstatectl_record(&self) -> PathBuf {
+        self.directory.join(format!("{}.json", self.nmstatectl))
+    }
+
+    fn with_suffix(&self, suffix: &str) -> PathBuf {
+        self.directory.join(format!("{}{suffix}", self.name))
+    }
+
+    /// Returns the names of all files that the image may have.
+    fn all_names(&self) -> [String; 6] {
+        let of_image = |suffix| format!("{}{suffix}", self.name);
+        let of_program = |suffix| format!("{}{suffix}", self.nmstatectl);
+        [
+            of_image(""),
+            of_image(".json"),
+            of_image(".part"),
+            of_image(".part.json"),
+            of_program(""),
+            of_program(".json"),
+        ]
+    }
+
+    /// Syncs the directory, so that a renamed file survives a power failure.
+    pub(super) fn sync_directory(&self) -> io::Result<()> {
+        sync_directory(&self.directory)
+    }
+}
+
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// The prefix of temporary files.
+const TEMPORARY: &str = ".kindling-";
+
+/// Replaces a file as a whole: after an error, the old file is unchanged.
+pub(super) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(directory)?;
+    // The lock keeps other processes from pruning the file. On file systems without locks, it may be pruned.
+    let _ = file.as_file().try_lock();
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    make_readable(file.as_file())?;
+    file.persist(path).map_err(|error| error.error)?;
+    sync_directory(directory)
+}
+
+/// Lets all users read the file, which contains no secret. Temporary files begin as private.
+fn make_readable(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+/// Deletes a file. Succeeds if it does not exist.
+pub(super) fn remove_if_exists(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Deletes the files of images that are not on `shelves`. Keeps files whose names the library never uses: the directory
+/// may also contain a database.
+pub(super) fn remove_unknown_images<'a>(
+    directory: &Path,
+    shelves: impl Iterator<Item = &'a ImagePaths>,
+) -> io::Result<()> {
+    let known: BTreeSet<String> = shelves.flat_map(ImagePaths::all_names).collect();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let is_ours = ["rhcos-", "nmstatectl-", TEMPORARY].iter().any(|prefix| name.starts_with(prefix));
+        if !is_ours || known.contains(&name) || !entry.file_type()?.is_file() {
+            continue;
+        }
+        if is_being_written(&entry.path()) {
+            tracing::info!(
+                file = name,
+                "kept file that is not in the catalogue, another process is writing it"
+            );
+            continue;
+        }
+        remove_if_exists(&entry.path())?;
+        tracing::info!(file = name, "deleted file that is not in the catalogue");
+    }
+    Ok(())
+}
+
+/// Returns whether a process holds the lock of a part or of a temporary file.
+fn is_being_written(path: &Path) -> bool {
+    let is_part = path.extension().is_some_and(|extension| extension == "part");
+    let name = path.file_name().and_then(|name| name.to_str());
+    let is_temporary = name.is_some_and(|name| name.starts_with(TEMPORARY));
+    (is_part || is_temporary)
+        && File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
+}

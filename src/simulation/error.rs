@@ -1,0 +1,82 @@
+//! Errors of a simulation.
+
+use agent::AgentError;
+use assisted::InfraEnvId;
+use assisted::client::ClientError;
+
+/// Why a simulation cannot start, or why it ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SimulationError {
+    /// No server accepts connections at the URL.
+    #[error("cannot reach the server at {url}")]
+    Unreachable {
+        /// URL of the server.
+        url: String,
+        /// The cause.
+        source: ClientError,
+    },
+    /// The server requires a token, or the token is not valid.
+    #[error("the server does not accept the token (status 401); a token of the infra-env is needed")]
+    Unauthorized {
+        /// The response.
+        source: ClientError,
+    },
+    /// The token does not grant access to the infra-env.
+    #[error("the token does not grant access to infra-env {infra_env} (status 403)")]
+    Forbidden {
+        /// The infra-env.
+        infra_env: InfraEnvId,
+        /// The response.
+        source: ClientError,
+    },
+    /// The infra-env does not exist. Services respond with the same status if the token is of another one.
+    #[error(
+        "infra-env {infra_env} does not exist on the server at {url}, or the token is of another infra-env"
+    )]
+    NotFound {
+        /// The infra-env.
+        infra_env: InfraEnvId,
+        /// URL of the server.
+        url: String,
+        /// The response.
+        source: ClientError,
+    },
+    /// The server failed, or it does not have the API of the Assisted Installer.
+    #[error("cannot read infra-env {infra_env} from the server at {url}")]
+    Server {
+        /// The infra-env.
+        infra_env: InfraEnvId,
+        /// URL of the server.
+        url: String,
+        /// The response.
+        source: ClientError,
+    },
+    /// The version of the agent is invalid.
+    #[error("invalid agent version")]
+    AgentVersion(#[source] ClientError),
+    /// All agents gave up.
+    #[error("all {hosts} agents have ended")]
+    AllEnded {
+        /// Number of hosts.
+        hosts: u32,
+        /// Why the last agent ended.
+        source: AgentError,
+    },
+}
+
+impl SimulationError {
+    /// Sorts an error of the request for the infra-env.
+    pub(super) fn from_preflight(infra_env: InfraEnvId, url: &str, source: ClientError) -> Self {
+        let url = url.to_owned();
+        match (source.status(), &source) {
+            (Some(401), _) => Self::Unauthorized { source },
+            (Some(403), _) => Self::Forbidden { infra_env, source },
+            (Some(404), _) => Self::NotFound { infra_env, url, source },
+            (None, ClientError::Connect { .. } | ClientError::Timeout { .. }) => {
+                Self::Unreachable { url, source }
+            }
+            _ => Self::Server { infra_env, url, source },
+        }
+    }
+}

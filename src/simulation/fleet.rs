@@ -1,0 +1,360 @@
+//! The agents of a simulation.
+
+use std::collections::{BTreeMap, HashSet};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::simulated::{SimulatedMachine, SimulatedSite};
+use agent::{Agent, AgentError};
+use assisted::client::{ApiClient, ClientError};
+use assisted::{HostId, InfraEnvId};
+use serde::Deserialize;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
+
+use super::error::SimulationError;
+use super::figures::{SimulationFigures, error_text};
+use super::report::{HostCounts, SimulationReport};
+
+/// Container image of the agents if the server does not show its own setting. Upstream's default.
+const USUAL_AGENT: &str = "quay.io/edge-infrastructure/assisted-installer-agent:latest";
+/// Time of a reboot.
+const BOOT_TIME: Duration = Duration::from_secs(30);
+/// Reading the list of hosts takes at most this part of the time, because a long list takes much of the server's.
+const LIST_SHARE: u32 = 20;
+/// The most time for the last list of hosts.
+const LAST_LIST_TIME: Duration = Duration::from_secs(10);
+/// Status of hosts that the server does not list.
+const NOT_LISTED: &str = "not registered";
+
+/// Settings of a simulation.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SimulationOptions {
+    /// Container image that agents register with. Default: the one that the server shows, else upstream's.
+    pub agent_version: Option<String>,
+    /// Pause between the polls of a host. Default: the one that the server asks for.
+    pub poll_interval: Option<Duration>,
+    /// Hosts that start in one second. Default: 100.
+    pub hosts_per_second: u32,
+    /// The most concurrent requests, and connections. Default: 64.
+    pub connections: usize,
+    /// Time between two reports. Default: 10 seconds.
+    pub report_interval: Duration,
+}
+
+impl Default for SimulationOptions {
+    fn default() -> Self {
+        Self {
+            agent_version: None,
+            poll_interval: None,
+            hosts_per_second: 100,
+            connections: 64,
+            report_interval: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Simulated hosts of one infra-env.
+///
+/// # Examples
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use agent::simulated::SimulatedSite;
+/// use assisted::client::ApiClient;
+/// use kindling::simulation::{Simulation, SimulationOptions, read_profile};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let site = Arc::new(SimulatedSite::new(read_profile("compact")?, 3, 1)?);
+/// let infra_env = "4f630ba3-0297-4d99-a7c7-f62e7bca1332".parse()?;
+/// let url = "http://127.0.0.1:8090";
+/// let simulation = Simulation::new((url, ApiClient::new(url)?), infra_env, site, SimulationOptions::default());
+/// let end = tokio::time::sleep(Duration::from_secs(60));
+/// let report = simulation.run(end, |report| println!("{}", report.progress_line())).await?;
+/// print!("{report}");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Simulation {
+    url: String,
+    client: ApiClient,
+    infra_env: InfraEnvId,
+    site: Arc<SimulatedSite>,
+    options: SimulationOptions,
+}
+
+/// The hosts of a running simulation.
+struct Fleet {
+    settings: Arc<AgentSettings>,
+    options: SimulationOptions,
+    begun: Instant,
+    /// Machines that have not started yet, the next one last.
+    waiting: Vec<SimulatedMachine>,
+    ids: Arc<HashSet<HostId>>,
+    agents: JoinSet<AgentError>,
+    hosts: HostCounts,
+    statuses: Option<BTreeMap<String, u64>>,
+    lists: JoinSet<Result<BTreeMap<String, u64>, ClientError>>,
+    /// Time of the next list of hosts.
+    next_list: Instant,
+    list_begun: Instant,
+}
+
+impl Simulation {
+    /// Returns a simulation that has not started. The URL is for messages.
+    #[must_use]
+    pub fn new(
+        (url, client): (&str, ApiClient),
+        infra_env: InfraEnvId,
+        site: Arc<SimulatedSite>,
+        options: SimulationOptions,
+    ) -> Self {
+        Self { url: url.to_owned(), client, infra_env, site, options }
+    }
+
+    /// Runs the agents until `end` is ready, and passes a report to `observe` from time to time. Returns the last
+    /// report.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env cannot be read, or when the last agent gives up.
+    pub async fn run(
+        self,
+        end: impl Future<Output = ()>,
+        mut observe: impl FnMut(&SimulationReport),
+    ) -> Result<SimulationReport, SimulationError> {
+        let mut end = std::pin::pin!(end);
+        let version = tokio::select! {
+            () = &mut end => return Ok(SimulationReport::default()),
+            version = self.prepare() => version?,
+        };
+        let mut fleet = Fleet::new(self, version);
+        let result = fleet.run(end, &mut observe).await;
+        fleet.agents.shutdown().await;
+        fleet.read_last_list().await;
+        let report = fleet.report();
+        match result {
+            Ok(()) => Ok(report),
+            Err(source) => {
+                observe(&report);
+                Err(SimulationError::AllEnded { hosts: fleet.hosts.total, source })
+            }
+        }
+    }
+
+    /// Checks that the infra-env is available, and returns the version of the agents.
+    async fn prepare(&self) -> Result<String, SimulationError> {
+        let failed = |source| SimulationError::from_preflight(self.infra_env, &self.url, source);
+        self.client.get_infra_env(self.infra_env).await.map_err(failed)?;
+        let version = self.agent_version().await;
+        self.client.with_agent_version(&version).map_err(SimulationError::AgentVersion)?;
+        Ok(version)
+    }
+
+    /// Returns the version of the agents. Tokens of infra-envs do not grant access to the server's setting.
+    async fn agent_version(&self) -> String {
+        if let Some(version) = &self.options.agent_version {
+            return version.clone();
+        }
+        let shown = self.client.component_versions().await.ok();
+        let shown = shown.and_then(|mut shown| shown.versions.remove("discovery-agent"));
+        shown.unwrap_or_else(|| USUAL_AGENT.to_owned())
+    }
+}
+
+impl Fleet {
+    fn new(simulation: Simulation, version: String) -> Self {
+        let Simulation { client, infra_env, site, options, .. } = simulation;
+        let mut waiting: Vec<_> = site.machines().collect();
+        let ids = Arc::new(waiting.iter().map(SimulatedMachine::id).collect());
+        let total = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
+        // The seed decides the ids, and so the order in which hosts start.
+        waiting.sort_by_cached_key(SimulatedMachine::id);
+        let now = Instant::now();
+        let settings = AgentSettings {
+            client,
+            infra_env,
+            version,
+            figures: Arc::default(),
+            slots: Arc::new(Semaphore::new(options.connections.max(1))),
+            poll_interval: options.poll_interval,
+        };
+        Self {
+            settings: Arc::new(settings),
+            hosts: HostCounts { total, ..HostCounts::default() },
+            next_list: now + options.report_interval,
+            list_begun: now,
+            options,
+            begun: now,
+            waiting,
+            ids,
+            agents: JoinSet::new(),
+            statuses: None,
+            lists: JoinSet::new(),
+        }
+    }
+
+    /// Starts hosts and reports, until the end or until the last agent gave up.
+    async fn run(
+        &mut self,
+        mut end: Pin<&mut impl Future<Output = ()>>,
+        observe: &mut impl FnMut(&SimulationReport),
+    ) -> Result<(), AgentError> {
+        let interval = self.options.report_interval;
+        let mut reports = interval_at(self.begun + interval, interval);
+        reports.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let start = self.next_start();
+            tokio::select! {
+                () = &mut end => return Ok(()),
+                _ = reports.tick() => {
+                    self.list_if_due();
+                    observe(&self.report());
+                }
+                () = sleep_until(start), if !self.waiting.is_empty() => self.start_next(),
+                Some(ended) = self.agents.join_next() => {
+                    if let Some(error) = self.count_ended(ended) {
+                        return Err(error);
+                    }
+                }
+                Some(listed) = self.lists.join_next() => self.keep_list(listed),
+            }
+        }
+    }
+
+    /// Returns the time at which the next host starts.
+    fn next_start(&self) -> Instant {
+        let rate = f64::from(self.options.hosts_per_second.max(1));
+        self.begun + Duration::from_secs_f64(f64::from(self.hosts.started) / rate)
+    }
+
+    fn start_next(&mut self) {
+        let Some(machine) = self.waiting.pop() else { return };
+        self.hosts.started += 1;
+        self.agents.spawn(run_agent(Arc::clone(&self.settings), machine));
+    }
+
+    /// Counts an agent that gave up. Returns its error if it was the last one.
+    fn count_ended(&mut self, ended: Result<AgentError, tokio::task::JoinError>) -> Option<AgentError> {
+        self.hosts.ended += 1;
+        match ended {
+            // The error of its last request was counted already.
+            Ok(error) => (self.hosts.ended == self.hosts.total).then_some(error),
+            Err(error) => {
+                self.settings.figures.lock().count_error(error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Starts to read the list of hosts, unless it is too early after the last one.
+    fn list_if_due(&mut self) {
+        let now = Instant::now();
+        if self.lists.is_empty() && now >= self.next_list {
+            self.list_begun = now;
+            self.lists.spawn(count_statuses(Arc::clone(&self.settings), Arc::clone(&self.ids)));
+        }
+    }
+
+    fn keep_list(
+        &mut self,
+        listed: Result<Result<BTreeMap<String, u64>, ClientError>, tokio::task::JoinError>,
+    ) {
+        self.next_list = Instant::now() + self.list_begun.elapsed() * LIST_SHARE;
+        match listed {
+            Ok(Ok(statuses)) => self.statuses = Some(statuses),
+            Ok(Err(error)) => self.settings.figures.lock().count_error(error_text(&error)),
+            Err(error) => self.settings.figures.lock().count_error(error.to_string()),
+        }
+    }
+
+    /// Reads the list of hosts for the last report.
+    async fn read_last_list(&mut self) {
+        self.lists.abort_all();
+        let list = count_statuses(Arc::clone(&self.settings), Arc::clone(&self.ids));
+        if let Ok(Ok(statuses)) = timeout(LAST_LIST_TIME, list).await {
+            self.statuses = Some(statuses);
+        }
+    }
+
+    fn report(&self) -> SimulationReport {
+        let counters = self.settings.figures.lock();
+        SimulationReport {
+            // Milliseconds are exact enough.
+            elapsed_seconds: (self.begun.elapsed().as_secs_f64() * 1e3).round() / 1e3,
+            hosts: HostCounts { registrations: counters.registered, ..self.hosts },
+            statuses: self.statuses.clone(),
+            requests: counters.requests(),
+            steps: counters.steps.clone(),
+            errors: counters.errors(),
+        }
+    }
+}
+
+/// What all agents of a fleet share.
+struct AgentSettings {
+    client: ApiClient,
+    infra_env: InfraEnvId,
+    version: String,
+    figures: Arc<SimulationFigures>,
+    slots: Arc<Semaphore>,
+    poll_interval: Option<Duration>,
+}
+
+/// Runs the agent of a machine until it gives up. A machine that reboots starts its agent again.
+async fn run_agent(settings: Arc<AgentSettings>, machine: SimulatedMachine) -> AgentError {
+    loop {
+        let AgentSettings { client, infra_env, version, figures, slots, poll_interval } = &*settings;
+        let agent = match Agent::new(client.clone(), *infra_env, version.clone(), machine.clone()) {
+            Ok(agent) => agent,
+            // The version was checked before the start.
+            Err(source) => return AgentError::RegistrationRefused { host: machine.id(), source },
+        };
+        let agent = agent
+            .observer(Arc::clone(figures) as _)
+            .request_slots(Arc::clone(slots))
+            .seed(machine.id().0.as_u64_pair().1);
+        let agent = match poll_interval {
+            Some(interval) => agent.poll_interval(*interval),
+            None => agent,
+        };
+        match agent.run().await {
+            // The host reboots into the discovery image.
+            Ok(_) => sleep(BOOT_TIME).await,
+            Err(error) => return error,
+        }
+    }
+}
+
+/// The part of a host that a simulation reads.
+#[derive(Deserialize)]
+struct ListedHost {
+    id: HostId,
+    status: String,
+}
+
+/// Counts the hosts of a fleet by status.
+async fn count_statuses(
+    settings: Arc<AgentSettings>,
+    ids: Arc<HashSet<HostId>>,
+) -> Result<BTreeMap<String, u64>, ClientError> {
+    let (mut statuses, mut listed) = (BTreeMap::new(), 0);
+    let count = |host: ListedHost| {
+        if ids.contains(&host.id) {
+            *statuses.entry(host.status).or_default() += 1;
+            listed += 1;
+        }
+    };
+    settings.client.visit_hosts(settings.infra_env, count).await?;
+    let missing = u64::try_from(ids.len()).unwrap_or(u64::MAX).saturating_sub(listed);
+    if missing > 0 {
+        statuses.insert(NOT_LISTED.to_owned(), missing);
+    }
+    Ok(statuses)
+}

@@ -1,0 +1,134 @@
+//! Profiles of simulated hosts: built-in ones, and those of files.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use agent::simulated::Profile;
+
+/// The names of the built-in profiles, and their texts.
+pub const BUILT_IN_PROFILES: [(&str, &str); 4] = [
+    ("sno", include_str!("profiles/sno.yaml")),
+    ("compact", include_str!("profiles/compact.yaml")),
+    ("standard", include_str!("profiles/standard.yaml")),
+    ("bench-small", include_str!("profiles/bench-small.yaml")),
+];
+
+/// The most bytes of a profile. Profiles describe groups, not hosts.
+const MAX_PROFILE: u64 = 1 << 20;
+
+/// Why a profile cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileFileError {
+    /// The file cannot be read.
+    #[error("cannot read profile {}; built-in profiles are {}", path.display(), built_in_names())]
+    Read {
+        /// Path of the file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The file is too large.
+    #[error("profile {} is too large (limit {MAX_PROFILE} bytes)", path.display())]
+    TooLarge {
+        /// Path of the file.
+        path: PathBuf,
+    },
+    /// The file is neither YAML nor JSON of the right form.
+    #[error("invalid profile {}", path.display())]
+    Invalid {
+        /// Path of the file.
+        path: PathBuf,
+        /// The error of the parser.
+        source: serde_yaml_ng::Error,
+    },
+}
+
+fn built_in_names() -> String {
+    BUILT_IN_PROFILES.map(|(name, _)| name).join(", ")
+}
+
+/// Returns the built-in profile of this name, else the one in the file at this path, which is YAML or JSON.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be read, or is not a profile.
+///
+/// # Examples
+///
+/// ```
+/// let profile = kindling::simulation::read_profile("compact")?;
+/// assert_eq!(profile.usual_hosts(), 3);
+/// # Ok::<(), kindling::simulation::ProfileFileError>(())
+/// ```
+pub fn read_profile(name_or_path: &str) -> Result<Profile, ProfileFileError> {
+    let path = Path::new(name_or_path);
+    let built_in = BUILT_IN_PROFILES.iter().find(|(name, _)| *name == name_or_path);
+    let text = match built_in {
+        Some((_, text)) => (*text).to_owned(),
+        None => read_file(path)?,
+    };
+    serde_yaml_ng::from_str(&text)
+        .map_err(|source| ProfileFileError::Invalid { path: path.to_owned(), source })
+}
+
+fn read_file(path: &Path) -> Result<String, ProfileFileError> {
+    let failed = |source| ProfileFileError::Read { path: path.to_owned(), source };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let mut text = String::new();
+    file.take(MAX_PROFILE + 1).read_to_string(&mut text).map_err(failed)?;
+    if text.len() as u64 > MAX_PROFILE {
+        return Err(ProfileFileError::TooLarge { path: path.to_owned() });
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use agent::simulated::SimulatedSite;
+
+    use super::*;
+
+    #[test]
+    fn built_in_profiles_can_be_simulated() {
+        for (name, hosts) in [("sno", 1), ("compact", 3), ("standard", 4), ("bench-small", 1)] {
+            let profile = read_profile(name).unwrap();
+            assert_eq!(profile.usual_hosts(), hosts, "{name}");
+            SimulatedSite::new(profile, 10_000, 1).unwrap();
+        }
+    }
+
+    #[test]
+    fn report_of_small_profile_is_small() {
+        let site = Arc::new(SimulatedSite::new(read_profile("bench-small").unwrap(), 1, 1).unwrap());
+        let report = site.machines().next().unwrap().inventory_report();
+        let length = serde_json::to_string(&report).unwrap().len();
+        assert!((1000..2048).contains(&length), "{length}");
+    }
+
+    #[test]
+    fn files_may_be_yaml_or_json() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("profile");
+        let path = path.to_str().unwrap();
+        for text in ["groups:\n- name: a\n  count: 2\n", r#"{"groups": [{"name": "a", "count": 2}]}"#] {
+            std::fs::write(path, text).unwrap();
+            assert_eq!(read_profile(path).unwrap().usual_hosts(), 2);
+        }
+    }
+
+    #[test]
+    fn rejects_files_that_are_not_profiles() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("profile.yaml");
+        let path = path.to_str().unwrap();
+        let error = read_profile(path).unwrap_err().to_string();
+        assert!(error.ends_with("built-in profiles are sno, compact, standard, bench-small"), "{error}");
+        std::fs::write(path, "groups: [{name: a, ram: 3}]").unwrap();
+        assert!(matches!(read_profile(path), Err(ProfileFileError::Invalid { .. })));
+        std::fs::write(path, " ".repeat((1 << 20) + 1)).unwrap();
+        assert!(matches!(read_profile(path), Err(ProfileFileError::TooLarge { .. })));
+    }
+}

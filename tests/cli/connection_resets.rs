@@ -1,0 +1,111 @@
+//! Clients that reset their connections in the middle of a response.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Socket, Type};
+
+use crate::downloads::ServedImage;
+use crate::serve::ServeProcess;
+
+/// As many as the descriptor limit of a test allows at a time.
+const BATCH: usize = 500;
+const BATCHES: usize = 4;
+/// How long the server may take to release reset connections.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Descriptors that server threads open on first use: each has a pipe.
+const THREAD_DESCRIPTORS: usize = 200;
+/// The kernel counts processor time in hundredths of a second. `sysconf(_SC_CLK_TCK)` is 100 on every Linux
+/// architecture.
+const TICKS_PER_SECOND: u64 = 100;
+
+/// Number of open descriptors of the server, and how many of them are sockets.
+fn open_descriptors(server: &ServeProcess) -> (usize, usize) {
+    let folder = fs::read_dir(format!("/proc/{}/fd", server.child.id())).unwrap();
+    // A descriptor may be closed before its link is read.
+    let targets: Vec<PathBuf> = folder.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok()).collect();
+    let sockets = targets.iter().filter(|target| target.to_string_lossy().starts_with("socket:")).count();
+    (targets.len(), sockets)
+}
+
+/// The processor time that the server has used, in ticks.
+fn processor_ticks(server: &ServeProcess) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", server.child.id())).unwrap();
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    let ticks = |at: usize| fields.split(' ').nth(at).unwrap().parse::<u64>().unwrap();
+    ticks(11) + ticks(12)
+}
+
+/// A connection with a small receive buffer, so that the server keeps most of the response.
+fn connect_with_small_buffer(server: &ServeProcess) -> TcpStream {
+    let address: SocketAddr = server.addresses[0].parse().unwrap();
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(8192).unwrap();
+    socket.connect(&address.into()).unwrap();
+    socket.into()
+}
+
+/// Starts ranges of 64, 128 and 256 KiB, and resets their connections after the first bytes. Half of the connections
+/// are closed with unread bytes, the others with a linger time of zero. On most of them the server is waiting for the
+/// next request then; on others it is writing, or waiting for the last bytes to be acknowledged.
+fn reset_a_batch(images: &ServedImage) {
+    let mut streams: Vec<TcpStream> = (0..BATCH).map(|_| connect_with_small_buffer(&images.server)).collect();
+    for (number, stream) in streams.iter_mut().enumerate() {
+        let last = 4095 + [64 << 10, 128 << 10, 256 << 10][number % 3];
+        let range = format!("Range: bytes=4096-{last}");
+        let headers = match number % 10 {
+            0 => "Accept: */*",
+            1 => &format!("{range}\r\nConnection: close"),
+            _ => &range,
+        };
+        write!(stream, "GET {} HTTP/1.1\r\nHost: test\r\n{headers}\r\n\r\n", images.path).unwrap();
+        if number % 10 == 2 {
+            stream.shutdown(Shutdown::Write).unwrap();
+        }
+    }
+    for stream in &mut streams {
+        let mut start = [0; 500];
+        stream.read_exact(&mut start).unwrap();
+        assert!(start.starts_with(b"HTTP/1.1 20"));
+    }
+    // The server has handed the rest to the kernel and waits for the next request.
+    thread::sleep(Duration::from_millis(400));
+    for stream in streams.iter().step_by(2) {
+        socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+}
+
+/// Waits until the server's descriptors and processor time return to their earlier level.
+fn assert_resets_are_released(images: &ServedImage, before: (usize, usize)) {
+    let begun = Instant::now();
+    let is_as_before = |(all, sockets)| all <= before.0 + THREAD_DESCRIPTORS && sockets <= before.1;
+    while !is_as_before(open_descriptors(&images.server)) {
+        let open = open_descriptors(&images.server);
+        assert!(
+            begun.elapsed() < RELEASE_TIMEOUT,
+            "{open:?} descriptors and sockets are open, {before:?} were"
+        );
+        thread::sleep(Duration::from_millis(10));
+    }
+    let ticks = processor_ticks(&images.server);
+    thread::sleep(Duration::from_secs(1));
+    let used = processor_ticks(&images.server) - ticks;
+    assert!(used <= TICKS_PER_SECOND / 20, "an idle server used {used} hundredths of a second in one");
+}
+
+#[test]
+fn reset_connections_leak_no_resources() {
+    let images = ServedImage::start(&[]);
+    let before = open_descriptors(&images.server);
+    for _ in 0..BATCHES {
+        reset_a_batch(&images);
+    }
+    assert_resets_are_released(&images, before);
+    let begun = Instant::now();
+    images.server.stop();
+    assert!(begun.elapsed() < Duration::from_secs(1), "the server took {:?} to end", begun.elapsed());
+}

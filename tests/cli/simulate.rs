@@ -1,0 +1,334 @@
+//! `kindling simulate` against `kindling serve` on SQLite: statuses, faults, seeds and errors.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use kindling::assisted::client::{ApiClient, ClientCredential};
+use kindling::assisted::infra_env::InfraEnvCreateParams;
+use kindling::assisted::{HostId, InfraEnvId, Secret};
+use serde_json::{Value, json};
+
+use crate::serve::ServeProcess;
+use crate::support::Scratch;
+
+/// A server, and what a user does with it.
+struct SimulationSite {
+    scratch: Scratch,
+    server: ServeProcess,
+}
+
+/// Waits for a request to the server.
+fn wait<T>(request: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(request)
+}
+
+impl SimulationSite {
+    fn start() -> Self {
+        let scratch = Scratch::new();
+        let images = json!([{
+            "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.94.1",
+            "url": "http://127.0.0.1:1/base.iso",
+        }]);
+        let releases = json!([{
+            "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "4.18.3",
+            "url": "quay.io/openshift-release-dev/ocp-release:4.18.3-x86_64",
+        }]);
+        let (images, releases) = (images.to_string(), releases.to_string());
+        let variables =
+            [("OS_IMAGES", images.as_str()), ("RELEASE_IMAGES", &releases), ("LOG_LEVEL", "warn")];
+        let server = ServeProcess::start(&scratch, &variables, &[]);
+        Self { scratch, server }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.server.addresses[0])
+    }
+
+    fn client(&self) -> ApiClient {
+        ApiClient::new(&self.url()).unwrap()
+    }
+
+    fn create_infra_env(&self, name: &str) -> InfraEnvId {
+        create_infra_env(&self.client(), name)
+    }
+
+    /// The arguments of a simulation with fast polls.
+    fn arguments(&self, infra_env: InfraEnvId, more: &[&str]) -> Vec<String> {
+        let line = format!(
+            "simulate --url {} --infra-env {infra_env} --poll-interval 200ms --report-interval 200ms --json",
+            self.url()
+        );
+        line.split(' ').chain(more.iter().copied()).map(str::to_owned).collect()
+    }
+
+    fn simulate(&self, infra_env: InfraEnvId, more: &[&str]) -> RunningSimulation {
+        let run = self.scratch.command(self.arguments(infra_env, more));
+        RunningSimulation::spawn(run.command())
+    }
+}
+
+fn create_infra_env(client: &ApiClient, name: &str) -> InfraEnvId {
+    let params: InfraEnvCreateParams = serde_json::from_value(json!({
+        "name": name, "pull_secret": r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#,
+    }))
+    .unwrap();
+    wait(client.register_infra_env(&params)).unwrap().id
+}
+
+/// A running `kindling simulate --json`.
+struct RunningSimulation {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl RunningSimulation {
+    fn spawn(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// Reads reports until one fulfils the condition.
+    #[track_caller]
+    fn wait_until(&mut self, is_done: impl Fn(&Value) -> bool) -> Value {
+        let mut last = Value::Null;
+        for line in self.lines.by_ref() {
+            last = serde_json::from_str(&line.unwrap()).unwrap();
+            if is_done(&last) {
+                return last;
+            }
+        }
+        panic!("the simulation ended: {last}")
+    }
+
+    #[track_caller]
+    fn wait_for_statuses(&mut self, expected: &[(&str, u64)]) -> Value {
+        let expected: BTreeMap<_, _> = expected.iter().copied().collect();
+        let expected = json!(expected);
+        self.wait_until(|report| report["statuses"] == expected)
+    }
+
+    /// Ends the simulation as Ctrl-C does, and returns its last report.
+    fn interrupt(mut self) -> Value {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        let last = self.wait_until(|report| report["event"] == "end");
+        assert!(self.child.wait().unwrap().success());
+        last
+    }
+}
+
+impl Drop for RunningSimulation {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn simulated_hosts_become_known() {
+    let site = SimulationSite::start();
+    let infra_env = site.create_infra_env("known");
+    let mut simulation = site.simulate(infra_env, &["--profile", "standard", "--hosts", "5"]);
+    simulation.wait_for_statuses(&[("known-unbound", 5)]);
+    // After the first polls, the server has all outputs.
+    simulation.wait_until(|report| report["steps"]["replies_omitted"].as_u64() > Some(0));
+    let report = simulation.interrupt();
+    let total = json!({"total": 5, "started": 5, "registrations": 5, "ended": 0});
+    assert_eq!(report["hosts"], total);
+    assert_eq!(report["errors"], json!({}), "{report}");
+    assert_eq!(report["requests"]["register"]["count"], 5);
+    // Each host has sent its inventory report and its time servers once.
+    assert_eq!(report["requests"]["reply"]["count"], 10, "{report}");
+    let mut names: Vec<_> = wait(site.client().list_hosts(infra_env))
+        .unwrap()
+        .iter()
+        .map(|host| host.requested_hostname.clone())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["master-1", "master-2", "master-3", "worker-1", "worker-2"]);
+}
+
+#[test]
+fn faults_decide_statuses() {
+    let site = SimulationSite::start();
+    let infra_env = site.create_infra_env("faults");
+    let profile = "groups:
+- {name: good, count: 2}
+- {name: little, count: 1, faults: [little-memory]}
+- {name: small, count: 1, faults: [small-disk]}
+- {name: nameless, count: 1, faults: [invalid-hostname]}
+- {name: lost, count: 1, faults: [media-lost]}
+- {name: mute, count: 1, faults: [invalid-report]}
+- {name: long, count: 1, faults: [report-too-large]}
+- {name: unplugged, faults: [unplugged-link]}
+";
+    site.scratch.write("profile.yaml", profile);
+    let mut simulation = site.simulate(infra_env, &["--profile", "profile.yaml", "--hosts", "9"]);
+    let report = simulation.wait_for_statuses(&[
+        ("discovering-unbound", 2),
+        ("disconnected-unbound", 1),
+        ("insufficient-unbound", 3),
+        ("known-unbound", 3),
+    ]);
+    assert!(report["steps"]["failed"].as_u64() > Some(0), "{report}");
+    let report = simulation.interrupt();
+    let errors = report["errors"].as_object().unwrap();
+    let has_error = |part: &str| errors.keys().any(|error| error.contains(part));
+    assert!(has_error("status 413") && has_error("status 400"), "{errors:?}");
+}
+
+#[test]
+fn faults_of_options_concern_selected_hosts() {
+    let site = SimulationSite::start();
+    let infra_env = site.create_infra_env("options");
+    let options = ["--hosts", "10", "--fault", "little-memory=30%", "--fault", "no-ntp"];
+    let mut simulation = site.simulate(infra_env, &options);
+    simulation.wait_for_statuses(&[("insufficient-unbound", 3), ("known-unbound", 7)]);
+    simulation.interrupt();
+    let hosts = wait(site.client().list_hosts(infra_env)).unwrap();
+    let unsynced = hosts.iter().filter(|host| host.ntp_sources.contains("unreachable")).count();
+    assert_eq!(unsynced, 1);
+}
+
+/// The ids, names and reports of the hosts that a seed makes.
+fn hosts_of_seed(site: &SimulationSite, name: &str, seed: &str) -> BTreeMap<String, (String, String)> {
+    let infra_env = site.create_infra_env(name);
+    let mut simulation = site.simulate(infra_env, &["--hosts", "3", "--seed", seed]);
+    simulation.wait_for_statuses(&[("known-unbound", 3)]);
+    simulation.interrupt();
+    let hosts = wait(site.client().list_hosts(infra_env)).unwrap();
+    hosts.into_iter().map(|host| (host.id.to_string(), (host.requested_hostname, host.inventory))).collect()
+}
+
+#[test]
+fn equal_seeds_make_equal_hosts() {
+    let site = SimulationSite::start();
+    let first = hosts_of_seed(&site, "first", "7");
+    assert_eq!(first, hosts_of_seed(&site, "second", "7"));
+    let other = hosts_of_seed(&site, "third", "8");
+    assert!(first.keys().all(|id| !other.contains_key(id)));
+}
+
+#[test]
+fn bound_host_registers_again() {
+    let site = SimulationSite::start();
+    let infra_env = site.create_infra_env("bound");
+    let params = serde_json::from_value(json!({
+        "name": "edge", "openshift_version": "4.18", "base_dns_domain": "example.com",
+        "pull_secret": r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#,
+    }))
+    .unwrap();
+    let cluster = wait(site.client().register_cluster(&params)).unwrap().id;
+    let mut simulation = site.simulate(infra_env, &["--hosts", "1"]);
+    simulation.wait_for_statuses(&[("known-unbound", 1)]);
+    let host = wait(site.client().list_hosts(infra_env)).unwrap().remove(0).id;
+    wait(site.client().bind_host(infra_env, host, cluster)).unwrap();
+    let is_bound = |report: &Value| {
+        let statuses = report["statuses"].as_object().unwrap();
+        statuses
+            .keys()
+            .any(|status| ["insufficient", "known", "pending-for-input"].contains(&status.as_str()))
+    };
+    let report = simulation.wait_until(|report| report["hosts"]["registrations"] == 2 && is_bound(report));
+    assert_eq!(report["errors"], json!({}));
+    simulation.interrupt();
+}
+
+#[test]
+fn simulation_ends_after_its_duration() {
+    let site = SimulationSite::start();
+    let infra_env = site.create_infra_env("duration");
+    let mut arguments = site.arguments(infra_env, &["--duration", "1s"]);
+    arguments.retain(|argument| argument != "--json");
+    let text = site.scratch.command(arguments).run().expect_text();
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines[0].contains("3 of 3 hosts started"), "{text}");
+    assert!(lines.iter().any(|line| line.starts_with("register ")), "{text}");
+}
+
+#[test]
+fn deleted_hosts_end_the_simulation() {
+    let site = SimulationSite::start();
+    let infra_env = site.create_infra_env("deleted");
+    let mut simulation = site.simulate(infra_env, &["--hosts", "2"]);
+    simulation.wait_for_statuses(&[("known-unbound", 2)]);
+    for host in wait(site.client().list_hosts(infra_env)).unwrap() {
+        wait(site.client().delete_host(infra_env, host.id)).unwrap();
+    }
+    let last = simulation.wait_until(|report| report["hosts"]["ended"] == 2);
+    assert_eq!(last["statuses"], json!({"not registered": 2}));
+    assert_eq!(simulation.child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn errors_of_the_server_are_clear() {
+    let site = SimulationSite::start();
+    let unknown = "4f630ba3-0297-4d99-a7c7-f62e7bca1332".parse().unwrap();
+    let output = site.scratch.command(site.arguments(unknown, &[])).run();
+    output.expect_failure(&format!("infra-env {unknown} does not exist on the server at {}", site.url()));
+    let infra_env = site.create_infra_env("ended");
+    let arguments = site.arguments(infra_env, &[]);
+    let url = site.url();
+    let scratch = Scratch::new();
+    site.server.stop();
+    scratch.command(arguments).run().expect_failure(&format!("cannot reach the server at {url}"));
+}
+
+#[test]
+fn tokens_are_required_and_checked() {
+    let scratch = Scratch::new();
+    scratch.run_kindling("auth keys --out keys").expect_success();
+    let options = ["--auth-type", "local", "--ec-private-key-file", "keys/ec-private-key.pem"];
+    let images = json!([{
+        "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.94.1",
+        "url": "http://127.0.0.1:1/base.iso",
+    }]);
+    let server = ServeProcess::start(&scratch, &[("OS_IMAGES", &images.to_string())], &options);
+    let url = format!("http://{}", server.addresses[0]);
+    let token = |arguments: &str| {
+        let line = format!("auth token --ec-private-key-file keys/ec-private-key.pem {arguments}");
+        scratch.run_kindling(&line).expect_text().trim().to_owned()
+    };
+    let user = ClientCredential::Bearer(Secret::new(token("--user")));
+    let client = ApiClient::builder(&url).credential(user).build().unwrap();
+    let (infra_env, other) = (create_infra_env(&client, "one"), create_infra_env(&client, "other"));
+    let simulate = |token: &str| {
+        let line =
+            format!("simulate --url {url} --infra-env {infra_env} --hosts 1 --report-interval 200ms --json");
+        scratch.command(line.split(' ')).env("PULL_SECRET_TOKEN", token)
+    };
+    simulate("").run().expect_failure("the server does not accept the token (status 401)");
+    let of_other = token(&format!("--infra-env {other}"));
+    simulate(&of_other).run().expect_failure(&format!(
+        "infra-env {infra_env} does not exist on the server at {url}, or the token is"
+    ));
+    let of_infra_env = token(&format!("--infra-env {infra_env}"));
+    let mut simulation = RunningSimulation::spawn(simulate(&of_infra_env).command());
+    simulation.wait_for_statuses(&[("known-unbound", 1)]);
+    simulation.interrupt();
+}
+
+#[test]
+fn rejects_invalid_options() {
+    let scratch = Scratch::new();
+    let id = HostId::fresh();
+    for (line, phrase) in [
+        ("simulate".to_owned(), "--infra-env <ID>"),
+        ("simulate --infra-env x".to_owned(), "expected a UUID"),
+        (format!("simulate --infra-env {id} --hosts 0"), "0 is not in"),
+        (format!("simulate --infra-env {id} --fault no-power"), "expected one of slow-disk"),
+        (format!("simulate --infra-env {id} --fault no-ntp=many"), "such as 3 or 10%"),
+        (format!("simulate --infra-env {id} --poll-interval 1ms"), "expected at least 100ms"),
+    ] {
+        scratch.run_kindling(&line).expect_usage_error(phrase);
+    }
+    let output = scratch.run_kindling(&format!("simulate --infra-env {id} --profile missing"));
+    output.expect_failure("cannot read profile missing; built-in profiles are sno, compact");
+    scratch.write("profile.yaml", "groups: [{name: a, ram: 3}]");
+    let output = scratch.run_kindling(&format!("simulate --infra-env {id} --profile profile.yaml"));
+    output.expect_failure("unknown field `ram`");
+}

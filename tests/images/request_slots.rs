@@ -1,0 +1,106 @@
+//! How many image requests are handled at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ignition::network::MacAddr;
+use kindling::discovery::RenderedConfig;
+use kindling::http::images::{Artifact, EmbeddedInputs, ImageCredentials, ImageInputs, InfraEnvSnapshot};
+use kindling::inventory::api::ApiError;
+use kindling::inventory::auth::Policy;
+use kindling::inventory::catalogue::CpuArchitecture;
+use kindling::inventory::id::InfraEnvId;
+use tokio::sync::Semaphore;
+
+use crate::{ImageTestServer, run};
+
+/// Inputs that wait until the gate opens.
+#[derive(Debug)]
+pub(crate) struct GatedInputs {
+    pub(crate) gate: Arc<InputsGate>,
+    pub(crate) embedded: EmbeddedInputs,
+}
+
+#[derive(Debug)]
+pub(crate) struct InputsGate {
+    open: Semaphore,
+    asked: AtomicUsize,
+}
+
+impl InputsGate {
+    /// A gate that lets this many requests pass at a time.
+    pub(crate) fn with_permits(most: usize) -> Arc<Self> {
+        Arc::new(Self { open: Semaphore::new(most), asked: AtomicUsize::new(0) })
+    }
+}
+
+#[async_trait]
+impl ImageInputs for GatedInputs {
+    async fn current_snapshot(
+        &self,
+        id: InfraEnvId,
+        artifact: Artifact,
+        access: &ImageCredentials,
+    ) -> Result<InfraEnvSnapshot, ApiError> {
+        self.gate.asked.fetch_add(1, Ordering::SeqCst);
+        let _open = self.gate.open.acquire().await.unwrap();
+        self.embedded.current_snapshot(id, artifact, access).await
+    }
+
+    async fn render_config(
+        &self,
+        current: &InfraEnvSnapshot,
+        artifact: Artifact,
+        machine: Option<MacAddr>,
+    ) -> Result<RenderedConfig, ApiError> {
+        self.embedded.render_config(current, artifact, machine).await
+    }
+
+    fn is_current(&self, current: &InfraEnvSnapshot) -> bool {
+        self.embedded.is_current(current)
+    }
+
+    async fn base_image_version(
+        &self,
+        id: InfraEnvId,
+        access: &ImageCredentials,
+    ) -> Result<(String, CpuArchitecture), ApiError> {
+        self.embedded.base_image_version(id, access).await
+    }
+
+    async fn ipxe_script(&self, id: InfraEnvId, access: &ImageCredentials) -> Result<String, ApiError> {
+        self.embedded.ipxe_script(id, access).await
+    }
+}
+
+#[test]
+fn request_slot_is_held_until_the_response_starts() {
+    run(async {
+        let gate = InputsGate::with_permits(0);
+        let server =
+            Arc::new(ImageTestServer::start_gated(Policy::Open, None, Some(Arc::clone(&gate))).await);
+        let (_, id) = server.create_infra_env().await;
+        let path = format!("/byid/{id}/4.14/x86_64/full.iso");
+        let requests: Vec<_> = (0..6)
+            .map(|_| {
+                let (server, path) = (Arc::clone(&server), path.clone());
+                tokio::spawn(async move { server.get(&path).await })
+            })
+            .collect();
+        while gate.asked.load(Ordering::SeqCst) < 2 {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(gate.asked.load(Ordering::SeqCst), 2, "other requests did not wait");
+        gate.open.add_permits(1);
+        // All response heads arrive while no client reads a body.
+        let mut responses = Vec::new();
+        for request in requests {
+            responses.push(request.await.unwrap());
+        }
+        assert!(responses.iter().all(|response| response.status() == 200));
+        assert_eq!(gate.asked.load(Ordering::SeqCst), 6);
+    });
+}

@@ -1,0 +1,67 @@
+//! Images on the local machine: used in place.
+
+use isogen::Digest;
+use kindling::images::library::BaseImageState;
+use kindling::inventory::catalogue::OsImage;
+
+use crate::support::{
+    LibraryFolder, NAME, first_image, os_image, second_image, unavailability_reason, wait_for_state,
+    with_digest, within_time_limit,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn local_images_are_opened_in_place() {
+    let (elsewhere, place) = (LibraryFolder::new(), LibraryFolder::new());
+    let path = elsewhere.write("my image.iso", first_image());
+    let by_path = os_image(path.to_str().unwrap());
+    let by_url = OsImage {
+        version: "2".to_owned(),
+        ..os_image(&format!("file://{}", path.to_str().unwrap().replace(' ', "%20")))
+    };
+    let library = place.open([by_path.clone(), by_url.clone()]);
+    for os_image in [&by_path, &by_url] {
+        assert_eq!(
+            within_time_limit(library.base(os_image)).await.unwrap().digest(),
+            Some(Digest::from_data(first_image()))
+        );
+    }
+    // The directory contains only the record.
+    assert_eq!(place.names(), [format!("{NAME}.json"), "rhcos-full-iso-2-x86_64.iso.json".to_owned()].into());
+    assert_eq!(elsewhere.names().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invalid_local_images_are_reported_and_kept() {
+    let (elsewhere, place) = (LibraryFolder::new(), LibraryFolder::new());
+    let bad = elsewhere.write("bad.iso", &vec![0; 100_000]);
+    let other = elsewhere.write("other.iso", second_image());
+    let missing = elsewhere.file("missing.iso");
+    let of = |version: &str, path: &std::path::Path| OsImage {
+        version: version.to_owned(),
+        ..os_image(path.to_str().unwrap())
+    };
+    let cases = [
+        (of("1", &bad), "not a usable base image"),
+        (with_digest(of("2", &other)), "but the catalogue has"),
+        (of("3", &missing), "missing.iso failed: No such file"),
+        (of("4", elsewhere.path()), "not a regular file"),
+    ];
+    let library = place.open_patiently(cases.iter().map(|(image, _)| image.clone()));
+    for (image, phrase) in &cases {
+        let told = unavailability_reason(within_time_limit(library.base(image)).await);
+        assert!(told.contains(phrase) && told.contains(&image.url), "no {phrase:?} in: {told}");
+    }
+    assert_eq!(elsewhere.names().len(), 2);
+    assert!(elsewhere.read("other.iso") == second_image());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn local_image_created_later_is_used() {
+    let (elsewhere, place) = (LibraryFolder::new(), LibraryFolder::new());
+    let os_image = os_image(elsewhere.file("late.iso").to_str().unwrap());
+    let library = place.open([os_image.clone()]);
+    wait_for_state(&library, &os_image, |state| matches!(state, BaseImageState::Failed { .. })).await;
+    elsewhere.write("new", first_image());
+    std::fs::rename(elsewhere.file("new"), elsewhere.file("late.iso")).unwrap();
+    within_time_limit(library.wait_ready(&os_image)).await.unwrap();
+}

@@ -1,0 +1,149 @@
+//! Base images that are being downloaded or fail to download.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use crate::browser::Browser;
+use crate::run_test;
+use crate::service::{PageService, small_recipe};
+use crate::support::Scratch;
+
+/// A server that sends half of a file, and the rest on demand. Returns its URL.
+fn serve_half_then_rest(bytes: Vec<u8>) -> (String, Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/live.iso", listener.local_addr().unwrap());
+    let (go_on, told): (_, Receiver<()>) = channel();
+    thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                head.push(byte[0]);
+            }
+            let answer =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", bytes.len());
+            stream.write_all(answer.as_bytes()).unwrap();
+            if head.starts_with(b"HEAD") {
+                continue;
+            }
+            let (half, rest) = bytes.split_at(bytes.len() / 2);
+            stream.write_all(half).unwrap();
+            if told.recv().is_err() {
+                return;
+            }
+            stream.write_all(rest).unwrap();
+        }
+    });
+    (url, go_on)
+}
+
+#[test]
+fn base_image_download_progress_is_shown() {
+    run_test(async {
+        let Some(browser) = Browser::start().await else { return };
+        let (url, go_on) = serve_half_then_rest(small_recipe().build());
+        let options = ["--listen", "127.0.0.1:0", "--fetch-images", "at-start"];
+        let service = PageService::spawn(Scratch::new(), &url, &options);
+        let made = service.create_infra_env("early").await;
+        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        browser.find_visible("#base-images .badge.downloading").await;
+        browser.wait_until("return document.querySelector('#base-images progress')?.position === 0.5").await;
+        assert!(
+            browser
+                .find_visible("#base-images progress")
+                .await
+                .accessible_name()
+                .await
+                .ends_with(": downloading")
+        );
+        assert_eq!(browser.find_visible("#health").await.text().await, "waiting");
+        browser.find_visible("[data-slot=waiting]").await;
+        assert!(browser.find_all(".files data").await.is_empty());
+        go_on.send(()).unwrap();
+        browser.find_visible("#base-images .badge.ready").await;
+        browser.find_visible(".files data").await;
+        browser.wait_until("return document.getElementById('health').textContent === 'ready'").await;
+        let health = browser.new_requests().await.into_iter().filter(|url| url.ends_with("/health"));
+        assert!(health.count() > 1);
+    });
+}
+
+#[test]
+fn unavailable_base_image_shows_its_reason() {
+    run_test(async {
+        let Some(browser) = Browser::start().await else { return };
+        let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let options = ["--listen", "127.0.0.1:0", "--fetch-images", "at-start"];
+        let service = PageService::spawn(Scratch::new(), &format!("http://{gone}/live.iso"), &options);
+        browser.open_url(&service.url("/")).await;
+        browser.find_visible("#base-images .badge.failed").await;
+        let told = browser.find_visible("#base-images").await.text().await;
+        assert!(told.contains(&gone.to_string()) && told.contains(". Next attempt at"), "{told}");
+        browser.find_visible("#health .badge.waiting").await;
+        assert_eq!(
+            browser.find_visible("#health").await.text().await,
+            "waiting 1 of 1 base images is not available."
+        );
+        let made = service.create_infra_env("early").await;
+        browser.open_url(&service.url(&format!("/?open#{}", made["id"].as_str().unwrap()))).await;
+        browser
+            .wait_until("return document.querySelector('[data-slot=waiting]')?.textContent.includes('is not available')")
+            .await;
+        assert_eq!(
+            browser.find_visible("[data-slot=waiting]").await.text().await,
+            "The base image is not available: see Base images below. The service retries; downloads wait for it."
+        );
+    });
+}
+
+#[test]
+fn service_without_base_images_says_so_before_the_form_fails() {
+    run_test(async {
+        let Some(browser) = Browser::start().await else { return };
+        let service = PageService::spawn_with_images(Scratch::new(), "", &["--listen", "127.0.0.1:0"]);
+        browser.open_url(&service.url("/")).await;
+        browser.find_visible("#health .badge.warning").await;
+        assert_eq!(browser.find_visible("#health").await.text().await, "no base images");
+        let note = browser.find_visible("#no-base-images").await.text().await;
+        let start = "This service has no base image, so no infra-env can be created. Restart it with ";
+        assert!(note.starts_with(start), "{note}");
+        assert!(
+            note.contains("kindling serve --os-images '[{") && note.contains("--os-images-file"),
+            "{note}"
+        );
+        assert_eq!(
+            browser.run_script("return document.querySelector('table.panel').checkVisibility()").await,
+            false
+        );
+        browser.find_visible("#new").await.click().await;
+        assert_eq!(
+            browser.find_visible("#creation-problem").await.text().await,
+            "This service has no base image, so no infra-env can be created."
+        );
+        browser.find_visible("#cancel").await.click().await;
+        let with_image = PageService::start().await;
+        browser.open_url(&with_image.url("/")).await;
+        browser.find_visible("#base-images .badge.ready").await;
+        assert_eq!(browser.run_script("return document.getElementById('no-base-images').hidden").await, true);
+    });
+}
+
+/// An open page shows that its service is unreachable.
+#[test]
+fn unreachable_service_is_reported() {
+    run_test(async {
+        let Some(browser) = Browser::start().await else { return };
+        let service = PageService::start().await;
+        browser.open_url(&service.url("/")).await;
+        browser.wait_until("return document.getElementById('health').textContent === 'ready'").await;
+        drop(service);
+        browser
+            .wait_until("return document.getElementById('health').textContent.includes('does not answer')")
+            .await;
+        browser.find_visible("#refresh").await.click().await;
+        assert_eq!(browser.find_visible("#problem").await.text().await, "The service does not answer.");
+    });
+}
