@@ -118,7 +118,7 @@ fn hosts_of_one_segment_reach_each_other() {
 }
 
 #[test]
-fn hosts_of_other_segments_answer_pings_alone() {
+fn hosts_of_other_segments_answer_only_pings() {
     let all = machines("{network: 10.0.0.0/27, groups: [{name: node}]}", 21);
     let reports = connectivity(&all[0], &all[20..]);
     assert_eq!(reports[0].l2_connectivity, List(None));
@@ -135,7 +135,7 @@ fn unknown_hosts_do_not_answer() {
 }
 
 #[test]
-fn other_mac_address_is_a_collision() {
+fn reply_from_another_mac_address_is_a_failure() {
     let all = machines("groups: [{name: node}]", 2);
     let StepRequest::ConnectivityCheck(mut hosts) = hosts_to_check(&all[1..]) else { panic!() };
     hosts
@@ -359,7 +359,7 @@ fn report_observes_the_limits_of_the_request() {
 }
 
 #[test]
-fn duplicate_names_need_another_host() {
+fn duplicate_hostname_fault_copies_the_name_of_another_host() {
     let yaml = "groups: [{name: a}]";
     let site = SimulatedSite::new(profile(yaml), 5, 1).unwrap().with_fault(Fault::DuplicateHostname, 2);
     let names: Vec<_> =

@@ -63,7 +63,7 @@ pub struct HostGroup {
     pub cpu_flags: Vec<String>,
     /// Memory, in GiB.
     pub memory_gib: u32,
-    /// Maker of the machine.
+    /// Manufacturer of the machine.
     pub manufacturer: String,
     /// Product name of the machine.
     pub product: String,
@@ -374,7 +374,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_follow_in_the_next_segments() {
+    fn further_hosts_are_in_the_next_segments() {
         let network: Ipv4Segment = "10.0.0.0/27".parse().unwrap();
         assert_eq!((network.len(), network.hosts()), (32, 20));
         for number in [0, 1, 19, 20, 21, 399, 400] {

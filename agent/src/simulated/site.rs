@@ -178,7 +178,7 @@ impl SimulatedSite {
         // The constructor checked that four bits are enough.
         let interface = u32::try_from(interface).unwrap_or(u32::MAX) & 0xf;
         let [a, b, c, d] = (host.wrapping_mul(16) | interface).to_be_bytes();
-        // The first byte marks an address that no maker assigned.
+        // The first byte marks an address that no manufacturer assigned.
         format!("52:{seed:02x}:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
     }
 }

@@ -211,7 +211,7 @@ async fn panic_of_a_step_does_not_end_the_agent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn service_cannot_start_any_number_of_steps() {
+async fn number_of_running_steps_is_limited() {
     let steps: Vec<_> = (0..1000).map(|_| step("verify-vips", &["[]"])).collect();
     let service = service_with_steps(vec![Value::from(steps)]).await;
     let (machine, starts) = slow_machine(&service, 90 * SECOND);

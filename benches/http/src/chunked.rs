@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_body_is_not_done() {
+    fn truncated_body_is_incomplete() {
         for len in 0..BODY.len() {
             assert!(!decoded(&[&BODY[..len]]).unwrap().1.is_done(), "{len}");
         }
@@ -161,7 +161,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_chunks_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+        fn any_bytes_are_decoded_or_rejected(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
             let _ = decoded(&[&bytes]);
         }
 

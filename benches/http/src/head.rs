@@ -206,12 +206,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_a_head_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_are_parsed_or_rejected(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = Head::parse(&bytes);
         }
 
         #[test]
-        fn any_change_of_a_head_is_a_head_or_an_error(at in 0..PART.len(), byte: u8) {
+        fn any_changed_head_is_parsed_or_rejected(at in 0..PART.len(), byte: u8) {
             let mut bytes = PART.to_vec();
             bytes[at] = byte;
             if let Ok(Some((_, len))) = Head::parse(&bytes) {

@@ -59,7 +59,7 @@ mod tests {
     use crate::report::tests::{assert_golden, example};
 
     #[test]
-    fn summary_is_golden() {
+    fn summary_matches_the_golden() {
         assert_golden("summary.md", &example().summary());
     }
 }

@@ -39,7 +39,7 @@ const MIN_MEMORY: u64 = 300_000_000_000;
 /// Versions of a report whose memory has as many digits.
 const MAX_VERSION: u64 = 100_000_000_000;
 
-/// What a mark is replaced by.
+/// The value that replaces a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
     Number,
@@ -102,7 +102,7 @@ impl ReportTemplate {
     }
 }
 
-/// A report with marks, of exactly that length.
+/// Returns a report of exactly `size` bytes, with marks where the values of a host go.
 fn report(size: ReportSize) -> Result<String> {
     let text = |disks, padding| machine(size, disks, padding).to_string();
     let mut disks = 1;
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_have_their_length_and_no_marks() {
+    fn reports_have_the_requested_length_and_no_marks() {
         for size in [ReportSize::Small, ReportSize::Large] {
             for (number, version) in [(0, 0), (1_234, 5), (MAX_NUMBER, MAX_VERSION - 1)] {
                 let (text, _) = written(size, number, version);

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_list_is_not_whole() {
+    fn truncated_list_is_incomplete() {
         let text = r#"[{"a": "]"}, {"b": []}]"#;
         for len in 0..text.len() {
             assert_eq!(text.get(..len).and_then(|text| count(text, 100)), None, "{len}");

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn missed_bounds_are_faults() {
+    fn exceeded_limits_are_faults() {
         let faults = example().faults();
         let [share, memory] = faults.as_slice() else { panic!("{faults:?}") };
         assert!(share.ends_with("share of one core is 19.8 (19.6 to 20.0) %, limit at most 15 %"), "{share}");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn misses_make_a_row_invalid() {
+    fn late_or_failed_check_ins_make_a_row_invalid() {
         for load in [
             LoadTally { check_ins: 9, late: 1, ..LoadTally::default() },
             LoadTally { check_ins: 9, failed: 1, failure: Some("why".to_owned()), ..LoadTally::default() },

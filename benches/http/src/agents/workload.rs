@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_about_the_median_of_all_rounds() {
+    fn bounds_apply_to_the_median_of_all_rounds() {
         let value = |value| Measure { name: CPU, unit: "ms", better: Better::Lower, value };
         let mut line = Line::new("key", "title");
         let bound = FigureBound { figure: CPU, limit: FigureLimit::Highest(100.0) };

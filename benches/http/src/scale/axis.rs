@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_grow_and_small_ones_are_smaller() {
+    fn sizes_ascend_and_quick_runs_use_smaller_ones() {
         for axis in Axis::ALL {
             for size in [Size::Full, Size::Small] {
                 let sizes = axis.sizes(size);
