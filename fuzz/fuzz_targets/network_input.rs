@@ -13,19 +13,9 @@ use ignition::network::check::{ClusterNetworks, NetworkFinding, NetworkReport, R
 use ignition::network::{
     NetworkGeneration, HostNetwork, InitrdOptions, Keyfile, KeyfileCache, MacInterface, HostNetworkFiles, keyfiles, read_hosts,
 };
+use isogen_fuzz::keyfile::comparable_lines;
 use libfuzzer_sys::fuzz_target;
 use nmstate::NetworkState;
-
-/// The lines of a keyfile in any order. nmstate numbers routing rules at random.
-fn lines(contents: &str) -> Vec<String> {
-    let unnumbered = |line: &str| match line.strip_prefix("routing-rule").and_then(|rule| rule.split_once('=')) {
-        Some((number, rule)) if number.parse::<u32>().is_ok() => format!("routing-rule={rule}"),
-        _ => line.to_owned(),
-    };
-    let mut lines: Vec<String> = contents.lines().map(unnumbered).collect();
-    lines.sort();
-    lines
-}
 
 /// Compares keyfiles, which were made from JSON, with those of nmstate's own YAML parser if that accepts the document.
 /// It refuses some documents that we accept: null for a whole section, and no-break spaces in the indentation.
@@ -36,11 +26,11 @@ fn compare(document: &str, files: &[Keyfile]) {
         .remove("NetworkManager")
         .unwrap_or_default()
         .into_iter()
-        .map(|(name, contents)| (name, lines(&contents)))
+        .map(|(name, contents)| (name, comparable_lines(&contents)))
         .collect();
     others.sort();
     let mut own: Vec<(String, Vec<String>)> =
-        files.iter().map(|file| (file.name.clone(), lines(&file.contents))).collect();
+        files.iter().map(|file| (file.name.clone(), comparable_lines(&file.contents))).collect();
     own.sort();
     assert_eq!(own, others, "JSON and nmstate's YAML parser disagree");
 }

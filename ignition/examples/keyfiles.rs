@@ -2,7 +2,7 @@
 //! `cargo run -p ignition --example keyfiles -- DOCUMENT MAP`.
 //!
 //! The map has a line `52:54:00:AA:BB:01=eth0` for each interface by which the machine is known. The files are printed
-//! with their paths in an image, and on stderr what is wrong with the host.
+//! to stdout with their paths in an image, problems of the document to stderr.
 
 use std::error::Error;
 use std::process::ExitCode;

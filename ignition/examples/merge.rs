@@ -1,7 +1,7 @@
 //! Merges one Ignition config into another, as a machine would at boot:
 //! `cargo run -p ignition --example merge -- PARENT CHILD`.
 //!
-//! Prints the result, and on stderr what is wrong with the configs or hardly meant so, by line.
+//! Prints the result to stdout, errors and warnings about the configs to stderr, with their lines.
 
 use std::error::Error;
 use std::process::ExitCode;

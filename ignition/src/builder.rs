@@ -194,7 +194,7 @@ impl ConfigBuilder {
 /// Methods for discovery and pointer configs. They do not check for duplicate paths and names; validation of the whole
 /// config does.
 impl ConfigBuilder {
-    /// Adds a file of root that replaces a file of the system.
+    /// Adds a file owned by root, which overwrites an existing file.
     pub(crate) fn replace_file(&mut self, path: &str, mode: FileMode, contents: impl AsRef<[u8]>) {
         self.files.push(Json::object([
             ("path", path.to_owned().into()),

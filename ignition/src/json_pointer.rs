@@ -31,7 +31,7 @@ impl fmt::Display for JsonPointer<'_> {
 }
 
 #[test]
-fn pointer_text_has_escapes() {
+fn pointer_text_escapes_special_characters() {
     let storage = JsonPointer::Field(&JsonPointer::Root, "storage");
     let file = JsonPointer::FieldEntry(&storage, "files", 3);
     assert_eq!(JsonPointer::Field(&file, "a/b~c").to_string(), "/storage/files/3/a~1b~0c");

@@ -150,13 +150,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn contents_survive_compressed_and_plain(bytes in proptest::collection::vec(any::<u8>(), 0..4096)) {
+        fn contents_round_trip_with_and_without_compression(bytes in proptest::collection::vec(any::<u8>(), 0..4096)) {
             prop_assert_eq!(&decode_contents(source(&compressed_resource(&bytes)), Some("gzip")), &bytes);
             prop_assert_eq!(decode_contents(source(&plain_resource(&bytes)), None), bytes);
         }
 
         #[test]
-        fn text_survives(text: String) {
+        fn text_round_trips_through_a_data_url(text: String) {
             prop_assert_eq!(decode_contents(&data_url(text.as_bytes()), None), text.into_bytes());
         }
     }

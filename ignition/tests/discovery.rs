@@ -48,7 +48,7 @@ fn every_combination_is_valid_in_its_spec_version() {
 }
 
 #[test]
-fn golden_config() {
+fn config_matches_the_golden() {
     assert_golden("discovery.json", &full().compose().unwrap().config);
 }
 
@@ -287,7 +287,7 @@ fn secrets_do_not_show_in_debug() {
 }
 
 #[test]
-fn a_thousand_exceptions_fit() {
+fn a_thousand_no_proxy_entries_are_accepted() {
     let list = (0..1000).map(|number| format!("host{number}.example.com")).collect::<Vec<_>>().join(",");
     let mut discovery = full();
     discovery.infra_env.proxies = Proxies::parse("http://a", "", &list).unwrap();
@@ -404,7 +404,7 @@ proptest! {
     }
 
     #[test]
-    fn base_url_is_refused_or_one_argument(url in hostile("https://a/b")) {
+    fn base_url_is_refused_or_becomes_one_argument(url in hostile("https://a/b")) {
         let Ok(url) = HttpUrl::parse("base_url", &url) else { return Ok(()) };
         let config = with(|discovery| discovery.service.base_url = url.clone());
         let agent = unit(&config, "agent.service");

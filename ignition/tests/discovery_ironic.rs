@@ -62,7 +62,7 @@ fn every_combination_is_valid_in_its_spec_version() {
 }
 
 #[test]
-fn golden_config() {
+fn config_matches_the_golden() {
     assert_golden("ironic.json", &compose(&full_standalone()));
 }
 
@@ -322,7 +322,7 @@ fn words(line: &str) -> Vec<String> {
 
 proptest! {
     #[test]
-    fn ip_options_are_refused_or_one_argument(options in hostile("ip=dhcp")) {
+    fn ip_options_are_refused_or_become_one_argument(options in hostile("ip=dhcp")) {
         let mut standalone = full_standalone();
         standalone.ironic.ip_options.clone_from(&options);
         let Ok(composed) = standalone.compose() else {

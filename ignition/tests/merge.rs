@@ -84,7 +84,7 @@ fn additive() -> impl Strategy<Value = Config> {
 
 proptest! {
     #[test]
-    fn merging_with_the_empty_config_changes_the_version_at_most(
+    fn merging_with_the_empty_config_changes_at_most_the_version(
         config in configs(&Spec::ALL, Shape::ANY),
         spec in proptest::sample::select(&Spec::ALL[..]),
     ) {

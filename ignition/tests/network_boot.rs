@@ -266,7 +266,7 @@ fn booted_system_keeps_its_own_connections_folder() {
 }
 
 #[test]
-fn broken_directories_do_no_harm() {
+fn invalid_host_directories_are_skipped() {
     for shell in shells() {
         let machine = Machine::new(&[host(PAIR, 16)], NetworkGeneration::Keyfiles, &[("ens3", mac(16))]);
         machine.write("/etc/assisted/network/host00/a.nmconnection", b"");

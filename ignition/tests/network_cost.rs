@@ -12,6 +12,7 @@ use std::fs;
 use std::time::Duration;
 
 use ignition::network::check::{ClusterNetworks, NetworkReport, check_hosts};
+use ignition::network::yaml::LineIndex;
 use ignition::network::{HostNetwork, KeyfileCache, keyfiles, read_hosts};
 
 /// Far more than any case takes in a debug build, far less than quadratic parsing took for the smallest.
@@ -71,7 +72,7 @@ fn time_is_linear_for_hostile_lines() {
 }
 
 #[test]
-fn brackets_in_text_do_not_count() {
+fn brackets_in_text_do_not_count_as_nesting() {
     let brackets = "[{".repeat(100_000);
     for text in
         [format!("description: \"{brackets}\""), format!("# {brackets}\ndescription: >-\n  {brackets}\n")]
@@ -111,4 +112,15 @@ fn checks_name_the_position_of_too_deep_values() {
         HostNetwork::without_macs(format!("interfaces:\n- {}", "{a: ".repeat(16_000))).with_name("a.yaml");
     let report = check(host).to_string();
     assert!(report.contains("more than 128 levels deep at line 2 column "), "{report}");
+}
+
+/// A finding about an unknown key has a path that contains the whole key.
+#[test]
+fn time_to_find_a_line_is_linear_in_the_path() {
+    let lines = LineIndex::read("spec:\n  a: 1\n");
+    let path = format!("spec.{}", "a.".repeat(200_000));
+    let start = processor_time();
+    assert_eq!(lines.find(&path), Some(2));
+    let time = processor_time() - start;
+    assert!(time < MAX_TIME, "{time:?}");
 }

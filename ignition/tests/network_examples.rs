@@ -40,7 +40,7 @@ routes:
 ";
 
 #[test]
-fn static_address_with_name_server_and_route() {
+fn static_address_name_server_and_route_are_in_the_keyfile() {
     let keyfile = file(host(STATIC, &["eth0"]), NetworkGeneration::Keyfiles, "eth0.nmconnection");
     let sections: Vec<Vec<&str>> = keyfile.trim_end().split("\n\n").map(|it| it.lines().collect()).collect();
     let expected = [
@@ -92,7 +92,7 @@ routes:
 ";
 
 #[test]
-fn bond_with_a_vlan_on_top() {
+fn bond_and_its_vlan_have_keyfiles() {
     let keyfile = |name: &str| {
         file(host(BOND, &["eth0", "eth1"]), NetworkGeneration::Keyfiles, &format!("{name}.nmconnection"))
     };

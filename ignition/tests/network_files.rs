@@ -142,7 +142,7 @@ fn ignition_config_contains_the_same_files() {
 }
 
 #[test]
-fn proxies_alone_give_an_archive() {
+fn proxies_without_networks_result_in_an_archive() {
     let none = generate(&[], NetworkGeneration::Keyfiles);
     assert_eq!(none.initrd_entries(&InitrdOptions::default()), []);
     assert_eq!((none.ignition_files().files.len(), none.ignition_files().unit), (0, None));

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digest_of_no_bytes_is_the_known_one() {
+    fn digest_of_empty_input_is_that_of_sha256() {
         assert_eq!(
             Digest::from_data(b"").to_string(),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

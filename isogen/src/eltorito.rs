@@ -123,7 +123,7 @@ impl BootCatalog {
         });
         let Some((descriptor, sector)) = boot else { return Ok(None) };
         if sector < Sector(16) || Extent::at_sector(sector, CATALOG_LEN).end() > source.len() {
-            let expected = format!("a sector from 16 on, within {} bytes", source.len());
+            let expected = format!("sector 16 or a later one, within {} bytes", source.len());
             return Err(source.malformed(
                 descriptor.offset() + 71,
                 "sector of the boot catalogue",
@@ -180,7 +180,7 @@ impl BootCatalog {
         let sector = Sector(u32_le(entry, 8).or_internal("short boot catalogue entry", position)?);
         let is_bootable = indicator == 0x88;
         if is_bootable && (sector < Sector(16) || sector.offset() >= source.len()) {
-            let expected = format!("a sector from 16 on, within {} bytes", source.len());
+            let expected = format!("sector 16 or a later one, within {} bytes", source.len());
             return Err(source.malformed(position + 8, "sector of a boot image", expected, sector));
         }
         self.entries.push(BootEntry {

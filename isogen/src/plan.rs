@@ -301,18 +301,49 @@ impl Plan {
     ///
     /// Returns an error if the storage of the base fails.
     pub fn sha256(&self) -> Result<Digest> {
+        self.hash(|| Ok(()))
+    }
+
+    /// Returns the SHA-256 digest of all bytes like [`sha256`](Self::sha256), or `None` if it is no longer wanted.
+    /// Calls `is_wanted` before each mebibyte.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the storage of the base fails.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use isogen::{Digest, Plan, Source};
+    ///
+    /// let plan = Plan::from_source(Source::from_bytes("base", &b"abc"[..]).into());
+    /// assert_eq!(plan.sha256_while(|| true)?, Some(Digest::from_data(b"abc")));
+    /// assert_eq!(plan.sha256_while(|| false)?, None);
+    /// # Ok::<(), isogen::Error>(())
+    /// ```
+    pub fn sha256_while(&self, is_wanted: impl Fn() -> bool) -> Result<Option<Digest>> {
+        let hashed = self.hash(|| if is_wanted() { Ok(()) } else { Err(HashEnd::Unwanted) });
+        match hashed {
+            Ok(digest) => Ok(Some(digest)),
+            Err(HashEnd::Unwanted) => Ok(None),
+            Err(HashEnd::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Hashes all bytes. Ends with the error of `before_chunk`, which is called before each chunk is read.
+    fn hash<E: From<Error>>(&self, before_chunk: impl Fn() -> Result<(), E>) -> Result<Digest, E> {
         let states = self.source.hash_states();
         let prefixes = self.shared_prefixes();
         let known = prefixes.iter().rev().find_map(|(end, prefix)| Some((*end, states.get(prefix)?)));
         let (mut offset, mut hasher) = known.unwrap_or((0, Hasher::new()));
         for (end, prefix) in prefixes {
             if end > offset {
-                self.hash_range(offset..end, &mut hasher)?;
+                self.hash_range(offset..end, &mut hasher, &before_chunk)?;
                 states.put(prefix, hasher.clone());
                 offset = end;
             }
         }
-        self.hash_range(offset..self.len, &mut hasher)?;
+        self.hash_range(offset..self.len, &mut hasher, &before_chunk)?;
         Ok(hasher.finish())
     }
 
@@ -330,11 +361,17 @@ impl Plan {
         prefixes
     }
 
-    fn hash_range(&self, range: Range<u64>, hasher: &mut Hasher) -> Result<()> {
+    fn hash_range<E: From<Error>>(
+        &self,
+        range: Range<u64>,
+        hasher: &mut Hasher,
+        before_chunk: impl Fn() -> Result<(), E>,
+    ) -> Result<(), E> {
         let len = range.end - range.start;
         let mut buf = vec![0; usize::try_from(len).map_or(HASH_BUFFER_LEN, |len| len.min(HASH_BUFFER_LEN))];
         let mut offset = range.start;
         while offset < range.end {
+            before_chunk()?;
             let chunk = prefix_mut(&mut buf, range.end - offset);
             self.read_at(chunk, offset).map_err(|error| self.source.read_error(offset, error))?;
             hasher.update(chunk);
@@ -358,6 +395,18 @@ impl Plan {
         }
         let changed = self.segments.iter().filter(|placed| !matches!(placed.segment, Segment::Base(_)));
         Ok(changed.map(|placed| Patch { offset: placed.start, segment: placed.segment.clone() }).collect())
+    }
+}
+
+/// Why an artifact was not hashed to its end.
+enum HashEnd {
+    Unwanted,
+    Failed(Error),
+}
+
+impl From<Error> for HashEnd {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
     }
 }
 
@@ -443,6 +492,19 @@ mod tests {
         let short =
             Plan::from_source(Arc::new(Source::new("short".to_owned(), 10, Bytes::from_static(b"01234"))));
         assert_eq!(short.read_all(10).unwrap_err().would_block_at(), None);
+    }
+
+    #[test]
+    fn hashing_ends_when_the_digest_is_not_wanted() {
+        let chunks = 5;
+        let base = Source::from_bytes("base", vec![7; chunks * HASH_BUFFER_LEN]);
+        let plan = Plan::from_source(Arc::new(base));
+        let calls = std::cell::Cell::new(0);
+        let count_call = || calls.replace(calls.get() + 1);
+        assert_eq!(plan.sha256_while(|| count_call() < 2).unwrap(), None);
+        assert_eq!(calls.take(), 3);
+        assert_eq!(plan.sha256_while(|| count_call() < chunks).unwrap(), Some(plan.sha256().unwrap()));
+        assert_eq!(calls.take(), chunks);
     }
 
     #[test]

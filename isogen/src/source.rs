@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_end_at_the_length() {
+    fn reads_beyond_the_declared_length_fail() {
         let source = Source::new("longer".into(), 3, Bytes::from_static(b"abcdef"));
         let mut buf = [0; 2];
         source.read_exact_at(&mut buf, 1).unwrap();

@@ -225,7 +225,7 @@ fn embed_area_capacity_is_exact() {
 }
 
 #[test]
-fn edit_in_place_is_the_edited_image() {
+fn edit_in_place_equals_the_edited_copy() {
     let (packed, _) = &ARCHIVES[0];
     for fixture in diverse_images() {
         let folder = tempfile::tempdir().unwrap();

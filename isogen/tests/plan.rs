@@ -269,7 +269,7 @@ proptest! {
 
     /// From a base in memory and from one in a file, whose bytes the kernel copies.
     #[test]
-    fn every_way_of_writing_gives_the_same_bytes(
+    fn every_write_method_results_in_the_same_bytes(
         base in base_bytes(),
         specs in vec(segment_spec(), 0..8),
         patches in patch_specs(),

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_passwords_as_hashes() {
+    fn rejects_invalid_password_hashes() {
         assert!(PasswordHash::parse("$6$salt$hash").is_ok());
         for bad in ["", "!", "hunter2", "$6$salt", "$6$s:x$hash", "$6$s\n$hash"] {
             let error = PasswordHash::parse(bad).unwrap_err().to_string();

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_are_suppressed_only_on_this_thread_and_during_the_job() {
+    fn panic_reports_are_suppressed_only_on_this_thread_during_the_job() {
         let elsewhere = catch_panic(|| {
             assert!(IS_SILENCED.get());
             thread::spawn(|| IS_SILENCED.get()).join().unwrap()

@@ -257,7 +257,7 @@ pub(crate) fn page() -> Page {
     }
 }
 
-/// A file's mode as a page writes it.
+/// A file's mode in the notation of `docs/discovery.md`.
 pub(crate) fn mode(file: &Value) -> String {
     file["mode"].as_u64().map_or_else(|| "system's".to_owned(), |mode| format!("{mode:04o}"))
 }

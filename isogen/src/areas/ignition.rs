@@ -20,7 +20,7 @@ struct IgnitionDescription {
     length: Option<u64>,
 }
 
-/// The description that named the Ignition area.
+/// How the Ignition area was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -38,7 +38,7 @@ pub enum IgnitionOrigin {
 pub struct IgnitionArea {
     /// Its bytes in the image.
     pub extent: Extent,
-    /// The description that named it.
+    /// How the area was found.
     pub origin: IgnitionOrigin,
 }
 

@@ -271,7 +271,7 @@ fn check_gpt(image: &BaseImage, gpt: &Gpt) -> Result<()> {
     Err(image.source().malformed(
         gpt.position,
         "GPT",
-        "a valid one with two partitions, as written by isohybrid",
+        "a valid GPT with two partitions, as written by isohybrid",
         found,
     ))
 }

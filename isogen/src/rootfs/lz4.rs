@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_matches_before_the_start() {
+    fn rejects_match_offsets_before_the_output() {
         assert!(decode(&[0x10, b'a', 2, 0], 100).is_err());
         assert!(decode(&[0x10, b'a', 0, 0], 100).is_err());
     }

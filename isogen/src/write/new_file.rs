@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_taken_names_and_keeps_their_files() {
+    fn rejects_existing_names_and_keeps_their_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         std::fs::write(&path, "mine").unwrap();

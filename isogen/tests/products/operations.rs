@@ -13,7 +13,7 @@ use crate::product::{ImageFile, assert_same_files, read_files};
 use crate::readers::{are_installed, clear_sectors_of_empty_files, list_tree, parse_isoinfo, text_lines};
 use crate::relayout_kinds::{file_contents, incompressible_bytes, open_plan, resolve_plan};
 
-/// FilesByPath that must stay: without them an image is not a base image, or firmware cannot start it.
+/// Files that must stay: without them an image is not a base image, or firmware cannot start it.
 fn is_needed(path: &str) -> bool {
     let ends =
         [".cfg", ".json", "boot.cat", "boot.catalog", "ignition.img", "isolinux.bin", "boot.img", ".cmdline"];
@@ -49,7 +49,7 @@ fn random_operation() -> impl Strategy<Value = RandomOperation> {
     ]
 }
 
-/// FilesByPath by path.
+/// File contents by path.
 type FilesByPath = BTreeMap<String, Vec<u8>>;
 
 /// The operations and their expected result.

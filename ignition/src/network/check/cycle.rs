@@ -18,8 +18,8 @@ struct InterfaceParts<'a> {
 
 /// Reports each cycle of ports and base interfaces once, at its first interface.
 ///
-/// An interface whose parts are all free of cycles is free of cycles. All other interfaces lead into a cycle along the
-/// parts that are not.
+/// An interface is free of cycles if all its parts are. From any other interface, following the parts that are not free
+/// of cycles leads into a cycle.
 pub(super) fn check(state: &HostState, found: &mut HostResult) {
     let interfaces = interfaces_with_parts(state);
     let is_open = |index: usize| interfaces.get(index).is_some_and(|it| it.open_count > 0);

@@ -23,7 +23,7 @@ pub use declared::{DeclaredInterface, declared_interfaces};
 pub use finding::{NetworkFinding, NetworkReport, Rule};
 
 use super::document::Document;
-use super::generate::keyfiles_from_document;
+use super::generate::{check_document_len, keyfiles_from_document};
 use super::yaml::LineIndex;
 use super::{Cancel, HostError, HostNetwork, KeyfileCache, NetworkError, files, parallel};
 use crate::report::Severity;
@@ -74,10 +74,17 @@ pub fn check_hosts_cancellable(
 fn build_report(hosts: &[HostNetwork], mut found: Vec<HostResult>) -> NetworkReport {
     duplicates::check(hosts, &mut found);
     let findings = hosts.iter().zip(found).enumerate().flat_map(|(index, (host, found))| {
-        let lines = (!found.findings.is_empty()).then(|| LineIndex::read(host.document()));
+        let lines = needs_lines(host, &found).then(|| LineIndex::read(host.document()));
         found.findings.into_iter().map(move |draft| to_finding(draft, index, host, lines.as_ref()))
     });
     NetworkReport::new(findings.collect())
+}
+
+/// Returns whether a finding is about a value of the document. A document that is too large was not parsed, so it is
+/// not indexed either.
+fn needs_lines(host: &HostNetwork, found: &HostResult) -> bool {
+    let is_in_document = |draft: &DraftFinding| !draft.path.is_empty() && !draft.path.starts_with(MAP_PATH);
+    found.findings.iter().any(is_in_document) && check_document_len(host.document().len()).is_ok()
 }
 
 fn to_finding(

@@ -1,6 +1,6 @@
 //! The line numbers of a document's values.
 
-use std::collections::HashMap;
+use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
 
 use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
 use serde_json::Value;
@@ -9,15 +9,12 @@ use super::reader::{MAX_DEPTH, MAX_VALUES};
 use super::{scalar, scalar_text};
 use crate::network::panics;
 
-/// Maximum depth of a value whose line is recorded.
-const MAX_LINE_DEPTH: usize = 12;
-
-/// Maximum length in characters of a key in a path.
-const MAX_KEY_LEN: usize = 64;
-
 /// The line numbers of the values in a document, by paths such as `interfaces[0].ipv4`.
 ///
 /// The line of a value in a mapping is the line of its key. A value from an alias has the line of the alias.
+///
+/// The index keeps hashes of paths instead of paths, so a value takes 16 bytes, however long and deep its path is. A
+/// number that is not written in plain decimal takes its text and 16 more bytes.
 ///
 /// # Examples
 ///
@@ -31,15 +28,29 @@ const MAX_KEY_LEN: usize = 64;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct LineIndex {
-    lines: HashMap<String, usize>,
-    numbers: HashMap<String, NonDecimalNumber>,
+    /// The random key of the hashes. No document can be written to have two paths with equal hashes.
+    key: RandomState,
+    /// Sorted, with one entry per path.
+    lines: Vec<ValueLine>,
+    /// Sorted.
+    numbers: Vec<NonDecimalNumber>,
+    /// The texts of all `numbers`, one after another.
+    written: String,
 }
 
-/// A number that is not written in plain decimal, such as `0x1388`.
-#[derive(Clone, Debug)]
+/// The line of a value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct ValueLine {
+    path: u64,
+    line: u32,
+}
+
+/// A number that is not written in plain decimal, such as `0x1388`, with the range of its text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct NonDecimalNumber {
-    decimal: String,
-    written: String,
+    path: u64,
+    start: u32,
+    end: u32,
 }
 
 impl LineIndex {
@@ -58,36 +69,91 @@ impl LineIndex {
 
     /// Replaces the decimal value in a message about a number with the number as the user wrote it.
     pub(in crate::network) fn as_written(&self, path: &str, message: String) -> String {
-        match self.numbers.get(path) {
-            Some(NonDecimalNumber { decimal, written }) => message.replacen(decimal, written, 1),
+        let mut hash = PathHash::new(&self.key);
+        hash.push(path);
+        let written = self.written_number(hash.finish());
+        match written.and_then(|written| Some((non_decimal_value(written)?, written))) {
+            Some((decimal, written)) => message.replacen(&decimal, written, 1),
             None => message,
         }
+    }
+
+    fn written_number(&self, path: u64) -> Option<&str> {
+        let number = self.numbers.get(self.numbers.partition_point(|it| it.path < path))?;
+        let range = usize::try_from(number.start).ok()?..usize::try_from(number.end).ok()?;
+        self.written.get(range).filter(|_| number.path == path)
     }
 
     /// Returns the line of a value, or of the innermost value around it that has a line.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<usize> {
-        let mut path = path;
-        loop {
-            if let Some(line) = self.lines.get(path) {
-                return Some(*line);
-            }
-            path = path.get(..path.rfind(['.', '['])?)?;
+        let mut hash = PathHash::new(&self.key);
+        let mut innermost = None;
+        let mut hashed = 0;
+        // One pass over the path: it may contain a key that is almost as long as the document.
+        for (end, _) in path.match_indices(['.', '[']).chain([(path.len(), "")]) {
+            hash.push(path.get(hashed..end)?);
+            hashed = end;
+            innermost = self.line(hash.finish()).or(innermost);
         }
+        innermost
+    }
+
+    fn line(&self, path: u64) -> Option<usize> {
+        let found = self.lines.get(self.lines.partition_point(|it| it.path < path))?;
+        usize::try_from(found.line).ok().filter(|_| found.path == path)
+    }
+}
+
+/// The hash of a path, whose text comes in any number of pieces.
+#[derive(Clone)]
+struct PathHash {
+    hasher: DefaultHasher,
+    is_empty: bool,
+}
+
+impl PathHash {
+    fn new(key: &RandomState) -> Self {
+        Self { hasher: key.build_hasher(), is_empty: true }
+    }
+
+    fn push(&mut self, text: &str) {
+        self.is_empty &= text.is_empty();
+        // The hash of several bytes at once may depend on where a text is split.
+        text.bytes().for_each(|byte| self.hasher.write_u8(byte));
+    }
+
+    fn push_key(&mut self, key: &str) {
+        if !self.is_empty {
+            self.push(".");
+        }
+        self.push(key);
+    }
+
+    fn finish(&self) -> u64 {
+        self.hasher.finish()
     }
 }
 
 fn record_lines(text: &str) -> LineIndex {
-    let mut walk = LineRecorder::default();
+    let mut walk = LineRecorder::new();
     // The lines found before a panic of the parser are correct.
     let _ = panics::catch_panic(|| walk.record(text));
-    walk.found
+    let mut found = walk.found;
+    // Of several values with the same path, the first one counts.
+    found.lines.sort_unstable();
+    found.lines.dedup_by_key(|value| value.path);
+    found.numbers.sort_unstable();
+    found.lines.shrink_to_fit();
+    found.numbers.shrink_to_fit();
+    found.written.shrink_to_fit();
+    found
 }
 
 /// A collection whose end has not been read.
 struct PathFrame {
-    /// The length of the path of the collection itself.
-    path_len: usize,
+    /// The path of the collection itself.
+    path: PathHash,
     next: NextValue,
 }
 
@@ -95,17 +161,22 @@ struct PathFrame {
 enum NextValue {
     Item(usize),
     Key,
-    Value { line: usize },
+    Value { line: u32 },
 }
 
-#[derive(Default)]
 struct LineRecorder {
-    path: String,
+    path: PathHash,
     frames: Vec<PathFrame>,
+    /// Not sorted yet.
     found: LineIndex,
 }
 
 impl LineRecorder {
+    fn new() -> Self {
+        let found = LineIndex::default();
+        Self { path: PathHash::new(&found.key), frames: Vec::new(), found }
+    }
+
     fn record(&mut self, text: &str) {
         let mut parser = Parser::new();
         parser.set_encoding(Encoding::Utf8);
@@ -121,7 +192,7 @@ impl LineRecorder {
         }
     }
 
-    fn handle_event(&mut self, data: EventData, line: usize) {
+    fn handle_event(&mut self, data: EventData, line: u32) {
         match data {
             EventData::Scalar { value, tag, style, .. } => {
                 self.handle_scalar(&value, line, tag.is_none() && style == ScalarStyle::Plain);
@@ -137,72 +208,71 @@ impl LineRecorder {
         }
     }
 
-    fn handle_scalar(&mut self, text: &str, line: usize, is_plain: bool) {
+    fn handle_scalar(&mut self, text: &str, line: u32, is_plain: bool) {
         match self.frames.last_mut() {
             Some(frame) if matches!(frame.next, NextValue::Key) => {
                 frame.next = NextValue::Value { line };
-                let key = text.char_indices().nth(MAX_KEY_LEN).and_then(|(end, _)| text.get(..end));
-                self.push_path(&format!(".{}", key.unwrap_or(text)));
+                self.path.push_key(text);
             }
             _ => {
                 self.begin_value(line);
-                if is_plain && self.frames.len() <= MAX_LINE_DEPTH {
-                    self.found
-                        .numbers
-                        .extend(non_decimal_number(text).map(|number| (self.path.clone(), number)));
+                if is_plain && non_decimal_value(text).is_some() {
+                    self.record_number(text);
                 }
                 self.end_value();
             }
         }
     }
 
-    fn open_collection(&mut self, next: NextValue, line: usize) {
-        self.begin_value(line);
-        self.frames.push(PathFrame { path_len: self.path.len(), next });
-    }
-
-    /// Begins a value: completes the path and records the line.
-    fn begin_value(&mut self, line: usize) {
-        let (part, line) = match self.frames.last().map(|frame| &frame.next) {
-            Some(NextValue::Item(index)) => (format!("[{index}]"), line),
-            Some(NextValue::Value { line }) => (String::new(), *line),
-            Some(NextValue::Key) | None => (String::new(), line),
-        };
-        self.push_path(&part);
-        if self.frames.len() <= MAX_LINE_DEPTH && !self.path.is_empty() {
-            self.found.lines.entry(self.path.clone()).or_insert(line);
+    fn record_number(&mut self, text: &str) {
+        let start = self.found.written.len();
+        if let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(start.saturating_add(text.len())))
+        {
+            self.found.written.push_str(text);
+            self.found.numbers.push(NonDecimalNumber { path: self.path.finish(), start, end });
         }
     }
 
-    /// Ends a value: truncates the path to that of the collection, which may contain more values.
+    fn open_collection(&mut self, next: NextValue, line: u32) {
+        self.begin_value(line);
+        self.frames.push(PathFrame { path: self.path.clone(), next });
+    }
+
+    /// Begins a value: completes the path and records the line.
+    fn begin_value(&mut self, mut line: u32) {
+        match self.frames.last().map(|frame| &frame.next) {
+            Some(NextValue::Item(index)) => self.path.push(&format!("[{index}]")),
+            Some(NextValue::Value { line: of_key }) => line = *of_key,
+            Some(NextValue::Key) | None => {}
+        }
+        if !self.path.is_empty {
+            self.found.lines.push(ValueLine { path: self.path.finish(), line });
+        }
+    }
+
+    /// Ends a value: resets the path to that of the collection, which may contain more values.
     fn end_value(&mut self) {
         let Some(frame) = self.frames.last_mut() else { return };
-        self.path.truncate(frame.path_len);
+        self.path.clone_from(&frame.path);
         frame.next = match frame.next {
             NextValue::Item(index) => NextValue::Item(index + 1),
             NextValue::Key | NextValue::Value { .. } => NextValue::Key,
         };
     }
-
-    fn push_path(&mut self, part: &str) {
-        if self.frames.len() <= MAX_LINE_DEPTH {
-            self.path.push_str(if self.path.is_empty() { part.trim_start_matches('.') } else { part });
-        }
-    }
 }
 
-/// Returns a plain scalar as a number, if it is one that is not written in plain decimal.
-fn non_decimal_number(written: &str) -> Option<NonDecimalNumber> {
+/// Returns the decimal text of a plain scalar, if it is a number that is not written in plain decimal.
+fn non_decimal_value(written: &str) -> Option<String> {
     if !written.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first)) {
         return None;
     }
     let value = scalar::resolve(written.to_owned(), None, true).ok().filter(Value::is_number)?;
-    let decimal = scalar_text(&value)?.into_owned();
-    (decimal != written).then(|| NonDecimalNumber { decimal, written: written.to_owned() })
+    let decimal = scalar_text(&value)?;
+    (decimal != written).then(|| decimal.into_owned())
 }
 
-fn line_number(mark: Mark) -> usize {
-    usize::try_from(mark.line).map_or(usize::MAX, |line| line.saturating_add(1))
+fn line_number(mark: Mark) -> u32 {
+    u32::try_from(mark.line).map_or(u32::MAX, |line| line.saturating_add(1))
 }
 
 #[cfg(test)]
@@ -271,6 +341,40 @@ routes:
         assert_eq!((alias.find("c.b"), alias.find("d")), (Some(3), Some(4)));
         let pasted = LineIndex::read("a:\n-\u{a0}b: 1\n\u{a0} c: 2\n");
         assert_eq!(pasted.find("a[0].c"), Some(3));
+    }
+
+    #[test]
+    fn lines_of_deep_values_and_of_keys_with_separators_are_found() {
+        let long = "k".repeat(1000);
+        let deep = format!("{}\n0{}", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH));
+        let cases = [
+            ("a.b:\n  c[0]: 1\na:\n  b: 2\n", "a.b.c[0]", 2),
+            ("a:\n  b: 1\na.b: 2\n", "a.b", 2),
+            (".a:\n  .b: 1\n", ".a..b", 2),
+            (&format!("a:\n  {long}: 1\n  {long}l: 2\n"), &format!("a.{long}l"), 3),
+            (&deep, &"[0]".repeat(MAX_DEPTH), 2),
+        ];
+        for (text, path, line) in cases {
+            assert_eq!(LineIndex::read(text).find(path), Some(line), "{path}");
+        }
+    }
+
+    /// The first of several values with the same path has the line. JSON documents may repeat a key.
+    #[test]
+    fn first_of_repeated_keys_is_found() {
+        assert_eq!(LineIndex::read("{\"a\": 1,\n\"a\": 2,\n\"a\": 3}").find("a"), Some(1));
+    }
+
+    #[test]
+    fn numbers_are_quoted_as_they_are_written() {
+        let lines = LineIndex::read("a: 0x1388\nb: [5000, +7, '0x9']\nc: 0o17\n");
+        let message = |path| lines.as_written(path, "5000, 7, 9 or 15".to_owned());
+        assert_eq!(message("a"), "0x1388, 7, 9 or 15");
+        assert_eq!(message("b[1]"), "5000, +7, 9 or 15");
+        assert_eq!(message("c"), "5000, 7, 9 or 0o17");
+        for path in ["", "b", "b[0]", "b[2]", "d"] {
+            assert_eq!(message(path), "5000, 7, 9 or 15", "{path}");
+        }
     }
 
     #[test]

@@ -303,7 +303,7 @@ impl<'a> ClusterIndex<'a> {
 
     fn invalid_extent_len(&self, cluster: u64) -> crate::error::Error {
         let expected = format!("extents of 1 to {MAX_DECODED_LEN} bytes");
-        let found = format!("another length at cluster {cluster}");
+        let found = format!("an invalid length at cluster {cluster}");
         self.filesystem.malformed_index(self.header, &expected, found)
     }
 
