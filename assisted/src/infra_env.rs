@@ -276,7 +276,7 @@ pub struct InfraEnvCreateParams {
 #[cfg(feature = "openapi")]
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(as = cpu_architecture)]
-#[expect(dead_code, reason = "the type describes values; it is never made")]
+#[expect(dead_code, reason = "the type only documents the schema; it is never constructed")]
 enum Architecture {
     /// 64-bit Intel and AMD.
     #[schema(rename = "x86_64")]

@@ -44,7 +44,7 @@ reported! {
         memory: Option<Memory>,
         /// The routes of the main table.
         routes: List<Route>,
-        /// The maker of the machine.
+        /// The manufacturer of the machine.
         system_vendor: Option<SystemVendor>,
         /// Version of the TPM: `none`, `1.2` or `2.0`.
         tpm_version: String,
@@ -123,7 +123,7 @@ reported! {
         size_bytes: i64,
         /// S.M.A.R.T. data.
         smart: String,
-        /// Maker of the disk.
+        /// Manufacturer of the disk.
         vendor: String,
         /// World wide name.
         wwn: String,
@@ -157,7 +157,7 @@ reported! {
         device_id: String,
         /// Name of the device.
         name: String,
-        /// Name of the maker.
+        /// Name of the manufacturer.
         vendor: String,
         /// PCI vendor id.
         vendor_id: String,
@@ -218,9 +218,9 @@ reported! {
         metric: i64,
     }
 
-    /// The maker of a machine.
+    /// The manufacturer of a machine.
     SystemVendor {
-        /// Name of the maker.
+        /// Name of the manufacturer.
         manufacturer: String,
         /// Name of the product.
         product_name: String,

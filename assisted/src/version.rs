@@ -140,13 +140,17 @@ pub struct OsImageParams {
     /// Version of the base image.
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 64))]
     pub version: String,
+    /// SHA-256 digest of the base image, in hexadecimal. A file with another digest is not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9A-Fa-f]{64}$"))]
+    pub sha256: Option<String>,
 }
 
 /// CPU architecture, with all accepted names.
 #[cfg(feature = "openapi")]
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(as = os_image_cpu_architecture)]
-#[expect(dead_code, reason = "the type describes values; it is never made")]
+#[expect(dead_code, reason = "the type only documents the schema; it is never constructed")]
 enum Architecture {
     /// 64-bit Intel and AMD.
     #[schema(rename = "x86_64")]

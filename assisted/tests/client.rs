@@ -321,8 +321,12 @@ async fn operations_on_versions_send_the_documented_requests() {
         cpu_architecture: CpuArchitecture::Arm64,
         url: "http://a/b.iso".to_owned(),
         version: "418.1".to_owned(),
+        sha256: Some("ab".repeat(32)),
     };
-    let body = json!({"openshift_version": "4.18", "cpu_architecture": "arm64", "url": "http://a/b.iso", "version": "418.1"});
+    let body = json!({
+        "openshift_version": "4.18", "cpu_architecture": "arm64", "url": "http://a/b.iso", "version": "418.1",
+        "sha256": "ab".repeat(32),
+    });
     let response = r#"{"openshift_version":"4.18","cpu_architecture":"arm64","url":"http://a/b.iso","version":"418.1","type":"full-iso","configured":false}"#;
     sends!(201, response, it => it.add_os_image(&params), "POST /os-images", body);
     // A version is one segment of the path, whatever it contains.

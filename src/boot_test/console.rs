@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marker_in_pieces_is_found() {
+    fn marker_split_across_reads_is_found() {
         let said = b"x\r\n\x1B[2J\x1B[0;1mIgni\x1B[1;33mtion: \x1BMdone\x1B[0m\r\n";
         for size in [1, 5, said.len()] {
             let mut watch = MarkerWatch::new("Ignition: done");

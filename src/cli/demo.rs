@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::serve::DEFAULT_ADDRESS;
 use super::serve::value::parse_address;
-use crate::http::images::{EmbeddedInputs, ImageServer};
+use crate::http::images::{EmbeddedInputs, ImageServer, follow_added_images};
 use crate::http::{Listener, Server, ServerLimits};
 use crate::images::library::{Library, LibrarySettings};
 use crate::simulation::{Simulation, SimulationOptions, read_profile};
@@ -120,6 +120,7 @@ async fn open_services(directory: &Path, origin: &str) -> Result<(Inventory, Ima
     let settings = Settings::new(url.clone(), url.clone());
     let inventory = Inventory::new(store, files, catalogue, settings, Policy::Open);
     let images = ImageServer::new(os_images, library, Arc::new(EmbeddedInputs::new(inventory.clone())), url);
+    tokio::spawn(follow_added_images(inventory.clone(), images.clone()));
     Ok((inventory, images))
 }
 

@@ -187,7 +187,7 @@ mod tests {
             "openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "u", "version": "1",
         }))
         .unwrap();
-        ImageState { image, name: "one.iso".to_owned(), state }
+        ImageState { image, name: "one.iso".to_owned(), state, is_added: false }
     }
 
     fn downloading_image(have: u64) -> ImageState {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tenth_logs_one_line() {
+    fn each_tenth_of_a_download_logs_one_line() {
         let mut lines = ProgressLog::default();
         let now = Instant::now();
         let told: Vec<u64> = (0..=1000)
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_done_of_extreme_values_are_in_range() {
+    fn parts_done_stays_in_range_for_extreme_values() {
         assert_eq!(parts_done(0, 0, 10), 10);
         assert_eq!(parts_done(5, 4, 10), 10);
         assert_eq!(parts_done(1 << 40, 1 << 41, 100), 50);

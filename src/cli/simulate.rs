@@ -75,7 +75,7 @@ pub(super) struct Simulate {
     /// End after this time [default: run until a signal]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     duration: Option<Duration>,
-    /// Token of the infra-env, as `kindling auth token --infra-env` makes it
+    /// Token of the infra-env, from `kindling auth token --infra-env`
     #[arg(long, env = "PULL_SECRET_TOKEN", value_name = "TOKEN", value_parser = parse_secret)]
     token: Option<Secret>,
     /// Container image of the agent [default: the one that the server is configured with]

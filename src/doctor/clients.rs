@@ -66,7 +66,7 @@ const BMC: &[Requirement] = &[
     (
         DoctorCheck::UrlUsualPort,
         Remark,
-        "some likely accept no port, and networks of BMCs often allow only ports 80 and 443",
+        "some probably reject URLs with a port, and networks of BMCs often allow only ports 80 and 443",
     ),
     (DoctorCheck::UrlAddress, Remark, "the BMC needs a name server to resolve the name"),
     (
@@ -79,11 +79,11 @@ const BMC: &[Requirement] = &[
     (DoctorCheck::Length, Refuses, "it needs the size of the image"),
     (DoctorCheck::NotChunked, Refuses, "it needs the size of the image"),
     (DoctorCheck::HeadSame, Remark, "it may treat the image as changed"),
-    (DoctorCheck::AcceptRanges, Remark, "some likely send no range requests then"),
-    (DoctorCheck::RangeBehindEnd, Remark, "some likely read past the end"),
+    (DoctorCheck::AcceptRanges, Remark, "some probably send no range requests without this header"),
+    (DoctorCheck::RangeBehindEnd, Remark, "some probably read past the end"),
     (DoctorCheck::KeepAlive, Remark, "each of thousands of ranges needs a new connection"),
     (DoctorCheck::FirstByte, Remark, "it may time out before"),
-    (DoctorCheck::MediaType, Remark, "some likely depend on the type"),
+    (DoctorCheck::MediaType, Remark, "some probably depend on the type"),
     (DoctorCheck::Tls12, Remark, "older firmware does not support TLS 1.3"),
 ];
 
@@ -145,7 +145,7 @@ const QEMU: &[Requirement] = &[
 
 const DOWNLOAD: &[Requirement] = &[
     (DoctorCheck::Length, Remark, "an interrupted download looks complete"),
-    (DoctorCheck::Validator, Remark, "it may resume with another image without noticing"),
+    (DoctorCheck::Validator, Remark, "it may resume with another image, undetected"),
     (DoctorCheck::RangeOpen, Remark, "an interrupted download starts over"),
     (DoctorCheck::IfRange, Remark, "it may resume with another image"),
     (

@@ -94,7 +94,7 @@ pub enum ClientVerdict {
     Refuses,
     /// The client does not use files of this type.
     NotForIt,
-    /// A check that decides it could not be run.
+    /// A check on which the verdict depends could not be run.
     Unknown,
 }
 
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn names_equal_json_names() {
+    fn check_and_client_names_equal_their_json() {
         for check in DoctorCheck::ALL {
             assert_eq!(serde_json::to_value(check).unwrap(), check.name());
         }

@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn head_in_pieces_is_parsed() {
+    async fn head_split_across_reads_is_parsed() {
         let (ours, mut theirs) = tokio::io::duplex(1);
         let reading = tokio::spawn(async move {
             WireConnection::new(ours).exchange(&WireRequest::new("GET", 10), b"").await

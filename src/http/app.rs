@@ -56,12 +56,11 @@ pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> Gua
     let mut for_browsers = page::routes().or(inventory.guarded_router([network_files::operation()]));
     if let Some(sites) = AllowedSites::from_inventory(inventory) {
         let layer = from_fn_with_state(sites, refuse_other_sites);
-        for_browsers = for_browsers.map(|router| router.layer(layer));
+        for_browsers = for_browsers.layer(layer);
     }
     let documents = health::routes(inventory, images).or(for_browsers);
     let streams = from_fn_with_state(OpenStreams::default(), limit_event_streams);
-    let documents =
-        documents.map(|router| router.layer(compression).layer(from_fn(negotiate_gzip)).layer(streams));
+    let documents = documents.layer(compression).layer(from_fn(negotiate_gzip)).layer(streams);
     // Image responses bypass the layers that inspect responses.
     images.map_or_else(GuardedRouter::new, ImageServer::guarded_router).or(documents)
 }
@@ -140,7 +139,7 @@ fn is_zero_quality(quality: &str) -> bool {
 fn response_len(response: &Response) -> Option<u64> {
     let header = response.headers().get(header::CONTENT_LENGTH);
     let header = header.and_then(|len| len.to_str().ok()?.parse().ok());
-    // The body may already be removed, and no JSON document is empty.
+    // A length of 0 means that the body was removed already: no JSON document is empty.
     header.or_else(|| response.body().size_hint().exact().filter(|len| *len > 0))
 }
 

@@ -30,9 +30,24 @@ pub(super) struct AllowedSites(Arc<SiteRules>);
 #[derive(Debug)]
 struct SiteRules {
     hosts: AllowedHosts,
-    /// The hosts and ports of the base URLs, in lower case.
-    own: Vec<Authority>,
+    /// The sites of the base URLs.
+    own: Vec<Site>,
     allowed_origins: Vec<String>,
+}
+
+/// A host, normalized, and a port.
+#[derive(Debug, PartialEq, Eq)]
+struct Site {
+    host: String,
+    port: u16,
+}
+
+impl Site {
+    /// Returns the site of an authority. Without a port, it has that of the scheme.
+    fn new(authority: &Authority, scheme: &str) -> Self {
+        let default = if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
+        Self { host: normalized_host(authority.host()), port: authority.port_u16().unwrap_or(default) }
+    }
 }
 
 impl AllowedSites {
@@ -45,7 +60,7 @@ impl AllowedSites {
         let base_urls = [&settings.service_base_url, &settings.image_service_base_url];
         Some(Self(Arc::new(SiteRules {
             hosts: settings.allowed_hosts.clone(),
-            own: base_urls.into_iter().filter_map(base_url_authority).collect(),
+            own: base_urls.into_iter().filter_map(base_url_site).collect(),
             allowed_origins: settings.allowed_origins.clone(),
         })))
     }
@@ -93,7 +108,7 @@ impl AllowedSites {
 impl SiteRules {
     fn allows_host(&self, host: &str) -> bool {
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
-        let is_own = || self.own.iter().any(|own| normalized_host(own.host()) == host);
+        let is_own = || self.own.iter().any(|own| own.host == host);
         let is_listed = |list: &[String]| list.iter().any(|pattern| matches_pattern(pattern, host));
         match &self.hosts {
             AllowedHosts::Any => true,
@@ -107,11 +122,10 @@ impl SiteRules {
     fn is_own_origin(&self, origin: &str, headers: &HeaderMap) -> bool {
         let Ok(uri) = origin.parse::<Uri>() else { return false };
         let (Some(authority), Some(scheme)) = (uri.authority(), uri.scheme_str()) else { return false };
-        let port = if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
-        let site =
-            |authority: &Authority| (normalized_host(authority.host()), authority.port_u16().unwrap_or(port));
         let host = headers.get(header::HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
-        self.own.iter().chain(&host).any(|own| site(own) == site(authority))
+        // The request may have come through a proxy with TLS, so its scheme is that of the origin.
+        let requested = host.map(|host| Site::new(&host, scheme));
+        self.own.iter().chain(&requested).any(|site| *site == Site::new(authority, scheme))
     }
 }
 
@@ -127,15 +141,16 @@ pub(super) async fn refuse_other_sites(
     }
 }
 
-/// Returns the host and port of a base URL. Logs a URL whose host no request can name: requests to it are refused.
-fn base_url_authority(url: &HttpUrl) -> Option<Authority> {
-    let after_scheme = url.as_str().split_once("://")?.1;
+/// Returns the site of a base URL. Logs a URL whose host no request can name: requests to it are refused.
+fn base_url_site(url: &HttpUrl) -> Option<Site> {
+    let (scheme, after_scheme) = url.as_str().split_once("://")?;
     let authority = after_scheme.split(['/', '?', '#']).next()?;
     Authority::try_from(authority)
         .inspect_err(
             |error| tracing::error!(?url, %error, "base URL has an invalid host, requests to it are refused"),
         )
         .ok()
+        .map(|authority| Site::new(&authority, scheme))
 }
 
 /// Returns a host in lower case, without the dot at the end of a fully qualified name.
@@ -152,14 +167,19 @@ fn is_loopback(host: &str, address: Option<IpAddr>) -> bool {
 fn host_refusal(host: &impl std::fmt::Display) -> ApiError {
     ApiError::infra_error(
         StatusCode::MISDIRECTED_REQUEST,
-        format!("host \"{host}\" is not allowed: it is neither an allowed host nor the host of a base URL"),
+        format!(
+            "host \"{host}\" is not allowed: it is neither an allowed host (KINDLING_ALLOWED_HOSTS) nor the \
+             host of a base URL"
+        ),
     )
 }
 
 fn origin_refusal(origin: &impl std::fmt::Display) -> ApiError {
     ApiError::infra_error(
         StatusCode::FORBIDDEN,
-        format!("requests from pages of \"{origin}\" are refused: it is not an allowed origin"),
+        format!(
+            "requests from pages of \"{origin}\" are refused: it is not an allowed origin (ALLOWED_DOMAINS)"
+        ),
     )
 }
 
@@ -170,7 +190,8 @@ mod tests {
     use super::*;
 
     fn sites_with_hosts(hosts: AllowedHosts) -> AllowedSites {
-        let own = vec![Authority::from_static("kindling.example:8090"), Authority::from_static("192.0.2.7")];
+        let own = [("kindling.example", 8090), ("192.0.2.7", 80), ("secure.example", 443)];
+        let own = own.map(|(host, port)| Site { host: host.to_owned(), port }).into();
         AllowedSites(Arc::new(SiteRules {
             hosts,
             own,
@@ -188,14 +209,15 @@ mod tests {
     #[test]
     fn base_url_host_is_found_with_any_path() {
         for (url, expected) in [
-            ("http://a.example", "a.example"),
-            ("https://a.example:8090/b[c]|?d", "a.example:8090"),
-            ("http://[2001:db8::1]/", "[2001:db8::1]"),
-            ("http://user@a.example/", "user@a.example"),
+            ("http://a.example", ("a.example", 80)),
+            ("https://A.example", ("a.example", 443)),
+            ("https://a.example:8090/b[c]|?d", ("a.example", 8090)),
+            ("http://[2001:db8::1]/", ("[2001:db8::1]", 80)),
+            ("http://user@a.example/", ("a.example", 80)),
         ] {
             let url = url.replace('|', "%7C");
-            let found = base_url_authority(&HttpUrl::parse("base_url", &url).unwrap());
-            assert_eq!(found.as_ref().map(Authority::as_str), Some(expected), "{url}");
+            let found = base_url_site(&HttpUrl::parse("base_url", &url).unwrap()).unwrap();
+            assert_eq!((&found.host[..], found.port), expected, "{url}");
         }
     }
 
@@ -271,6 +293,7 @@ mod tests {
             ("https://192.0.2.9", "192.0.2.9:443"),
             ("http://kindling.example:8090", "127.0.0.1:8090"),
             ("https://a.ui.example", "127.0.0.1:8090"),
+            ("https://secure.example", "127.0.0.1:8090"),
         ] {
             assert_eq!(post(origin, host), 200, "{origin} {host}");
         }
@@ -282,6 +305,8 @@ mod tests {
             ("https://a.ui.example.evil.example", "127.0.0.1:8090"),
             ("", "127.0.0.1:8090"),
             ("file://", "127.0.0.1:8090"),
+            // Whoever controls the plain port of a host must not control its secure one.
+            ("http://secure.example", "127.0.0.1:8090"),
         ] {
             assert_eq!(post(origin, host), 403, "{origin} {host}");
         }

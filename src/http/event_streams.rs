@@ -87,7 +87,8 @@ pub(super) async fn limit_event_streams(
         };
         let frames = body.into_data_stream().take_until(Box::pin(shutdown));
         Body::from_stream(frames.map(move |frame| {
-            let _ = &stream;
+            // The stream counts until its body is dropped.
+            let _counted = &stream;
             frame
         }))
     })

@@ -5,7 +5,6 @@ use std::time::Duration;
 use axum::extract::State as Extracted;
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::get;
 use serde::Serialize;
 
 use super::images::{ImageServer, SourceStatus};
@@ -42,10 +41,11 @@ pub(super) fn image_routes(images: &ImageServer) -> GuardedRouter {
 
 fn guarded_router(sources: HealthSources) -> GuardedRouter {
     GuardedRouter::new()
-        .route(RouteAccess::open("/health"), get(health))
-        .route(RouteAccess::open("/ready"), get(ready))
-        .route(RouteAccess::open("/live"), get(always_ok))
-        .map(|router| router.method_not_allowed_fallback(only_reads).with_state(sources))
+        .route(RouteAccess::open("/health"), health)
+        .route(RouteAccess::open("/ready"), ready)
+        .route(RouteAccess::open("/live"), always_ok)
+        .method_not_allowed_fallback(only_reads)
+        .with_state(sources)
 }
 
 /// Answers `/live`.
@@ -133,14 +133,22 @@ struct BaseImageHealth {
     openshift_version: String,
     version: String,
     cpu_architecture: CpuArchitecture,
+    /// Whether a user added the image while the service runs. Such images do not count for `ready`.
+    added: bool,
     #[serde(flatten)]
     state: BaseImageState,
 }
 
 impl From<ImageState> for BaseImageHealth {
-    fn from(ImageState { image, name, state, .. }: ImageState) -> Self {
-        let (openshift_version, version) = (image.openshift_version, image.version);
-        Self { name, openshift_version, version, cpu_architecture: image.cpu_architecture, state }
+    fn from(ImageState { image, name, state, is_added, .. }: ImageState) -> Self {
+        Self {
+            name,
+            openshift_version: image.openshift_version,
+            version: image.version,
+            cpu_architecture: image.cpu_architecture,
+            added: is_added,
+            state,
+        }
     }
 }
 

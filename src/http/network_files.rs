@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use ignition::network::check::{DeclaredInterface, declared_interfaces};
-use ignition::network::{HostsFileError, yaml};
+use ignition::network::{Cancel, HostsFileError, yaml};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -98,13 +98,14 @@ async fn read_network_files(
     _caller: Caller<User, WholeService>,
     Body(files): Body<NetworkFiles>,
 ) -> Result<Reply<NetworkFileHosts>, ApiError> {
-    let hosts = in_background(move |_| Ok(read(&files.files))).await?;
+    let hosts = in_background(move |cancel| read(&files.files, cancel)).await?;
     Ok(Reply(StatusCode::OK, hosts))
 }
 
-fn read(files: &[NetworkFile]) -> NetworkFileHosts {
+fn read(files: &[NetworkFile], cancel: &Cancel) -> Result<NetworkFileHosts, ApiError> {
     let (mut read, mut indexes) = (HostFiles::default(), Vec::new());
     for (index, file) in files.iter().enumerate() {
+        require_wanted(cancel)?;
         if let Err(HostsFileError { file, line, path, reason }) = read.add(&file.name, file.text.as_bytes()) {
             read.findings.error(SourceLocation { file, line, path }, reason);
         }
@@ -114,12 +115,21 @@ fn read(files: &[NetworkFile]) -> NetworkFileHosts {
     let HostFiles { hosts, mut findings, .. } = read;
     let mut readable = Vec::new();
     for (index, found) in indexes.into_iter().zip(hosts) {
+        require_wanted(cancel)?;
         match fault(&found) {
             Some((place, message)) => findings.error(place, message),
             None => readable.push(host(index, found)),
         }
     }
-    NetworkFileHosts { hosts: readable, findings: findings.as_slice().to_vec() }
+    Ok(NetworkFileHosts { hosts: readable, findings: findings.as_slice().to_vec() })
+}
+
+/// Returns an error if no client waits for the result.
+fn require_wanted(cancel: &Cancel) -> Result<(), ApiError> {
+    if cancel.is_cancelled() {
+        return Err(ApiError::internal("the client disconnected"));
+    }
+    Ok(())
 }
 
 /// Returns the position and text of the error if a host's document is not an nmstate document.
@@ -170,4 +180,20 @@ fn readable(document: &str) -> String {
     let value = Some(document).filter(|text| text.starts_with('{') && !text.contains('\n'));
     let value = value.and_then(|text| serde_json::from_str::<Value>(text).ok());
     value.map_or_else(|| document.to_owned(), |value| format!("{value:#}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_ends_when_the_client_disconnects() {
+        let text = "interfaces:\n- name: eth0\n";
+        let file = |number| NetworkFile { name: format!("{number}.yaml"), text: text.to_owned() };
+        let files: Vec<NetworkFile> = (0..3).map(file).collect();
+        let cancel = Cancel::new();
+        assert_eq!(read(&files, &cancel).unwrap().hosts.len(), 3);
+        cancel.cancel();
+        assert!(read(&files, &cancel).is_err());
+    }
 }

@@ -82,6 +82,7 @@ mod tests {
             ("/", "/"),
             ("/v2/infra-envs?cluster_id=x&owner=", "/v2/infra-envs?cluster_id=x&owner="),
             ("/a?api_key=secret&b=c", "/a?api_key=*****&b=c"),
+            ("/v2/events/stream?ticket=secret", "/v2/events/stream?ticket=*****"),
             ("/a?b&image_token=secret", "/a?b&image_token=*****"),
             ("/a?api%5Fkey=secret", "/a?api%5Fkey=*****"),
             ("/a?b=c&api_key=sec=ret", "/a?b=c&api_key=*****"),

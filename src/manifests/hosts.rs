@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ignition::network::check::ClusterNetworks;
 use ignition::network::yaml::LineIndex;
-use ignition::network::{HostNetwork, HostsFileError, is_host_list};
+use ignition::network::{HostNetwork, HostsFileError, MAX_HOSTS, is_host_list};
 
 use super::cluster;
 use super::nmstate_config::host_as_written;
@@ -34,7 +34,8 @@ impl HostFiles {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file is not text, or a list of anything but hosts or of too many hosts.
+    /// Returns an error if the file is not text, or a list of anything but hosts or of too many hosts. Too many
+    /// documents are a finding.
     pub fn add(&mut self, file: &str, bytes: &[u8]) -> Result<(), HostsFileError> {
         let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| !is_host_list(text)) else {
             self.hosts
@@ -43,6 +44,13 @@ impl HostFiles {
         };
         let name: Arc<str> = file.into();
         let parts: Vec<_> = documents(text).filter(|(_, document)| has_content(document)).collect();
+        let count = self.hosts.len().saturating_add(parts.len());
+        if count > MAX_HOSTS {
+            let reason =
+                format!("with this file there are {count} documents; at most {MAX_HOSTS} hosts are accepted");
+            self.findings.error(SourceLocation::whole(file), reason);
+            return Ok(());
+        }
         let (hosts_before, errors_before) = (self.hosts.len(), self.findings.as_slice().len());
         for part in &parts {
             self.add_part(&name, *part, parts.len());
@@ -122,4 +130,20 @@ fn part((file, label): (&Arc<str>, &str), skipped: usize, document: &str) -> Hos
     };
     let network = HostNetwork::without_macs(document).with_name(label);
     Host { name: label.to_owned(), network, origin: Some(Arc::new(origin)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejects_more_documents_than_hosts() {
+        let mut files = HostFiles::default();
+        files.add("one.yaml", b"interfaces: []\n").unwrap();
+        files.add("many.yaml", "---\n0\n".repeat(MAX_HOSTS).as_bytes()).unwrap();
+        assert_eq!(files.hosts.len(), 1);
+        let [finding] = files.findings.as_slice() else { panic!("{:?}", files.findings) };
+        let text = finding.to_string();
+        assert!(text.contains("many.yaml") && text.contains("100001 documents"), "{text}");
+    }
 }

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_keep_their_text() {
+    fn block_is_returned_as_written_without_its_indentation() {
         let text = "kind: A\nspec:\n  config: # of node-0\n    # NICs\n    interfaces:\n    - name: eth0\n\n      mtu: 0x5dc\n  \
                     # end\n  interfaces: []\n";
         let block = "# NICs\ninterfaces:\n- name: eth0\n\n  mtu: 0x5dc\n";

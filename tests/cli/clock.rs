@@ -2,12 +2,16 @@
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use fixtures::{Architecture, Era, Recipe};
 use serde_json::json;
 
 use crate::serve::{RawAnswer, ServeProcess};
 use crate::support::{Scratch, require_file, require_tool};
+
+/// How long the monitor may take to notice a silent host.
+const MAX_DELAY: Duration = Duration::from_secs(60);
 
 const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";
 
@@ -35,6 +39,7 @@ impl JumpingClock {
         let run = scratch.command(["serve", "--listen", "127.0.0.1:0"]).env("OS_IMAGES", images.to_string());
         let mut command = run.command();
         command.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", scratch.path("clock"));
+        command.env("HOST_MAX_DISCONNECTION_TIME", "2s").env("HOST_MONITOR_INTERVAL", "500ms");
         command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         let server = ServeProcess::spawn(command, 1);
         let body = r#"{"name":"demo","pull_secret":"{\"auths\":{\"quay.io\":{\"auth\":\"dXNlcjpwYXNz\"}}}"}"#;
@@ -55,6 +60,25 @@ impl JumpingClock {
 
     fn get_image(&self, headers: &str) -> RawAnswer {
         self.server.request(&format!("GET /i/{}/full.iso", self.infra_env), headers)
+    }
+
+    /// Registers a host and returns its path.
+    fn register_host(&self) -> String {
+        let hosts = format!("{INFRA_ENVS}/{}/hosts", self.infra_env);
+        let id = "3d8a7a3c-8d0e-4f3b-9d3c-0c1f0b7c5a11";
+        let body = json!({"host_id": id, "discovery_agent_version": "1"}).to_string();
+        let made = Self::post_json(&self.server, &format!("POST {hosts}"), &body);
+        assert_eq!(made.status, 201, "{made:?}");
+        format!("{hosts}/{id}")
+    }
+
+    fn poll(&self, host: &str) {
+        assert_eq!(self.server.request(&format!("GET {host}/instructions"), "").status, 200);
+    }
+
+    fn host_status(&self, host: &str) -> String {
+        let answer = self.server.request(&format!("GET {host}"), "");
+        answer.json()["status"].as_str().unwrap().to_owned()
     }
 
     /// Changes the image and returns the year of its `Last-Modified`.
@@ -118,5 +142,30 @@ fn image_changed_while_the_clock_is_behind_is_a_new_one() {
         let resumed = jumping.get_image(&format!("If-Range: {dated}\r\nRange: bytes=5000-"));
         assert_eq!(resumed.status, 200, "{offset}");
         assert_eq!(jumping.get_image(&format!("If-Modified-Since: {dated}")).status, 200, "{offset}");
+    }
+}
+
+#[test]
+fn silent_hosts_are_disconnected_after_clock_jumps_of_a_day() {
+    let Some(jumping) = JumpingClock::start() else { return };
+    let host = jumping.register_host();
+    for offset in ["+0d", "-1d", "-2d", "+0d"] {
+        jumping.set_offset(offset);
+        let began = Instant::now();
+        while jumping.host_status(&host) != "disconnected-unbound" {
+            assert!(began.elapsed() < MAX_DELAY, "the host stays connected at {offset}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        jumping.poll(&host);
+        assert_eq!(jumping.host_status(&host), "discovering-unbound", "{offset}");
+    }
+    // A host that continues to poll stays connected.
+    for offset in ["+1d", "-1d"] {
+        jumping.set_offset(offset);
+        for _ in 0..30 {
+            jumping.poll(&host);
+            assert_eq!(jumping.host_status(&host), "discovering-unbound", "{offset}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 }

@@ -79,33 +79,45 @@ fn reset_a_batch(images: &ServedImage) {
     }
 }
 
-/// Waits until the server's descriptors and processor time return to their earlier level.
-fn assert_resets_are_released(images: &ServedImage, before: (usize, usize)) {
+/// Waits until the server's descriptors and processor time return to their earlier level. The error says what does not.
+fn wait_for_release(images: &ServedImage, before: (usize, usize)) -> Result<(), String> {
     let begun = Instant::now();
     let is_as_before = |(all, sockets)| all <= before.0 + THREAD_DESCRIPTORS && sockets <= before.1;
     while !is_as_before(open_descriptors(&images.server)) {
         let open = open_descriptors(&images.server);
-        assert!(
-            begun.elapsed() < RELEASE_TIMEOUT,
-            "{open:?} descriptors and sockets are open, {before:?} were"
-        );
+        if begun.elapsed() >= RELEASE_TIMEOUT {
+            return Err(format!("{open:?} descriptors and sockets are open, {before:?} were"));
+        }
         thread::sleep(Duration::from_millis(10));
     }
     let ticks = processor_ticks(&images.server);
     thread::sleep(Duration::from_secs(1));
     let used = processor_ticks(&images.server) - ticks;
-    assert!(used <= TICKS_PER_SECOND / 20, "an idle server used {used} hundredths of a second in one");
+    if used > TICKS_PER_SECOND / 20 {
+        return Err(format!("an idle server used {used} hundredths of a second in one"));
+    }
+    Ok(())
 }
 
-#[test]
-fn reset_connections_leak_no_resources() {
+/// Resets connections and ends the server. The error says what was not released in time.
+fn reset_connections() -> Result<(), String> {
     let images = ServedImage::start(&[]);
     let before = open_descriptors(&images.server);
     for _ in 0..BATCHES {
         reset_a_batch(&images);
     }
-    assert_resets_are_released(&images, before);
+    wait_for_release(&images, before)?;
     let begun = Instant::now();
     images.server.stop();
-    assert!(begun.elapsed() < Duration::from_secs(1), "the server took {:?} to end", begun.elapsed());
+    if begun.elapsed() >= Duration::from_secs(1) {
+        return Err(format!("the server took {:?} to end", begun.elapsed()));
+    }
+    Ok(())
+}
+
+/// A leak is there in each attempt. On a busy machine, a single one may take longer.
+#[test]
+fn reset_connections_leak_no_resources() {
+    let errors: Vec<String> = (0..3).map_while(|_| reset_connections().err()).collect();
+    assert!(errors.len() < 3, "{errors:#?}");
 }

@@ -232,7 +232,7 @@ fn outputs_of_one_command_appear_together_or_not_at_all() {
 
 /// Like the installer: the current directory.
 #[test]
-fn folder_without_a_name_is_the_current_one() {
+fn empty_folder_name_is_the_current_directory() {
     let scratch = scratch_with_extracted_initrd();
     scratch.run_kindling("iso network embed -k wired.nmconnection image.iso").expect_success();
     scratch.remove("wired.nmconnection");

@@ -206,7 +206,7 @@ fn archive_with_path_traversal_writes_nothing() {
 }
 
 #[test]
-fn file_that_is_not_an_iso_image_is_called_that() {
+fn error_names_a_file_that_is_not_an_iso_image() {
     let scratch = Scratch::new();
     scratch.write("page.iso", "<html>".repeat(10_000));
     scratch.write("short.iso", "short");

@@ -1,11 +1,14 @@
 //! Clients that request long lists and do not read them.
 
+use std::cell::Cell;
 use std::fs;
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
+use kindling::inventory::events::{Event, Severity};
+use kindling::inventory::id::ClusterId;
 use kindling::inventory::store::{
     Changes, Filter, Kind, Outcome, ReportKind, ReportKinds, Row, SqlStore, Step, Store,
 };
@@ -15,10 +18,7 @@ use uuid::Uuid;
 use crate::serve::ServeProcess;
 use crate::support::Scratch;
 
-const HOSTS: usize = 2000;
 const CLIENTS: usize = 16;
-/// Memory that the responses to all of these clients may take together.
-const MAX_MEMORY: u64 = 32 << 20;
 /// How often memory is measured, and how long after the last change. Building a whole list takes longer than that.
 const MEMORY_SAMPLES: usize = 300;
 const PAUSE: Duration = Duration::from_millis(10);
@@ -52,30 +52,41 @@ fn large_inventory_report() -> Value {
     })
 }
 
-/// Copies one host many times within its cluster and infra-env, in the database of a stopped server.
-fn copy_host_in_database(scratch: &Scratch) {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
+/// Changes the database of a stopped server.
+fn change_database(scratch: &Scratch, change: impl AsyncFn(&SqlStore)) {
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
         let store = SqlStore::open_file(&scratch.path("kindling-data/kindling.db")).await.unwrap();
+        change(&store).await;
+        store.close().await;
+    });
+}
+
+/// Copies one host with its reports within its cluster and infra-env, until there are `count` hosts. Returns the length
+/// of its reports.
+fn copy_host_in_database(scratch: &Scratch, count: usize) -> usize {
+    let len = Cell::new(0);
+    change_database(scratch, async |store| {
         let hosts = store.list(Filter::all(Kind::Host)).await.unwrap();
         let [host] = &hosts[..] else { panic!("one host") };
-        let kinds = ReportKinds::new(&[ReportKind::Inventory]);
-        let reports = store.reports(host.key, kinds).await.unwrap();
-        let report = reports.get(ReportKind::Inventory).unwrap();
-        assert!((40 << 10..80 << 10).contains(&report.len()), "{}", report.len());
+        let reports = store.reports(host.key, ReportKinds::new(ReportKind::ALL)).await.unwrap();
+        len.set(reports.0.values().map(String::len).sum());
         let copy = |_: &usize| {
             let id = Uuid::new_v4();
             let document = host.document.replace(&host.key.id.to_string(), &id.to_string());
             let mut copy = Row { document, ..host.clone() };
             copy.key.id = id;
-            [Step::PutReport(copy.key, ReportKind::Inventory, report.to_owned()), Step::Insert(copy)]
+            let report =
+                |(kind, text): (&ReportKind, &String)| Step::PutReport(copy.key, *kind, text.clone());
+            let mut steps: Vec<_> = reports.0.iter().map(report).collect();
+            steps.push(Step::Insert(copy));
+            steps
         };
-        for batch in (1..HOSTS).collect::<Vec<_>>().chunks(100) {
+        for batch in (1..count).collect::<Vec<_>>().chunks(20) {
             let changes = Changes { steps: batch.iter().flat_map(copy).collect(), events: Vec::new() };
             assert_eq!(store.commit(changes).await.unwrap(), Outcome::Done);
         }
-        store.close().await;
     });
+    len.get()
 }
 
 fn private_memory(server: &ServeProcess) -> u64 {
@@ -93,60 +104,149 @@ fn begin_response(server: &ServeProcess, path: &str, coding: &str) -> TcpStream 
     stream
 }
 
-#[test]
-fn stalled_readers_of_long_lists_need_little_memory() {
-    let scratch = Scratch::new();
+/// A server whose database has many hosts in one cluster and infra-env.
+struct HostsServer {
+    server: ServeProcess,
+    cluster: String,
+    env: String,
+    /// The length of the reports of each host.
+    len: usize,
+}
+
+fn start_server(scratch: &Scratch) -> ServeProcess {
     let settings = [
         ("HOST_MAX_DISCONNECTION_TIME", "24h"),
         ("OS_IMAGES", OS_IMAGES),
         ("RELEASE_IMAGES", RELEASE_IMAGES),
     ];
-    let server = ServeProcess::start(&scratch, &settings, &[]);
-    let secret = r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#;
-    let cluster = json!({"name": "c", "openshift_version": "4.18", "pull_secret": secret});
-    let cluster = post_json(&server, "/clusters", &cluster)["id"].as_str().unwrap().to_owned();
-    let env = json!({"name": "e", "pull_secret": secret, "cluster_id": cluster});
-    let env = post_json(&server, "/infra-envs", &env)["id"].as_str().unwrap().to_owned();
-    let id = Uuid::new_v4();
-    post_json(&server, &format!("/infra-envs/{env}/hosts"), &json!({"host_id": id}));
-    let reply = json!({"step_type": "inventory", "step_id": "1", "exit_code": 0, "output": large_inventory_report().to_string()});
-    post_json(&server, &format!("/infra-envs/{env}/hosts/{id}/instructions"), &reply);
-    server.stop();
-    copy_host_in_database(&scratch);
+    ServeProcess::start(scratch, &settings, &[])
+}
 
-    let server = ServeProcess::start(&scratch, &settings, &[]);
-    server.request(&format!("GET {API}/infra-envs/{env}/hosts/{id}"), "");
-    let before = private_memory(&server);
-    let hosts = format!("/infra-envs/{env}/hosts");
-    let paths = [
-        hosts.clone(),
-        format!("/clusters/{cluster}/hosts?with-inventory=true"),
-        "/clusters".to_owned(),
-        format!("/clusters/{cluster}"),
-    ];
-    let mut most = before;
-    let mut streams = Vec::new();
-    for client in 0..CLIENTS {
-        let coding = if client % 8 < 4 { "identity" } else { "gzip" };
-        streams.push(begin_response(&server, &paths[client % 4], coding));
-        most = most.max(private_memory(&server));
+impl HostsServer {
+    /// Starts a server with hosts that all have these reports.
+    fn start(scratch: &Scratch, hosts: usize, reports: &[(&str, Value)]) -> Self {
+        let server = start_server(scratch);
+        let secret = r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#;
+        let cluster = json!({"name": "c", "openshift_version": "4.18", "pull_secret": secret});
+        let cluster = post_json(&server, "/clusters", &cluster)["id"].as_str().unwrap().to_owned();
+        let env = json!({"name": "e", "pull_secret": secret, "cluster_id": cluster});
+        let env = post_json(&server, "/infra-envs", &env)["id"].as_str().unwrap().to_owned();
+        let id = Uuid::new_v4();
+        post_json(&server, &format!("/infra-envs/{env}/hosts"), &json!({"host_id": id}));
+        for (kind, report) in reports {
+            let reply =
+                json!({"step_type": kind, "step_id": "1", "exit_code": 0, "output": report.to_string()});
+            post_json(&server, &format!("/infra-envs/{env}/hosts/{id}/instructions"), &reply);
+        }
+        server.stop();
+        let len = copy_host_in_database(scratch, hosts);
+        let server = start_server(scratch);
+        server.request(&format!("GET {API}/infra-envs/{env}/hosts/{id}"), "");
+        Self { server, cluster, env, len }
     }
-    for _ in 0..MEMORY_SAMPLES {
-        thread::sleep(PAUSE);
-        most = most.max(private_memory(&server));
+
+    /// The paths of long answers.
+    fn paths(&self) -> [String; 4] {
+        let Self { cluster, env, .. } = self;
+        [
+            format!("/infra-envs/{env}/hosts"),
+            format!("/clusters/{cluster}/hosts?with-inventory=true"),
+            "/clusters?with_hosts=true".to_owned(),
+            format!("/clusters/{cluster}"),
+        ]
     }
-    println!("private memory: {} KiB before, {} KiB at most", before >> 10, most >> 10);
-    assert!(most < before + MAX_MEMORY, "{before} before, {most} with {CLIENTS} clients");
-    // They delay no other client, and a client that starts to read gets the whole list.
-    let health = server.request("GET /health", "");
-    assert_eq!(health.status, 200, "{health:?}");
-    let mut text = String::new();
-    BufReader::new(&mut streams[0]).read_to_string(&mut text).unwrap();
-    let list: Value = serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap();
-    assert_eq!(list.as_array().unwrap().len(), HOSTS);
-    let kept = private_memory(&server);
-    println!("private memory after one list: {} KiB", kept >> 10);
-    assert!(kept < before + MAX_MEMORY, "{before} before, {kept} after one list");
-    drop(streams);
+}
+
+/// Clients that have begun to read an answer, and the private memory of the server.
+struct StalledClients {
+    before: u64,
+    most: u64,
+    streams: Vec<TcpStream>,
+}
+
+impl StalledClients {
+    fn start(server: &ServeProcess, paths: &[String]) -> Self {
+        let before = private_memory(server);
+        let mut clients = Self { before, most: before, streams: Vec::new() };
+        for client in 0..CLIENTS {
+            let coding = if client % 8 < 4 { "identity" } else { "gzip" };
+            clients.streams.push(begin_response(server, &paths[client % paths.len()], coding));
+            clients.most = clients.most.max(private_memory(server));
+        }
+        for _ in 0..MEMORY_SAMPLES {
+            thread::sleep(PAUSE);
+            clients.most = clients.most.max(private_memory(server));
+        }
+        println!("private memory: {} KiB before, {} KiB at most", before >> 10, clients.most >> 10);
+        clients
+    }
+
+    /// Checks the memory of the server. Other clients are not delayed, and a client that continues to read gets the
+    /// whole list.
+    fn check(mut self, server: &ServeProcess, max_memory: u64, len: usize) {
+        let Self { before, most, .. } = self;
+        assert!(most < before + max_memory, "{before} before, {most} with {CLIENTS} clients");
+        let health = server.request("GET /health", "");
+        assert_eq!(health.status, 200, "{health:?}");
+        let mut text = String::new();
+        BufReader::new(&mut self.streams[0]).read_to_string(&mut text).unwrap();
+        let list: Value = serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap();
+        assert_eq!(list.as_array().unwrap().len(), len);
+        let kept = private_memory(server);
+        println!("private memory after one list: {} KiB", kept >> 10);
+        assert!(kept < before + max_memory, "{before} before, {kept} after one list");
+    }
+}
+
+#[test]
+fn stalled_readers_of_long_lists_need_little_memory() {
+    const HOSTS: usize = 2000;
+    let scratch = Scratch::new();
+    let hosts = HostsServer::start(&scratch, HOSTS, &[("inventory", large_inventory_report())]);
+    assert!((40 << 10..80 << 10).contains(&hosts.len), "{}", hosts.len);
+    StalledClients::start(&hosts.server, &hosts.paths()).check(&hosts.server, 32 << 20, HOSTS);
+    hosts.server.stop();
+}
+
+/// A page has one host if its reports are long, and these become longer as JSON in a string.
+#[test]
+fn stalled_readers_of_the_longest_reports_need_bounded_memory() {
+    const HOSTS: usize = 60;
+    let scratch = Scratch::new();
+    let quotes = |count: usize| "\"".repeat(count);
+    let mut inventory = large_inventory_report();
+    inventory["cpu"]["model_name"] = quotes(450 << 10).into();
+    let connectivity = json!({"remote_hosts": [{"host_id": quotes(500 << 10)}]});
+    let reports = [("inventory", inventory), ("connectivity-check", connectivity)];
+    let hosts = HostsServer::start(&scratch, HOSTS, &reports);
+    assert!((1900 << 10..2 << 20).contains(&hosts.len), "{}", hosts.len);
+    StalledClients::start(&hosts.server, &hosts.paths()).check(
+        &hosts.server,
+        CLIENTS as u64 * (16 << 20),
+        HOSTS,
+    );
+    hosts.server.stop();
+}
+
+#[test]
+fn stalled_readers_of_long_events_need_little_memory() {
+    const EVENTS: usize = 300;
+    let scratch = Scratch::new();
+    start_server(&scratch).stop();
+    let cluster = ClusterId::fresh();
+    change_database(&scratch, async |store| {
+        let event = || Event {
+            props: Some(json!({"a": "x".repeat(64_000)}).to_string()),
+            ..Event::now("long", Severity::Info, "m".repeat(4096)).of_cluster(Some(cluster))
+        };
+        for _ in 0..EVENTS / 20 {
+            let changes = Changes { steps: Vec::new(), events: (0..20).map(|_| event()).collect() };
+            assert_eq!(store.commit(changes).await.unwrap(), Outcome::Done);
+        }
+    });
+    let server = start_server(&scratch);
+    let path = format!("/events?cluster_id={cluster}");
+    server.request(&format!("GET {API}{path}&limit=1"), "");
+    StalledClients::start(&server, &[path]).check(&server, 32 << 20, EVENTS);
     server.stop();
 }

@@ -253,7 +253,7 @@ fn malformed_manifests_are_findings() {
 }
 
 #[test]
-fn tab_in_the_indentation_is_called_a_tab() {
+fn error_names_a_tab_in_the_indentation() {
     let scratch = Scratch::new();
     scratch.write("tab.yaml", "interfaces:\n- name: eth0\n\ttype: ethernet\n");
     let line = "tab.yaml:3: error: parsing YAML: the line is indented with a tab; YAML allows only spaces";

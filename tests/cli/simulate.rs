@@ -182,7 +182,7 @@ fn faults_decide_statuses() {
 }
 
 #[test]
-fn faults_of_options_concern_selected_hosts() {
+fn fault_options_affect_only_selected_hosts() {
     let site = SimulationSite::start();
     let infra_env = site.create_infra_env("options");
     let options = ["--hosts", "10", "--fault", "little-memory=30%", "--fault", "no-ntp"];
@@ -265,7 +265,7 @@ fn deleted_hosts_end_the_simulation() {
 }
 
 #[test]
-fn errors_of_the_server_are_clear() {
+fn missing_infra_env_and_unreachable_server_are_named() {
     let site = SimulationSite::start();
     let unknown = "4f630ba3-0297-4d99-a7c7-f62e7bca1332".parse().unwrap();
     let output = site.scratch.command(site.arguments(unknown, &[])).run();

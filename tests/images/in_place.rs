@@ -243,7 +243,7 @@ fn has_python() -> bool {
 }
 
 #[test]
-fn bodies_match_their_tags_beside_writers_in_place() {
+fn bodies_match_their_etags_during_in_place_writes() {
     if has_python() {
         run(write_beside_readers(6));
     }
@@ -251,7 +251,7 @@ fn bodies_match_their_tags_beside_writers_in_place() {
 
 #[test]
 #[ignore = "takes minutes: run by .ci/full"]
-fn bodies_match_their_tags_beside_writers_in_place_for_long() {
+fn bodies_match_their_etags_during_in_place_writes_for_long() {
     if has_python() {
         run(write_beside_readers(120));
     }

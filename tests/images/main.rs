@@ -3,11 +3,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod added_images;
 mod caches;
 #[path = "../inventory/database.rs"]
 mod database;
 mod downloading;
 mod fast_path;
+#[path = "../library/server.rs"]
+#[allow(dead_code, reason = "the tests of the library use the rest")]
+mod image_file_server;
 mod in_place;
 mod infra_env_urls;
 mod minimal;
@@ -25,8 +29,8 @@ use fixtures::{Architecture, Era, Filesystem, Recipe};
 use ignition::discovery::HttpUrl;
 use isogen::BaseImage;
 use kindling::http::App;
-use kindling::http::images::{EmbeddedInputs, ImageServer};
-use kindling::images::library::{Library, LibrarySettings};
+use kindling::http::images::{EmbeddedInputs, ImageServer, follow_added_images};
+use kindling::images::library::{AddedImageServers, Library, LibrarySettings};
 use kindling::inventory::auth::{KeyTexts, LocalKeys, Policy};
 use kindling::inventory::catalogue::Catalogue;
 use kindling::inventory::files::FileStore;
@@ -117,7 +121,9 @@ impl ImageTestServer {
         let url = HttpUrl::parse("base", url.unwrap_or(&base)).unwrap();
         let catalogue = Catalogue::parse(&images.to_string()).unwrap();
         let known = catalogue.os_images().to_vec();
-        let library = Library::open(LibrarySettings::new(path.join("images")), known.clone()).unwrap();
+        let mut settings = LibrarySettings::new(path.join("images"));
+        settings.added_from = AddedImageServers::Listed([String::from("127.0.0.1")].into());
+        let library = Library::open(settings, known.clone()).unwrap();
         let files = FileStore::in_directory(&path.join("files")).unwrap();
         let settings = Settings {
             infra_env_id,
@@ -133,6 +139,7 @@ impl ImageTestServer {
                 ImageServer::new(known, library.clone(), inputs, url).with_request_slots(2)
             }
         };
+        tokio::spawn(follow_added_images(inventory.clone(), server.clone()));
         let app = kindling::http::app(&inventory, Some(&server));
         tokio::spawn(kindling::http::serve(listener, app.clone(), std::future::pending()));
         Self { base, client: Client::new(), user, directory, live_images: library, inventory, app }

@@ -156,7 +156,7 @@ fn lost_notification_is_repaired() {
 
 /// Changes of hosts, clusters and other infra-envs cause no read of the infra-env.
 #[test]
-fn images_do_not_notice_changes_of_other_records() {
+fn changes_of_other_records_do_not_affect_images() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
         others_are_not_noticed(&server).await;

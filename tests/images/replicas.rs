@@ -17,7 +17,7 @@ const URL: &str = "http://images.example.com";
 const PATIENCE: Duration = Duration::from_secs(10);
 const FILES: [&str; 6] = ["full.iso", "minimal.iso", "initrd", "kernel", "rootfs", "script.ipxe"];
 
-async fn start_replica(database: &TestDatabase) -> ImageTestServer {
+pub(crate) async fn start_replica(database: &TestDatabase) -> ImageTestServer {
     let directory = TempDir::new().unwrap();
     let base = directory.path().join("base.iso");
     std::fs::write(&base, base_image_bytes()).unwrap();

@@ -4,7 +4,7 @@ use kindling::inventory::{HostLimits, Settings};
 use serde_json::{Value, json};
 
 use crate::agent::{FakeAgent, create_infra_env, events_of_infra_env, inventory_report};
-use crate::service::{ServiceAnswer, TestService, on_each_database, on_each_database_with};
+use crate::service::{PULL_SECRET, ServiceAnswer, TestService, on_each_database, on_each_database_with};
 
 const MIB: usize = 1 << 20;
 
@@ -73,6 +73,52 @@ fn rejects_reports_above_the_limit_of_a_host() {
         // A report that needs no more space is still accepted.
         agent.reply_to_step("inventory", &inventory_report("small")).await.json_with_status(204);
         agent.request_steps().await.json_with_status(200);
+    });
+}
+
+#[test]
+fn networks_of_a_host_are_limited() {
+    on_each_database(async |service| {
+        let cluster = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
+        let cluster = service.post("/v2/clusters", &cluster).await.json_with_status(201)["id"].clone();
+        let env = create_infra_env(service, &json!({"cluster_id": cluster})).await;
+        let (greedy, other) = (registered_host(service, &env).await, registered_host(service, &env).await);
+        let mut machine = inventory_report("greedy");
+        let addresses: Vec<_> = (0..300)
+            .flat_map(|number| [1, 2].map(|host| format!("10.{}.{}.{host}/24", number / 256, number % 256)))
+            .collect();
+        machine["interfaces"][0]["ipv4_addresses"] = json!(addresses);
+        greedy.reply_to_step("inventory", &machine).await.json_with_status(204);
+        other.reply_to_step("inventory", &inventory_report("other")).await.json_with_status(204);
+        let path = format!("/v2/clusters/{}", cluster.as_str().unwrap());
+        let shown = service.get(&path).await.json_with_status(200);
+        let (last, first) = shown["host_networks"].as_array().unwrap().split_last().unwrap();
+        assert_eq!(*last, json!({"cidr": "192.168.1.0/24", "host_ids": [other.id]}));
+        assert_eq!(first.len(), 256);
+        for network in first {
+            assert_eq!(network["host_ids"], json!([greedy.id]), "{network}");
+        }
+        assert_eq!(shown["hosts"].as_array().unwrap().len(), 2);
+    });
+}
+
+#[test]
+fn reasons_of_a_truncated_report_are_cut() {
+    on_each_database(async |service| {
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
+        let mut machine = inventory_report("truncated");
+        for kind in ["partial", "full"] {
+            let reasons: Vec<_> = (0..9).map(|_| "ä".repeat(40_000)).collect();
+            machine["truncation"] = json!({"type": kind, "reasons": reasons});
+            agent.reply_to_step("inventory", &machine).await.json_with_status(204);
+            let host = agent.get_host().await;
+            let validations: Value =
+                serde_json::from_str(host["validations_info"].as_str().unwrap()).unwrap();
+            let messages =
+                validations["hardware"].as_array().unwrap().iter().map(|it| it["message"].as_str());
+            let cut = messages.flatten().find(|message| message.contains('ä')).unwrap();
+            assert_eq!(cut, format!("Inventory is truncated ({kind}): {}", "ä".repeat(4096)));
+        }
     });
 }
 

@@ -729,7 +729,10 @@ fn installation_actions_are_refused() {
         ] {
             let body = answer.json_with_status(501);
             assert_eq!((&body["code"], &body["kind"]), (&json!("501"), &json!("Error")));
-            assert!(body["reason"].as_str().unwrap().ends_with("this service does not install"), "{body}");
+            assert!(
+                body["reason"].as_str().unwrap().ends_with("this service does not install clusters"),
+                "{body}"
+            );
         }
         assert_eq!(agent.host_status().await, "known");
     });

@@ -359,7 +359,7 @@ fn list_that_fails_before_its_first_record_is_an_error() {
 }
 
 #[test]
-fn all_other_lists_are_complete_and_in_order() {
+fn long_cluster_and_infra_env_lists_are_complete_and_in_order() {
     on_each_database(async |service| {
         let cluster = create_cluster(service).await;
         create_infra_env(service, &json!({"cluster_id": cluster})).await;

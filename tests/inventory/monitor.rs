@@ -109,7 +109,7 @@ fn monitor_disconnects_hosts_that_had_time_to_check_in() {
 }
 
 #[test]
-fn damaged_host_does_not_keep_others_connected() {
+fn damaged_host_record_does_not_stop_the_monitor() {
     block_on(async {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("kindling.db");
@@ -168,8 +168,8 @@ fn ten_thousand_hosts_fall_silent_at_once() {
         assert_eq!(commits(&service), HOSTS as u64 / 100);
         let (before, commits_before) = (reads(&service), commits(&service));
         assert_eq!(service.inventory.disconnect_silent_hosts().await.unwrap(), 0);
-        // One read for each status that a host can have before.
-        assert_eq!((reads(&service) - before, commits(&service) - commits_before), (7, 0));
+        // One read for each status that a host can have before, and one for check-ins in the future.
+        assert_eq!((reads(&service) - before, commits(&service) - commits_before), (8, 0));
         assert!(disconnections(&service, &env).await > 0);
         service.stop().await;
     });

@@ -9,25 +9,30 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use kindling::inventory::Inventory;
+use kindling::inventory::auth::{KeyTexts, LocalKeys, Policy};
 use kindling::inventory::catalogue::CpuArchitecture;
 use kindling::inventory::events::{EventPage, EventPosition, EventQuery};
 use kindling::inventory::host::HostRecord;
+use kindling::inventory::id::{ClusterId, HostId};
 use kindling::inventory::infra_env::{InfraEnvCreateParams, InfraEnvUpdateParams};
 use kindling::inventory::store::{
-    Change, Changes, CheckIn, Feed, Filter, HostCount, Key, Kind, Outcome, PageQuery, Reader as _,
-    Record as _, Records, ReportKind, ReportKinds, Reports, Reservation, Row, RowPage, SqlStore, Store,
-    StoreError, StoreMetrics, Stored,
+    Change, Changes, CheckIn, CheckInLimit, Feed, Filter, HostCount, Key, Kind, Outcome, PageQuery,
+    Reader as _, Record as _, Records, ReportKind, ReportKinds, Reports, Reservation, Row, RowPage, SqlStore,
+    Store, StoreError, StoreMetrics, Stored,
 };
+use kindling::inventory::{Inventory, Settings};
+use reqwest::Method;
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 use uuid::Uuid;
 
 use crate::agent::{FakeAgent, create_infra_env};
 use crate::service::{
     PULL_SECRET, TestService, inventory_on_store, on_each_database, on_each_database_by_url,
+    on_each_database_with_policy, send_request,
 };
 
-/// A store that runs an action before the first change is written, or before the first reports are read.
+/// A store that runs an action before the first change is written, or before the first list or report is read.
 struct InterruptedStore {
     store: Arc<dyn Store>,
     point: Point,
@@ -37,6 +42,7 @@ struct InterruptedStore {
 #[derive(Clone, Copy, PartialEq)]
 enum Point {
     Commit,
+    List,
     Reports,
 }
 
@@ -64,6 +70,7 @@ impl Store for InterruptedStore {
     }
 
     async fn list(&self, filter: Filter) -> Result<Vec<Row>, StoreError> {
+        self.interrupt(Point::List).await;
         self.store.list(filter).await
     }
 
@@ -97,6 +104,18 @@ impl Store for InterruptedStore {
         self.store.host_counts(clusters).await
     }
 
+    async fn hosts_in_cluster(
+        &self,
+        cluster: ClusterId,
+        hosts: &[HostId],
+    ) -> Result<Vec<HostId>, StoreError> {
+        self.store.hosts_in_cluster(cluster, hosts).await
+    }
+
+    async fn deleted_hosts(&self, cluster: ClusterId) -> Result<Vec<HostId>, StoreError> {
+        self.store.deleted_hosts(cluster).await
+    }
+
     async fn with_other_token_key(&self, kind: Kind, key: Option<Uuid>) -> Result<Vec<Key>, StoreError> {
         self.store.with_other_token_key(kind, key).await
     }
@@ -120,6 +139,10 @@ impl Store for InterruptedStore {
 
     async fn store_check_ins(&self, check_ins: &[CheckIn]) -> Result<(), StoreError> {
         self.store.store_check_ins(check_ins).await
+    }
+
+    async fn limit_check_ins(&self, limit: CheckInLimit) -> Result<(), StoreError> {
+        self.store.limit_check_ins(limit).await
     }
 
     async fn reserve(&self, keys: &BTreeSet<Key>) -> Result<Option<Box<dyn Reservation>>, StoreError> {
@@ -227,7 +250,7 @@ fn infra_env_of_a_cluster_being_deleted_is_not_found() {
 }
 
 #[test]
-fn deleted_image_is_in_no_concurrently_created_infra_env() {
+fn rejects_removal_of_an_image_of_a_concurrently_created_infra_env() {
     on_each_database(async |service| {
         add_os_image(service).await;
         let params = create_params(&json!({"openshift_version": "4.99"}));
@@ -248,7 +271,7 @@ fn deleted_image_is_in_no_concurrently_created_infra_env() {
 }
 
 #[test]
-fn deleted_image_is_in_no_concurrently_changed_infra_env() {
+fn rejects_infra_env_update_to_a_concurrently_removed_image() {
     on_each_database(async |service| {
         add_os_image(service).await;
         let made = service
@@ -377,7 +400,7 @@ async fn remove_reports(inventory: Inventory, key: Key) {
 }
 
 #[test]
-fn reports_that_are_removed_after_the_host_was_read_are_not_missing() {
+fn reports_may_be_removed_while_their_host_is_read() {
     on_each_database(async |service| {
         const KINDS: ReportKinds = ReportKinds::new(&[ReportKind::Inventory]);
         for is_change in [false, true] {
@@ -402,6 +425,48 @@ fn reports_that_are_removed_after_the_host_was_read_are_not_missing() {
             };
             assert!(!host.findings.has_report(ReportKind::Inventory));
             assert_eq!(reports, Reports::default());
+        }
+    });
+}
+
+/// A cluster may have 20,000 hosts, whose documents take 60 MB.
+#[test]
+fn check_of_a_named_host_lists_no_hosts() {
+    let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
+    let user = keys.user_token(None).unwrap().reveal().to_owned();
+    on_each_database_with_policy(Policy::local(keys), async |service| {
+        let create = async |path: &str, more: Value| {
+            let mut body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let request = service.request(Method::POST, path).bearer_auth(&user);
+            send_request(request.json(&body)).await.json_with_status(201)
+        };
+        let cluster = create("/v2/clusters", json!({})).await["id"].as_str().unwrap().to_owned();
+        let env = create("/v2/infra-envs", json!({"cluster_id": cluster})).await;
+        let url = env["download_url"].as_str().unwrap();
+        let token = url.split("/byapikey/").nth(1).unwrap().split('/').next().unwrap();
+        let host = Uuid::new_v4();
+        let hosts = format!("/v2/infra-envs/{}/hosts", env["id"].as_str().unwrap());
+        let request = service.request(Method::POST, &hosts).header("X-Secret-Key", token);
+        send_request(request.json(&json!({"host_id": host}))).await.json_with_status(201);
+        let inventory = inventory_on_store(
+            Arc::new(InterruptedStore {
+                store: Arc::clone(service.inventory.records().store()),
+                point: Point::List,
+                interruption: Mutex::new(Some(async { panic!("lists records") }.boxed())),
+            }),
+            service,
+        );
+        for (host, status) in [(host, 201), (Uuid::new_v4(), 404)] {
+            let event = json!({"severity": "info", "message": "told", "event_time": "2026-08-21T10:00:00Z",
+                               "cluster_id": cluster, "host_id": host});
+            let request = axum::http::Request::post(format!("{}/v2/events", Settings::API))
+                .header("X-Secret-Key", token)
+                .header("Content-Type", "application/json")
+                .body(axum::body::Body::from(event.to_string()))
+                .unwrap();
+            let answer = kindling::http::app(&inventory, None).oneshot(request).await.unwrap();
+            assert_eq!(answer.status().as_u16(), status, "{event}");
         }
     });
 }

@@ -60,7 +60,7 @@ fn component_versions_are_listed() {
 }
 
 #[test]
-fn versions_support_processors() {
+fn versions_list_their_support_of_architectures() {
     on_each_database(async |service| {
         for (version, expected) in [
             ("4.9.1", ["supported", "unavailable", "unavailable", "unavailable", "unavailable"]),
@@ -147,6 +147,8 @@ fn configured_os_images_cannot_be_deleted_and_new_ones_are_checked() {
                 json!("mips"),
                 "cpu_architecture in body should be one of [x86_64 aarch64 arm64 ppc64le s390x]",
             ),
+            ("version", json!("../9"), "version \"../9\" is not valid: it is a part of a file name"),
+            ("sha256", json!("ab"), "sha256"),
             ("url", json!("ftp://mirror.example"), "url"),
         ] {
             let mut body = os_image("4.99");
@@ -154,5 +156,15 @@ fn configured_os_images_cannot_be_deleted_and_new_ones_are_checked() {
             let found = service.post("/v2/os-images", &body).await.refusal_reason(400);
             assert!(found.contains(reason), "{found}");
         }
+        // The files of base images are named by their versions.
+        service.post("/v2/os-images", &os_image("4.98")).await.json_with_status(201);
+        service.post("/v2/os-images", &os_image("4.97")).await.json_with_status(201);
+        let mut other = os_image("4.96");
+        other["url"] = json!("http://mirror.example/other.iso");
+        let reason = service.post("/v2/os-images", &other).await.refusal_reason(409);
+        let expected = "the OS image for version 4.98 and architecture x86_64 has the version 9.9 too, but another url or sha256";
+        assert_eq!(reason, expected);
+        other["cpu_architecture"] = json!("arm64");
+        service.post("/v2/os-images", &other).await.json_with_status(201);
     });
 }

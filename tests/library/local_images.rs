@@ -25,7 +25,7 @@ async fn local_images_are_opened_in_place() {
             Some(Digest::from_data(first_image()))
         );
     }
-    // The directory contains only the record.
+    // The library directory contains only records. The images stay in their own directory.
     assert_eq!(place.names(), [format!("{NAME}.json"), "rhcos-full-iso-2-x86_64.iso.json".to_owned()].into());
     assert_eq!(elsewhere.names().len(), 1);
 }

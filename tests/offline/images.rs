@@ -233,7 +233,7 @@ fn warnings_are_printed_without_stopping() {
 }
 
 #[test]
-fn version_next_to_a_cluster_is_a_warning() {
+fn version_with_a_cluster_reference_is_a_warning() {
     let scratch = scratch_with_site("bonded");
     let text = String::from_utf8(scratch.read("manifests/infraenv.yaml")).unwrap();
     let both = text.replace("  clusterRef:\n", "  osImageVersion: \"4.18\"\n  clusterRef:\n");

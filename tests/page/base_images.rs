@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::browser::Browser;
 use crate::run_test;
-use crate::service::{PageService, small_recipe};
+use crate::service::{API, PageService, small_recipe};
 use crate::support::Scratch;
 
 /// A server that sends half of a file, and the rest on demand. Returns its URL.
@@ -108,7 +108,7 @@ fn service_without_base_images_says_so_before_the_form_fails() {
         browser.find_visible("#health .badge.warning").await;
         assert_eq!(browser.find_visible("#health").await.text().await, "no base images");
         let note = browser.find_visible("#no-base-images").await.text().await;
-        let start = "This service has no base image, so no infra-env can be created. Restart it with ";
+        let start = "This service has no base image, so no infra-env can be created. Add one here, or ";
         assert!(note.starts_with(start), "{note}");
         assert!(
             note.contains("kindling serve --os-images '[{") && note.contains("--os-images-file"),
@@ -145,5 +145,49 @@ fn unreachable_service_is_reported() {
             .await;
         browser.find_visible("#refresh").await.click().await;
         assert_eq!(browser.find_visible("#problem").await.text().await, "The service does not answer.");
+    });
+}
+
+/// A user adds a base image, sees its download, creates an infra-env for it, and removes it.
+#[test]
+fn base_image_is_added_with_progress_and_removed() {
+    run_test(async {
+        let Some(browser) = Browser::start().await else { return };
+        let (url, go_on) = serve_half_then_rest(small_recipe().build());
+        let options = ["--listen", "127.0.0.1:0", "--added-image-servers", "127.0.0.1"];
+        let service = PageService::spawn_with_images(Scratch::new(), "", &options);
+        browser.open_url(&service.url("/")).await;
+        browser.find_visible("#no-base-images").await;
+        browser.find_visible("#new-image").await.click().await;
+        browser.find_visible("#image-form [name=url]").await.type_text(&url).await;
+        browser.find_visible("#image-form [name=openshift_version]").await.type_text("nonsense").await;
+        browser.find_visible("#image-form [name=version]").await.type_text("499.1").await;
+        browser.find_visible("#image-form button.primary").await.click().await;
+        let refusal = browser.find_visible("#image-problem").await.text().await;
+        assert_eq!(refusal, "openshift_version \"nonsense\" is not valid");
+        let version = browser.find_visible("#image-form [name=openshift_version]").await;
+        browser.run_script("document.querySelector('#image-form [name=openshift_version]').value = ''").await;
+        version.type_text("4.17").await;
+        browser.find_visible("#image-form button.primary").await.click().await;
+        browser.wait_until("return document.querySelector('#base-images progress')?.position === 0.5").await;
+        go_on.send(()).unwrap();
+        browser.find_visible("#base-images .badge.ready").await;
+        browser.find_visible("#new").await.click().await;
+        browser
+            .wait_until(
+                "return document.querySelector('#creation [name=openshift_version]').value === '4.17'",
+            )
+            .await;
+        browser.find_visible("#cancel").await.click().await;
+        let button = browser.find_visible("#base-images button").await;
+        assert_eq!(button.accessible_name().await, "Remove the base image for 4.17, x86_64");
+        let made = service.create_infra_env("user").await;
+        button.click().await;
+        let refusal = browser.find_visible("#image-list-problem").await.text().await;
+        assert_eq!(refusal, format!("infra-env {} uses the OS image", made["id"].as_str().unwrap()));
+        let path = format!("{API}/infra-envs/{}", made["id"].as_str().unwrap());
+        service.client.delete(service.url(&path)).send().await.unwrap();
+        browser.find_visible("#base-images button").await.click().await;
+        browser.find_visible("#no-base-images").await;
     });
 }

@@ -54,7 +54,7 @@ impl ClientCredential {
 
 /// The settings of a client. [`ApiClient::builder`] returns the defaults.
 #[derive(Debug)]
-#[must_use = "a builder makes no client until `build`"]
+#[must_use = "a builder does nothing until `build` is called"]
 pub struct ApiClientBuilder {
     /// Not shown: it may contain a password, which `build` refuses.
     url: Secret,

@@ -91,7 +91,7 @@ impl Call<'_> {
     }
 
     /// Sends the request, and ignores the body of the response. `expected` is the status of this operation's successful
-    /// responses. Another status of success is not the service's.
+    /// responses. The service does not send any other 2xx status.
     pub(super) async fn done(self, expected: u16) -> Result<(), ClientError> {
         let operation = self.operation;
         let status = self.send().await?.status().as_u16();

@@ -46,8 +46,8 @@ pub enum ClientError {
         /// Time until a retry can succeed, if the service says so.
         retry_after: Option<Duration>,
     },
-    /// The response has another status of success than the service's. Another server, such as the login page of a
-    /// network, may have sent it.
+    /// The response has a 2xx status that this operation of the service never returns. Another server, such as the
+    /// login page of a network, may have sent it.
     #[error("cannot {operation}: unexpected status {status}, expected {expected}")]
     UnexpectedStatus {
         /// The operation.

@@ -128,6 +128,7 @@ impl ApiClient {
     ///     cpu_architecture: CpuArchitecture::X86_64,
     ///     url: "https://mirror.example.com/rhcos-live.iso".to_owned(),
     ///     version: "418.94.202501221327-0".to_owned(),
+    ///     sha256: None,
     /// };
     /// let image = client.add_os_image(&params).await?;
     /// # Ok(())

@@ -5,9 +5,7 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use bytes::Bytes;
-use tower::Layer;
 use utoipa::OpenApi;
 
 use super::{ApiError, EitherError, InfraError, OperationError, examples, not_implemented};
@@ -35,8 +33,7 @@ impl Inventory {
     /// Returns the routes of the API, under its path prefix, with their access rules. `more` are operations that the
     /// program adds.
     pub fn guarded_router(&self, more: impl IntoIterator<Item = Operation>) -> GuardedRouter {
-        let Operations { router, access } = operations(more);
-        let (router, document) = router.split_for_parts();
+        let (router, document) = operations(more).into_parts();
         let text = document.to_json().map(Bytes::from);
         let text =
             text.map_err(|error| ApiError::internal(format!("cannot write the API document: {error}")));
@@ -44,26 +41,20 @@ impl Inventory {
             let text = text.clone();
             async move { text.map(|text| ([(header::CONTENT_TYPE, "application/json")], text)) }
         };
-        let documents = ["/openapi", "/v2/openapi"].into_iter().fold(GuardedRouter::new(), |router, path| {
-            router.route(RouteAccess::open(path), get(served.clone()))
-        });
-        let api = GuardedRouter::of_operations(router, access)
-            .merge(documents)
-            .map(|router| router.layer(DefaultBodyLimit::max(MAX_BODY)).with_state(self.clone()));
-        let all: GuardedRouter =
-            api.under(Settings::API).route(RouteAccess::open("/openapi.json"), get(served));
-        // A layer of the router itself would not see the allowed methods of a path: the router adds them after its
-        // layers.
-        all.map(|router: Router| {
-            Router::new().fallback_service(from_fn(shape_errors_of_router).layer(router))
-        })
+        let documents = ["/openapi", "/v2/openapi"]
+            .into_iter()
+            .fold(GuardedRouter::new(), |router, path| router.route(RouteAccess::open(path), served.clone()));
+        let api = router.merge(documents).layer(DefaultBodyLimit::max(MAX_BODY)).with_state(self.clone());
+        api.under(Settings::API)
+            .route(RouteAccess::open("/openapi.json"), served)
+            .wrap(from_fn(shape_errors_of_router))
     }
 }
 
 /// Returns the OpenAPI document of the API. `more` are operations that the program adds.
 #[must_use]
 pub fn openapi(more: impl IntoIterator<Item = Operation>) -> utoipa::openapi::OpenApi {
-    operations(more).router.into_openapi()
+    operations(more).into_parts().1
 }
 
 /// Returns all operations of the API, and `more` that the program adds.

@@ -3,12 +3,16 @@
 //! Every route is registered with a [`RouteAccess`]. For an operation of the API, it follows from the type of the
 //! handler's first argument, a [`Caller`]: a handler without one cannot be registered. `docs/auth.md` lists all routes.
 
+use std::convert::Infallible;
 use std::fmt;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::handler::Handler;
 use axum::http::Method;
-use axum::routing::MethodRouter;
+use axum::response::IntoResponse;
+use axum::routing::{Route, get};
+use tower::{Layer, Service};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter, UtoipaMethodRouterExt};
 
 use super::caller::{AcceptedTokens, Caller};
@@ -89,14 +93,9 @@ impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
         Self { router: Router::new(), access: Vec::new() }
     }
 
-    /// Returns a router for operations of the API.
-    pub fn of_operations(router: Router<S>, access: Vec<RouteAccess>) -> Self {
-        Self { router, access }
-    }
-
-    /// Adds a route at the path of its access rule.
-    pub fn route(mut self, access: RouteAccess, handler: MethodRouter<S>) -> Self {
-        self.router = self.router.route(&access.path, handler);
+    /// Adds a GET route at the path of its access rule.
+    pub fn route<H: Handler<T, S>, T: 'static>(mut self, access: RouteAccess, handler: H) -> Self {
+        self.router = self.router.route(&access.path, get(handler));
         self.access.push(access);
         self
     }
@@ -124,23 +123,51 @@ impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
         self
     }
 
-    /// Changes the router without adding routes, for example to add layers or state.
-    pub fn map<T>(self, change: impl FnOnce(Router<S>) -> Router<T>) -> GuardedRouter<T> {
-        GuardedRouter { router: change(self.router), access: self.access }
+    /// Puts a layer around each route.
+    pub fn layer<L>(self, layer: L) -> Self
+    where
+        L: Layer<Route> + Clone + Send + Sync + 'static,
+        L::Service: Service<Request, Error: Into<Infallible>, Future: Send> + Clone + Send + Sync + 'static,
+        <L::Service as Service<Request>>::Response: IntoResponse + 'static,
+        <L::Service as Service<Request>>::Future: 'static,
+    {
+        Self { router: self.router.layer(layer), access: self.access }
     }
 
-    /// Returns the router and the access rules.
+    /// Sets the handler of requests whose method a route does not have.
+    pub fn method_not_allowed_fallback<H: Handler<T, S>, T: 'static>(self, handler: H) -> Self {
+        Self { router: self.router.method_not_allowed_fallback(handler), access: self.access }
+    }
+
+    /// Sets the state of the routes.
+    pub fn with_state<T>(self, state: S) -> GuardedRouter<T> {
+        GuardedRouter { router: self.router.with_state(state), access: self.access }
+    }
+
+    /// Returns the router and the access rules, which can then no longer change together.
     pub fn into_parts(self) -> (Router<S>, Vec<RouteAccess>) {
         (self.router, self.access)
     }
 }
 
+impl GuardedRouter {
+    /// Puts a layer around the router as a whole. A [`layer`](Self::layer) does not see the allowed methods of a path:
+    /// the router adds them after its layers.
+    pub fn wrap<L>(self, layer: L) -> Self
+    where
+        L: Layer<Router>,
+        L::Service: Service<Request, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static,
+        <L::Service as Service<Request>>::Response: IntoResponse,
+        <L::Service as Service<Request>>::Future: 'static,
+    {
+        Self { router: Router::new().fallback_service(layer.layer(self.router)), access: self.access }
+    }
+}
+
 /// The operations of the API: routes, OpenAPI document and access rules.
 pub struct Operations {
-    /// The routes, with the OpenAPI document.
-    pub router: OpenApiRouter<Inventory>,
-    /// The access rules.
-    pub access: Vec<RouteAccess>,
+    pub(crate) router: OpenApiRouter<Inventory>,
+    access: Vec<RouteAccess>,
 }
 
 impl fmt::Debug for Operations {
@@ -153,6 +180,13 @@ impl Operations {
     /// Returns an empty set of operations. `document` describes the API as a whole.
     pub fn new(document: utoipa::openapi::OpenApi) -> Self {
         Self { router: OpenApiRouter::with_openapi(document), access: Vec::new() }
+    }
+
+    /// Returns the routes and the OpenAPI document.
+    #[must_use]
+    pub fn into_parts(self) -> (GuardedRouter<Inventory>, utoipa::openapi::OpenApi) {
+        let (router, document) = self.router.split_for_parts();
+        (GuardedRouter { router, access: self.access }, document)
     }
 
     /// Adds an operation.
@@ -218,6 +252,20 @@ macro_rules! operation {
 pub(crate) use operation;
 
 /// A handler whose first argument is a [`Caller`]. The parameter `M` distinguishes handlers by their arguments.
+///
+/// A handler without a caller declares neither tokens nor a target. It cannot be an operation:
+///
+/// ```compile_fail
+/// fn require_guard<M>(_: impl inventory::auth::Guarded<M>) {}
+/// require_guard(|_: String| async {});
+/// ```
+///
+/// ```
+/// use inventory::auth::{Caller, User, WholeService};
+///
+/// fn require_guard<M>(_: impl inventory::auth::Guarded<M>) {}
+/// require_guard(|_: Caller<User, WholeService>, _: String| async {});
+/// ```
 pub trait Guarded<M> {
     /// The access rule that the caller declares.
     const GUARD: Guard;

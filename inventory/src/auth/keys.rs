@@ -38,7 +38,7 @@ pub enum KeyError {
     #[error("the public key does not belong to the private key")]
     Strangers,
     /// The system cannot return random numbers.
-    #[error("cannot generate a key pair: the system has no random numbers")]
+    #[error("cannot generate a key pair: the operating system provides no random numbers")]
     NoRandomness,
     /// A token cannot be signed.
     #[error("cannot sign a token")]

@@ -4,8 +4,6 @@
 //! gives access to the clusters of its infra-env and of that infra-env's hosts, and to the other hosts of these
 //! clusters: during an installation, one host reports the progress of others.
 
-use uuid::Uuid;
-
 use super::target::Named;
 use super::{AuthKind, Scope, unavailable};
 use crate::api::ApiError;
@@ -62,7 +60,8 @@ impl Named {
         records: &Records,
     ) -> Result<bool, ApiError> {
         for host in &self.hosts {
-            if host_row(records, infra_env, *host).await?.is_none() {
+            let exists = records.store().exists(host_key(infra_env, *host)).await;
+            if !exists.map_err(|error| unavailable(&error))? {
                 return Ok(false);
             }
         }
@@ -74,9 +73,9 @@ impl Named {
         if self.hosts.is_empty() {
             return Ok(true);
         }
-        let rows = records.store().list(Filter::all(Kind::Host).of_cluster(cluster.0)).await;
-        let rows = rows.map_err(|error| unavailable(&error))?;
-        Ok(self.hosts.iter().all(|host| rows.iter().any(|row| row.key.id == host.0)))
+        let found = records.store().hosts_in_cluster(cluster, &self.hosts).await;
+        let found = found.map_err(|error| unavailable(&error))?;
+        Ok(self.hosts.iter().all(|host| found.contains(host)))
     }
 
     /// Returns `true` if an agent of the infra-env may access everything named.
@@ -113,7 +112,7 @@ impl Named {
         let Some(infra_env) = self.infra_env else {
             return Ok(self.cluster.is_some() && self.has_hosts_in_cluster(own, records).await?);
         };
-        if cluster_of(row(records, Kind::InfraEnv, None, infra_env.0).await?) == Some(own) {
+        if cluster_of(infra_env_row(records, infra_env).await?) == Some(own) {
             return Ok(true);
         }
         for host in &self.hosts {
@@ -127,7 +126,7 @@ impl Named {
 
 /// Returns `true` if the infra-env, or any of its hosts, is part of the cluster.
 async fn belongs(records: &Records, infra_env: InfraEnvId, cluster: ClusterId) -> Result<bool, ApiError> {
-    if cluster_of(row(records, Kind::InfraEnv, None, infra_env.0).await?) == Some(cluster) {
+    if cluster_of(infra_env_row(records, infra_env).await?) == Some(cluster) {
         return Ok(true);
     }
     let hosts = Filter::all(Kind::Host).within(infra_env.0).of_cluster(cluster.0);
@@ -138,12 +137,20 @@ fn cluster_of(row: Option<Row>) -> Option<ClusterId> {
     row?.columns.cluster.map(ClusterId)
 }
 
+fn host_key(infra_env: InfraEnvId, host: HostId) -> Key {
+    Key { kind: Kind::Host, parent: Some(infra_env.0), id: host.0 }
+}
+
 async fn host_row(records: &Records, infra_env: InfraEnvId, host: HostId) -> Result<Option<Row>, ApiError> {
-    row(records, Kind::Host, Some(infra_env.0), host.0).await
+    row(records, host_key(infra_env, host)).await
+}
+
+async fn infra_env_row(records: &Records, id: InfraEnvId) -> Result<Option<Row>, ApiError> {
+    row(records, Key { kind: Kind::InfraEnv, parent: None, id: id.0 }).await
 }
 
 /// Returns a record, unless it does not exist or is deleted.
-async fn row(records: &Records, kind: Kind, parent: Option<Uuid>, id: Uuid) -> Result<Option<Row>, ApiError> {
-    let found = records.store().get(Key { kind, parent, id }).await;
+async fn row(records: &Records, key: Key) -> Result<Option<Row>, ApiError> {
+    let found = records.store().get(key).await;
     Ok(found.map_err(|error| unavailable(&error))?.filter(|row| !row.columns.deleted))
 }

@@ -268,7 +268,7 @@ async fn invalid_tokens_are_refused() {
 }
 
 #[tokio::test]
-async fn token_is_valid_only_in_its_own_place() {
+async fn token_is_valid_only_in_its_own_header_or_parameter() {
     let site = Site::new().await;
     let line = format!("GET /infra-envs/{}", site.own);
     let token = site.keys.infra_env_token(site.own).unwrap();
@@ -330,7 +330,7 @@ async fn token_is_refused_after_its_resource_is_removed() {
 }
 
 #[tokio::test]
-async fn url_token_reaches_only_its_resource() {
+async fn url_token_grants_access_only_to_its_resource() {
     let site = Site::new().await;
     let infra_env = site.keys.infra_env_token(site.own).unwrap().reveal().to_owned();
     let cluster = site.keys.cluster_token(site.cluster).unwrap().reveal().to_owned();
@@ -367,7 +367,7 @@ async fn url_token_reaches_only_its_resource() {
 }
 
 #[tokio::test]
-async fn agent_token_reaches_its_cluster_and_hosts() {
+async fn agent_token_grants_access_to_its_cluster_and_hosts() {
     let site = Site::new().await;
     let Site { own, mate, stranger, host, cluster, other_cluster, .. } = &site;
     let new = HostId::fresh();

@@ -72,7 +72,7 @@ impl LocalKeys {
     ///
     /// # Errors
     ///
-    /// Returns an error if signing fails, for example because the system has no random numbers.
+    /// Returns an error if signing fails, for example because the system provides no random numbers.
     pub fn infra_env_token(&self, id: InfraEnvId) -> Result<Secret, KeyError> {
         self.sign(&Claims { infra_env_id: Some(id), ..Claims::default() })
     }

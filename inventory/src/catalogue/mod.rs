@@ -7,5 +7,6 @@ mod release;
 
 pub use architecture::{CpuArchitecture, ImageType};
 pub use ignition::version::Version;
-pub use os_image::{Catalogue, CatalogueError, OsImage};
+pub(crate) use os_image::read_digest;
+pub use os_image::{Catalogue, CatalogueError, MAX_IMAGE_VERSION_LEN, OsImage};
 pub use release::{OpenshiftVersion, ReleaseArchitecture, ReleaseImage, SupportLevel, VersionQuery};

@@ -11,6 +11,10 @@ use super::architecture::{CpuArchitecture, ImageType};
 use super::list::{Element, List};
 use super::release::{ReleaseArchitecture, ReleaseImage};
 
+/// The most characters in the version of a base image. With prefix and suffix, the name of its file stays below the 255
+/// bytes that file systems allow.
+pub const MAX_IMAGE_VERSION_LEN: usize = 150;
+
 /// A base image of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OsImage {
@@ -27,7 +31,7 @@ pub struct OsImage {
     #[serde(rename = "type", default)]
     pub image_type: ImageType,
     /// The expected SHA-256 digest, if the operator provides it.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "digest")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "read_digest")]
     pub sha256: Option<Digest>,
 }
 
@@ -43,6 +47,14 @@ impl OsImage {
             architecture: self.cpu_architecture,
         })
     }
+
+    /// Returns whether the version is safe as a part of a file name.
+    #[must_use]
+    pub fn has_safe_version(&self) -> bool {
+        let is_harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+~".contains(&byte);
+        let len = self.version.len();
+        (1..=MAX_IMAGE_VERSION_LEN).contains(&len) && self.version.bytes().all(is_harmless)
+    }
 }
 
 /// Reads the text of a version.
@@ -54,7 +66,8 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Erro
     }
 }
 
-fn digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Digest>, D::Error> {
+/// Reads a digest in hexadecimal, or null.
+pub(crate) fn read_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Digest>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     text.map(|text| text.parse().map_err(serde::de::Error::custom)).transpose()
 }

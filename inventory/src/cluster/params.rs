@@ -17,7 +17,7 @@ use crate::id::ClusterId;
 /// CPU architecture of a cluster's hosts, with all accepted names.
 #[derive(Debug, ToSchema)]
 #[schema(as = cluster_cpu_architecture)]
-#[expect(dead_code, reason = "the type describes values; it is never made")]
+#[expect(dead_code, reason = "the type only documents the schema; it is never constructed")]
 enum Architecture {
     /// 64-bit Intel and AMD.
     #[schema(rename = "x86_64")]

@@ -75,8 +75,9 @@ fn check_name(name: &str, platform: Option<PlatformType>) -> Result<(), ApiError
         return Ok(());
     }
     Err(ApiError::bad(format!(
-        "Cluster name format is not valid: '{name}'. It has to be of lower-case letters, digits and hyphens, and to \
-         begin and end with a letter or a digit"
+        "Cluster name format is not valid: '{name}'. Name must start and end with either a letter or number and \
+         consist of lower-case letters, numbers, and hyphens. Subdomains in cluster names are only valid with none \
+         platform."
     )))
 }
 

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_contents_survive() {
+    fn names_and_contents_round_trip() {
         let longest = format!("/{}/{}", "d".repeat(154), "n".repeat(100));
         for name in ["/etc/a", "a", &"n".repeat(100), &longest] {
             for contents in [b"".as_slice(), &[1; 511], &[2; 512], &[3; 513]] {

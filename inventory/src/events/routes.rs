@@ -16,10 +16,9 @@ use crate::api::ApiErrors;
 use crate::api::json_list;
 use crate::api::{Body, Query, RequestId};
 use crate::auth::{Agent, Caller, EventsOf, Logs, Named, NamedInBody, Operation, Scope, operation};
-use crate::host::HostRecord;
 use crate::id::ClusterId;
 use crate::infra_env::InfraEnvRecord;
-use crate::store::{Filter, Key, Kind, Record, Store};
+use crate::store::{Key, Record, Store};
 
 pub(crate) fn routes() -> Vec<Operation> {
     let mut routes = vec![operation!(list_events), operation!(trigger_event)];
@@ -29,9 +28,6 @@ pub(crate) fn routes() -> Vec<Operation> {
 
 /// Limit of a request without `limit`.
 const USUAL_LIMIT: u64 = 5000;
-
-/// Number of events that are read at a time. One may have 80 KiB.
-const PAGE: u64 = 50;
 
 /// Lists events
 #[utoipa::path(
@@ -72,13 +68,18 @@ async fn list_events(
         return counted(json_list(stream::empty::<Result<EventView, ApiError>>()).await?, 0, [0; 4]);
     };
     let store = Arc::clone(inventory.records().store());
-    let first = EventQuery { limit: Some(query.limit.unwrap_or(PAGE).min(PAGE)), ..query.clone() };
-    let page = store.events(&first).await?;
+    let page = store.events(&one_page(&query)).await?;
     // The Assisted Installer counts severities only for clusters.
     let by_severity = if asked.named.cluster.is_some() { page.by_severity } else { Default::default() };
     let count = page.count;
     let response = json_list(events_from(page, query, store).map_ok(EventView::from)).await?;
     counted(response, count, by_severity)
+}
+
+/// Returns the query for one page of a query's events.
+fn one_page(query: &EventQuery) -> EventQuery {
+    // The store returns pages if there is a limit.
+    EventQuery { limit: Some(query.limit.unwrap_or(u64::MAX)), ..query.clone() }
 }
 
 /// Returns the events of a page and all that follow, read page by page.
@@ -92,10 +93,7 @@ fn events_from(
         async move {
             let page = match page {
                 Some(first) => first,
-                None => {
-                    let limit = Some(query.limit.unwrap_or(PAGE).min(PAGE));
-                    store.events(&EventQuery { limit, offset: 0, ..query.clone() }).await?
-                }
+                None => store.events(&EventQuery { offset: 0, ..one_page(&query) }).await?,
             };
             if page.events.is_empty() {
                 return Ok::<_, ApiError>(None);
@@ -200,12 +198,7 @@ impl EventParams {
     ) -> Result<Option<EventQuery>, ApiError> {
         let mut hosts = self.named.hosts.clone();
         if self.deleted_hosts {
-            let filter = Filter::all(Kind::Host).of_cluster(cluster.0).with_deleted();
-            let all = inventory.records().stream::<HostRecord>(filter);
-            let deleted = all.try_filter_map(|host| {
-                std::future::ready(Ok(host.record.deleted_at.is_some().then_some(host.record.id)))
-            });
-            hosts.extend(deleted.try_collect::<Vec<_>>().await?);
+            hosts.extend(inventory.records().store().deleted_hosts(cluster).await?);
             if hosts.is_empty() && !self.cluster_level {
                 return Ok(None);
             }

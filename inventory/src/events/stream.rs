@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::{ApiError, ApiErrors, Query};
+use crate::api::{ApiError, ApiErrors, InfraError, Query};
 use crate::auth::{Caller, ChangesOf, Operation, Streamer, User, WholeService, operation};
 use crate::id::InfraEnvId;
 use crate::store::{ChangeKind, FeedEvent, FeedPosition, FeedReader, Key, Kind, RecordChange};
@@ -95,6 +95,8 @@ async fn create_ticket(
     responses(
         (status = OK, content_type = "text/event-stream", body = String,
             description = "Events `change`, each with `resource`, `id`, `infra_env_id`, `generation` and `change` of a record, and events `resync`: any record may have changed"),
+        (status = TOO_MANY_REQUESTS, body = InfraError,
+            description = "The client has too many streams open; retry after the time in `Retry-After`."),
         ApiErrors
     )
 )]
@@ -120,7 +122,7 @@ async fn stream_changes(
     // The head of the answer is sent with the first bytes of its body, so there is always a first message.
     let first = if is_continued { comment() } else { resync(reader.position()) };
     let changes =
-        Changes { first: Some(first), reader, infra_env, ends_at: Some(Instant::now() + MAX_LIFETIME) };
+        ChangeStream { first: Some(first), reader, infra_env, ends_at: Some(Instant::now() + MAX_LIFETIME) };
     let messages = stream::try_unfold(changes, |mut changes| async move {
         let message = changes.next_message().await?;
         Ok::<_, ApiError>(message.map(|message| (message, changes)))
@@ -136,7 +138,7 @@ async fn stream_changes(
 
 /// The changes that one client reads. While the client does not read, they are not polled: a feed reader holds nothing
 /// that others wait for.
-struct Changes {
+struct ChangeStream {
     first: Option<String>,
     reader: FeedReader,
     infra_env: Option<InfraEnvId>,
@@ -144,7 +146,7 @@ struct Changes {
     ends_at: Option<Instant>,
 }
 
-impl Changes {
+impl ChangeStream {
     /// Returns the next message, or `None` at the end of the stream.
     async fn next_message(&mut self) -> Result<Option<String>, ApiError> {
         if let Some(first) = self.first.take() {

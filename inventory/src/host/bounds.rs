@@ -42,7 +42,53 @@ pub(super) fn require_room(change: &mut Change, infra_env: InfraEnvId, limits: &
 
 /// Returns the length of a host's reports and of the values derived from them, in bytes.
 pub(super) fn len_of_reports(host: &HostRecord) -> usize {
-    let disk = host.choices.installation_disk.iter().flat_map(|disk| [&disk.id, &disk.path]);
-    let texts = disk.chain(&host.choices.disks_to_be_formatted).chain([&host.findings.hostname]);
+    let HostRecord { choices, findings, .. } = host;
+    let disk = choices.installation_disk.iter().flat_map(|disk| [&disk.id, &disk.path]);
+    let messages = findings.validations.iter().map(|validation| &validation.message);
+    let texts = disk.chain(&choices.disks_to_be_formatted).chain(messages);
+    let texts = texts.chain(&findings.macs).chain([&findings.hostname]);
     host.reports_len().saturating_add(texts.map(String::len).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use chrono::Utc;
+
+    use super::*;
+    use crate::host::key::HostKey;
+    use crate::host::record::{Choices, HostFindings, InstallationDisk, ReportSummary};
+    use crate::host::state::Transition;
+    use crate::host::validation::{Validation, ValidationStatus};
+    use crate::id::HostId;
+
+    #[test]
+    fn length_includes_all_values_from_reports() {
+        let key = HostKey { infra_env_id: InfraEnvId::fresh(), host_id: HostId::fresh() };
+        let mut host = HostRecord::new(key, &Transition::first(false), Utc::now());
+        assert_eq!(len_of_reports(&host), 0);
+        let text = |len: usize| "x".repeat(len);
+        host.findings = HostFindings {
+            hostname: text(1),
+            macs: BTreeSet::from([text(2), text(4)]),
+            validations: [8, 16]
+                .map(|len| Validation {
+                    id: "cores".to_owned(),
+                    status: ValidationStatus::Failure,
+                    message: text(len),
+                })
+                .into(),
+            reports: [("inventory".to_owned(), ReportSummary::new(&text(32)))].into(),
+            ..HostFindings::default()
+        };
+        host.choices = Choices {
+            installation_disk: Some(InstallationDisk { id: text(64), path: text(128) }),
+            disks_to_be_formatted: vec![text(256), text(512)],
+            // A choice of a user.
+            hostname: text(1024),
+            ..Choices::default()
+        };
+        assert_eq!(len_of_reports(&host), 1023);
+    }
 }

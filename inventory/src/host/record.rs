@@ -308,12 +308,8 @@ impl Record for HostRecord {
     }
 
     fn set_columns(&mut self, columns: &Columns) {
-        let Some(column) = columns.checked_in_at else { return };
-        // A document that an older release wrote may have a later time.
-        let document = self.checked_in_at.0.map(|time| time.timestamp_micros());
-        if document.is_none_or(|document| document <= column)
-            && let Some(time) = DateTime::from_timestamp_micros(column)
-        {
+        // The document has the check-in of the last change. It may be later, if the clock was set back since then.
+        if let Some(time) = columns.checked_in_at.and_then(DateTime::from_timestamp_micros) {
             self.checked_in_at = Millis(Some(time));
             self.clock = columns.clock.unwrap_or(self.clock);
         }

@@ -75,6 +75,10 @@ const MEMORY_TOLERANCE_MIB: i64 = 100;
 
 const MIB: i64 = 1 << 20;
 
+/// The most characters of the reasons for a truncated report in the message of a validation. The message is stored with
+/// the host.
+const MAX_REASONS: usize = 4096;
+
 /// Host names that do not identify a host.
 const FORBIDDEN_NAMES: [&str; 6] = [
     "localhost",
@@ -116,11 +120,13 @@ pub(super) fn hardware_validations(machine: &Machine) -> Vec<Validation> {
     ]
 }
 
-/// Returns how much the agent omitted from its report (`full`, `partial` or empty), and the reasons.
+/// Returns how much the agent omitted from its report (`full`, `partial` or empty), and the reasons, which are cut at a
+/// limit.
 fn truncation(machine: &Machine) -> (&str, String) {
     let Some(truncation) = &machine.truncation else { return ("", String::new()) };
-    let reasons: Vec<_> = truncation.reasons.iter().map(String::as_str).collect();
-    (&truncation.kind, reasons.join("; "))
+    let reasons = truncation.reasons.iter().enumerate();
+    let texts = reasons.flat_map(|(index, reason)| [if index == 0 { "" } else { "; " }, reason]);
+    (&truncation.kind, texts.flat_map(str::chars).take(MAX_REASONS).collect())
 }
 
 fn not_partially_truncated(machine: &Machine) -> Validation {
@@ -298,6 +304,20 @@ mod tests {
         {
             assert!(check_host_name(name).is_err(), "{name:?}");
         }
+    }
+
+    #[test]
+    fn reasons_of_a_truncated_report_are_joined_and_cut() {
+        let message = |reasons: &[&str]| {
+            let report = serde_json::json!({"truncation": {"type": "partial", "reasons": reasons}});
+            let machine = Machine::parse(&report.to_string()).unwrap();
+            not_partially_truncated(&machine).message
+        };
+        let before = "Inventory is truncated (partial): ";
+        assert_eq!(message(&[]), before);
+        assert_eq!(message(&["one", "two", ""]), format!("{before}one; two; "));
+        let long = "ö".repeat(MAX_REASONS - 1);
+        assert_eq!(message(&[&long, "two", "three"]), format!("{before}{long};"));
     }
 
     #[test]

@@ -142,7 +142,7 @@ pub(super) fn fresh_key() -> Result<Secret, ApiError> {
     // From the kernel, not from AWS-LC, which measures clock jitter for 25 ms before it returns the first random bytes.
     let filled = rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty());
     if filled != Ok(bytes.len()) {
-        return Err(ApiError::broken("the system has no random numbers"));
+        return Err(ApiError::broken("the operating system provides no random numbers"));
     }
     let mut text = String::with_capacity(64);
     for byte in bytes {

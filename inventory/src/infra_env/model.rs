@@ -199,7 +199,7 @@ pub struct InfraEnvCreateParams {
 /// CPU architecture, with all accepted names.
 #[derive(Debug, ToSchema)]
 #[schema(as = cpu_architecture)]
-#[expect(dead_code, reason = "the type describes values; it is never made")]
+#[expect(dead_code, reason = "the type only documents the schema; it is never constructed")]
 pub(super) enum Architecture {
     /// 64-bit Intel and AMD.
     #[schema(rename = "x86_64")]

@@ -130,7 +130,8 @@ impl Inventory {
             }
             if stored.record.is_over(now) {
                 // The last attempt ended with its process.
-                let error = stored.record.last_error.as_deref().unwrap_or("the attempts ended early");
+                let error =
+                    stored.record.last_error.as_deref().unwrap_or("the process ended during the attempt");
                 change.add_event(failure(&stored.record, error));
                 change.remove(&stored);
                 return Ok((change, None));

@@ -35,7 +35,7 @@ const MAX_FORM: usize = 64 << 10;
 /// Form with logs.
 #[derive(Debug, ToSchema)]
 #[schema(as = logs_form)]
-#[expect(dead_code, reason = "the type describes a form; it is never made")]
+#[expect(dead_code, reason = "the type only documents the form; it is never constructed")]
 struct LogsForm {
     /// The logs.
     #[schema(value_type = String, format = Binary)]

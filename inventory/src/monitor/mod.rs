@@ -16,7 +16,7 @@ pub use state::{MonitorHealth, MonitorState};
 
 use crate::Inventory;
 use crate::api::ApiError;
-use crate::host::{connected_since, disconnect_silent, statuses_before_disconnection};
+use crate::host::{HostStatus, connected_since, disconnect_silent, statuses_before_disconnection};
 use crate::store::Key;
 
 /// The name of the lease in the database.
@@ -175,7 +175,10 @@ async fn disconnect_all_silent(
     inventory: &Inventory,
     mut monitor: Option<&mut Monitor>,
 ) -> Result<usize, ApiError> {
-    let before = connected_since(inventory.settings(), Utc::now());
+    let now = Utc::now();
+    let statuses = statuses_before_disconnection().map(HostStatus::as_str).collect();
+    inventory.records().end_future_check_ins(statuses, now, CLOCK_TOLERANCE).await?;
+    let before = connected_since(inventory.settings(), now);
     let mut disconnected = 0;
     for status in statuses_before_disconnection() {
         // Hosts that cannot be read or written. They must not keep the others from being disconnected.

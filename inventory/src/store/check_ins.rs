@@ -19,6 +19,18 @@ pub struct CheckIn {
     pub clock: Option<i64>,
 }
 
+/// A limit for the check-ins of hosts in some statuses. A check-in that is too late was stored before the clock was set
+/// back. The silence of its host would not be noticed, and no other check-in would be stored, until the clock passes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckInLimit {
+    /// The statuses.
+    pub statuses: Vec<&'static str>,
+    /// A check-in after this time is too late, in microseconds since 1970.
+    pub latest: i64,
+    /// The time that replaces it.
+    pub now: i64,
+}
+
 /// Entries for which memory stays allocated if no check-in waits.
 const MAX_IDLE_CAPACITY: usize = 4096;
 
@@ -126,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn check_in_during_a_flush_still_waits() {
+    fn check_in_during_a_flush_is_kept_for_the_next_flush() {
         let (pending, one, two) = (PendingCheckIns::default(), new_host(), new_host());
         for host in [one, two] {
             pending.add(CheckIn { host, at: 1, clock: None });

@@ -38,7 +38,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 pub use changes::{Changes, Outcome, Step};
-pub use check_ins::CheckIn;
+pub use check_ins::{CheckIn, CheckInLimit};
 pub use error::StoreError;
 pub use feed::{
     ChangeKind, Contact, Feed, FeedCache, FeedEvent, FeedMetrics, FeedPosition, FeedReader, RecordChange,
@@ -53,6 +53,7 @@ pub use row::{Columns, Key, Kind, ReportKind, ReportKinds, Reports, Row, SCHEMA_
 pub use sql::SqlStore;
 
 use crate::events::{EventPage, EventPosition, EventQuery};
+use crate::id::{ClusterId, HostId};
 
 /// Records that are locked for one change.
 #[async_trait]
@@ -97,6 +98,13 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Returns the numbers of hosts of these clusters, by cluster and status, without deleted hosts.
     async fn host_counts(&self, clusters: &[Uuid]) -> Result<Vec<HostCount>, StoreError>;
 
+    /// Returns those of these hosts that are in a cluster, without deleted hosts. Reads no documents.
+    async fn hosts_in_cluster(&self, cluster: ClusterId, hosts: &[HostId])
+    -> Result<Vec<HostId>, StoreError>;
+
+    /// Returns the deleted hosts of a cluster that are still kept, in the order of their creation.
+    async fn deleted_hosts(&self, cluster: ClusterId) -> Result<Vec<HostId>, StoreError>;
+
     /// Returns the records of a kind whose token is signed with another key. Without a key, those with any token.
     async fn with_other_token_key(&self, kind: Kind, key: Option<Uuid>) -> Result<Vec<Key>, StoreError>;
 
@@ -116,13 +124,17 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// that do not exist or are deleted are skipped.
     async fn store_check_ins(&self, check_ins: &[CheckIn]) -> Result<(), StoreError>;
 
+    /// Replaces check-ins that are after a limit, without changing the generations of their hosts.
+    async fn limit_check_ins(&self, limit: CheckInLimit) -> Result<(), StoreError>;
+
     /// Locks records against changes of other processes, until the reservation is committed or dropped. Returns `None`
     /// if no other process can change records, or if the lock was not granted.
     ///
     /// A change that other processes overtake again and again reserves its records before it reads them.
     async fn reserve(&self, keys: &BTreeSet<Key>) -> Result<Option<Box<dyn Reservation>>, StoreError>;
 
-    /// Returns the events that match a query.
+    /// Returns the events that match a query. If the query has a limit, they are one page, which is short to save
+    /// memory: it may have fewer events than the limit, but has at least one if any match.
     async fn events(&self, query: &EventQuery) -> Result<EventPage, StoreError>;
 
     /// Deletes the first `most` events after a position and before a time that name no existing record. Returns the

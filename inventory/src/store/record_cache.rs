@@ -14,6 +14,9 @@ use super::{ChangeKind, Contact, Feed, FeedCache, Key, Record, RecordChange, Rec
 
 /// How long a cached record is valid while changes of other processes are not reported.
 const FRESH: Duration = Duration::from_millis(500);
+/// The most bytes of all documents in a cache. 20,000 usual hosts have half of that. Agents decide how long the documents
+/// of hosts are.
+const MAX_BYTES: usize = 128 << 20;
 /// The most records that one check of the feed compares with the database. The next check continues after them.
 const MAX_COMPARED: usize = 2048;
 
@@ -22,6 +25,8 @@ const MAX_COMPARED: usize = 2048;
 pub struct CachedRecord<R> {
     record: Arc<R>,
     generation: i64,
+    /// The length of its document in bytes.
+    len: usize,
     /// Whether the record has changed since it was read.
     is_outdated: AtomicBool,
     /// When the database last returned this generation.
@@ -102,6 +107,15 @@ pub(crate) enum CacheEntry<R> {
     Removed,
 }
 
+impl<R> CacheEntry<R> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Present(cached) => cached.len,
+            Self::Removed => 0,
+        }
+    }
+}
+
 impl<R> Clone for CacheEntry<R> {
     fn clone(&self) -> Self {
         match self {
@@ -121,6 +135,9 @@ struct SharedCache<R>(Mutex<CacheContent<R>>);
 #[derive(Debug)]
 struct CacheContent<R> {
     records: LruCache<Key, CacheEntry<R>>,
+    /// The length of all documents in bytes.
+    bytes: usize,
+    max_bytes: usize,
     /// The reads in progress.
     reads: Vec<(Key, Weak<AtomicBool>)>,
     /// The last key of the latest check of the feed.
@@ -160,11 +177,31 @@ impl<R> CacheContent<R> {
             return Arc::clone(kept);
         }
         let read = Arc::new(read);
-        if let Some(CacheEntry::Present(old)) = self.records.put(key, CacheEntry::Present(Arc::clone(&read)))
-        {
+        if let Some(CacheEntry::Present(old)) = self.put(key, CacheEntry::Present(Arc::clone(&read))) {
             old.is_outdated.store(true, Ordering::Release);
         }
         read
+    }
+
+    /// Adds an entry, and returns the entry that it replaces. Entries that were not used for the longest time make room
+    /// for it. The last entry stays, however long its document is.
+    fn put(&mut self, key: Key, entry: CacheEntry<R>) -> Option<CacheEntry<R>> {
+        self.bytes = self.bytes.saturating_add(entry.len());
+        // The entry with the same key or, in a full cache, the least recently used one.
+        let pushed_out = self.records.push(key, entry);
+        self.bytes = self.bytes.saturating_sub(pushed_out.as_ref().map_or(0, |(_, entry)| entry.len()));
+        while self.bytes > self.max_bytes
+            && self.records.len() > 1
+            && let Some((_, entry)) = self.records.pop_lru()
+        {
+            self.bytes = self.bytes.saturating_sub(entry.len());
+        }
+        pushed_out.filter(|(other, _)| *other == key).map(|(_, entry)| entry)
+    }
+
+    fn remove(&mut self, key: &Key) {
+        let removed = self.records.pop(key);
+        self.bytes = self.bytes.saturating_sub(removed.as_ref().map_or(0, CacheEntry::len));
     }
 
     fn drop_changed(&mut self, change: &RecordChange) {
@@ -180,14 +217,12 @@ impl<R> CacheContent<R> {
                 if change.kind == ChangeKind::Written && kept.generation == change.generation => {}
             Some(CacheEntry::Present(kept)) => {
                 kept.is_outdated.store(true, Ordering::Release);
-                self.records.pop(&key);
+                self.remove(&key);
                 if change.kind == ChangeKind::Removed {
-                    self.records.put(key, CacheEntry::Removed);
+                    self.put(key, CacheEntry::Removed);
                 }
             }
-            Some(CacheEntry::Removed) if change.kind == ChangeKind::Written => {
-                self.records.pop(&key);
-            }
+            Some(CacheEntry::Removed) if change.kind == ChangeKind::Written => self.remove(&key),
             _ => {}
         }
     }
@@ -204,6 +239,7 @@ impl<R> CacheContent<R> {
             }
         }
         self.records.clear();
+        self.bytes = 0;
     }
 
     /// Returns the next records to compare with the database, in the order of their keys.
@@ -244,8 +280,17 @@ impl<R: Record> FeedCache for SharedCache<R> {
 impl<R: Record> RecordCache<R> {
     /// Returns a cache of at most `capacity` records that the feed of a store keeps current.
     pub(crate) fn on_feed(feed: &Feed, capacity: NonZero<usize>) -> Self {
-        let content =
-            CacheContent { records: LruCache::new(capacity), reads: Vec::new(), compared_until: None };
+        Self::with_max_bytes(feed, capacity, MAX_BYTES)
+    }
+
+    fn with_max_bytes(feed: &Feed, capacity: NonZero<usize>, max_bytes: usize) -> Self {
+        let content = CacheContent {
+            records: LruCache::new(capacity),
+            bytes: 0,
+            max_bytes,
+            reads: Vec::new(),
+            compared_until: None,
+        };
         let shared = Arc::new(SharedCache(Mutex::new(content)));
         let cache: Arc<dyn FeedCache> = Arc::<SharedCache<R>>::clone(&shared);
         feed.add_cache(&cache);
@@ -278,12 +323,13 @@ impl<R: Record> RecordCache<R> {
         let feed = records.store().feed();
         let is_overtaken = self.0.with(|content| content.begin_read(key));
         let (listening_since, read_at) = (feed.listening_since(), Instant::now());
-        let Some(Stored { record, generation, .. }) = records.find(key.parent, key.id).await? else {
+        let Some((Stored { record, generation, .. }, len)) = records.find_with_len(key).await? else {
             return Ok(None);
         };
         let read = CachedRecord {
             record: Arc::new(record),
             generation,
+            len,
             is_outdated: AtomicBool::new(false),
             checked: CheckTime::new(read_at),
             listening_since: AtomicU64::new(listening_since),
@@ -337,10 +383,15 @@ mod tests {
 
     impl Fixture {
         async fn new(capacity: usize) -> Self {
+            Self::with_max_bytes(capacity, MAX_BYTES).await
+        }
+
+        async fn with_max_bytes(capacity: usize, max_bytes: usize) -> Self {
             let directory = TempDir::new().unwrap();
             let url = format!("sqlite:{}", directory.path().join("kindling.db").display());
             let records = Records::new(Arc::new(SqlStore::open(&url).await.unwrap()));
-            let cache = RecordCache::on_feed(records.store().feed(), NonZero::new(capacity).unwrap());
+            let capacity = NonZero::new(capacity).unwrap();
+            let cache = RecordCache::with_max_bytes(records.store().feed(), capacity, max_bytes);
             Self { records, cache, _directory: directory }
         }
 
@@ -361,10 +412,10 @@ mod tests {
             self.records.change(plan).await.unwrap();
         }
 
-        async fn increment(&self, counter: &Counter) {
+        async fn set_count(&self, counter: &Counter, count: u32) {
             let plan = |reads: ReadSet| async move {
                 let mut stored = reads.find::<Counter>(None, counter.id).await?.unwrap();
-                stored.record.count += 1;
+                stored.record.count = count;
                 let mut change = Change::new();
                 change.replace(&stored.record, stored.generation)?;
                 Ok((change, ()))
@@ -389,7 +440,7 @@ mod tests {
         let (read, unchanged) = (fixture.read(&one).await, fixture.read(&other).await);
         assert!(Arc::ptr_eq(&fixture.current(&one).unwrap(), &read));
         assert!(Arc::ptr_eq(&fixture.read(&one).await, &read), "the same generation stays");
-        fixture.increment(&one).await;
+        fixture.set_count(&one, 1).await;
         assert!(read.is_outdated() && fixture.current(&one).is_none());
         assert_eq!(fixture.read(&one).await.record().count, 1);
         assert!(Arc::ptr_eq(&fixture.current(&other).unwrap(), &unchanged));
@@ -411,12 +462,68 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn documents_are_limited_in_bytes() {
+        let len = serde_json::to_string(&Counter { id: Uuid::nil(), count: 0 }).unwrap().len();
+        let fixture = Fixture::with_max_bytes(10, 3 * len).await;
+        let mut counters = Vec::new();
+        for _ in 0..5 {
+            counters.push(fixture.add().await);
+        }
+        let bytes = || fixture.cache.0.with(|content| content.bytes);
+        // Looking for a record is a use of it, so the first of these is the least recently used one.
+        let cached = || counters.iter().map(|counter| fixture.current(counter).is_some()).collect::<Vec<_>>();
+        for counter in &counters[..4] {
+            fixture.read(counter).await;
+        }
+        assert_eq!((cached(), bytes()), (vec![false, true, true, true, false], 3 * len));
+        // A slightly longer record takes the room of two others.
+        fixture.set_count(&counters[4], 10).await;
+        fixture.read(&counters[4]).await;
+        assert_eq!((cached(), bytes()), (vec![false, false, false, true, true], 2 * len + 1));
+        fixture.set_count(&counters[4], 11).await;
+        assert_eq!(bytes(), len, "a changed record leaves the cache");
+        fixture.read(&counters[3]).await;
+        assert_eq!(bytes(), len, "a record that is read again counts once");
+        let stored = fixture.records.find::<Counter>(None, counters[3].id).await.unwrap().unwrap();
+        let mut change = Change::new();
+        change.remove(&stored);
+        fixture.make(change).await;
+        assert_eq!(bytes(), 0, "a removed record has no document");
+        fixture.read(&counters[0]).await;
+        fixture.cache.0.drop_all();
+        assert_eq!(bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn replaced_records_count_no_bytes() {
+        let fixture = Fixture::new(2).await;
+        let mut len = 0;
+        for _ in 0..3 {
+            let counter = fixture.add().await;
+            fixture.read(&counter).await;
+            len = serde_json::to_string(&counter).unwrap().len();
+        }
+        assert_eq!(fixture.cache.0.with(|content| content.bytes), 2 * len);
+    }
+
+    #[tokio::test]
+    async fn record_above_the_limit_stays_alone() {
+        let fixture = Fixture::with_max_bytes(10, 1).await;
+        let (one, other) = (fixture.add().await, fixture.add().await);
+        for counter in [&one, &other] {
+            fixture.read(counter).await;
+            assert!(fixture.current(counter).is_some());
+        }
+        assert!(fixture.current(&one).is_none());
+    }
+
+    #[tokio::test]
     async fn change_during_a_read_is_not_hidden_by_its_result() {
         let fixture = Fixture::new(10).await;
         let counter = fixture.add().await;
         let is_overtaken = fixture.cache.0.with(|content| content.begin_read(counter.key()));
         let other = fixture.cache.0.with(|content| content.begin_read(key_of(0)));
-        fixture.increment(&counter).await;
+        fixture.set_count(&counter, 1).await;
         assert!(is_overtaken.load(Ordering::Acquire) && !other.load(Ordering::Acquire));
     }
 
@@ -432,6 +539,7 @@ mod tests {
                 let record = CachedRecord {
                     record: Arc::new(Counter { id: key.id, count: 0 }),
                     generation: 1,
+                    len: 0,
                     is_outdated: AtomicBool::new(false),
                     checked: CheckTime::new(now),
                     listening_since: AtomicU64::new(feed.listening_since()),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures_util::stream::{self, BoxStream};
@@ -16,8 +17,8 @@ use super::key_locks::KeyLocks;
 use super::read_set::ReadSet;
 use super::statements::commit::ticks;
 use super::{
-    Bound, Changes, CheckIn, Columns, Filter, HostCount, Key, Kind, Outcome, PageQuery, ReportKind,
-    ReportKinds, Reports, Row, RowPage, Step, Store, StoreError, counted_size,
+    Bound, Changes, CheckIn, CheckInLimit, Columns, Filter, HostCount, Key, Kind, Outcome, PageQuery,
+    ReportKind, ReportKinds, Reports, Row, RowPage, Step, Store, StoreError, counted_size,
 };
 use crate::api::ApiError;
 use crate::events::Event;
@@ -116,8 +117,18 @@ impl Records {
         parent: Option<Uuid>,
         id: Uuid,
     ) -> Result<Option<Stored<R>>, StoreError> {
-        let row = self.store.get(Key { kind: R::KIND, parent, id }).await?;
-        row.map(|mut row| decode(&mut row, &self.check_ins)).transpose()
+        let found = self.find_with_len(Key { kind: R::KIND, parent, id }).await?;
+        Ok(found.map(|(stored, _)| stored))
+    }
+
+    /// Returns a record, even if it is deleted, with the length of its document in bytes.
+    pub(super) async fn find_with_len<R: Record>(
+        &self,
+        key: Key,
+    ) -> Result<Option<(Stored<R>, usize)>, StoreError> {
+        let Some(mut row) = self.store.get(key).await? else { return Ok(None) };
+        let len = row.document.len();
+        Ok(Some((decode(&mut row, &self.check_ins)?, len)))
     }
 
     /// Returns the records that match a filter, in the order of their creation.
@@ -218,6 +229,25 @@ impl Records {
         let mut hosts = self.store.silent_hosts(status, before, most).await?;
         hosts.retain(|host| self.check_ins.last(*host).is_none_or(|last| last < before.timestamp_micros()));
         Ok(hosts)
+    }
+
+    /// Replaces the stored check-ins of hosts in some statuses that lie in the future by more than a tolerance.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub(crate) async fn end_future_check_ins(
+        &self,
+        statuses: Vec<&'static str>,
+        now: DateTime<Utc>,
+        tolerance: Duration,
+    ) -> Result<(), StoreError> {
+        let now = now.timestamp_micros();
+        // Nothing is after a limit beyond the calendar.
+        let tolerance = i64::try_from(tolerance.as_micros()).unwrap_or(i64::MAX);
+        self.store
+            .limit_check_ins(CheckInLimit { statuses, latest: now.saturating_add(tolerance), now })
+            .await
     }
 
     /// Adds a check-in to those that wait to be stored. Returns `true` if the caller must start a task that calls

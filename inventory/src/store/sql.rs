@@ -16,12 +16,13 @@ use super::postgres::PostgresParts;
 use super::session::{Session as _, Statement};
 use super::sqlite::SqliteParts;
 use super::statements::commit::Prepared;
-use super::statements::{events, leases, records, reports};
+use super::statements::{check_ins, events, leases, records, reports};
 use super::{
-    Changes, CheckIn, Feed, Filter, HostCount, Key, Kind, Outcome, PageQuery, ReportKinds, Reports,
-    Reservation, Row, RowPage, Store, StoreError, postgres, sqlite,
+    Changes, CheckIn, CheckInLimit, Feed, Filter, HostCount, Key, Kind, Outcome, PageQuery, ReportKinds,
+    Reports, Reservation, Row, RowPage, Store, StoreError, postgres, sqlite,
 };
 use crate::events::{EventPage, EventPosition, EventQuery};
+use crate::id::{ClusterId, HostId};
 
 /// A few connections keep a database busy. Further queries wait in this process, where waiting is cheap.
 pub(super) const MAX_CONNECTIONS: u32 = 10;
@@ -160,6 +161,20 @@ impl Store for SqlStore {
         query!(self, "counting records", |connection| records::host_counts(connection, clusters))
     }
 
+    async fn hosts_in_cluster(
+        &self,
+        cluster: ClusterId,
+        hosts: &[HostId],
+    ) -> Result<Vec<HostId>, StoreError> {
+        query!(self, "looking for records", |connection| {
+            records::hosts_in_cluster(connection, cluster, hosts)
+        })
+    }
+
+    async fn deleted_hosts(&self, cluster: ClusterId) -> Result<Vec<HostId>, StoreError> {
+        query!(self, "listing records", |connection| records::deleted_hosts(connection, cluster))
+    }
+
     async fn with_other_token_key(&self, kind: Kind, key: Option<Uuid>) -> Result<Vec<Key>, StoreError> {
         query!(self, "listing records", |connection| records::with_other_token_key(connection, kind, key))
     }
@@ -187,6 +202,19 @@ impl Store for SqlStore {
                 self.metrics.add_stored_check_ins(check_ins.len());
                 Ok(())
             }
+            Outcome::Overtaken | Outcome::OutOfBounds => Err(StoreError::Contended),
+        }
+    }
+
+    async fn limit_check_ins(&self, limit: CheckInLimit) -> Result<(), StoreError> {
+        // The search uses a reader's connection, so that it does not block the writer.
+        let exceeds =
+            query!(self, "looking for check-ins", |connection| { check_ins::are_after(connection, &limit) })?;
+        if !exceeds {
+            return Ok(());
+        }
+        match self.carry_out(Prepared::limiting_check_ins(limit)).await? {
+            Outcome::Done => Ok(()),
             Outcome::Overtaken | Outcome::OutOfBounds => Err(StoreError::Contended),
         }
     }

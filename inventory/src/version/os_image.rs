@@ -4,15 +4,18 @@
 
 use axum::http::StatusCode;
 use ignition::discovery::HttpUrl;
+use isogen::Digest;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 use uuid::{Builder, Uuid};
 
 use crate::Inventory;
 use crate::api::ApiError;
 use crate::api::request_bodies;
-use crate::catalogue::{Catalogue, CpuArchitecture, ImageType, OsImage, Version};
+use crate::catalogue::{
+    Catalogue, CpuArchitecture, ImageType, MAX_IMAGE_VERSION_LEN, OsImage, Version, read_digest,
+};
 use crate::infra_env::{InfraEnvRecord, NOT_FOUND};
 use crate::store::{Change, Filter, Kind, ReadSet, Reader as _, Record, Stored};
 
@@ -52,12 +55,16 @@ pub(crate) struct OsImageParams {
     /// Version of the base image.
     #[schema(min_length = 1, max_length = 64)]
     pub version: String,
+    /// SHA-256 digest of the base image, in hexadecimal. A file with another digest is not used.
+    #[serde(default, deserialize_with = "read_digest")]
+    #[schema(value_type = Option<String>, pattern = "^[0-9A-Fa-f]{64}$")]
+    pub sha256: Option<Digest>,
 }
 
 /// CPU architecture, with all accepted names.
 #[derive(Debug, ToSchema)]
 #[schema(as = os_image_cpu_architecture)]
-#[expect(dead_code, reason = "the type describes values; it is never made")]
+#[expect(dead_code, reason = "the type only documents the schema; it is never constructed")]
 enum Architecture {
     /// 64-bit Intel and AMD.
     #[schema(rename = "x86_64")]
@@ -118,7 +125,12 @@ impl Inventory {
         Ok(self.catalogue().clone().with_os_images(self.added_images().await?))
     }
 
-    async fn added_images(&self) -> Result<Vec<OsImage>, ApiError> {
+    /// Returns the base images that users added, without those of the configuration.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub async fn added_images(&self) -> Result<Vec<OsImage>, ApiError> {
         let stored: Vec<Stored<OsImageRecord>> = self.records().list(Filter::all(Kind::OsImage)).await?;
         Ok(stored.into_iter().map(|stored| stored.record.0).collect())
     }
@@ -140,14 +152,21 @@ impl Inventory {
     ///
     /// Returns an error if a value is invalid, or if a base image for this version and architecture exists.
     pub(crate) async fn add_os_image(&self, params: OsImageParams) -> Result<OsImageView, ApiError> {
-        let OsImageParams { openshift_version, cpu_architecture, url, version } = params;
+        let OsImageParams { openshift_version, cpu_architecture, url, version, sha256 } = params;
         if Version::parse(&openshift_version).is_none() {
             let reason = format!("openshift_version {openshift_version:?} is not valid");
             return Err(ApiError::bad(reason));
         }
         HttpUrl::parse("url", &url).map_err(|error| ApiError::bad(error.to_string()))?;
         let image_type = ImageType::Full;
-        let image = OsImage { openshift_version, cpu_architecture, url, version, image_type, sha256: None };
+        let image = OsImage { openshift_version, cpu_architecture, url, version, image_type, sha256 };
+        if !image.has_safe_version() {
+            return Err(ApiError::bad(format!(
+                "version {:?} is not valid: it is a part of a file name, of at most {MAX_IMAGE_VERSION_LEN} letters, \
+                 digits and . _ - + ~",
+                image.version
+            )));
+        }
         let record = OsImageRecord(image.clone());
         let (wanted, record) = (&image, &record);
         self.records()
@@ -159,12 +178,32 @@ impl Inventory {
                         wanted.openshift_version
                     )));
                 }
+                self.require_new_version(wanted).await?;
                 let mut change = Change::new();
                 change.insert(record)?;
                 Ok((change, ()))
             })
             .await?;
         Ok(view(image, false))
+    }
+
+    /// Refuses a base image if there is another one of its version and architecture, from another URL: their files
+    /// have the same name.
+    async fn require_new_version(&self, image: &OsImage) -> Result<(), ApiError> {
+        let added = self.added_images().await?;
+        let is_other = |it: &&OsImage| {
+            it.version == image.version
+                && it.cpu_architecture == image.cpu_architecture
+                && it.image_type == image.image_type
+                && (&it.url, it.sha256) != (&image.url, image.sha256)
+        };
+        match self.catalogue().os_images().iter().chain(&added).find(is_other) {
+            Some(other) => Err(ApiError::conflict(format!(
+                "the OS image for version {} and architecture {} has the version {} too, but another url or sha256",
+                other.openshift_version, other.cpu_architecture, other.version
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Removes a base image that was added.

@@ -36,18 +36,18 @@ enum AuthType {
     None,
     /// Tokens signed with the key pair of this service
     Local,
-    /// A policy of the Assisted Service. A shared environment may set it for a process that serves only images, which
-    /// has no policy
+    /// A policy of the Assisted Service that Kindling does not support. Parsed because a process that serves only
+    /// images ignores the policy, and may share the Assisted Service's environment
     #[value(hide = true)]
     Rhsso,
-    /// As above
+    /// Another such policy
     #[value(hide = true)]
     AgentInstallerLocal,
 }
 
 impl AccessOptions {
-    /// Returns the hosts that requests may name. `is_open` is true if other machines can reach the service. The
-    /// server's refusals do not name options, so the log does.
+    /// Returns the hosts that requests may name, and logs how to allow more. `is_open` is true if other machines can
+    /// reach the service.
     pub(super) fn allowed_hosts(&self, is_open: bool) -> AllowedHosts {
         tracing::info!(
             "API requests that name other hosts or origins are refused: --allowed-hosts (KINDLING_ALLOWED_HOSTS) and \

@@ -9,8 +9,8 @@ use ignition::discovery::HttpUrl;
 
 use crate::cli::servers::ServerOptions;
 use crate::http::Server;
-use crate::http::images::{EmbeddedInputs, ImageInputs, ImageServer};
-use crate::images::library::{DownloadTiming, Library, LibrarySettings, UnknownFiles};
+use crate::http::images::{EmbeddedInputs, ImageInputs, ImageServer, follow_added_images};
+use crate::images::library::{AddedImageServers, DownloadTiming, Library, LibrarySettings, UnknownFiles};
 use crate::inventory::catalogue::OsImage;
 use crate::inventory::{Inventory, Settings};
 
@@ -33,6 +33,10 @@ pub(super) struct ImageOptions {
     /// the same as with `off`
     #[arg(long, env = "KINDLING_FAST_PATH", value_name = "SWITCH", value_enum, default_value_t)]
     fast_path: OnByDefault,
+    /// Servers that base images may come from which users add while the service runs, as host names or addresses
+    /// [default: all but this machine, link-local addresses and metadata services of clouds]
+    #[arg(long, env = "KINDLING_ADDED_IMAGE_SERVERS", value_name = "HOSTS", value_delimiter = ',')]
+    added_image_servers: Option<Vec<String>>,
     /// Delete base images that are in no list
     #[arg(long, env = "KINDLING_PRUNE_IMAGES")]
     prune_images: bool,
@@ -68,19 +72,26 @@ impl ImageOptions {
     }
 
     /// Opens the image library, and returns the server of an inventory's images.
-    pub(super) fn open_server(&self, inventory: &Inventory, data_dir: &Path) -> Result<ImageServer> {
+    pub(super) async fn open_server(&self, inventory: &Inventory, data_dir: &Path) -> Result<ImageServer> {
         let images = inventory.catalogue().os_images().to_vec();
-        if images.is_empty() {
+        let added = inventory.added_images().await?;
+        if images.is_empty() && added.is_empty() {
             tracing::warn!(
                 "OS_IMAGES (--os-images) is not set: without a base image, no infra-env can be created; start with \
-                 {EXAMPLE}, or add one at {}/v2/os-images",
+                 {EXAMPLE}, or add one on the page or at {}/v2/os-images",
                 Settings::API
             );
         }
-        let library =
-            Library::open(self.library_settings(data_dir, DownloadTiming::OnFirstUse)?, images.clone())?;
+        let mut settings = self.library_settings(data_dir, DownloadTiming::OnFirstUse)?;
+        if let Some(servers) = &self.added_image_servers {
+            settings.added_from = AddedImageServers::Listed(servers.iter().cloned().collect());
+        }
+        let library = Library::open_with_added(settings, images.clone(), added)?;
         let inputs = Arc::new(EmbeddedInputs::new(inventory.clone()));
-        Ok(ImageServer::new(images, library, inputs, inventory.settings().image_service_base_url.clone()))
+        let base_url = inventory.settings().image_service_base_url.clone();
+        let server = ImageServer::new(images, library, inputs, base_url);
+        tokio::spawn(follow_added_images(inventory.clone(), server.clone()));
+        Ok(server)
     }
 
     /// Returns the image server of an external inventory.

@@ -144,7 +144,7 @@ impl Serve {
             }
             ServerRole::Everything(policy) => {
                 let inventory = self.open_inventory((policy, catalogue), &listeners).await?;
-                let images = self.images.open_server(&inventory, self.database.data_dir())?;
+                let images = self.images.open_server(&inventory, self.database.data_dir()).await?;
                 tokio::spawn(screen.show_progress(images.library().clone()));
                 let app = crate::http::app(&inventory, Some(&images.with_request_slots(requests)));
                 let background = [

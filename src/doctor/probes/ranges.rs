@@ -59,9 +59,9 @@ async fn check_last_bytes(subject: &ProbedImage<'_>, is_open: bool) -> CheckResu
     let answer = subject.send(&WireRequest::new("GET", limit).with_header("Range", asked.clone())).await?;
     check_range(&answer, first, len, subject.size)?;
     match subject.read_range(first, len).await {
-        Ok(bytes) if bytes != answer.body => {
-            Err(CheckFailure::from("the bytes differ from those of a range with both ends"))
-        }
+        Ok(bytes) if bytes != answer.body => Err(CheckFailure::from(
+            "the bytes differ from those of the same range with explicit first and last byte",
+        )),
         _ => Ok(format!("206 for {asked}")),
     }
 }

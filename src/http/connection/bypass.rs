@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn known_ranges_do_not_reach_hyper() {
+    async fn cached_ranges_do_not_reach_hyper() {
         let (texts, received) =
             responses_without_and_with_bypass(&[KNOWN, KNOWN, SLOW, KNOWN, JUDGED, KNOWN]).await;
         assert_eq!(texts[0], texts[1]);
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn request_in_pieces_is_passed_to_hyper() {
+    async fn request_split_across_reads_is_passed_to_hyper() {
         let (head, tail) = KNOWN.split_at(30);
         let (texts, received) = responses_without_and_with_bypass(&[KNOWN, head, tail, KNOWN]).await;
         assert_eq!(texts[0], texts[1]);

@@ -54,7 +54,7 @@ impl ImageServer {
         let (version, architecture) = self.base_image_version(&current, (id, access)).await?;
         let named = (version.as_str(), architecture);
         let image = self.os_image(named, ImageType::Full).ok_or_else(|| no_such_image_error(named))?;
-        let base = self.0.live_images.base_now(image).ok();
+        let base = self.0.live_images.base_now(&image).ok();
         let urls = InfraEnvUrls::new(self, who, access);
         let images = Artifact::all(architecture).map(|artifact| PlanKind::Image(artifact, None));
         let mut files = Vec::new();
@@ -62,7 +62,7 @@ impl ImageServer {
             let planned = match (&base, what) {
                 (None, _) => None,
                 (Some(base), PlanKind::Image(artifact, machine)) => {
-                    Some(self.planned_image((id, &current), (image, base), (artifact, machine)).await)
+                    Some(self.planned_image((id, &current), (&image, base), (artifact, machine)).await)
                 }
                 (Some(base), PlanKind::File(file)) => Some(self.planned_file(base, file).await),
             };

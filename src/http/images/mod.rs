@@ -5,6 +5,7 @@
 //! and makes it once. [`Representation`](crate::http::content::Representation) does the HTTP part. The answer is kept
 //! for half a second: a host reads its image in thousands of ranges under one URL.
 
+mod added_images;
 mod artifact;
 mod cached_response;
 mod counted_body;
@@ -23,6 +24,7 @@ mod server;
 mod serving;
 mod trace;
 
+pub use added_images::follow_added_images;
 pub use artifact::{Artifact, BaseImageFile};
 pub(crate) use counted_body::CountedBody;
 pub use embedded::EmbeddedInputs;

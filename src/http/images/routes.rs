@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 
 use super::artifact::{Artifact, BaseImageFile, SCRIPT};
 use super::inputs::ImageCredentials;
@@ -26,7 +25,7 @@ use inventory::id::InfraEnvId;
 impl ImageServer {
     /// Returns the routes with their access rules.
     pub(crate) fn guarded_router(&self) -> GuardedRouter {
-        routes().map(|router| router.with_state(self.clone()))
+        routes().with_state(self.clone())
     }
 }
 
@@ -40,19 +39,19 @@ fn routes() -> GuardedRouter<ImageServer> {
     let by_api_key_path = "/byapikey/{token}/{version}/{architecture}/{file}";
     let by_token_path = "/bytoken/{token}/{version}/{architecture}/{file}";
     GuardedRouter::new()
-        .route(image("/byid/{id}/{version}/{architecture}/{file}", ID), get(image_by_id))
-        .route(RouteAccess::image(by_api_key_path, &[], API_KEY), get(image_by_api_key))
-        .route(RouteAccess::image(by_token_path, &[AuthKind::Url], IMAGE_TOKEN), get(image_by_token))
-        .route(image("/images/{id}", ID), get(image_by_query))
-        .route(image("/images/{id}/pxe-initrd", ID), get(initrd))
-        .route(image("/images/{id}/s390x-initrd-addrsize", ID), get(initrd_addrsize))
-        .route(RouteAccess::open("/boot-artifacts/{file}"), get(boot_file))
-        .route(RouteAccess::open("/metrics"), get(metrics))
-        .route(image("/i/{who}", WHO), get(infra_env_files))
-        .route(image("/i/{who}/boot-trace", WHO), get(boot_trace))
-        .route(image("/i/{who}/{file}", WHO), get(infra_env_file))
-        .route(image("/i/{who}/{machine}/{file}", WHO), get(host_file))
-        .map(|router| router.method_not_allowed_fallback(only_reads))
+        .route(image("/byid/{id}/{version}/{architecture}/{file}", ID), image_by_id)
+        .route(RouteAccess::image(by_api_key_path, &[], API_KEY), image_by_api_key)
+        .route(RouteAccess::image(by_token_path, &[AuthKind::Url], IMAGE_TOKEN), image_by_token)
+        .route(image("/images/{id}", ID), image_by_query)
+        .route(image("/images/{id}/pxe-initrd", ID), initrd)
+        .route(image("/images/{id}/s390x-initrd-addrsize", ID), initrd_addrsize)
+        .route(RouteAccess::open("/boot-artifacts/{file}"), boot_file)
+        .route(RouteAccess::open("/metrics"), metrics)
+        .route(image("/i/{who}", WHO), infra_env_files)
+        .route(image("/i/{who}/boot-trace", WHO), boot_trace)
+        .route(image("/i/{who}/{file}", WHO), infra_env_file)
+        .route(image("/i/{who}/{machine}/{file}", WHO), host_file)
+        .method_not_allowed_fallback(only_reads)
 }
 
 async fn image_by_id(

@@ -1,6 +1,6 @@
 //! The image server: the catalogue, the base images, and its caches.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use ignition::discovery::HttpUrl;
 
@@ -21,7 +21,9 @@ pub struct ImageServer(pub(super) Arc<ServerState>, pub(super) RequestSlots);
 #[derive(Debug)]
 pub(super) struct ServerState {
     /// The catalogue: the base images that URLs can select.
-    pub(super) images: Vec<OsImage>,
+    pub(super) images: Vec<Arc<OsImage>>,
+    /// The base images that users added, in addition to those of the catalogue.
+    pub(super) added_images: RwLock<Vec<Arc<OsImage>>>,
     pub(super) live_images: Library,
     pub(super) inputs: Arc<dyn ImageInputs>,
     pub(super) plans: SharedPlanCache,
@@ -42,11 +44,28 @@ impl ImageServer {
         inputs: Arc<dyn ImageInputs>,
         base_url: HttpUrl,
     ) -> Self {
-        let images = images.into_iter().collect();
+        let images = images.into_iter().map(Arc::new).collect();
+        let added_images = RwLock::default();
         let (plans, recent, traces, metrics) = Default::default();
-        let state =
-            ServerState { images, live_images: library, inputs, plans, recent, traces, metrics, base_url };
+        let state = ServerState {
+            images,
+            added_images,
+            live_images: library,
+            inputs,
+            plans,
+            recent,
+            traces,
+            metrics,
+            base_url,
+        };
         Self(Arc::new(state), RequestSlots::default())
+    }
+
+    /// Sets the base images that users added, for URLs and in the [library](Library::set_added).
+    pub fn set_added_images(&self, images: &[OsImage]) {
+        self.0.live_images.set_added(images.iter().cloned());
+        let images = images.iter().cloned().map(Arc::new).collect();
+        *self.0.added_images.write().unwrap_or_else(PoisonError::into_inner) = images;
     }
 
     /// Sets the number of requests that are answered at a time. Further requests wait.
@@ -78,12 +97,13 @@ impl ImageServer {
         &self,
         (version, architecture): (&str, CpuArchitecture),
         image_type: ImageType,
-    ) -> Option<&OsImage> {
+    ) -> Option<Arc<OsImage>> {
+        let added = self.0.added_images.read().unwrap_or_else(PoisonError::into_inner);
         let fits =
-            |image: &&OsImage| image.cpu_architecture == architecture && image.image_type == image_type;
-        let images = || self.0.images.iter().filter(fits);
+            |image: &&Arc<OsImage>| image.cpu_architecture == architecture && image.image_type == image_type;
+        let images = || self.0.images.iter().chain(&*added).filter(fits);
         let by_own = images().find(|image| image.version == version);
-        by_own.or_else(|| images().find(|image| image.openshift_version == version))
+        by_own.or_else(|| images().find(|image| image.openshift_version == version)).map(Arc::clone)
     }
 
     /// Returns the URL of the root file system of a base image.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use ignition::network::MacAddr;
+use ignition::network::{Cancel, HostError, MacAddr};
 use isogen::{Digest, Extent, PackedArchive, Plan, Segment};
 use tokio::sync::OnceCell;
 
@@ -77,9 +77,9 @@ impl ImageServer {
         let none = if is_of_query { bad_version_error } else { no_such_image_error };
         let image = self.os_image((version, *architecture), wanted.artifact.base_image_type());
         let image = image.ok_or_else(|| none((version, *architecture)))?;
-        let base = self.base_image(image, wanted.is_digest).await?;
+        let base = self.base_image(&image, wanted.is_digest).await?;
         let of_machine = (wanted.artifact, wanted.machine);
-        let planned = self.planned_image((wanted.infra_env, &current), (image, &base), of_machine).await?;
+        let planned = self.planned_image((wanted.infra_env, &current), (&image, &base), of_machine).await?;
         let of = Some((wanted.infra_env, current));
         self.send_planned_file(planned, wanted.is_digest, of, asked).await
     }
@@ -98,7 +98,7 @@ impl ImageServer {
         let none = if of.is_none() { bad_version_error } else { no_such_image_error };
         let image = self.os_image((version, architecture), ImageType::Full);
         let image = image.ok_or_else(|| none((version, architecture)))?;
-        let base = self.base_image(image, is_digest).await?;
+        let base = self.base_image(&image, is_digest).await?;
         let planned = self.planned_file(&base, file).await?;
         self.send_planned_file(planned, is_digest, of, asked).await
     }
@@ -170,9 +170,12 @@ impl ImageServer {
                 };
                 let url = self.rootfs_url(image);
                 let image = Arc::clone(base.image());
-                let made = self.make_in_request_slot(base, move || {
+                let made = self.make_in_request_slot(base, move |cancel| {
                     let context = BaseContext { base: &image, nmstatectl: nmstatectl.as_ref() };
                     let packing = PackedConfig::new(&rendered)?;
+                    if cancel.is_cancelled() {
+                        return Err(HostError::Cancelled.into());
+                    }
                     let plan = match artifact {
                         Artifact::FullIso | Artifact::DisconnectedIso => packing.full_iso(context)?,
                         Artifact::MinimalIso => packing.minimal_iso(context, &url)?,
@@ -204,7 +207,7 @@ impl ImageServer {
             .plans
             .get((key, base.image()), async || {
                 let image = Arc::clone(base.image());
-                let made = self.make_in_request_slot(base, move || {
+                let made = self.make_in_request_slot(base, move |_| {
                     let plan = match file {
                         BaseImageFile::Kernel => image.kernel()?,
                         BaseImageFile::Rootfs => image.rootfs()?,
@@ -238,7 +241,7 @@ impl ImageServer {
     async fn make_in_request_slot<T: Send + 'static>(
         &self,
         base: &OpenBaseImage,
-        make: impl Fn() -> Result<T, DiscoveryError> + Send + Sync + 'static,
+        make: impl Fn(&Cancel) -> Result<T, DiscoveryError> + Send + Sync + 'static,
     ) -> Result<T, ApiError> {
         let make = Arc::new(make);
         loop {
@@ -246,7 +249,7 @@ impl ImageServer {
             let begun = Instant::now();
             let made = {
                 let make = Arc::clone(&make);
-                in_background(move |_| Ok(make())).await?
+                in_background(move |cancel| Ok(make(cancel))).await?
             };
             drop(slot);
             if let Err(DiscoveryError::Image(error)) = &made

@@ -56,6 +56,9 @@ export const api = {
   /** Returns the state of the service and its base images. The status is 503 if the service is not ready. */
   health: () => ask("health", { accepts: [503] }),
   osImages: () => ask(`${V2}os-images`),
+  addOsImage: (body) => ask(`${V2}os-images`, { method: "POST", body }),
+  removeOsImage: (version, architecture) =>
+    ask(`${V2}os-images/${encodeURIComponent(version)}/${architecture}`, { method: "DELETE" }),
   infraEnvs: () => ask(`${V2}infra-envs`),
   /** Returns the hosts in files: their documents, MAC addresses, and the interfaces that the documents declare. */
   readNetworkFiles: (files) => ask(`${V2}network-files`, { method: "POST", body: { files } }),

@@ -50,8 +50,18 @@ function row(image) {
     element("th", { scope: "row" }, image.openshift_version),
     cell("Base image", image.version, element("span", { className: "hint" }, image.name)),
     cell("Architecture", image.cpu_architecture),
-    cell("State", badge(image.state), state(image)),
+    cell("State", badge(image.state), state(image), removal(image)),
   );
+}
+
+/** Returns the button that removes an image which a user added. */
+function removal({ added, openshift_version: version, cpu_architecture: architecture }) {
+  if (!added) return undefined;
+  const button = element("button", { type: "button", className: "small" }, "Remove");
+  button.setAttribute("aria-label", `Remove the base image for ${version}, ${architecture}`);
+  button.dataset.version = version;
+  button.dataset.architecture = architecture;
+  return button;
 }
 
 function state({ state, name, have, total, len, reason, retry_at }) {

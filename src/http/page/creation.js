@@ -47,7 +47,7 @@ async function unfold() {
   byId("new").setAttribute("aria-expanded", "true");
   form.elements.name.focus();
   try {
-    osImages = (await api.osImages()).filter((image) => image.configured && image.type !== "disconnected-iso");
+    osImages = (await api.osImages()).filter((image) => image.type !== "disconnected-iso");
     offerVersions();
     if (osImages.length === 0) throw new Refusal(0, "This service has no base image, so no infra-env can be created.");
   } catch (refusal) {

@@ -12,9 +12,19 @@ let infraEnvs = [];
 /** The cards by infra-env id. Open cards stay open when the list is refreshed. */
 const cards = new Map();
 
+/** Whether an infra-env may have changed since the list was requested. */
+let outdated = false;
+export const isOutdated = () => outdated;
+
 /** Requests the list and updates the cards. */
 export async function refresh() {
-  infraEnvs = await api.infraEnvs();
+  outdated = false;
+  try {
+    infraEnvs = await api.infraEnvs();
+  } catch (problem) {
+    outdated = true;
+    throw problem;
+  }
   infraEnvs.sort((one, other) => other.created_at.localeCompare(one.created_at));
   const ids = new Set(infraEnvs.map((infraEnv) => infraEnv.id));
   for (const id of cards.keys()) if (!ids.has(id)) cards.delete(id);
@@ -54,26 +64,17 @@ export async function open(id) {
   card.opener.focus();
 }
 
-/** Whether an infra-env has changed since the list was requested. */
-let isOutdated = false;
-
 /** Notes which parts of the page a change makes outdated. Without a change, any part may be. */
 function note(change) {
-  if (!change || change.resource === "infra-env") isOutdated = true;
+  if (!change || change.resource === "infra-env") outdated = true;
   for (const [id, card] of cards) if (!change || change.infra_env_id === id) card.hostsAt = 0;
 }
 
 /** Starts to listen to changes. */
 export const listen = () => changes.follow(note);
 
-/** Refreshes what has changed without user action: the list, and parts of open cards. */
-export async function follow() {
-  if (isOutdated) {
-    isOutdated = false;
-    await refresh();
-  }
-  await Promise.all([...cards.values()].map((card) => card.follow()));
-}
+/** Refreshes the parts of open cards that have changed without user action. */
+export const followCards = () => Promise.all([...cards.values()].map((card) => card.follow()));
 
 function cardOf(infraEnv) {
   if (!cards.has(infraEnv.id)) cards.set(infraEnv.id, new Card(infraEnv, confirmDeletion));

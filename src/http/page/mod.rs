@@ -1,5 +1,5 @@
-//! The page for browsers: it shows infra-envs, the progress of their hosts and the base images, and has a form for new
-//! infra-envs.
+//! The page for browsers: it shows infra-envs, the progress of their hosts and the base images, and has forms
+//! for new infra-envs and base images.
 //!
 //! The page consists of static HTML, CSS and JavaScript files. It calls the API like any other client, with the
 //! credentials of its user, so the files need no access control. It loads nothing from other servers, and its policy
@@ -7,7 +7,6 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use sha2::{Digest, Sha256};
 
 use super::content::is_listed_in_if_none_match;
@@ -20,7 +19,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
 /// The files of the page: path, media type and contents.
-const PARTS: [(&str, &str, &str); 11] = [
+const PARTS: [(&str, &str, &str); 12] = [
     ("/", HTML, include_str!("index.html")),
     ("/page/page.css", CSS, include_str!("page.css")),
     ("/page/icon.svg", SVG, include_str!("icon.svg")),
@@ -31,6 +30,7 @@ const PARTS: [(&str, &str, &str); 11] = [
     ("/page/changes.js", SCRIPT, include_str!("changes.js")),
     ("/page/creation.js", SCRIPT, include_str!("creation.js")),
     ("/page/infra-envs.js", SCRIPT, include_str!("infra-envs.js")),
+    ("/page/base-image-form.js", SCRIPT, include_str!("base-image-form.js")),
     ("/page/base-images.js", SCRIPT, include_str!("base-images.js")),
 ];
 
@@ -53,9 +53,9 @@ const HEADERS: [(HeaderName, &str); 5] = [
 pub(super) fn routes() -> GuardedRouter {
     let router = PARTS.into_iter().fold(GuardedRouter::new(), |router, (path, media_type, contents)| {
         let part = PageFile::new(media_type, contents);
-        router.route(RouteAccess::open(path), get(async move |headers: HeaderMap| part.answer(&headers)))
+        router.route(RouteAccess::open(path), async move |headers: HeaderMap| part.answer(&headers))
     });
-    router.map(|router| router.method_not_allowed_fallback(only_reads))
+    router.method_not_allowed_fallback(only_reads)
 }
 
 /// A file of the page, with its entity tag.

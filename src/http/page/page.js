@@ -1,6 +1,7 @@
 // The entry point of the page.
 
 import { token } from "./api.js";
+import * as baseImageForm from "./base-image-form.js";
 import * as creation from "./creation.js";
 import { byId, showProblem, tell } from "./dom.js";
 import * as infraEnvs from "./infra-envs.js";
@@ -65,6 +66,7 @@ byId("refresh").addEventListener("click", async () => (await load()) && tell("Th
 document.addEventListener("visibilitychange", () => !document.hidden && signIn.hidden && load());
 byId("filter").addEventListener("input", infraEnvs.show);
 creation.begin();
+baseImageForm.begin();
 
 /** Repeats `work`, which returns the pause in milliseconds. Pauses while the page is hidden. */
 async function forever(work) {
@@ -81,7 +83,8 @@ forever(async () => {
 if (await load()) await infraEnvs.open(location.hash.slice(1));
 
 forever(async () => {
-  // Errors of the list are shown when the user asks for it, and those of a card are shown there.
-  if (!byId("content").hidden) await infraEnvs.follow().catch(() => {});
+  if (byId("content").hidden) return OFTEN;
+  if (infraEnvs.isOutdated() && !(await load())) return SELDOM;
+  await infraEnvs.followCards();
   return OFTEN;
 });

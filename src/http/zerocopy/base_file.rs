@@ -10,17 +10,21 @@
 //!
 //! A [`FileStamp`] is the evidence for a file that cannot be leased. It is weaker. A process that already has the file
 //! open changes it without any sign as long as the pages that it has mapped are dirty, or while one long write is in
-//! progress.
+//! progress. A file that was replaced by another one has a new stamp. It is hashed again, so that answers that have
+//! begun can end with its bytes.
 
 use std::fs::File;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use bytes::Bytes;
 use isogen::mapping::{self, Mapping};
 use isogen::{Extent, Source};
+use tokio::sync::OnceCell;
 
 use super::file_stamp::FileStamp;
 use super::lease::Lease;
@@ -32,6 +36,9 @@ const STAMPED: u8 = 0;
 const LEASED: u8 = 1;
 /// The lease was given back. A file never leaves this state.
 const REVOKED: u8 = 2;
+
+/// Longer than the longest clock tick. On kernels before 6.13, two changes within one tick have the same time.
+const TICK: Duration = Duration::from_millis(20);
 
 /// Completes when bytes are available, or will never be.
 pub(crate) type AvailableFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -51,6 +58,8 @@ pub(crate) struct BaseFile {
     lease: Mutex<Option<Lease>>,
     /// The stamp of the file when it was hashed.
     required: OnceLock<FileStamp>,
+    /// The stamp without a name, once the file was hashed again; the inner `None` if its bytes were changed.
+    nameless: OnceCell<Option<FileStamp>>,
     resident: OnceLock<ResidentPages>,
     download: Option<Arc<dyn DownloadingBytes>>,
 }
@@ -72,6 +81,7 @@ impl BaseFile {
             state: AtomicU8::new(STAMPED),
             lease: Mutex::default(),
             required: OnceLock::new(),
+            nameless: OnceCell::new(),
             resident: OnceLock::new(),
             download: None,
         }
@@ -169,6 +179,52 @@ impl BaseFile {
         self.required.get_or_init(|| stamp);
     }
 
+    /// Reports whether a stamp is [required](Self::require_stamp).
+    #[inline]
+    pub(super) fn is_stamp_required(&self) -> bool {
+        self.required.get().is_some()
+    }
+
+    /// Reports whether [`stamp`](Self::stamp) fails only because the file has lost its last name and was not hashed
+    /// since.
+    pub(super) fn needs_rehash(&self) -> bool {
+        if self.state.load(Ordering::Acquire) != STAMPED || self.nameless.initialized() {
+            return false;
+        }
+        let (Some(required), Some(file)) = (self.required.get(), self.source.as_file()) else { return false };
+        FileStamp::from_file(file).is_ok_and(|stamp| required.has_lost_last_name(&stamp))
+    }
+
+    /// Hashes a file that has lost its last name, once for all callers. If it has the same bytes as before,
+    /// [`stamp`](Self::stamp) accepts its new state from now on, and no later one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read.
+    pub(super) async fn rehash(self: Arc<Self>) -> io::Result<()> {
+        let hashed = self.nameless.get_or_try_init(async || {
+            let file = Arc::clone(&self);
+            tokio::task::spawn_blocking(move || file.find_nameless_stamp()).await.map_err(io::Error::other)?
+        });
+        hashed.await.map(drop)
+    }
+
+    /// Returns the stamp of the file if it has no name and the bytes that were hashed before.
+    fn find_nameless_stamp(&self) -> io::Result<Option<FileStamp>> {
+        let (Some(required), Some(file)) = (self.required.get(), self.source.as_file()) else {
+            return Ok(None);
+        };
+        let stamp = FileStamp::from_file(file)?;
+        // A write from now on changes the `ctime`, even if it follows another change.
+        thread::sleep(TICK);
+        // A new source: this one returns the digest that it already has.
+        let hashed = Source::new(self.source.name().to_owned(), self.source.len(), file.try_clone()?);
+        let has_same_bytes =
+            hashed.digest().map_err(io::Error::other)? == self.source.digest().map_err(io::Error::other)?;
+        let is_settled = required.has_lost_last_name(&stamp) && FileStamp::from_file(file)? == stamp;
+        Ok(Some(stamp).filter(|_| has_same_bytes && is_settled))
+    }
+
     /// Takes a lease of the file that was acquired before any of its bytes were read. The caller must call
     /// [`revoke_lease`](Self::revoke_lease) soon after a process waits for the lease: the kernel takes it away after 45
     /// seconds.
@@ -237,10 +293,10 @@ impl BaseFile {
         if stamp.len < self.source.len() {
             return Err(truncated_error(&self.source, stamp.len));
         }
-        match self.required.get() {
-            Some(required) if !required.has_same_bytes(&stamp) => Err(self.changed_error()),
-            _ => Ok(stamp),
-        }
+        let is_accepted = self.required.get().is_none_or(|required| {
+            *required == stamp || self.nameless.get().is_some_and(|nameless| *nameless == Some(stamp))
+        });
+        if is_accepted { Ok(stamp) } else { Err(self.changed_error()) }
     }
 
     fn changed_error(&self) -> io::Error {
@@ -308,20 +364,54 @@ mod tests {
         assert!(base.stamp().unwrap_err().to_string().contains("after it was hashed"));
     }
 
-    #[test]
-    fn replaced_file_keeps_its_bytes() {
-        let path = temp_file();
-        let base = open_base(&path);
+    /// A file that was hashed and cannot be leased.
+    fn open_hashed(path: &Path) -> Arc<BaseFile> {
+        let base = open_base(path);
+        base.source().digest().unwrap();
         base.require_stamp(base.stamp().unwrap());
+        Arc::new(base)
+    }
+
+    /// Writes other bytes of the same length, and restores the same `mtime`.
+    fn write_with_restored_time(writer: &File) {
+        let modified = writer.metadata().unwrap().modified().unwrap();
+        writer.write_all_at(b"other", 9).unwrap();
+        writer.set_modified(modified).unwrap();
+    }
+
+    #[tokio::test]
+    async fn replaced_file_keeps_its_bytes() {
+        let path = temp_file();
+        let base = open_hashed(&path);
+        let writer = OpenOptions::new().write(true).open(&path).unwrap();
         let before = base.stamp().unwrap();
         std::fs::rename(temp_file().keep().unwrap(), &path).unwrap();
-        assert!(before.has_same_bytes(&base.stamp().unwrap()));
+        assert!(base.stamp().is_err() && base.needs_rehash(), "not hashed yet");
+        Arc::clone(&base).rehash().await.unwrap();
+        assert!(before.has_lost_last_name(&base.stamp().unwrap()) && !base.needs_rehash());
         let other = FileStamp::from(&std::fs::metadata(&path).unwrap());
-        assert!(!before.has_same_bytes(&other) && !other.has_same_bytes(&before));
+        assert!(!before.has_lost_last_name(&other) && !other.has_lost_last_name(&before));
+        // The last name is lost only once.
+        write_with_restored_time(&writer);
+        assert!(base.stamp().is_err() && !base.needs_rehash());
+    }
+
+    #[tokio::test]
+    async fn file_that_is_written_and_deleted_has_other_bytes() {
+        let path = temp_file();
+        let base = open_hashed(&path);
+        let before = base.stamp().unwrap();
+        let writer = OpenOptions::new().write(true).open(&path).unwrap();
+        write_with_restored_time(&writer);
+        path.close().unwrap();
+        assert!(before.has_lost_last_name(&FileStamp::from_file(&writer).unwrap()));
+        assert!(base.stamp().is_err() && base.needs_rehash());
+        Arc::clone(&base).rehash().await.unwrap();
+        assert!(base.stamp().is_err() && !base.needs_rehash());
     }
 
     #[test]
-    fn leased_file_needs_no_stamp_until_it_is_revoked() {
+    fn stamp_is_not_compared_until_the_lease_is_revoked() {
         let path = temp_file();
         let base = open_leased(&path);
         base.require_stamp(FileStamp::default());
@@ -373,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_has_no_stamp() {
+    fn base_in_memory_has_no_stamp() {
         let memory = BaseFile::new(Arc::new(Source::from_bytes("memory", &b"abc"[..])));
         assert_eq!(memory.stamp().unwrap(), FileStamp::default());
     }

@@ -5,7 +5,8 @@
 //! [`residency`](super::residency)).
 //!
 //! If the file changes while a body is sent, the reader returns an error. While the file is leased, it cannot change.
-//! Otherwise its stamp is compared when the answer begins and, for bytes that are read, after each read.
+//! Otherwise its stamp is compared when the answer begins and, for bytes that are read, after each read. If another file
+//! has replaced it, the body waits until the file was hashed again.
 
 use std::io;
 use std::ops::Range;
@@ -35,7 +36,7 @@ const ANNOUNCED_LEN: u64 = 2 * FRAME_LEN;
 pub(in crate::http) struct BaseReader {
     file: Arc<BaseFile>,
     access: BytesAccess,
-    /// The stamp of the file when the answer began; `None` while it is leased.
+    /// The stamp of the file when the answer began; `None` if the file knows which stamps are right.
     stamp: Option<Box<FileStamp>>,
     /// Whether a frame was returned since the stamp was taken.
     has_begun: bool,
@@ -63,8 +64,11 @@ impl BaseReader {
     /// Returns an error if the file has changed since it was opened.
     #[inline]
     pub(in crate::http) fn new(file: Arc<BaseFile>, mode: BodyMode) -> io::Result<Self> {
-        let stamp = file.stamp()?;
-        let stamp = (!file.is_leased()).then(|| Box::new(stamp));
+        let stamp = match file.stamp() {
+            Err(error) if !file.needs_rehash() => return Err(error),
+            Ok(stamp) if !file.is_leased() && !file.is_stamp_required() => Some(Box::new(stamp)),
+            _ => None,
+        };
         let access = match (mode, file.source().as_file()) {
             (_, None) => BytesAccess::ReadBlocking,
             (BodyMode::Read, _) => BytesAccess::Read,
@@ -117,8 +121,13 @@ impl BaseReader {
             BytesAccess::Mapped(mapped) => slice_mapping(mapped, known).map(NextBytes::Ready),
             BytesAccess::Read | BytesAccess::ReadBlocking => {
                 let bytes = read_span(self.file.source(), known)?;
-                self.require_unchanged()?;
-                Ok(NextBytes::Ready(bytes))
+                match self.require_unchanged() {
+                    Ok(()) => Ok(NextBytes::Ready(bytes)),
+                    Err(_) if self.file.needs_rehash() => {
+                        Ok(NextBytes::Pending(PendingRead::start_rehash(Arc::clone(&self.file), known)))
+                    }
+                    Err(error) => Err(error),
+                }
             }
         }
     }
@@ -129,14 +138,18 @@ impl BaseReader {
         self.in_memory = extent.offset()..extent.end();
     }
 
-    /// Returns an error if the file was changed since the answer began.
+    /// Returns an error if the file was changed since the answer began. The loss of the last name is accepted once for
+    /// a file without a required stamp, which was not hashed.
     #[inline]
-    fn require_unchanged(&self) -> io::Result<()> {
+    fn require_unchanged(&mut self) -> io::Result<()> {
         let now = self.file.stamp()?;
-        if self.stamp.as_ref().is_none_or(|stamp| stamp.has_same_bytes(&now)) {
-            return Ok(());
+        let Some(stamp) = self.stamp.as_deref_mut().filter(|stamp| **stamp != now) else { return Ok(()) };
+        if !stamp.has_lost_last_name(&now) {
+            let name = self.file.source().name();
+            return Err(io::Error::other(format!("{name} was changed while it was sent")));
         }
-        Err(io::Error::other(format!("{} was changed while it was sent", self.file.source().name())))
+        *stamp = now;
+        Ok(())
     }
 }
 
@@ -176,4 +189,71 @@ fn slice_mapping(mapped: &Bytes, extent: Extent) -> io::Result<Bytes> {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(mapped.slice(start..end))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::future::poll_fn;
+    use std::io::Write;
+    use std::os::unix::fs::FileExt;
+
+    use isogen::Source;
+    use tempfile::{NamedTempFile, TempPath};
+
+    use super::super::read_ahead::ReadDone;
+    use super::*;
+
+    const LEN: u64 = 3 * FRAME_LEN;
+
+    /// A file that was hashed and cannot be leased, with a reader that has read its first frame.
+    async fn begin_to_read() -> (TempPath, BaseReader) {
+        let mut file = NamedTempFile::new().unwrap();
+        file.write_all(&vec![7; usize::try_from(LEN).unwrap()]).unwrap();
+        let path = file.into_temp_path();
+        let base = BaseFile::new(Arc::new(Source::open(&path).unwrap()));
+        base.source().digest().unwrap();
+        base.require_stamp(base.stamp().unwrap());
+        let mut reader = BaseReader::new(Arc::new(base), BodyMode::Read).unwrap();
+        assert!(read_frame(&mut reader, 0).await.unwrap().iter().all(|byte| *byte == 7));
+        (path, reader)
+    }
+
+    async fn read_frame(reader: &mut BaseReader, offset: u64) -> io::Result<Bytes> {
+        loop {
+            let mut read = match reader.next_bytes(Extent::new(offset, FRAME_LEN).unwrap())? {
+                NextBytes::Ready(bytes) => return Ok(bytes),
+                NextBytes::Pending(read) => read,
+            };
+            match poll_fn(|context| read.poll(context)).await? {
+                ReadDone::Bytes(bytes) => return Ok(bytes),
+                ReadDone::InMemory(span) => reader.mark_in_memory(span),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn replaced_file_is_read_to_its_end() {
+        let (path, mut reader) = begin_to_read().await;
+        fs::remove_file(&path).unwrap();
+        assert!(read_frame(&mut reader, FRAME_LEN).await.unwrap().iter().all(|byte| *byte == 7));
+        let mut later = BaseReader::new(Arc::clone(reader.file()), BodyMode::Read).unwrap();
+        assert!(read_frame(&mut later, 2 * FRAME_LEN).await.is_ok());
+    }
+
+    /// The write changes neither the length nor the `mtime`.
+    #[tokio::test]
+    async fn file_that_is_written_and_deleted_is_not_read() {
+        let (path, mut reader) = begin_to_read().await;
+        let writer = File::options().write(true).open(&path).unwrap();
+        let modified = writer.metadata().unwrap().modified().unwrap();
+        writer.write_all_at(b"other", FRAME_LEN).unwrap();
+        writer.set_modified(modified).unwrap();
+        fs::remove_file(&path).unwrap();
+        let mut later = BaseReader::new(Arc::clone(reader.file()), BodyMode::Read).unwrap();
+        for reader in [&mut reader, &mut later] {
+            assert!(read_frame(reader, FRAME_LEN).await.is_err());
+        }
+        assert!(BaseReader::new(Arc::clone(reader.file()), BodyMode::Read).is_err());
+    }
 }

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn long_span_is_read_up_to_a_buffer() {
+    fn read_of_a_long_span_is_limited_to_a_buffer() {
         let base: Vec<u8> = (0..BUFFER_LEN + 1).map(|at| at.to_le_bytes()[0]).collect();
         let source = Source::from_bytes("base", base.clone());
         let read = read_span(&source, Extent::new(1, BUFFER_LEN as u64).unwrap()).unwrap();

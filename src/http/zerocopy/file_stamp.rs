@@ -48,13 +48,13 @@ impl FileStamp {
         Self::from_regular_file(file)?.ok_or_else(|| io::Error::other("not a regular file"))
     }
 
-    /// Reports whether a later stamp of the file shows the same bytes. A file that was replaced by another one has lost
-    /// its last name, which changes only its `ctime`.
+    /// Reports whether a later stamp of the file differs as if the file had only lost its last name, because another
+    /// file has replaced it. That changes the `ctime`. A write has the same effect if the `mtime` is set back before the
+    /// file is deleted, so the bytes must be hashed again.
     #[must_use]
-    #[inline]
-    pub(crate) fn has_same_bytes(&self, later: &Self) -> bool {
-        let replaced = Self { changed: later.changed, links: 0, ..*self };
-        self == later || replaced == *later
+    pub(crate) fn has_lost_last_name(&self, later: &Self) -> bool {
+        let nameless = Self { changed: later.changed, links: 0, ..*self };
+        self.links > 0 && nameless == *later
     }
 
     /// Returns `None` for anything that is not a regular file.
@@ -98,6 +98,17 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    #[test]
+    fn last_name_is_lost_once() {
+        let named = FileStamp { len: 9, links: 1, ..FileStamp::default() };
+        let at = |seconds| FileTime { seconds, nanoseconds: 0 };
+        let nameless = FileStamp { links: 0, changed: at(1), ..named };
+        assert!(named.has_lost_last_name(&nameless));
+        assert!(!named.has_lost_last_name(&FileStamp { modified: at(1), ..nameless }));
+        assert!(!named.has_lost_last_name(&FileStamp { changed: at(1), ..named }));
+        assert!(!nameless.has_lost_last_name(&FileStamp { changed: at(2), ..nameless }));
+    }
 
     #[test]
     fn stamps_of_a_file_and_of_its_path_are_equal() {

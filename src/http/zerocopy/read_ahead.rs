@@ -37,6 +37,11 @@ impl PendingRead {
         })))
     }
 
+    /// Hashes a file that has lost its last name. The caller has read `span` and reads it again.
+    pub(super) fn start_rehash(file: Arc<BaseFile>, span: Extent) -> Self {
+        Self(Box::pin(async move { file.rehash().await.map(|()| ReadDone::InMemory(span)) }))
+    }
+
     /// Reads a span of any storage. It first waits for bytes that are not downloaded yet, which may take minutes and
     /// does not count as a read.
     pub(super) fn start_span(file: Arc<BaseFile>, span: Extent) -> Self {

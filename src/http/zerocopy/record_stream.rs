@@ -12,8 +12,8 @@ use tokio_rustls::server::TlsStream;
 /// that of the records.
 const MAX_UNSENT: usize = 16 << 10;
 
-/// A TLS stream that encrypts a record only after all earlier ones are sent. Otherwise TLS would fill the rest of its
-/// limit with a shorter record, and hold the memory of both.
+/// A TLS stream that encrypts a record only after all earlier ones are sent. Otherwise TLS would encrypt a second,
+/// shorter record to fill its buffer limit, and keep both in memory.
 #[derive(Debug)]
 pub(in crate::http) struct RecordStream<S>(TlsStream<S>);
 

@@ -39,7 +39,7 @@ pub(crate) enum Residency {
 /// The steps of a file that were found in memory, and when.
 #[derive(Debug)]
 pub(super) struct ResidentPages {
-    /// For each sixteen steps: the age in the upper half, one bit for each below.
+    /// One entry for every sixteen steps: the age in the upper 16 bits, and one bit for each step in the lower 16.
     entries: Box<[AtomicU32]>,
 }
 
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_remembered_one_by_one() {
+    fn each_step_is_remembered_separately() {
         let seen = ResidentPages::new(STEP * 20);
         let age = ResidentPages::current_age();
         for step in [0, 15, 16] {
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_has_no_residency() {
+    fn source_in_memory_has_no_residency() {
         let base = ProbedFile(Source::from_bytes("memory", &b"abc"[..]), ResidentPages::new(3));
         assert_eq!(base.residency(extent(0, 3)).unwrap_err().kind(), io::ErrorKind::Unsupported);
     }

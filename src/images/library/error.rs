@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 use isogen::Digest;
 
 use super::location::ImageLocationError;
+use super::paths::ImageKey;
 use inventory::catalogue::CatalogueError;
 
 /// Why the library cannot be opened.
@@ -40,6 +41,12 @@ pub enum LibraryError {
         /// What is wrong with its URL.
         source: ImageLocationError,
     },
+    /// An image that was added is not on an HTTP server.
+    #[error("added base image {image} must have an http: or https: URL")]
+    AddedLocation {
+        /// The name of the image.
+        image: String,
+    },
     /// The certificate file cannot be used.
     #[error("cannot use the certificates in {}", path.display())]
     Certificates {
@@ -69,7 +76,7 @@ pub enum LibraryError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageNotReady {
-    /// The image is not in the catalogue of this library.
+    /// The image is not in the catalogue of this library and was not added, or it was removed.
     #[error("{image} is not in the catalogue")]
     Unknown {
         /// The name that its file would have.
@@ -89,9 +96,12 @@ pub enum ImageNotReady {
         /// The time of the next attempt.
         retry_at: DateTime<Utc>,
     },
-    /// The library is closed.
-    #[error("the image library is closed")]
-    Closed,
+}
+
+impl ImageNotReady {
+    pub(super) fn unknown(key: &ImageKey) -> Self {
+        Self::Unknown { image: key.to_string() }
+    }
 }
 
 /// Why the program `nmstatectl` of an image is not available.
@@ -123,6 +133,8 @@ pub(super) enum FetchError {
     Status { status: u16 },
     #[error("the server redirects {reason}")]
     Redirect { reason: String },
+    #[error("images must not be added from {host}; see --added-image-servers")]
+    ForbiddenServer { host: String },
     #[error("the server sends no Content-Length, so a truncated download cannot be detected")]
     NoLength,
     #[error("the server sends the image encoded as {encoding:?}, which was not requested")]

@@ -52,6 +52,8 @@ pub(super) struct ManagedImage {
     pub(super) shared: Arc<LibraryShared>,
     pub(super) known: watch::Sender<ImageStatus>,
     pub(super) wanted: watch::Sender<bool>,
+    /// Whether the image was removed from the library.
+    pub(super) removed: watch::Sender<bool>,
     /// Notified when a reader reports that the file has changed.
     pub(super) doubted: Notify,
 }

@@ -21,8 +21,12 @@
 //! Several processes may use the same directory, even one that they cannot write to. Only one process downloads each
 //! image.
 //!
+//! Users may add images while the library is open. They come from HTTP servers only, within the limits of
+//! [`AddedImageServers`].
+//!
 //! The library knows nothing about infra-envs and serves no requests.
 
+mod added_servers;
 mod base;
 mod dedicated_thread;
 mod download_progress;
@@ -42,7 +46,7 @@ mod verify;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -50,12 +54,14 @@ use tokio::task::JoinHandle;
 
 use inventory::catalogue::OsImage;
 
+pub use added_servers::AddedImageServers;
 pub use base::OpenBaseImage;
 pub use error::{ImageNotReady, LibraryError, NmstatectlError};
 pub use location::ImageLocationError;
 pub use settings::{DownloadTiming, LibrarySettings, RetryPolicy, ServerTrust, UnknownFiles};
 pub use state::{BaseImageState, ImageState};
 
+use error::error_chain;
 use leases::LibraryLeases;
 use location::ImageLocation;
 use managed_image::{ImageStatus, LibraryShared, ManagedImage};
@@ -73,16 +79,36 @@ pub struct Library {
 
 #[derive(Debug)]
 struct LibraryInner {
-    slots: BTreeMap<ImageKey, Arc<ManagedImage>>,
+    slots: RwLock<BTreeMap<ImageKey, LibrarySlot>>,
     shared: Arc<LibraryShared>,
-    work: Vec<JoinHandle<()>>,
+    /// The client for added images, once there is one: its certificates take milliseconds to read.
+    added_client: OnceLock<RemoteClient>,
+    runtime: Handle,
 }
 
-impl Drop for LibraryInner {
+/// An image of the library, and the task that keeps it available.
+#[derive(Debug)]
+struct LibrarySlot {
+    image: Arc<ManagedImage>,
+    /// Whether the image is not in the catalogue.
+    is_added: bool,
+    task: JoinHandle<()>,
+}
+
+impl Drop for LibrarySlot {
     fn drop(&mut self) {
-        for work in &self.work {
-            work.abort();
-        }
+        self.image.removed.send_replace(true);
+        self.task.abort();
+    }
+}
+
+impl LibraryInner {
+    fn slots(&self) -> RwLockReadGuard<'_, BTreeMap<ImageKey, LibrarySlot>> {
+        self.slots.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn slots_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<ImageKey, LibrarySlot>> {
+        self.slots.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -99,6 +125,19 @@ impl Library {
         settings: LibrarySettings,
         images: impl IntoIterator<Item = OsImage>,
     ) -> Result<Self, LibraryError> {
+        Self::open_with_added(settings, images, [])
+    }
+
+    /// Opens a library of the images of a catalogue and of images that users [added](Self::set_added) earlier.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error as [`open`](Self::open) does. Invalid images that were added are logged.
+    pub fn open_with_added(
+        settings: LibrarySettings,
+        images: impl IntoIterator<Item = OsImage>,
+        added: impl IntoIterator<Item = OsImage>,
+    ) -> Result<Self, LibraryError> {
         let runtime = Handle::try_current().map_err(|_| LibraryError::NoRuntime)?;
         let directory = settings.directory.clone();
         let failed = |source| LibraryError::Directory { path: directory.clone(), source };
@@ -111,33 +150,104 @@ impl Library {
             leases: LibraryLeases::new(),
             settings,
         });
-        let mut slots = BTreeMap::new();
-        for (key, image) in distinct_images(images)? {
-            slots.insert(key.clone(), Arc::new(new_slot(&key, image, &shared, &client)?));
-        }
+        let images = distinct_images(images)?.into_iter().map(|(key, image)| {
+            let image = new_image(&key, image, &shared, &client)?;
+            Ok((key, image))
+        });
+        let images: BTreeMap<_, _> = images.collect::<Result<_, LibraryError>>()?;
+        let added: Vec<OsImage> = added.into_iter().collect();
         if shared.settings.unknown == UnknownFiles::Prune {
-            paths::remove_unknown_images(&directory, slots.values().map(|slot| &slot.paths))
-                .map_err(failed)?;
+            let added = added.iter().map(|image| ImagePaths::new(&directory, &ImageKey::new(image)));
+            let known: Vec<_> = images.values().map(|image| image.paths.clone()).chain(added).collect();
+            paths::remove_unknown_images(&directory, &known).map_err(failed)?;
         }
-        let work = slots.values().map(|slot| runtime.spawn(Arc::clone(slot).keep_available())).collect();
-        Ok(Self { inner: Arc::new(LibraryInner { slots, shared, work }) })
+        let start =
+            |(key, image): (ImageKey, ManagedImage)| (key, LibrarySlot::start(image, false, &runtime));
+        let slots = RwLock::new(images.into_iter().map(start).collect());
+        let library =
+            Self { inner: Arc::new(LibraryInner { slots, shared, added_client: OnceLock::new(), runtime }) };
+        library.set_added(added);
+        Ok(library)
+    }
+
+    /// Sets the images that users added while the library is open, in addition to those of the catalogue. New ones are
+    /// downloaded at once. Those that are no longer in the list are removed with their files; their readers continue. An
+    /// image of the catalogue takes precedence over an added one with the same version, architecture and type. Invalid
+    /// images are logged and left out.
+    ///
+    /// Added images do not count for [`is_ready`](Self::is_ready).
+    pub fn set_added(&self, images: impl IntoIterator<Item = OsImage>) {
+        let mut wanted = BTreeMap::new();
+        for image in images {
+            match self.new_added_image(image) {
+                Ok((key, image)) => {
+                    wanted.entry(key).or_insert(image);
+                }
+                Err(error) => tracing::error!(error = error_chain(&error), "added base image not used"),
+            }
+        }
+        let is_removed = |key: &ImageKey, slot: &mut LibrarySlot| {
+            slot.is_added && wanted.get(key).is_none_or(|new| new.image != slot.image.image)
+        };
+        let removed: Vec<_> = self.inner.slots_mut().extract_if(.., is_removed).collect();
+        for (_, slot) in removed {
+            slot.image.paths.remove_all();
+        }
+        let mut slots = self.inner.slots_mut();
+        for (key, image) in wanted {
+            match slots.entry(key) {
+                Entry::Vacant(entry) => {
+                    image.wanted.send_replace(true);
+                    entry.insert(LibrarySlot::start(image, true, &self.inner.runtime));
+                }
+                Entry::Occupied(entry) if entry.get().image.image.url != image.image.url => {
+                    let image = entry.key();
+                    tracing::warn!(%image, "added base image not used: a configured one has the same version");
+                }
+                Entry::Occupied(_) => {}
+            }
+        }
+        drop(slots);
+        self.inner.shared.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
+    }
+
+    fn new_added_image(&self, image: OsImage) -> Result<(ImageKey, ManagedImage), LibraryError> {
+        let key = ImageKey::new(&image);
+        if !image.has_safe_version() {
+            return Err(LibraryError::Version { version: image.version });
+        }
+        let client = match self.inner.added_client.get() {
+            Some(client) => client,
+            None => {
+                let client = RemoteClient::for_added_images(&self.inner.shared.settings)?;
+                self.inner.added_client.get_or_init(|| client)
+            }
+        };
+        let image = new_image(&key, image, &self.inner.shared, client)?;
+        match image.location {
+            ImageLocation::Http(_) => Ok((key, image)),
+            ImageLocation::Bucket { .. } | ImageLocation::File(_) => {
+                Err(LibraryError::AddedLocation { image: key.to_string() })
+            }
+        }
     }
 
     /// Returns the state of each image.
     #[must_use]
     pub fn states(&self) -> Vec<ImageState> {
-        let state = |slot: &Arc<ManagedImage>| ImageState {
-            image: slot.image.clone(),
-            name: slot.paths.name().to_owned(),
-            state: slot.known.borrow().state.clone(),
+        let state = |LibrarySlot { image, is_added, .. }: &LibrarySlot| ImageState {
+            is_added: *is_added,
+            image: image.image.clone(),
+            name: image.paths.name().to_owned(),
+            state: image.known.borrow().state.clone(),
         };
-        self.inner.slots.values().map(state).collect()
+        self.inner.slots().values().map(state).collect()
     }
 
     /// Returns the state of an image, or `None` if it is not in this library.
     #[must_use]
     pub fn state(&self, image: &OsImage) -> Option<BaseImageState> {
-        self.inner.slots.get(&ImageKey::new(image)).map(|slot| slot.known.borrow().state.clone())
+        self.managed(image).map(|image| image.known.borrow().state.clone())
     }
 
     /// Returns a counter of state changes. To show progress, wait for a change, then read the [states](Self::states).
@@ -147,19 +257,19 @@ impl Library {
         self.inner.shared.changes.subscribe()
     }
 
-    /// Returns whether all images can be used. With [`DownloadTiming::OnFirstUse`], images that were never requested
-    /// count as ready.
+    /// Returns whether all images of the catalogue can be used. With [`DownloadTiming::OnFirstUse`], images that were
+    /// never requested count as ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let is_lazy = self.inner.shared.settings.when == DownloadTiming::OnFirstUse;
-        let is_ready = |slot: &Arc<ManagedImage>| {
-            let is_asked_for = !is_lazy || *slot.wanted.borrow();
-            slot.known.borrow().state.is_ready() || !is_asked_for
+        let is_ready = |LibrarySlot { image, .. }: &LibrarySlot| {
+            let is_asked_for = !is_lazy || *image.wanted.borrow();
+            image.known.borrow().state.is_ready() || !is_asked_for
         };
-        self.inner.slots.values().all(is_ready)
+        self.inner.slots().values().filter(|slot| !slot.is_added).all(is_ready)
     }
 
-    /// Waits until all images [can be used](Self::is_ready), even if downloads fail in between.
+    /// Waits until all images of the catalogue [can be used](Self::is_ready), even if downloads fail in between.
     pub async fn wait_all_ready(&self) {
         let mut changes = self.state_changes();
         while !self.is_ready() {
@@ -188,10 +298,9 @@ impl Library {
     /// Returns an error if the image is not in this library, is not ready, or if the latest attempt to obtain it
     /// failed.
     pub fn base_now(&self, image: &OsImage) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
-        let slot = self.requested_slot(image)?;
-        let known = slot.known.borrow();
-        slot.latest_outcome(&known)
-            .unwrap_or_else(|| Err(ImageNotReady::OnItsWay { image: slot.paths.name().to_owned() }))
+        let image = self.requested(image)?;
+        let outcome = image.latest_outcome(&image.known.borrow());
+        outcome.unwrap_or_else(|| Err(ImageNotReady::OnItsWay { image: image.paths.name().to_owned() }))
     }
 
     /// Waits until an image can be planned with, and returns it. Most of its bytes may still be missing. A reader of
@@ -222,8 +331,8 @@ impl Library {
 
     /// Checks the file of an image immediately. Called by a reader that found the file changed.
     pub fn recheck(&self, image: &OsImage) {
-        if let Some(slot) = self.inner.slots.get(&ImageKey::new(image)) {
-            slot.doubted.notify_one();
+        if let Some(image) = self.managed(image) {
+            image.doubted.notify_one();
         }
     }
 
@@ -232,29 +341,43 @@ impl Library {
         image: &OsImage,
         outcome: impl Fn(&ManagedImage, &ImageStatus) -> Option<Result<Arc<OpenBaseImage>, ImageNotReady>>,
     ) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
-        let slot = self.requested_slot(image)?;
-        if let Some(found) = outcome(slot, &slot.known.borrow()) {
-            return found;
-        }
-        let mut known = slot.known.subscribe();
-        loop {
-            let found = outcome(slot, &known.borrow_and_update());
-            match found {
-                Some(found) => return found,
-                None => known.changed().await.map_err(|_| ImageNotReady::Closed)?,
+        let requested = self.requested(image)?;
+        let (mut known, mut removed) = (requested.known.subscribe(), requested.removed.subscribe());
+        let found = async {
+            loop {
+                let found = outcome(&requested, &known.borrow_and_update());
+                match found {
+                    Some(found) => return found,
+                    // `requested` has the sender.
+                    None => _ = known.changed().await,
+                }
             }
+        };
+        tokio::select! {
+            found = found => found,
+            _ = removed.wait_for(|removed| *removed) => Err(ImageNotReady::unknown(&ImageKey::new(image))),
         }
     }
 
-    /// Returns the slot of an image, and marks the image as requested.
-    fn requested_slot(&self, image: &OsImage) -> Result<&Arc<ManagedImage>, ImageNotReady> {
-        let key = ImageKey::new(image);
-        let slot =
-            self.inner.slots.get(&key).ok_or_else(|| ImageNotReady::Unknown { image: key.to_string() })?;
-        if !*slot.wanted.borrow() {
-            slot.wanted.send_replace(true);
+    fn managed(&self, image: &OsImage) -> Option<Arc<ManagedImage>> {
+        self.inner.slots().get(&ImageKey::new(image)).map(|slot| Arc::clone(&slot.image))
+    }
+
+    /// Returns an image, and marks it as requested.
+    fn requested(&self, image: &OsImage) -> Result<Arc<ManagedImage>, ImageNotReady> {
+        let found = self.managed(image).ok_or_else(|| ImageNotReady::unknown(&ImageKey::new(image)))?;
+        if !*found.wanted.borrow() {
+            found.wanted.send_replace(true);
         }
-        Ok(slot)
+        Ok(found)
+    }
+}
+
+impl LibrarySlot {
+    fn start(image: ManagedImage, is_added: bool, runtime: &Handle) -> Self {
+        let image = Arc::new(image);
+        let task = runtime.spawn(Arc::clone(&image).keep_available());
+        Self { image, is_added, task }
     }
 }
 
@@ -278,7 +401,7 @@ fn distinct_images(
     let mut distinct = BTreeMap::<ImageKey, OsImage>::new();
     for image in images {
         let key = ImageKey::new(&image);
-        if !key.has_safe_version() {
+        if !image.has_safe_version() {
             return Err(LibraryError::Version { version: image.version });
         }
         let version = image.parsed_version()?;
@@ -303,7 +426,7 @@ fn distinct_images(
     Ok(distinct)
 }
 
-fn new_slot(
+fn new_image(
     key: &ImageKey,
     image: OsImage,
     shared: &Arc<LibraryShared>,
@@ -317,6 +440,7 @@ fn new_slot(
         shared: Arc::clone(shared),
         known: watch::Sender::default(),
         wanted: watch::Sender::default(),
+        removed: watch::Sender::default(),
         doubted: Notify::new(),
         location,
         image,

@@ -34,17 +34,7 @@ impl ImageKey {
         };
         Self { kind, version: image.version.clone(), architecture: image.cpu_architecture }
     }
-
-    /// Returns whether the version is safe as part of a file name.
-    pub(super) fn has_safe_version(&self) -> bool {
-        let is_harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+~".contains(&byte);
-        let len = self.version.len();
-        (1..=MAX_VERSION_LEN).contains(&len) && self.version.bytes().all(is_harmless)
-    }
 }
-
-/// With the prefix and suffix, the name stays below the 255 bytes that file systems allow.
-const MAX_VERSION_LEN: usize = 150;
 
 impl fmt::Display for ImageKey {
     /// The name of the file.
@@ -117,6 +107,15 @@ impl ImagePaths {
         ]
     }
 
+    /// Deletes all files of the image. Files that cannot be deleted are logged.
+    pub(super) fn remove_all(&self) {
+        for name in self.all_names() {
+            if let Err(error) = remove_if_exists(&self.directory.join(&name)) {
+                tracing::warn!(file = name, %error, "a file of a removed base image cannot be deleted");
+            }
+        }
+    }
+
     /// Syncs the directory, so that a renamed file survives a power failure.
     pub(super) fn sync_directory(&self) -> io::Result<()> {
         sync_directory(&self.directory)
@@ -157,13 +156,10 @@ pub(super) fn remove_if_exists(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Deletes the files of images that are not on `shelves`. Keeps files whose names the library never uses: the directory
+/// Deletes the files of images that are not known. Keeps files whose names the library never uses: the directory
 /// may also contain a database.
-pub(super) fn remove_unknown_images<'a>(
-    directory: &Path,
-    shelves: impl Iterator<Item = &'a ImagePaths>,
-) -> io::Result<()> {
-    let known: BTreeSet<String> = shelves.flat_map(ImagePaths::all_names).collect();
+pub(super) fn remove_unknown_images(directory: &Path, known: &[ImagePaths]) -> io::Result<()> {
+    let known: BTreeSet<String> = known.iter().flat_map(ImagePaths::all_names).collect();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };

@@ -5,6 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::added_servers::AddedImageServers;
+
 /// When images are downloaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DownloadTiming {
@@ -82,6 +84,9 @@ pub struct LibrarySettings {
     pub request_query: BTreeMap<String, String>,
     /// Which server certificates are trusted.
     pub trust: ServerTrust,
+    /// Which servers images may come from that are [added](super::Library::set_added) while the library is open.
+    /// Headers, parameters and buckets are for the images of the catalogue only.
+    pub added_from: AddedImageServers,
     /// What happens to files that belong to no image.
     pub unknown: UnknownFiles,
     /// When failed downloads are retried.
@@ -102,6 +107,7 @@ impl LibrarySettings {
             request_headers: BTreeMap::new(),
             request_query: BTreeMap::new(),
             trust: ServerTrust::default(),
+            added_from: AddedImageServers::default(),
             unknown: UnknownFiles::default(),
             retry: RetryPolicy::default(),
             stall: Duration::from_secs(60),

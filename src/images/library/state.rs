@@ -16,6 +16,8 @@ pub struct ImageState {
     pub name: String,
     /// Its state.
     pub state: BaseImageState,
+    /// Whether the image was [added](super::Library::set_added) while the library is open.
+    pub is_added: bool,
 }
 
 /// The state of an image.

@@ -260,7 +260,7 @@ fn unknown_keys_may_be_ignored() {
 }
 
 #[test]
-fn delay_is_limited() {
+fn network_discovery_delay_is_limited() {
     on_each_database(async |service| {
         let made = create_infra_env(service, &json!({"network_discovery_delay_seconds": u32::MAX})).await;
         assert_eq!(made["network_discovery_delay_seconds"], u32::MAX);

@@ -1,6 +1,8 @@
 //! Check-ins that are stored together, without a change of their hosts.
 
-use kindling::inventory::store::{CheckIn, Columns, Key, Operation, Outcome, Row, Step, Store, StoreError};
+use kindling::inventory::store::{
+    CheckIn, CheckInLimit, Columns, Key, Operation, Outcome, Row, Step, Store, StoreError,
+};
 
 use super::{
     StoreFixture, deleted_row, new_host_key, new_infra_env_key, new_row, on_each_store, row_with, run_sql,
@@ -65,6 +67,37 @@ fn stored_check_in_is_never_lowered() {
 }
 
 #[test]
+fn check_ins_later_than_the_limit_are_set_to_now() {
+    on_each_store(async |fixture| {
+        let env = new_infra_env_key();
+        let insert = async |status: &str, checked_in_at| {
+            let host = new_host_key(env);
+            let columns = Columns { status: status.to_owned(), ..columns(checked_in_at, Some(1)) };
+            fixture.commit_steps([Step::Insert(row_with(host, columns))]).await;
+            host
+        };
+        let late = insert("known", Some(31)).await;
+        let others = [
+            (insert("known", Some(30)).await, Some(30)),
+            (insert("known", None).await, None),
+            (insert("disconnected", Some(31)).await, Some(31)),
+        ];
+        let limit = CheckInLimit { statuses: vec!["discovering", "known"], latest: 30, now: 10 };
+        for _ in 0..2 {
+            fixture.store.limit_check_ins(limit.clone()).await.unwrap();
+            assert_eq!(stored(fixture, late).await, (Some(10), Some(1)));
+        }
+        for (host, checked_in_at) in others {
+            assert_eq!(stored(fixture, host).await.0, checked_in_at);
+        }
+        let row = fixture.get_row(late).await.unwrap();
+        assert_eq!(row.generation, 1, "the host itself has not changed");
+        fixture.store.store_check_ins(&[check_in(late, 11, None)]).await.unwrap();
+        assert_eq!(stored(fixture, late).await, (Some(11), Some(1)));
+    });
+}
+
+#[test]
 fn check_ins_of_missing_and_deleted_hosts_are_skipped() {
     on_each_store(async |fixture| {
         let env = new_infra_env_key();
@@ -84,7 +117,7 @@ fn check_ins_of_missing_and_deleted_hosts_are_skipped() {
 }
 
 #[test]
-fn silent_host_is_required_until_the_change() {
+fn host_that_checks_in_before_the_change_is_not_disconnected() {
     on_each_store(async |fixture| {
         let host = new_host_key(new_infra_env_key());
         fixture.commit_steps([Step::Insert(new_row(host))]).await;

@@ -269,7 +269,7 @@ fn plan_with_two_states_of_a_record_is_made_again() {
 
 /// A slow change of several records is not overtaken forever by fast changes of one of them in another replica.
 #[test]
-fn slow_change_gets_through() {
+fn slow_change_succeeds_despite_conflicting_fast_ones() {
     on_each_store(async |fixture| {
         let replicas = two_replicas(fixture).await;
         let (one, other) =

@@ -161,6 +161,61 @@ fn pages_follow_the_sort_order() {
 }
 
 #[test]
+fn page_of_long_events_is_short() {
+    on_each_store(async |fixture| {
+        let lengths = [1 << 10, 10 << 10, 60 << 10, 200 << 10, 63 << 10, 1 << 10, 1];
+        let events: Vec<_> = lengths
+            .iter()
+            .zip(0..)
+            .map(|(len, second)| {
+                let text = Some("x".repeat(len - 1));
+                // The length of an event is that of all its texts.
+                Event { props: text.filter(|text| !text.is_empty()), ..event_at(second / 2, "é") }
+            })
+            .collect();
+        for event in &events {
+            fixture.post_events([event.clone()]).await;
+        }
+        for (descending, expected) in [(false, [2, 1, 1, 1, 2]), (true, [2, 1, 1, 1, 2])] {
+            let all = EventQuery { descending, limit: Some(u64::MAX), ..EventQuery::default() };
+            let (mut pages, mut after) = (Vec::new(), None);
+            loop {
+                let page = fixture.query_events(EventQuery { after, ..all.clone() }).await;
+                if page.events.is_empty() {
+                    break;
+                }
+                after = page.last;
+                pages.push(page.events);
+            }
+            assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), expected);
+            let mut listed = pages.concat();
+            if descending {
+                listed.reverse();
+            }
+            assert_eq!(listed, events);
+            let everything = fixture.query_events(EventQuery { limit: None, ..all }).await;
+            assert_eq!(everything.events.len(), events.len());
+        }
+    });
+}
+
+#[test]
+fn page_has_few_events() {
+    on_each_store(async |fixture| {
+        let host = HostId::fresh();
+        fixture.post_events((0..120).map(|second| event_at(second, "short").of_host(host))).await;
+        let hosts = vec![host, HostId::fresh()];
+        for query in [EventQuery::default(), EventQuery { hosts, ..EventQuery::default() }] {
+            for (offset, limit, expected) in [(0, 30, 30), (0, 120, 50), (90, 50, 30)] {
+                let query = EventQuery { offset, limit: Some(limit), ..query.clone() };
+                let page = fixture.query_events(query).await;
+                assert_eq!((page.events.len(), page.count), (expected, 120), "{offset} {limit}");
+            }
+        }
+    });
+}
+
+#[test]
 fn message_search_is_literal_and_case_insensitive() {
     on_each_store(async |fixture| {
         let messages =

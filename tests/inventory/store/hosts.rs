@@ -87,7 +87,7 @@ fn removed_host_leaves_no_reports_and_addresses() {
 }
 
 #[test]
-fn bounds_count_reports() {
+fn size_limits_include_reports() {
     on_each_store(async |fixture| {
         let env = new_infra_env_key();
         let host = new_host_key(env);

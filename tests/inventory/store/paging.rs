@@ -1,5 +1,6 @@
 //! Lists that are read page by page, and limits on the parts of a record.
 
+use kindling::inventory::id::{ClusterId, HostId};
 use kindling::inventory::store::{
     Bound, Changes, Columns, Filter, HostCount, Key, Kind, ListRange, Outcome, PageQuery, Row, Step, Store,
     counted_size,
@@ -72,6 +73,41 @@ fn host_counts_are_by_cluster_and_status() {
         expected.sort();
         assert_eq!(found, expected);
         assert_eq!(fixture.store.host_counts(&[]).await.unwrap(), []);
+    });
+}
+
+#[test]
+fn hosts_of_a_cluster_are_found_by_their_ids() {
+    on_each_store(async |fixture| {
+        let (cluster, other) = (ClusterId::fresh(), ClusterId::fresh());
+        let of =
+            |cluster: ClusterId, deleted| Columns { cluster: Some(cluster.0), deleted, ..Columns::default() };
+        let mut hosts = Vec::new();
+        for columns in [
+            of(cluster, false),
+            of(cluster, false),
+            of(cluster, false),
+            of(cluster, true),
+            of(cluster, true),
+            of(other, false),
+            of(other, true),
+            Columns::default(),
+        ] {
+            let key = new_host_key(new_infra_env_key());
+            fixture.commit_steps([Step::Insert(row_with(key, columns))]).await;
+            hosts.push(HostId(key.id));
+        }
+        // More than the maximum number of values in a statement.
+        let unknown = (0..40_000).map(|_| HostId::fresh());
+        let named: Vec<_> = hosts[1..].iter().copied().chain(unknown).collect();
+        let mut found = fixture.store.hosts_in_cluster(cluster, &named).await.unwrap();
+        found.sort();
+        let mut expected = hosts[1..3].to_vec();
+        expected.sort();
+        assert_eq!(found, expected);
+        assert_eq!(fixture.store.hosts_in_cluster(cluster, &[]).await.unwrap(), []);
+        assert_eq!(fixture.store.deleted_hosts(cluster).await.unwrap(), hosts[3..5]);
+        assert_eq!(fixture.store.deleted_hosts(ClusterId::fresh()).await.unwrap(), []);
     });
 }
 

@@ -126,9 +126,9 @@ fn ssl_mode_decides_server_verification() {
     });
 }
 
-/// Like libpq: the server decides if it accepts only one of both.
+/// Connections with and without TLS are tried, like in libpq. If the server accepts only one of them, that one is used.
 #[test]
-fn optional_tls_modes_try_both_ways() {
+fn optional_tls_modes_fall_back_as_in_libpq() {
     block_on(async {
         let Some((database, _)) = tls_database().await else { return };
         let mut connection = PgConnection::connect(&database.url).await.unwrap();

@@ -79,7 +79,7 @@ async fn reset_host(
 ) -> Result<StatusCode, ApiError> {
     let host = key.find(inventory.records()).await?.record;
     require_joining(&host)?;
-    Err(not_implemented("hosts cannot be reset: this service does not install"))
+    Err(not_implemented("hosts cannot be reset: this service does not install clusters"))
 }
 
 /// Installs a host that is added to an existing cluster
@@ -104,7 +104,7 @@ async fn install_host(
         let reason = format!("Host {} is in state {}, not {}", host.id, host.status(), HostStatus::Known);
         return Err(ApiError::conflict(reason));
     }
-    Err(not_implemented("hosts cannot be installed: this service does not install"))
+    Err(not_implemented("hosts cannot be installed: this service does not install clusters"))
 }
 
 fn require_joining(host: &HostRecord) -> Result<(), ApiError> {
@@ -154,5 +154,7 @@ async fn reset_host_validation(
     if host.cluster_id.is_none() {
         return Err(ApiError::conflict(format!("Host {} belongs to no cluster", host.id)));
     }
-    Err(not_implemented("validations of an installation cannot be reset: this service does not install"))
+    Err(not_implemented(
+        "validations of an installation cannot be reset: this service does not install clusters",
+    ))
 }

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn waiting_ends_with_the_result_or_after_a_time() {
+    async fn waiting_ends_with_the_result_or_at_the_timeout() {
         let state = ContactState::new(Contact::Reconnecting, Instant::now());
         assert_eq!(state.settled(Duration::from_millis(5)).await, Contact::Reconnecting);
         let settled = state.settled(Duration::from_secs(60));

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_survive_their_messages() {
+    fn changes_round_trip_through_messages() {
         for count in [1, 2, 80, 300] {
             let changes = changes(count);
             let messages = HEADER.changes(&changes);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn very_large_change_is_announced_as_a_whole() {
+    fn very_large_change_is_announced_as_a_resync() {
         let messages = HEADER.changes(&changes(5000));
         assert_eq!(messages.len(), 1);
         assert_eq!(parse(&messages[0]), Some((HEADER, MessageContent::Resync)));

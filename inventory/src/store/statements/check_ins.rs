@@ -1,10 +1,10 @@
-//! The statement that stores check-ins.
+//! The statements that store and limit check-ins.
 
 use serde::Serialize;
 
 use super::records::text_of;
-use crate::store::CheckIn;
-use crate::store::session::{Dialect, Statement};
+use crate::store::session::{Dialect, Session, Statement};
+use crate::store::{CheckIn, CheckInLimit};
 
 /// A check-in as a row of the statement.
 #[derive(Serialize)]
@@ -47,4 +47,52 @@ pub(super) fn store(dialect: Dialect, check_ins: &[CheckIn]) -> Result<Statement
     });
     let rows = serde_json::to_string(&rows.collect::<Vec<_>>());
     Ok(Statement::composed(sql).bind(rows.map_err(|error| sqlx::Error::Encode(error.into()))?))
+}
+
+/// Returns the table. SQLite would choose another index, and read all hosts.
+fn records(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "records INDEXED BY records_by_check_in",
+        Dialect::Postgres => "records",
+    }
+}
+
+/// Returns the condition that a host exceeds a limit, whose statuses are `$1` and whose latest time is `$2`.
+fn exceeds(dialect: Dialect) -> String {
+    let status = dialect.is_one_of("records.status", "$1");
+    format!("records.kind = 'host' AND records.deleted = 0 AND {status} AND records.checked_in_at > $2")
+}
+
+fn with_limit(sql: String, dialect: Dialect, limit: &CheckInLimit) -> Statement {
+    let statuses = dialect.list(limit.statuses.iter().copied());
+    Statement::composed(sql).bind(statuses).bind_integer(limit.latest)
+}
+
+/// Returns a statement that finds a host with a check-in after a limit.
+pub(super) fn select_after(dialect: Dialect, limit: &CheckInLimit) -> Statement {
+    let records = records(dialect);
+    with_limit(format!("SELECT id FROM {records} WHERE {} LIMIT 1", exceeds(dialect)), dialect, limit)
+}
+
+pub(in crate::store) async fn are_after<S: Session>(
+    connection: &mut S,
+    limit: &CheckInLimit,
+) -> Result<bool, sqlx::Error> {
+    connection.has_row(select_after(S::DIALECT, limit)).await
+}
+
+/// Returns a statement that replaces check-ins after a limit.
+pub(super) fn replace_after(dialect: Dialect, limit: &CheckInLimit) -> Statement {
+    let exceeds = exceeds(dialect);
+    let sql = match dialect {
+        Dialect::Sqlite => format!("UPDATE {} SET checked_in_at = $3 WHERE {exceeds}", records(dialect)),
+        // Locked in the order of their keys, as in [`store`].
+        Dialect::Postgres => format!(
+            "WITH list AS MATERIALIZED (SELECT parent, id FROM records WHERE {exceeds} \
+             ORDER BY parent COLLATE \"C\", id COLLATE \"C\" FOR NO KEY UPDATE) \
+             UPDATE records SET checked_in_at = $3 FROM list \
+             WHERE {exceeds} AND records.parent = list.parent AND records.id = list.id"
+        ),
+    };
+    with_limit(sql, dialect, limit).bind_integer(limit.now)
 }

@@ -7,7 +7,7 @@ use super::records::{any_of, is_out_of_bounds, len_of, named, text_of};
 use super::{check_ins, events, reports};
 use crate::events::Event;
 use crate::store::session::{Dialect, Session, Statement};
-use crate::store::{Changes, CheckIn, Key, Kind, Outcome, RecordChange, Row, Step, StoreError};
+use crate::store::{Changes, CheckIn, CheckInLimit, Key, Kind, Outcome, RecordChange, Row, Step, StoreError};
 use chrono::Utc;
 
 /// A change that is ready to be made.
@@ -26,6 +26,8 @@ pub(in crate::store) struct Prepared {
     forgotten: Vec<String>,
     /// The check-ins to store.
     check_ins: Vec<CheckIn>,
+    /// The limit for stored check-ins.
+    check_in_limit: Option<CheckInLimit>,
 }
 
 impl Prepared {
@@ -77,6 +79,11 @@ impl Prepared {
     /// Returns a change that only stores check-ins.
     pub(in crate::store) fn checking_in(check_ins: Vec<CheckIn>) -> Self {
         Self { check_ins, ..Self::default() }
+    }
+
+    /// Returns a change that only replaces check-ins after a limit.
+    pub(in crate::store) fn limiting_check_ins(limit: CheckInLimit) -> Self {
+        Self { check_in_limit: Some(limit), ..Self::default() }
     }
 
     /// Returns the changes of records, for the feed.
@@ -150,6 +157,9 @@ pub(in crate::store) async fn apply<S: Session>(
     }
     if !change.check_ins.is_empty() {
         connection.execute(check_ins::store(S::DIALECT, &change.check_ins)?).await?;
+    }
+    if let Some(limit) = &change.check_in_limit {
+        connection.execute(check_ins::replace_after(S::DIALECT, limit)).await?;
     }
     Ok(Outcome::Done)
 }

@@ -9,6 +9,15 @@ use crate::events::{Category, Event, EventPage, EventPosition, EventQuery, Sever
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::session::{Cells, Dialect, Session, Statement};
 
+/// The most events of a page.
+const PAGE_EVENTS: u64 = 50;
+/// The most bytes of all texts of a page with more than one event.
+const PAGE_BYTES: u32 = 64 << 10;
+
+/// The columns of an [`Event`], and of its position.
+const COLUMNS: &str = "id, event_time, name, severity, category, cluster_id, host_id, infra_env_id, request_id, \
+                       message, props";
+
 /// Replaces NUL, which PostgreSQL does not allow in texts. A message may quote client input that contains it.
 fn without_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
@@ -113,7 +122,10 @@ impl Conditions {
         self.values.iter().fold(query, |query, value| query.bind(value.clone()))
     }
 
-    /// Returns the statement for the events between offset and limit.
+    /// Returns the statement for the events after an offset: all of them, or a page if the query has a limit.
+    ///
+    /// The events of a page are counted by the sizes of their texts, in the order of an index. No text is read that
+    /// does not fit.
     fn page(mut self, query: &EventQuery) -> Statement {
         if !query.severities.is_empty() {
             self.and_one_of_ours("severity", query.severities.iter().map(|one| one.as_str()));
@@ -124,18 +136,26 @@ impl Conditions {
             // An integer of the service, which need not be bound.
             self.and(&format!("(event_time, id) {beyond} ({}, {id})", after.micros));
         }
-        // No limit, or one above all possible counts. No list is longer than the largest offset.
-        let most = i64::try_from(query.limit.unwrap_or(u64::MAX)).unwrap_or(i64::MAX);
+        // No list is longer than the largest offset.
         let skipped = i64::try_from(query.offset).unwrap_or(i64::MAX);
-        let bound = self.values.len();
+        let offset = self.values.len().saturating_add(1);
+        let in_order = format!("ORDER BY event_time {order}, id {order}");
+        let Some(limit) = query.limit else {
+            let end = format!(" {in_order} LIMIT {} OFFSET ${offset}", i64::MAX);
+            return self.query(&format!("SELECT {COLUMNS} FROM events"), &end).bind_integer(skipped);
+        };
+        let limit = limit.min(PAGE_EVENTS);
+        let start = "WITH candidates AS (SELECT event_time AS at, id AS event, \
+                     octet_length(name) + octet_length(message) + COALESCE(octet_length(props), 0) AS len FROM events";
+        // A cross join: SQLite then looks up the events of the page, instead of the page's place of each event.
         let end = format!(
-            " ORDER BY event_time {order}, id {order} LIMIT ${} OFFSET ${}",
-            bound.saturating_add(1),
-            bound.saturating_add(2)
+            " {in_order} LIMIT {limit} OFFSET ${offset}), \
+             sums AS (SELECT event, ROW_NUMBER() OVER ordered AS number, SUM(len) OVER ordered AS total \
+             FROM candidates WINDOW ordered AS (ORDER BY at {order}, event {order})) \
+             SELECT {COLUMNS} FROM sums CROSS JOIN events \
+             WHERE events.id = sums.event AND (number = 1 OR total <= {PAGE_BYTES}) {in_order}"
         );
-        let start = "SELECT id, event_time, name, severity, category, cluster_id, host_id, infra_env_id, \
-                     request_id, message, props FROM events";
-        self.query(start, &end).bind_integer(most).bind_integer(skipped)
+        self.query(start, &end).bind_integer(skipped)
     }
 }
 

@@ -10,7 +10,9 @@ use crate::events::{EventPosition, EventQuery};
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::session::{Dialect, Statement};
 use crate::store::sqlite::{self, SqliteParts};
-use crate::store::{Bound, CheckIn, Feed, Filter, Key, Kind, PageQuery, ReportKind, ReportKinds};
+use crate::store::{
+    Bound, CheckIn, CheckInLimit, Feed, Filter, Key, Kind, PageQuery, ReportKind, ReportKinds,
+};
 
 async fn open(directory: &TempDir) -> SqliteParts {
     sqlite::open(&directory.path().join("kindling.db"), true, Feed::of_own_database()).await.unwrap()
@@ -70,6 +72,14 @@ async fn record_statements_use_an_index() {
     let silent = plan(&store.pool, select_silent("known", 0, 1)).await;
     let index = "INDEX records_by_check_in (status=? AND checked_in_at<?)";
     assert!(silent.contains(index) && !silent.contains("TEMP B-TREE"), "{silent}");
+    let limit = CheckInLimit { statuses: vec!["known", "discovering"], latest: 1, now: 0 };
+    let index = "INDEX records_by_check_in (status=? AND checked_in_at>?)";
+    for query in
+        [check_ins::select_after(Dialect::Sqlite, &limit), check_ins::replace_after(Dialect::Sqlite, &limit)]
+    {
+        let plan = plan(&store.pool, query).await;
+        assert!(plan.starts_with("SEARCH records USING ") && plan.contains(index), "{plan}");
+    }
     let check_in = CheckIn { host: key, at: 1, clock: None };
     let check_ins = plan(&store.pool, check_ins::store(Dialect::Sqlite, &[check_in]).unwrap()).await;
     let of_listed =
@@ -101,6 +111,26 @@ async fn record_statements_use_an_index() {
 }
 
 #[tokio::test]
+async fn statements_for_ids_of_hosts_use_an_index() {
+    let directory = TempDir::new().unwrap();
+    let store = open(&directory).await;
+    let (cluster, host) = (ClusterId(Uuid::new_v4()), HostId(Uuid::new_v4()));
+    for query in [select_in_cluster(cluster, &[host], Dialect::Sqlite), select_deleted_of_cluster(cluster)] {
+        let plan = plan(&store.pool, query).await;
+        assert!(
+            plan.starts_with("SEARCH records USING INDEX records_of_cluster (kind=? AND cluster_id=?)"),
+            "{plan}"
+        );
+        assert!(!plan.contains("SCAN records") && !plan.contains("TEMP B-TREE"), "{plan}");
+    }
+    store.writer.close().await;
+}
+
+/// The end of the plan of a page of events: they are looked up and sorted after their number is known.
+const EVENTS_OF_PAGE: &str =
+    "SEARCH events USING INDEX sqlite_autoindex_events_1 (id=?); USE TEMP B-TREE FOR ORDER BY";
+
+#[tokio::test]
 async fn event_statements_use_an_index_in_order() {
     let directory = TempDir::new().unwrap();
     let store = open(&directory).await;
@@ -119,22 +149,33 @@ async fn event_statements_use_an_index_in_order() {
     ];
     for (query, index) in queries {
         for descending in [false, true] {
-            let query = EventQuery { descending, limit: Some(10), ..query.clone() };
-            let plan = plan(&store.pool, events::page(&query, Dialect::Sqlite)).await;
             // All events are read in the order of the index, until the limit is reached.
             let access = if index == "events_in_order" { "SCAN" } else { "SEARCH" };
-            assert!(plan.starts_with(&format!("{access} events USING INDEX {index}")), "{plan}");
+            let access = format!("{access} events USING INDEX {index}");
+            let query = EventQuery { descending, ..query.clone() };
+            let all = plan(&store.pool, events::page(&query, Dialect::Sqlite)).await;
+            assert!(all.starts_with(&access), "{all}");
             // Only events of several hosts need a sort.
-            assert_eq!(plan.contains("TEMP B-TREE"), !query.hosts.is_empty(), "{plan}");
+            assert_eq!(all.contains("TEMP B-TREE"), !query.hosts.is_empty(), "{all}");
+            let query = EventQuery { limit: Some(10), ..query };
+            let page = plan(&store.pool, events::page(&query, Dialect::Sqlite)).await;
+            assert!(page.contains(&format!("CO-ROUTINE candidates; {access}")), "{page}");
+            let counting = page.strip_suffix(EVENTS_OF_PAGE).unwrap_or_else(|| panic!("{page}"));
+            assert_eq!(counting.contains("TEMP B-TREE"), !query.hosts.is_empty(), "{page}");
         }
     }
     let after = EventPosition { micros: 1, id };
     let next_page = EventQuery { after: Some(after), limit: Some(10), ..EventQuery::default() };
     let now = chrono::Utc::now();
-    for query in [events::page(&next_page, Dialect::Sqlite), events::select_forgettable(after, now, 10)] {
-        let plan = plan(&store.pool, query).await;
-        assert!(plan.starts_with("SEARCH events USING INDEX events_in_order"), "{plan}");
-        assert!(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "{plan}");
-    }
+    let next_page = plan(&store.pool, events::page(&next_page, Dialect::Sqlite)).await;
+    let counting = next_page.strip_suffix(EVENTS_OF_PAGE).unwrap_or_else(|| panic!("{next_page}"));
+    assert!(
+        counting.contains("CO-ROUTINE candidates; SEARCH events USING INDEX events_in_order"),
+        "{counting}"
+    );
+    assert!(!counting.contains("SCAN events") && !counting.contains("TEMP B-TREE"), "{counting}");
+    let forgettable = plan(&store.pool, events::select_forgettable(after, now, 10)).await;
+    assert!(forgettable.starts_with("SEARCH events USING INDEX events_in_order"), "{forgettable}");
+    assert!(!forgettable.contains("SCAN") && !forgettable.contains("TEMP B-TREE"), "{forgettable}");
     store.writer.close().await;
 }

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::reports;
+use crate::id::{ClusterId, HostId};
 use crate::store::session::{Cells, Dialect, Session, Statement};
 use crate::store::{Bound, Columns, Filter, HostCount, Key, Kind, PageQuery, Position, Row, RowPage};
 
@@ -243,6 +244,44 @@ pub(in crate::store) async fn host_counts<S: Session>(
         })
     };
     connection.fetch(select_host_counts(clusters, S::DIALECT), count).await
+}
+
+/// Returns a statement for the ids of those of these hosts that are in a cluster. It reads only the index until it has
+/// found a host.
+pub(super) fn select_in_cluster(cluster: ClusterId, hosts: &[HostId], dialect: Dialect) -> Statement {
+    let hosts: Vec<_> = hosts.iter().map(HostId::to_string).collect();
+    let is_listed = dialect.is_one_of("id", "$2");
+    let sql = format!(
+        "SELECT id FROM records WHERE kind = 'host' AND cluster_id = $1 AND {is_listed} AND deleted = 0"
+    );
+    Statement::composed(sql).bind_id(cluster.0).bind(dialect.list(hosts.iter().map(String::as_str)))
+}
+
+pub(in crate::store) async fn hosts_in_cluster<S: Session>(
+    connection: &mut S,
+    cluster: ClusterId,
+    hosts: &[HostId],
+) -> Result<Vec<HostId>, sqlx::Error> {
+    connection.fetch(select_in_cluster(cluster, hosts, S::DIALECT), host_id).await
+}
+
+/// Returns a statement for the ids of the deleted hosts of a cluster.
+pub(super) fn select_deleted_of_cluster(cluster: ClusterId) -> Statement {
+    let sql =
+        "SELECT id FROM records WHERE kind = 'host' AND cluster_id = $1 AND deleted = 1 ORDER BY made_at, id";
+    Statement::new(sql).bind_id(cluster.0)
+}
+
+pub(in crate::store) async fn deleted_hosts(
+    connection: &mut impl Session,
+    cluster: ClusterId,
+) -> Result<Vec<HostId>, sqlx::Error> {
+    connection.fetch(select_deleted_of_cluster(cluster), host_id).await
+}
+
+fn host_id(row: &impl Cells) -> Result<HostId, sqlx::Error> {
+    let id = row.text("id")?;
+    id.parse().map(HostId).map_err(|_| decode_error("id", id))
 }
 
 /// Returns a statement that finds the smallest size if a bound is exceeded. A negative size exceeds every bound: it

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_a_condition_only_once_settled() {
+    fn last_modified_is_used_as_condition_only_once_settled() {
         assert_eq!(memo_of_config("a", Some(0), Some(11)).next_condition().modified_since, Some(time_at(0)));
         assert_eq!(memo_of_config("a", Some(0), Some(10)).next_condition().modified_since, None);
         let tagged = ConfigAnswer { etag: Some("\"a\"".to_owned()), ..config_answer("a", Some(0), Some(11)) };

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn next_call_is_due_after_a_while_and_made_once() {
+    fn next_call_during_an_outage_is_due_after_a_pause_and_made_once() {
         let state = OutageState::new(Duration::from_secs(3600));
         assert!(state.length().is_none() && !state.take_retry());
         state.require_due().unwrap();

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn valid_answers_are_accepted_whatever_their_time() {
+    async fn valid_answers_are_accepted_with_any_last_modified() {
         let origin = origin().await;
         assert_eq!((origin.len, origin.url.as_str()), (10, "s3://images/a.iso"));
         for alter in [

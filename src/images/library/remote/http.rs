@@ -9,9 +9,10 @@ use futures_util::{StreamExt, TryStreamExt};
 use object_store::ClientOptions;
 use object_store::client::{HttpClient, HttpConnector};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Response, StatusCode, Url, redirect};
+use reqwest::{ClientBuilder, Response, StatusCode, Url, redirect};
 
 use super::{ByteStream, ImageResponse};
+use crate::images::library::added_servers::AddedImageServers;
 use crate::images::library::error::{FetchError, LibraryError};
 use crate::images::library::location::without_credentials;
 use crate::images::library::record::{RemoteVersion, VersionValidator};
@@ -28,6 +29,8 @@ pub(in crate::images::library) struct RemoteClient {
     client: reqwest::Client,
     headers: HeaderMap,
     query: Vec<(String, String)>,
+    /// The servers that images may come from. Without it, all of them.
+    servers: Option<AddedImageServers>,
 }
 
 impl std::fmt::Debug for RemoteClient {
@@ -45,6 +48,7 @@ pub(in crate::images::library) struct HttpSource {
 }
 
 impl RemoteClient {
+    /// Returns the client for the images of the catalogue.
     pub(in crate::images::library) fn new(settings: &LibrarySettings) -> Result<Self, LibraryError> {
         let mut headers = HeaderMap::new();
         for (name, value) in &settings.request_headers {
@@ -54,29 +58,50 @@ impl RemoteClient {
             value.set_sensitive(true);
             headers.insert(key, value);
         }
-        let builder = reqwest::Client::builder()
-            .user_agent(concat!("kindling/", env!("CARGO_PKG_VERSION")))
-            // `get` follows redirects itself: it sends the headers of the settings only to the origin of the
-            // catalogue's URL.
-            .redirect(redirect::Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(settings.stall);
-        let builder = match &settings.trust {
-            ServerTrust::System => builder,
-            ServerTrust::SystemAnd(path) => {
-                let failed = |source: Box<dyn Error + Send + Sync>| LibraryError::Certificates {
-                    path: path.clone(),
-                    source,
-                };
-                let pem = fs::read(path).map_err(|error| failed(error.into()))?;
-                builder.tls_backend_preconfigured(trust::client_config(&pem).map_err(failed)?)
-            }
-            ServerTrust::DangerouslyAnybody => builder.tls_danger_accept_invalid_certs(true),
-        };
-        let client = builder.build().map_err(|error| LibraryError::Client { source: error.into() })?;
+        let client = build(client_builder(settings)?)?;
         let query = settings.request_query.clone().into_iter().collect();
-        Ok(Self { client, headers, query })
+        Ok(Self { client, headers, query, servers: None })
     }
+
+    /// Returns the client for images that are added later. It sends no headers and parameters of the settings, which
+    /// are often credentials.
+    pub(in crate::images::library) fn for_added_images(
+        settings: &LibrarySettings,
+    ) -> Result<Self, LibraryError> {
+        let builder = client_builder(settings)?;
+        let builder = match settings.added_from.resolver() {
+            Some(resolver) => builder.dns_resolver(resolver),
+            None => builder,
+        };
+        let servers = Some(settings.added_from.clone());
+        Ok(Self { client: build(builder)?, headers: HeaderMap::new(), query: Vec::new(), servers })
+    }
+}
+
+fn build(builder: ClientBuilder) -> Result<reqwest::Client, LibraryError> {
+    builder.build().map_err(|error| LibraryError::Client { source: error.into() })
+}
+
+fn client_builder(settings: &LibrarySettings) -> Result<ClientBuilder, LibraryError> {
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("kindling/", env!("CARGO_PKG_VERSION")))
+        // `get` follows redirects itself: it sends the headers of the settings only to the origin of the
+        // catalogue's URL.
+        .redirect(redirect::Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .read_timeout(settings.stall);
+    Ok(match &settings.trust {
+        ServerTrust::System => builder,
+        ServerTrust::SystemAnd(path) => {
+            let failed = |source: Box<dyn Error + Send + Sync>| LibraryError::Certificates {
+                path: path.clone(),
+                source,
+            };
+            let pem = fs::read(path).map_err(|error| failed(error.into()))?;
+            builder.tls_backend_preconfigured(trust::client_config(&pem).map_err(failed)?)
+        }
+        ServerTrust::DangerouslyAnybody => builder.tls_danger_accept_invalid_certs(true),
+    })
 }
 
 /// Requests to buckets have the same certificates and timeouts, but not the headers and parameters of the settings:
@@ -178,6 +203,9 @@ impl HttpSource {
             url.query_pairs_mut().extend_pairs(&self.client.query);
         }
         for _ in 0..=MAX_REDIRECTS {
+            if let Some(servers) = &self.client.servers {
+                servers.check(&url)?;
+            }
             let mut headers = headers.clone();
             headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
             if url.origin() == self.url.origin() {
@@ -273,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn validator_that_is_not_text_is_another_one() {
+    fn validator_that_is_not_text_counts_as_changed() {
         let found = |value: &[u8]| {
             let value = HeaderValue::from_bytes(value).unwrap();
             differs_from(&HeaderMap::from_iter([(header::ETAG, value)]), &header::ETAG, "\"a\"")

@@ -1,0 +1,65 @@
+// The form that adds a base image, and the buttons that remove added ones.
+
+import { api } from "./api.js";
+import * as baseImages from "./base-images.js";
+import { byId, showProblem, tell } from "./dom.js";
+
+const FIELDS = ["url", "openshift_version", "version", "cpu_architecture", "sha256"];
+
+const form = byId("image-form");
+
+export function begin() {
+  byId("new-image").addEventListener("click", () => (form.hidden ? unfold() : fold()));
+  byId("cancel-image").addEventListener("click", fold);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    add();
+  });
+  // The rows are renewed every second, so the list itself listens.
+  byId("base-images").addEventListener("click", ({ target }) => target.matches("button[data-version]") && remove(target));
+}
+
+function unfold() {
+  form.hidden = false;
+  byId("new-image").setAttribute("aria-expanded", "true");
+  form.elements.url.focus();
+}
+
+function fold() {
+  form.hidden = true;
+  form.reset();
+  showProblem(byId("image-problem"), null);
+  byId("new-image").setAttribute("aria-expanded", "false");
+  byId("new-image").focus();
+}
+
+async function add() {
+  const written = FIELDS.map((name) => [name, form.elements[name].value.trim()]);
+  const params = Object.fromEntries(written.filter(([, value]) => value));
+  const button = form.querySelector("button.primary");
+  button.disabled = true;
+  try {
+    const added = await api.addOsImage(params);
+    await baseImages.refresh();
+    fold();
+    tell(`The base image for ${added.openshift_version} was added. Its download has started.`);
+  } catch (refusal) {
+    showProblem(byId("image-problem"), refusal);
+    byId("image-problem").focus();
+  } finally {
+    button.disabled = false;
+  }
+}
+
+async function remove({ dataset: { version, architecture } }) {
+  const problem = byId("image-list-problem");
+  showProblem(problem, null);
+  try {
+    await api.removeOsImage(version, architecture);
+    await baseImages.refresh();
+    byId("new-image").focus();
+    tell(`The base image for ${version} was removed.`);
+  } catch (refusal) {
+    showProblem(problem, refusal);
+  }
+}

@@ -1,0 +1,155 @@
+//! Which servers the images may come from that users add while the service runs.
+//!
+//! Whoever adds an image chooses where this service sends requests. Services of this machine and metadata services of
+//! clouds must not be among the targets. So each address is checked when a connection is made, also after a redirect:
+//! a name may have another address at each lookup.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use reqwest::Url;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use super::error::FetchError;
+
+/// Addresses of metadata services that are not link-local: of Alibaba Cloud and of Amazon.
+const METADATA_SERVICES: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+];
+
+/// Which servers added images may come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AddedImageServers {
+    /// Servers on other machines, with public or private addresses. Refused are loopback, unspecified, link-local and
+    /// multicast addresses and those of metadata services. Addresses that this machine has in its networks are not
+    /// recognized.
+    #[default]
+    OtherMachines,
+    /// Servers with these host names or addresses, as they are written in a URL.
+    Listed(BTreeSet<String>),
+}
+
+impl AddedImageServers {
+    /// Refuses a URL whose host is not allowed. Of a host name, the [resolver](Self::resolver) refuses addresses.
+    pub(super) fn check(&self, url: &Url) -> Result<(), FetchError> {
+        let host = url.host_str().unwrap_or_default();
+        let is_allowed = match self {
+            Self::OtherMachines => literal_address(host).is_none_or(is_on_another_machine),
+            Self::Listed(hosts) => hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host)),
+        };
+        if is_allowed { Ok(()) } else { Err(FetchError::ForbiddenServer { host: host.to_owned() }) }
+    }
+
+    /// Returns the resolver of host names, if not all of their addresses are allowed.
+    pub(super) fn resolver(&self) -> Option<Arc<dyn Resolve>> {
+        match self {
+            Self::OtherMachines => Some(Arc::new(OtherMachines)),
+            Self::Listed(_) => None,
+        }
+    }
+}
+
+/// Parses the host of a URL as an address.
+fn literal_address(host: &str) -> Option<IpAddr> {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).parse().ok()
+}
+
+fn is_on_another_machine(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    let is_near = match address {
+        IpAddr::V4(address) => address.is_link_local() || address.is_broadcast() || address.octets()[0] == 0,
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    let is_special = address.is_loopback() || address.is_unspecified() || address.is_multicast();
+    !is_near && !is_special && !METADATA_SERVICES.contains(&address)
+}
+
+/// A resolver that returns only addresses of other machines.
+#[derive(Debug)]
+struct OtherMachines;
+
+impl Resolve for OtherMachines {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let (allowed, refused): (Vec<SocketAddr>, Vec<SocketAddr>) =
+                found.partition(|address| is_on_another_machine(address.ip()));
+            if let (true, Some(refused)) = (allowed.is_empty(), refused.first()) {
+                let error =
+                    FetchError::ForbiddenServer { host: format!("{} ({})", name.as_str(), refused.ip()) };
+                return Err(Box::new(error) as Box<dyn Error + Send + Sync>);
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_allowed(servers: &AddedImageServers, url: &str) -> bool {
+        servers.check(&url.parse().unwrap()).is_ok()
+    }
+
+    #[test]
+    fn servers_of_this_machine_and_metadata_services_are_refused() {
+        let refused = [
+            "http://127.0.0.1/",
+            "http://127.8.9.10:8090/",
+            "http://0.0.0.0/",
+            "http://0.1.2.3/",
+            "http://[::1]/",
+            "http://[::]/",
+            "http://169.254.169.254/latest/meta-data",
+            "http://[fe80::1]/",
+            "http://224.0.0.1/",
+            "http://255.255.255.255/",
+            "http://[ff02::1]/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://[::ffff:169.254.169.254]/",
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http://100.100.100.200/",
+            "http://[fd00:ec2::254]/",
+        ];
+        for url in refused {
+            assert!(!is_allowed(&AddedImageServers::OtherMachines, url), "{url}");
+        }
+        let allowed = [
+            "https://mirror.example/live.iso",
+            "http://192.168.1.5/",
+            "http://10.0.0.1/",
+            "http://[fd00::1]/",
+            "http://8.8.8.8/",
+        ];
+        for url in allowed {
+            assert!(is_allowed(&AddedImageServers::OtherMachines, url), "{url}");
+        }
+    }
+
+    #[test]
+    fn only_listed_servers_are_allowed() {
+        let listed = ["Mirror.example", "127.0.0.1", "[::1]"].map(str::to_owned);
+        let servers = AddedImageServers::Listed(listed.into());
+        for url in ["https://mirror.example:8443/a", "http://127.0.0.1:80/", "http://[::1]:1/"] {
+            assert!(is_allowed(&servers, url), "{url}");
+        }
+        for url in ["http://mirror.example.org/", "http://127.0.0.2/", "http://localhost/"] {
+            assert!(!is_allowed(&servers, url), "{url}");
+        }
+    }
+
+    #[tokio::test]
+    async fn names_of_this_machine_have_no_address() {
+        let resolver = AddedImageServers::OtherMachines.resolver().unwrap();
+        let Err(error) = resolver.resolve("localhost".parse().unwrap()).await else {
+            panic!("localhost is allowed")
+        };
+        let text = error.to_string();
+        assert!(text.contains("localhost (127.0.0.1)") || text.contains("localhost (::1)"), "{text}");
+    }
+}

@@ -1,0 +1,174 @@
+//! Images that users add while the library is open, and which servers they may come from.
+
+use std::collections::BTreeSet;
+
+use kindling::images::library::{
+    AddedImageServers, BaseImageState, DownloadTiming, ImageNotReady, Library, LibrarySettings, UnknownFiles,
+};
+use kindling::inventory::catalogue::OsImage;
+
+use crate::server::{ImageFileServer, ImageReply, ReplyGate};
+use crate::support::{
+    LibraryFolder, NAME, first_image, os_image, second_image, unavailability_reason, wait_for_state,
+    within_time_limit,
+};
+
+/// Settings that allow the test servers.
+fn settings(place: &LibraryFolder) -> LibrarySettings {
+    let mut settings = place.patient_settings();
+    settings.added_from = AddedImageServers::Listed(BTreeSet::from(["127.0.0.1".to_owned()]));
+    settings
+}
+
+fn other_image(url: &str) -> OsImage {
+    OsImage { openshift_version: "4.15".to_owned(), version: "415.1".to_owned(), ..os_image(url) }
+}
+
+const OTHER_NAME: &str = "rhcos-full-iso-415.1-x86_64.iso";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn added_image_is_downloaded_at_once_and_removed_with_its_files() {
+    let (server, place) = (ImageFileServer::with_file(first_image()).await, LibraryFolder::new());
+    let configured = place.write("configured.iso", second_image());
+    let configured = os_image(configured.to_str().unwrap());
+    let mut settings = settings(&place);
+    settings.when = DownloadTiming::OnFirstUse;
+    settings.request_headers = [("X-Key".to_owned(), "s3cret".to_owned())].into();
+    settings.request_query = [("key".to_owned(), "s3cret".to_owned())].into();
+    let library = Library::open(settings, [configured.clone()]).unwrap();
+    let added = other_image(&server.url("a.iso"));
+    assert!(matches!(library.base_now(&added), Err(ImageNotReady::Unknown { .. })));
+
+    library.set_added([added.clone()]);
+    wait_for_state(&library, &added, BaseImageState::is_ready).await;
+    let base = within_time_limit(library.base(&added)).await.unwrap();
+    assert!(place.read(OTHER_NAME) == first_image());
+    let states: Vec<_> = library.states().into_iter().map(|state| (state.image, state.is_added)).collect();
+    assert_eq!(states, [(configured.clone(), false), (added.clone(), true)]);
+    // The same list again changes nothing.
+    library.set_added([added.clone()]);
+    assert_eq!(server.download_offsets(), [None]);
+    for request in server.requests() {
+        assert!(request.header("x-key").is_none() && !request.target.contains("s3cret"), "{request:?}");
+    }
+
+    library.set_added([]);
+    assert!(matches!(library.base_now(&added), Err(ImageNotReady::Unknown { .. })));
+    assert!(place.names().iter().all(|name| !name.starts_with(OTHER_NAME)), "{:?}", place.names());
+    // Readers continue.
+    assert!(base.image().source().digest().is_ok());
+    within_time_limit(library.base(&configured)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_reader_of_a_removed_image_gets_an_error() {
+    let place = LibraryFolder::new();
+    let gate = ReplyGate::new();
+    let server =
+        ImageFileServer::new(move |_, _| ImageReply::new(200, first_image()).wait_after(1000, &gate)).await;
+    let library = Library::open(settings(&place), []).unwrap();
+    let added = other_image(&server.url("a.iso"));
+    library.set_added([added.clone()]);
+    wait_for_state(&library, &added, |state| matches!(state, BaseImageState::Downloading { .. })).await;
+    let waiting = tokio::spawn({
+        let (library, added) = (library.clone(), added.clone());
+        async move { library.base(&added).await.map(drop) }
+    });
+    tokio::task::yield_now().await;
+    library.set_added([]);
+    let outcome = within_time_limit(waiting).await.unwrap();
+    assert!(matches!(outcome, Err(ImageNotReady::Unknown { .. })), "{outcome:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_url_is_another_image() {
+    let (server, place) = (ImageFileServer::with_file(first_image()).await, LibraryFolder::new());
+    let second = ImageFileServer::with_file(second_image()).await;
+    let library = Library::open(settings(&place), []).unwrap();
+    for (url, expected) in [(server.url("a.iso"), first_image()), (second.url("a.iso"), second_image())] {
+        let added = other_image(&url);
+        library.set_added([added.clone()]);
+        within_time_limit(library.base(&added)).await.unwrap();
+        assert!(place.read(OTHER_NAME) == expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failing_added_image_does_not_make_the_library_unready() {
+    let place = LibraryFolder::new();
+    let server = ImageFileServer::new(|_, _| ImageReply::new(404, "")).await;
+    let library = Library::open(settings(&place), []).unwrap();
+    let added = other_image(&server.url("a.iso"));
+    library.set_added([added.clone()]);
+    let reason = unavailability_reason(within_time_limit(library.base(&added)).await);
+    assert!(reason.contains("the server answered with status 404"), "{reason}");
+    assert!(library.is_ready());
+    // Not on a server, or with a version that is no part of a file name.
+    let path = place.write("local.iso", first_image());
+    let invalid = [
+        other_image(path.to_str().unwrap()),
+        other_image(&format!("file://{}", path.display())),
+        other_image("s3://bucket/live.iso"),
+        OsImage { version: "../a".to_owned(), ..added.clone() },
+    ];
+    library.set_added(invalid);
+    assert!(library.states().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_of_this_machine_are_refused_also_after_redirects() {
+    let place = LibraryFolder::new();
+    let server = ImageFileServer::with_file(first_image()).await;
+    let mut near = place.patient_settings();
+    let port = server.url("").rsplit_once(':').unwrap().1.to_owned();
+    let library = Library::open(near.clone(), []).unwrap();
+    for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"] {
+        let added = other_image(&format!("http://{host}:{port}a.iso"));
+        library.set_added([added.clone()]);
+        let reason = unavailability_reason(within_time_limit(library.base(&added)).await);
+        assert!(reason.contains("images must not be added from "), "{reason}");
+    }
+    assert_eq!(server.requests().len(), 0);
+    drop(library);
+
+    // Only the first server is allowed.
+    let target = server.url("a.iso").replace("127.0.0.1", "127.0.0.2");
+    let redirecting =
+        ImageFileServer::new(move |_, _| ImageReply::new(302, "").with_header("location", &target)).await;
+    near.added_from = AddedImageServers::Listed(BTreeSet::from(["127.0.0.1".to_owned()]));
+    let library = Library::open(near, []).unwrap();
+    let added = other_image(&redirecting.url("a.iso"));
+    library.set_added([added.clone()]);
+    let reason = unavailability_reason(within_time_limit(library.base(&added)).await);
+    assert!(reason.contains("images must not be added from 127.0.0.2"), "{reason}");
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn added_images_survive_a_restart_with_pruning() {
+    let (server, place) = (ImageFileServer::with_file(first_image()).await, LibraryFolder::new());
+    let added = other_image(&server.url("a.iso"));
+    let mut settings = settings(&place);
+    settings.unknown = UnknownFiles::Prune;
+    for _ in 0..2 {
+        let library = Library::open_with_added(settings.clone(), [], [added.clone()]).unwrap();
+        within_time_limit(library.base(&added)).await.unwrap();
+    }
+    assert_eq!(server.download_offsets(), [None]);
+    drop(Library::open(settings, []).unwrap());
+    assert!(place.names().is_empty(), "{:?}", place.names());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn configured_image_takes_precedence() {
+    let (server, place) = (ImageFileServer::with_file(first_image()).await, LibraryFolder::new());
+    let path = place.write("configured.iso", second_image());
+    let configured = os_image(path.to_str().unwrap());
+    let library = Library::open(settings(&place), [configured.clone()]).unwrap();
+    library.set_added([os_image(&server.url("a.iso"))]);
+    let [state] = &library.states()[..] else { panic!("not one image") };
+    assert_eq!((&state.image, state.is_added), (&configured, false));
+    library.set_added([]);
+    within_time_limit(library.base(&configured)).await.unwrap();
+    assert!(!place.file(NAME).exists() && server.requests().is_empty());
+}
