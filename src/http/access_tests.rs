@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{Method, Request, header};
+use chrono::{TimeDelta, Utc};
 use ignition::discovery::HttpUrl;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -54,11 +55,16 @@ const FOREIGN_HOST: &str = "6ba7b812-9dad-11d1-80b4-00c04fd430c8";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestToken {
     None,
-    User,
+    /// The token of a user, in the header or parameter for tokens of a kind. `Ticket` is the same for a ticket.
+    User(AuthKind),
+    Ticket(AuthKind),
     /// The token of `own`, in the header or parameter for tokens of a kind. `Cluster` is the same for `cluster`.
     InfraEnv(AuthKind),
     Cluster(AuthKind),
 }
+
+/// The token of a user, in its header.
+const USER: RequestToken = RequestToken::User(AuthKind::User);
 
 const KINDS: [AuthKind; 7] = [
     AuthKind::User,
@@ -72,8 +78,9 @@ const KINDS: [AuthKind; 7] = [
 
 impl RequestToken {
     fn all() -> Vec<Self> {
-        let scoped = KINDS.into_iter().flat_map(|kind| [Self::InfraEnv(kind), Self::Cluster(kind)]);
-        [Self::None, Self::User].into_iter().chain(scoped).collect()
+        let of_kind =
+            |kind| [Self::User(kind), Self::Ticket(kind), Self::InfraEnv(kind), Self::Cluster(kind)];
+        [Self::None].into_iter().chain(KINDS.into_iter().flat_map(of_kind)).collect()
     }
 }
 
@@ -200,9 +207,11 @@ impl AccessSite {
     async fn send_with_token(&self, probe: &RequestProbe, token: RequestToken) -> (u16, String) {
         let (kind, text) = match token {
             RequestToken::None => (None, String::new()),
-            RequestToken::User => {
-                (Some(AuthKind::User), self.keys.user_token(None).unwrap().reveal().to_owned())
-            }
+            RequestToken::User(kind) => (Some(kind), self.keys.user_token(None).unwrap().reveal().to_owned()),
+            RequestToken::Ticket(kind) => (
+                Some(kind),
+                self.keys.ticket(Utc::now() + TimeDelta::minutes(1)).unwrap().reveal().to_owned(),
+            ),
             RequestToken::InfraEnv(kind) => (Some(kind), self.infra_env_token()),
             RequestToken::Cluster(kind) => (Some(kind), self.cluster_token()),
         };
@@ -297,6 +306,9 @@ impl AccessSite {
                     (of(cluster, late, HOST), [false, true, false, true]),
                     (of(cluster, late, UNBOUND), [false; 4]),
                     (of(cluster, foreign, FOREIGN_HOST), [false; 4]),
+                    // The operation finds no such host.
+                    (of(cluster, own, FOREIGN_HOST), [false, true, false, true]),
+                    (new(&[("cluster_id", cluster), ("infra_env_id", foreign)]), [false; 4]),
                     (of(foreign_cluster, own, HOST), [false; 4]),
                     (new(&[("cluster_id", cluster), ("host_id", FOREIGN_HOST)]), [false; 4]),
                 ]
@@ -318,6 +330,7 @@ impl AccessSite {
             ["token"] => vec![(new(&[("token", &self.infra_env_token())]), [true, true, false, true])],
             ["who", "who"] => vec![
                 (new(&[("who", own)]), [true, true, false, true]),
+                (new(&[("who", late)]), [false; 4]),
                 (new(&[("who", foreign)]), [false; 4]),
                 (new(&[("who", neighbour)]), [false, false, false, true]),
             ],
@@ -436,13 +449,20 @@ fn expected_outcome(route: &RouteAccess, reached: GrantedByToken, token: Request
             return AccessOutcome::Allowed;
         }
         RequestToken::None => return AccessOutcome::Unauthenticated,
-        RequestToken::User => (AuthKind::User, true),
+        RequestToken::User(kind @ AuthKind::User) | RequestToken::Ticket(kind @ AuthKind::Ticket) => {
+            (kind, true)
+        }
         RequestToken::InfraEnv(kind @ AuthKind::Url) => (kind, infra_env_url),
         RequestToken::InfraEnv(kind @ AuthKind::Agent) => (kind, infra_env_agent),
         RequestToken::Cluster(kind @ AuthKind::Url) => (kind, cluster_url),
         RequestToken::Cluster(kind @ AuthKind::Agent) => (kind, cluster_agent),
-        // Under this policy, no other header or parameter accepts a token of an infra-env or cluster.
-        RequestToken::InfraEnv(_) | RequestToken::Cluster(_) => return AccessOutcome::Unauthenticated,
+        // Under this policy, no other header or parameter accepts these tokens.
+        RequestToken::User(_)
+        | RequestToken::Ticket(_)
+        | RequestToken::InfraEnv(_)
+        | RequestToken::Cluster(_) => {
+            return AccessOutcome::Unauthenticated;
+        }
     };
     match (route.tokens.contains(&kind), is_reached) {
         (true, true) => AccessOutcome::Allowed,
@@ -504,8 +524,7 @@ async fn check_routes_with_tokens(tokens: &[RequestToken]) {
 
 #[tokio::test]
 async fn tokens_have_the_access_that_routes_declare() {
-    let tokens: Vec<_> =
-        RequestToken::all().into_iter().filter(|token| *token != RequestToken::User).collect();
+    let tokens: Vec<_> = RequestToken::all().into_iter().filter(|token| *token != USER).collect();
     check_routes_with_tokens(&tokens).await;
 }
 
@@ -544,15 +563,23 @@ async fn rejects_ids_that_are_not_uuids() {
 /// Returns a token that this policy accepts in the header or parameter for tokens of a kind.
 fn accepted_token(kind: AuthKind) -> Option<RequestToken> {
     match kind {
-        AuthKind::User => Some(RequestToken::User),
+        AuthKind::User => Some(USER),
         AuthKind::Agent | AuthKind::Url => Some(RequestToken::InfraEnv(kind)),
         AuthKind::Image | AuthKind::ImageUrl | AuthKind::Watcher | AuthKind::Ticket => None,
     }
 }
 
 /// The path parameters that are neither ids nor tokens.
-const OTHER_PARAMETERS: [&str; 7] =
-    ["architecture", "cpu_architecture", "file", "machine", "openshift_version", "validation_id", "version"];
+const OTHER_PARAMETERS: [&str; 8] = [
+    "architecture",
+    "cpu_architecture",
+    "file",
+    "machine",
+    "openshift_version",
+    "operator_name",
+    "validation_id",
+    "version",
+];
 
 /// A route declares exactly the path parameters that are ids of resources or tokens.
 #[tokio::test]
@@ -560,7 +587,9 @@ async fn routes_declare_the_ids_in_their_paths() {
     let site = AccessSite::new().await;
     for route in &site.table {
         for name in route.path.split('{').skip(1).map(|part| part.split_once('}').unwrap().0) {
-            let is_no_id = OTHER_PARAMETERS.contains(&name);
+            // The id of a bundle of operators is the same in all services.
+            let is_no_id =
+                OTHER_PARAMETERS.contains(&name) || route.path.ends_with("/operators/bundles/{id}");
             let is_declared = route.ids.iter().any(|id| match id {
                 IdSource::Path(declared) | IdSource::PathToken(declared, _) => *declared == name,
                 IdSource::Query(_) | IdSource::Body(_) => false,
@@ -624,5 +653,5 @@ async fn documentation_has_the_route_table() {
 /// A separate test, because user tokens delete resources.
 #[tokio::test]
 async fn user_tokens_grant_access_to_everything() {
-    check_routes_with_tokens(&[RequestToken::User]).await;
+    check_routes_with_tokens(&[USER]).await;
 }

@@ -24,6 +24,7 @@ mod files;
 mod full_disk;
 mod generated_files;
 mod help;
+mod host_limits;
 mod hostile;
 mod ignition;
 mod installer_link;
