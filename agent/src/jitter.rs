@@ -29,13 +29,13 @@ impl Jitter {
     fn fraction(&self) -> f64 {
         let state = self.0.fetch_add(INCREMENT, Ordering::Relaxed).wrapping_add(INCREMENT);
         // 32 bits are exact in an f64.
-        let high = u32::try_from(mixed(state) >> 32).unwrap_or(u32::MAX);
+        let high = u32::try_from(mix_bits(state) >> 32).unwrap_or(u32::MAX);
         f64::from(high) / f64::from(u32::MAX)
     }
 }
 
 /// Mixes the bits of a number, as the generator `SplitMix64` does.
-pub(crate) fn mixed(state: u64) -> u64 {
+pub(crate) fn mix_bits(state: u64) -> u64 {
     let mut bits = state;
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -118,25 +118,25 @@ impl StepRequest {
         let args = Arguments { step_type: step.step_type.known().ok_or_else(unknown)?, all: &step.args };
         Ok(match args.step_type {
             StepType::Inventory => Self::Inventory(InventoryRequest::parse(args)?),
-            StepType::ConnectivityCheck => Self::ConnectivityCheck(args.only()?),
-            StepType::FreeNetworkAddresses => Self::FreeAddresses(args.only()?),
-            StepType::DhcpLeaseAllocate => Self::DhcpLeases(args.only()?),
-            StepType::NtpSynchronizer => Self::Ntp(args.only()?),
-            StepType::DomainResolution => Self::Domains(args.only()?),
-            StepType::ApiVipConnectivityCheck => Self::ApiVip(args.only()?),
-            StepType::TangConnectivityCheck => Self::Tang(args.only()?),
-            StepType::VerifyVips => Self::Vips(args.only()?),
+            StepType::ConnectivityCheck => Self::ConnectivityCheck(args.parse_only_argument()?),
+            StepType::FreeNetworkAddresses => Self::FreeAddresses(args.parse_only_argument()?),
+            StepType::DhcpLeaseAllocate => Self::DhcpLeases(args.parse_only_argument()?),
+            StepType::NtpSynchronizer => Self::Ntp(args.parse_only_argument()?),
+            StepType::DomainResolution => Self::Domains(args.parse_only_argument()?),
+            StepType::ApiVipConnectivityCheck => Self::ApiVip(args.parse_only_argument()?),
+            StepType::TangConnectivityCheck => Self::Tang(args.parse_only_argument()?),
+            StepType::VerifyVips => Self::Vips(args.parse_only_argument()?),
             StepType::InstallationDiskSpeedCheck => Self::DiskSpeed(DiskSpeedRequest::parse(args)?),
-            StepType::ContainerImageAvailability => Self::Images(args.only()?),
-            StepType::Install => Self::Install(args.only()?),
-            StepType::LogsGather => Self::LogsGather(args.only()?),
+            StepType::ContainerImageAvailability => Self::Images(args.parse_only_argument()?),
+            StepType::Install => Self::Install(args.parse_only_argument()?),
+            StepType::LogsGather => Self::LogsGather(args.parse_only_argument()?),
             StepType::StopInstallation => match args.all {
                 [] => Self::StopInstallation,
                 _ => return Err(args.count(0)),
             },
-            StepType::UpgradeAgent => Self::Upgrade(args.only()?),
-            StepType::DownloadBootArtifacts => Self::BootArtifacts(args.only()?),
-            StepType::RebootForReclaim => Self::RebootForReclaim(args.only()?),
+            StepType::UpgradeAgent => Self::Upgrade(args.parse_only_argument()?),
+            StepType::DownloadBootArtifacts => Self::BootArtifacts(args.parse_only_argument()?),
+            StepType::RebootForReclaim => Self::RebootForReclaim(args.parse_only_argument()?),
             StepType::Execute | StepType::NextStepRunner => return Err(unknown()),
         })
     }
@@ -212,7 +212,7 @@ struct Arguments<'a> {
 
 impl Arguments<'_> {
     /// Parses the only argument.
-    fn only<T: DeserializeOwned>(self) -> Result<T, StepArgumentsError> {
+    fn parse_only_argument<T: DeserializeOwned>(self) -> Result<T, StepArgumentsError> {
         match self.all {
             [one] => self.json(one),
             _ => Err(self.count(1)),

@@ -254,7 +254,7 @@ impl FileStore {
         let failed = |source| FileError::Directory { path: directory.to_owned(), source };
         // Logs and manifests may contain secrets.
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-        let in_use = parts::take(directory).map_err(failed)?;
+        let in_use = parts::lock_directory(directory).map_err(failed)?;
         let place = || directory.display().to_string();
         let objects = LocalFileSystem::new_with_prefix(directory)
             .map_err(|source| FileError::Open { place: place(), source: source.into() })?
@@ -294,14 +294,14 @@ impl FileStore {
     {
         let mut writer = BufWriter::with_capacity(Arc::clone(&self.objects), path.to_object(), PART_LEN)
             .with_max_concurrency(MAX_PARTS_AT_ONCE);
-        let filled = fill(&mut writer, path, content, most).await;
+        let filled = write_content(&mut writer, path, content, most).await;
         if filled.is_err()
             && let Err(error) = writer.abort().await
         {
             tracing::warn!(%path, %error, "could not abort an upload");
         }
         let len = filled?;
-        writer.shutdown().await.map_err(failed(path, "written"))?;
+        writer.shutdown().await.map_err(file_error(path, "written"))?;
         Ok(len)
     }
 
@@ -313,12 +313,12 @@ impl FileStore {
     pub async fn get(&self, path: &FilePath) -> Result<Option<OpenFile>, FileError> {
         let result = match self.objects.get(&path.to_object()).await {
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
-            result => result.map_err(failed(path, "read"))?,
+            result => result.map_err(file_error(path, "read"))?,
         };
         let info =
             FileInfo { path: path.clone(), len: result.meta.size, written_at: result.meta.last_modified };
         let path = path.clone();
-        let content = result.into_stream().map_err(move |error| failed(&path, "read")(error)).boxed();
+        let content = result.into_stream().map_err(move |error| file_error(&path, "read")(error)).boxed();
         Ok(Some(OpenFile { info, content }))
     }
 
@@ -330,7 +330,7 @@ impl FileStore {
     pub async fn delete(&self, path: &FilePath) -> Result<(), FileError> {
         match self.objects.delete(&path.to_object()).await {
             Err(object_store::Error::NotFound { .. }) => Ok(()),
-            result => result.map_err(failed(path, "deleted")),
+            result => result.map_err(file_error(path, "deleted")),
         }
     }
 
@@ -355,7 +355,7 @@ impl FileStore {
         let mut found = Vec::new();
         let mut objects = self.objects.list(Some(&folder.to_object()));
         while let Some(object) = objects.next().await {
-            let object = object.map_err(failed(folder, "listed"))?;
+            let object = object.map_err(file_error(folder, "listed"))?;
             // Skip objects that other programs put there.
             let Ok(path) = FilePath::from_names(object.location.as_ref().split('/')) else { continue };
             if found.len() == MAX_LISTED {
@@ -368,12 +368,12 @@ impl FileStore {
     }
 }
 
-fn failed<E: Into<Cause>>(path: &FilePath, done: &'static str) -> impl FnOnce(E) -> FileError {
+fn file_error<E: Into<Cause>>(path: &FilePath, done: &'static str) -> impl FnOnce(E) -> FileError {
     let path = path.clone();
     move |source| FileError::Failed { path, done, source: source.into() }
 }
 
-async fn fill<E>(
+async fn write_content<E>(
     writer: &mut BufWriter,
     path: &FilePath,
     content: impl Stream<Item = Result<Bytes, E>> + Send,
@@ -392,7 +392,7 @@ where
         if received > most {
             return Err(FileError::TooLong { path: path.clone(), most });
         }
-        writer.put(bytes).await.map_err(failed(path, "written"))?;
+        writer.put(bytes).await.map_err(file_error(path, "written"))?;
     }
     Ok(received)
 }

@@ -229,15 +229,15 @@ impl Draft {
     }
 
     fn infra_env(&self, findings: &mut DiscoveryReport) -> Option<InfraEnvSettings> {
-        let id = parsed(self.id.as_ref(), findings, InfraEnvId::parse);
+        let id = parse_or_report(self.id.as_ref(), findings, InfraEnvId::parse);
         if self.id.is_none() {
             findings.error(SourceLocation::whole("infra-env"), "id is missing");
         }
-        let secret = parsed(self.pull_secret.as_ref(), findings, PullSecret::parse);
+        let secret = parse_or_report(self.pull_secret.as_ref(), findings, PullSecret::parse);
         if self.pull_secret.is_none() {
             findings.error(SourceLocation::whole("infra-env"), "pull secret is missing");
         }
-        let ssh_keys = parsed(self.ssh_keys.as_ref(), findings, SshKeys::parse);
+        let ssh_keys = parse_or_report(self.ssh_keys.as_ref(), findings, SshKeys::parse);
         let proxies = self.proxies(findings);
         let time_sources = self.time_sources(findings);
         let trust_bundle = certificates(self.trust_bundle.as_ref(), findings);
@@ -376,7 +376,7 @@ pub(crate) fn reason(error: &InputError) -> String {
     }
 }
 
-fn parsed<T>(
+fn parse_or_report<T>(
     given: Option<&Text>,
     findings: &mut DiscoveryReport,
     parse: impl Fn(&str) -> Result<T, InputError>,
@@ -387,5 +387,5 @@ fn parsed<T>(
 
 fn certificates(given: Option<&Text>, findings: &mut DiscoveryReport) -> Option<CertificateBundle> {
     let given = given.filter(|it| !it.value.trim().is_empty());
-    parsed(given, findings, |pem| CertificateBundle::parse("certificates", pem))
+    parse_or_report(given, findings, |pem| CertificateBundle::parse("certificates", pem))
 }

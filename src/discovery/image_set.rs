@@ -104,7 +104,7 @@ impl ImageSet {
     /// Returns an error if the network of the host cannot be converted to files.
     pub fn of_machine(&self, mac: MacAddr, cache: &KeyfileCache) -> Result<Option<Self>, DiscoveryError> {
         let Some(inputs) = self.inputs.clone().of_machine(mac) else { return Ok(None) };
-        self.with(inputs, cache).map(Some)
+        self.with_inputs(inputs, cache).map(Some)
     }
 
     /// Returns the images of one host only, selected by its index in the inputs, or `None` if the index is out of
@@ -116,10 +116,10 @@ impl ImageSet {
     pub fn of_host(&self, index: usize, cache: &KeyfileCache) -> Result<Option<Self>, DiscoveryError> {
         let Some(host) = self.inputs.hosts.get(index) else { return Ok(None) };
         let inputs = Inputs { hosts: vec![host.clone()], ..self.inputs.clone() };
-        self.with(inputs, cache).map(Some)
+        self.with_inputs(inputs, cache).map(Some)
     }
 
-    fn with(&self, inputs: Inputs, cache: &KeyfileCache) -> Result<Self, DiscoveryError> {
+    fn with_inputs(&self, inputs: Inputs, cache: &KeyfileCache) -> Result<Self, DiscoveryError> {
         let networks = inputs.networks(cache)?;
         let (base, nmstatectl) = (Arc::clone(&self.base), Arc::clone(&self.nmstatectl));
         Ok(Self { base, inputs, networks, nmstatectl })

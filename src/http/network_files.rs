@@ -116,7 +116,7 @@ fn read(files: &[NetworkFile], cancel: &Cancel) -> Result<NetworkFileHosts, ApiE
     let mut readable = Vec::new();
     for (index, found) in indexes.into_iter().zip(hosts) {
         require_wanted(cancel)?;
-        match fault(&found) {
+        match document_error(&found) {
             Some((place, message)) => findings.error(place, message),
             None => readable.push(host(index, found)),
         }
@@ -133,7 +133,7 @@ fn require_wanted(cancel: &Cancel) -> Result<(), ApiError> {
 }
 
 /// Returns the position and text of the error if a host's document is not an nmstate document.
-fn fault(host: &Host) -> Option<(SourceLocation, String)> {
+fn document_error(host: &Host) -> Option<(SourceLocation, String)> {
     let place = host.place();
     match yaml::read(host.network.document()) {
         Ok(Value::Object(_)) => None,
@@ -169,14 +169,14 @@ fn host(file: usize, Host { name, network, .. }: Host) -> NetworkFileHost {
         file,
         name,
         mac_interface_map: map.into_iter().map(entry).collect(),
-        network_yaml: readable(network.document()),
+        network_yaml: with_line_breaks(network.document()),
         interfaces: declared.into_iter().map(|interface| interface.name).collect(),
     }
 }
 
 /// Formats a one-line JSON document with line breaks, so that users can read and edit it. A manifest's document is one
 /// line of JSON if it could not be cut out of the file.
-fn readable(document: &str) -> String {
+fn with_line_breaks(document: &str) -> String {
     let value = Some(document).filter(|text| text.starts_with('{') && !text.contains('\n'));
     let value = value.and_then(|text| serde_json::from_str::<Value>(text).ok());
     value.map_or_else(|| document.to_owned(), |value| format!("{value:#}\n"))

@@ -47,7 +47,7 @@ pub(super) fn networks(install: &Object, findings: &mut DiscoveryReport) -> Clus
     for (what, list, single) in
         [("API", "spec.apiVIPs", "spec.apiVIP"), ("ingress", "spec.ingressVIPs", "spec.ingressVIP")]
     {
-        let texts = items(install, list, findings).into_iter().chain(install.text(single, findings));
+        let texts = located_items(install, list, findings).into_iter().chain(install.text(single, findings));
         for Located { value, place } in texts {
             match value.parse::<IpAddr>() {
                 Ok(address) => {
@@ -60,9 +60,9 @@ pub(super) fn networks(install: &Object, findings: &mut DiscoveryReport) -> Clus
     ClusterNetworks { vips, machine_networks: machine_networks(install, findings) }
 }
 
-fn items(install: &Object, path: &str, findings: &mut DiscoveryReport) -> Vec<Text> {
+fn located_items(install: &Object, path: &str, findings: &mut DiscoveryReport) -> Vec<Text> {
     let Some(texts) = install.texts(path, findings) else { return Vec::new() };
-    let item = |(index, text)| Located::new(text, install.at(&format!("{path}[{index}]")));
+    let item = |(index, text)| Located::new(text, install.location_of(&format!("{path}[{index}]")));
     texts.value.into_iter().enumerate().map(item).collect()
 }
 
@@ -83,13 +83,13 @@ fn machine_networks(install: &Object, findings: &mut DiscoveryReport) -> Vec<Cid
                         "{cidr:?} has bits beyond its prefix; the network is {}",
                         network.without_host_bits()
                     );
-                    findings.warning(install.at(&format!("{path}.cidr")), message);
+                    findings.warning(install.location_of(&format!("{path}.cidr")), message);
                 }
                 networks.push(network);
             }
             None => {
                 let message = format!("{cidr:?} is not a network such as 192.0.2.0/24");
-                findings.error(install.at(&format!("{path}.cidr")), message);
+                findings.error(install.location_of(&format!("{path}.cidr")), message);
             }
         }
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::nmstate_config::host;
-use super::reference::{ReferencedObject, there_are_two};
+use super::reference::{ReferencedObject, duplicate_message};
 use super::{Manifests, Object, OtherFile, cluster, selection};
 use crate::discovery::{DiscoveryReport, Draft, Host, Located, SourceLocation, Text, reason};
 
@@ -48,7 +48,7 @@ impl Manifests {
     pub fn draft(&self, wanted: Option<&str>, over: Draft) -> (Draft, DiscoveryReport) {
         let mut findings = self.findings.clone();
         let Some(object) = self.infra_env(wanted, &mut findings) else { return (over, findings) };
-        let mut reader = Reader { manifests: self, object, findings };
+        let mut reader = InfraEnvReader { manifests: self, object, findings };
         let draft = reader.draft(&over).with(over);
         (draft, reader.findings)
     }
@@ -60,7 +60,7 @@ impl Manifests {
                 object.name() == name && (namespace.is_empty() || namespace == object.namespace())
             }
         };
-        let found: Vec<&Object> = self.of_kind("InfraEnv").filter(is_wanted).collect();
+        let found: Vec<&Object> = self.objects_of_kind("InfraEnv").filter(is_wanted).collect();
         let directory = || SourceLocation::whole(self.directory.display().to_string());
         match (found.as_slice(), wanted) {
             ([object], _) => Some(object),
@@ -74,34 +74,40 @@ impl Manifests {
             }
             ([first, second, ..], _) => {
                 let is_same = first.namespace() == second.namespace() && first.name() == second.name();
-                let message = if is_same { there_are_two([first, second]) } else { to_choose(&found) };
-                findings.error(second.at("metadata.name"), message);
+                let message = if is_same {
+                    duplicate_message([first, second])
+                } else {
+                    several_infra_envs_message(&found)
+                };
+                findings.error(second.location_of("metadata.name"), message);
                 None
             }
         }
     }
 }
 
-fn to_choose(found: &[&Object]) -> String {
-    let name = |it: &&Object| format!("{}/{} ({})", it.namespace(), it.name(), it.at("metadata.name").line());
+fn several_infra_envs_message(found: &[&Object]) -> String {
+    let name = |it: &&Object| {
+        format!("{}/{} ({})", it.namespace(), it.name(), it.location_of("metadata.name").line())
+    };
     let names: Vec<String> = found.iter().map(name).collect();
     format!("found several InfraEnvs; choose one with --infra-env: {}", names.join(", "))
 }
 
 /// Reads one infra-env.
-struct Reader<'a> {
+struct InfraEnvReader<'a> {
     manifests: &'a Manifests,
     object: &'a Object,
     findings: DiscoveryReport,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> InfraEnvReader<'a> {
     fn draft(&mut self, over: &Draft) -> Draft {
         self.object.has_fields("spec", &FIELDS, &mut self.findings);
         self.object.has_fields("spec.proxy", &PROXY_FIELDS, &mut self.findings);
         let is_cluster_sound = self.is_reference("spec.clusterRef");
         let mut draft = Draft {
-            id: self.id(),
+            id: self.infra_env_id(),
             ssh_keys: self.text("spec.sshAuthorizedKey"),
             http_proxy: self.text("spec.proxy.httpProxy"),
             https_proxy: self.text("spec.proxy.httpsProxy"),
@@ -113,7 +119,7 @@ impl<'a> Reader<'a> {
             kernel_arguments: self.kernel_arguments(),
             architecture: self.text("spec.cpuArchitecture"),
             image_type: self.text("spec.imageType"),
-            discovery_delay_seconds: self.delay(),
+            discovery_delay_seconds: self.network_discovery_delay(),
             ..Draft::default()
         };
         if over.pull_secret.is_none() {
@@ -124,7 +130,7 @@ impl<'a> Reader<'a> {
             if draft.version.is_some() && self.object.get("spec.clusterRef").is_some() {
                 let message =
                     "the service accepts it together with spec.clusterRef only if that cluster is installed";
-                self.findings.warning(self.object.at("spec.osImageVersion"), message);
+                self.findings.warning(self.object.location_of("spec.osImageVersion"), message);
             }
             if draft.version.is_none() && is_cluster_sound {
                 (draft.version, draft.version_hint) = self.release();
@@ -151,7 +157,7 @@ impl<'a> Reader<'a> {
         let Located { mut value, place } = self.object.texts(path, &mut self.findings)?;
         let mut index = 0_usize;
         value.retain(|source| {
-            let place = self.object.at(&format!("{path}[{index}]"));
+            let place = self.object.location_of(&format!("{path}[{index}]"));
             index += 1;
             let parsed = TimeSources::parse(source, "").map_err(|error| reason(&error));
             self.findings.value(&place, parsed).is_some()
@@ -161,21 +167,21 @@ impl<'a> Reader<'a> {
 
     /// Returns the id in the inventory if the manifest was exported from a cluster and its status contains it.
     /// Otherwise, derives an id from the name.
-    fn id(&mut self) -> Option<Text> {
+    fn infra_env_id(&mut self) -> Option<Text> {
         for path in ["status.isoDownloadURL", "status.bootArtifacts.initrd"] {
             let url = self.object.get(path).and_then(Value::as_str).into_iter();
             let mut parts = url.flat_map(|url| url.split(['/', '?', '&', '=']));
             if let Some(id) = parts.find_map(|part| InfraEnvId::parse(part).ok()) {
-                return Some(Located::new(id.to_string(), self.object.at(path)));
+                return Some(Located::new(id.to_string(), self.object.location_of(path)));
             }
         }
-        let place = self.object.at("metadata.name");
+        let place = self.object.location_of("metadata.name");
         if self.object.name().is_empty() {
             self.findings.error(place, "the InfraEnv has no name, from which its id is derived");
             return None;
         }
         let name = format!("{}/{}", self.object.namespace(), self.object.name());
-        Some(Located::new(id_of(&name), place))
+        Some(Located::new(id_from_name(&name), place))
     }
 
     /// Returns whether a value is a valid reference or absent, and reports an invalid one.
@@ -186,7 +192,7 @@ impl<'a> Reader<'a> {
             && REFERENCE_FIELDS.iter().all(|field| object.text_in((path, value), field, findings).is_ok())
     }
 
-    fn wanted<'b>(&'b self, kind: &'b str, path: &str) -> Option<ReferencedObject<'b>> {
+    fn referenced_object<'b>(&'b self, kind: &'b str, path: &str) -> Option<ReferencedObject<'b>> {
         let name = self.object.get(&format!("{path}.name"))?.as_str()?;
         let namespace = self.object.get(&format!("{path}.namespace")).and_then(Value::as_str);
         Some(ReferencedObject { kind, namespace: namespace.unwrap_or(self.object.namespace()), name })
@@ -197,12 +203,12 @@ impl<'a> Reader<'a> {
         if !self.is_reference(PATH) {
             return None;
         }
-        let Some(wanted) = self.wanted("Secret", PATH) else {
-            self.findings.error(self.object.at(PATH), "names no Secret");
+        let Some(wanted) = self.referenced_object("Secret", PATH) else {
+            self.findings.error(self.object.location_of(PATH), "names no Secret");
             return None;
         };
         let mut findings = DiscoveryReport::default();
-        let secret = self.manifests.find(wanted, &self.object.at(PATH), &mut findings);
+        let secret = self.manifests.find(wanted, &self.object.location_of(PATH), &mut findings);
         let text = secret.and_then(|secret| secret.secret_text(".dockerconfigjson", &mut findings));
         self.findings.append(findings);
         text
@@ -221,16 +227,16 @@ impl<'a> Reader<'a> {
         if !self.is_reference(PATH) {
             return (None, None);
         }
-        let Some(wanted) = self.wanted("ConfigMap", PATH) else {
-            self.findings.error(self.object.at(PATH), "names no ConfigMap");
+        let Some(wanted) = self.referenced_object("ConfigMap", PATH) else {
+            self.findings.error(self.object.location_of(PATH), "names no ConfigMap");
             return (None, None);
         };
         let mut findings = DiscoveryReport::default();
-        let map = self.manifests.find(wanted, &self.object.at(PATH), &mut findings);
+        let map = self.manifests.find(wanted, &self.object.location_of(PATH), &mut findings);
         let texts = map.map(|map| {
             let registries = map.config_text("registries.conf", &mut findings);
             if registries.is_none() {
-                findings.error(map.at("data"), "has no \"registries.conf\"");
+                findings.error(map.location_of("data"), "has no \"registries.conf\"");
             }
             (registries, map.config_text("ca-bundle.crt", &mut findings))
         });
@@ -239,20 +245,20 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the `AgentClusterInstall` that `spec.clusterRef` leads to.
-    fn install(&self, findings: &mut DiscoveryReport) -> Option<&'a Object> {
+    fn agent_cluster_install(&self, findings: &mut DiscoveryReport) -> Option<&'a Object> {
         let manifests = self.manifests;
-        let wanted = self.wanted("ClusterDeployment", "spec.clusterRef")?;
-        let cluster = manifests.find(wanted, &self.object.at("spec.clusterRef"), findings)?;
+        let wanted = self.referenced_object("ClusterDeployment", "spec.clusterRef")?;
+        let cluster = manifests.find(wanted, &self.object.location_of("spec.clusterRef"), findings)?;
         let name = cluster.text("spec.clusterInstallRef.name", findings)?.value;
         let wanted =
             ReferencedObject { kind: "AgentClusterInstall", namespace: cluster.namespace(), name: &name };
-        manifests.find(wanted, &cluster.at("spec.clusterInstallRef"), findings)
+        manifests.find(wanted, &cluster.location_of("spec.clusterInstallRef"), findings)
     }
 
     /// Returns the VIPs and machine networks of the cluster.
     fn cluster(&mut self) -> ClusterNetworks {
         // Findings about missing objects are dropped here: `release` reports them.
-        let Some(install) = self.install(&mut DiscoveryReport::default()) else {
+        let Some(install) = self.agent_cluster_install(&mut DiscoveryReport::default()) else {
             return ClusterNetworks::default();
         };
         cluster::networks(install, &mut self.findings)
@@ -262,10 +268,10 @@ impl<'a> Reader<'a> {
     fn release(&mut self) -> (Option<Text>, Option<SourceLocation>) {
         let manifests = self.manifests;
         let mut findings = DiscoveryReport::default();
-        let release = self.install(&mut findings).and_then(|install| {
+        let release = self.agent_cluster_install(&mut findings).and_then(|install| {
             let name = install.text("spec.imageSetRef.name", &mut findings)?.value;
             let wanted = ReferencedObject { kind: "ClusterImageSet", namespace: "", name: &name };
-            let set = manifests.find(wanted, &install.at("spec.imageSetRef"), &mut findings)?;
+            let set = manifests.find(wanted, &install.location_of("spec.imageSetRef"), &mut findings)?;
             set.text("spec.releaseImage", &mut findings)
         });
         // Only warnings: the version may be known from elsewhere.
@@ -279,10 +285,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn delay(&mut self) -> Option<Located<u32>> {
+    fn network_discovery_delay(&mut self) -> Option<Located<u32>> {
         const PATH: &str = "spec.networkDiscoveryDelaySeconds";
         let value = self.object.get(PATH)?;
-        let place = self.object.at(PATH);
+        let place = self.object.location_of(PATH);
         let Some(seconds) = value.as_u64().and_then(|it| u32::try_from(it).ok()) else {
             self.findings.error(place, "has to be a number of seconds");
             return None;
@@ -304,14 +310,14 @@ impl<'a> Reader<'a> {
             let written = change.get("operation").cloned().unwrap_or_else(|| "append".into());
             match (serde_json::from_value::<KernelArgumentOperation>(written.clone()), value) {
                 (Ok(operation), Some(value)) => {
-                    let place = object.at(&format!("{path}.value"));
+                    let place = object.location_of(&format!("{path}.value"));
                     changes.push(Located::new((operation, value.to_owned()), place));
                 }
                 (Err(_), _) => {
-                    let place = object.at(&format!("{path}.operation"));
+                    let place = object.location_of(&format!("{path}.operation"));
                     self.findings.error(place, format!("{written} is not append, replace or delete"));
                 }
-                (_, None) => self.findings.error(object.at(&path), "has no value"),
+                (_, None) => self.findings.error(object.location_of(&path), "has no value"),
             }
         }
         changes
@@ -324,7 +330,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Returns the id of an infra-env that is not in any inventory yet. It depends only on the name.
-fn id_of(name: &str) -> String {
+fn id_from_name(name: &str) -> String {
     let digest = Sha256::new_with_prefix(b"kindling infra-env ").chain_update(name).finalize();
     let mut bytes = [0; 16];
     bytes.iter_mut().zip(digest).for_each(|(byte, of)| *byte = of);
@@ -359,9 +365,9 @@ mod tests {
 
     #[test]
     fn id_depends_only_on_the_name() {
-        let id = id_of("site/env");
+        let id = id_from_name("site/env");
         assert!(InfraEnvId::parse(&id).is_ok());
-        assert_eq!(id, id_of("site/env"));
-        assert_ne!(id, id_of("site/env2"));
+        assert_eq!(id, id_from_name("site/env"));
+        assert_ne!(id, id_from_name("site/env2"));
     }
 }

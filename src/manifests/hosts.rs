@@ -38,8 +38,11 @@ impl HostFiles {
     /// documents are a finding.
     pub fn add(&mut self, file: &str, bytes: &[u8]) -> Result<(), HostsFileError> {
         let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| !is_host_list(text)) else {
-            self.hosts
-                .extend(ignition::network::read_hosts(file, bytes)?.into_iter().map(|it| plain(file, it)));
+            self.hosts.extend(
+                ignition::network::read_hosts(file, bytes)?
+                    .into_iter()
+                    .map(|it| host_without_manifest(file, it)),
+            );
             return Ok(());
         };
         let name: Arc<str> = file.into();
@@ -56,7 +59,7 @@ impl HostFiles {
             self.add_part(&name, *part, parts.len());
         }
         if parts.is_empty() {
-            self.hosts.push(plain(file, HostNetwork::without_macs(text).with_name(file)));
+            self.hosts.push(host_without_manifest(file, HostNetwork::without_macs(text).with_name(file)));
         } else if (self.hosts.len(), self.findings.as_slice().len()) == (hosts_before, errors_before) {
             self.without_hosts.push(file.to_owned());
         }
@@ -76,9 +79,9 @@ impl HostFiles {
         let Some(value) = value.filter(|value| value.get("kind").is_some()) else {
             let begin = format!("{file}:{}", skipped.saturating_add(1));
             let label = if count == 1 { file } else { begin.as_str() };
-            return self.hosts.push(part((file, label), skipped, document));
+            return self.hosts.push(host_of_document((file, label), skipped, document));
         };
-        for object in Object::all(file, (skipped, document), value, &mut self.findings) {
+        for object in Object::from_document(file, (skipped, document), value, &mut self.findings) {
             if object.kind() == "NMStateConfig" {
                 self.hosts.extend(host_as_written(&object, &mut self.findings));
             } else {
@@ -115,12 +118,12 @@ fn has_content(document: &str) -> bool {
 }
 
 /// Creates a host from a file or list that is not a manifest. Hosts in lists already have names.
-fn plain(file: &str, network: HostNetwork) -> Host {
+fn host_without_manifest(file: &str, network: HostNetwork) -> Host {
     Host { name: network.name().unwrap_or(file).to_owned(), network, origin: None }
 }
 
 /// Creates the host of a document.
-fn part((file, label): (&Arc<str>, &str), skipped: usize, document: &str) -> Host {
+fn host_of_document((file, label): (&Arc<str>, &str), skipped: usize, document: &str) -> Host {
     let origin = HostOrigin {
         file: Arc::clone(file),
         lines: Arc::new(LineIndex::read(document)),

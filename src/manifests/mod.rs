@@ -53,7 +53,7 @@ impl Manifests {
     }
 
     /// Returns the manifests of a kind.
-    fn of_kind<'a>(&'a self, kind: &str) -> impl Iterator<Item = &'a Object> {
+    fn objects_of_kind<'a>(&'a self, kind: &str) -> impl Iterator<Item = &'a Object> {
         self.objects.iter().filter(move |object| object.kind() == kind)
     }
 }

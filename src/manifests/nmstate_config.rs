@@ -14,7 +14,7 @@ const INTERFACE_FIELDS: [&str; 2] = ["macAddress", "name"];
 /// Reads a host like [`host`]. Uses the document as the user wrote it if it can be cut out of the manifest.
 pub(super) fn host_as_written(object: &Object, findings: &mut DiscoveryReport) -> Option<Host> {
     let host = host(object, findings)?;
-    let Some(text) = object.written("spec.config") else { return Some(host) };
+    let Some(text) = object.mapping_text("spec.config") else { return Some(host) };
     Some(Host { network: host.network.with_document(text), ..host })
 }
 
@@ -25,14 +25,16 @@ pub(super) fn host(object: &Object, findings: &mut DiscoveryReport) -> Option<Ho
         return None;
     }
     let Some(config) = object.get("spec.config") else {
-        findings
-            .error(object.at("spec.config"), format!("NMStateConfig {} has no spec.config", object.name()));
+        findings.error(
+            object.location_of("spec.config"),
+            format!("NMStateConfig {} has no spec.config", object.name()),
+        );
         return None;
     };
     let interfaces = object.list("spec.interfaces", findings)?;
     if interfaces.is_empty() {
         findings.error(
-            object.at("spec.interfaces"),
+            object.location_of("spec.interfaces"),
             format!("NMStateConfig {} has no interfaces", object.name()),
         );
         return None;
@@ -46,13 +48,13 @@ pub(super) fn host(object: &Object, findings: &mut DiscoveryReport) -> Option<Ho
         let mut text = |key: &str| object.text_in((&path, interface), key, findings).ok();
         let (name, mac) = (text("name")?, text("macAddress")?);
         let (Some(name), Some(mac)) = (name, mac) else {
-            findings.error(object.at(&path), "needs a name and a macAddress");
+            findings.error(object.location_of(&path), "needs a name and a macAddress");
             return None;
         };
         map.push(MacInterface { logical_nic_name: name.to_owned(), mac_address: mac.to_owned() });
     }
     let document = sorted(config.clone()).to_string();
-    let origin = Arc::new(object.origin("spec.config", "spec.interfaces"));
+    let origin = Arc::new(object.host_origin("spec.config", "spec.interfaces"));
     let network = HostNetwork::new(document, map).with_name(object.name());
     Some(Host { name: object.name().to_owned(), network, origin: Some(origin) })
 }

@@ -13,13 +13,13 @@ use crate::discovery::{DiscoveryReport, Located, SourceLocation, Text};
 #[derive(Clone)]
 pub struct Object {
     value: Value,
-    document: Arc<Document>,
+    document: Arc<ManifestDocument>,
     /// The prefix of all paths, if the object is an item of a `List`.
     prefix: String,
 }
 
 /// The document that contains an object.
-struct Document {
+struct ManifestDocument {
     file: Arc<str>,
     /// The number of lines before the document in the file.
     skipped: usize,
@@ -27,7 +27,7 @@ struct Document {
     lines: OnceLock<Arc<LineIndex>>,
 }
 
-impl Document {
+impl ManifestDocument {
     fn lines(&self) -> &Arc<LineIndex> {
         self.lines.get_or_init(|| Arc::new(LineIndex::read(&self.text)))
     }
@@ -36,14 +36,15 @@ impl Document {
 impl Object {
     /// Returns the objects of a document: one, or the items of a `List`. Anything that is not a Kubernetes object is
     /// skipped with a warning: a directory of manifests may contain other files.
-    pub(super) fn all(
+    pub(super) fn from_document(
         file: &Arc<str>,
         (skipped, text): (usize, &str),
         value: Value,
         findings: &mut DiscoveryReport,
     ) -> Vec<Self> {
         let lines = OnceLock::new();
-        let document = Arc::new(Document { file: Arc::clone(file), skipped, text: text.into(), lines });
+        let document =
+            Arc::new(ManifestDocument { file: Arc::clone(file), skipped, text: text.into(), lines });
         let mut one = |prefix: String, value: Value| {
             let reason = match value.as_object() {
                 None => "is not an object",
@@ -78,11 +79,11 @@ impl Object {
             None => {}
             Some(Value::Object(labels)) => {
                 for (key, _) in labels.iter().filter(|(_, value)| !value.is_string()) {
-                    let place = self.at_key("metadata.labels", key);
+                    let place = self.location_of_key("metadata.labels", key);
                     findings.error(place, format!("the value of {key} has to be a string"));
                 }
             }
-            Some(_) => findings.error(self.at("metadata.labels"), "has to be an object"),
+            Some(_) => findings.error(self.location_of("metadata.labels"), "has to be an object"),
         }
         findings.as_slice().len() == before
     }
@@ -120,8 +121,8 @@ impl Object {
 
     /// Returns the location of a value. The line of an absent value is that of the innermost value around it, or the
     /// first line of the document.
-    pub(super) fn at(&self, path: &str) -> SourceLocation {
-        let full = self.full(path);
+    pub(super) fn location_of(&self, path: &str) -> SourceLocation {
+        let full = self.full_path(path);
         let lines = self.document.lines();
         let line = lines.find(&full).map_or(self.document.skipped + 1, |line| line + self.document.skipped);
         SourceLocation { file: self.document.file.to_string(), line: Some(line), path: full }
@@ -129,11 +130,11 @@ impl Object {
 
     /// Returns the lines of the document, starting at the line of a value.
     pub(super) fn lines_from(&self, path: &str) -> Option<impl Iterator<Item = &str>> {
-        let line = self.document.lines().find(&self.full(path))?;
+        let line = self.document.lines().find(&self.full_path(path))?;
         Some(self.document.text.lines().skip(line.saturating_sub(1)))
     }
 
-    fn full(&self, path: &str) -> String {
+    fn full_path(&self, path: &str) -> String {
         match (self.prefix.as_str(), path) {
             ("", path) => path.to_owned(),
             (prefix, "") => prefix.to_owned(),
@@ -144,9 +145,9 @@ impl Object {
     /// Returns a string, or `None` if it is absent. Reports a value of another type.
     pub(super) fn text(&self, path: &str, findings: &mut DiscoveryReport) -> Option<Text> {
         match self.get(path)? {
-            Value::String(text) => Some(Located::new(text.clone(), self.at(path))),
+            Value::String(text) => Some(Located::new(text.clone(), self.location_of(path))),
             _ => {
-                findings.error(self.at(path), "has to be a string");
+                findings.error(self.location_of(path), "has to be a string");
                 None
             }
         }
@@ -158,9 +159,9 @@ impl Object {
         let texts: Option<Vec<String>> =
             value.as_array().and_then(|list| list.iter().map(|it| it.as_str().map(str::to_owned)).collect());
         if texts.is_none() {
-            findings.error(self.at(path), "has to be a list of strings");
+            findings.error(self.location_of(path), "has to be a list of strings");
         }
-        Some(Located::new(texts?, self.at(path)))
+        Some(Located::new(texts?, self.location_of(path)))
     }
 
     /// Returns whether a value is an object or absent, and reports other types. Reports unknown keys, which are typing
@@ -177,13 +178,13 @@ impl Object {
         findings: &mut DiscoveryReport,
     ) -> bool {
         let Some(map) = value.as_object() else {
-            findings.error(self.at(path), "has to be an object");
+            findings.error(self.location_of(path), "has to be an object");
             return false;
         };
         for key in map.keys().filter(|key| !known.contains(&key.as_str())) {
             let similar = known.iter().find(|known| known.eq_ignore_ascii_case(key));
             let hint = similar.map(|known| format!("; did you mean {known}?")).unwrap_or_default();
-            findings.warning(self.at(&format!("{path}.{key}")), format!("unknown field{hint}"));
+            findings.warning(self.location_of(&format!("{path}.{key}")), format!("unknown field{hint}"));
         }
         true
     }
@@ -194,7 +195,7 @@ impl Object {
             None => Some(&[]),
             Some(Value::Array(list)) => Some(list),
             Some(_) => {
-                findings.error(self.at(path), "has to be a list");
+                findings.error(self.location_of(path), "has to be a list");
                 None
             }
         }
@@ -211,21 +212,21 @@ impl Object {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
             Some(_) => {
-                findings.error(self.at(&format!("{path}.{key}")), "has to be a string");
+                findings.error(self.location_of(&format!("{path}.{key}")), "has to be a string");
                 Err(())
             }
         }
     }
 
     /// Returns the location of a host's network in this document.
-    pub(super) fn origin(&self, network: &str, interfaces: &str) -> crate::discovery::HostOrigin {
+    pub(super) fn host_origin(&self, network: &str, interfaces: &str) -> crate::discovery::HostOrigin {
         crate::discovery::HostOrigin {
             file: Arc::clone(&self.document.file),
             // The hosts of one list share its table.
             lines: Arc::clone(self.document.lines()),
             skipped: self.document.skipped,
-            network: self.full(network),
-            interfaces: self.full(interfaces),
+            network: self.full_path(network),
+            interfaces: self.full_path(interfaces),
         }
     }
 }

@@ -82,8 +82,8 @@ impl Manifests {
             let text = read_file(&path)?;
             manifests.add(&path.display().to_string(), &text)?;
         }
-        manifests.registries = loose(&directory.join(REGISTRIES))?;
-        manifests.registries_authority = loose(&directory.join(REGISTRIES_AUTHORITY))?;
+        manifests.registries = read_other_file(&directory.join(REGISTRIES))?;
+        manifests.registries_authority = read_other_file(&directory.join(REGISTRIES_AUTHORITY))?;
         Ok(manifests)
     }
 
@@ -99,7 +99,7 @@ impl Manifests {
             if value.is_null() {
                 continue;
             }
-            let objects = Object::all(&name, (skipped, document), value, &mut self.findings);
+            let objects = Object::from_document(&name, (skipped, document), value, &mut self.findings);
             self.objects.extend(objects);
             if self.objects.len() > MAX_OBJECTS {
                 let reason = format!("more than {MAX_OBJECTS} manifests");
@@ -155,7 +155,7 @@ fn read_file(path: &Path) -> Result<String, ReadError> {
     Err(ReadError::TooMuch { path: path.to_owned(), reason: format!("larger than {MAX_FILE_LEN} bytes") })
 }
 
-fn loose(path: &Path) -> Result<Option<OtherFile>, ReadError> {
+fn read_other_file(path: &Path) -> Result<Option<OtherFile>, ReadError> {
     match read_file(path) {
         Ok(text) => Ok(Some(OtherFile { file: path.display().to_string().into(), text })),
         Err(ReadError::Io { source, .. })
@@ -282,7 +282,7 @@ mod tests {
         ] {
             let manifests = read(text).unwrap();
             assert_eq!(manifests.findings.to_string(), message);
-            assert_eq!(manifests.of_kind("A").count(), 1, "{text}");
+            assert_eq!(manifests.objects_of_kind("A").count(), 1, "{text}");
         }
     }
 

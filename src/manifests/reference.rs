@@ -29,11 +29,11 @@ impl Manifests {
             object.name() == name
                 && (object.namespace() == namespace || object.namespace().is_empty() || namespace.is_empty())
         };
-        let found: Vec<&Object> = self.of_kind(kind).filter(is_near).collect();
+        let found: Vec<&Object> = self.objects_of_kind(kind).filter(is_near).collect();
         match found.as_slice() {
             [object] => Some(object),
             [] => {
-                let elsewhere = self.of_kind(kind).find(|object| object.name() == name);
+                let elsewhere = self.objects_of_kind(kind).find(|object| object.name() == name);
                 let message = match elsewhere {
                     Some(object) => {
                         format!("found {object}, but it is not in namespace {namespace:?}")
@@ -46,7 +46,7 @@ impl Manifests {
                 None
             }
             [first, second, ..] => {
-                findings.error(from.clone(), there_are_two([first, second]));
+                findings.error(from.clone(), duplicate_message([first, second]));
                 None
             }
         }
@@ -54,29 +54,32 @@ impl Manifests {
 }
 
 /// Returns the message about two objects of the same name.
-pub(super) fn there_are_two([one, other]: [&Object; 2]) -> String {
-    let [first, second] = [one, other].map(|it| it.at("metadata.name").line());
+pub(super) fn duplicate_message([one, other]: [&Object; 2]) -> String {
+    let [first, second] = [one, other].map(|it| it.location_of("metadata.name").line());
     format!("duplicate {one}: see {first} and {second}")
 }
 
 impl Object {
     /// Returns the location of a key in a section. Such keys contain dots, so the path is that of the section.
-    pub(super) fn at_key(&self, section: &str, key: &str) -> SourceLocation {
-        SourceLocation { line: self.at(&format!("{section}.{key}")).line, ..self.at(section) }
+    pub(super) fn location_of_key(&self, section: &str, key: &str) -> SourceLocation {
+        SourceLocation {
+            line: self.location_of(&format!("{section}.{key}")).line,
+            ..self.location_of(section)
+        }
     }
 
     /// Returns a value of a secret, as plain text or decoded from base64. Findings omit the value.
     pub(super) fn secret_text(&self, key: &str, findings: &mut DiscoveryReport) -> Option<Text> {
         let text = |section: &str| self.get(section).and_then(|it| it.get(key)).filter(|it| !it.is_null());
         if let Some(value) = text("stringData") {
-            let place = self.at_key("stringData", key);
-            return string(value, place, findings);
+            let place = self.location_of_key("stringData", key);
+            return require_string(value, place, findings);
         }
         let Some(value) = text("data") else {
-            findings.error(self.at(""), format!("the {self} has no {key:?} in data or stringData"));
+            findings.error(self.location_of(""), format!("the {self} has no {key:?} in data or stringData"));
             return None;
         };
-        let encoded = string(value, self.at_key("data", key), findings)?;
+        let encoded = require_string(value, self.location_of_key("data", key), findings)?;
         let compact: String = encoded.value.split_whitespace().collect();
         let decoded = STANDARD.decode(compact).ok().and_then(|bytes| String::from_utf8(bytes).ok());
         if decoded.is_none() {
@@ -88,11 +91,11 @@ impl Object {
     /// Returns a value of a config map, if it is present.
     pub(super) fn config_text(&self, key: &str, findings: &mut DiscoveryReport) -> Option<Text> {
         let value = self.get("data")?.get(key).filter(|it| !it.is_null())?;
-        string(value, self.at_key("data", key), findings)
+        require_string(value, self.location_of_key("data", key), findings)
     }
 }
 
-fn string(value: &Value, place: SourceLocation, findings: &mut DiscoveryReport) -> Option<Text> {
+fn require_string(value: &Value, place: SourceLocation, findings: &mut DiscoveryReport) -> Option<Text> {
     let Some(text) = value.as_str() else {
         findings.error(place, "has to be a string");
         return None;

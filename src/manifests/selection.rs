@@ -19,19 +19,19 @@ pub(super) fn select<'a>(
         Some(Ok(selector)) => selector,
         Some(Err((path, reason))) => {
             let path = if path.is_empty() { SELECTOR.to_owned() } else { format!("{SELECTOR}.{path}") };
-            findings.error(infra_env.at(&path), reason);
+            findings.error(infra_env.location_of(&path), reason);
             return Vec::new();
         }
     };
     let (near, far): (Vec<&Object>, Vec<&Object>) =
-        manifests.of_kind("NMStateConfig").partition(|object| are_near(infra_env, object));
+        manifests.objects_of_kind("NMStateConfig").partition(|object| share_namespace(infra_env, object));
     let is_selected = |object: &&Object| selector.selects_some(&object.labels());
     let (chosen, others): (Vec<&Object>, Vec<&Object>) = near.into_iter().partition(is_selected);
-    let is_free = |object: &&Object| !is_of_another(manifests, infra_env, object);
+    let is_free = |object: &&Object| !is_selected_by_another(manifests, infra_env, object);
     let (misplaced, strangers): (Vec<&Object>, Vec<&Object>) =
         far.into_iter().filter(is_free).partition(is_selected);
     // Those in the namespace of another infra-env are a mistake of that one.
-    let taken: BTreeSet<&str> = manifests.of_kind("InfraEnv").map(Object::namespace).collect();
+    let taken: BTreeSet<&str> = manifests.objects_of_kind("InfraEnv").map(Object::namespace).collect();
     let left_out = UnselectedConfigs {
         others: others.into_iter().filter(is_free).collect(),
         misplaced,
@@ -42,16 +42,16 @@ pub(super) fn select<'a>(
 }
 
 /// Returns whether another infra-env selects an `NMStateConfig`.
-fn is_of_another(manifests: &Manifests, infra_env: &Object, config: &Object) -> bool {
-    let others = manifests.of_kind("InfraEnv").filter(|other| !std::ptr::eq(*other, infra_env));
-    others.filter(|other| are_near(other, config)).any(|other| {
+fn is_selected_by_another(manifests: &Manifests, infra_env: &Object, config: &Object) -> bool {
+    let others = manifests.objects_of_kind("InfraEnv").filter(|other| !std::ptr::eq(*other, infra_env));
+    others.filter(|other| share_namespace(other, config)).any(|other| {
         let selector = other.get(SELECTOR).and_then(|value| Selector::parse(value).ok());
         selector.is_some_and(|selector| selector.selects_some(&config.labels()))
     })
 }
 
 /// Returns whether two objects are in the same namespace. An object without a namespace is in all of them.
-fn are_near(one: &Object, other: &Object) -> bool {
+fn share_namespace(one: &Object, other: &Object) -> bool {
     one.namespace() == other.namespace() || one.namespace().is_empty() || other.namespace().is_empty()
 }
 
@@ -73,11 +73,11 @@ impl UnselectedConfigs<'_> {
         is_empty: bool,
         findings: &mut DiscoveryReport,
     ) {
-        let place = || infra_env.at(SELECTOR);
+        let place = || infra_env.location_of(SELECTOR);
         if is_empty && self.misplaced.is_empty() {
             match self.others.first().or(self.strangers.first()) {
                 Some(example) => {
-                    findings.error(place(), selects_none((infra_env, selector), example));
+                    findings.error(place(), selects_none_message((infra_env, selector), example));
                     return;
                 }
                 None if selector.is_empty() => {}
@@ -86,7 +86,7 @@ impl UnselectedConfigs<'_> {
         }
         for object in &self.others {
             let message = mismatch(selector, object);
-            let place = object.at("metadata.labels");
+            let place = object.location_of("metadata.labels");
             if selector.has_key_of(&object.labels()) {
                 findings.error(place, message);
             } else {
@@ -98,13 +98,13 @@ impl UnselectedConfigs<'_> {
                 "the InfraEnv selects these labels, but only in its own namespace {:?}, so this host is left out",
                 infra_env.namespace()
             );
-            findings.error(object.at("metadata.namespace"), message);
+            findings.error(object.location_of("metadata.namespace"), message);
         }
     }
 }
 
 /// Returns the message about a selector that selects nothing.
-fn selects_none((infra_env, selector): (&Object, &Selector), example: &Object) -> String {
+fn selects_none_message((infra_env, selector): (&Object, &Selector), example: &Object) -> String {
     let what = match infra_env.get(SELECTOR) {
         None => "is missing, so it selects no NMStateConfig",
         Some(_) if selector.is_empty() => "is empty, so it selects no NMStateConfig",

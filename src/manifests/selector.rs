@@ -7,16 +7,16 @@ use serde_json::Value;
 
 /// A selector of objects by their labels.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Selector(Vec<Requirement>);
+pub(super) struct Selector(Vec<LabelRequirement>);
 
 #[derive(Debug, PartialEq, Eq)]
-struct Requirement {
+struct LabelRequirement {
     key: String,
-    test: Test,
+    test: LabelTest,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Test {
+enum LabelTest {
     In(Vec<String>),
     NotIn(Vec<String>),
     Exists,
@@ -65,13 +65,13 @@ impl Selector {
 
     /// Returns whether the labels have a key for which the selector requires certain values.
     pub(super) fn has_key_of(&self, labels: &BTreeMap<&str, &str>) -> bool {
-        self.0.iter().any(|it| matches!(it.test, Test::In(_)) && labels.contains_key(it.key.as_str()))
+        self.0.iter().any(|it| matches!(it.test, LabelTest::In(_)) && labels.contains_key(it.key.as_str()))
     }
 
     /// Returns the requirements that the labels do not meet, if at least one label has a required value.
     pub(super) fn unmet_besides_match(&self, labels: &BTreeMap<&str, &str>) -> Option<String> {
         let (met, unmet): (Vec<_>, Vec<_>) = self.0.iter().partition(|it| it.is_met(labels));
-        let has_match = met.iter().any(|it| matches!(it.test, Test::In(_)));
+        let has_match = met.iter().any(|it| matches!(it.test, LabelTest::In(_)));
         let unmet: Vec<String> = unmet.iter().map(ToString::to_string).collect();
         (has_match && !unmet.is_empty()).then(|| unmet.join(" and "))
     }
@@ -82,39 +82,39 @@ impl Selector {
     }
 }
 
-impl Requirement {
+impl LabelRequirement {
     fn is_met(&self, labels: &BTreeMap<&str, &str>) -> bool {
         let value = labels.get(self.key.as_str());
         match &self.test {
-            Test::In(values) => value.is_some_and(|value| values.iter().any(|it| it == value)),
-            Test::NotIn(values) => !value.is_some_and(|value| values.iter().any(|it| it == value)),
-            Test::Exists => value.is_some(),
-            Test::DoesNotExist => value.is_none(),
+            LabelTest::In(values) => value.is_some_and(|value| values.iter().any(|it| it == value)),
+            LabelTest::NotIn(values) => !value.is_some_and(|value| values.iter().any(|it| it == value)),
+            LabelTest::Exists => value.is_some(),
+            LabelTest::DoesNotExist => value.is_none(),
         }
     }
 }
 
-impl fmt::Display for Requirement {
+impl fmt::Display for LabelRequirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, test } = self;
         match test {
-            Test::In(values) => match values.as_slice() {
+            LabelTest::In(values) => match values.as_slice() {
                 [value] => write!(f, "{key}={value}"),
                 values => write!(f, "{key} in ({})", values.join(", ")),
             },
-            Test::NotIn(values) => write!(f, "{key} not in ({})", values.join(", ")),
-            Test::Exists => write!(f, "a label {key}"),
-            Test::DoesNotExist => write!(f, "no label {key}"),
+            LabelTest::NotIn(values) => write!(f, "{key} not in ({})", values.join(", ")),
+            LabelTest::Exists => write!(f, "a label {key}"),
+            LabelTest::DoesNotExist => write!(f, "no label {key}"),
         }
     }
 }
 
-fn equality(key: &str, value: &Value) -> Result<Requirement, String> {
+fn equality(key: &str, value: &Value) -> Result<LabelRequirement, String> {
     let value = value.as_str().ok_or_else(|| format!("the value of {key} has to be a string"))?;
-    Ok(Requirement { key: key.to_owned(), test: Test::In(vec![value.to_owned()]) })
+    Ok(LabelRequirement { key: key.to_owned(), test: LabelTest::In(vec![value.to_owned()]) })
 }
 
-fn expression(value: &Value) -> Result<Requirement, &'static str> {
+fn expression(value: &Value) -> Result<LabelRequirement, &'static str> {
     let key = value.get("key").and_then(Value::as_str).ok_or("has no key")?;
     let values: Vec<String> = match value.get("values") {
         None | Some(Value::Null) => Vec::new(),
@@ -126,15 +126,15 @@ fn expression(value: &Value) -> Result<Requirement, &'static str> {
     };
     let operator = value.get("operator").and_then(Value::as_str).unwrap_or_default();
     let test = match (operator, values.is_empty()) {
-        ("In", false) => Test::In(values),
-        ("NotIn", false) => Test::NotIn(values),
+        ("In", false) => LabelTest::In(values),
+        ("NotIn", false) => LabelTest::NotIn(values),
         ("In" | "NotIn", true) => return Err("needs values"),
-        ("Exists", true) => Test::Exists,
-        ("DoesNotExist", true) => Test::DoesNotExist,
+        ("Exists", true) => LabelTest::Exists,
+        ("DoesNotExist", true) => LabelTest::DoesNotExist,
         ("Exists" | "DoesNotExist", false) => return Err("takes no values"),
         _ => return Err("its operator is not In, NotIn, Exists or DoesNotExist"),
     };
-    Ok(Requirement { key: key.to_owned(), test })
+    Ok(LabelRequirement { key: key.to_owned(), test })
 }
 
 #[cfg(test)]

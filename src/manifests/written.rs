@@ -7,15 +7,15 @@ use super::Object;
 impl Object {
     /// Returns the text of a mapping without its indentation. Returns `None` if it cannot be cut out: it is in braces
     /// or JSON, or uses an anchor from elsewhere.
-    pub(super) fn written(&self, path: &str) -> Option<String> {
+    pub(super) fn mapping_text(&self, path: &str) -> Option<String> {
         let key = path.rsplit('.').next()?;
-        let text = block(self.lines_from(path)?, key)?;
+        let text = block_below_key(self.lines_from(path)?, key)?;
         (yaml::read(&text).ok().as_ref() == self.get(path)).then_some(text)
     }
 }
 
 /// Returns the block below a key. The key is in the first line.
-fn block<'a>(mut lines: impl Iterator<Item = &'a str>, key: &str) -> Option<String> {
+fn block_below_key<'a>(mut lines: impl Iterator<Item = &'a str>, key: &str) -> Option<String> {
     let first = lines.next()?;
     let rest = first.trim_start_matches(' ').strip_prefix(key)?.strip_prefix(':')?.trim();
     if !rest.is_empty() && !rest.starts_with('#') {
@@ -48,7 +48,7 @@ mod tests {
     fn written(text: &str) -> Option<String> {
         let mut manifests = Manifests::default();
         manifests.add("a.yaml", text).unwrap();
-        manifests.objects()[0].written("spec.config")
+        manifests.objects()[0].mapping_text("spec.config")
     }
 
     #[test]

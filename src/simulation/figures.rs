@@ -119,7 +119,7 @@ impl Latencies {
     fn add(&mut self, latency: Duration) {
         self.count += 1;
         self.longest = self.longest.max(latency);
-        let class = class(latency).min(CLASSES - 1);
+        let class = latency_class(latency).min(CLASSES - 1);
         if let Some(count) = self.classes.get_mut(class) {
             *count += 1;
         }
@@ -150,7 +150,7 @@ impl Latencies {
 }
 
 /// Returns the class of a latency: the power of two of its microseconds, and the two bits after the highest one.
-fn class(latency: Duration) -> usize {
+fn latency_class(latency: Duration) -> usize {
     let micros = latency.as_micros().clamp(4, 1 << 62);
     let power = micros.ilog2();
     let quarter = (micros >> (power - 2)) & 3;
@@ -176,11 +176,11 @@ mod tests {
     fn latencies_are_within_their_class() {
         for micros in [0, 1, 4, 5, 7, 8, 9, 1000, 1023, 1024, 123_456, 60_000_000] {
             let latency = Duration::from_micros(micros);
-            let class = u32::try_from(class(latency)).unwrap();
+            let class = u32::try_from(latency_class(latency)).unwrap();
             assert!(latency < upper_bound(class), "{micros}");
             assert!(class == 0 || latency >= upper_bound(class - 1), "{micros}");
         }
-        assert!(class(Duration::MAX) >= CLASSES);
+        assert!(latency_class(Duration::MAX) >= CLASSES);
     }
 
     #[test]

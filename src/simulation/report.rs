@@ -80,7 +80,7 @@ impl fmt::Display for SimulationReport {
             self.elapsed_seconds
         )?;
         if let Some(statuses) = &self.statuses {
-            writeln!(f, "statuses: {}", listed(statuses))?;
+            writeln!(f, "statuses: {}", format_counts(statuses))?;
         }
         for (name, figures) in &self.requests {
             let RequestFigures { count, failed, p50_ms, p99_ms, max_ms } = figures;
@@ -103,7 +103,7 @@ impl fmt::Display for SimulationReport {
 }
 
 /// Returns counts in one line.
-pub(super) fn listed(counts: &BTreeMap<String, u64>) -> String {
+pub(super) fn format_counts(counts: &BTreeMap<String, u64>) -> String {
     let parts: Vec<_> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
     parts.join(", ")
 }
@@ -121,7 +121,7 @@ impl SimulationReport {
         }
         if let Some(statuses) = self.statuses.as_ref().filter(|statuses| !statuses.is_empty()) {
             line.push_str(": ");
-            line.push_str(&listed(statuses));
+            line.push_str(&format_counts(statuses));
         }
         line
     }

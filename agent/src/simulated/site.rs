@@ -8,7 +8,7 @@ use assisted::HostId;
 use super::fault::Fault;
 use super::machine::SimulatedMachine;
 use super::profile::{HostGroup, Ipv4Segment, Profile, ProfileError};
-use crate::jitter::mixed;
+use crate::jitter::mix_bits;
 
 /// All hosts of a profile. The hosts share one site, and each knows which of the others exist.
 #[derive(Debug)]
@@ -99,9 +99,9 @@ impl SimulatedSite {
     pub fn with_fault(mut self, fault: Fault, hosts: u32) -> Self {
         // The first host keeps its name, which others duplicate.
         let first = usize::from(fault == Fault::DuplicateHostname && self.hosts.len() > 1);
-        let salt = mixed(self.seed ^ mixed(fault as u64 + 1));
+        let salt = mix_bits(self.seed ^ mix_bits(fault as u64 + 1));
         let mut order: Vec<usize> = (first..self.hosts.len()).collect();
-        order.sort_unstable_by_key(|number| mixed(salt ^ *number as u64));
+        order.sort_unstable_by_key(|number| mix_bits(salt ^ *number as u64));
         let count = usize::try_from(hosts).unwrap_or(usize::MAX);
         for number in order.into_iter().take(count) {
             if let Some(host) = self.hosts.get_mut(number) {
@@ -131,8 +131,8 @@ impl SimulatedSite {
     }
 
     pub(super) fn host_id(&self, host: u32) -> HostId {
-        let high = mixed(self.seed ^ mixed(u64::from(host)));
-        let low = mixed(high ^ self.seed.rotate_left(32));
+        let high = mix_bits(self.seed ^ mix_bits(u64::from(host)));
+        let low = mix_bits(high ^ self.seed.rotate_left(32));
         let bytes = u128::from(high) << 64 | u128::from(low);
         HostId(uuid::Builder::from_random_bytes(bytes.to_be_bytes()).into_uuid())
     }
@@ -174,7 +174,7 @@ impl SimulatedSite {
 
     /// Returns the MAC address of an interface.
     pub(super) fn mac_address(&self, host: u32, interface: usize) -> String {
-        let [seed, ..] = mixed(self.seed).to_be_bytes();
+        let [seed, ..] = mix_bits(self.seed).to_be_bytes();
         // The constructor checked that four bits are enough.
         let interface = u32::try_from(interface).unwrap_or(u32::MAX) & 0xf;
         let [a, b, c, d] = (host.wrapping_mul(16) | interface).to_be_bytes();

@@ -6,7 +6,7 @@ use assisted::request::{DiskSpeedRequest, ImagesRequest};
 use super::fault::Fault;
 use super::machine::SimulatedMachine;
 use super::profile::DescribedDisk;
-use crate::jitter::mixed;
+use crate::jitter::mix_bits;
 use crate::machine::StepFailure;
 
 /// Time of a synchronous write to a slow disk, in milliseconds.
@@ -82,6 +82,6 @@ impl SimulatedMachine {
 
 /// Returns the size of an image in MB.
 fn image_size(name: &str) -> u32 {
-    let hash = name.bytes().fold(0, |hash, byte| mixed(hash ^ u64::from(byte)));
+    let hash = name.bytes().fold(0, |hash, byte| mix_bits(hash ^ u64::from(byte)));
     u32::try_from(MIN_IMAGE_SIZE + hash % IMAGE_RANGE).unwrap_or(u32::MAX)
 }

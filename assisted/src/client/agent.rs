@@ -99,7 +99,7 @@ impl ApiClient {
         reply: &StepReply,
     ) -> Result<(), ClientError> {
         let path = ["infra-envs", &infra_env.to_string(), "hosts", &host.to_string(), "instructions"];
-        self.post("report step result", &path).json(reply).done(204).await
+        self.post("report step result", &path).json(reply).send_expecting(204).await
     }
 
     /// Reports the progress of the installation of a host.
@@ -128,7 +128,7 @@ impl ApiClient {
         progress: &HostProgressParams,
     ) -> Result<(), ClientError> {
         let path = ["infra-envs", &infra_env.to_string(), "hosts", &host.to_string(), "progress"];
-        self.put("report progress of host", &path).json(progress).done(200).await
+        self.put("report progress of host", &path).json(progress).send_expecting(200).await
     }
 
     /// Reports the state of a host's log upload.
@@ -157,6 +157,6 @@ impl ApiClient {
     ) -> Result<(), ClientError> {
         let path = ["infra-envs", &infra_env.to_string(), "hosts", &host.to_string(), "logs-progress"];
         let progress = LogsProgressParams { logs_state };
-        self.put("report state of host logs", &path).json(&progress).done(204).await
+        self.put("report state of host logs", &path).json(&progress).send_expecting(204).await
     }
 }

@@ -92,7 +92,7 @@ impl Call<'_> {
 
     /// Sends the request, and ignores the body of the response. `expected` is the status of this operation's successful
     /// responses. The service does not send any other 2xx status.
-    pub(super) async fn done(self, expected: u16) -> Result<(), ClientError> {
+    pub(super) async fn send_expecting(self, expected: u16) -> Result<(), ClientError> {
         let operation = self.operation;
         let status = self.send().await?.status().as_u16();
         if status == expected {
@@ -106,12 +106,16 @@ impl Call<'_> {
         let operation = self.operation;
         let response =
             self.request?.send().await.map_err(|error| ClientError::transport(operation, error))?;
-        if response.status().is_success() { Ok(response) } else { Err(refused(operation, response).await) }
+        if response.status().is_success() {
+            Ok(response)
+        } else {
+            Err(read_error_response(operation, response).await)
+        }
     }
 }
 
 /// Reads an error response.
-async fn refused(operation: &'static str, mut response: Response) -> ClientError {
+async fn read_error_response(operation: &'static str, mut response: Response) -> ClientError {
     let status = response.status();
     let retry_after = retry_after(response.headers());
     let mut body = Vec::new();

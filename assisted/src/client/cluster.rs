@@ -206,7 +206,7 @@ impl ApiClient {
     /// # }
     /// ```
     pub async fn delete_cluster(&self, id: ClusterId) -> Result<(), ClientError> {
-        self.delete("delete cluster", &["clusters", &id.to_string()]).done(204).await
+        self.delete("delete cluster", &["clusters", &id.to_string()]).send_expecting(204).await
     }
 
     /// Returns the defaults of new clusters.

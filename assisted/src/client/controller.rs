@@ -96,7 +96,7 @@ impl ApiClient {
         let progress = ClusterProgressParams { finalizing_stage };
         self.put("report progress of cluster", &["clusters", &cluster.to_string(), "progress"])
             .json(&progress)
-            .done(200)
+            .send_expecting(200)
             .await
     }
 
@@ -153,7 +153,7 @@ impl ApiClient {
         report: &OperatorReport,
     ) -> Result<(), ClientError> {
         let path = ["clusters", &cluster.to_string(), "monitored-operators"];
-        self.put("report state of operator", &path).json(report).done(200).await
+        self.put("report state of operator", &path).json(report).send_expecting(200).await
     }
 
     /// Uploads the CA certificate of the ingress, in PEM format, for the kubeconfig.
@@ -174,7 +174,7 @@ impl ApiClient {
     /// ```
     pub async fn upload_ingress_certificate(&self, cluster: ClusterId, pem: &str) -> Result<(), ClientError> {
         let path = ["clusters", &cluster.to_string(), "uploads", "ingress-cert"];
-        self.post("upload ingress certificate", &path).json(&pem).done(201).await
+        self.post("upload ingress certificate", &path).json(&pem).send_expecting(201).await
     }
 
     /// Reports the result of an installation. The service decides from the states of hosts and operators.
@@ -230,6 +230,6 @@ impl ApiClient {
     ) -> Result<(), ClientError> {
         let progress = LogsProgressParams { logs_state };
         let path = ["clusters", &cluster.to_string(), "logs-progress"];
-        self.put("report state of controller logs", &path).json(&progress).done(204).await
+        self.put("report state of controller logs", &path).json(&progress).send_expecting(204).await
     }
 }

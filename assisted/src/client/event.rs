@@ -155,7 +155,7 @@ impl ApiClient {
     /// # }
     /// ```
     pub async fn report_event(&self, event: &ReportedEvent) -> Result<(), ClientError> {
-        self.post("report event", &["events"]).json(event).done(201).await
+        self.post("report event", &["events"]).json(event).send_expecting(201).await
     }
 }
 

@@ -175,7 +175,7 @@ impl ApiClient {
     /// ```
     pub async fn delete_host(&self, infra_env: InfraEnvId, host: HostId) -> Result<(), ClientError> {
         self.delete("delete host", &["infra-envs", &infra_env.to_string(), "hosts", &host.to_string()])
-            .done(204)
+            .send_expecting(204)
             .await
     }
 
@@ -325,6 +325,9 @@ impl ApiClient {
         config: String,
     ) -> Result<(), ClientError> {
         let path = ["infra-envs", &infra_env.to_string(), "hosts", &host.to_string(), "ignition"];
-        self.patch("set Ignition override", &path).json(&HostIgnitionParams { config }).done(201).await
+        self.patch("set Ignition override", &path)
+            .json(&HostIgnitionParams { config })
+            .send_expecting(201)
+            .await
     }
 }

@@ -130,7 +130,7 @@ impl ApiClient {
     /// # }
     /// ```
     pub async fn delete_infra_env(&self, id: InfraEnvId) -> Result<(), ClientError> {
-        self.delete("delete infra-env", &["infra-envs", &id.to_string()]).done(204).await
+        self.delete("delete infra-env", &["infra-envs", &id.to_string()]).send_expecting(204).await
     }
 
     /// Returns the URL of the discovery image.
@@ -202,6 +202,6 @@ impl ApiClient {
     /// ```
     pub async fn regenerate_signing_key(&self, id: InfraEnvId) -> Result<(), ClientError> {
         let path = ["infra-envs", &id.to_string(), "regenerate-signing-key"];
-        self.post("regenerate signing key", &path).done(204).await
+        self.post("regenerate signing key", &path).send_expecting(204).await
     }
 }

@@ -73,7 +73,7 @@ impl ApiClient {
             ("infra_env_id", infra_env.to_string()),
             ("host_id", host.to_string()),
         ];
-        self.upload("upload host logs", cluster, logs).query(&query).done(204).await
+        self.upload("upload host logs", cluster, logs).query(&query).send_expecting(204).await
     }
 
     /// Uploads the logs of a cluster's controller, as a stream.
@@ -101,7 +101,7 @@ impl ApiClient {
         logs: LogsUpload,
     ) -> Result<(), ClientError> {
         let query = [("logs_type", "controller".to_owned())];
-        self.upload("upload controller logs", cluster, logs).query(&query).done(204).await
+        self.upload("upload controller logs", cluster, logs).query(&query).send_expecting(204).await
     }
 
     fn upload(&self, operation: &'static str, cluster: ClusterId, logs: LogsUpload) -> Call<'_> {

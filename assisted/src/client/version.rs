@@ -161,6 +161,6 @@ impl ApiClient {
         architecture: CpuArchitecture,
     ) -> Result<(), ClientError> {
         let path = ["os-images", openshift_version, architecture.as_str()];
-        self.delete("remove base image", &path).done(204).await
+        self.delete("remove base image", &path).send_expecting(204).await
     }
 }

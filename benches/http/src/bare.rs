@@ -97,7 +97,7 @@ pub(crate) fn start(path: &Path, way: SendMethod) -> Result<u16> {
     thread::Builder::new().name("listener".to_owned()).spawn(move || {
         let mut next = workers.iter().cycle();
         for socket in listener.incoming().map_while(Result::ok) {
-            if next.next().is_none_or(|worker| worker.give(socket).is_err()) {
+            if next.next().is_none_or(|worker| worker.hand_over(socket).is_err()) {
                 break;
             }
         }
@@ -237,7 +237,7 @@ impl Worker {
         Ok(Self { arrivals: sender, bell })
     }
 
-    fn give(&self, socket: TcpStream) -> Result<()> {
+    fn hand_over(&self, socket: TcpStream) -> Result<()> {
         self.arrivals.send(socket)?;
         Ok((&self.bell).write_all(&[0])?)
     }
@@ -250,7 +250,7 @@ struct EventLoop {
     rung: PipeReader,
     pipe: Pipe,
     /// By token; `None` for closed connections.
-    connections: Vec<Option<Connection>>,
+    connections: Vec<Option<BareConnection>>,
     /// Connections that are ready to read or write.
     busy: VecDeque<u64>,
 }
@@ -268,7 +268,7 @@ impl EventLoop {
             self.busy.extend(events.iter().map(|event| event.data.u64()));
             for _ in 0..self.busy.len() {
                 match self.busy.pop_front() {
-                    Some(WAKE_TOKEN) => self.welcome()?,
+                    Some(WAKE_TOKEN) => self.accept_arrivals()?,
                     Some(number) => self.turn(number)?,
                     None => break,
                 }
@@ -276,7 +276,7 @@ impl EventLoop {
         }
     }
 
-    fn welcome(&mut self) -> Result<()> {
+    fn accept_arrivals(&mut self) -> Result<()> {
         // Accept all waiting connections: a connection that arrives later signals again.
         let _ = self.rung.read(&mut [0; 64])?;
         for socket in self.arrivals.try_iter() {
@@ -285,7 +285,7 @@ impl EventLoop {
             let number = self.connections.len() as u64;
             let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
             epoll::add(&self.epoll, &socket, epoll::EventData::new_u64(number), flags)?;
-            self.connections.push(Some(Connection {
+            self.connections.push(Some(BareConnection {
                 socket,
                 request: Vec::new(),
                 head: Vec::new(),
@@ -310,7 +310,7 @@ impl EventLoop {
     }
 }
 
-struct Connection {
+struct BareConnection {
     socket: TcpStream,
     request: Vec<u8>,
     /// Bytes that are not sent yet.
@@ -319,7 +319,7 @@ struct Connection {
     is_corked: bool,
 }
 
-impl Connection {
+impl BareConnection {
     /// Reads or writes once. Returns whether more can be done at once.
     fn turn(&mut self, served: &Served, pipe: &Pipe) -> io::Result<bool> {
         if self.head.is_empty() && self.rest.is_empty() {

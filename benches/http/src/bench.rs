@@ -17,8 +17,8 @@ use crate::measure::{Conditions, memory};
 use crate::options::Options;
 use crate::report::Report;
 use crate::servers::{
-    Contestant, FastPath, Kind, NGINX, RunFiles, Setting, Started, Transport, at_url, length, parse_url,
-    start_bare, start_kindling, start_nginx,
+    FastPath, MeasuredServer, NGINX, NginxSetting, RunFiles, ServerKind, StartedServer, Transport, at_url,
+    length, parse_url, start_bare, start_kindling, start_nginx,
 };
 use crate::work::{Task, Work};
 use crate::{base, certificate, infra_env, interrupt, traces};
@@ -35,7 +35,7 @@ const WARM_UP: Duration = Duration::from_millis(200);
 ///
 /// Returns an error if a server does not start or sends a wrong response.
 pub(crate) fn run(options: &Options) -> Result<Report> {
-    let machine = Machine::look();
+    let machine = Machine::detect();
     if machine.congestion.starts_with("bbr") {
         eprintln!(
             "TCP congestion control is bbr, whose timers distort rates: see Caveats in docs/performance.md"
@@ -58,7 +58,7 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
     }
     ensure!(!options.works().is_empty(), "no work matches {:?}", options.only);
     for transport in [Transport::Plain, Transport::Tls] {
-        bench.over(transport)?;
+        bench.measure_over_transport(transport)?;
     }
     ensure!(!bench.report.lines.is_empty(), "no work matches for that URL");
     Ok(bench.report)
@@ -71,7 +71,7 @@ fn report(options: &Options, machine: Machine, place: &RunFiles) -> Result<Repor
         contestants.push((options.name.clone(), String::new()));
     } else {
         let version = machine::version(&place.nginx, "-v")?;
-        contestants.extend(Setting::ALL.map(|setting| (setting.name().to_owned(), version.clone())));
+        contestants.extend(NginxSetting::ALL.map(|setting| (setting.name().to_owned(), version.clone())));
     }
     Ok(Report {
         machine,
@@ -132,14 +132,14 @@ pub(crate) fn kindling(path: Option<&Path>) -> Result<PathBuf> {
 }
 
 /// Creates an infra-env, whose full ISO this server serves.
-fn with_image(started: Started, name: &str, kind: Kind) -> Result<Contestant> {
+fn with_image(started: StartedServer, name: &str, kind: ServerKind) -> Result<MeasuredServer> {
     let path = infra_env::make(&mut Connection::open(&started.target)?, &started.target, "bench")?;
     let total = length(&started.target.at(&path))?;
     Ok(started.takes_part(name, kind, &path, total))
 }
 
 /// Downloads the whole file once to warm the server up, and checks its bytes.
-fn agree(contestant: &Contestant, image: &Path, digest: &str) -> Result<()> {
+fn check_sent_bytes(contestant: &MeasuredServer, image: &Path, digest: &str) -> Result<()> {
     let found = base::download(&contestant.target, contestant.total, None)?;
     ensure!(found == digest, "the server sends wrong bytes: SHA-256 {found}, expected {digest}");
     base::compare_ranges(&contestant.target, image)
@@ -155,7 +155,7 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// Measures all work over one transport.
-    fn over(&mut self, transport: Transport) -> Result<()> {
+    fn measure_over_transport(&mut self, transport: Transport) -> Result<()> {
         let mut works = self.options.works();
         works.retain(|work| work.transport == transport);
         let is_the_rivals = self.rival.as_ref().is_none_or(|(_, of)| *of == transport);
@@ -165,9 +165,9 @@ impl Bench<'_> {
         let contestants = self.contestants(transport)?;
         let total = contestants.first().map_or(0, |subject| subject.total);
         self.report.image_len = total;
-        let boots = self.boots(total)?;
+        let boots = self.load_boot_traces(total)?;
         for work in works {
-            self.line(&contestants, work, &boots)?;
+            self.measure_work(&contestants, work, &boots)?;
         }
         let mut line = Line::new(
             &format!("memory-{}", transport.title().to_lowercase()),
@@ -180,17 +180,17 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn boots(&self, total: u64) -> Result<Vec<Arc<[Bounds]>>> {
+    fn load_boot_traces(&self, total: u64) -> Result<Vec<Arc<[Bounds]>>> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces");
         Ok(traces::open_all(&folder)?.iter().map(|reads| traces::mapped_to(reads, total).into()).collect())
     }
 
     /// Starts all contestants, warms them up with their whole file, and checks that all send the same bytes.
-    fn contestants(&mut self, transport: Transport) -> Result<Vec<Contestant>> {
+    fn contestants(&mut self, transport: Transport) -> Result<Vec<MeasuredServer>> {
         eprintln!("Starting servers for {}", transport.title());
         let data = self.place.folder.join(format!("data-{}", transport.title()));
         let kindling = start_kindling(&self.place, &data, transport, FastPath::On)?;
-        let mut contestants = vec![with_image(kindling, SUBJECT, Kind::Kindling)?];
+        let mut contestants = vec![with_image(kindling, SUBJECT, ServerKind::Kindling)?];
         let total = contestants.first().map_or(0, |subject| subject.total);
         let image = self.place.image();
         let mut digest = String::new();
@@ -207,25 +207,26 @@ impl Bench<'_> {
             base::download(&rival.target, rival.total, None).with_context(|| rival.name.clone())?;
             contestants.push(rival);
         } else {
-            for setting in Setting::ALL {
+            for setting in NginxSetting::ALL {
                 let started = start_nginx(&self.place, setting, transport)?;
-                let nginx = started.takes_part(setting.name(), Kind::Nginx(setting), "/image.iso", total);
-                agree(&nginx, &image, &digest).context(setting.name())?;
+                let nginx =
+                    started.takes_part(setting.name(), ServerKind::Nginx(setting), "/image.iso", total);
+                check_sent_bytes(&nginx, &image, &digest).context(setting.name())?;
                 contestants.push(nginx);
             }
         }
         if self.options.without_fast_path {
             let data = data.with_extension("without-fast-path");
             let started = start_kindling(&self.place, &data, transport, FastPath::Off)?;
-            let contestant = with_image(started, WITHOUT_FAST_PATH, Kind::WithoutFastPath)?;
+            let contestant = with_image(started, WITHOUT_FAST_PATH, ServerKind::WithoutFastPath)?;
             // Uses the image of another infra-env.
             base::download(&contestant.target, contestant.total, None).context(WITHOUT_FAST_PATH)?;
             contestants.push(contestant);
         }
         if transport == Transport::Plain {
             for way in SendMethod::ALL {
-                let bare = start_bare(&self.place, way)?.takes_part(way.name(), Kind::Bare, "/", total);
-                agree(&bare, &image, &digest).context(way.name())?;
+                let bare = start_bare(&self.place, way)?.takes_part(way.name(), ServerKind::Bare, "/", total);
+                check_sent_bytes(&bare, &image, &digest).context(way.name())?;
                 contestants.push(bare);
             }
         }
@@ -239,7 +240,12 @@ impl Bench<'_> {
     }
 
     /// Runs all rounds of a piece of work; the contestants take turns.
-    fn line(&mut self, contestants: &[Contestant], work: Work, boots: &[Arc<[Bounds]>]) -> Result<()> {
+    fn measure_work(
+        &mut self,
+        contestants: &[MeasuredServer],
+        work: Work,
+        boots: &[Arc<[Bounds]>],
+    ) -> Result<()> {
         let mut line = Line::new(&work.key(), &work.title());
         let (mut bare, mut without_fast_path) = (line.clone(), line.clone());
         eprintln!("{}: {}", line.key, line.title);
@@ -252,13 +258,13 @@ impl Bench<'_> {
             }
             let time = if is_warm_up { self.options.time().min(WARM_UP) } else { self.options.time() };
             let conditions = Conditions { place: &self.place, time, round: u64::try_from(round)?, boots };
-            let does = |one: &&Contestant| match one.kind {
-                Kind::Kindling => true,
-                Kind::WithoutFastPath => work.is_of_ranges(),
-                Kind::Bare => work.is_bare(),
-                Kind::Nginx { .. } | Kind::Other => !work.is_own(),
+            let does = |one: &&MeasuredServer| match one.kind {
+                ServerKind::Kindling => true,
+                ServerKind::WithoutFastPath => work.is_of_ranges(),
+                ServerKind::Bare => work.is_bare(),
+                ServerKind::Nginx { .. } | ServerKind::Other => !work.is_own(),
             };
-            let mut order: Vec<&Contestant> = contestants.iter().filter(does).collect();
+            let mut order: Vec<&MeasuredServer> = contestants.iter().filter(does).collect();
             if round % 2 == 0 {
                 order.reverse();
             }
@@ -267,9 +273,9 @@ impl Bench<'_> {
                 let about = || format!("{}, {}", contestant.name, work.title());
                 let measures = conditions.measure(contestant, work).with_context(about)?;
                 let line = match contestant.kind {
-                    Kind::Bare => &mut bare,
-                    Kind::WithoutFastPath => &mut without_fast_path,
-                    Kind::Kindling | Kind::Nginx(_) | Kind::Other => &mut line,
+                    ServerKind::Bare => &mut bare,
+                    ServerKind::WithoutFastPath => &mut without_fast_path,
+                    ServerKind::Kindling | ServerKind::Nginx(_) | ServerKind::Other => &mut line,
                 };
                 if !is_warm_up {
                     line.add(&contestant.name, &measures);

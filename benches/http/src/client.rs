@@ -208,7 +208,7 @@ impl Connection {
     /// # Errors
     ///
     /// Returns an error if the connection ends before the response does, or the response is not the expected one.
-    pub(crate) fn take(
+    pub(crate) fn read_some(
         &mut self,
         exchange: &mut Exchange,
         scratch: &mut [u8],
@@ -232,7 +232,7 @@ impl Connection {
             exchange.passed(len)?;
         } else {
             let body = exchange.feed(buffer.get(..len).unwrap_or_default())?;
-            exchange.decode(body, &mut |bytes| give(sink, bytes))?;
+            exchange.decode(body, &mut |bytes| pass_to_sink(sink, bytes))?;
         }
         Ok(if len == most { ReadResult::Full } else { ReadResult::Drained })
     }
@@ -259,7 +259,7 @@ impl Connection {
                     Ok([]) => bail!("the server closed the connection"),
                     Ok(text) => {
                         let body = exchange.feed(text)?;
-                        exchange.decode(body, &mut |bytes| give(sink, bytes))?;
+                        exchange.decode(body, &mut |bytes| pass_to_sink(sink, bytes))?;
                         text.len()
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -289,7 +289,7 @@ impl Connection {
         let mut heard = Instant::now();
         while !exchange.is_done() {
             interrupt::check()?;
-            if self.take(&mut exchange, &mut scratch, sink)? == ReadResult::Nothing {
+            if self.read_some(&mut exchange, &mut scratch, sink)? == ReadResult::Nothing {
                 ensure!(
                     heard.elapsed() < RESPONSE_TIMEOUT,
                     "no bytes from the server for {RESPONSE_TIMEOUT:?}"
@@ -318,7 +318,7 @@ impl Connection {
     }
 }
 
-fn give(sink: &mut Sink<'_>, body: &[u8]) -> Result<()> {
+fn pass_to_sink(sink: &mut Sink<'_>, body: &[u8]) -> Result<()> {
     match sink {
         Sink::Discard => Ok(()),
         Sink::Give(take) => take(body),

@@ -267,7 +267,7 @@ impl ClientGroup {
         for _ in 0..TURNS {
             let client = self.clients.get_mut(number).context("no such client")?;
             let Some(exchange) = &mut client.exchange else { return Ok(()) };
-            let taken = client.connection.take(exchange, scratch, &mut Sink::Discard)?;
+            let taken = client.connection.read_some(exchange, scratch, &mut Sink::Discard)?;
             if taken != ReadResult::Nothing {
                 self.heard = Instant::now();
             }

@@ -23,7 +23,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn look() -> Self {
+    pub(crate) fn detect() -> Self {
         let line = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let cpu = line("/proc/cpuinfo");
         let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));

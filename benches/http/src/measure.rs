@@ -11,7 +11,7 @@ use crate::figures::{Better, Measure, float, percentile};
 use crate::fleet::{Client, Script, Tally, Until, run};
 use crate::head::ContentRange;
 use crate::random::Random;
-use crate::servers::{Contestant, FastPath, Kind, RunFiles, start_kindling, start_nginx};
+use crate::servers::{FastPath, MeasuredServer, RunFiles, ServerKind, start_kindling, start_nginx};
 use crate::usage::{CpuTime, Memory};
 use crate::work::{Task, Work};
 use crate::{infra_env, interrupt, slow};
@@ -39,7 +39,7 @@ impl Conditions<'_> {
     /// # Errors
     ///
     /// Returns an error if a response is not the expected one.
-    pub(crate) fn measure(&self, contestant: &Contestant, work: Work) -> Result<Vec<Measure>> {
+    pub(crate) fn measure(&self, contestant: &MeasuredServer, work: Work) -> Result<Vec<Measure>> {
         match work.task {
             Task::Start => self.start(contestant, work),
             Task::Stream { clients } => {
@@ -93,7 +93,7 @@ impl Conditions<'_> {
 
     fn fleet(
         &self,
-        contestant: &Contestant,
+        contestant: &MeasuredServer,
         count: usize,
         script: impl Fn(u64) -> Script,
         until: Until,
@@ -110,21 +110,21 @@ impl Conditions<'_> {
         Ok((tally, after.zip(before).map(|(after, before)| after.since(&before))))
     }
 
-    fn start(&self, contestant: &Contestant, work: Work) -> Result<Vec<Measure>> {
+    fn start(&self, contestant: &MeasuredServer, work: Work) -> Result<Vec<Measure>> {
         let started = match contestant.kind {
-            Kind::Kindling => {
+            ServerKind::Kindling => {
                 let data = self.place.folder.join("data-start");
                 start_kindling(self.place, &data, work.transport, FastPath::On)?
             }
-            Kind::Nginx(setting) => start_nginx(self.place, setting, work.transport)?,
-            Kind::WithoutFastPath | Kind::Bare | Kind::Other => return Ok(Vec::new()),
+            ServerKind::Nginx(setting) => start_nginx(self.place, setting, work.transport)?,
+            ServerKind::WithoutFastPath | ServerKind::Bare | ServerKind::Other => return Ok(Vec::new()),
         };
         Ok(vec![lower("time to the first response", "ms", milliseconds(started.ready))])
     }
 
-    fn slow_readers(&self, contestant: &Contestant, readers: usize) -> Result<Vec<Measure>> {
+    fn slow_readers(&self, contestant: &MeasuredServer, readers: usize) -> Result<Vec<Measure>> {
         let Some(pid) = contestant.pid else { return Ok(Vec::new()) };
-        let plan = slow::Plan { readers, time: self.time };
+        let plan = slow::SlowReadersPlan { readers, time: self.time };
         let most = slow::read(&contestant.target, contestant.total, pid, plan)?;
         let growth = most.saturating_sub(contestant.memory_before);
         Ok(vec![
@@ -144,7 +144,7 @@ impl Conditions<'_> {
 /// # Errors
 ///
 /// Returns an error if the server has ended.
-pub(crate) fn memory(contestant: &Contestant) -> Result<Vec<Measure>> {
+pub(crate) fn memory(contestant: &MeasuredServer) -> Result<Vec<Measure>> {
     let Some(pid) = contestant.pid else { return Ok(Vec::new()) };
     let memory = Memory::read(pid)?;
     let neither =
@@ -156,7 +156,7 @@ pub(crate) fn memory(contestant: &Contestant) -> Result<Vec<Measure>> {
 }
 
 /// Requests the first bytes of images of new infra-envs, all at once.
-fn new_images(contestant: &Contestant, images: usize) -> Result<Vec<Measure>> {
+fn new_images(contestant: &MeasuredServer, images: usize) -> Result<Vec<Measure>> {
     let mut connection = Connection::open(&contestant.target)?;
     let mut clients = Vec::with_capacity(images);
     for number in 0..images {
@@ -170,7 +170,7 @@ fn new_images(contestant: &Contestant, images: usize) -> Result<Vec<Measure>> {
     latencies(["first bytes, median", "first bytes, 99th percentile"], &tally.latencies)
 }
 
-fn post_to_first_byte(contestant: &Contestant, images: usize) -> Result<Vec<Measure>> {
+fn post_to_first_byte(contestant: &MeasuredServer, images: usize) -> Result<Vec<Measure>> {
     let mut connection = Connection::open(&contestant.target)?;
     let mut times = Vec::with_capacity(images);
     for number in 0..images {

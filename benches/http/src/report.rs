@@ -53,7 +53,7 @@ impl Report {
             self.section(&mut text, &name);
         }
         self.without_fast_path(&mut text);
-        self.bare(&mut text);
+        self.write_minimal_servers(&mut text);
         if !self.nginx.is_empty() {
             let _ =
                 write!(text, "\n### Configuration of nginx\n\n```nginx\n{}\n```\n", self.nginx.trim_end());
@@ -136,7 +136,7 @@ impl Report {
     }
 
     /// The minimal servers, which show the limit of each way to send bytes.
-    fn bare(&self, text: &mut String) {
+    fn write_minimal_servers(&self, text: &mut String) {
         if self.bare.is_empty() {
             return;
         }
@@ -147,7 +147,7 @@ impl Report {
              They copy from a mapping, use `sendfile`, or use a pipe of 1 MiB. \
              After each figure is its ratio to the better rival.\n\n",
         );
-        self.beside(text, &self.bare, &SendMethod::ALL.map(SendMethod::name));
+        self.write_uncompared_servers(text, &self.bare, &SendMethod::ALL.map(SendMethod::name));
     }
 
     fn without_fast_path(&self, text: &mut String) {
@@ -158,11 +158,11 @@ impl Report {
             "\n### Without the fast path\n\n\
              Kindling with `--fast-path off`, in the same rounds. Each figure is followed by its ratio to the better rival.\n\n",
         );
-        self.beside(text, &self.without_fast_path, &[WITHOUT_FAST_PATH]);
+        self.write_uncompared_servers(text, &self.without_fast_path, &[WITHOUT_FAST_PATH]);
     }
 
     /// A table of the subject and the servers that are not compared with it.
-    fn beside(&self, text: &mut String, lines: &[Line], others: &[&str]) {
+    fn write_uncompared_servers(&self, text: &mut String, lines: &[Line], others: &[&str]) {
         let mut names = vec![self.subject.as_str()];
         names.extend(others);
         let _ = writeln!(

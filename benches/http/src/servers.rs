@@ -1,4 +1,4 @@
-//! The servers that are compared: Kindling, nginx in its [settings](Setting), or any other server by its URL.
+//! The servers that are compared: Kindling, nginx in its [settings](NginxSetting), or any other server by its URL.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -74,18 +74,18 @@ impl RunFiles {
 
 /// How a server is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ServerKind {
     Kindling,
     /// Kindling with `--fast-path off`: shown, but not compared.
     WithoutFastPath,
-    Nginx(Setting),
+    Nginx(NginxSetting),
     /// Shown, but not compared.
     Bare,
     /// The bench cannot restart it.
     Other,
 }
 
-impl Kind {
+impl ServerKind {
     /// Whether its figures are in separate tables and not compared with the subject.
     pub(crate) fn is_apart(self) -> bool {
         matches!(self, Self::WithoutFastPath | Self::Bare)
@@ -94,14 +94,14 @@ impl Kind {
 
 /// How nginx hands files to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Setting {
+pub(crate) enum NginxSetting {
     Sendfile,
     /// Like `Sendfile`, in full packets (`tcp_nopush`), which can delay kept connections.
     Nopush,
     Buffers,
 }
 
-impl Setting {
+impl NginxSetting {
     pub(crate) const ALL: [Self; 3] = [Self::Sendfile, Self::Nopush, Self::Buffers];
 
     /// The name of an nginx with this setting.
@@ -132,9 +132,9 @@ pub(crate) enum FastPath {
 
 /// A server that takes part.
 #[derive(Debug)]
-pub(crate) struct Contestant {
+pub(crate) struct MeasuredServer {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ServerKind,
     pub(crate) target: Target,
     /// The length of its file.
     pub(crate) total: u64,
@@ -146,7 +146,7 @@ pub(crate) struct Contestant {
     _process: Option<Process>,
 }
 
-impl Contestant {
+impl MeasuredServer {
     /// Records its memory before the first measurement.
     ///
     /// # Errors
@@ -162,18 +162,18 @@ impl Contestant {
 
 /// A server that has just started.
 #[derive(Debug)]
-pub(crate) struct Started {
+pub(crate) struct StartedServer {
     pub(crate) process: Process,
     pub(crate) target: Target,
     /// Time from the start to the first response.
     pub(crate) ready: Duration,
 }
 
-impl Started {
-    pub(crate) fn takes_part(self, name: &str, kind: Kind, path: &str, total: u64) -> Contestant {
+impl StartedServer {
+    pub(crate) fn takes_part(self, name: &str, kind: ServerKind, path: &str, total: u64) -> MeasuredServer {
         let pid = Some(self.process.pid());
         let target = self.target.at(path);
-        Contestant {
+        MeasuredServer {
             name: name.to_owned(),
             kind,
             target,
@@ -195,7 +195,7 @@ pub(crate) fn start_kindling(
     data: &Path,
     transport: Transport,
     fast_path: FastPath,
-) -> Result<Started> {
+) -> Result<StartedServer> {
     let images = serde_json::json!([{
         "openshift_version": "4.14", "cpu_architecture": "x86_64", "version": "414.1",
         "url": format!("file://{}", place.base.display()),
@@ -234,12 +234,13 @@ pub(crate) fn launch(
     command: &mut Command,
     transport: Transport,
     awaited: ReadinessCheck,
-) -> Result<Started> {
+) -> Result<StartedServer> {
     let begun = Instant::now();
     let mut process = Process::start("kindling", command.stdout(Stdio::piped()), &place.log())?;
     let target = place.target(port(&mut process, &place.log())?, awaited.path, transport)?;
-    await_response(&mut process, &target, (begun, awaited.patience)).with_context(|| told(&place.log()))?;
-    Ok(Started { process, target, ready: begun.elapsed() })
+    await_response(&mut process, &target, (begun, awaited.patience))
+        .with_context(|| last_output(&place.log()))?;
+    Ok(StartedServer { process, target, ready: begun.elapsed() })
 }
 
 /// Starts nginx with one of its settings.
@@ -247,7 +248,11 @@ pub(crate) fn launch(
 /// # Errors
 ///
 /// Returns an error if it does not become ready.
-pub(crate) fn start_nginx(place: &RunFiles, setting: Setting, transport: Transport) -> Result<Started> {
+pub(crate) fn start_nginx(
+    place: &RunFiles,
+    setting: NginxSetting,
+    transport: Transport,
+) -> Result<StartedServer> {
     let mut attempts = 1..=ATTEMPTS;
     let [sendfile, nopush] = setting.switches();
     loop {
@@ -267,8 +272,10 @@ pub(crate) fn start_nginx(place: &RunFiles, setting: Setting, transport: Transpo
         let mut process = Process::start("nginx", &mut command, &place.log())?;
         let target = place.target(port, "/ready", transport)?;
         match await_response(&mut process, &target, (begun, STARTING)) {
-            Ok(()) => return Ok(Started { process, target, ready: begun.elapsed() }),
-            Err(error) if attempts.next().is_none() => return Err(error).with_context(|| told(&place.log())),
+            Ok(()) => return Ok(StartedServer { process, target, ready: begun.elapsed() }),
+            Err(error) if attempts.next().is_none() => {
+                return Err(error).with_context(|| last_output(&place.log()));
+            }
             Err(_) => crate::interrupt::check()?,
         }
     }
@@ -279,19 +286,19 @@ pub(crate) fn start_nginx(place: &RunFiles, setting: Setting, transport: Transpo
 /// # Errors
 ///
 /// Returns an error if it does not print its address.
-pub(crate) fn start_bare(place: &RunFiles, way: SendMethod) -> Result<Started> {
+pub(crate) fn start_bare(place: &RunFiles, way: SendMethod) -> Result<StartedServer> {
     let begun = Instant::now();
     let mut command = Command::new(std::env::current_exe()?);
     let name = way.to_possible_value().context("every send method has a name")?;
     command.arg("bare").arg(place.image()).arg(name.get_name()).stdout(Stdio::piped());
     let mut process = Process::start(way.name(), &mut command, &place.log())?;
     let target = place.target(port(&mut process, &place.log())?, "/", Transport::Plain)?;
-    Ok(Started { process, target, ready: begun.elapsed() })
+    Ok(StartedServer { process, target, ready: begun.elapsed() })
 }
 
 /// The address in the first line of the server's output.
 fn port(process: &mut Process, log: &Path) -> Result<u16> {
-    let line = process.first_line().with_context(|| told(log))?;
+    let line = process.first_line().with_context(|| last_output(log))?;
     let port = line.rsplit(':').next().and_then(|port| port.trim().parse().ok());
     port.with_context(|| format!("a server printed {line:?} instead of its address"))
 }
@@ -301,11 +308,11 @@ fn port(process: &mut Process, log: &Path) -> Result<u16> {
 /// # Errors
 ///
 /// Returns an error if the URL is invalid or the server does not answer with a range.
-pub(crate) fn at_url(name: &str, url: &Target, pid: Option<u32>) -> Result<Contestant> {
+pub(crate) fn at_url(name: &str, url: &Target, pid: Option<u32>) -> Result<MeasuredServer> {
     let total = length(url)?;
-    Ok(Contestant {
+    Ok(MeasuredServer {
         name: name.to_owned(),
-        kind: Kind::Other,
+        kind: ServerKind::Other,
         target: url.clone(),
         total,
         pid,
@@ -390,7 +397,7 @@ fn await_response(
 }
 
 /// The last output of the servers.
-fn told(log: &Path) -> String {
+fn last_output(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().rev().take(5).collect();
     let lines: Vec<&str> = lines.into_iter().rev().collect();

@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// # Errors
 ///
 /// Returns an error if a response is not the expected one or a reader gets no bytes.
-pub(crate) fn read(target: &Target, total: u64, pid: u32, plan: Plan) -> Result<u64> {
+pub(crate) fn read(target: &Target, total: u64, pid: u32, plan: SlowReadersPlan) -> Result<u64> {
     let mut most = 0;
     let mut readers = Vec::with_capacity(plan.readers);
     for _ in 0..plan.readers {
@@ -38,7 +38,7 @@ pub(crate) fn read(target: &Target, total: u64, pid: u32, plan: Plan) -> Result<
         );
         let round = Instant::now();
         for reader in &mut readers {
-            reader.bite(&mut scratch)?;
+            reader.read_some_of_response(&mut scratch)?;
         }
         most = most.max(Memory::read(pid)?.private);
         std::thread::sleep(PAUSE.saturating_sub(round.elapsed()));
@@ -48,7 +48,7 @@ pub(crate) fn read(target: &Target, total: u64, pid: u32, plan: Plan) -> Result<
 
 /// Number of readers and the time they read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Plan {
+pub(crate) struct SlowReadersPlan {
     pub(crate) readers: usize,
     pub(crate) time: Duration,
 }
@@ -69,9 +69,9 @@ impl Reader {
         Ok(Self { connection, exchange: Exchange::new(ExpectedResponse::Whole(total)), has_read: false })
     }
 
-    fn bite(&mut self, scratch: &mut [u8]) -> Result<()> {
+    fn read_some_of_response(&mut self, scratch: &mut [u8]) -> Result<()> {
         if !self.exchange.is_done() {
-            let taken = self.connection.take(&mut self.exchange, scratch, &mut Sink::Discard)?;
+            let taken = self.connection.read_some(&mut self.exchange, scratch, &mut Sink::Discard)?;
             self.has_read |= taken != ReadResult::Nothing && self.exchange.left().is_some();
         }
         Ok(())
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn every_slow_reader_gets_bytes() {
         let target = serving(64 << 20, SendMethod::Writes);
-        let plan = Plan { readers: 5, time: Duration::from_millis(30) };
+        let plan = SlowReadersPlan { readers: 5, time: Duration::from_millis(30) };
         let most = read(&target, 64 << 20, std::process::id(), plan).unwrap();
         assert!(most > 64 << 10, "{most}");
         assert!(read(&target, 63 << 20, std::process::id(), plan).is_err());

@@ -12,12 +12,12 @@ use super::generate::check_document_len;
 use super::{NetworkError, panics, yaml};
 
 /// A parsed document. nmstate gets the values as JSON and never parses YAML itself.
-pub(super) struct Document<'a> {
+pub(super) struct NetworkDocument<'a> {
     text: &'a str,
     root: Value,
 }
 
-impl<'a> Document<'a> {
+impl<'a> NetworkDocument<'a> {
     /// Parses a document, YAML or JSON. Documents pasted from web pages may be indented with no-break spaces. If
     /// nmstate does not accept such a document unchanged, it is parsed again with spaces.
     pub(super) fn parse(text: &'a str) -> Result<Self, NetworkError> {
@@ -164,7 +164,7 @@ mod tests {
     /// Compares a document with the result of nmstate's own YAML parser, if both accept it.
     fn agrees_with_nmstate(text: &str) -> bool {
         let peer = panics::catch_panic(|| NetworkState::new_from_yaml(text));
-        let own = Document::parse(text).and_then(|document| document.state());
+        let own = NetworkDocument::parse(text).and_then(|document| document.state());
         match (own, peer) {
             (Ok(own), Ok(Ok(peer))) => {
                 assert_eq!(own, peer, "{text}");
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn error_text(text: &str) -> String {
-        Document::parse(text).unwrap().state().unwrap_err().to_string()
+        NetworkDocument::parse(text).unwrap().state().unwrap_err().to_string()
     }
 
     #[test]
@@ -230,7 +230,11 @@ mod tests {
     fn empty_sections_are_left_out() {
         for text in ["", "---\n", "~", "interfaces:\nroutes:\nroute-rules:\ndns-resolver:\nhostname:\novn:\n"]
         {
-            assert_eq!(Document::parse(text).unwrap().state().unwrap(), NetworkState::new(), "{text:?}");
+            assert_eq!(
+                NetworkDocument::parse(text).unwrap().state().unwrap(),
+                NetworkState::new(),
+                "{text:?}"
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::document::Document;
+use super::document::NetworkDocument;
 use super::generate::keyfiles_from_document;
 use super::host::HostNetwork;
 use super::nmstate_policy::nmstate_policy;
@@ -314,7 +314,7 @@ impl HostNetworkFiles {
 pub(super) fn generate_cached(
     host: &HostNetwork,
     interfaces: &[MacInterface],
-    document: &Document,
+    document: &NetworkDocument,
     cache: &KeyfileCache,
 ) -> Result<(), HostError> {
     let key = (NetworkGeneration::Keyfiles, host.digest());
@@ -330,13 +330,13 @@ pub(super) fn generate_cached(
     Ok(())
 }
 
-fn parse_document<'a>(host: &'a HostNetwork, label: &str) -> Result<Document<'a>, HostError> {
-    let document = Document::parse(host.document());
+fn parse_document<'a>(host: &'a HostNetwork, label: &str) -> Result<NetworkDocument<'a>, HostError> {
+    let document = NetworkDocument::parse(host.document());
     document.map_err(|source| HostError::Document { host: label.to_owned(), source })
 }
 
 /// Returns the keyfiles of a host, at least one.
-fn host_keyfiles(document: &Document, label: &str) -> Result<Vec<Keyfile>, HostError> {
+fn host_keyfiles(document: &NetworkDocument, label: &str) -> Result<Vec<Keyfile>, HostError> {
     let made = keyfiles_from_document(document);
     let made = made.map_err(|source| HostError::Document { host: label.to_owned(), source })?;
     if made.is_empty() {
@@ -364,7 +364,7 @@ impl GeneratedHostFiles {
 
     fn from_document(
         interfaces: &[MacInterface],
-        document: &Document,
+        document: &NetworkDocument,
         label: &str,
         generation: NetworkGeneration,
     ) -> Result<Self, HostError> {

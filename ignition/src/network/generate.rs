@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nmstate::NetworkState;
 
-use super::document::Document;
+use super::document::NetworkDocument;
 use super::{Keyfile, NetworkError, panics};
 
 /// Maximum length of a document in bytes.
@@ -48,11 +48,11 @@ pub(super) const BACKEND_KEY: &str = "NetworkManager";
 pub fn keyfiles(document: &[u8]) -> Result<Vec<Keyfile>, NetworkError> {
     check_document_len(document.len())?;
     let text = std::str::from_utf8(document).map_err(NetworkError::NotText)?;
-    keyfiles_from_document(&Document::parse(text)?)
+    keyfiles_from_document(&NetworkDocument::parse(text)?)
 }
 
 /// Generates the keyfiles for a parsed document.
-pub(super) fn keyfiles_from_document(document: &Document) -> Result<Vec<Keyfile>, NetworkError> {
+pub(super) fn keyfiles_from_document(document: &NetworkDocument) -> Result<Vec<Keyfile>, NetworkError> {
     let state = document.state()?;
     check_port_controllers(&state)?;
     let mut generated = run_generator(&state).map_err(|error| match error {
@@ -96,7 +96,7 @@ fn run_generator(state: &NetworkState) -> Result<Vec<(String, String)>, NetworkE
 /// those with the fewest references, the first in the document. The generator's messages often name no interface.
 ///
 /// Returns `None` if the fault is not in one interface, or if the document has too many interfaces to try each.
-fn first_rejected_interface(document: &Document) -> Option<NetworkError> {
+fn first_rejected_interface(document: &NetworkDocument) -> Option<NetworkError> {
     document.interface_states(MAX_SEARCH_LEN).find_map(|(path, state)| {
         let NetworkError::Generate { source, .. } = run_generator(&state).err()? else { return None };
         Some(NetworkError::Generate { line: document.line(&path), path, source })

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::schema::{Fault, Schemas, UnknownKeys, join, shown};
+use super::schema::{SchemaFault, Schemas, UnknownKeys, join, path_for_message};
 use crate::Inventory;
 use crate::api::ApiError;
 
@@ -106,7 +106,7 @@ fn require_json(request: &Request) -> Result<(), ApiError> {
 const MAX_VALUES: usize = 1 << 20;
 
 /// Returns an error if a body has too many values, before memory is allocated for them.
-fn require_few(bytes: &[u8]) -> Result<(), String> {
+fn require_few_values(bytes: &[u8]) -> Result<(), String> {
     let begins = |byte: &&u8| matches!(byte, b',' | b'[' | b'{');
     if bytes.iter().filter(begins).count() > MAX_VALUES {
         return Err(format!("it has more than {MAX_VALUES} values"));
@@ -119,7 +119,7 @@ fn read<T: RequestBody>(bytes: &[u8], unknown: UnknownKeys) -> Result<T, ApiErro
     let parsing = |reason: String| {
         ApiError::malformed(format!("parsing {} body from \"\" failed, because {reason}", T::NAME))
     };
-    require_few(bytes).map_err(parsing)?;
+    require_few_values(bytes).map_err(parsing)?;
     let first = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>().next();
     let mut value = match first {
         None | Some(Ok(Value::Null)) => {
@@ -129,32 +129,32 @@ fn read<T: RequestBody>(bytes: &[u8], unknown: UnknownKeys) -> Result<T, ApiErro
     };
     T::prepare(&mut value);
     T::rules().check(&mut value, unknown).map_err(|fault| match fault {
-        Fault::Form(reason) => parsing(reason),
-        Fault::Value(message) => ApiError::malformed(message),
-        Fault::Schema(what) => ApiError::broken(format_args!("the schema of {}: {what}", T::NAME)),
+        SchemaFault::Form(reason) => parsing(reason),
+        SchemaFault::Value(message) => ApiError::malformed(message),
+        SchemaFault::Schema(what) => ApiError::broken(format_args!("the schema of {}: {what}", T::NAME)),
     })?;
-    if let Some(place) = place_of_nul(&value) {
+    if let Some(place) = path_of_nul(&value) {
         return Err(ApiError::malformed(format!(
             "{} in body must not contain a NUL character",
-            shown(&place)
+            path_for_message(&place)
         )));
     }
     serde_json::from_value(value).map_err(|error| parsing(error.to_string()))
 }
 
 /// Returns the path of a string or key with a NUL character, which databases, logs and hosts do not handle.
-fn place_of_nul(value: &Value) -> Option<String> {
+fn path_of_nul(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => text.contains('\0').then(String::new),
         Value::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
-            let place = place_of_nul(item)?;
+            let place = path_of_nul(item)?;
             Some(join(&index.to_string(), &place))
         }),
         Value::Object(map) => map.iter().find_map(|(key, item)| {
             if key.contains('\0') {
                 return Some(key.escape_debug().to_string());
             }
-            let place = place_of_nul(item)?;
+            let place = path_of_nul(item)?;
             Some(join(key, &place))
         }),
         _ => None,

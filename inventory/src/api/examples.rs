@@ -5,7 +5,7 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::{OpenApi, PathItem, RefOr};
 
 /// Returns the example body of an operation, or `None` if it has none.
-fn of_operation(id: &str) -> Option<Value> {
+fn example_body(id: &str) -> Option<Value> {
     const ID: &str = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
     const PULL_SECRET: &str = r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#;
     let example = match id {
@@ -67,7 +67,7 @@ fn of_operation(id: &str) -> Option<Value> {
 pub(super) fn add_to(document: &mut OpenApi) {
     for item in document.paths.paths.values_mut() {
         for operation in operations_of(item) {
-            let Some(example) = operation.operation_id.as_deref().and_then(of_operation) else { continue };
+            let Some(example) = operation.operation_id.as_deref().and_then(example_body) else { continue };
             let Some(RefOr::T(body)) = operation.request_body.as_mut() else { continue };
             for content in body.content.values_mut() {
                 if let RefOr::T(content) = content {

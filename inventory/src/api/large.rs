@@ -33,12 +33,12 @@ pub(crate) struct ReservedMemory {
 
 impl Default for LargeBodies {
     fn default() -> Self {
-        Self::with_room(ROOM)
+        Self::with_max_bytes(ROOM)
     }
 }
 
 impl LargeBodies {
-    pub(crate) fn with_room(bytes: usize) -> Self {
+    pub(crate) fn with_max_bytes(bytes: usize) -> Self {
         Self(Arc::new(Semaphore::new(bytes / PIECE)))
     }
 
@@ -46,25 +46,25 @@ impl LargeBodies {
     /// limited elsewhere and is not held while a client sends.
     pub(crate) async fn read(&self, request: Request) -> Result<Vec<u8>, ApiError> {
         let mut body = request.with_limited_body().into_body();
-        let (mut bytes, mut room) = (Vec::new(), self.room());
+        let (mut bytes, mut room) = (Vec::new(), self.empty_reservation());
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| unreadable(&error))?;
             let Ok(data) = frame.into_data() else { continue };
-            room.hold(bytes.len() + data.len())?;
+            room.extend_to(bytes.len() + data.len())?;
             bytes.extend_from_slice(&data);
         }
         Ok(bytes)
     }
 
     /// Returns an empty reservation for one request.
-    pub(crate) fn room(&self) -> ReservedMemory {
+    pub(crate) fn empty_reservation(&self) -> ReservedMemory {
         ReservedMemory { of: self.clone(), pieces: Vec::new() }
     }
 }
 
 impl ReservedMemory {
     /// Extends the reservation to `len` bytes.
-    pub(crate) fn hold(&mut self, len: usize) -> Result<(), ApiError> {
+    pub(crate) fn extend_to(&mut self, len: usize) -> Result<(), ApiError> {
         while len > SMALL + self.pieces.len() * PIECE {
             let piece = Arc::clone(&self.of.0).try_acquire_owned().map_err(|_| {
                 let reason = "too many large bodies are being sent at the moment";
@@ -96,10 +96,10 @@ mod tests {
 
     #[tokio::test]
     async fn slow_bodies_have_a_memory_limit() {
-        let large = LargeBodies::with_room(10 * PIECE);
+        let large = LargeBodies::with_max_bytes(10 * PIECE);
         let body = |len| Request::new(Body::from(vec![b'x'; len]));
-        let mut room = large.room();
-        room.hold(SMALL + 6 * PIECE).unwrap();
+        let mut room = large.empty_reservation();
+        room.extend_to(SMALL + 6 * PIECE).unwrap();
         assert_eq!(large.read(body(SMALL + 4 * PIECE)).await.unwrap().len(), SMALL + 4 * PIECE);
         let refused = large.read(body(SMALL + 4 * PIECE + 1)).await.unwrap_err();
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);

@@ -20,19 +20,21 @@ use crate::store::ListRange;
 const CHUNK: usize = 64 << 10;
 
 /// A JSON text in pieces.
-pub(crate) type Pieces = BoxStream<'static, Result<Vec<u8>, ApiError>>;
+pub(crate) type JsonPieces = BoxStream<'static, Result<Vec<u8>, ApiError>>;
 
 /// Returns a text as one piece.
-pub(crate) fn piece(text: impl Into<Vec<u8>>) -> Pieces {
+pub(crate) fn json_piece(text: impl Into<Vec<u8>>) -> JsonPieces {
     let text = text.into();
     stream::once(async { Ok(text) }).boxed()
 }
 
 /// Joins the items of an array with commas.
-pub(crate) fn separated(items: impl Stream<Item = Result<Pieces, ApiError>> + Send + 'static) -> Pieces {
+pub(crate) fn comma_separated(
+    items: impl Stream<Item = Result<JsonPieces, ApiError>> + Send + 'static,
+) -> JsonPieces {
     let items = items.enumerate().map(|(index, item)| {
         let comma: &[u8] = if index == 0 { b"" } else { b"," };
-        item.map(|item| piece(comma).chain(item))
+        item.map(|item| json_piece(comma).chain(item))
     });
     items.try_flatten().boxed()
 }
@@ -56,7 +58,7 @@ pub(crate) async fn json_list<T: Serialize + Send + 'static>(
         capacity = text.len();
         Ok(text)
     });
-    json_text(piece(b"[").chain(items).chain(piece(b"]")).boxed()).await
+    json_text(json_piece(b"[").chain(items).chain(json_piece(b"]")).boxed()).await
 }
 
 /// Returns the requested part of a list that cannot be selected in the database. An error among the skipped items ends
@@ -79,8 +81,10 @@ pub(crate) fn part_of_list<T: Send + 'static>(
 }
 
 /// Returns a JSON array of items that are in pieces themselves.
-pub(crate) fn array(items: impl Stream<Item = Result<Pieces, ApiError>> + Send + 'static) -> Pieces {
-    piece(b"[").chain(separated(items)).chain(piece(b"]")).boxed()
+pub(crate) fn json_array(
+    items: impl Stream<Item = Result<JsonPieces, ApiError>> + Send + 'static,
+) -> JsonPieces {
+    json_piece(b"[").chain(comma_separated(items)).chain(json_piece(b"]")).boxed()
 }
 
 /// Returns an answer with a JSON text. A short one has a `Content-Length`.
@@ -88,16 +92,16 @@ pub(crate) fn array(items: impl Stream<Item = Result<Pieces, ApiError>> + Send +
 /// # Errors
 ///
 /// Returns an error if the pieces of the first chunk cannot be made.
-pub(crate) async fn json_text(pieces: Pieces) -> Result<Response, ApiError> {
-    let mut text = Text { pieces: Some(pieces.chain(piece(b"\n")).boxed()) };
-    let first = text.chunk().await?;
+pub(crate) async fn json_text(pieces: JsonPieces) -> Result<Response, ApiError> {
+    let mut text = JsonTextStream { pieces: Some(pieces.chain(json_piece(b"\n")).boxed()) };
+    let first = text.next_chunk().await?;
     if text.pieces.is_none() {
         return Ok(json_body(Body::from(first)));
     }
     let rest = stream::try_unfold(text, |mut text| async move {
         // A set ends its tasks when it is dropped: a client that has left needs no further chunk.
         let mut task = JoinSet::new();
-        task.spawn(async move { (text.chunk().await, text) });
+        task.spawn(async move { (text.next_chunk().await, text) });
         let Some(made) = task.join_next().await else {
             return Err(ApiError::broken("a set of one task is empty"));
         };
@@ -110,14 +114,14 @@ pub(crate) async fn json_text(pieces: Pieces) -> Result<Response, ApiError> {
 }
 
 /// A JSON text that is being sent.
-struct Text {
+struct JsonTextStream {
     /// The remaining pieces. `None` at the end of the text.
-    pieces: Option<Pieces>,
+    pieces: Option<JsonPieces>,
 }
 
-impl Text {
+impl JsonTextStream {
     /// Returns the next chunk. It is empty at the end of the text.
-    async fn chunk(&mut self) -> Result<Bytes, ApiError> {
+    async fn next_chunk(&mut self) -> Result<Bytes, ApiError> {
         let mut chunk = Vec::new();
         while let Some(pieces) = &mut self.pieces
             && chunk.len() < CHUNK

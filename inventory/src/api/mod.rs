@@ -21,7 +21,9 @@ pub use error::{
 pub(crate) use error::{append_json, json_body, to_json_value};
 pub(crate) use id::RequestId;
 pub(crate) use large::{LargeBodies, ReservedMemory};
-pub(crate) use list::{Pieces, array, json_list, json_text, part_of_list, piece, separated};
+pub(crate) use list::{
+    JsonPieces, comma_separated, json_array, json_list, json_piece, json_text, part_of_list,
+};
 pub use query::Query;
 pub use router::{openapi, operations};
 pub use schema::Schemas;

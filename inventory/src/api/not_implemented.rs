@@ -87,26 +87,30 @@ pub(super) fn add_to(operations: Operations) -> Operations {
             return operations;
         }
         operations.with(match whose {
-            Users => of_path::<User>(method, path, id),
-            Machines => of_path::<Agent>(method, path, id),
-            Both => of_path::<UserOrAgent>(method, path, id),
-            Downloaders => of_path::<Logs>(method, path, id),
+            Users => operation_of_path::<User>(method, path, id),
+            Machines => operation_of_path::<Agent>(method, path, id),
+            Both => operation_of_path::<UserOrAgent>(method, path, id),
+            Downloaders => operation_of_path::<Logs>(method, path, id),
         })
     })
 }
 
 /// Returns an operation whose target is the resource in its path.
-fn of_path<A: AcceptedTokens>(method: &HttpMethod, path: &str, id: &'static str) -> Operation {
+fn operation_of_path<A: AcceptedTokens>(method: &HttpMethod, path: &str, id: &'static str) -> Operation {
     if path.contains("{host_id}") {
-        refused::<A, HostKey>(method, path, id)
+        not_implemented_operation::<A, HostKey>(method, path, id)
     } else if path.contains("{cluster_id}") {
-        refused::<A, ClusterId>(method, path, id)
+        not_implemented_operation::<A, ClusterId>(method, path, id)
     } else {
-        refused::<A, WholeService>(method, path, id)
+        not_implemented_operation::<A, WholeService>(method, path, id)
     }
 }
 
-fn refused<A: AcceptedTokens, T: Target>(method: &HttpMethod, path: &str, id: &'static str) -> Operation {
+fn not_implemented_operation<A: AcceptedTokens, T: Target>(
+    method: &HttpMethod,
+    path: &str,
+    id: &'static str,
+) -> Operation {
     let filter = match method {
         Delete => MethodFilter::DELETE,
         Patch => MethodFilter::PATCH,
@@ -114,13 +118,13 @@ fn refused<A: AcceptedTokens, T: Target>(method: &HttpMethod, path: &str, id: &'
         Put => MethodFilter::PUT,
         _ => MethodFilter::GET,
     };
-    let handler = async move |_: Caller<A, T>| refusal(id);
+    let handler = async move |_: Caller<A, T>| not_implemented_error(id);
     let item = PathItem::new(method.clone(), describe(path, id));
     let paths = PathsBuilder::new().path(path, item).build();
     Operation::new((Vec::new(), paths, on(filter, handler)), handler)
 }
 
-fn refusal(operation: &str) -> ApiError {
+fn not_implemented_error(operation: &str) -> ApiError {
     let reason = format!("{operation} is not implemented by this service yet");
     ApiError::new(StatusCode::NOT_IMPLEMENTED, reason)
 }

@@ -27,7 +27,7 @@ pub(crate) enum UnknownKeys {
 
 /// Why a body does not match its schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum SchemaFault {
     /// The structure is wrong: an unknown key, or a value of another type.
     Form(String),
     /// The structure is right, but a value is not allowed.
@@ -62,34 +62,34 @@ impl Schemas {
     }
 
     /// Checks a body. Removes keys whose value is null, and unknown keys if they are allowed.
-    pub(crate) fn check(&self, body: &mut Value, unknown: UnknownKeys) -> Result<(), Fault> {
-        Check { schemas: self, unknown }.value(&self.root, body, "")
+    pub(crate) fn check(&self, body: &mut Value, unknown: UnknownKeys) -> Result<(), SchemaFault> {
+        SchemaCheck { schemas: self, unknown }.value(&self.root, body, "")
     }
 
-    fn resolve<'a>(&'a self, schema: &'a RefOr<Schema>) -> Result<&'a Schema, Fault> {
+    fn resolve<'a>(&'a self, schema: &'a RefOr<Schema>) -> Result<&'a Schema, SchemaFault> {
         let mut schema = schema;
         // Chains of references are short. A cycle would be a bug of the service.
         for _ in 0..8 {
             schema = match schema {
                 RefOr::T(schema) => return Ok(schema),
-                RefOr::Ref(reference) => self.named(reference)?,
+                RefOr::Ref(reference) => self.resolve_reference(reference)?,
             };
         }
-        Err(Fault::Schema("too many references in a row".to_owned()))
+        Err(SchemaFault::Schema("too many references in a row".to_owned()))
     }
 
-    fn named(&self, reference: &Ref) -> Result<&RefOr<Schema>, Fault> {
+    fn resolve_reference(&self, reference: &Ref) -> Result<&RefOr<Schema>, SchemaFault> {
         let name = reference.ref_location.rsplit('/').next();
         name.and_then(|name| self.named.get(name))
-            .ok_or_else(|| Fault::Schema(format!("no schema {:?}", reference.ref_location)))
+            .ok_or_else(|| SchemaFault::Schema(format!("no schema {:?}", reference.ref_location)))
     }
 
     /// Returns `true` if a text matches a pattern of a schema.
-    fn matches(&self, pattern: &str, text: &str) -> Result<bool, Fault> {
+    fn matches(&self, pattern: &str, text: &str) -> Result<bool, SchemaFault> {
         match self.patterns.get(pattern) {
             Some(Ok(regex)) => Ok(regex.is_match(text)),
-            Some(Err(error)) => Err(Fault::Schema(format!("invalid pattern {pattern:?}: {error}"))),
-            None => Err(Fault::Schema(format!("pattern {pattern:?} was not collected"))),
+            Some(Err(error)) => Err(SchemaFault::Schema(format!("invalid pattern {pattern:?}: {error}"))),
+            None => Err(SchemaFault::Schema(format!("pattern {pattern:?} was not collected"))),
         }
     }
 }
@@ -114,19 +114,22 @@ fn collect_patterns(schema: &RefOr<Schema>, found: &mut Vec<String>) {
     }
 }
 
-struct Check<'a> {
+struct SchemaCheck<'a> {
     schemas: &'a Schemas,
     unknown: UnknownKeys,
 }
 
-impl Check<'_> {
-    fn value(&self, schema: &RefOr<Schema>, value: &mut Value, path: &str) -> Result<(), Fault> {
+impl SchemaCheck<'_> {
+    fn value(&self, schema: &RefOr<Schema>, value: &mut Value, path: &str) -> Result<(), SchemaFault> {
         match self.schemas.resolve(schema)? {
             Schema::Object(object) => self.object(object, value, path),
             Schema::Array(array) => {
                 let Value::Array(items) = value else { return Err(wrong_type(path, "an array", value)) };
                 let ArrayItems::RefOrSchema(schema) = &array.items else {
-                    return Err(Fault::Schema(format!("unsupported items of {:?}", shown(path))));
+                    return Err(SchemaFault::Schema(format!(
+                        "unsupported items of {:?}",
+                        path_for_message(path)
+                    )));
                 };
                 for (index, item) in items.iter_mut().enumerate() {
                     self.value(schema, item, &join(path, &index.to_string()))?;
@@ -143,11 +146,14 @@ impl Check<'_> {
                 Ok(())
             }
             Schema::AllOf(all) => all.items.iter().try_for_each(|item| self.value(item, value, path)),
-            _ => Err(Fault::Schema(format!("unsupported kind of schema for {:?}", shown(path)))),
+            _ => Err(SchemaFault::Schema(format!(
+                "unsupported kind of schema for {:?}",
+                path_for_message(path)
+            ))),
         }
     }
 
-    fn object(&self, schema: &Object, value: &mut Value, path: &str) -> Result<(), Fault> {
+    fn object(&self, schema: &Object, value: &mut Value, path: &str) -> Result<(), SchemaFault> {
         let Some(expected) = main_type(&schema.schema_type) else { return Ok(()) };
         let found = match value {
             Value::Object(map) if expected == Type::Object => return self.map(schema, map, path),
@@ -164,7 +170,7 @@ impl Check<'_> {
         Err(wrong_type(path, type_name(&expected), found))
     }
 
-    fn map(&self, schema: &Object, map: &mut Map<String, Value>, path: &str) -> Result<(), Fault> {
+    fn map(&self, schema: &Object, map: &mut Map<String, Value>, path: &str) -> Result<(), SchemaFault> {
         fold_case(schema, map);
         map.retain(|_, value| !value.is_null());
         if matches!(schema.additional_properties.as_deref(), Some(AdditionalProperties::FreeForm(false))) {
@@ -172,7 +178,7 @@ impl Check<'_> {
                 UnknownKeys::Drop => map.retain(|key, _| schema.properties.contains_key(key)),
                 UnknownKeys::Refuse => {
                     if let Some(key) = map.keys().find(|key| !schema.properties.contains_key(*key)) {
-                        return Err(Fault::Form(format!("json: unknown field {key:?}")));
+                        return Err(SchemaFault::Form(format!("json: unknown field {key:?}")));
                     }
                 }
             }
@@ -184,7 +190,7 @@ impl Check<'_> {
             match map.get_mut(name) {
                 Some(value) => self.value(property, value, &path)?,
                 None if schema.required.contains(name) => {
-                    return Err(Fault::Value(format!("{path} in body is required")));
+                    return Err(SchemaFault::Value(format!("{path} in body is required")));
                 }
                 None => {}
             }
@@ -192,8 +198,9 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn text(&self, schema: &Object, text: &str, path: &str) -> Result<(), Fault> {
-        let fault = |what: String| Err(Fault::Value(format!("{} in body {what}", shown(path))));
+    fn text(&self, schema: &Object, text: &str, path: &str) -> Result<(), SchemaFault> {
+        let fault =
+            |what: String| Err(SchemaFault::Value(format!("{} in body {what}", path_for_message(path))));
         if let Some(allowed) = &schema.enum_values
             && !allowed.iter().any(|value| value.as_str() == Some(text))
         {
@@ -218,24 +225,24 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn number(&self, schema: &Object, number: &serde_json::Number, path: &str) -> Result<(), Fault> {
+    fn number(&self, schema: &Object, number: &serde_json::Number, path: &str) -> Result<(), SchemaFault> {
         let float = |number: &serde_json::Number| {
-            number.as_f64().ok_or_else(|| Fault::Schema(format!("{number} is not a 64-bit number")))
+            number.as_f64().ok_or_else(|| SchemaFault::Schema(format!("{number} is not a 64-bit number")))
         };
         let limit = |limit: &Option<Number>| {
             limit.as_ref().map(json_number).transpose()?.map(|it| float(&it)).transpose()
         };
         let number = float(number)?;
         if let Some(least) = limit(&schema.minimum)?.filter(|least| number < *least) {
-            return Err(Fault::Value(format!(
+            return Err(SchemaFault::Value(format!(
                 "{} in body should be greater than or equal to {least}",
-                shown(path)
+                path_for_message(path)
             )));
         }
         if let Some(most) = limit(&schema.maximum)?.filter(|most| number > *most) {
-            return Err(Fault::Value(format!(
+            return Err(SchemaFault::Value(format!(
                 "{} in body should be less than or equal to {most}",
-                shown(path)
+                path_for_message(path)
             )));
         }
         Ok(())
@@ -263,12 +270,12 @@ fn is_null(schema: &Schema) -> bool {
 }
 
 /// Converts a limit of a schema into a JSON number.
-fn json_number(limit: &Number) -> Result<serde_json::Number, Fault> {
+fn json_number(limit: &Number) -> Result<serde_json::Number, SchemaFault> {
     match limit {
         Number::Int(number) => Ok((*number).into()),
         Number::UInt(number) => Ok((*number).into()),
         Number::Float(number) => serde_json::Number::from_f64(*number)
-            .ok_or_else(|| Fault::Schema(format!("{number} is not a limit"))),
+            .ok_or_else(|| SchemaFault::Schema(format!("{number} is not a limit"))),
     }
 }
 
@@ -298,7 +305,7 @@ pub(super) fn join(path: &str, step: &str) -> String {
 }
 
 /// Returns a path for messages.
-pub(super) fn shown(path: &str) -> &str {
+pub(super) fn path_for_message(path: &str) -> &str {
     if path.is_empty() { "the value" } else { path }
 }
 
@@ -313,7 +320,7 @@ fn type_name(expected: &Type) -> &'static str {
     }
 }
 
-fn wrong_type(path: &str, expected: &str, found: &Value) -> Fault {
+fn wrong_type(path: &str, expected: &str, found: &Value) -> SchemaFault {
     let found = match found {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -322,7 +329,7 @@ fn wrong_type(path: &str, expected: &str, found: &Value) -> Fault {
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     };
-    Fault::Form(format!("{} must be {expected}, not {found}", shown(path)))
+    SchemaFault::Form(format!("{} must be {expected}, not {found}", path_for_message(path)))
 }
 
 #[cfg(test)]
@@ -332,7 +339,7 @@ mod tests {
 
     use super::*;
 
-    fn check(root: impl Into<RefOr<Schema>>, mut body: Value) -> Result<(), Fault> {
+    fn check(root: impl Into<RefOr<Schema>>, mut body: Value) -> Result<(), SchemaFault> {
         let root = root.into();
         let mut patterns = Vec::new();
         collect_patterns(&root, &mut patterns);
@@ -350,7 +357,7 @@ mod tests {
             check(Schema::AnyOf(AnyOf::default()), json!("a")),
         ];
         for fault in broken {
-            assert!(matches!(fault, Err(Fault::Schema(_))), "{fault:?}");
+            assert!(matches!(fault, Err(SchemaFault::Schema(_))), "{fault:?}");
         }
     }
 }

@@ -120,7 +120,7 @@ async fn authenticate(
 ) -> Result<(AuthKind, Scope), ApiError> {
     let mut last = None;
     for kind in kinds {
-        let token = token(*kind, headers, query);
+        let token = token_of_kind(*kind, headers, query);
         match inventory.policy().judge(inventory, *kind, token.as_deref()).await {
             Ok(Some(scope)) => return Ok((*kind, scope)),
             Ok(None) => {}
@@ -134,7 +134,7 @@ async fn authenticate(
 
 /// Returns the token of a kind, if the request has one. Bytes that are not text are an invalid token, not a missing
 /// one.
-fn token<'a>(kind: AuthKind, headers: &'a HeaderMap, query: &'a Query) -> Option<Cow<'a, str>> {
+fn token_of_kind<'a>(kind: AuthKind, headers: &'a HeaderMap, query: &'a Query) -> Option<Cow<'a, str>> {
     let found = match kind {
         AuthKind::Url | AuthKind::ImageUrl | AuthKind::Ticket => query.text(kind.place()).map(Cow::Borrowed),
         _ => headers.get(kind.place()).map(|value| String::from_utf8_lossy(value.as_bytes())),

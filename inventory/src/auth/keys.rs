@@ -127,11 +127,11 @@ impl LocalKeys {
         let pair = EcdsaKeyPair::from_private_key_der(&ECDSA_P256_SHA256_FIXED_SIGNING, &der)
             .map_err(|_| KeyError::NoP256(KeyHalf::Private))?;
         if let Some(public) = public {
-            check_belongs(&pair, &decode(KeyHalf::Public, public)?)?;
+            check_keys_match(&pair, &decode(KeyHalf::Public, public)?)?;
         }
         let pkcs8 = pair.to_pkcs8v1().map_err(|_| KeyError::NoP256(KeyHalf::Private))?;
         Ok(Self {
-            id: id_of(pair.public_key().as_ref()),
+            id: key_pair_id(pair.public_key().as_ref()),
             signing: EncodingKey::from_ec_der(pkcs8.as_ref()),
             verifying: DecodingKey::from_ec_der(pair.public_key().as_ref()),
         })
@@ -144,13 +144,13 @@ impl LocalKeys {
 }
 
 /// Returns the id of a key pair: the first 16 bytes of the public key's SHA-256 digest.
-fn id_of(public: &[u8]) -> Uuid {
+fn key_pair_id(public: &[u8]) -> Uuid {
     let (id, _): (Array<u8, U16>, _) = Sha256::digest(public).split();
     uuid::Builder::from_custom_bytes(id.into()).into_uuid()
 }
 
 /// Checks that the public key verifies a signature of the private key.
-fn check_belongs(pair: &EcdsaKeyPair, public: &[u8]) -> Result<(), KeyError> {
+fn check_keys_match(pair: &EcdsaKeyPair, public: &[u8]) -> Result<(), KeyError> {
     const PROBE: &[u8] = b"these two keys belong together";
     let public = ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, public)
         .map_err(|_| KeyError::NoP256(KeyHalf::Public))?;

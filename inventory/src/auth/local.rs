@@ -66,11 +66,11 @@ impl LocalPolicy {
                 Ok(Scope::InfraEnv(id))
             }
             (AuthKind::Agent | AuthKind::Url, Grant::InfraEnv(id)) => {
-                require_there(inventory.records(), Kind::InfraEnv, id.0).await?;
+                require_exists(inventory.records(), Kind::InfraEnv, id.0).await?;
                 Ok(Scope::InfraEnv(id))
             }
             (AuthKind::Agent | AuthKind::Url, Grant::Cluster(id)) => {
-                require_there(inventory.records(), Kind::Cluster, id.0).await?;
+                require_exists(inventory.records(), Kind::Cluster, id.0).await?;
                 Ok(Scope::Cluster(id))
             }
             _ => Err(unauthenticated(format!("the token is not for {kind}"))),
@@ -78,27 +78,27 @@ impl LocalPolicy {
     }
 
     /// Returns `true` if the token is valid and was made for this infra-env.
-    pub(super) fn is_of(&self, infra_env: InfraEnvId, token: &str) -> bool {
+    pub(super) fn is_for_infra_env(&self, infra_env: InfraEnvId, token: &str) -> bool {
         self.verify(token) == Ok(Grant::InfraEnv(infra_env))
     }
 
     fn verify(&self, token: &str) -> Result<Grant, TokenError> {
         let now = Utc::now();
         let digest: [u8; 32] = Sha256::digest(token).into();
-        let seen = self.seen(|seen| seen.get(&digest).copied());
+        let seen = self.with_verified_tokens(|seen| seen.get(&digest).copied());
         if let Some(verified) = seen {
             if verified.is_over(now) {
-                self.seen(|seen| seen.pop(&digest));
+                self.with_verified_tokens(|seen| seen.pop(&digest));
                 return Err(TokenError::Expired);
             }
             return Ok(verified.grant);
         }
         let verified = self.0.keys.verify(token, now)?;
-        self.seen(|seen| seen.put(digest, verified));
+        self.with_verified_tokens(|seen| seen.put(digest, verified));
         Ok(verified.grant)
     }
 
-    fn seen<T>(&self, use_it: impl FnOnce(&mut LruCache<[u8; 32], Verified>) -> T) -> T {
+    fn with_verified_tokens<T>(&self, use_it: impl FnOnce(&mut LruCache<[u8; 32], Verified>) -> T) -> T {
         let mut seen = self.0.seen.lock().unwrap_or_else(|poisoned| {
             // The map decides access, and a panic may have left it half-changed. Its tokens are verified again.
             let mut seen = poisoned.into_inner();
@@ -120,7 +120,7 @@ fn without_scheme(token: &str) -> &str {
 
 /// Returns an error if the resource that a token was made for does not exist. The database is asked, so that all
 /// replicas refuse the token as soon as the infra-env or cluster is removed.
-async fn require_there(records: &Records, kind: Kind, id: Uuid) -> Result<(), ApiError> {
+async fn require_exists(records: &Records, kind: Kind, id: Uuid) -> Result<(), ApiError> {
     let key = Key { kind, parent: None, id };
     match records.store().exists(key).await {
         Ok(true) => Ok(()),
@@ -147,7 +147,7 @@ mod tests {
         let token = policy.keys().user_token(None).unwrap();
         let verified = policy.keys().verify(token.reveal(), Utc::now()).unwrap();
         let half_changed = catch_unwind(AssertUnwindSafe(|| {
-            policy.seen(|seen| {
+            policy.with_verified_tokens(|seen| {
                 seen.put(Sha256::digest("forged").into(), verified);
                 panic!("half-changed");
             })
@@ -155,6 +155,6 @@ mod tests {
         assert!(half_changed.is_err());
         assert_eq!(policy.verify("forged"), Err(TokenError::Malformed));
         assert_eq!(policy.verify(token.reveal()), Ok(Grant::User));
-        policy.seen(|seen| assert_eq!(seen.len(), 1));
+        policy.with_verified_tokens(|seen| assert_eq!(seen.len(), 1));
     }
 }

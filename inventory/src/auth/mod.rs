@@ -182,7 +182,7 @@ impl Policy {
     pub fn takes_url_token(&self, infra_env: InfraEnvId, token: &Secret) -> bool {
         match self {
             Self::Open => token.is_empty(),
-            Self::Local(local) => local.is_of(infra_env, token.reveal()),
+            Self::Local(local) => local.is_for_infra_env(infra_env, token.reveal()),
         }
     }
 

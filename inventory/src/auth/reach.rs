@@ -28,8 +28,12 @@ impl Named {
         }
         match (scope, kind) {
             (Scope::Everything, _) => Ok(true),
-            (Scope::InfraEnv(own), AuthKind::Agent) => self.is_near_infra_env(own, records).await,
-            (Scope::Cluster(own), AuthKind::Agent) => self.is_near_cluster(own, records).await,
+            (Scope::InfraEnv(own), AuthKind::Agent) => {
+                self.is_accessible_to_agents_of_infra_env(own, records).await
+            }
+            (Scope::Cluster(own), AuthKind::Agent) => {
+                self.is_accessible_to_agents_of_cluster(own, records).await
+            }
             (Scope::InfraEnv(own), _) => match (self.cluster, self.infra_env) {
                 (Some(_), _) => Ok(false),
                 (None, Some(infra_env)) if infra_env != own => Ok(false),
@@ -79,9 +83,13 @@ impl Named {
     }
 
     /// Returns `true` if an agent of the infra-env may access everything named.
-    async fn is_near_infra_env(&self, own: InfraEnvId, records: &Records) -> Result<bool, ApiError> {
+    async fn is_accessible_to_agents_of_infra_env(
+        &self,
+        own: InfraEnvId,
+        records: &Records,
+    ) -> Result<bool, ApiError> {
         if let Some(cluster) = self.cluster
-            && !belongs(records, own, cluster).await?
+            && !is_in_cluster(records, own, cluster).await?
         {
             return Ok(false);
         }
@@ -93,7 +101,7 @@ impl Named {
                     let Some(cluster) = cluster_of(host_row(records, infra_env, *host).await?) else {
                         return Ok(false);
                     };
-                    if !belongs(records, own, cluster).await? {
+                    if !is_in_cluster(records, own, cluster).await? {
                         return Ok(false);
                     }
                 }
@@ -105,7 +113,11 @@ impl Named {
     }
 
     /// Returns `true` if an agent of the cluster may access everything named.
-    async fn is_near_cluster(&self, own: ClusterId, records: &Records) -> Result<bool, ApiError> {
+    async fn is_accessible_to_agents_of_cluster(
+        &self,
+        own: ClusterId,
+        records: &Records,
+    ) -> Result<bool, ApiError> {
         if self.cluster.is_some_and(|cluster| cluster != own) {
             return Ok(false);
         }
@@ -125,7 +137,11 @@ impl Named {
 }
 
 /// Returns `true` if the infra-env, or any of its hosts, is part of the cluster.
-async fn belongs(records: &Records, infra_env: InfraEnvId, cluster: ClusterId) -> Result<bool, ApiError> {
+async fn is_in_cluster(
+    records: &Records,
+    infra_env: InfraEnvId,
+    cluster: ClusterId,
+) -> Result<bool, ApiError> {
     if cluster_of(infra_env_row(records, infra_env).await?) == Some(cluster) {
         return Ok(true);
     }
@@ -142,15 +158,15 @@ fn host_key(infra_env: InfraEnvId, host: HostId) -> Key {
 }
 
 async fn host_row(records: &Records, infra_env: InfraEnvId, host: HostId) -> Result<Option<Row>, ApiError> {
-    row(records, host_key(infra_env, host)).await
+    existing_row(records, host_key(infra_env, host)).await
 }
 
 async fn infra_env_row(records: &Records, id: InfraEnvId) -> Result<Option<Row>, ApiError> {
-    row(records, Key { kind: Kind::InfraEnv, parent: None, id: id.0 }).await
+    existing_row(records, Key { kind: Kind::InfraEnv, parent: None, id: id.0 }).await
 }
 
 /// Returns a record, unless it does not exist or is deleted.
-async fn row(records: &Records, key: Key) -> Result<Option<Row>, ApiError> {
+async fn existing_row(records: &Records, key: Key) -> Result<Option<Row>, ApiError> {
     let found = records.store().get(key).await;
     Ok(found.map_err(|error| unavailable(&error))?.filter(|row| !row.columns.deleted))
 }

@@ -8,17 +8,17 @@ use super::os_image::CatalogueError;
 
 /// A list, named by the variable that contains it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct List(pub(super) &'static str);
+pub(super) struct CatalogueList(pub(super) &'static str);
 
 /// One element of a list.
 #[derive(Debug)]
-pub(super) struct Element<'a> {
-    list: List,
+pub(super) struct CatalogueElement<'a> {
+    list: CatalogueList,
     index: usize,
     map: &'a Map<String, Value>,
 }
 
-impl List {
+impl CatalogueList {
     /// Returns an error about the list as a whole.
     pub(super) fn error(self, reason: impl Into<String>) -> CatalogueError {
         CatalogueError::List { variable: self.0, reason: reason.into() }
@@ -28,18 +28,18 @@ impl List {
     pub(super) fn read<T>(
         self,
         text: &str,
-        element: impl Fn(&Element<'_>) -> Result<T, CatalogueError>,
+        element: impl Fn(&CatalogueElement<'_>) -> Result<T, CatalogueError>,
     ) -> Result<Vec<T>, CatalogueError> {
         let values: Vec<Value> = serde_json::from_str(text).map_err(|error| self.error(error.to_string()))?;
         let read = |(index, value): (usize, &Value)| match value {
-            Value::Object(map) => element(&Element { list: self, index, map }),
+            Value::Object(map) => element(&CatalogueElement { list: self, index, map }),
             _ => Err(self.error(format!("[{index}] must be an object"))),
         };
         values.iter().enumerate().map(read).collect()
     }
 }
 
-impl Element<'_> {
+impl CatalogueElement<'_> {
     /// Returns an error about a key of this element.
     pub(super) fn error(&self, key: &str, reason: impl std::fmt::Display) -> CatalogueError {
         self.list.error(format!("[{}].{key} {reason}", self.index))

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Version;
 use super::architecture::{CpuArchitecture, ImageType};
-use super::list::{Element, List};
+use super::list::{CatalogueElement, CatalogueList};
 use super::release::{ReleaseArchitecture, ReleaseImage};
 
 /// The most characters in the version of a base image. With prefix and suffix, the name of its file stays below the 255
@@ -136,7 +136,7 @@ pub enum CatalogueError {
     NoReleaseAt(String),
 }
 
-const OS_IMAGES: List = List("OS_IMAGES");
+const OS_IMAGES: CatalogueList = CatalogueList("OS_IMAGES");
 
 impl Catalogue {
     /// Parses a list of images in the format of `OS_IMAGES`.
@@ -185,7 +185,7 @@ impl Catalogue {
         };
         let images = || self.os_images.iter().filter(of_machine);
         let Some(version) = version.filter(|version| !version.is_empty()) else {
-            return newest(images())?.ok_or(CatalogueError::NoOsImages(architecture));
+            return newest_image(images())?.ok_or(CatalogueError::NoOsImages(architecture));
         };
         let none =
             |reason: String| CatalogueError::NoOsImage { version: version.to_owned(), architecture, reason };
@@ -205,7 +205,7 @@ impl Catalogue {
                 within.push(image);
             }
         }
-        newest(within)?.ok_or_else(|| {
+        newest_image(within)?.ok_or_else(|| {
             none(format!(
                 "The requested OS image for version ({version}) and CPU architecture ({architecture}) isn't \
                  specified in OS images list"
@@ -215,7 +215,9 @@ impl Catalogue {
 }
 
 /// Returns the first image of the newest version.
-fn newest<'a>(images: impl IntoIterator<Item = &'a OsImage>) -> Result<Option<&'a OsImage>, CatalogueError> {
+fn newest_image<'a>(
+    images: impl IntoIterator<Item = &'a OsImage>,
+) -> Result<Option<&'a OsImage>, CatalogueError> {
     let mut best: Option<(Version, &OsImage)> = None;
     for image in images {
         let version = image.parsed_version()?;
@@ -232,7 +234,7 @@ pub(super) fn minor_text(version: &Version) -> String {
     format!("{major}.{minor}")
 }
 
-fn read_os_image(element: &Element<'_>) -> Result<OsImage, CatalogueError> {
+fn read_os_image(element: &CatalogueElement<'_>) -> Result<OsImage, CatalogueError> {
     let openshift_version = element.text("openshift_version")?;
     if Version::parse(openshift_version).is_none() {
         return Err(element.error(

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::Version;
 use super::architecture::CpuArchitecture;
-use super::list::{Element, List};
+use super::list::{CatalogueElement, CatalogueList};
 use super::os_image::{Catalogue, CatalogueError, minor_text};
 
 /// The CPU architecture of a release.
@@ -162,8 +162,8 @@ pub struct VersionQuery<'a> {
     pub only_latest: bool,
 }
 
-const RELEASE_IMAGES: List = List("RELEASE_IMAGES");
-const IGNORED: List = List("IGNORED_OPENSHIFT_VERSIONS");
+const RELEASE_IMAGES: CatalogueList = CatalogueList("RELEASE_IMAGES");
+const IGNORED: CatalogueList = CatalogueList("IGNORED_OPENSHIFT_VERSIONS");
 
 impl Catalogue {
     /// Sets the releases from a list in the format of `RELEASE_IMAGES`. An empty text is an empty list.
@@ -214,8 +214,8 @@ impl Catalogue {
         architecture: ReleaseArchitecture,
     ) -> Result<&ReleaseImage, CatalogueError> {
         let of_machine = || self.releases.iter().filter(|release| release.is_for(architecture));
-        let exactly = best(of_machine().filter(|release| release.version == version));
-        let by_name = || best(of_machine().filter(|release| release.openshift_version == version));
+        let exactly = highest_ranked(of_machine().filter(|release| release.version == version));
+        let by_name = || highest_ranked(of_machine().filter(|release| release.openshift_version == version));
         let release = exactly.or_else(by_name).ok_or_else(|| self.no_release(version, architecture))?;
         self.require_os_image(release)?;
         Ok(release)
@@ -286,7 +286,7 @@ impl Catalogue {
             }
             for architecture in &release.cpu_architectures {
                 if self.os_image(Some(&release.version), *architecture).is_ok() {
-                    offer(&mut versions, release, *architecture);
+                    add_openshift_version(&mut versions, release, *architecture);
                 }
             }
         }
@@ -299,7 +299,7 @@ impl Catalogue {
     }
 }
 
-fn offer(
+fn add_openshift_version(
     versions: &mut BTreeMap<String, OpenshiftVersion>,
     release: &ReleaseImage,
     architecture: CpuArchitecture,
@@ -329,7 +329,7 @@ fn newest_of_each_minor<'a>(releases: &[&'a ReleaseImage]) -> BTreeMap<(u64, u64
 }
 
 /// Returns the first release of the highest rank.
-fn best<'a>(releases: impl Iterator<Item = &'a ReleaseImage>) -> Option<&'a ReleaseImage> {
+fn highest_ranked<'a>(releases: impl Iterator<Item = &'a ReleaseImage>) -> Option<&'a ReleaseImage> {
     releases.reduce(|best, release| if release.rank() > best.rank() { release } else { best })
 }
 
@@ -337,7 +337,7 @@ fn without_multi(version: &str) -> &str {
     version.strip_suffix("-multi").unwrap_or(version)
 }
 
-fn read_release(element: &Element<'_>) -> Result<ReleaseImage, CatalogueError> {
+fn read_release(element: &CatalogueElement<'_>) -> Result<ReleaseImage, CatalogueError> {
     let version_of = |key: &'static str| {
         let text = element.text(key)?;
         let wrong = || element.error(key, format_args!("is {text:?}, which is not a valid version"));
@@ -380,7 +380,7 @@ fn read_release(element: &Element<'_>) -> Result<ReleaseImage, CatalogueError> {
     })
 }
 
-fn read_support_level(element: &Element<'_>, name: &str) -> Result<SupportLevel, CatalogueError> {
+fn read_support_level(element: &CatalogueElement<'_>, name: &str) -> Result<SupportLevel, CatalogueError> {
     let found = SupportLevel::NAMES.iter().find(|(known, _)| *known == name);
     found.map(|(_, level)| *level).ok_or_else(|| {
         let known = SupportLevel::NAMES.map(|(known, _)| known).join(", ");

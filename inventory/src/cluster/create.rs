@@ -36,7 +36,7 @@ pub(super) fn create(
     let masters =
         control_plane_count(params.high_availability_mode, params.control_plane_count, Some(&version))?;
     let base = ClusterBase { version, masters, architecture };
-    let spec = spec(&params, &base, settings)?;
+    let spec = requested_spec(&params, &base, settings)?;
     let context = NetworkingContext {
         version: Some(&base.version),
         is_single_node: masters == 1,
@@ -59,7 +59,7 @@ struct ClusterBase {
 }
 
 /// Returns the requested spec, with defaults for absent fields.
-fn spec(
+fn requested_spec(
     params: &ClusterCreateParams,
     base: &ClusterBase,
     settings: &Settings,
@@ -91,12 +91,12 @@ fn spec(
         ),
         cluster_networks: pod_networks(params, settings),
         service_networks: service_networks(params, settings),
-        machine_networks: subnets(params.machine_networks.clone().unwrap_or_default()),
-        api_vips: vips(params.api_vips.clone().unwrap_or_default()),
-        ingress_vips: vips(params.ingress_vips.clone().unwrap_or_default()),
+        machine_networks: stored_subnets(params.machine_networks.clone().unwrap_or_default()),
+        api_vips: stored_vips(params.api_vips.clone().unwrap_or_default()),
+        ingress_vips: stored_vips(params.ingress_vips.clone().unwrap_or_default()),
         hyperthreading: Some(params.hyperthreading.unwrap_or(NodeRoles::All)),
         schedulable_masters: params.schedulable_masters.unwrap_or_default(),
-        disk_encryption: encryption(params.disk_encryption.clone().unwrap_or_default()),
+        disk_encryption: disk_encryption_with_defaults(params.disk_encryption.clone().unwrap_or_default()),
         ignition_endpoint: IgnitionEndpoint::default()
             .with_changes(params.ignition_endpoint.clone().unwrap_or_default()),
         load_balancer: Some(
@@ -118,7 +118,7 @@ fn spec(
 fn pod_networks(params: &ClusterCreateParams, settings: &Settings) -> Vec<ClusterNetwork> {
     let default = pod_network(&settings.cluster_networks);
     match &params.cluster_networks {
-        Some(networks) => pods(networks.clone()),
+        Some(networks) => stored_cluster_networks(networks.clone()),
         None => vec![ClusterNetwork {
             cluster_id: None,
             cidr: params.cluster_network_cidr.clone().unwrap_or(default.cidr),
@@ -130,28 +130,28 @@ fn pod_networks(params: &ClusterCreateParams, settings: &Settings) -> Vec<Cluste
 fn service_networks(params: &ClusterCreateParams, settings: &Settings) -> Vec<Subnet> {
     let default = service_network(&settings.cluster_networks);
     match &params.service_networks {
-        Some(networks) => subnets(networks.clone()),
+        Some(networks) => stored_subnets(networks.clone()),
         None => vec![params.service_network_cidr.clone().unwrap_or(default)],
     }
 }
 
 /// Returns cluster networks as they are stored: without the id of the cluster.
-pub(super) fn pods(networks: Vec<ClusterNetwork>) -> Vec<ClusterNetwork> {
+pub(super) fn stored_cluster_networks(networks: Vec<ClusterNetwork>) -> Vec<ClusterNetwork> {
     networks.into_iter().map(|network| ClusterNetwork { cluster_id: None, ..network }).collect()
 }
 
 /// Returns networks as they are stored.
-pub(super) fn subnets(networks: Vec<Network>) -> Vec<Subnet> {
+pub(super) fn stored_subnets(networks: Vec<Network>) -> Vec<Subnet> {
     networks.into_iter().map(|network| network.cidr).collect()
 }
 
 /// Returns VIPs as they are stored. Empty addresses are dropped.
-pub(super) fn vips(vips: Vec<Vip>) -> Vec<Vip> {
+pub(super) fn stored_vips(vips: Vec<Vip>) -> Vec<Vip> {
     let vips = vips.into_iter().filter(|vip| !vip.ip.is_empty());
     vips.map(|vip| Vip { cluster_id: None, ..vip }).collect()
 }
 
-fn encryption(requested: DiskEncryption) -> DiskEncryption {
+fn disk_encryption_with_defaults(requested: DiskEncryption) -> DiskEncryption {
     let default = DiskEncryption {
         enable_on: Some(NodeRoles::None),
         mode: Some(DiskEncryptionMode::Tpmv2),

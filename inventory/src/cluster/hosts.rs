@@ -11,8 +11,8 @@ use super::parts::HostNetwork;
 use super::record::ClusterRecord;
 use crate::Inventory;
 use crate::api::{ApiError, append_json, to_json, to_json_value};
-use crate::api::{Pieces, piece, separated};
-use crate::host::{self, HostCounts, Shown};
+use crate::api::{JsonPieces, comma_separated, json_piece};
+use crate::host::{self, HostCounts, HostDetail};
 use crate::id::{ClusterId, HostId};
 use crate::store::{Change, ReadSet};
 
@@ -28,8 +28,8 @@ pub(crate) enum ShownHosts {
 }
 
 impl ShownHosts {
-    fn of_host(self) -> Shown {
-        if self == Self::InFull { Shown::InFull } else { Shown::AsStored }
+    fn host_detail(self) -> HostDetail {
+        if self == Self::InFull { HostDetail::InFull } else { HostDetail::AsStored }
     }
 }
 
@@ -93,7 +93,7 @@ async fn summary(
     let mut counts = HostCounts::default();
     let mut networks = HostNetworks::default();
     let mut texts = Some(Vec::new());
-    let mut hosts = host::views_of_cluster(inventory, id, shown.of_host(), host::ALL_SHOWN);
+    let mut hosts = host::views_of_cluster(inventory, id, shown.host_detail(), host::ALL_SHOWN);
     while let Some(host) = hosts.try_next().await? {
         counts.add(host.status);
         networks.add(host.id, &host.addresses()?);
@@ -109,7 +109,7 @@ async fn summary(
 /// Returns the hosts of a cluster with their networks and counts.
 pub(super) async fn of_cluster(inventory: &Inventory, id: ClusterId) -> Result<Hosts, ApiError> {
     let (hosts, _) = summary(inventory, id, ShownHosts::InFull).await?;
-    let views = host::views_of_cluster(inventory, id, Shown::InFull, host::ALL_SHOWN);
+    let views = host::views_of_cluster(inventory, id, HostDetail::InFull, host::ALL_SHOWN);
     let views = views.and_then(|host| std::future::ready(to_json_value("a host", &host)));
     let views = views.try_collect().await?;
     Ok(Hosts { views, ..hosts })
@@ -121,27 +121,27 @@ pub(super) async fn text(
     inventory: &Inventory,
     record: ClusterRecord,
     shown: ShownHosts,
-) -> Result<Pieces, ApiError> {
+) -> Result<JsonPieces, ApiError> {
     let id = record.id;
     if shown == ShownHosts::Counted {
         let counts = host::host_counts(inventory, &[id]).await?;
-        return to_json(&Cluster::from_record(record, Hosts::counted(counts.get(&id)))).map(piece);
+        return to_json(&Cluster::from_record(record, Hosts::counted(counts.get(&id)))).map(json_piece);
     }
     let (hosts, texts) = summary(inventory, id, shown).await?;
     if hosts.counts.total == 0 {
-        return to_json(&Cluster::from_record(record, hosts)).map(piece);
+        return to_json(&Cluster::from_record(record, hosts)).map(json_piece);
     }
     let texts = texts.map_or_else(
         || {
-            let views = host::views_of_cluster(inventory, id, shown.of_host(), host::ALL_SHOWN);
-            separated(views.map(|host| to_json(&host?).map(piece)))
+            let views = host::views_of_cluster(inventory, id, shown.host_detail(), host::ALL_SHOWN);
+            comma_separated(views.map(|host| to_json(&host?).map(json_piece)))
         },
-        piece,
+        json_piece,
     );
     let text = to_json(&Cluster::from_record(record, Hosts { views: vec![Value::Null], ..hosts }))?;
     let (start, end) = around_hosts(&text)
         .ok_or_else(|| ApiError::broken(format_args!("the JSON of cluster {id} has no list of hosts")))?;
-    Ok(piece(start).chain(texts).chain(piece(end)).boxed())
+    Ok(json_piece(start).chain(texts).chain(json_piece(end)).boxed())
 }
 
 /// Returns the JSON texts of a page of clusters with the numbers of their hosts, which one query counts.

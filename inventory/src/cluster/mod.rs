@@ -41,7 +41,7 @@ use super::infra_env::NOT_FOUND;
 use super::store::{Change, Filter, Kind, ListRange, PageQuery, ReadSet, Reader, Stored};
 use super::time::Micros;
 use super::{Inventory, Secret};
-use crate::api::{ApiError, Pieces, array, part_of_list, piece};
+use crate::api::{ApiError, JsonPieces, json_array, json_piece, part_of_list};
 use crate::jobs::{JobRecord, JobWork};
 
 /// Selects clusters.
@@ -96,7 +96,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the cluster does not exist.
-    pub(crate) async fn cluster(&self, id: ClusterId, hosts: ShownHosts) -> Result<Pieces, ApiError> {
+    pub(crate) async fn cluster(&self, id: ClusterId, hosts: ShownHosts) -> Result<JsonPieces, ApiError> {
         let record = self.stored_cluster(id).await?.record;
         hosts::text(self, record, hosts).await
     }
@@ -110,20 +110,20 @@ impl Inventory {
         &self,
         id: ClusterId,
         hosts: ShownHosts,
-    ) -> Result<Pieces, ApiError> {
+    ) -> Result<JsonPieces, ApiError> {
         let found: Option<Stored<ClusterRecord>> = self.records().find(None, id.0).await?;
         let record = found.ok_or_else(|| ApiError::not_found(NOT_FOUND))?.record;
         hosts::text(self, record, hosts).await
     }
 
     /// Returns the clusters that a query selects, as a JSON array.
-    pub(crate) fn clusters(&self, query: ClusterQuery, hosts: ShownHosts) -> Pieces {
+    pub(crate) fn clusters(&self, query: ClusterQuery, hosts: ShownHosts) -> JsonPieces {
         /// As many as the store reads at once.
         const COUNTED_TOGETHER: usize = 64;
         let inventory = self.clone();
         let records = self.cluster_records(query);
         if hosts != ShownHosts::Counted {
-            return array(records.and_then(move |record| {
+            return json_array(records.and_then(move |record| {
                 let inventory = inventory.clone();
                 async move { hosts::text(&inventory, record, hosts).await }
             }));
@@ -132,7 +132,11 @@ impl Inventory {
             let inventory = inventory.clone();
             async move { hosts::counted_texts(&inventory, records).await }
         });
-        array(texts.map_ok(|texts| stream::iter(texts.into_iter().map(|text| Ok(piece(text))))).try_flatten())
+        json_array(
+            texts
+                .map_ok(|texts| stream::iter(texts.into_iter().map(|text| Ok(json_piece(text)))))
+                .try_flatten(),
+        )
     }
 
     fn cluster_records(&self, query: ClusterQuery) -> BoxStream<'static, Result<ClusterRecord, ApiError>> {
@@ -241,7 +245,7 @@ impl Inventory {
                     return Err(ApiError::conflict(reason));
                 }
                 hosts::release(&reads, &mut change, id).await?;
-                change.replace(&deleted(record), generation)?;
+                change.replace(&deleted_cluster_record(record), generation)?;
                 change.add_event(event::deregistered(id));
                 let job = JobRecord::new(JobWork::DeleteClusterFiles { cluster: id });
                 change.insert(&job)?;
@@ -267,7 +271,7 @@ impl Inventory {
 }
 
 /// Returns the record of a deleted cluster: without networks, VIPs and operators, as upstream, and without secrets.
-fn deleted(mut record: ClusterRecord) -> ClusterRecord {
+fn deleted_cluster_record(mut record: ClusterRecord) -> ClusterRecord {
     let now = Micros::now();
     record.spec = ClusterSpec {
         cluster_networks: Vec::new(),

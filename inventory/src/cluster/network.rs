@@ -24,7 +24,7 @@ impl Subnet {
 impl Subnet {
     /// Returns the network that contains an address with a prefix length. Link-local addresses have no such network.
     pub(super) fn around(address: &str) -> Option<Self> {
-        let range = Range::around(address)?;
+        let range = AddressRange::around(address)?;
         let address = match range.address() {
             IpAddr::V6(address) if address.is_unicast_link_local() => return None,
             address => address,
@@ -34,7 +34,7 @@ impl Subnet {
 
     /// Returns the number of bits after the prefix, if the network is valid.
     pub(super) fn host_bits(&self) -> Option<u32> {
-        let range = Range::parse(&self.0)?;
+        let range = AddressRange::parse(&self.0)?;
         let width: u32 = if range.is_v6 { 128 } else { 32 };
         width.checked_sub(range.prefix)
     }
@@ -65,14 +65,14 @@ impl ToSchema for Subnet {
 
 /// A parsed network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range {
+struct AddressRange {
     is_v6: bool,
     /// The address. For both families, its first bit is the highest bit.
     first: u128,
     prefix: u32,
 }
 
-impl Range {
+impl AddressRange {
     /// Parses a network. Its address must have no bits after the prefix.
     fn parse(text: &str) -> Option<Self> {
         let (address, _) = text.split_once('/')?;
@@ -141,7 +141,7 @@ pub(super) fn check_networks(
         }
     }
     let all = pods.iter().map(|pod| &pod.cidr).chain(services).chain(machines);
-    let mut seen = Vec::<(&Subnet, Range)>::new();
+    let mut seen = Vec::<(&Subnet, AddressRange)>::new();
     for subnet in all {
         let range = parse(subnet)?;
         if let Some((other, _)) = seen.iter().find(|(_, other)| other.overlaps(&range)) {
@@ -152,8 +152,9 @@ pub(super) fn check_networks(
     Ok(())
 }
 
-fn parse(subnet: &Subnet) -> Result<Range, ApiError> {
-    Range::parse(&subnet.0).ok_or_else(|| ApiError::bad(format!("{subnet} is not a valid network CIDR")))
+fn parse(subnet: &Subnet) -> Result<AddressRange, ApiError> {
+    AddressRange::parse(&subnet.0)
+        .ok_or_else(|| ApiError::bad(format!("{subnet} is not a valid network CIDR")))
 }
 
 #[cfg(test)]
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
 
     fn overlap(one: &str, other: &str) -> bool {
-        let [one, other] = [one, other].map(|text| Range::parse(text).unwrap());
+        let [one, other] = [one, other].map(|text| AddressRange::parse(text).unwrap());
         assert_eq!(one.overlaps(&other), other.overlaps(&one));
         one.overlaps(&other)
     }
@@ -196,10 +197,10 @@ mod tests {
     #[test]
     fn rejects_networks_with_bits_after_the_prefix() {
         for good in ["10.0.0.0/8", "0.0.0.0/0", "::/0", "1.2.3.4/32", "fd02::1/128"] {
-            assert!(Range::parse(good).is_some(), "{good}");
+            assert!(AddressRange::parse(good).is_some(), "{good}");
         }
         for bad in ["10.0.0.1/8", "1.2.3.4/33", "fd02::1/127", "300.0.0.0/8", "10.0.0.0", "/8", "::/129"] {
-            assert!(Range::parse(bad).is_none(), "{bad}");
+            assert!(AddressRange::parse(bad).is_none(), "{bad}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Changes of a cluster's settings.
 
-use super::create::{pods, subnets, vips};
+use super::create::{stored_cluster_networks, stored_subnets, stored_vips};
 use super::defaults::pod_network;
 use super::network::Subnet;
 use super::networking::NetworkingContext;
@@ -53,7 +53,11 @@ pub(super) fn update(
 
 /// Checks that immutable fields are absent or have their current value.
 fn check_immutable(record: &ClusterRecord, params: &ClusterUpdateParams) -> Result<(), ApiError> {
-    fn same<T: PartialEq>(key: &str, requested: Option<&T>, current: Option<&T>) -> Result<(), ApiError> {
+    fn require_unchanged<T: PartialEq>(
+        key: &str,
+        requested: Option<&T>,
+        current: Option<&T>,
+    ) -> Result<(), ApiError> {
         match requested {
             Some(_) if requested != current => {
                 Err(ApiError::malformed(format!("{key} in body cannot be changed")))
@@ -61,12 +65,24 @@ fn check_immutable(record: &ClusterRecord, params: &ClusterUpdateParams) -> Resu
             _ => Ok(()),
         }
     }
-    same("id", params.id.as_ref(), Some(&record.id))?;
-    same("openshift_version", params.openshift_version.as_ref(), Some(&record.openshift_version))?;
-    same("ocp_release_image", params.ocp_release_image.as_ref(), Some(&record.ocp_release_image))?;
-    same("cpu_architecture", params.cpu_architecture.as_ref(), record.cpu_architecture.as_ref())?;
+    require_unchanged("id", params.id.as_ref(), Some(&record.id))?;
+    require_unchanged(
+        "openshift_version",
+        params.openshift_version.as_ref(),
+        Some(&record.openshift_version),
+    )?;
+    require_unchanged(
+        "ocp_release_image",
+        params.ocp_release_image.as_ref(),
+        Some(&record.ocp_release_image),
+    )?;
+    require_unchanged(
+        "cpu_architecture",
+        params.cpu_architecture.as_ref(),
+        record.cpu_architecture.as_ref(),
+    )?;
     let mode = record.high_availability_mode();
-    same("high_availability_mode", params.high_availability_mode.as_ref(), mode.as_ref())
+    require_unchanged("high_availability_mode", params.high_availability_mode.as_ref(), mode.as_ref())
 }
 
 fn apply_secrets(
@@ -109,7 +125,7 @@ fn apply_topology(record: &mut ClusterRecord, params: &ClusterUpdateParams) -> R
 }
 
 fn apply_networks(spec: &mut ClusterSpec, params: &ClusterUpdateParams, settings: &Settings) {
-    set(&mut spec.vip_dhcp_allocation, params.vip_dhcp_allocation);
+    set_if_given(&mut spec.vip_dhcp_allocation, params.vip_dhcp_allocation);
     if spec.user_managed_networking && !params.vip_dhcp_allocation.unwrap_or(false) {
         spec.vip_dhcp_allocation = false;
     }
@@ -118,15 +134,17 @@ fn apply_networks(spec: &mut ClusterSpec, params: &ClusterUpdateParams, settings
         spec.api_vips.clear();
         spec.ingress_vips.clear();
     }
-    set(&mut spec.api_vips, params.api_vips.clone().map(vips));
-    set(&mut spec.ingress_vips, params.ingress_vips.clone().map(vips));
+    set_if_given(&mut spec.api_vips, params.api_vips.clone().map(stored_vips));
+    set_if_given(&mut spec.ingress_vips, params.ingress_vips.clone().map(stored_vips));
     match &params.cluster_networks {
-        Some(networks) => spec.cluster_networks = pods(networks.clone()),
+        Some(networks) => spec.cluster_networks = stored_cluster_networks(networks.clone()),
         None => apply_first_pod_network(&mut spec.cluster_networks, params, settings),
     }
-    let service = first_or_all(params.service_networks.clone().map(subnets), &params.service_network_cidr);
+    let service =
+        first_or_all(params.service_networks.clone().map(stored_subnets), &params.service_network_cidr);
     service(&mut spec.service_networks);
-    let machine = first_or_all(params.machine_networks.clone().map(subnets), &params.machine_network_cidr);
+    let machine =
+        first_or_all(params.machine_networks.clone().map(stored_subnets), &params.machine_network_cidr);
     machine(&mut spec.machine_networks);
 }
 
@@ -142,8 +160,8 @@ fn apply_first_pod_network(
         networks.push(pod_network(&settings.cluster_networks));
     }
     if let Some(first) = networks.first_mut() {
-        set(&mut first.cidr, params.cluster_network_cidr.clone());
-        set(&mut first.host_prefix, params.cluster_network_host_prefix);
+        set_if_given(&mut first.cidr, params.cluster_network_cidr.clone());
+        set_if_given(&mut first.host_prefix, params.cluster_network_host_prefix);
     }
 }
 
@@ -161,14 +179,14 @@ fn first_or_all(all: Option<Vec<Subnet>>, first: &Option<Subnet>) -> impl FnOnce
 }
 
 fn apply_other_settings(spec: &mut ClusterSpec, params: ClusterUpdateParams) {
-    set(&mut spec.name, params.name);
-    set(&mut spec.base_dns_domain, params.base_dns_domain);
+    set_if_given(&mut spec.name, params.name);
+    set_if_given(&mut spec.base_dns_domain, params.base_dns_domain);
     if params.api_vip_dns_name.is_some() {
         spec.api_vip_dns_name = params.api_vip_dns_name;
     }
     spec.network_type = params.network_type.or(spec.network_type);
     spec.hyperthreading = params.hyperthreading.or(spec.hyperthreading);
-    set(&mut spec.schedulable_masters, params.schedulable_masters);
+    set_if_given(&mut spec.schedulable_masters, params.schedulable_masters);
     if let Some(requested) = params.disk_encryption {
         spec.disk_encryption = std::mem::take(&mut spec.disk_encryption).with_changes(requested);
     }
@@ -177,17 +195,17 @@ fn apply_other_settings(spec: &mut ClusterSpec, params: ClusterUpdateParams) {
     }
     let load_balancer = params.load_balancer.and_then(|load_balancer| load_balancer.balancer_type);
     spec.load_balancer = load_balancer.or(spec.load_balancer);
-    set(&mut spec.olm_operators, params.olm_operators);
-    set(&mut spec.operator_bundles, params.operator_bundles);
-    set(&mut spec.tags, params.tags);
-    set(&mut spec.http_proxy, params.http_proxy);
-    set(&mut spec.https_proxy, params.https_proxy);
-    set(&mut spec.no_proxy, params.no_proxy);
-    set(&mut spec.additional_ntp_source, params.additional_ntp_source);
-    set(&mut spec.ntp_sources, params.ntp_sources);
+    set_if_given(&mut spec.olm_operators, params.olm_operators);
+    set_if_given(&mut spec.operator_bundles, params.operator_bundles);
+    set_if_given(&mut spec.tags, params.tags);
+    set_if_given(&mut spec.http_proxy, params.http_proxy);
+    set_if_given(&mut spec.https_proxy, params.https_proxy);
+    set_if_given(&mut spec.no_proxy, params.no_proxy);
+    set_if_given(&mut spec.additional_ntp_source, params.additional_ntp_source);
+    set_if_given(&mut spec.ntp_sources, params.ntp_sources);
 }
 
-fn set<T>(setting: &mut T, value: Option<T>) {
+fn set_if_given<T>(setting: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *setting = value;
     }

@@ -76,13 +76,13 @@ fn read_props(text: &str) -> Option<String> {
     }
     let object = match serde_json::from_str(text).ok()? {
         Value::Object(object) => object,
-        Value::Array(list) => pairs(list)?,
+        Value::Array(list) => object_from_pairs(list)?,
         _ => return None,
     };
     Some(Value::Object(object).to_string())
 }
 
-fn pairs(list: Vec<Value>) -> Option<Map<String, Value>> {
+fn object_from_pairs(list: Vec<Value>) -> Option<Map<String, Value>> {
     let mut object = Map::new();
     let mut list = list.into_iter();
     while let Some(name) = list.next() {

@@ -65,19 +65,23 @@ async fn list_events(
 ) -> Result<Response, ApiError> {
     let asked = EventParams::read(&query, caller.target.0)?;
     let Some(query) = asked.resolve(&inventory, caller.scope).await? else {
-        return counted(json_list(stream::empty::<Result<EventView, ApiError>>()).await?, 0, [0; 4]);
+        return with_count_headers(
+            json_list(stream::empty::<Result<EventView, ApiError>>()).await?,
+            0,
+            [0; 4],
+        );
     };
     let store = Arc::clone(inventory.records().store());
-    let page = store.events(&one_page(&query)).await?;
+    let page = store.events(&one_page_query(&query)).await?;
     // The Assisted Installer counts severities only for clusters.
     let by_severity = if asked.named.cluster.is_some() { page.by_severity } else { Default::default() };
     let count = page.count;
     let response = json_list(events_from(page, query, store).map_ok(EventView::from)).await?;
-    counted(response, count, by_severity)
+    with_count_headers(response, count, by_severity)
 }
 
 /// Returns the query for one page of a query's events.
-fn one_page(query: &EventQuery) -> EventQuery {
+fn one_page_query(query: &EventQuery) -> EventQuery {
     // The store returns pages if there is a limit.
     EventQuery { limit: Some(query.limit.unwrap_or(u64::MAX)), ..query.clone() }
 }
@@ -93,7 +97,7 @@ fn events_from(
         async move {
             let page = match page {
                 Some(first) => first,
-                None => store.events(&EventQuery { offset: 0, ..one_page(&query) }).await?,
+                None => store.events(&EventQuery { offset: 0, ..one_page_query(&query) }).await?,
             };
             if page.events.is_empty() {
                 return Ok::<_, ApiError>(None);
@@ -108,7 +112,11 @@ fn events_from(
 }
 
 /// Adds the counts of events to an answer, as headers.
-fn counted(mut response: Response, count: u64, by_severity: SeverityCounts) -> Result<Response, ApiError> {
+fn with_count_headers(
+    mut response: Response,
+    count: u64,
+    by_severity: SeverityCounts,
+) -> Result<Response, ApiError> {
     let headers = response.headers_mut();
     headers.insert(HeaderName::from_static("event-count"), HeaderValue::from(count));
     for (severity, count) in Severity::ALL.iter().zip(by_severity) {
@@ -172,7 +180,7 @@ impl EventParams {
     /// hosts over an infra-env.
     async fn resolve(&self, inventory: &Inventory, scope: Scope) -> Result<Option<EventQuery>, ApiError> {
         let resolved = if let Some(cluster) = self.named.cluster {
-            self.of_cluster(inventory, cluster).await?
+            self.query_for_cluster(inventory, cluster).await?
         } else if !self.named.hosts.is_empty() {
             Some(EventQuery {
                 hosts: self.named.hosts.clone(),
@@ -181,7 +189,7 @@ impl EventParams {
                 ..self.page.clone()
             })
         } else {
-            self.of_infra_env(inventory).await?
+            self.query_for_infra_env(inventory).await?
         };
         Ok(resolved.map(|query| match scope {
             // The token was checked against the named infra-env or hosts. It gives access to their events in its own
@@ -191,7 +199,7 @@ impl EventParams {
         }))
     }
 
-    async fn of_cluster(
+    async fn query_for_cluster(
         &self,
         inventory: &Inventory,
         cluster: ClusterId,
@@ -207,7 +215,7 @@ impl EventParams {
         Ok(Some(EventQuery { cluster: Some(cluster), hosts, cluster_level, ..self.page.clone() }))
     }
 
-    async fn of_infra_env(&self, inventory: &Inventory) -> Result<Option<EventQuery>, ApiError> {
+    async fn query_for_infra_env(&self, inventory: &Inventory) -> Result<Option<EventQuery>, ApiError> {
         if let Some(infra_env) = self.named.infra_env {
             let key = Key { kind: InfraEnvRecord::KIND, parent: None, id: infra_env.0 };
             if !inventory.records().store().exists(key).await? {

@@ -120,7 +120,7 @@ async fn stream_changes(
         inventory.stored_infra_env(id).await?;
     }
     // The head of the answer is sent with the first bytes of its body, so there is always a first message.
-    let first = if is_continued { comment() } else { resync(reader.position()) };
+    let first = if is_continued { keep_alive_comment() } else { resync_message(reader.position()) };
     let changes =
         ChangeStream { first: Some(first), reader, infra_env, ends_at: Some(Instant::now() + MAX_LIFETIME) };
     let messages = stream::try_unfold(changes, |mut changes| async move {
@@ -157,8 +157,8 @@ impl ChangeStream {
         loop {
             let change = match timeout_at(until, self.reader.next()).await {
                 Ok(Some(FeedEvent::Changed(change))) => change,
-                Ok(Some(FeedEvent::Resync)) => return Ok(Some(resync(self.reader.position()))),
-                Err(_) if until < ends_at => return Ok(Some(comment())),
+                Ok(Some(FeedEvent::Resync)) => return Ok(Some(resync_message(self.reader.position()))),
+                Err(_) if until < ends_at => return Ok(Some(keep_alive_comment())),
                 Ok(None) | Err(_) => return Ok(None),
             };
             let Some(view) = self.view(&change) else { continue };
@@ -191,10 +191,10 @@ impl ChangeStream {
 }
 
 /// Returns a message that clients ignore.
-fn comment() -> String {
+fn keep_alive_comment() -> String {
     ":\n\n".to_owned()
 }
 
-fn resync(position: FeedPosition) -> String {
+fn resync_message(position: FeedPosition) -> String {
     format!("id: {position}\nevent: resync\ndata: {{}}\n\n")
 }

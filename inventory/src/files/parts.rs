@@ -17,7 +17,7 @@ const LOCK: &str = ".in-use";
 const OLD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Locks a directory, shared with other processes, and removes abandoned parts. Dropping the file releases the lock.
-pub(super) fn take(directory: &Path) -> io::Result<File> {
+pub(super) fn lock_directory(directory: &Path) -> io::Result<File> {
     let options =
         OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(directory.join(LOCK));
     let lock = options?;
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn parts_are_removed_unless_another_process_may_write_them() {
         let directory = TempDir::new().unwrap();
-        let first = take(directory.path()).unwrap();
+        let first = lock_directory(directory.path()).unwrap();
         write(&directory, &["a/file", "a/file#1", "a/file#22", "a/other#x", "a/#"]);
         let old = directory.path().join("a/old#1");
         fs::write(&old, "").unwrap();
@@ -93,13 +93,13 @@ mod tests {
         #[expect(clippy::disallowed_methods, reason = "the age of a file is by the clock")]
         let long_ago = SystemTime::now() - 2 * OLD;
         file.set_times(FileTimes::new().set_modified(long_ago)).unwrap();
-        let second = take(directory.path()).unwrap();
+        let second = lock_directory(directory.path()).unwrap();
         assert_eq!(
             names(&directory),
             ["#", "file", "file#1", "file#22", "other#x"].map(str::to_owned).into()
         );
         drop((first, second));
-        let _third = take(directory.path()).unwrap();
+        let _third = lock_directory(directory.path()).unwrap();
         assert_eq!(names(&directory), ["#", "file", "other#x"].map(str::to_owned).into());
     }
 }

@@ -11,7 +11,7 @@ use super::journal::Journal;
 use super::key::HostKey;
 use super::record::HostRecord;
 use super::stage::HostRole;
-use super::state::{Details, HostEvent, HostFacts, Outcome, RefusalReason, Transition, find_rule};
+use super::state::{Details, HostEvent, HostFacts, RefusalReason, RuleOutcome, Transition, find_rule};
 use super::status::{HostKind, HostStatus};
 use crate::Inventory;
 use crate::api::ApiError;
@@ -141,14 +141,14 @@ impl Registration {
             return Err(ApiError::bad(reason));
         };
         match rule.outcome() {
-            Outcome::Refused(RefusalReason::MustBootFromDisk) => {
+            RuleOutcome::Refused(RefusalReason::MustBootFromDisk) => {
                 let disk = host.choices.installation_disk.as_ref().map_or("", |disk| disk.id.as_str());
                 return Err(ApiError::bad(format!("Host is required to be booted from disk {disk}")));
             }
-            Outcome::Refused(RefusalReason::AlreadyInstalled) => {
+            RuleOutcome::Refused(RefusalReason::AlreadyInstalled) => {
                 return Err(ApiError::conflict(ALREADY_INSTALLED));
             }
-            Outcome::To(_) | Outcome::Stay => {}
+            RuleOutcome::To(_) | RuleOutcome::Stay => {}
         }
         let details = match rule.details() {
             Some(Details::InstallationDisk) => describe_installation_disk(draft)?,

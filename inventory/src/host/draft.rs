@@ -70,7 +70,7 @@ impl HostDraft {
 
     /// Returns the parsed inventory report; an empty one if the host has none.
     pub(super) fn machine(&self) -> Result<Machine, ApiError> {
-        Machine::stored(self.record.id, self.report(ReportKind::Inventory)?)
+        Machine::from_stored(self.record.id, self.report(ReportKind::Inventory)?)
     }
 
     /// Replaces a report. An empty report is removed, and one with the same digest is left alone.

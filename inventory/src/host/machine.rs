@@ -1,7 +1,7 @@
 //! The inventory report: the hardware of a host, as its agent reports it in the reply of `inventory`.
 //!
-//! A report is parsed here and nowhere else: [`Machine::parse`] reads the text of an agent, [`Machine::stored`] the
-//! text that is stored with a host.
+//! A report is parsed here and nowhere else: [`Machine::parse`] reads the text of an agent, [`Machine::from_stored`]
+//! the text that is stored with a host.
 
 use std::collections::BTreeSet;
 
@@ -169,7 +169,7 @@ impl Machine {
     /// # Errors
     ///
     /// Returns an internal error if the stored text is not a report.
-    pub(super) fn stored(host: HostId, report: &str) -> Result<Self, ApiError> {
+    pub(super) fn from_stored(host: HostId, report: &str) -> Result<Self, ApiError> {
         if report.is_empty() {
             return Ok(Self::default());
         }
@@ -371,9 +371,9 @@ mod tests {
     #[test]
     fn damaged_stored_report_is_an_internal_error() {
         let host = HostId::fresh();
-        assert_eq!(Machine::stored(host, "").unwrap(), Machine::default());
+        assert_eq!(Machine::from_stored(host, "").unwrap(), Machine::default());
         for text in ["{", "[]", r#"{"interfaces": "eth0"}"#, r#"{"interfaces": [{"ipv4_addresses": [1]}]}"#] {
-            let error = Machine::stored(host, text).unwrap_err();
+            let error = Machine::from_stored(host, text).unwrap_err();
             assert_eq!(error.status().as_u16(), 500, "{text}");
             assert_eq!(Machine::parse(text).unwrap_err().status().as_u16(), 400, "{text}");
         }
@@ -384,7 +384,7 @@ mod tests {
         let text = r#"{"interfaces": [{"ipv4_addresses": ["192.0.2.1/24"], "ipv6_addresses": null}, {},
             {"ipv6_addresses": ["2001:db8::1/64", "fe80::1/64"]}]}"#;
         let machine = Machine::parse(text).unwrap();
-        let stored = Machine::stored(HostId::fresh(), &machine.to_text().unwrap()).unwrap();
+        let stored = Machine::from_stored(HostId::fresh(), &machine.to_text().unwrap()).unwrap();
         assert_eq!(stored.addresses().collect::<Vec<_>>(), ["192.0.2.1/24", "2001:db8::1/64", "fe80::1/64"]);
     }
 

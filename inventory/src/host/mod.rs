@@ -41,4 +41,4 @@ pub(crate) use state::statuses_before_disconnection;
 pub use status::{HostKind, HostStatus, MediaStatus};
 pub(crate) use validation::connected_since;
 pub use validation::{Validation, ValidationStatus};
-pub(crate) use view::{ALL_SHOWN, Shown, views_of_cluster};
+pub(crate) use view::{ALL_SHOWN, HostDetail, views_of_cluster};

@@ -74,7 +74,7 @@ impl Default for RecentReplies {
 }
 
 impl RecentReplies {
-    fn with<T>(&self, access: impl FnOnce(&mut LruCache<HostKey, Vec<RecentReply>>) -> T) -> T {
+    fn with_replies<T>(&self, access: impl FnOnce(&mut LruCache<HostKey, Vec<RecentReply>>) -> T) -> T {
         let mut replies = self.0.lock().unwrap_or_else(|poisoned| {
             // A panic may have left the map half-changed. Its replies are parsed again.
             let mut replies = poisoned.into_inner();
@@ -88,12 +88,12 @@ impl RecentReplies {
     /// Returns `true` if a host with this generation already has this reply.
     pub(super) fn has(&self, host: HostKey, digest: ReplyDigest, generation: i64) -> bool {
         let is_same = |reply: &RecentReply| reply.digest == digest && reply.generation == generation;
-        self.with(|all| all.get(&host).is_some_and(|replies| replies.iter().any(is_same)))
+        self.with_replies(|all| all.get(&host).is_some_and(|replies| replies.iter().any(is_same)))
     }
 
     /// Remembers a reply that resulted in a generation of its host, or that did not change it.
     pub(super) fn remember(&self, host: HostKey, step: StepType, digest: ReplyDigest, generation: i64) {
-        self.with(|all| {
+        self.with_replies(|all| {
             let replies = all.get_or_insert_mut(host, Vec::new);
             replies.retain(|reply| reply.step != step);
             replies.push(RecentReply { step, digest, generation });

@@ -8,7 +8,9 @@ use super::draft::HostDraft;
 use super::journal::Journal;
 use super::record::HostRecord;
 use super::state::{HostEvent, HostFacts, becomes_disconnected, find_rule};
-use super::validation::{blocking, connected_since, has_media, has_minimum_hardware, is_connected};
+use super::validation::{
+    blocking_validations, connected_since, has_media, has_minimum_hardware, is_connected,
+};
 use crate::api::ApiError;
 use crate::store::{Change, Key, ReadSet, Reader as _, ReportKind};
 use crate::{Inventory, Settings};
@@ -31,7 +33,7 @@ fn facts(host: &HostRecord, settings: &Settings, now: DateTime<Utc>) -> (HostFac
     };
     let mut failures = String::new();
     if facts.has_inventory {
-        let (blocking, messages) = blocking(host);
+        let (blocking, messages) = blocking_validations(host);
         facts.is_sufficient = blocking.is_empty();
         facts.has_minimum_hardware = has_minimum_hardware(&blocking);
         failures = messages;

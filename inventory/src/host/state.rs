@@ -66,7 +66,7 @@ struct Condition {
 
 /// The outcome of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum RuleOutcome {
     /// The host gets this status, which it may have already.
     To(HostStatus),
     /// Nothing changes.
@@ -113,7 +113,7 @@ pub(super) struct Rule {
     event: HostEvent,
     from: &'static [HostStatus],
     condition: Option<Condition>,
-    outcome: Outcome,
+    outcome: RuleOutcome,
     info: StatusInfo,
     resets_boot: bool,
     /// Why the row exists although no host gets one of its sources.
@@ -122,13 +122,13 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    const fn new(event: HostEvent, from: &'static [HostStatus], outcome: Outcome) -> Self {
+    const fn new(event: HostEvent, from: &'static [HostStatus], outcome: RuleOutcome) -> Self {
         let info = StatusInfo::Unchanged;
         Self { event, from, condition: None, outcome, info, resets_boot: false, legacy: None }
     }
 
     const fn to(event: HostEvent, from: &'static [HostStatus], to: HostStatus, info: StatusInfo) -> Self {
-        Self { info, ..Self::new(event, from, Outcome::To(to)) }
+        Self { info, ..Self::new(event, from, RuleOutcome::To(to)) }
     }
 
     const fn when(self, text: &'static str, holds: fn(&HostFacts) -> bool) -> Self {
@@ -150,7 +150,7 @@ impl Rule {
     }
 
     /// Returns the outcome.
-    pub(super) fn outcome(&self) -> Outcome {
+    pub(super) fn outcome(&self) -> RuleOutcome {
         self.outcome
     }
 
@@ -170,8 +170,8 @@ impl Rule {
             StatusInfo::WithDetails(text, _) => Some(format!("{text}{details}")),
         };
         let status = match self.outcome {
-            Outcome::To(status) => Some(status),
-            Outcome::Stay | Outcome::Refused(_) => None,
+            RuleOutcome::To(status) => Some(status),
+            RuleOutcome::Stay | RuleOutcome::Refused(_) => None,
         };
         Transition { status, info, resets_boot: self.resets_boot }
     }
@@ -222,7 +222,7 @@ pub(crate) fn statuses_before_disconnection() -> impl Iterator<Item = HostStatus
 pub(super) fn becomes_disconnected(status: HostStatus) -> bool {
     let silent = HostFacts { has_media: true, ..HostFacts::default() };
     let rule = find_rule(status, HostEvent::Refresh, &silent);
-    rule.is_some_and(|rule| matches!(rule.outcome, Outcome::To(to) if to != status))
+    rule.is_some_and(|rule| matches!(rule.outcome, RuleOutcome::To(to) if to != status))
 }
 
 const WAITING_FOR_INVENTORY: &str = "Waiting for host to send hardware details";
@@ -246,7 +246,7 @@ static RULES: &[Rule] = {
     use StatusInfo::{Text, Unchanged, WithDetails};
     &[
         Rule::to(Register, &[PreparingForInstallation, PreparingSuccessful], Known, Text(READY_TO_INSTALL)),
-        Rule::new(Register, &[Resetting], Outcome::Stay)
+        Rule::new(Register, &[Resetting], RuleOutcome::Stay)
             .when("the stage is `Rebooting`", |facts| matches!(facts.stage, Some(HostStage::Rebooting)))
             .legacy("earlier agents reset hosts themselves"),
         Rule::to(
@@ -268,7 +268,7 @@ static RULES: &[Rule] = {
         Rule::new(
             Register,
             &[InstallingPendingUserAction],
-            Outcome::Refused(RefusalReason::MustBootFromDisk),
+            RuleOutcome::Refused(RefusalReason::MustBootFromDisk),
         )
         .when(BOOTS_FROM_DISK, boots_from_disk),
         Rule::to(
@@ -288,8 +288,8 @@ static RULES: &[Rule] = {
             Error,
             Text("The host unexpectedly restarted during the installation"),
         ),
-        Rule::new(Register, &[Error], Outcome::Stay),
-        Rule::new(Register, &[Installed], Outcome::Refused(RefusalReason::AlreadyInstalled)),
+        Rule::new(Register, &[Error], RuleOutcome::Stay),
+        Rule::new(Register, &[Installed], RuleOutcome::Refused(RefusalReason::AlreadyInstalled)),
         Rule::to(
             Register,
             &[

@@ -229,7 +229,7 @@ fn host_name(host: &HostRecord) -> Validation {
 
 /// Returns the validations of a host that block its installation, and the messages of all failed validations, as status
 /// texts list them. The host must have an inventory report.
-pub(super) fn blocking(host: &HostRecord) -> (Vec<Validation>, String) {
+pub(super) fn blocking_validations(host: &HostRecord) -> (Vec<Validation>, String) {
     let mut all = host.findings.validations.clone();
     all.push(host_name(host));
     let is_failure = |it: &&Validation| it.status == ValidationStatus::Failure;
@@ -265,7 +265,11 @@ pub(super) fn has_media(host: &HostRecord) -> bool {
 }
 
 /// Returns all validations of a host by category, as JSON for the API.
-pub(super) fn shown(host: &HostRecord, settings: &Settings, now: DateTime<Utc>) -> Result<String, ApiError> {
+pub(super) fn validations_json(
+    host: &HostRecord,
+    settings: &Settings,
+    now: DateTime<Utc>,
+) -> Result<String, ApiError> {
     let checked = |id: &str, passes: bool, [success, failure]: [&str; 2]| {
         Validation::new(id, passes, if passes { success } else { failure }.to_owned())
     };

@@ -16,7 +16,7 @@ use crate::{Inventory, Settings};
 
 /// Whether a response also has values that are not stored but follow from stored ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum HostDetail {
     /// The reported host name if users chose none, and the stages of the installation.
     InFull,
     /// Stored values only.
@@ -44,15 +44,15 @@ impl Host {
     pub(crate) fn from_record(
         host: HostRecord,
         mut reports: Reports,
-        shown: Shown,
+        shown: HostDetail,
         settings: &Settings,
     ) -> Result<Self, ApiError> {
         // A report that the record does not name is shown as an empty text. The reader has checked that all others
         // exist.
         let mut report = |kind| reports.0.remove(&kind).unwrap_or_default();
-        let validations_info = validation::shown(&host, settings, Utc::now())?;
-        let name = if shown == Shown::InFull { host.name() } else { host.choices.hostname.clone() };
-        let stages = (shown == Shown::InFull).then(|| stages_of(&host).to_vec());
+        let validations_info = validation::validations_json(&host, settings, Utc::now())?;
+        let name = if shown == HostDetail::InFull { host.name() } else { host.choices.hostname.clone() };
+        let stages = (shown == HostDetail::InFull).then(|| stages_of(&host).to_vec());
         let (status, status_info) = (host.status(), host.status_info().to_owned());
         let status_updated_at = host.status_updated_at();
         let HostRecord { choices, findings, progress, logs, .. } = host;
@@ -127,7 +127,7 @@ impl Host {
     pub(crate) async fn with_reports(
         inventory: &Inventory,
         host: HostRecord,
-        shown: Shown,
+        shown: HostDetail,
     ) -> Result<Self, ApiError> {
         let (host, reports) = inventory.records().with_reports(host, ALL_SHOWN).await?;
         Self::from_record(host, reports, shown, inventory.settings())
@@ -135,7 +135,7 @@ impl Host {
 
     /// The IP addresses in its inventory report, each with the length of its prefix.
     pub(crate) fn addresses(&self) -> Result<Vec<String>, ApiError> {
-        let machine = Machine::stored(self.id, &self.inventory)?;
+        let machine = Machine::from_stored(self.id, &self.inventory)?;
         Ok(machine.addresses().map(str::to_owned).collect())
     }
 }
@@ -148,7 +148,7 @@ fn labels(labels: &std::collections::BTreeMap<String, String>) -> Result<String,
 pub(crate) fn views(
     inventory: &Inventory,
     query: PageQuery,
-    shown: Shown,
+    shown: HostDetail,
 ) -> BoxStream<'static, Result<Host, ApiError>> {
     let inventory = inventory.clone();
     let hosts = inventory.records().stream_with_reports::<HostRecord>(query).map_err(ApiError::from);
@@ -162,7 +162,7 @@ pub(crate) fn views(
 pub(crate) fn views_of_cluster(
     inventory: &Inventory,
     cluster: ClusterId,
-    shown: Shown,
+    shown: HostDetail,
     reports: ReportKinds,
 ) -> BoxStream<'static, Result<Host, ApiError>> {
     let query = PageQuery::first(Filter::all(Kind::Host).of_cluster(cluster.0));

@@ -20,7 +20,7 @@ pub(super) async fn cluster_of_infra_env(
 
 impl Inventory {
     /// Returns an error if the infra-env's architecture or image type does not fit the cluster.
-    pub(super) fn check_fits(
+    pub(super) fn check_fits_cluster(
         &self,
         cluster: &ClusterRecord,
         image: &ImageSource,

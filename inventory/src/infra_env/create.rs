@@ -55,7 +55,7 @@ impl Inventory {
         let warnings = self
             .check_in_background(&image, &ImageSource::default(), (cpu_architecture, PullSecretOf::New))
             .await?;
-        image.static_network_config = static_network::sorted(image.static_network_config);
+        image.static_network_config = static_network::in_stored_order(image.static_network_config);
         let id = self.settings().infra_env_id.unwrap_or_else(InfraEnvId::fresh);
         let now = Micros::now();
         let record = InfraEnvRecord {
@@ -94,7 +94,7 @@ impl Inventory {
         record.image.openshift_version.clone_from(&os_image.openshift_version);
         record.image.os_image = os_image.openshift_version;
         if let Some(cluster) = &cluster {
-            self.check_fits(cluster, &record.image, record.cpu_architecture)?;
+            self.check_fits_cluster(cluster, &record.image, record.cpu_architecture)?;
             change.require(cluster);
         }
         // A fresh id cannot exist. A configured one can.

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::model::PresignedUrl;
 use super::record::InfraEnvRecord;
-use super::rules::refused;
+use super::rules::config_api_error;
 use super::urls;
 use crate::api::ApiError;
 use crate::catalogue::{CpuArchitecture, ImageType};
@@ -129,9 +129,9 @@ impl Inventory {
                 return Err(ApiError::new(axum::http::StatusCode::NOT_IMPLEMENTED, reason));
             }
         };
-        self.made_from(record, move |record, inputs, networks| {
-            let composed = inputs.config(kind, networks).map_err(refused)?;
-            let config = composed.config.to_json().map_err(|error| refused(error.into()))?;
+        self.make_from_inputs(record, move |record, inputs, networks| {
+            let composed = inputs.config(kind, networks).map_err(config_api_error)?;
+            let config = composed.config.to_json().map_err(|error| config_api_error(error.into()))?;
             File::new("discovery.ign", config, record)
         })
         .await
@@ -147,9 +147,9 @@ impl Inventory {
         if record.image.static_network_config.is_empty() {
             return File::new("", Bytes::new(), &record);
         }
-        self.made_from(record, |record, _, networks| {
+        self.make_from_inputs(record, |record, _, networks| {
             let name = format!("{}-static-network-config.tar", record.id);
-            File::new(name, Inputs::network_tar(networks).map_err(refused)?, record)
+            File::new(name, Inputs::network_tar(networks).map_err(config_api_error)?, record)
         })
         .await
     }
@@ -161,8 +161,8 @@ impl Inventory {
     /// Returns an error if the infra-env does not exist, or if the archive cannot be made.
     pub(crate) async fn minimal_initrd(&self, id: InfraEnvId) -> Result<File, ApiError> {
         let record = self.stored_infra_env(id).await?.record;
-        self.made_from(record, |record, inputs, networks| {
-            let packed = inputs.initrd(networks).map_err(refused)?;
+        self.make_from_inputs(record, |record, inputs, networks| {
+            let packed = inputs.initrd(networks).map_err(config_api_error)?;
             File::new("", packed.as_bytes().clone(), record)
         })
         .await
@@ -235,7 +235,7 @@ impl Inventory {
     }
 
     /// Calls `make` with the inputs and network files of an infra-env, on a background thread.
-    async fn made_from(
+    async fn make_from_inputs(
         &self,
         record: InfraEnvRecord,
         make: impl FnOnce(&InfraEnvRecord, &Inputs, &HostNetworkFiles) -> Result<File, ApiError> + Send + 'static,
@@ -243,7 +243,7 @@ impl Inventory {
         let inventory = self.clone();
         in_background(move |cancel| {
             let inputs = record.inputs(inventory.settings())?;
-            let networks = inputs.networks_until(inventory.keyfiles(), cancel).map_err(refused)?;
+            let networks = inputs.networks_until(inventory.keyfiles(), cancel).map_err(config_api_error)?;
             make(&record, &inputs, &networks)
         })
         .await

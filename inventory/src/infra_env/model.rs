@@ -267,11 +267,11 @@ pub struct InfraEnvUpdateParams {
 
 request_bodies! {
     InfraEnvCreateParams: "infraenvCreateParams";
-    InfraEnvUpdateParams: "infraEnvUpdateParams", prepared by accept_what_was_shown;
+    InfraEnvUpdateParams: "infraEnvUpdateParams", prepared by convert_response_fields;
 }
 
 /// Converts the body of a GET answer into a valid PATCH body.
-fn accept_what_was_shown(body: &mut Value) {
+fn convert_response_fields(body: &mut Value) {
     /// Keys that only the service sets.
     const SHOWN_ONLY: [&str; 11] = [
         "kind",

@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::record::InfraEnvRecord;
-use super::rules::refused;
+use super::rules::config_api_error;
 use super::static_network;
 use crate::api::ApiError;
 use crate::discovery::DiscoveryError;
@@ -40,16 +40,17 @@ impl Inventory {
     pub(crate) async fn preflight(&self, id: InfraEnvId) -> Result<Preflight, ApiError> {
         let record = self.stored_infra_env(id).await?.record;
         let inventory = self.clone();
-        in_background(move |cancel| inventory.look_through(&record, cancel)).await
+        in_background(move |cancel| inventory.run_preflight(&record, cancel)).await
     }
 
-    fn look_through(&self, record: &InfraEnvRecord, cancel: &Cancel) -> Result<Preflight, ApiError> {
+    fn run_preflight(&self, record: &InfraEnvRecord, cancel: &Cancel) -> Result<Preflight, ApiError> {
         let inputs = record.inputs(self.settings())?;
         let hosts = static_network::hosts(&record.image.static_network_config);
         let network = check::check_hosts_cancellable(&hosts, self.keyfiles(), cancel);
-        let network = network.ok_or(HostError::Cancelled).map_err(DiscoveryError::from).map_err(refused)?;
-        let networks = inputs.networks_until(self.keyfiles(), cancel).map_err(refused)?;
-        let composed = inputs.config(DiscoveryImage::Full, &networks).map_err(refused)?;
+        let network =
+            network.ok_or(HostError::Cancelled).map_err(DiscoveryError::from).map_err(config_api_error)?;
+        let networks = inputs.networks_until(self.keyfiles(), cancel).map_err(config_api_error)?;
+        let composed = inputs.config(DiscoveryImage::Full, &networks).map_err(config_api_error)?;
         Ok(Preflight {
             infra_env_id: record.id,
             image_generation: record.image_generation,

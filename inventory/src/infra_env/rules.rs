@@ -111,14 +111,14 @@ impl Inventory {
         }
         let inputs =
             source.inputs(InfraEnvId::from(uuid::Uuid::nil()), &Secret::default(), self.settings())?;
-        let networks = inputs.networks_until(self.keyfiles(), cancel).map_err(refused)?;
-        inputs.config(DiscoveryImage::Full, &networks).map_err(refused)?;
+        let networks = inputs.networks_until(self.keyfiles(), cancel).map_err(config_api_error)?;
+        inputs.config(DiscoveryImage::Full, &networks).map_err(config_api_error)?;
         Ok(())
     }
 }
 
 /// Converts the error of a config into an API error.
-pub(super) fn refused(error: DiscoveryError) -> ApiError {
+pub(super) fn config_api_error(error: DiscoveryError) -> ApiError {
     match &error {
         DiscoveryError::Compose(
             ComposeError::Override { .. } | ComposeError::Merged { .. } | ComposeError::TooNew { .. },

@@ -14,7 +14,7 @@ use ignition::network::MacAddr;
 
 use super::NOT_FOUND;
 use super::record::InfraEnvRecord;
-use super::rules::refused;
+use super::rules::config_api_error;
 use crate::api::ApiError;
 use crate::auth::{AuthKind, Policy, Scope};
 use crate::catalogue::ImageType;
@@ -177,7 +177,7 @@ impl Inventory {
                 let none = || ApiError::not_found(format!("this infra-env has no static network for {mac}"));
                 inputs = inputs.of_machine(mac).ok_or_else(none)?;
             }
-            let networks = inputs.networks_until(inventory.keyfiles(), cancel).map_err(refused)?;
+            let networks = inputs.networks_until(inventory.keyfiles(), cancel).map_err(config_api_error)?;
             let rendered = match kind {
                 Some(kind) => inputs.rendered(kind, &networks),
                 None if record.image.image_type == ImageType::Full => {
@@ -185,7 +185,7 @@ impl Inventory {
                 }
                 None => inputs.rendered_for_network(DiscoveryImage::Minimal, &networks),
             };
-            rendered.map_err(refused)
+            rendered.map_err(config_api_error)
         })
         .await
     }

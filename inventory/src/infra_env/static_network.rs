@@ -10,7 +10,7 @@ use super::model::HostStaticNetwork;
 use crate::api::ApiError;
 
 /// Sorts networks into their stored order. The order in the request has no meaning.
-pub(super) fn sorted(mut hosts: Vec<HostStaticNetwork>) -> Vec<HostStaticNetwork> {
+pub(super) fn in_stored_order(mut hosts: Vec<HostStaticNetwork>) -> Vec<HostStaticNetwork> {
     for host in &mut hosts {
         host.mac_interface_map.sort();
     }
@@ -46,13 +46,13 @@ pub(super) fn check(
 ) -> Result<Vec<NetworkFinding>, ApiError> {
     let errors: Vec<String> =
         networks.iter().enumerate().filter_map(|(host, network)| map_error(host, network)).collect();
-    refuse(&errors, Vec::new())?;
+    require_no_errors(&errors, Vec::new())?;
     let report = check::check_hosts_cancellable(&hosts(networks), cache, cancel);
     let report = report.ok_or_else(|| ApiError::internal("the client disconnected"))?;
     let (errors, rest): (Vec<NetworkFinding>, Vec<NetworkFinding>) =
         report.findings().iter().cloned().partition(|finding| finding.severity == Severity::Error);
     let texts: Vec<String> = errors.iter().map(NetworkFinding::to_string).collect();
-    refuse(&texts, errors)?;
+    require_no_errors(&texts, errors)?;
     Ok(rest)
 }
 
@@ -68,7 +68,7 @@ fn map_error(host: usize, network: &HostStaticNetwork) -> Option<String> {
         .then(|| format!("MACs and Interfaces for host {host} must be unique"))
 }
 
-fn refuse(errors: &[String], findings: Vec<NetworkFinding>) -> Result<(), ApiError> {
+fn require_no_errors(errors: &[String], findings: Vec<NetworkFinding>) -> Result<(), ApiError> {
     if errors.is_empty() {
         return Ok(());
     }

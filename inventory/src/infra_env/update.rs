@@ -36,7 +36,7 @@ impl Inventory {
                 let stored: Stored<InfraEnvRecord> = stored_infra_env(&reads, id).await?;
                 let before = &stored.record;
                 require_same(before, params)?;
-                let mut image = updated(&before.image, params);
+                let mut image = updated_image_source(&before.image, params);
                 let mut checked = checked.lock().await;
                 let warnings = match &*checked {
                     Some((same, warnings)) if *same == image => warnings.clone(),
@@ -47,7 +47,7 @@ impl Inventory {
                 };
                 *checked = Some((image.clone(), warnings.clone()));
                 drop(checked);
-                image.static_network_config = static_network::sorted(image.static_network_config);
+                image.static_network_config = static_network::in_stored_order(image.static_network_config);
                 if image == before.image {
                     return Ok((change, before.view(self.settings())?));
                 }
@@ -58,7 +58,7 @@ impl Inventory {
                 }
                 image.os_image = os_image.openshift_version;
                 if let Some(cluster) = cluster_of_infra_env(&reads, before.cluster_id).await? {
-                    self.check_fits(&cluster, &image, before.cpu_architecture)?;
+                    self.check_fits_cluster(&cluster, &image, before.cpu_architecture)?;
                 }
                 let record = with_image(before, image)?;
                 change.replace(&record, stored.generation)?;
@@ -121,7 +121,7 @@ fn require_same(before: &InfraEnvRecord, params: &InfraEnvUpdateParams) -> Resul
 }
 
 /// Returns the image source with the values of the body.
-fn updated(before: &ImageSource, params: &InfraEnvUpdateParams) -> ImageSource {
+fn updated_image_source(before: &ImageSource, params: &InfraEnvUpdateParams) -> ImageSource {
     let mut image = before.clone();
     let set = |place: &mut String, value: &Option<String>| {
         if let Some(value) = value {

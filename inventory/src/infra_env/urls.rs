@@ -14,7 +14,7 @@ pub(super) fn image(record: &InfraEnvRecord, settings: &Settings) -> String {
     };
     let (version, architecture) = (&record.image.os_image, record.cpu_architecture);
     let file = record.image.image_type.file_name();
-    joined(&settings.image_service_base_url, &format!("{place}/{version}/{architecture}/{file}"))
+    join_url(&settings.image_service_base_url, &format!("{place}/{version}/{architecture}/{file}"))
 }
 
 /// Returns the URL of a file of an infra-env. Query parameters are sorted by name.
@@ -37,9 +37,9 @@ pub(super) fn file(
         Settings::API.trim_start_matches('/'),
         record.id
     );
-    joined(&settings.service_base_url, &path)
+    join_url(&settings.service_base_url, &path)
 }
 
-fn joined(base: &HttpUrl, path: &str) -> String {
+fn join_url(base: &HttpUrl, path: &str) -> String {
     format!("{}/{path}", base.as_str().trim_end_matches('/'))
 }

@@ -52,7 +52,7 @@ impl RequestedLogs {
 
 /// A file of logs, and its name in answers and archives.
 #[derive(Clone, Debug)]
-struct Named {
+struct LogFile {
     path: FilePath,
     name: String,
 }
@@ -65,26 +65,27 @@ pub(super) async fn download(
 ) -> Result<Response, ApiError> {
     let cluster = inventory.stored_cluster(cluster).await?.record;
     let one = match wanted {
-        RequestedLogs::All => return all(inventory, &cluster).await,
-        RequestedLogs::Controller => controller(&cluster)?,
+        RequestedLogs::All => return archive_of_all_logs(inventory, &cluster).await,
+        RequestedLogs::Controller => controller_log_file(&cluster)?,
         RequestedLogs::Host(id) => {
-            named(&cluster, &host::find_in_cluster(inventory, cluster.id, id, None).await?)?
+            host_log_file(&cluster, &host::find_in_cluster(inventory, cluster.id, id, None).await?)?
         }
     };
     let file = inventory.files().get(&one.path).await?;
     let file = file.ok_or_else(|| ApiError::conflict(format!("Logs {} are not available yet", one.name)))?;
     let len = file.info.len;
-    let mut response = attachment(&format!("{}_{}", safe(&cluster.spec.name), one.name), file.content)?;
+    let mut response =
+        attachment(&format!("{}_{}", safe_file_name(&cluster.spec.name), one.name), file.content)?;
     response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(len));
     Ok(response)
 }
 
-async fn all(inventory: &Inventory, cluster: &ClusterRecord) -> Result<Response, ApiError> {
-    let mut files = vec![controller(cluster)?];
+async fn archive_of_all_logs(inventory: &Inventory, cluster: &ClusterRecord) -> Result<Response, ApiError> {
+    let mut files = vec![controller_log_file(cluster)?];
     let filter = Filter::all(Kind::Host).of_cluster(cluster.id.0);
     let mut hosts = inventory.records().stream::<HostRecord>(filter);
     while let Some(host) = hosts.try_next().await? {
-        files.push(named(cluster, &host.record)?);
+        files.push(host_log_file(cluster, &host.record)?);
     }
     let store = inventory.files().clone();
     // Find the first file before the answer begins: a cluster without logs gets an error status.
@@ -94,23 +95,26 @@ async fn all(inventory: &Inventory, cluster: &ClusterRecord) -> Result<Response,
             return Err(ApiError::conflict(format!("Logs of cluster {} are not available yet", cluster.id)));
         };
         if let Some(file) = store.get(&next.path).await? {
-            break entry(&next.name, file);
+            break archive_entry(&next.name, file);
         }
     };
     let rest = stream::iter(files).then(move |file| open(store.clone(), file)).try_flatten();
     let end = stream::once(async { Ok(Bytes::from_static(&tar::END)) });
     let content = first.chain(rest).chain(end).boxed();
-    attachment(&format!("{}_{}.tar", safe(&cluster.spec.name), cluster.id), content)
+    attachment(&format!("{}_{}.tar", safe_file_name(&cluster.spec.name), cluster.id), content)
 }
 
 type Content = BoxStream<'static, Result<Bytes, FileError>>;
 
 /// Returns the archive entry of a file, or nothing if the file does not exist.
-async fn open(store: FileStore, file: Named) -> Result<Content, FileError> {
-    Ok(store.get(&file.path).await?.map_or_else(|| stream::empty().boxed(), |found| entry(&file.name, found)))
+async fn open(store: FileStore, file: LogFile) -> Result<Content, FileError> {
+    Ok(store
+        .get(&file.path)
+        .await?
+        .map_or_else(|| stream::empty().boxed(), |found| archive_entry(&file.name, found)))
 }
 
-fn entry(name: &str, file: OpenFile) -> Content {
+fn archive_entry(name: &str, file: OpenFile) -> Content {
     let header = tar_header(name, &file.info);
     let padding = Bytes::from_static(tar::padding(file.info.len));
     stream::once(async { header }).chain(file.content).chain(stream::once(async { Ok(padding) })).boxed()
@@ -122,17 +126,17 @@ fn tar_header(name: &str, info: &FileInfo) -> Result<Bytes, FileError> {
     Ok(Bytes::copy_from_slice(&tar::header(name, info.len, written_at)?))
 }
 
-fn controller(cluster: &ClusterRecord) -> Result<Named, ApiError> {
-    Ok(Named { path: path_of_controller(cluster.id)?, name: "controller.tar.gz".to_owned() })
+fn controller_log_file(cluster: &ClusterRecord) -> Result<LogFile, ApiError> {
+    Ok(LogFile { path: path_of_controller(cluster.id)?, name: "controller.tar.gz".to_owned() })
 }
 
-fn named(cluster: &ClusterRecord, host: &HostRecord) -> Result<Named, ApiError> {
+fn host_log_file(cluster: &ClusterRecord, host: &HostRecord) -> Result<LogFile, ApiError> {
     let path = path_of_host(cluster.id, host.infra_env_id, host.id)?;
-    Ok(Named { path, name: format!("{}_{}.tar.gz", safe(&host.name()), host.id) })
+    Ok(LogFile { path, name: format!("{}_{}.tar.gz", safe_file_name(&host.name()), host.id) })
 }
 
 /// Returns a short name that is valid in archives and headers.
-fn safe(name: &str) -> String {
+fn safe_file_name(name: &str) -> String {
     const MAX_CHARS: usize = 50;
     let replace =
         |char: char| if char.is_ascii_alphanumeric() || matches!(char, '.' | '-' | '_') { char } else { '_' };
@@ -169,8 +173,8 @@ mod tests {
 
     #[test]
     fn safe_replaces_special_characters() {
-        assert_eq!(safe("node-1.example.com"), "node-1.example.com");
-        assert_eq!(safe("../a\"b\r\nä"), ".._a_b___");
-        assert_eq!(safe(&"x".repeat(100)).len(), 50);
+        assert_eq!(safe_file_name("node-1.example.com"), "node-1.example.com");
+        assert_eq!(safe_file_name("../a\"b\r\nä"), ".._a_b___");
+        assert_eq!(safe_file_name(&"x".repeat(100)).len(), 50);
     }
 }

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::MAX_LOGS;
 use super::download::{RequestedLogs, download};
-use super::upload::{Sender, Upload};
+use super::upload::{LogsSender, Upload};
 use crate::Inventory;
 use crate::api::ApiError;
 use crate::api::ApiErrors;
@@ -44,9 +44,9 @@ struct LogsForm {
 
 /// A multipart form. Its errors look like those of other bodies.
 #[derive(Debug)]
-struct Form(Multipart);
+struct LogsMultipart(Multipart);
 
-impl FromRequest<Inventory> for Form {
+impl FromRequest<Inventory> for LogsMultipart {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, inventory: &Inventory) -> Result<Self, ApiError> {
@@ -75,10 +75,10 @@ async fn upload_logs(
     query: Query,
     request: RequestId,
     State(inventory): State<Inventory>,
-    Form(form): Form,
+    LogsMultipart(form): LogsMultipart,
 ) -> Result<StatusCode, ApiError> {
-    let sender = Sender::read(&query, &source)?;
-    Upload { cluster: source.cluster, sender, request }.keep(&inventory, form).await?;
+    let sender = LogsSender::read(&query, &source)?;
+    Upload { cluster: source.cluster, sender, request }.store(&inventory, form).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -123,7 +123,7 @@ async fn update_cluster_logs_progress(
         .change(|reads: ReadSet| async move {
             let mut change = Change::new();
             let Stored { record: mut cluster, generation, .. } = stored_cluster(&reads, id).await?;
-            keep_state(&mut cluster, said.logs_state);
+            set_logs_state(&mut cluster, said.logs_state);
             change.replace(&cluster, generation)?;
             Ok((change, ()))
         })
@@ -131,7 +131,7 @@ async fn update_cluster_logs_progress(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn keep_state(cluster: &mut ClusterRecord, state: LogsState) {
+fn set_logs_state(cluster: &mut ClusterRecord, state: LogsState) {
     if state == LogsState::Requested {
         cluster.controller_logs_started_at = Millis::now();
     }

@@ -20,14 +20,14 @@ use crate::time::{Micros, Millis};
 
 /// The source of uploaded logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sender {
+pub(super) enum LogsSender {
     /// A host, with its infra-env if that is known.
     Host(HostId, Option<InfraEnvId>),
     /// The cluster's controller.
     Controller,
 }
 
-impl Sender {
+impl LogsSender {
     /// Reads the query parameter `logs_type`.
     pub(super) fn read(query: &Query, source: &LogsSource) -> Result<Self, ApiError> {
         const KINDS: [(&str, bool); 2] = [("host", true), ("controller", false)];
@@ -44,21 +44,21 @@ impl Sender {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Upload {
     pub(super) cluster: ClusterId,
-    pub(super) sender: Sender,
+    pub(super) sender: LogsSender,
     pub(super) request: RequestId,
 }
 
 impl Upload {
     /// Stores the logs, replacing earlier ones.
-    pub(super) async fn keep(self, inventory: &Inventory, body: Multipart) -> Result<(), ApiError> {
+    pub(super) async fn store(self, inventory: &Inventory, body: Multipart) -> Result<(), ApiError> {
         inventory.stored_cluster(self.cluster).await?;
         let (path, noted) = match self.sender {
-            Sender::Controller => {
+            LogsSender::Controller => {
                 let path = path_of_controller(self.cluster)?;
                 write(inventory, &path, body).await?;
                 (path, self.note_controller(inventory).await)
             }
-            Sender::Host(id, infra_env) => {
+            LogsSender::Host(id, infra_env) => {
                 let host = host::find_in_cluster(inventory, self.cluster, id, infra_env).await?;
                 let path = path_of_host(self.cluster, host.infra_env_id, id)?;
                 write(inventory, &path, body).await?;
@@ -109,14 +109,14 @@ async fn write(inventory: &Inventory, path: &FilePath, mut form: Multipart) -> R
         if field.name() != Some("upfile") {
             continue;
         }
-        let content = with_room(inventory.uploads().room(), field);
+        let content = with_reserved_memory(inventory.uploads().empty_reservation(), field);
         return match inventory.files().put(path, content, MAX_LOGS).await {
             Ok(_) => Ok(()),
             Err(FileError::TooLong { most, .. }) => Err(ApiError::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 format!("logs are too large (limit {most} bytes)"),
             )),
-            Err(FileError::BrokenOff { source, .. }) => Err(refused(source)),
+            Err(FileError::BrokenOff { source, .. }) => Err(interrupted_upload_error(source)),
             Err(error) => Err(error.into()),
         };
     }
@@ -124,7 +124,7 @@ async fn write(inventory: &Inventory, path: &FilePath, mut form: Multipart) -> R
 }
 
 /// Reserves memory for the part of a file that is buffered while it is streamed.
-fn with_room<E: Into<Cause>>(
+fn with_reserved_memory<E: Into<Cause>>(
     mut room: ReservedMemory,
     content: impl Stream<Item = Result<Bytes, E>> + Send,
 ) -> impl Stream<Item = Result<Bytes, Cause>> + Send {
@@ -132,13 +132,13 @@ fn with_room<E: Into<Cause>>(
     content.map(move |bytes| {
         let bytes = bytes.map_err(Into::into)?;
         received = received.saturating_add(bytes.len());
-        room.hold(received.min(MAX_BUFFERED))?;
+        room.extend_to(received.min(MAX_BUFFERED))?;
         Ok(bytes)
     })
 }
 
 /// Converts the cause of an incomplete upload into an API error.
-fn refused(cause: Cause) -> ApiError {
+fn interrupted_upload_error(cause: Cause) -> ApiError {
     match cause.downcast::<ApiError>() {
         Ok(refusal) => *refusal,
         Err(cause) => match cause.downcast_ref::<MultipartError>() {
@@ -178,8 +178,9 @@ mod tests {
     /// Returns the first error of an upload of `mebibytes` MiB with a memory limit of `room` bytes.
     async fn fault(room: usize, mebibytes: usize) -> Option<ApiError> {
         let pieces = (0..mebibytes).map(|_| Ok::<_, io::Error>(Bytes::from_static(&[0; 1 << 20])));
-        let content = with_room(LargeBodies::with_room(room).room(), stream::iter(pieces));
-        content.try_for_each(|_| async { Ok(()) }).await.err().map(refused)
+        let content =
+            with_reserved_memory(LargeBodies::with_max_bytes(room).empty_reservation(), stream::iter(pieces));
+        content.try_for_each(|_| async { Ok(()) }).await.err().map(interrupted_upload_error)
     }
 
     #[tokio::test]
@@ -193,8 +194,8 @@ mod tests {
     #[tokio::test]
     async fn incomplete_upload_reports_its_cause() {
         let pieces = [Ok(Bytes::from_static(b"x")), Err(io::Error::other("gone"))];
-        let content = with_room(LargeBodies::default().room(), stream::iter(pieces));
+        let content = with_reserved_memory(LargeBodies::default().empty_reservation(), stream::iter(pieces));
         let cause = content.try_for_each(|_| async { Ok(()) }).await.unwrap_err();
-        assert_eq!(refused(cause).reason(), "the upload of logs was interrupted: gone");
+        assert_eq!(interrupted_upload_error(cause).reason(), "the upload of logs was interrupted: gone");
     }
 }

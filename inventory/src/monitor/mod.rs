@@ -95,8 +95,8 @@ impl Monitor {
 
     /// Renews the lease, and makes a pass if it is time for one. Returns the pause until the next turn.
     async fn turn(&mut self) -> Duration {
-        self.look_at_clock();
-        match self.try_turn().await {
+        self.detect_clock_jump();
+        match self.try_pass().await {
             Ok(()) if self.is_failing => {
                 tracing::info!("the monitor works again");
                 self.is_failing = false;
@@ -117,7 +117,7 @@ impl Monitor {
         self.next_pass.saturating_duration_since(Instant::now()).clamp(MIN_PAUSE, RENEWAL_INTERVAL)
     }
 
-    async fn try_turn(&mut self) -> Result<(), ApiError> {
+    async fn try_pass(&mut self) -> Result<(), ApiError> {
         let now = Instant::now();
         if !self.hold_lease().await? || now < self.next_pass {
             return Ok(());
@@ -146,12 +146,16 @@ impl Monitor {
             tracing::info!("{message}");
         }
         self.renewed_at = is_held.then_some(now);
-        self.inventory.monitor().note(if is_held { MonitorHealth::Active } else { MonitorHealth::Standby });
+        self.inventory.monitor().record_health(if is_held {
+            MonitorHealth::Active
+        } else {
+            MonitorHealth::Standby
+        });
         Ok(is_held)
     }
 
     /// Notices that the clock was set, or that the machine was suspended.
-    fn look_at_clock(&mut self) {
+    fn detect_clock_jump(&mut self) {
         let (now, clock) = (Instant::now(), Utc::now());
         let (last, last_clock) = std::mem::replace(&mut self.last_turn, (now, clock));
         if has_jumped(now.saturating_duration_since(last), last_clock, clock) {

@@ -77,10 +77,10 @@ impl MonitorState {
     }
 
     pub(super) fn start(&self) {
-        self.note(MonitorHealth::Standby);
+        self.record_health(MonitorHealth::Standby);
     }
 
-    pub(super) fn note(&self, health: MonitorHealth) {
+    pub(super) fn record_health(&self, health: MonitorHealth) {
         *self.latest() = Some(LatestTurn { health, at: Instant::now() });
     }
 
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(state.health(Duration::MAX), Some(MonitorHealth::Standby));
         std::thread::sleep(Duration::from_millis(2));
         assert_eq!(state.health(Duration::from_millis(1)), Some(MonitorHealth::Stuck));
-        state.note(MonitorHealth::Active);
+        state.record_health(MonitorHealth::Active);
         assert_eq!(state.health(Duration::from_secs(60)), Some(MonitorHealth::Active));
     }
 }

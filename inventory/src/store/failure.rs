@@ -10,23 +10,23 @@ use super::StoreError;
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits for a query, with a limit on time.
-pub(super) async fn answer<T>(
+pub(super) async fn with_time_limit<T>(
     doing: &'static str,
     work: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, StoreError> {
     match tokio::time::timeout(PATIENCE, work).await {
-        Ok(result) => result.map_err(|error| failed(doing, error)),
+        Ok(result) => result.map_err(|error| store_error(doing, error)),
         Err(_) => Err(StoreError::Silent { doing }),
     }
 }
 
-pub(super) fn failed(doing: &'static str, error: impl Into<Arc<sqlx::Error>>) -> StoreError {
+pub(super) fn store_error(doing: &'static str, error: impl Into<Arc<sqlx::Error>>) -> StoreError {
     let source = error.into();
     match &*source {
         sqlx::Error::PoolClosed => StoreError::Closed,
         error if is_lock_timeout(error) => StoreError::Contended,
         error if is_full(error) => StoreError::Full { doing, source },
-        error if is_away(error) => StoreError::Unreachable { doing, source },
+        error if is_unreachable(error) => StoreError::Unreachable { doing, source },
         _ => StoreError::Statement { doing, source },
     }
 }
@@ -38,7 +38,7 @@ fn is_full(error: &sqlx::Error) -> bool {
 }
 
 /// Returns `true` if a database is not reachable. The same query may succeed later.
-pub(super) fn is_away(error: &sqlx::Error) -> bool {
+pub(super) fn is_unreachable(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::WorkerCrashed => true,
         // A server that stops while a connection is set up sends nothing, which is a protocol error.
@@ -102,14 +102,17 @@ mod tests {
 
     #[test]
     fn unreachable_database_differs_from_failed_statement() {
-        let of = |error| failed("tested", sqlx::Error::from(error));
+        let of = |error| store_error("tested", sqlx::Error::from(error));
         for kind in [std::io::ErrorKind::ConnectionRefused, std::io::ErrorKind::UnexpectedEof] {
-            assert!(matches!(failed("tested", sqlx::Error::Io(kind.into())), StoreError::Unreachable { .. }));
+            assert!(matches!(
+                store_error("tested", sqlx::Error::Io(kind.into())),
+                StoreError::Unreachable { .. }
+            ));
         }
         for error in [sqlx::Error::PoolTimedOut, sqlx::Error::Protocol("0x00".to_owned())] {
-            assert!(matches!(failed("tested", error), StoreError::Unreachable { .. }));
+            assert!(matches!(store_error("tested", error), StoreError::Unreachable { .. }));
         }
-        assert!(matches!(failed("tested", sqlx::Error::PoolClosed), StoreError::Closed));
+        assert!(matches!(store_error("tested", sqlx::Error::PoolClosed), StoreError::Closed));
         for code in ["08006", "57P01", "57P02", "57P03", "53300"] {
             assert!(matches!(of(Coded(code)), StoreError::Unreachable { .. }), "{code}");
         }

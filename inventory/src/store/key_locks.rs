@@ -22,7 +22,7 @@ pub(super) struct KeyGuards<'a> {
 }
 
 impl KeyLocks {
-    fn with<T>(&self, use_it: impl FnOnce(&mut BTreeMap<Key, KeyMutex>) -> T) -> T {
+    fn with_map<T>(&self, use_it: impl FnOnce(&mut BTreeMap<Key, KeyMutex>) -> T) -> T {
         use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -30,7 +30,7 @@ impl KeyLocks {
     pub(super) async fn lock<'a>(&self, keys: &'a BTreeSet<Key>) -> KeyGuards<'a> {
         let mut held = KeyGuards { guards: Vec::new(), keys, locks: self.clone() };
         for key in keys {
-            let lock = self.with(|locks| Arc::clone(locks.entry(*key).or_default()));
+            let lock = self.with_map(|locks| Arc::clone(locks.entry(*key).or_default()));
             held.guards.push(lock.lock_owned().await);
         }
         held
@@ -40,7 +40,7 @@ impl KeyLocks {
     pub(super) async fn wait<'a>(&self, keys: &'a BTreeSet<Key>) -> KeyGuards<'a> {
         let mut held = KeyGuards { guards: Vec::new(), keys, locks: self.clone() };
         for key in keys {
-            if let Some(lock) = self.with(|locks| locks.get(key).map(Arc::clone)) {
+            if let Some(lock) = self.with_map(|locks| locks.get(key).map(Arc::clone)) {
                 held.guards.push(lock.lock_owned().await);
             }
         }
@@ -51,7 +51,7 @@ impl KeyLocks {
 impl Drop for KeyGuards<'_> {
     fn drop(&mut self) {
         self.guards.clear();
-        self.locks.with(|locks| {
+        self.locks.with_map(|locks| {
             for key in self.keys {
                 // Others that wait for the lock have a reference too.
                 if locks.get(key).is_some_and(|lock| Arc::strong_count(lock) == 1) {
@@ -87,6 +87,6 @@ mod tests {
         }
         drop(held);
         drop(locks.lock(&both).await);
-        assert!(locks.with(|locks| locks.is_empty()));
+        assert!(locks.with_map(|locks| locks.is_empty()));
     }
 }

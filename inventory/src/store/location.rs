@@ -26,7 +26,7 @@ impl DatabaseLocation {
         let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
         match scheme {
             "postgres" | "postgresql" => Ok(Self::Server(url.to_owned())),
-            "sqlite" => file(rest.strip_prefix("//").unwrap_or(rest)),
+            "sqlite" => parse_file_location(rest.strip_prefix("//").unwrap_or(rest)),
             _ => Err(StoreError::UnknownScheme { given: scheme_only(scheme) }),
         }
     }
@@ -38,7 +38,7 @@ fn scheme_only(scheme: &str) -> String {
     if is_scheme && !scheme.is_empty() { format!("{scheme}:") } else { "something else".to_owned() }
 }
 
-fn file(rest: &str) -> Result<DatabaseLocation, StoreError> {
+fn parse_file_location(rest: &str) -> Result<DatabaseLocation, StoreError> {
     let (path, parameters) = rest.split_once('?').unwrap_or((rest, ""));
     if path == ":memory:" || parameters.split('&').any(|parameter| parameter == "mode=memory") {
         return Err(StoreError::Memory);
@@ -48,13 +48,13 @@ fn file(rest: &str) -> Result<DatabaseLocation, StoreError> {
         "mode=rw" => false,
         _ => return Err(StoreError::Parameters { given: parameters.to_owned() }),
     };
-    let path = decoded(path).filter(|path| !path.as_os_str().is_empty());
+    let path = decode_path(path).filter(|path| !path.as_os_str().is_empty());
     let path = path.ok_or_else(|| StoreError::Parameters { given: rest.to_owned() })?;
     Ok(DatabaseLocation::File { path, create })
 }
 
 /// Decodes the path of a URL. Returns `None` if an escape is invalid or means NUL.
-fn decoded(text: &str) -> Option<PathBuf> {
+fn decode_path(text: &str) -> Option<PathBuf> {
     // The decoder keeps invalid escapes unchanged, which would name another file.
     let is_escape = |rest: &str| {
         let digits = rest.as_bytes().first_chunk::<2>();
@@ -129,9 +129,9 @@ mod tests {
     #[test]
     fn rejects_invalid_escapes_in_a_path() {
         for path in ["%", "a%", "%4", "%g0", "%0g", "%%41", "%41%", "%4%41", "% 1", "%+1", "%é", "a%00"] {
-            assert_eq!(decoded(path), None, "{path}");
+            assert_eq!(decode_path(path), None, "{path}");
         }
-        assert_eq!(decoded("%41%e9%2F").unwrap().as_os_str().as_bytes(), b"A\xe9/");
+        assert_eq!(decode_path("%41%e9%2F").unwrap().as_os_str().as_bytes(), b"A\xe9/");
     }
 
     #[test]

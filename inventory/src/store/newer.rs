@@ -28,7 +28,7 @@ impl NewerDocument {
     /// Adds the unknown fields to a row that replaces the document.
     pub(super) fn merge_into(&self, row: &mut Row) -> Result<(), serde_json::Error> {
         let written = serde_json::from_str(&row.document)?;
-        row.document = merged(&self.stored, &self.understood, written).to_string();
+        row.document = merge_newer_fields(&self.stored, &self.understood, written).to_string();
         row.schema_version = self.version;
         Ok(())
     }
@@ -38,7 +38,7 @@ impl NewerDocument {
 ///
 /// A value that this release did not change keeps its stored form, including lists. In a changed object, this holds for
 /// each field, at any depth, and fields that were not understood are kept. A changed list or scalar is replaced.
-fn merged(stored: &Value, understood: &Value, written: Value) -> Value {
+fn merge_newer_fields(stored: &Value, understood: &Value, written: Value) -> Value {
     if written == *understood {
         return stored.clone();
     }
@@ -46,7 +46,7 @@ fn merged(stored: &Value, understood: &Value, written: Value) -> Value {
         (Value::Object(stored), Value::Object(understood), Value::Object(mut written)) => {
             for (key, value) in &mut written {
                 if let (Some(stored), Some(understood)) = (stored.get(key), understood.get(key)) {
-                    *value = merged(stored, understood, value.take());
+                    *value = merge_newer_fields(stored, understood, value.take());
                 }
             }
             let unknown = stored
@@ -74,7 +74,7 @@ mod tests {
         let written = json!({"a": 5, "deep": {"b": 6}, "same": [{"c": 1}], "list": [{"d": 2}], "absent": 1});
         let expected = json!({"a": 5, "deep": {"b": 6, "new": {"x": 1}}, "same": [{"c": 1, "new": 2}],
             "list": [{"d": 2}], "absent": 1, "new": 1});
-        assert_eq!(merged(&stored, &understood, written), expected);
-        assert_eq!(merged(&stored, &understood, understood.clone()), stored);
+        assert_eq!(merge_newer_fields(&stored, &understood, written), expected);
+        assert_eq!(merge_newer_fields(&stored, &understood, understood.clone()), stored);
     }
 }

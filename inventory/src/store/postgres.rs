@@ -14,9 +14,9 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sqlx::{ConnectOptions as _, Connection as _, Executor, PgPool};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use lease::{Lease, LeasedTransaction};
+use lease::{LeasedConnection, LeasedTransaction};
 
-use super::failure::{answer, is_lock_timeout, is_overtaken, sql_state};
+use super::failure::{is_lock_timeout, is_overtaken, sql_state, with_time_limit};
 use super::feed::OwnChange;
 use super::feed::listener::{ListenerTask, notify};
 use super::location::without_password;
@@ -96,8 +96,8 @@ async fn connect(name: &str, options: PgConnectOptions, feed: &Feed) -> Result<P
 
 impl PostgresParts {
     /// Returns a connection of the pool. Its user must mark it as complete.
-    pub(super) async fn acquire(&self) -> Result<Lease, sqlx::Error> {
-        self.pool.acquire().await.map(Lease::new)
+    pub(super) async fn acquire(&self) -> Result<LeasedConnection, sqlx::Error> {
+        self.pool.acquire().await.map(LeasedConnection::new)
     }
 
     /// Begins a transaction that writes.
@@ -107,9 +107,9 @@ impl PostgresParts {
 
     /// Makes a change in one transaction.
     pub(super) async fn commit(&self, change: &Prepared) -> Result<Outcome, StoreError> {
-        let begun = answer(WRITING, self.begin());
+        let begun = with_time_limit(WRITING, self.begin());
         let transaction = self.feed.while_reachable(WRITING, begun).await?;
-        answer(WRITING, commit_in(transaction, change, &self.feed)).await
+        with_time_limit(WRITING, commit_in(transaction, change, &self.feed)).await
     }
 
     /// Ends the connection for notifications, and those of the pool.
@@ -133,7 +133,7 @@ impl PostgresParts {
                 Err(error) => Err(error),
             }
         };
-        let transaction = self.feed.while_reachable(LOCKING, answer(LOCKING, locked)).await?;
+        let transaction = self.feed.while_reachable(LOCKING, with_time_limit(LOCKING, locked)).await?;
         let feed = self.feed.clone();
         Ok(transaction.map(|transaction| {
             Box::new(LockedRecords { transaction, feed, _permit: permit }) as Box<dyn Reservation>
@@ -153,7 +153,7 @@ struct LockedRecords {
 impl Reservation for LockedRecords {
     async fn commit(self: Box<Self>, changes: Changes) -> Result<Outcome, StoreError> {
         let change = Prepared::new(changes)?;
-        answer(WRITING, commit_in(self.transaction, &change, &self.feed)).await
+        with_time_limit(WRITING, commit_in(self.transaction, &change, &self.feed)).await
     }
 }
 

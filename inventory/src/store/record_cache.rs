@@ -145,7 +145,7 @@ struct CacheContent<R> {
 }
 
 impl<R> SharedCache<R> {
-    fn with<T>(&self, use_it: impl FnOnce(&mut CacheContent<R>) -> T) -> T {
+    fn with_content<T>(&self, use_it: impl FnOnce(&mut CacheContent<R>) -> T) -> T {
         let mut content = self.0.lock().unwrap_or_else(|poisoned| {
             // A panic may have left the map half-changed. Its records are read again.
             let mut content = poisoned.into_inner();
@@ -263,17 +263,17 @@ impl<R> CacheContent<R> {
 
 impl<R: Record> FeedCache for SharedCache<R> {
     fn cached(&self) -> Vec<(Key, i64)> {
-        self.with(CacheContent::next_compared)
+        self.with_content(CacheContent::next_compared)
     }
 
     fn drop_changed(&self, change: &RecordChange) {
         if change.key.kind == R::KIND {
-            self.with(|content| content.drop_changed(change));
+            self.with_content(|content| content.drop_changed(change));
         }
     }
 
     fn drop_all(&self) {
-        self.with(CacheContent::drop_all);
+        self.with_content(CacheContent::drop_all);
     }
 }
 
@@ -299,7 +299,7 @@ impl<R: Record> RecordCache<R> {
 
     /// Returns the cached state of a record, which may be outdated.
     pub(crate) fn find(&self, key: Key) -> Option<CacheEntry<R>> {
-        self.0.with(|content| content.records.get(&key).cloned())
+        self.0.with_content(|content| content.records.get(&key).cloned())
     }
 
     /// Returns a cached record that is known to be current.
@@ -321,7 +321,7 @@ impl<R: Record> RecordCache<R> {
         key: Key,
     ) -> Result<Option<Arc<CachedRecord<R>>>, StoreError> {
         let feed = records.store().feed();
-        let is_overtaken = self.0.with(|content| content.begin_read(key));
+        let is_overtaken = self.0.with_content(|content| content.begin_read(key));
         let (listening_since, read_at) = (feed.listening_since(), Instant::now());
         let Some((Stored { record, generation, .. }, len)) = records.find_with_len(key).await? else {
             return Ok(None);
@@ -334,7 +334,7 @@ impl<R: Record> RecordCache<R> {
             checked: CheckTime::new(read_at),
             listening_since: AtomicU64::new(listening_since),
         };
-        let kept = self.0.with(|content| {
+        let kept = self.0.with_content(|content| {
             // Checked under the lock: a change that follows finds the record in the cache.
             if is_overtaken.load(Ordering::Acquire) || feed.listening_since() != listening_since {
                 read.is_outdated.store(true, Ordering::Release);
@@ -469,7 +469,7 @@ mod tests {
         for _ in 0..5 {
             counters.push(fixture.add().await);
         }
-        let bytes = || fixture.cache.0.with(|content| content.bytes);
+        let bytes = || fixture.cache.0.with_content(|content| content.bytes);
         // Looking for a record is a use of it, so the first of these is the least recently used one.
         let cached = || counters.iter().map(|counter| fixture.current(counter).is_some()).collect::<Vec<_>>();
         for counter in &counters[..4] {
@@ -503,7 +503,7 @@ mod tests {
             fixture.read(&counter).await;
             len = serde_json::to_string(&counter).unwrap().len();
         }
-        assert_eq!(fixture.cache.0.with(|content| content.bytes), 2 * len);
+        assert_eq!(fixture.cache.0.with_content(|content| content.bytes), 2 * len);
     }
 
     #[tokio::test]
@@ -521,8 +521,8 @@ mod tests {
     async fn change_during_a_read_is_not_hidden_by_its_result() {
         let fixture = Fixture::new(10).await;
         let counter = fixture.add().await;
-        let is_overtaken = fixture.cache.0.with(|content| content.begin_read(counter.key()));
-        let other = fixture.cache.0.with(|content| content.begin_read(key_of(0)));
+        let is_overtaken = fixture.cache.0.with_content(|content| content.begin_read(counter.key()));
+        let other = fixture.cache.0.with_content(|content| content.begin_read(key_of(0)));
         fixture.set_count(&counter, 1).await;
         assert!(is_overtaken.load(Ordering::Acquire) && !other.load(Ordering::Acquire));
     }
@@ -532,7 +532,7 @@ mod tests {
         let count = MAX_COMPARED + 10;
         let fixture = Fixture::new(count).await;
         let feed = fixture.records.store().feed();
-        fixture.cache.0.with(|content| {
+        fixture.cache.0.with_content(|content| {
             for number in 1..=count {
                 let key = key_of(number as u128);
                 let now = Instant::now();

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::check_ins::PendingCheckIns;
 use super::key_locks::KeyLocks;
 use super::read_set::ReadSet;
-use super::statements::commit::ticks;
+use super::statements::commit::unique_micros;
 use super::{
     Bound, Changes, CheckIn, CheckInLimit, Columns, Filter, HostCount, Key, Kind, Outcome, PageQuery,
     ReportKind, ReportKinds, Reports, Row, RowPage, Step, Store, StoreError, counted_size,
@@ -407,7 +407,7 @@ impl Change {
             Step::Remove(removed, generation) if *removed == key => Some(generation.saturating_add(1)),
             _ => None,
         });
-        let generation = removed.fold(ticks(1), i64::max);
+        let generation = removed.fold(unique_micros(1), i64::max);
         self.changes.steps.push(Step::Insert(encode(record, generation)?));
         Ok(())
     }

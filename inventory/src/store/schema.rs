@@ -37,7 +37,7 @@ where
         }
         error => StoreError::Migrate(error),
     })?;
-    upgrade::all(connection).await
+    upgrade::rewrite_old_records(connection).await
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::failure::answer;
+use super::failure::with_time_limit;
 use super::location::DatabaseLocation;
 use super::metrics::{Operation, StoreMetrics};
 use super::postgres::PostgresParts;
@@ -79,7 +79,7 @@ impl SqlStore {
         Ok(Self { backend, feed, metrics: StoreMetrics::default() })
     }
 
-    async fn carry_out(&self, change: Prepared) -> Result<Outcome, StoreError> {
+    async fn write_measured(&self, change: Prepared) -> Result<Outcome, StoreError> {
         self.metrics.measure_commit(self.write(change)).await
     }
 
@@ -101,7 +101,7 @@ macro_rules! query {
                         let $connection = &mut *parts.pool.acquire().await?;
                         $query.await
                     };
-                    answer($doing, work).await
+                    with_time_limit($doing, work).await
                 }
                 Backend::Postgres(parts) => {
                     let work = async {
@@ -111,7 +111,7 @@ macro_rules! query {
                         lease.complete();
                         result
                     };
-                    $store.feed.while_reachable($doing, answer($doing, work)).await
+                    $store.feed.while_reachable($doing, with_time_limit($doing, work)).await
                 }
             }
         };
@@ -137,7 +137,7 @@ impl Store for SqlStore {
         if kinds.is_empty() {
             return Ok(Reports::default());
         }
-        query!(self, "reading reports", |connection| reports::of_host(connection, host, kinds))
+        query!(self, "reading reports", |connection| reports::reports_of_host(connection, host, kinds))
     }
 
     async fn silent_hosts(
@@ -188,11 +188,11 @@ impl Store for SqlStore {
     }
 
     async fn has_any(&self, filter: Filter) -> Result<bool, StoreError> {
-        query!(self, "looking for records", |connection| connection.has_row(records::any_of(filter)))
+        query!(self, "looking for records", |connection| connection.has_row(records::select_any(filter)))
     }
 
     async fn commit(&self, changes: Changes) -> Result<Outcome, StoreError> {
-        self.carry_out(Prepared::new(changes)?).await
+        self.write_measured(Prepared::new(changes)?).await
     }
 
     async fn store_check_ins(&self, check_ins: &[CheckIn]) -> Result<(), StoreError> {
@@ -208,12 +208,13 @@ impl Store for SqlStore {
 
     async fn limit_check_ins(&self, limit: CheckInLimit) -> Result<(), StoreError> {
         // The search uses a reader's connection, so that it does not block the writer.
-        let exceeds =
-            query!(self, "looking for check-ins", |connection| { check_ins::are_after(connection, &limit) })?;
+        let exceeds = query!(self, "looking for check-ins", |connection| {
+            check_ins::has_check_in_after(connection, &limit)
+        })?;
         if !exceeds {
             return Ok(());
         }
-        match self.carry_out(Prepared::limiting_check_ins(limit)).await? {
+        match self.write_measured(Prepared::limiting_check_ins(limit)).await? {
             Outcome::Done => Ok(()),
             Outcome::Overtaken | Outcome::OutOfBounds => Err(StoreError::Contended),
         }
@@ -239,11 +240,11 @@ impl Store for SqlStore {
     ) -> Result<Option<EventPosition>, StoreError> {
         // The search uses a reader's connection, so that it does not block the writer.
         let found = query!(self, "reading events", |connection| {
-            events::forgettable(connection, after, before, most)
+            events::forgettable_positions(connection, after, before, most)
         })?;
         let Some(last) = found.last().copied() else { return Ok(None) };
         let ids = found.iter().map(|position| position.id.to_string()).collect();
-        match self.carry_out(Prepared::forgetting(ids)).await? {
+        match self.write_measured(Prepared::forgetting(ids)).await? {
             Outcome::Done => Ok((found.len() == most).then_some(last)),
             Outcome::Overtaken | Outcome::OutOfBounds => Err(StoreError::Contended),
         }

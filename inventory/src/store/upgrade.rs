@@ -54,7 +54,7 @@ struct OldRecord {
 
 /// The parts of a record that move out of its document or into a column.
 #[derive(Debug, Default, PartialEq)]
-struct Upgraded {
+struct UpgradedRecord {
     document: String,
     status: String,
     role: String,
@@ -66,10 +66,10 @@ struct Upgraded {
 }
 
 /// Rewrites all records that have no schema version yet.
-pub(super) async fn all<S: Session>(connection: &mut S) -> Result<(), StoreError> {
+pub(super) async fn rewrite_old_records<S: Session>(connection: &mut S) -> Result<(), StoreError> {
     let mut after = Some(OldKey::default());
     while let Some(key) = after {
-        after = batch(connection, key).await?;
+        after = rewrite_batch(connection, key).await?;
     }
     Ok(())
 }
@@ -85,7 +85,7 @@ pub(super) fn select_old(dialect: Dialect) -> Statement {
 }
 
 /// Rewrites some records after a key. Returns the last key, or `None` if there are no more records.
-async fn batch<S: Session>(connection: &mut S, after: OldKey) -> Result<Option<OldKey>, StoreError> {
+async fn rewrite_batch<S: Session>(connection: &mut S, after: OldKey) -> Result<Option<OldKey>, StoreError> {
     let failed = |source: sqlx::Error| StoreError::Migrate(source.into());
     let mut transaction = connection.begin_with(S::BEGIN_WRITE.into_sql_str()).await.map_err(failed)?;
     if S::DIALECT == Dialect::Postgres {
@@ -100,7 +100,7 @@ async fn batch<S: Session>(connection: &mut S, after: OldKey) -> Result<Option<O
     };
     let found = transaction.fetch(query, old).await.map_err(failed)?;
     for OldRecord { key, document } in &found {
-        match upgraded(&key.kind, document) {
+        match upgrade_document(&key.kind, document) {
             Some(upgraded) => {
                 write(&mut *transaction, key, upgraded).await.map_err(|source| StoreError::Upgrade {
                     kind: key.kind.clone(),
@@ -115,7 +115,11 @@ async fn batch<S: Session>(connection: &mut S, after: OldKey) -> Result<Option<O
     Ok(found.into_iter().next_back().map(|record| record.key))
 }
 
-async fn write<S: Session>(connection: &mut S, key: &OldKey, upgraded: Upgraded) -> Result<(), sqlx::Error> {
+async fn write<S: Session>(
+    connection: &mut S,
+    key: &OldKey,
+    upgraded: UpgradedRecord,
+) -> Result<(), sqlx::Error> {
     let OldKey { kind, parent, id } = key;
     // No text is longer.
     let len = |text: &str| i64::try_from(text.len()).unwrap_or(i64::MAX);
@@ -146,29 +150,29 @@ async fn write<S: Session>(connection: &mut S, key: &OldKey, upgraded: Upgraded)
 }
 
 /// Returns the new form of a record. Returns `None` for a damaged document.
-fn upgraded(kind: &str, document: &str) -> Option<Upgraded> {
+fn upgrade_document(kind: &str, document: &str) -> Option<UpgradedRecord> {
     let Ok(Value::Object(mut fields)) = serde_json::from_str(document) else { return None };
     let upgraded = match kind {
-        "host" => upgraded_host(&mut fields)?,
-        "cluster" => Upgraded {
+        "host" => upgrade_host(&mut fields)?,
+        "cluster" => UpgradedRecord {
             document: document.to_owned(),
-            status: text(fields.get("status")),
-            ..Upgraded::default()
+            status: text_or_empty(fields.get("status")),
+            ..UpgradedRecord::default()
         },
-        _ => Upgraded { document: document.to_owned(), ..Upgraded::default() },
+        _ => UpgradedRecord { document: document.to_owned(), ..UpgradedRecord::default() },
     };
     // PostgreSQL refuses NUL in any text. The service never wrote one.
-    let Upgraded { document, status, role, stage, .. } = &upgraded;
+    let UpgradedRecord { document, status, role, stage, .. } = &upgraded;
     let has_nul = [document, status, role, stage].into_iter().chain(upgraded.reports.values());
     if has_nul.into_iter().any(|text| text.contains('\0')) { None } else { Some(upgraded) }
 }
 
-fn text(value: Option<&Value>) -> String {
+fn text_or_empty(value: Option<&Value>) -> String {
     value.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// Returns the new form of a host, or `None` if its findings are damaged.
-fn upgraded_host(fields: &mut Map<String, Value>) -> Option<Upgraded> {
+fn upgrade_host(fields: &mut Map<String, Value>) -> Option<UpgradedRecord> {
     let is_deleted = !fields.get("deleted_at").is_none_or(Value::is_null);
     let mut reports = BTreeMap::new();
     let mut macs = BTreeSet::new();
@@ -195,12 +199,12 @@ fn upgraded_host(fields: &mut Map<String, Value>) -> Option<Upgraded> {
         }
         findings.insert("macs".to_owned(), macs.iter().cloned().collect());
     }
-    let checked_in_at = text(fields.get("checked_in_at"));
-    Some(Upgraded {
+    let checked_in_at = text_or_empty(fields.get("checked_in_at"));
+    Some(UpgradedRecord {
         document: Value::Object(fields.clone()).to_string(),
-        status: text(fields.get("status")),
-        role: text(fields.get("role")),
-        stage: text(fields.get("progress").and_then(|progress| progress.get("stage"))),
+        status: text_or_empty(fields.get("status")),
+        role: text_or_empty(fields.get("role")),
+        stage: text_or_empty(fields.get("progress").and_then(|progress| progress.get("stage"))),
         checked_in_at: time::parse(&checked_in_at).flatten().map(|time| time.timestamp_micros()),
         clock: fields.get("clock").and_then(Value::as_i64),
         reports,
@@ -212,7 +216,7 @@ fn upgraded_host(fields: &mut Map<String, Value>) -> Option<Upgraded> {
 fn macs_of(report: &str) -> BTreeSet<String> {
     let Ok(report) = serde_json::from_str::<Value>(report) else { return BTreeSet::new() };
     let interfaces = report.get("interfaces").and_then(Value::as_array).into_iter().flatten();
-    let macs = interfaces.map(|interface| text(interface.get("mac_address")).to_ascii_lowercase());
+    let macs = interfaces.map(|interface| text_or_empty(interface.get("mac_address")).to_ascii_lowercase());
     macs.filter(|mac| is_mac(mac)).take(MAX_MACS).collect()
 }
 
@@ -235,7 +239,7 @@ mod tests {
             "findings": {"inventory": inventory.to_string(), "ntp_sources": "", "hostname": "a", "future": [1]},
             "progress": {"stage": "Rebooting"}, "unknown": {"a": 1},
         });
-        let found = upgraded("host", &document.to_string()).unwrap();
+        let found = upgrade_document("host", &document.to_string()).unwrap();
         assert_eq!((&*found.status, &*found.role, &*found.stage), ("known", "master", "Rebooting"));
         assert_eq!((found.checked_in_at, found.clock), (Some(1_767_225_601_000_000), Some(7)));
         assert_eq!(found.macs, BTreeSet::from(["52:54:00:00:00:aa".to_owned()]));
@@ -254,14 +258,14 @@ mod tests {
     #[test]
     fn damaged_documents_are_not_upgraded() {
         for document in ["", "{", "[]", r#"{"findings": 1}"#, r#"{"status": "a\u0000"}"#] {
-            assert_eq!(upgraded("host", document), None, "{document}");
+            assert_eq!(upgrade_document("host", document), None, "{document}");
         }
         let nul_in_report = json!({"findings": {"inventory": "{\0}"}}).to_string();
-        assert_eq!(upgraded("host", &nul_in_report), None);
-        assert_eq!(upgraded("cluster", r#"{"status": "\u0000"}"#), None);
+        assert_eq!(upgrade_document("host", &nul_in_report), None);
+        assert_eq!(upgrade_document("cluster", r#"{"status": "\u0000"}"#), None);
         // An escape in another part of the document is stored unchanged.
         for document in ["{}", r#"{"name": "\u0000"}"#] {
-            assert_eq!(upgraded("infra-env", document).unwrap().document, document);
+            assert_eq!(upgrade_document("infra-env", document).unwrap().document, document);
         }
     }
 }

@@ -247,7 +247,7 @@ impl Library {
     /// Returns the state of an image, or `None` if it is not in this library.
     #[must_use]
     pub fn state(&self, image: &OsImage) -> Option<BaseImageState> {
-        self.managed(image).map(|image| image.known.borrow().state.clone())
+        self.find_image(image).map(|image| image.known.borrow().state.clone())
     }
 
     /// Returns a counter of state changes. To show progress, wait for a change, then read the [states](Self::states).
@@ -298,7 +298,7 @@ impl Library {
     /// Returns an error if the image is not in this library, is not ready, or if the latest attempt to obtain it
     /// failed.
     pub fn base_now(&self, image: &OsImage) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
-        let image = self.requested(image)?;
+        let image = self.mark_requested(image)?;
         let outcome = image.latest_outcome(&image.known.borrow());
         outcome.unwrap_or_else(|| Err(ImageNotReady::OnItsWay { image: image.paths.name().to_owned() }))
     }
@@ -331,7 +331,7 @@ impl Library {
 
     /// Checks the file of an image immediately. Called by a reader that found the file changed.
     pub fn recheck(&self, image: &OsImage) {
-        if let Some(image) = self.managed(image) {
+        if let Some(image) = self.find_image(image) {
             image.doubted.notify_one();
         }
     }
@@ -341,7 +341,7 @@ impl Library {
         image: &OsImage,
         outcome: impl Fn(&ManagedImage, &ImageStatus) -> Option<Result<Arc<OpenBaseImage>, ImageNotReady>>,
     ) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
-        let requested = self.requested(image)?;
+        let requested = self.mark_requested(image)?;
         let (mut known, mut removed) = (requested.known.subscribe(), requested.removed.subscribe());
         let found = async {
             loop {
@@ -359,13 +359,13 @@ impl Library {
         }
     }
 
-    fn managed(&self, image: &OsImage) -> Option<Arc<ManagedImage>> {
+    fn find_image(&self, image: &OsImage) -> Option<Arc<ManagedImage>> {
         self.inner.slots().get(&ImageKey::new(image)).map(|slot| Arc::clone(&slot.image))
     }
 
     /// Returns an image, and marks it as requested.
-    fn requested(&self, image: &OsImage) -> Result<Arc<ManagedImage>, ImageNotReady> {
-        let found = self.managed(image).ok_or_else(|| ImageNotReady::unknown(&ImageKey::new(image)))?;
+    fn mark_requested(&self, image: &OsImage) -> Result<Arc<ManagedImage>, ImageNotReady> {
+        let found = self.find_image(image).ok_or_else(|| ImageNotReady::unknown(&ImageKey::new(image)))?;
         if !*found.wanted.borrow() {
             found.wanted.send_replace(true);
         }

@@ -44,7 +44,7 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// Returns an error if Kindling fails or sends a wrong response. In a short run, failed check-ins are such responses;
 /// in a whole run, the report has them.
 pub(crate) fn run(options: &AgentsOptions) -> Result<Report> {
-    let machine = Machine::look();
+    let machine = Machine::detect();
     machine::raise_limit_of_files()?;
     let workloads = workload::chosen(options.only.as_deref());
     ensure!(!workloads.is_empty(), "no row matches {:?}", options.only);
@@ -68,7 +68,7 @@ pub(crate) fn run(options: &AgentsOptions) -> Result<Report> {
         let workloads: Vec<Workload> =
             workloads.iter().copied().filter(|workload| workload.data() == data).collect();
         if !workloads.is_empty() {
-            bench.on(data, &workloads).with_context(|| data.name())?;
+            bench.measure_data_set(data, &workloads).with_context(|| data.name())?;
         }
     }
     Ok(bench.report)
@@ -83,7 +83,7 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// Prepares data, and measures rows on it.
-    fn on(&mut self, data: DataSet, workloads: &[Workload]) -> Result<()> {
+    fn measure_data_set(&mut self, data: DataSet, workloads: &[Workload]) -> Result<()> {
         eprintln!("{}: filling the inventory", data.name());
         let server = self.house.start(self.house.create(data.name())?)?;
         let Some(plan) = self.sizes.plan(data) else {

@@ -12,7 +12,7 @@ use crate::base;
 use crate::client::{Connection, Target};
 use crate::process::STARTING;
 use crate::scale::VERSION;
-use crate::servers::{ReadinessCheck, RunFiles, Started, Transport, launch};
+use crate::servers::{ReadinessCheck, RunFiles, StartedServer, Transport, launch};
 
 /// The folder of a run: the base image, and the data directories of all servers.
 #[derive(Debug, Clone)]
@@ -89,7 +89,7 @@ impl AgentsFolder {
 #[derive(Debug)]
 pub(crate) struct BenchServer {
     // Stopped before its data is removed.
-    started: Started,
+    started: StartedServer,
     storage: ServerData,
 }
 

@@ -34,7 +34,7 @@ type AxisResult = Vec<(u64, Vec<Measure>)>;
 ///
 /// Returns an error if Kindling fails or sends a wrong response.
 pub(crate) fn run(options: &ScaleOptions) -> Result<Report> {
-    let machine = Machine::look();
+    let machine = Machine::detect();
     machine::raise_limit_of_files()?;
     let axes = axis::chosen(options.only.as_deref());
     ensure!(!axes.is_empty(), "no axis matches {:?}", options.only);

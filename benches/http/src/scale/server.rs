@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::base;
 use crate::client::{Connection, Target};
 use crate::options::ScaleOptions;
-use crate::servers::{ReadinessCheck, RunFiles, Started, Transport, launch};
+use crate::servers::{ReadinessCheck, RunFiles, StartedServer, Transport, launch};
 use crate::usage::Memory;
 use crate::work::Size;
 
@@ -79,7 +79,7 @@ impl RunFolder {
     ///
     /// Returns an error if the server does not become ready.
     pub(crate) fn start(&self, setting: &Setting) -> Result<Server> {
-        let images: Vec<Value> = setting.images.iter().map(BenchBaseImage::listed).collect();
+        let images: Vec<Value> = setting.images.iter().map(BenchBaseImage::os_image_entry).collect();
         let mut command = Command::new(&self.place.kindling);
         command.args(["serve", "--listen", "127.0.0.1:0", "--fetch-images", "at-start", "--data-dir"]);
         command.arg(&setting.data).env("OS_IMAGES", Value::from(images).to_string());
@@ -90,7 +90,7 @@ impl RunFolder {
 
 impl BenchBaseImage {
     /// The entry in the list of OS images.
-    fn listed(&self) -> Value {
+    fn os_image_entry(&self) -> Value {
         json!({
             "openshift_version": self.openshift_version, "cpu_architecture": "x86_64",
             "version": format!("{}-build", self.openshift_version),
@@ -101,7 +101,7 @@ impl BenchBaseImage {
 
 /// A running server, which is stopped when the value is dropped.
 #[derive(Debug)]
-pub(crate) struct Server(Started);
+pub(crate) struct Server(StartedServer);
 
 impl Server {
     pub(crate) fn target(&self) -> &Target {

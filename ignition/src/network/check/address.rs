@@ -164,7 +164,7 @@ pub(super) fn check(state: &HostState, found: &mut HostResult) {
         claim_static_addresses(interface, found);
         record_dynamic_families(interface, found);
     }
-    let by_name = state.by_name();
+    let by_name = state.interfaces_by_name();
     let routes: Vec<RouteEntry> = yaml::list_at(state.root, &["routes", "config"])
         .iter()
         .enumerate()

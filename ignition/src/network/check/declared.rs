@@ -2,7 +2,7 @@
 
 use super::interface::{is_network_card, subordinates};
 use super::state::HostState;
-use crate::network::document::Document;
+use crate::network::document::NetworkDocument;
 use crate::network::{HostNetwork, yaml};
 
 /// An interface that a document declares, or names as a port or base interface.
@@ -33,7 +33,7 @@ pub struct DeclaredInterface {
 /// ```
 #[must_use]
 pub fn declared_interfaces(host: &HostNetwork) -> Vec<DeclaredInterface> {
-    let Ok(document) = Document::parse(host.document()) else { return Vec::new() };
+    let Ok(document) = NetworkDocument::parse(host.document()) else { return Vec::new() };
     let state = HostState::new(host, document.root());
     let declared = state.interfaces.iter().map(|interface| DeclaredInterface {
         name: interface.name.clone().into_owned(),

@@ -39,7 +39,7 @@ pub(super) enum SubordinateRole {
 }
 
 pub(super) fn check(state: &HostState, found: &mut HostResult) {
-    let by_name = state.by_name();
+    let by_name = state.interfaces_by_name();
     let mut names = HashSet::new();
     let mut controllers: HashMap<Cow<str>, &Interface> = HashMap::new();
     let mut used: HashSet<Cow<str>> = HashSet::new();

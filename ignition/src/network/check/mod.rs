@@ -22,7 +22,7 @@ pub use cluster::{ClusterNetworks, ClusterVip};
 pub use declared::{DeclaredInterface, declared_interfaces};
 pub use finding::{NetworkFinding, NetworkReport, Rule};
 
-use super::document::Document;
+use super::document::NetworkDocument;
 use super::generate::{check_document_len, keyfiles_from_document};
 use super::yaml::LineIndex;
 use super::{Cancel, HostError, HostNetwork, KeyfileCache, NetworkError, files, parallel};
@@ -107,7 +107,7 @@ fn to_finding(
 fn check_host(host: &HostNetwork, cache: &KeyfileCache) -> HostResult {
     let mut found = HostResult::default();
     mac_map::check(host, &mut found);
-    match Document::parse(host.document()) {
+    match NetworkDocument::parse(host.document()) {
         Err(error) => {
             // An error at the end of a text may be reported on the line after its last.
             let last = host.document().lines().count().max(1);
@@ -138,7 +138,11 @@ fn check_host(host: &HostNetwork, cache: &KeyfileCache) -> HostResult {
 }
 
 /// Generates the keyfiles of a host, to find out whether the generator accepts it.
-fn try_generate(host: &HostNetwork, document: &Document, cache: &KeyfileCache) -> Result<(), HostError> {
+fn try_generate(
+    host: &HostNetwork,
+    document: &NetworkDocument,
+    cache: &KeyfileCache,
+) -> Result<(), HostError> {
     if let Some(interfaces) = host.interfaces() {
         return files::generate_cached(host, interfaces, document, cache);
     }

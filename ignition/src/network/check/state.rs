@@ -117,7 +117,7 @@ impl<'a> HostState<'a> {
     }
 
     /// Returns the interfaces by name. If two have the same name, the last one counts, as in the generator.
-    pub(super) fn by_name(&self) -> HashMap<&str, &Interface<'a>> {
+    pub(super) fn interfaces_by_name(&self) -> HashMap<&str, &Interface<'a>> {
         self.interfaces.iter().map(|interface| (&*interface.name, interface)).collect()
     }
 

@@ -9,7 +9,7 @@ use super::super::membership::{Binding, unbind};
 use super::super::model::{BindHostParams, Host};
 use super::super::record::HostRecord;
 use super::super::status::HostStatus;
-use super::super::view::Shown;
+use super::super::view::HostDetail;
 use crate::Inventory;
 use crate::api::ApiError;
 use crate::api::{ApiErrors, Reply};
@@ -43,7 +43,7 @@ async fn bind_host(
     Body(params): Body<BindHostParams>,
 ) -> Result<Reply<Host>, ApiError> {
     let host = Binding { key, cluster: params.cluster_id, request }.bind(&inventory).await?;
-    Ok(Reply(StatusCode::OK, Host::with_reports(&inventory, host, Shown::AsStored).await?))
+    Ok(Reply(StatusCode::OK, Host::with_reports(&inventory, host, HostDetail::AsStored).await?))
 }
 
 /// Unbinds a host from its cluster
@@ -61,7 +61,7 @@ async fn unbind_host(
     State(inventory): State<Inventory>,
 ) -> Result<Reply<Host>, ApiError> {
     let host = unbind(&inventory, key, request).await?;
-    Ok(Reply(StatusCode::OK, Host::with_reports(&inventory, host, Shown::AsStored).await?))
+    Ok(Reply(StatusCode::OK, Host::with_reports(&inventory, host, HostDetail::AsStored).await?))
 }
 
 /// Resets a host that was added to an existing cluster

@@ -19,7 +19,7 @@ use super::super::progress::{update_logs_state, update_progress};
 use super::super::recent_replies::ReplyDigest;
 use super::super::reply::StepOutput;
 use super::super::steps::{StepReply, Steps};
-use super::super::view::Shown;
+use super::super::view::HostDetail;
 use crate::Inventory;
 use crate::api::ApiError;
 use crate::api::{ApiErrors, Reply};
@@ -87,7 +87,7 @@ async fn register_host(
         "host_id": params.host_id,
         "agent_version": settings.agent_image,
     });
-    let host = Host::with_reports(&inventory, host, Shown::InFull).await?;
+    let host = Host::with_reports(&inventory, host, HostDetail::InFull).await?;
     let next_step_runner_command = RunnerCommand { args: vec![arguments.to_string()] };
     Ok(Reply(StatusCode::CREATED, RegisteredHost { host, next_step_runner_command }))
 }

@@ -7,7 +7,7 @@ use futures_util::TryStreamExt;
 use super::super::model::Host;
 use super::super::stage::HostRole;
 use super::super::status::HostStatus;
-use super::super::view::{ALL_SHOWN, Shown, views};
+use super::super::view::{ALL_SHOWN, HostDetail, views};
 use crate::Inventory;
 use crate::api::ApiError;
 use crate::api::ApiErrors;
@@ -44,7 +44,7 @@ async fn list_hosts(
     let found = inventory.records().find::<InfraEnvRecord>(None, id.0).await?;
     found.ok_or_else(|| ApiError::not_found("record not found"))?;
     let hosts = PageQuery::first(Filter::all(Kind::Host).within(id.0)).with_reports(ALL_SHOWN);
-    json_list(views(&inventory, hosts.in_range(range), Shown::InFull)).await
+    json_list(views(&inventory, hosts.in_range(range), HostDetail::InFull)).await
 }
 
 /// Lists the hosts of a cluster
@@ -81,21 +81,21 @@ async fn list_cluster_hosts(
     let (with_inventory, with_connectivity) = (query.flag("with-inventory"), query.flag("with-connectivity"));
     let range = query.list_range()?;
     let hosts = PageQuery::first(Filter::all(Kind::Host).of_cluster(id.0));
-    let hosts = hosts.with_reports(listed(with_inventory, with_connectivity));
+    let hosts = hosts.with_reports(reports_in_host_list(with_inventory, with_connectivity));
     if role.is_none() && status.is_none() {
-        return json_list(views(&inventory, hosts.in_range(range), Shown::AsStored)).await;
+        return json_list(views(&inventory, hosts.in_range(range), HostDetail::AsStored)).await;
     }
     let is_selected = move |host: &Host| {
         role.is_none_or(|role| host.role == role) && status.is_none_or(|status| host.status == status)
     };
-    let hosts = views(&inventory, hosts, Shown::AsStored);
+    let hosts = views(&inventory, hosts, HostDetail::AsStored);
     let hosts = hosts.try_filter(move |host| std::future::ready(is_selected(host)));
     json_list(part_of_list(hosts, range)).await
 }
 
 /// Returns the reports in a list of a cluster's hosts. The two longest ones are optional.
-fn listed(with_inventory: bool, with_connectivity: bool) -> ReportKinds {
-    macro_rules! listed {
+fn reports_in_host_list(with_inventory: bool, with_connectivity: bool) -> ReportKinds {
+    macro_rules! report_kinds {
         ($($optional:ident),*) => {
             ReportKinds::new(&[
                 $(ReportKind::$optional,)*
@@ -110,8 +110,8 @@ fn listed(with_inventory: bool, with_connectivity: bool) -> ReportKinds {
     }
     match (with_inventory, with_connectivity) {
         (true, true) => ALL_SHOWN,
-        (true, false) => listed!(Inventory),
-        (false, true) => listed!(Connectivity),
-        (false, false) => listed!(),
+        (true, false) => report_kinds!(Inventory),
+        (false, true) => report_kinds!(Connectivity),
+        (false, false) => report_kinds!(),
     }
 }

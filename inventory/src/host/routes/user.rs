@@ -12,7 +12,7 @@ use super::super::record::HostRecord;
 use super::super::update::{
     check_ignition_override, check_installer_args, set_ignition_override, set_installer_args,
 };
-use super::super::view::Shown;
+use super::super::view::HostDetail;
 use crate::Inventory;
 use crate::api::ApiError;
 use crate::api::{ApiErrors, Reply};
@@ -44,7 +44,7 @@ async fn get_host(
     State(inventory): State<Inventory>,
 ) -> Result<Reply<Host>, ApiError> {
     let found = key.find(inventory.records()).await?;
-    Ok(Reply(StatusCode::OK, Host::with_reports(&inventory, found.record, Shown::InFull).await?))
+    Ok(Reply(StatusCode::OK, Host::with_reports(&inventory, found.record, HostDetail::InFull).await?))
 }
 
 /// Updates a host
@@ -67,7 +67,7 @@ async fn update_host(
     let apply =
         |draft: &mut HostDraft, journal: &mut Journal| params.apply(draft, inventory.settings(), journal);
     let (host, ()) = key.change_with_reports(&inventory, request, params.needed_reports(), apply).await?;
-    Ok(Reply(StatusCode::CREATED, Host::with_reports(&inventory, host, Shown::InFull).await?))
+    Ok(Reply(StatusCode::CREATED, Host::with_reports(&inventory, host, HostDetail::InFull).await?))
 }
 
 /// Deletes a host
@@ -114,7 +114,7 @@ async fn update_installer_args(
     check_installer_args(&params.args)?;
     let edit = |host: &mut HostRecord, journal: &mut Journal| set_installer_args(host, &params.args, journal);
     let (host, ()) = key.change(&inventory, request, edit).await?;
-    Ok(Reply(StatusCode::CREATED, Host::with_reports(&inventory, host, Shown::AsStored).await?))
+    Ok(Reply(StatusCode::CREATED, Host::with_reports(&inventory, host, HostDetail::AsStored).await?))
 }
 
 /// Returns the Ignition override of a host

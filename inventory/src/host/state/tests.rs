@@ -176,10 +176,14 @@ pub(crate) fn host_tables() -> String {
         let from = code(rule.from.iter().map(HostStatus::to_string));
         let condition = rule.condition.map_or("", |condition| condition.text);
         let (to, info) = match rule.outcome {
-            Outcome::To(status) => (format!("`{status}`"), info_in_words(rule.info)),
-            Outcome::Stay => ("stays".to_owned(), "unchanged".to_owned()),
-            Outcome::Refused(RefusalReason::MustBootFromDisk) => ("refused, 400".to_owned(), String::new()),
-            Outcome::Refused(RefusalReason::AlreadyInstalled) => ("refused, 409".to_owned(), String::new()),
+            RuleOutcome::To(status) => (format!("`{status}`"), info_in_words(rule.info)),
+            RuleOutcome::Stay => ("stays".to_owned(), "unchanged".to_owned()),
+            RuleOutcome::Refused(RefusalReason::MustBootFromDisk) => {
+                ("refused, 400".to_owned(), String::new())
+            }
+            RuleOutcome::Refused(RefusalReason::AlreadyInstalled) => {
+                ("refused, 409".to_owned(), String::new())
+            }
         };
         let effect =
             if rule.resets_boot { "reports, progress and logs of the last boot are discarded" } else { "" };

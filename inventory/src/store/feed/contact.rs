@@ -85,7 +85,7 @@ impl ContactState {
     }
 
     /// Waits while the feed reconnects, at most for `patience`.
-    pub(super) async fn settled(&self, patience: Duration) -> Contact {
+    pub(super) async fn wait_until_settled(&self, patience: Duration) -> Contact {
         let contact = self.get();
         if contact != Contact::Reconnecting {
             return contact;
@@ -105,8 +105,8 @@ mod tests {
     #[tokio::test]
     async fn waiting_ends_with_the_result_or_at_the_timeout() {
         let state = ContactState::new(Contact::Reconnecting, Instant::now());
-        assert_eq!(state.settled(Duration::from_millis(5)).await, Contact::Reconnecting);
-        let settled = state.settled(Duration::from_secs(60));
+        assert_eq!(state.wait_until_settled(Duration::from_millis(5)).await, Contact::Reconnecting);
+        let settled = state.wait_until_settled(Duration::from_secs(60));
         let decided = async { state.set(Contact::Unreachable) };
         let (contact, ()) = tokio::join!(settled, decided);
         assert_eq!(contact, Contact::Unreachable);

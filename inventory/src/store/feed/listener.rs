@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use super::message::{self, MessageContent, MessageHeader};
 use super::{ChangeKind, Contact, Feed, RecordChange};
-use crate::store::failure::{is_away, sql_state};
+use crate::store::failure::{is_unreachable, sql_state};
 use crate::store::session::{Session as _, Statement};
 use crate::store::statements::records;
 use crate::store::{Key, Kind};
@@ -70,7 +70,7 @@ impl ListenerTask {
 async fn listen(feed: Feed, options: PgConnectOptions) {
     let mut is_first = true;
     loop {
-        match Listener::connect(&feed, &options).await {
+        match NotificationListener::connect(&feed, &options).await {
             Ok(mut listener) => {
                 // A subscriber from before the first connection has lost nothing.
                 listener.is_gap = !is_first;
@@ -100,7 +100,9 @@ impl ConnectFailure {
     /// Reports whether the database is away. If it has too many connections, those of the pool may still work.
     fn contact(&self) -> Contact {
         match self {
-            Self::Refused(error) if !is_away(error) || sql_state(error).as_deref() == Some("53300") => {
+            Self::Refused(error)
+                if !is_unreachable(error) || sql_state(error).as_deref() == Some("53300") =>
+            {
                 Contact::Polling
             }
             _ => Contact::Unreachable,
@@ -123,7 +125,7 @@ fn report_failure(feed: &Feed, failure: &ConnectFailure) {
 }
 
 /// A connection that listens.
-struct Listener<'a> {
+struct NotificationListener<'a> {
     feed: &'a Feed,
     connection: PgListener,
     /// The number of the ping that has not arrived yet, with the time when it was sent.
@@ -134,7 +136,7 @@ struct Listener<'a> {
     is_gap: bool,
 }
 
-impl<'a> Listener<'a> {
+impl<'a> NotificationListener<'a> {
     async fn connect(feed: &'a Feed, options: &PgConnectOptions) -> Result<Self, ConnectFailure> {
         // The pool below hides why it cannot connect.
         let probe = timeout(CONNECT_PATIENCE, options.connect()).await;

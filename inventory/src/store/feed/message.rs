@@ -57,7 +57,7 @@ impl MessageHeader {
         let mut messages = Vec::new();
         let mut message = self.line();
         for change in changes {
-            let line = line_of(change);
+            let line = change_line(change);
             if message.len() + 1 + line.len() > MAX_BYTES {
                 messages.push(std::mem::replace(&mut message, self.line()));
             }
@@ -69,7 +69,7 @@ impl MessageHeader {
     }
 }
 
-fn line_of(change: &RecordChange) -> String {
+fn change_line(change: &RecordChange) -> String {
     let RecordChange { key, generation, kind } = change;
     let parent = key.parent.map_or_else(|| "-".to_owned(), |id| id.to_string());
     let kind = match kind {

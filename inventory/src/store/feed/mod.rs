@@ -177,7 +177,7 @@ impl Feed {
 
     /// Returns the contact to the database. While the feed reconnects, waits for the result, at most for `patience`.
     pub async fn settled_contact(&self, patience: Duration) -> Contact {
-        self.0.contact.settled(patience).await
+        self.0.contact.wait_until_settled(patience).await
     }
 
     /// Returns the time since the cached records were last known to be current. Zero if only this process can change

@@ -24,14 +24,14 @@ const END_TRANSACTION: &str = "ROLLBACK";
 
 /// A connection of the pool that is in use.
 #[derive(Debug)]
-pub(in crate::store) struct Lease {
+pub(in crate::store) struct LeasedConnection {
     /// `None` only while this is dropped.
     connection: Option<PoolConnection<Postgres>>,
     /// The statements that bring the connection into a known state. `None` if its state is known.
     cleanup: Option<&'static str>,
 }
 
-impl Lease {
+impl LeasedConnection {
     pub(super) fn new(connection: PoolConnection<Postgres>) -> Self {
         Self { connection: Some(connection), cleanup: Some(END_POSSIBLE_TRANSACTION) }
     }
@@ -49,7 +49,7 @@ impl Lease {
     }
 }
 
-impl Deref for Lease {
+impl Deref for LeasedConnection {
     type Target = PgConnection;
 
     #[expect(clippy::expect_used, reason = "only `drop` takes the connection")]
@@ -58,14 +58,14 @@ impl Deref for Lease {
     }
 }
 
-impl DerefMut for Lease {
+impl DerefMut for LeasedConnection {
     #[expect(clippy::expect_used, reason = "only `drop` takes the connection")]
     fn deref_mut(&mut self) -> &mut PgConnection {
         self.connection.as_mut().expect("a connection in use")
     }
 }
 
-impl Drop for Lease {
+impl Drop for LeasedConnection {
     fn drop(&mut self) {
         let Some(mut connection) = self.connection.take() else { return };
         match (Handle::try_current(), self.cleanup) {
@@ -111,7 +111,7 @@ async fn within_patience(returned: impl Future<Output = ()>) {
 
 /// A transaction that is rolled back unless it is committed.
 #[derive(Debug)]
-pub(super) struct LeasedTransaction(Lease);
+pub(super) struct LeasedTransaction(LeasedConnection);
 
 impl LeasedTransaction {
     pub(super) async fn commit(self) -> Result<(), sqlx::Error> {

@@ -20,14 +20,14 @@ impl OwnedFile {
     ///
     /// The file contains pull secrets, so only its owner may read it. SQLite creates its other files with the same
     /// mode.
-    pub(super) fn take(path: &Path, create: bool) -> Result<Self, StoreError> {
+    pub(super) fn lock(path: &Path, create: bool) -> Result<Self, StoreError> {
         let failed = |source| StoreError::File { path: path.to_owned(), source };
         if create {
-            make(path).map_err(failed)?;
+            create_empty(path).map_err(failed)?;
         }
         // The lock must be the same for every symbolic link to the file.
         let path = fs::canonicalize(path).map_err(failed)?;
-        let lock = beside(&path, "-lock");
+        let lock = path_with_suffix(&path, "-lock");
         let options = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
         let lock = options.map_err(|source| StoreError::File { path: lock, source })?;
         match lock.try_lock() {
@@ -35,8 +35,8 @@ impl OwnedFile {
             Err(TryLockError::WouldBlock) => return Err(StoreError::InUse { path }),
             Err(TryLockError::Error(source)) => return Err(StoreError::File { path, source }),
         }
-        for file in [path.clone(), beside(&path, "-wal"), beside(&path, "-shm")] {
-            match keep_from_others(&file) {
+        for file in [path.clone(), path_with_suffix(&path, "-wal"), path_with_suffix(&path, "-shm")] {
+            match restrict_to_owner(&file) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(StoreError::File { path: file, source: error });
                 }
@@ -65,14 +65,14 @@ impl fmt::Display for OwnedFile {
     }
 }
 
-fn beside(path: &Path, end: &str) -> PathBuf {
+fn path_with_suffix(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     name.into()
 }
 
 /// Creates an empty file, which SQLite opens as an empty database.
-fn make(path: &Path) -> io::Result<()> {
+fn create_empty(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     match OpenOptions::new().create_new(true).write(true).mode(0o600).open(path) {
@@ -83,7 +83,7 @@ fn make(path: &Path) -> io::Result<()> {
     }
 }
 
-fn keep_from_others(path: &Path) -> io::Result<()> {
+fn restrict_to_owner(path: &Path) -> io::Result<()> {
     let mode = fs::metadata(path)?.permissions().mode();
     if mode & 0o077 == 0 { Ok(()) } else { fs::set_permissions(path, Permissions::from_mode(mode & 0o700)) }
 }
@@ -96,12 +96,12 @@ mod tests {
     fn file_lock_holds_for_every_name_of_the_file() {
         let directory = tempfile::TempDir::new().unwrap();
         let (path, link) = (directory.path().join("a #?%41.db"), directory.path().join("link"));
-        let owned = OwnedFile::take(&path, true).unwrap();
+        let owned = OwnedFile::lock(&path, true).unwrap();
         assert_eq!(owned.path(), path);
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(matches!(OwnedFile::take(&link, true), Err(StoreError::InUse { .. })));
+        assert!(matches!(OwnedFile::lock(&link, true), Err(StoreError::InUse { .. })));
         owned.release();
-        OwnedFile::take(&link, false).unwrap();
+        OwnedFile::lock(&link, false).unwrap();
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
         let path = directory.path().join("kindling.db");
         fs::write(&path, "").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-        let _owned = OwnedFile::take(&path, true).unwrap();
+        let _owned = OwnedFile::lock(&path, true).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

@@ -53,7 +53,7 @@ impl SqliteParts {
 
 /// Opens a file and migrates its tables.
 pub(super) async fn open(path: &Path, create: bool, feed: Feed) -> Result<SqliteParts, StoreError> {
-    let file = Arc::new(OwnedFile::take(path, create)?);
+    let file = Arc::new(OwnedFile::lock(path, create)?);
     let failed = |source| StoreError::Open { database: file.to_string(), source };
     // A writer does not block readers, and commits are on disk.
     let options = SqliteConnectOptions::new()

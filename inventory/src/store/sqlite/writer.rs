@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::OwnedFile;
-use crate::store::failure::{PATIENCE, failed};
+use crate::store::failure::{PATIENCE, store_error};
 use crate::store::statements::commit::{Prepared, apply};
 use crate::store::{Feed, Outcome, StoreError};
 
@@ -28,7 +28,7 @@ pub(in crate::store) const WRITING: &str = "writing a change";
 #[derive(Debug)]
 pub(in crate::store) struct Writer {
     /// `None` once the writer accepts no more changes.
-    queue: Mutex<Option<mpsc::Sender<Waiting>>>,
+    queue: Mutex<Option<mpsc::Sender<QueuedChange>>>,
     task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
     /// The start of the running transaction.
     running_since: RunningSince,
@@ -40,7 +40,7 @@ type RunningSince = Arc<Mutex<Option<Instant>>>;
 
 /// A change in the queue, and the channel of its caller.
 #[derive(Debug)]
-struct Waiting {
+struct QueuedChange {
     change: Prepared,
     answer: oneshot::Sender<Result<Outcome, StoreError>>,
 }
@@ -54,7 +54,7 @@ impl Writer {
     ) -> Self {
         let (queue, waiting) = mpsc::channel(MAX_WAITING);
         let running_since = RunningSince::default();
-        let task = Task {
+        let task = WriterTask {
             connection: Some(connection),
             options,
             feed,
@@ -65,7 +65,7 @@ impl Writer {
         Self { queue: Mutex::new(Some(queue)), task, running_since, patience: PATIENCE }
     }
 
-    fn queue(&self) -> Option<mpsc::Sender<Waiting>> {
+    fn queue(&self) -> Option<mpsc::Sender<QueuedChange>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -89,7 +89,7 @@ impl Writer {
     async fn enqueue(&self, change: Prepared) -> Result<Outcome, StoreError> {
         let queue = self.queue().ok_or(StoreError::Closed)?;
         let (answer, answered) = oneshot::channel();
-        queue.send(Waiting { change, answer }).await.map_err(|_| StoreError::Closed)?;
+        queue.send(QueuedChange { change, answer }).await.map_err(|_| StoreError::Closed)?;
         // The writer task ends when the last sender of the queue is dropped.
         drop(queue);
         answered.await.map_err(|_| StoreError::Closed)?
@@ -105,7 +105,7 @@ impl Writer {
     }
 }
 
-struct Task {
+struct WriterTask {
     connection: Option<SqliteConnection>,
     options: SqliteConnectOptions,
     feed: Feed,
@@ -114,8 +114,8 @@ struct Task {
     _file: Arc<OwnedFile>,
 }
 
-impl Task {
-    async fn run(mut self, mut waiting: mpsc::Receiver<Waiting>) {
+impl WriterTask {
+    async fn run(mut self, mut waiting: mpsc::Receiver<QueuedChange>) {
         let mut batch = Vec::with_capacity(MAX_TOGETHER);
         while waiting.recv_many(&mut batch, MAX_TOGETHER).await > 0 {
             self.set_running_since(Some(Instant::now()));
@@ -126,7 +126,7 @@ impl Task {
                     self.publish_done(&batch, &outcomes);
                     for (waiting, outcome) in batch.drain(..).zip(outcomes) {
                         // The caller may have stopped waiting.
-                        let _ = waiting.answer.send(outcome.map_err(|error| failed(WRITING, error)));
+                        let _ = waiting.answer.send(outcome.map_err(|error| store_error(WRITING, error)));
                     }
                 }
                 Err(error) => self.fail(&mut batch, error),
@@ -140,14 +140,14 @@ impl Task {
     }
 
     /// Answers all changes of a batch with an error of the connection, whose state is then unknown.
-    fn fail(&mut self, batch: &mut Vec<Waiting>, error: sqlx::Error) {
+    fn fail(&mut self, batch: &mut Vec<QueuedChange>, error: sqlx::Error) {
         self.connection = None;
         let source = Arc::new(error);
         for waiting in batch.drain(..) {
             // The change may be on disk.
             self.feed.publish(waiting.change.record_changes());
             // The caller may have stopped waiting.
-            let _ = waiting.answer.send(Err(failed(WRITING, Arc::clone(&source))));
+            let _ = waiting.answer.send(Err(store_error(WRITING, Arc::clone(&source))));
         }
     }
 
@@ -156,7 +156,7 @@ impl Task {
     }
 
     /// Reports the changes that were made, also those whose callers are gone.
-    fn publish_done(&self, batch: &[Waiting], outcomes: &[Result<Outcome, sqlx::Error>]) {
+    fn publish_done(&self, batch: &[QueuedChange], outcomes: &[Result<Outcome, sqlx::Error>]) {
         for (waiting, outcome) in batch.iter().zip(outcomes) {
             if matches!(outcome, Ok(Outcome::Done)) {
                 self.feed.publish(waiting.change.record_changes());
@@ -165,7 +165,10 @@ impl Task {
     }
 
     /// Commits changes together. The outer error fails all of them, an inner error one change.
-    async fn write(&mut self, batch: &[Waiting]) -> Result<Vec<Result<Outcome, sqlx::Error>>, sqlx::Error> {
+    async fn write(
+        &mut self,
+        batch: &[QueuedChange],
+    ) -> Result<Vec<Result<Outcome, sqlx::Error>>, sqlx::Error> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
             none => none.insert(self.options.connect().await?),
@@ -174,12 +177,12 @@ impl Task {
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
         if let [only] = batch {
             // One change needs no savepoint, which would take two more statements.
-            return Ok(vec![attempt(transaction, &only.change).await?]);
+            return Ok(vec![try_change(transaction, &only.change).await?]);
         }
         let mut outcomes = Vec::with_capacity(batch.len());
         for waiting in batch {
             let savepoint = transaction.begin().await?;
-            outcomes.push(attempt(savepoint, &waiting.change).await?);
+            outcomes.push(try_change(savepoint, &waiting.change).await?);
         }
         transaction.commit().await?;
         Ok(outcomes)
@@ -188,7 +191,7 @@ impl Task {
 
 /// Makes a change within a transaction or a savepoint, which it commits or rolls back. The outer error is one of the
 /// connection, the inner error one of the change.
-async fn attempt(
+async fn try_change(
     mut transaction: Transaction<'_, Sqlite>,
     change: &Prepared,
 ) -> Result<Result<Outcome, sqlx::Error>, sqlx::Error> {

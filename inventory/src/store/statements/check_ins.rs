@@ -50,7 +50,7 @@ pub(super) fn store(dialect: Dialect, check_ins: &[CheckIn]) -> Result<Statement
 }
 
 /// Returns the table. SQLite would choose another index, and read all hosts.
-fn records(dialect: Dialect) -> &'static str {
+fn table_with_index(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => "records INDEXED BY records_by_check_in",
         Dialect::Postgres => "records",
@@ -58,23 +58,23 @@ fn records(dialect: Dialect) -> &'static str {
 }
 
 /// Returns the condition that a host exceeds a limit, whose statuses are `$1` and whose latest time is `$2`.
-fn exceeds(dialect: Dialect) -> String {
+fn exceeds_limit(dialect: Dialect) -> String {
     let status = dialect.is_one_of("records.status", "$1");
     format!("records.kind = 'host' AND records.deleted = 0 AND {status} AND records.checked_in_at > $2")
 }
 
-fn with_limit(sql: String, dialect: Dialect, limit: &CheckInLimit) -> Statement {
+fn bind_limit(sql: String, dialect: Dialect, limit: &CheckInLimit) -> Statement {
     let statuses = dialect.list(limit.statuses.iter().copied());
     Statement::composed(sql).bind(statuses).bind_integer(limit.latest)
 }
 
 /// Returns a statement that finds a host with a check-in after a limit.
 pub(super) fn select_after(dialect: Dialect, limit: &CheckInLimit) -> Statement {
-    let records = records(dialect);
-    with_limit(format!("SELECT id FROM {records} WHERE {} LIMIT 1", exceeds(dialect)), dialect, limit)
+    let records = table_with_index(dialect);
+    bind_limit(format!("SELECT id FROM {records} WHERE {} LIMIT 1", exceeds_limit(dialect)), dialect, limit)
 }
 
-pub(in crate::store) async fn are_after<S: Session>(
+pub(in crate::store) async fn has_check_in_after<S: Session>(
     connection: &mut S,
     limit: &CheckInLimit,
 ) -> Result<bool, sqlx::Error> {
@@ -83,9 +83,11 @@ pub(in crate::store) async fn are_after<S: Session>(
 
 /// Returns a statement that replaces check-ins after a limit.
 pub(super) fn replace_after(dialect: Dialect, limit: &CheckInLimit) -> Statement {
-    let exceeds = exceeds(dialect);
+    let exceeds = exceeds_limit(dialect);
     let sql = match dialect {
-        Dialect::Sqlite => format!("UPDATE {} SET checked_in_at = $3 WHERE {exceeds}", records(dialect)),
+        Dialect::Sqlite => {
+            format!("UPDATE {} SET checked_in_at = $3 WHERE {exceeds}", table_with_index(dialect))
+        }
         // Locked in the order of their keys, as in [`store`].
         Dialect::Postgres => format!(
             "WITH list AS MATERIALIZED (SELECT parent, id FROM records WHERE {exceeds} \
@@ -94,5 +96,5 @@ pub(super) fn replace_after(dialect: Dialect, limit: &CheckInLimit) -> Statement
              WHERE {exceeds} AND records.parent = list.parent AND records.id = list.id"
         ),
     };
-    with_limit(sql, dialect, limit).bind_integer(limit.now)
+    bind_limit(sql, dialect, limit).bind_integer(limit.now)
 }

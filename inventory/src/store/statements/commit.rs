@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::records::{any_of, is_out_of_bounds, len_of, named, text_of};
+use super::records::{bind_key, is_out_of_bounds, len_of, select_any, text_of};
 use super::{check_ins, events, reports};
 use crate::events::Event;
 use crate::store::session::{Dialect, Session, Statement};
@@ -38,7 +38,7 @@ impl Prepared {
     /// requires a record that this change locks. So it has either added the record before, or it waits for this change
     /// and is then overtaken.
     pub(in crate::store) fn new(changes: Changes) -> Result<Self, StoreError> {
-        let mut times = ticks(changes.steps.len().saturating_add(changes.events.len()))..;
+        let mut times = unique_micros(changes.steps.len().saturating_add(changes.events.len()))..;
         let mut steps: Vec<_> =
             changes.steps.into_iter().zip(&mut times).map(|(step, time)| (time, step)).collect();
         let requirements = steps.extract_if(.., |(_, step)| step.key().is_none());
@@ -91,11 +91,11 @@ impl Prepared {
         &self.record_changes
     }
 
-    fn inserts(&self, key: Key) -> bool {
+    fn has_insert_of(&self, key: Key) -> bool {
         self.steps.iter().any(|(_, step)| matches!(step, Step::Insert(row) if row.key == key))
     }
 
-    fn writes(&self, key: Key) -> bool {
+    fn has_write_of(&self, key: Key) -> bool {
         let is_read =
             |step: &Step| matches!(step, Step::Require(_) | Step::RequireAt(..) | Step::RequireSilent(..));
         self.steps.iter().any(|(_, step)| !is_read(step) && step.key() == Some(key))
@@ -119,7 +119,7 @@ fn check(step: &Step) -> Result<(), StoreError> {
 
 /// Reserves `count` timestamps in microseconds that are unique in this process. Returns the first, which is not before
 /// the current time.
-pub(in crate::store) fn ticks(count: usize) -> i64 {
+pub(in crate::store) fn unique_micros(count: usize) -> i64 {
     static LAST: AtomicI64 = AtomicI64::new(0);
     let now = Utc::now().timestamp_micros();
     // A change with more steps does not fit into memory.
@@ -189,7 +189,7 @@ async fn run<S: Session>(
             Ok(holds)
         }
         Step::Remove(key, generation) => {
-            if change.inserts(*key) {
+            if change.has_insert_of(*key) {
                 // The insertion takes this lock too, and all changes take it before the lock of the row.
                 lock_absent(connection, *key).await?;
             }
@@ -208,17 +208,17 @@ async fn run<S: Session>(
             connection.execute(reports::remove(*host, *kind)).await?;
             Ok(true)
         }
-        Step::Require(key) => connection.has_row(require(*key, S::DIALECT, change.writes(*key))).await,
+        Step::Require(key) => connection.has_row(require(*key, S::DIALECT, change.has_write_of(*key))).await,
         Step::RequireAt(key, 0) => {
             lock_absent(connection, *key).await?;
             Ok(!connection.has_row(exists(*key)).await?)
         }
         Step::RequireAt(key, generation) => {
-            let query = require_at(*key, *generation, S::DIALECT, change.writes(*key));
+            let query = require_at(*key, *generation, S::DIALECT, change.has_write_of(*key));
             connection.has_row(query).await
         }
         Step::RequireSilent(host, since) => {
-            connection.has_row(require_silent(*host, *since, S::DIALECT, change.writes(*host))).await
+            connection.has_row(require_silent(*host, *since, S::DIALECT, change.has_write_of(*host))).await
         }
         Step::RequireNone(_) | Step::RequireWithin(_) => Ok(true),
     }
@@ -244,13 +244,13 @@ pub(in crate::store) async fn lock(
     for key in keys {
         lock_absent(connection, *key).await?;
         let query = "SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3 FOR UPDATE";
-        connection.has_row(named(Statement::new(query), *key)).await?;
+        connection.has_row(bind_key(Statement::new(query), *key)).await?;
     }
     Ok(())
 }
 
 fn exists(key: Key) -> Statement {
-    named(Statement::new("SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3"), key)
+    bind_key(Statement::new("SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3"), key)
 }
 
 /// Checks a requirement that depends on all other steps.
@@ -259,7 +259,7 @@ async fn check_requirement(
     requirement: &Step,
 ) -> Result<Outcome, sqlx::Error> {
     match requirement {
-        Step::RequireNone(filter) if connection.has_row(any_of(*filter)).await? => Ok(Outcome::Overtaken),
+        Step::RequireNone(filter) if connection.has_row(select_any(*filter)).await? => Ok(Outcome::Overtaken),
         Step::RequireWithin(bound) if is_out_of_bounds(connection, *bound).await? => Ok(Outcome::OutOfBounds),
         _ => Ok(Outcome::Done),
     }
@@ -276,23 +276,23 @@ async fn set_macs<S: Session>(connection: &mut S, row: &Row) -> Result<(), sqlx:
 
 /// Returns a statement that finds a record that is not deleted, and locks it until the transaction ends.
 fn require(key: Key, dialect: Dialect, is_written: bool) -> Statement {
-    named(locking("deleted = 0", dialect, is_written), key)
+    bind_key(select_and_lock("deleted = 0", dialect, is_written), key)
 }
 
 /// Returns a statement that finds a record with a generation, and locks it until the transaction ends.
 fn require_at(key: Key, generation: i64, dialect: Dialect, is_written: bool) -> Statement {
-    named(locking("record_generation = $4", dialect, is_written), key).bind_integer(generation)
+    bind_key(select_and_lock("record_generation = $4", dialect, is_written), key).bind_integer(generation)
 }
 
 /// Returns a statement that finds a host without a check-in since a time, and locks it until the transaction ends.
 fn require_silent(host: Key, since: i64, dialect: Dialect, is_written: bool) -> Statement {
     let condition = "(checked_in_at IS NULL OR checked_in_at < $4)";
-    named(locking(condition, dialect, is_written), host).bind_integer(since)
+    bind_key(select_and_lock(condition, dialect, is_written), host).bind_integer(since)
 }
 
 /// The lock is shared, unless the change also writes the record: two changes with shared locks would wait for each
 /// other.
-fn locking(condition: &str, dialect: Dialect, is_written: bool) -> Statement {
+fn select_and_lock(condition: &str, dialect: Dialect, is_written: bool) -> Statement {
     let lock = match (dialect, is_written) {
         // Only one connection writes.
         (Dialect::Sqlite, _) => "",
@@ -329,7 +329,7 @@ macro_rules! reports_len {
 
 /// Binds the searchable parts to `$4` up to `$11`, the document to `$12`, its length to `$13`, its schema version to
 /// `$14`, and the length of its reports to `$15`.
-fn with_content(query: Statement, row: &Row) -> Statement {
+fn bind_content(query: Statement, row: &Row) -> Statement {
     let columns = &row.columns;
     query
         .bind_optional(columns.cluster.map(|id| id.to_string()))
@@ -354,7 +354,7 @@ fn insert(row: &Row, made_at: i64) -> Statement {
         counted_size!("$13", reports_len!()),
         ", $14, $16, $17) ON CONFLICT DO NOTHING"
     ));
-    with_content(named(query, row.key), row).bind_integer(row.generation).bind_integer(made_at)
+    bind_content(bind_key(query, row.key), row).bind_integer(row.generation).bind_integer(made_at)
 }
 
 /// Returns a statement that replaces a record. A check-in since the record was read stays stored: it does not change
@@ -368,7 +368,7 @@ fn replace(row: &Row) -> Statement {
         ", schema_version = $14, record_generation = $16 \
          WHERE kind = $1 AND parent = $2 AND id = $3 AND record_generation = $16 - 1"
     ));
-    with_content(named(query, row.key), row).bind_integer(row.generation)
+    bind_content(bind_key(query, row.key), row).bind_integer(row.generation)
 }
 
 /// Returns a statement that counts the size of a record again.
@@ -378,14 +378,14 @@ fn resize(key: Key) -> Statement {
         counted_size!("CAST(octet_length(document) AS BIGINT)", stored_reports_len!()),
         " WHERE kind = $1 AND parent = $2 AND id = $3"
     ));
-    named(query, key)
+    bind_key(query, key)
 }
 
 fn remove(key: Key, generation: i64) -> Statement {
     let query = Statement::new(
         "DELETE FROM records WHERE kind = $1 AND parent = $2 AND id = $3 AND record_generation = $4",
     );
-    named(query, key).bind_integer(generation)
+    bind_key(query, key).bind_integer(generation)
 }
 
 fn remove_macs(host: Key) -> Statement {

@@ -24,7 +24,7 @@ fn without_nul(text: &str) -> String {
 }
 
 /// Returns the form of a message for searches, which ignore case.
-fn searched(text: &str) -> String {
+fn searchable_text(text: &str) -> String {
     without_nul(text).to_lowercase()
 }
 
@@ -47,53 +47,53 @@ pub(super) fn insert(event: &Event, asked_at: i64) -> Statement {
     .bind_optional(event.infra_env.map(|id| id.to_string()))
     .bind_optional(event.request.map(|id| id.to_string()))
     .bind(without_nul(&event.message))
-    .bind(searched(&event.message))
+    .bind(searchable_text(&event.message))
     .bind_optional(event.props.as_deref().map(without_nul))
 }
 
 /// The conditions of a query, with their bound values.
 #[derive(Debug)]
-struct Conditions {
+struct EventConditions {
     dialect: Dialect,
     sql: String,
     values: Vec<String>,
 }
 
-impl Conditions {
+impl EventConditions {
     /// Returns all conditions of a query except for severities.
     fn from_query(query: &EventQuery, dialect: Dialect) -> Self {
         let mut all = Self { dialect, sql: String::new(), values: Vec::new() };
         if let Some(cluster) = query.cluster {
             let name = all.value(cluster.to_string());
-            all.and(&format!("cluster_id = {name}"));
+            all.add_condition(&format!("cluster_id = {name}"));
         }
         if let Some(infra_env) = query.infra_env {
             let name = all.value(infra_env.to_string());
-            all.and(&format!("infra_env_id = {name}"));
+            all.add_condition(&format!("infra_env_id = {name}"));
         }
         let hosts = (!query.hosts.is_empty()).then(|| all.one_of("host_id", &query.hosts));
         match (hosts, query.cluster_level) {
-            (Some(hosts), true) => all.and(&format!("({hosts} OR host_id IS NULL)")),
-            (Some(hosts), false) => all.and(&hosts),
-            (None, true) => all.and("host_id IS NULL"),
+            (Some(hosts), true) => all.add_condition(&format!("({hosts} OR host_id IS NULL)")),
+            (Some(hosts), false) => all.add_condition(&hosts),
+            (None, true) => all.add_condition("host_id IS NULL"),
             (None, false) => {}
         }
         if query.live_hosts {
-            all.and("host_id IN (SELECT id FROM records WHERE kind = 'host' AND deleted = 0)");
+            all.add_condition("host_id IN (SELECT id FROM records WHERE kind = 'host' AND deleted = 0)");
         }
         if !query.categories.is_empty() {
             all.and_one_of_ours("category", query.categories.iter().map(|one| one.as_str()));
         }
         if let Some(text) = &query.message {
-            let name = all.value(searched(text));
+            let name = all.value(searchable_text(text));
             // Not `LIKE`: the text would need escapes, and SQLite limits the length of a pattern.
             let position = if dialect == Dialect::Sqlite { "INSTR" } else { "STRPOS" };
-            all.and(&format!("{position}(searched, {name}) > 0"));
+            all.add_condition(&format!("{position}(searched, {name}) > 0"));
         }
         all
     }
 
-    fn and(&mut self, condition: &str) {
+    fn add_condition(&mut self, condition: &str) {
         self.sql.push_str(if self.sql.is_empty() { " WHERE " } else { " AND " });
         self.sql.push_str(condition);
     }
@@ -113,7 +113,7 @@ impl Conditions {
     /// Adds a condition on constants of this program, which need not be bound.
     fn and_one_of_ours(&mut self, column: &str, words: impl Iterator<Item = &'static str>) {
         let words: Vec<_> = words.map(|word| format!("'{word}'")).collect();
-        self.and(&format!("{column} IN ({})", words.join(", ")));
+        self.add_condition(&format!("{column} IN ({})", words.join(", ")));
     }
 
     /// Returns a statement whose text has only constants of this program. All other values are bound.
@@ -134,7 +134,7 @@ impl Conditions {
         if let Some(after) = query.after {
             let id = self.value(after.id.to_string());
             // An integer of the service, which need not be bound.
-            self.and(&format!("(event_time, id) {beyond} ({}, {id})", after.micros));
+            self.add_condition(&format!("(event_time, id) {beyond} ({}, {id})", after.micros));
         }
         // No list is longer than the largest offset.
         let skipped = i64::try_from(query.offset).unwrap_or(i64::MAX);
@@ -180,7 +180,7 @@ pub(super) fn select_forgettable(after: EventPosition, before: DateTime<Utc>, mo
 }
 
 /// Returns the positions of these events.
-pub(in crate::store) async fn forgettable(
+pub(in crate::store) async fn forgettable_positions(
     connection: &mut impl Session,
     after: EventPosition,
     before: DateTime<Utc>,
@@ -198,14 +198,14 @@ pub(super) fn forget(dialect: Dialect, ids: &[String]) -> Statement {
 /// Returns the statement for the events of a page.
 #[cfg(test)]
 pub(super) fn page(query: &EventQuery, dialect: Dialect) -> Statement {
-    Conditions::from_query(query, dialect).page(query)
+    EventConditions::from_query(query, dialect).page(query)
 }
 
 pub(in crate::store) async fn find<S: Session>(
     connection: &mut S,
     query: &EventQuery,
 ) -> Result<EventPage, sqlx::Error> {
-    let conditions = Conditions::from_query(query, S::DIALECT);
+    let conditions = EventConditions::from_query(query, S::DIALECT);
     if query.after.is_some() {
         return with_events(connection, conditions.page(query), EventPage::default()).await;
     }

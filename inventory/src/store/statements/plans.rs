@@ -47,7 +47,7 @@ async fn record_statements_use_an_index() {
         (all.of_cluster(id), "records_of_cluster (kind=? AND cluster_id=?"),
     ];
     for (filter, index) in filters {
-        for query in [select_all(filter), any_of(filter), select_all(filter.with_deleted())] {
+        for query in [select_all(filter), select_any(filter), select_all(filter.with_deleted())] {
             let plan = plan(&store.pool, query).await;
             assert!(plan.starts_with("SEARCH records USING ") && plan.contains(index), "{plan}");
         }

@@ -51,7 +51,7 @@ fn id_of(text: &str) -> Result<Option<Uuid>, sqlx::Error> {
 }
 
 /// Binds the key of a record to `$1`, `$2` and `$3`.
-pub(super) fn named(query: Statement, key: Key) -> Statement {
+pub(super) fn bind_key(query: Statement, key: Key) -> Statement {
     query.bind(key.kind.as_str()).bind(text_of(key.parent)).bind_id(key.id)
 }
 
@@ -61,7 +61,7 @@ pub(super) fn select(key: Key) -> Statement {
         columns!(),
         " FROM records WHERE kind = $1 AND parent = $2 AND id = $3"
     ));
-    named(query, key)
+    bind_key(query, key)
 }
 
 pub(in crate::store) async fn get(
@@ -93,7 +93,7 @@ pub(in crate::store) async fn generations<S: Session>(
 /// Returns a statement that finds a record that is not deleted.
 pub(in crate::store) fn find(key: Key) -> Statement {
     let sql = "SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3 AND deleted = 0";
-    named(Statement::new(sql), key)
+    bind_key(Statement::new(sql), key)
 }
 
 /// Returns a statement on the records of a filter. Each combination of conditions has its own statement text, for which
@@ -162,19 +162,19 @@ pub(super) fn select_page(query: PageQuery) -> Statement {
          {from} ORDER BY made_at, id LIMIT (SELECT fits FROM fitting) OFFSET $5"
     );
     // A page has fewer records than the largest value.
-    let limit = limit.map_or(i64::MAX, saturated);
+    let limit = limit.map_or(i64::MAX, saturating_i64);
     let query = Statement::composed(sql)
         .bind(filter.kind.as_str())
         .bind_integer(filter.deleted.into())
         .bind_integer(after.made_at)
         .bind_id(after.id)
         // No list is longer than the largest offset.
-        .bind_integer(saturated(offset))
+        .bind_integer(saturating_i64(offset))
         .bind_integer(limit);
     conditions.into_iter().fold(query, |query, (_, id)| query.bind_id(id))
 }
 
-fn saturated(number: u64) -> i64 {
+fn saturating_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -309,7 +309,7 @@ pub(super) async fn is_out_of_bounds(
 }
 
 /// Returns a statement that finds any record of a filter.
-pub(in crate::store) fn any_of(filter: Filter) -> Statement {
+pub(in crate::store) fn select_any(filter: Filter) -> Statement {
     filtered!(filter, "SELECT id FROM records", " LIMIT 1")
 }
 
@@ -326,7 +326,7 @@ pub(in crate::store) async fn with_other_token_key(
     kind: Kind,
     key: Option<Uuid>,
 ) -> Result<Vec<Key>, sqlx::Error> {
-    connection.fetch(select_with_other_token_key(kind, key), |row| name(kind, row)).await
+    connection.fetch(select_with_other_token_key(kind, key), |row| row_key(kind, row)).await
 }
 
 /// Returns a statement for the keys of deleted records.
@@ -338,7 +338,7 @@ pub(in crate::store) async fn deleted(
     connection: &mut impl Session,
     kind: Kind,
 ) -> Result<Vec<Key>, sqlx::Error> {
-    connection.fetch(select_deleted(kind), |row| name(kind, row)).await
+    connection.fetch(select_deleted(kind), |row| row_key(kind, row)).await
 }
 
 /// Returns a statement for the hosts in a status whose last check-in was before a time.
@@ -359,7 +359,7 @@ pub(in crate::store) async fn silent_hosts(
     // A larger number of hosts does not exist.
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let query = select_silent(status, before.timestamp_micros(), most);
-    connection.fetch(query, |row| name(Kind::Host, row)).await
+    connection.fetch(query, |row| row_key(Kind::Host, row)).await
 }
 
 /// Returns a statement for the hosts with a MAC address.
@@ -374,7 +374,7 @@ pub(in crate::store) async fn hosts_with_mac(
     connection: &mut impl Session,
     mac: &str,
 ) -> Result<Vec<Key>, sqlx::Error> {
-    connection.fetch(select_with_mac(mac), |row| name(Kind::Host, row)).await
+    connection.fetch(select_with_mac(mac), |row| row_key(Kind::Host, row)).await
 }
 
 fn key_of(kind: Kind, parent: &str, id: &str) -> Result<Key, sqlx::Error> {
@@ -382,7 +382,7 @@ fn key_of(kind: Kind, parent: &str, id: &str) -> Result<Key, sqlx::Error> {
     Ok(Key { kind, parent: id_of(parent)?, id })
 }
 
-fn name(kind: Kind, row: &impl Cells) -> Result<Key, sqlx::Error> {
+fn row_key(kind: Kind, row: &impl Cells) -> Result<Key, sqlx::Error> {
     key_of(kind, row.text("parent")?, row.text("id")?)
 }
 
@@ -398,7 +398,7 @@ fn record(kind: Kind, row: &impl Cells) -> Result<Row, sqlx::Error> {
         other => return Err(decode_error("mark of a deleted record", other)),
     };
     Ok(Row {
-        key: name(kind, row)?,
+        key: row_key(kind, row)?,
         columns: Columns {
             cluster: row.optional_text("cluster_id")?.map_or(Ok(None), id_of)?,
             token_key: id_of(row.text("token_key")?)?,

@@ -4,12 +4,12 @@ use super::records::{decode_error, len_of, text_of};
 use crate::store::session::{Cells, Session, Statement};
 use crate::store::{Key, ReportKind, ReportKinds, Reports};
 
-fn on_host(query: Statement, host: Key) -> Statement {
+fn bind_host(query: Statement, host: Key) -> Statement {
     query.bind(text_of(host.parent)).bind_id(host.id)
 }
 
 /// Returns the kinds as a list of SQL. They are constants of this program.
-fn list_of(kinds: ReportKinds) -> String {
+fn sql_list(kinds: ReportKinds) -> String {
     let kinds: Vec<_> = kinds.iter().map(|kind| format!("'{kind}'")).collect();
     kinds.join(", ")
 }
@@ -19,28 +19,28 @@ pub(super) fn put(host: Key, kind: ReportKind, document: &str) -> Statement {
         "INSERT INTO reports (infra_env_id, host_id, kind, size, document) VALUES ($1, $2, $3, $4, $5) \
          ON CONFLICT (infra_env_id, host_id, kind) DO UPDATE SET size = excluded.size, document = excluded.document",
     );
-    on_host(query, host).bind(kind.as_str()).bind_integer(len_of(document)).bind(document)
+    bind_host(query, host).bind(kind.as_str()).bind_integer(len_of(document)).bind(document)
 }
 
 pub(super) fn remove(host: Key, kind: ReportKind) -> Statement {
     let query = Statement::new("DELETE FROM reports WHERE infra_env_id = $1 AND host_id = $2 AND kind = $3");
-    on_host(query, host).bind(kind.as_str())
+    bind_host(query, host).bind(kind.as_str())
 }
 
 pub(super) fn remove_all(host: Key) -> Statement {
-    on_host(Statement::new("DELETE FROM reports WHERE infra_env_id = $1 AND host_id = $2"), host)
+    bind_host(Statement::new("DELETE FROM reports WHERE infra_env_id = $1 AND host_id = $2"), host)
 }
 
 /// Returns a statement for reports of a host.
 pub(super) fn select(host: Key, kinds: ReportKinds) -> Statement {
     let sql = format!(
         "SELECT kind, document FROM reports WHERE infra_env_id = $1 AND host_id = $2 AND kind IN ({})",
-        list_of(kinds)
+        sql_list(kinds)
     );
-    on_host(Statement::composed(sql), host)
+    bind_host(Statement::composed(sql), host)
 }
 
-pub(in crate::store) async fn of_host(
+pub(in crate::store) async fn reports_of_host(
     connection: &mut impl Session,
     host: Key,
     kinds: ReportKinds,
@@ -51,7 +51,7 @@ pub(in crate::store) async fn of_host(
 
 /// Returns a query for all reports of a host in `records`, joined to one text that [`split`] reads.
 pub(super) fn select_joined(kinds: ReportKinds) -> String {
-    let kinds = list_of(kinds);
+    let kinds = sql_list(kinds);
     // An expression keeps the database from one search of the index for each kind: most hosts have few reports.
     format!(
         "(SELECT string_agg(reports.kind || ':' || reports.size || ':' || reports.document, '') FROM reports \

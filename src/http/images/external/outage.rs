@@ -48,7 +48,7 @@ impl OutageState {
         Self { outage: Mutex::new(None), retry }
     }
 
-    fn with<T>(&self, use_it: impl FnOnce(&mut Option<Outage>) -> T) -> T {
+    fn with_outage<T>(&self, use_it: impl FnOnce(&mut Option<Outage>) -> T) -> T {
         // A panic leaves the state valid, because it is only assigned.
         use_it(&mut self.outage.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -56,7 +56,7 @@ impl OutageState {
     /// Records that a call did not reach the service.
     pub(super) fn begin(&self) {
         let now = Instant::now();
-        let is_new = self.with(|outage| {
+        let is_new = self.with_outage(|outage| {
             let since = outage.map_or(now, |outage| outage.since);
             outage.replace(Outage { since, retry_at: now + self.retry }).is_none()
         });
@@ -67,19 +67,19 @@ impl OutageState {
 
     /// Records that the service answered.
     pub(super) fn end(&self) {
-        if let Some(outage) = self.with(Option::take) {
+        if let Some(outage) = self.with_outage(Option::take) {
             tracing::info!(outage = ?outage.since.elapsed(), "external inventory answers again");
         }
     }
 
     /// Returns the length of the outage, or `None` if the service can be reached, as far as is known.
     pub(super) fn length(&self) -> Option<Duration> {
-        self.with(|outage| outage.map(|outage| outage.since.elapsed()))
+        self.with_outage(|outage| outage.map(|outage| outage.since.elapsed()))
     }
 
     /// Returns an error if the service is known to be unreachable and the next call is not due.
     pub(super) fn require_due(&self) -> Result<(), CallError> {
-        let is_due = self.with(|outage| outage.is_none_or(|outage| Instant::now() >= outage.retry_at));
+        let is_due = self.with_outage(|outage| outage.is_none_or(|outage| Instant::now() >= outage.retry_at));
         if is_due { Ok(()) } else { Err(unreachable_error("cannot reach the external inventory; try again")) }
     }
 
@@ -87,7 +87,7 @@ impl OutageState {
     /// caller does for a while.
     pub(super) fn take_retry(&self) -> bool {
         let now = Instant::now();
-        self.with(|outage| match outage {
+        self.with_outage(|outage| match outage {
             Some(outage) if now >= outage.retry_at => {
                 outage.retry_at = now + self.retry;
                 true
@@ -115,7 +115,7 @@ mod tests {
         assert!(state.length().is_some() && !state.take_retry());
         let error = ApiError::from(state.require_due().unwrap_err());
         assert_eq!(error.status(), StatusCode::SERVICE_UNAVAILABLE);
-        state.with(|outage| outage.as_mut().unwrap().retry_at = Instant::now());
+        state.with_outage(|outage| outage.as_mut().unwrap().retry_at = Instant::now());
         state.require_due().unwrap();
         assert!(state.take_retry() && !state.take_retry());
         state.end();

@@ -43,7 +43,7 @@ impl BucketSource {
             options.if_match = strong_etag(origin);
         }
         let result = self.get_object(options).await?;
-        let offered = self.offered(&result.meta);
+        let offered = self.remote_version(&result.meta);
         if from.is_some_and(|(_, origin)| *origin != offered) {
             return Err(FetchError::Changed);
         }
@@ -61,7 +61,7 @@ impl BucketSource {
         let options = GetOptions { range: bounds, if_match: strong_etag(origin), ..GetOptions::default() };
         let result = self.get_object(options).await?;
         // Some stores ignore `If-Match`.
-        if *origin != self.offered(&result.meta) {
+        if *origin != self.remote_version(&result.meta) {
             return Err(FetchError::Changed);
         }
         check_range(&result, range)?;
@@ -69,7 +69,7 @@ impl BucketSource {
     }
 
     /// Returns the version of the image that a response belongs to.
-    fn offered(&self, meta: &ObjectMeta) -> RemoteVersion {
+    fn remote_version(&self, meta: &ObjectMeta) -> RemoteVersion {
         // A weak entity tag does not identify bytes.
         let etag = meta.e_tag.clone().filter(|etag| !etag.starts_with("W/"));
         RemoteVersion { url: self.url.clone(), len: meta.size, validator: etag.map(VersionValidator::Etag) }
