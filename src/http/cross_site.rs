@@ -123,8 +123,11 @@ impl SiteRules {
         let Ok(uri) = origin.parse::<Uri>() else { return false };
         let (Some(authority), Some(scheme)) = (uri.authority(), uri.scheme_str()) else { return false };
         let host = headers.get(header::HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
-        // The request may have come through a proxy with TLS, so its scheme is that of the origin.
-        let requested = host.map(|host| Site::new(&host, scheme));
+        // The request may have come through a proxy with TLS, so its scheme is that of the origin. If a base URL says
+        // that the host has TLS, pages without it are not its own.
+        let has_tls = |host: &str| self.own.contains(&Site { host: normalized_host(host), port: 443 });
+        let requested =
+            host.map(|host| Site::new(&host, if has_tls(host.host()) { "https" } else { scheme }));
         self.own.iter().chain(&requested).any(|site| *site == Site::new(authority, scheme))
     }
 }
@@ -294,6 +297,7 @@ mod tests {
             ("http://kindling.example:8090", "127.0.0.1:8090"),
             ("https://a.ui.example", "127.0.0.1:8090"),
             ("https://secure.example", "127.0.0.1:8090"),
+            ("https://secure.example", "secure.example"),
         ] {
             assert_eq!(post(origin, host), 200, "{origin} {host}");
         }
@@ -307,6 +311,7 @@ mod tests {
             ("file://", "127.0.0.1:8090"),
             // Whoever controls the plain port of a host must not control its secure one.
             ("http://secure.example", "127.0.0.1:8090"),
+            ("http://secure.example", "secure.example"),
         ] {
             assert_eq!(post(origin, host), 403, "{origin} {host}");
         }

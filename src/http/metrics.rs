@@ -239,6 +239,7 @@ impl Metrics {
     /// Returns an error if a metric cannot be written as text.
     pub(super) fn to_text(&self, images: &[ImageState], source: SourceMetrics) -> Result<String, ApiError> {
         self.0.live_images.clear();
+        self.0.live_image_bytes.clear();
         for image in images {
             let (state, bytes) = match &image.state {
                 BaseImageState::Absent => ("absent", 0),

@@ -177,7 +177,7 @@ impl<'a> InfraEnvReader<'a> {
         }
         let place = self.object.location_of("metadata.name");
         if self.object.name().is_empty() {
-            self.findings.error(place, "the InfraEnv has no name, from which its id is derived");
+            self.findings.error(place, "the InfraEnv has no name; its id is derived from the name");
             return None;
         }
         let name = format!("{}/{}", self.object.namespace(), self.object.name());

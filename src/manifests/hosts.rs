@@ -57,6 +57,13 @@ impl HostFiles {
         let (hosts_before, errors_before) = (self.hosts.len(), self.findings.as_slice().len());
         for part in &parts {
             self.add_part(&name, *part, parts.len());
+            if self.hosts.len() > MAX_HOSTS {
+                let reason =
+                    format!("with this file there are more than {MAX_HOSTS} hosts, which is the limit");
+                self.findings.error(SourceLocation::whole(file), reason);
+                self.hosts.truncate(MAX_HOSTS);
+                return Ok(());
+            }
         }
         if parts.is_empty() {
             self.hosts.push(host_without_manifest(file, HostNetwork::without_macs(text).with_name(file)));

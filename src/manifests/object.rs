@@ -25,9 +25,20 @@ struct ManifestDocument {
     skipped: usize,
     text: Box<str>,
     lines: OnceLock<Arc<LineIndex>>,
+    /// Where each line of `text` begins.
+    line_starts: OnceLock<Vec<usize>>,
 }
 
 impl ManifestDocument {
+    /// Returns the text from a line on, which is counted from 1.
+    fn text_from_line(&self, line: usize) -> &str {
+        let starts = self.line_starts.get_or_init(|| {
+            let ends = self.text.match_indices('\n').map(|(end, _)| end.saturating_add(1));
+            std::iter::once(0).chain(ends).collect()
+        });
+        starts.get(line.saturating_sub(1)).and_then(|start| self.text.get(*start..)).unwrap_or_default()
+    }
+
     fn lines(&self) -> &Arc<LineIndex> {
         self.lines.get_or_init(|| Arc::new(LineIndex::read(&self.text)))
     }
@@ -42,9 +53,13 @@ impl Object {
         value: Value,
         findings: &mut DiscoveryReport,
     ) -> Vec<Self> {
-        let lines = OnceLock::new();
-        let document =
-            Arc::new(ManifestDocument { file: Arc::clone(file), skipped, text: text.into(), lines });
+        let document = Arc::new(ManifestDocument {
+            file: Arc::clone(file),
+            skipped,
+            text: text.into(),
+            lines: OnceLock::new(),
+            line_starts: OnceLock::new(),
+        });
         let mut one = |prefix: String, value: Value| {
             let reason = match value.as_object() {
                 None => "is not an object",
@@ -131,7 +146,7 @@ impl Object {
     /// Returns the lines of the document, starting at the line of a value.
     pub(super) fn lines_from(&self, path: &str) -> Option<impl Iterator<Item = &str>> {
         let line = self.document.lines().find(&self.full_path(path))?;
-        Some(self.document.text.lines().skip(line.saturating_sub(1)))
+        Some(self.document.text_from_line(line).lines())
     }
 
     fn full_path(&self, path: &str) -> String {

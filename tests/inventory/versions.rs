@@ -164,6 +164,11 @@ fn configured_os_images_cannot_be_deleted_and_new_ones_are_checked() {
         let reason = service.post("/v2/os-images", &other).await.refusal_reason(409);
         let expected = "the OS image for version 4.98 and architecture x86_64 has the version 9.9 too, but another url or sha256";
         assert_eq!(reason, expected);
+        // URLs name images by either version.
+        other["version"] = json!("4.98");
+        let reason = service.post("/v2/os-images", &other).await.refusal_reason(409);
+        assert_eq!(reason, "the OS image for version 4.98 has the version 9.9; URLs could mean either image");
+        other["version"] = json!("9.9");
         other["cpu_architecture"] = json!("arm64");
         service.post("/v2/os-images", &other).await.json_with_status(201);
     });

@@ -24,7 +24,12 @@ fn other_image(url: &str) -> OsImage {
     OsImage { openshift_version: "4.15".to_owned(), version: "415.1".to_owned(), ..os_image(url) }
 }
 
-const OTHER_NAME: &str = "rhcos-full-iso-415.1-x86_64.iso";
+/// The bytes of the files of [`other_image`], which are in directories that depend on the URL.
+fn added_files(place: &LibraryFolder) -> Vec<Vec<u8>> {
+    let Ok(directories) = std::fs::read_dir(place.file("added")) else { return Vec::new() };
+    let file = |directory: std::fs::DirEntry| directory.path().join("rhcos-full-iso-415.1-x86_64.iso");
+    directories.map(|directory| std::fs::read(file(directory.unwrap())).unwrap()).collect()
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn added_image_is_downloaded_at_once_and_removed_with_its_files() {
@@ -42,7 +47,7 @@ async fn added_image_is_downloaded_at_once_and_removed_with_its_files() {
     library.set_added([added.clone()]);
     wait_for_state(&library, &added, BaseImageState::is_ready).await;
     let base = within_time_limit(library.base(&added)).await.unwrap();
-    assert!(place.read(OTHER_NAME) == first_image());
+    assert!(added_files(&place) == [first_image()]);
     let states: Vec<_> = library.states().into_iter().map(|state| (state.image, state.is_added)).collect();
     assert_eq!(states, [(configured.clone(), false), (added.clone(), true)]);
     // The same list again changes nothing.
@@ -54,7 +59,7 @@ async fn added_image_is_downloaded_at_once_and_removed_with_its_files() {
 
     library.set_added([]);
     assert!(matches!(library.base_now(&added), Err(ImageNotReady::Unknown { .. })));
-    assert!(place.names().iter().all(|name| !name.starts_with(OTHER_NAME)), "{:?}", place.names());
+    assert!(added_files(&place).is_empty());
     // Readers continue.
     assert!(base.image().source().digest().is_ok());
     within_time_limit(library.base(&configured)).await.unwrap();
@@ -89,7 +94,7 @@ async fn another_url_is_another_image() {
         let added = other_image(&url);
         library.set_added([added.clone()]);
         within_time_limit(library.base(&added)).await.unwrap();
-        assert!(place.read(OTHER_NAME) == expected);
+        assert!(added_files(&place) == [expected]);
     }
 }
 
@@ -156,7 +161,7 @@ async fn added_images_survive_a_restart_with_pruning() {
     }
     assert_eq!(server.download_offsets(), [None]);
     drop(Library::open(settings, []).unwrap());
-    assert!(place.names().is_empty(), "{:?}", place.names());
+    assert!(added_files(&place).is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -171,4 +176,46 @@ async fn configured_image_takes_precedence() {
     library.set_added([]);
     within_time_limit(library.base(&configured)).await.unwrap();
     assert!(!place.file(NAME).exists() && server.requests().is_empty());
+}
+
+/// Two records with one file: the removal of one of them keeps it.
+#[tokio::test(flavor = "multi_thread")]
+async fn file_of_another_added_image_is_kept() {
+    let (server, place) = (ImageFileServer::with_file(first_image()).await, LibraryFolder::new());
+    let library = Library::open(settings(&place), []).unwrap();
+    let one = other_image(&server.url("a.iso"));
+    let two = OsImage { openshift_version: "4.16".to_owned(), ..one.clone() };
+    library.set_added([one.clone(), two.clone()]);
+    within_time_limit(library.base(&two)).await.unwrap();
+    library.set_added([two.clone()]);
+    library.base_now(&two).unwrap();
+    assert!(added_files(&place) == [first_image()]);
+    assert_eq!(server.download_offsets(), [None]);
+}
+
+/// The reason of a failure is public, so it has nothing of what the server sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn failure_of_an_added_image_shows_nothing_of_the_response() {
+    let (place, secret) = (LibraryFolder::new(), b"{\"password\": \"s3cret\"}");
+    let server = ImageFileServer::new(|_, _| ImageReply::new(200, &secret[..])).await;
+    let library = Library::open(settings(&place), []).unwrap();
+    let added = other_image(&server.url("a.iso"));
+    library.set_added([added.clone()]);
+    let reason = unavailability_reason(within_time_limit(library.base(&added)).await);
+    assert!(reason.ends_with(": the file is not an ISO image"), "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rejects_added_image_of_more_than_eight_gibibytes() {
+    let place = LibraryFolder::new();
+    let len = (8_u64 << 30) + 1;
+    let server = ImageFileServer::new(move |_, _| {
+        ImageReply::new(200, first_image()).with_header("content-length", &len.to_string())
+    })
+    .await;
+    let library = Library::open(settings(&place), []).unwrap();
+    let added = other_image(&server.url("a.iso"));
+    library.set_added([added.clone()]);
+    let reason = unavailability_reason(within_time_limit(library.base(&added)).await);
+    assert!(reason.contains("the file has 8589934593 bytes; an added image may have 8589934592"), "{reason}");
 }

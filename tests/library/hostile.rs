@@ -60,7 +60,7 @@ async fn rejects_files_that_are_not_images() {
     // A volume of another system, and a CoreOS volume without a required file.
     let mut other = first_image().to_vec();
     other[16 * 2048 + 40..][..6].copy_from_slice(b"debian");
-    assert_reply_refused(ImageReply::new(200, other), "is not one of a CoreOS live ISO").await;
+    assert_reply_refused(ImageReply::new(200, other), "is not that of a CoreOS live ISO").await;
     let master = Recipe::new(Architecture::X86_64, Era::E2024_12).master();
     let mut without = master.image.to_vec();
     for name in [b"ROOTFS.IMG", b"rootfs.img"] {

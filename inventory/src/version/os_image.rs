@@ -19,6 +19,9 @@ use crate::catalogue::{
 use crate::infra_env::{InfraEnvRecord, NOT_FOUND};
 use crate::store::{Change, Filter, Kind, ReadSet, Reader as _, Record, Stored};
 
+/// The most base images that users can add.
+const MAX_ADDED: usize = 100;
+
 /// A base image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = os_image)]
@@ -191,6 +194,19 @@ impl Inventory {
     /// have the same name.
     async fn require_new_version(&self, image: &OsImage) -> Result<(), ApiError> {
         let added = self.added_images().await?;
+        if added.len() >= MAX_ADDED {
+            return Err(ApiError::conflict(format!("at most {MAX_ADDED} OS images can be added")));
+        }
+        let is_confused = |it: &&OsImage| {
+            it.cpu_architecture == image.cpu_architecture
+                && (it.version == image.openshift_version || it.openshift_version == image.version)
+        };
+        if let Some(other) = self.catalogue().os_images().iter().chain(&added).find(is_confused) {
+            return Err(ApiError::conflict(format!(
+                "the OS image for version {} has the version {}; URLs could mean either image",
+                other.openshift_version, other.version
+            )));
+        }
         let is_other = |it: &&OsImage| {
             it.version == image.version
                 && it.cpu_architecture == image.cpu_architecture

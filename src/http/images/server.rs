@@ -101,9 +101,12 @@ impl ImageServer {
         let added = self.0.added_images.read().unwrap_or_else(PoisonError::into_inner);
         let fits =
             |image: &&Arc<OsImage>| image.cpu_architecture == architecture && image.image_type == image_type;
-        let images = || self.0.images.iter().chain(&*added).filter(fits);
-        let by_own = images().find(|image| image.version == version);
-        by_own.or_else(|| images().find(|image| image.openshift_version == version)).map(Arc::clone)
+        // An added image never takes the place of one of the catalogue.
+        [&self.0.images, &*added].into_iter().find_map(|images| {
+            let images = || images.iter().filter(fits);
+            let by_own = images().find(|image| image.version == version);
+            by_own.or_else(|| images().find(|image| image.openshift_version == version)).map(Arc::clone)
+        })
     }
 
     /// Returns the URL of the root file system of a base image.

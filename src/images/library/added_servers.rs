@@ -14,10 +14,12 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::error::FetchError;
 
-/// Addresses of metadata services that are not link-local: of Alibaba Cloud and of Amazon.
-const METADATA_SERVICES: [IpAddr; 2] = [
+/// Addresses of metadata services that are not link-local: of Alibaba Cloud, Azure and Google. Those of Amazon begin
+/// with `fd00:ec2`.
+const METADATA_SERVICES: [IpAddr; 3] = [
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
-    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
 ];
 
 /// Which servers added images may come from.
@@ -61,7 +63,9 @@ fn is_on_another_machine(address: IpAddr) -> bool {
     let address = address.to_canonical();
     let is_near = match address {
         IpAddr::V4(address) => address.is_link_local() || address.is_broadcast() || address.octets()[0] == 0,
-        IpAddr::V6(address) => address.is_unicast_link_local(),
+        IpAddr::V6(address) => {
+            address.is_unicast_link_local() || address.segments().starts_with(&[0xfd00, 0xec2])
+        }
     };
     let is_special = address.is_loopback() || address.is_unspecified() || address.is_multicast();
     !is_near && !is_special && !METADATA_SERVICES.contains(&address)
@@ -115,6 +119,8 @@ mod tests {
             "http://0x7f.1/",
             "http://100.100.100.200/",
             "http://[fd00:ec2::254]/",
+            "http://[fd00:ec2::23]/",
+            "http://168.63.129.16/",
         ];
         for url in refused {
             assert!(!is_allowed(&AddedImageServers::OtherMachines, url), "{url}");

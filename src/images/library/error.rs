@@ -135,6 +135,8 @@ pub(super) enum FetchError {
     Redirect { reason: String },
     #[error("images must not be added from {host}; see --added-image-servers")]
     ForbiddenServer { host: String },
+    #[error("the file has {len} bytes; an added image may have {most}")]
+    TooLarge { len: u64, most: u64 },
     #[error("the server sends no Content-Length, so a truncated download cannot be detected")]
     NoLength,
     #[error("the server sends the image encoded as {encoding:?}, which was not requested")]
@@ -151,7 +153,7 @@ pub(super) enum FetchError {
     NotAnImage { found: String },
     #[error("the downloaded file is not a usable base image")]
     Structure { source: isogen::Error },
-    #[error("volume identifier {volume_id:?} is not one of a CoreOS live ISO")]
+    #[error("volume identifier {volume_id:?} is not that of a CoreOS live ISO")]
     VolumeId { volume_id: String },
     #[error("SHA-256 digest is {found}, but the catalogue has {expected}")]
     Digest { expected: Digest, found: Digest },
@@ -175,6 +177,31 @@ impl FetchError {
             Self::Request { .. } | Self::Truncated { .. } | Self::Changed | Self::WrongRange { .. } => true,
             Self::Status { status } => *status >= 500 || matches!(*status, 408 | 425 | 429),
             _ => false,
+        }
+    }
+
+    /// Returns the reason that `/health` shows: nothing of what the server sent. Whoever adds an image could
+    /// otherwise read from other services of the network.
+    pub(super) fn public_reason(&self) -> String {
+        match self {
+            Self::Request { source } => {
+                let mut cause: Option<&(dyn Error + 'static)> = Some(source.as_ref());
+                while let Some(error) = cause {
+                    if let Some(forbidden @ Self::ForbiddenServer { .. }) = error.downcast_ref() {
+                        return forbidden.to_string();
+                    }
+                    cause = error.source();
+                }
+                "the server cannot be reached, or the connection broke".to_owned()
+            }
+            Self::Redirect { .. } => "the server redirects to where it must not".to_owned(),
+            Self::Encoded { .. } => "the server sends the image with a content coding".to_owned(),
+            Self::WrongRange { .. } => "the server sent other bytes than requested".to_owned(),
+            Self::NotAnImage { .. } => "the file is not an ISO image".to_owned(),
+            Self::Structure { .. } => "the file is not a usable base image".to_owned(),
+            Self::VolumeId { .. } => "the file is not a CoreOS live ISO".to_owned(),
+            Self::Digest { .. } => "the file has another SHA-256 digest".to_owned(),
+            _ => error_chain(self),
         }
     }
 

@@ -26,6 +26,9 @@ use crate::http::zerocopy::BaseFile;
 /// Chunks in the channel between the socket and the disk. A chunk has some ten kilobytes.
 const CHUNKS: usize = 32;
 
+/// The most bytes of an image that a user added. A live ISO has one to two gigabytes.
+const MAX_ADDED_LEN: u64 = 8 << 30;
+
 /// Downloads the missing bytes of an image and completes it if it is valid.
 pub(super) async fn download_image(
     managed: &Arc<ManagedImage>,
@@ -83,7 +86,9 @@ async fn attempt_request(
     managed: &Arc<ManagedImage>,
     mut part: PartialFile,
 ) -> Result<(PartialFile, Result<(), FetchError>), FetchError> {
-    let Ok(_permit) = managed.shared.downloads.acquire().await else { return Err(FetchError::GivenUp) };
+    let shared = &managed.shared;
+    let downloads = if managed.is_added { &shared.added_downloads } else { &shared.downloads };
+    let Ok(_permit) = downloads.acquire().await else { return Err(FetchError::GivenUp) };
     let Some(remote) = &managed.remote else { return Err(FetchError::GivenUp) };
     if part.is_complete() {
         return Ok((part, Ok(())));
@@ -99,6 +104,9 @@ async fn attempt_request(
     };
     let ImageResponse { origin, start, body } = offer;
     let total = origin.len;
+    if managed.is_added && total > MAX_ADDED_LEN {
+        return Ok((part, Err(FetchError::TooLarge { len: total, most: MAX_ADDED_LEN })));
+    }
     tracing::info!(image = managed.paths.name(), url = %managed.location, start, total, "download of the base image started");
 
     let (sender, receiver) = mpsc::channel(CHUNKS);

@@ -36,6 +36,8 @@ pub(super) struct LibraryShared {
     pub(super) settings: LibrarySettings,
     /// Limits concurrent downloads.
     pub(super) downloads: Semaphore,
+    /// Limits concurrent downloads of images that users added.
+    pub(super) added_downloads: Semaphore,
     /// Limits concurrent hashing.
     pub(super) hashing: Semaphore,
     /// Counts state changes of all images.
@@ -52,6 +54,8 @@ pub(super) struct ManagedImage {
     pub(super) shared: Arc<LibraryShared>,
     pub(super) known: watch::Sender<ImageStatus>,
     pub(super) wanted: watch::Sender<bool>,
+    /// Whether a user added the image while the library was open.
+    pub(super) is_added: bool,
     /// Whether the image was removed from the library.
     pub(super) removed: watch::Sender<bool>,
     /// Notified when a reader reports that the file has changed.
@@ -260,8 +264,11 @@ impl ManagedImage {
     }
 
     fn publish_failure(&self, error: &FetchError, pause: Duration) {
-        let reason = format!("{} from {}: {}", self.paths.name(), self.location, error_chain(error));
-        tracing::error!(image = self.paths.name(), reason, ?pause, "base image unavailable, retrying");
+        let (name, location) = (self.paths.name(), &self.location);
+        let reason = format!("{name} from {location}: {}", error_chain(error));
+        tracing::error!(image = name, reason, ?pause, "base image unavailable, retrying");
+        let reason =
+            if self.is_added { format!("{name} from {location}: {}", error.public_reason()) } else { reason };
         let state = BaseImageState::Failed { reason, retry_at: retry_time_after(Utc::now(), pause) };
         self.update_status(|known| *known = ImageStatus { state, base: None, arriving: None });
     }

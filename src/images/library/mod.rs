@@ -71,6 +71,9 @@ use remote::{DownloadSource, RemoteClient};
 /// Each hash computation occupies one CPU core.
 const PARALLEL_HASHES: usize = 2;
 
+/// Added images do not delay those of the catalogue, however slow their servers are.
+const PARALLEL_ADDED_DOWNLOADS: usize = 2;
+
 /// An image library. Clones share its state; dropping the last clone stops the background work.
 #[derive(Clone, Debug)]
 pub struct Library {
@@ -90,8 +93,6 @@ struct LibraryInner {
 #[derive(Debug)]
 struct LibrarySlot {
     image: Arc<ManagedImage>,
-    /// Whether the image is not in the catalogue.
-    is_added: bool,
     task: JoinHandle<()>,
 }
 
@@ -145,6 +146,7 @@ impl Library {
         let client = RemoteClient::new(&settings)?;
         let shared = Arc::new(LibraryShared {
             downloads: Semaphore::new(settings.parallel_downloads.clamp(1, Semaphore::MAX_PERMITS)),
+            added_downloads: Semaphore::new(PARALLEL_ADDED_DOWNLOADS),
             hashing: Semaphore::new(PARALLEL_HASHES),
             changes: watch::Sender::new(0),
             leases: LibraryLeases::new(),
@@ -157,12 +159,13 @@ impl Library {
         let images: BTreeMap<_, _> = images.collect::<Result<_, LibraryError>>()?;
         let added: Vec<OsImage> = added.into_iter().collect();
         if shared.settings.unknown == UnknownFiles::Prune {
-            let added = added.iter().map(|image| ImagePaths::new(&directory, &ImageKey::new(image)));
-            let known: Vec<_> = images.values().map(|image| image.paths.clone()).chain(added).collect();
+            let known: Vec<_> = images.values().map(|image| image.paths.clone()).collect();
             paths::remove_unknown_images(&directory, &known).map_err(failed)?;
         }
-        let start =
-            |(key, image): (ImageKey, ManagedImage)| (key, LibrarySlot::start(image, false, &runtime));
+        let paths = |image: &OsImage| ImagePaths::for_added(&directory, &ImageKey::new(image), &image.url);
+        let known: Vec<_> = added.iter().map(paths).collect();
+        paths::remove_unknown_added(&directory, &known).map_err(failed)?;
+        let start = |(key, image): (ImageKey, ManagedImage)| (key, LibrarySlot::start(image, &runtime));
         let slots = RwLock::new(images.into_iter().map(start).collect());
         let library =
             Self { inner: Arc::new(LibraryInner { slots, shared, added_client: OnceLock::new(), runtime }) };
@@ -187,18 +190,24 @@ impl Library {
             }
         }
         let is_removed = |key: &ImageKey, slot: &mut LibrarySlot| {
-            slot.is_added && wanted.get(key).is_none_or(|new| new.image != slot.image.image)
+            let is_same = |new: &ManagedImage| {
+                new.image.url == slot.image.image.url && new.image.sha256 == slot.image.image.sha256
+            };
+            slot.image.is_added && !wanted.get(key).is_some_and(is_same)
         };
         let removed: Vec<_> = self.inner.slots_mut().extract_if(.., is_removed).collect();
         for (_, slot) in removed {
-            slot.image.paths.remove_all();
+            let paths = slot.image.paths.clone();
+            // Ends the download.
+            drop(slot);
+            paths.remove_own_directory();
         }
         let mut slots = self.inner.slots_mut();
         for (key, image) in wanted {
             match slots.entry(key) {
                 Entry::Vacant(entry) => {
                     image.wanted.send_replace(true);
-                    entry.insert(LibrarySlot::start(image, true, &self.inner.runtime));
+                    entry.insert(LibrarySlot::start(image, &self.inner.runtime));
                 }
                 Entry::Occupied(entry) if entry.get().image.image.url != image.image.url => {
                     let image = entry.key();
@@ -223,7 +232,9 @@ impl Library {
                 self.inner.added_client.get_or_init(|| client)
             }
         };
-        let image = new_image(&key, image, &self.inner.shared, client)?;
+        let mut image = new_image(&key, image, &self.inner.shared, client)?;
+        image.is_added = true;
+        image.paths = ImagePaths::for_added(&self.inner.shared.settings.directory, &key, &image.image.url);
         match image.location {
             ImageLocation::Http(_) => Ok((key, image)),
             ImageLocation::Bucket { .. } | ImageLocation::File(_) => {
@@ -235,8 +246,8 @@ impl Library {
     /// Returns the state of each image.
     #[must_use]
     pub fn states(&self) -> Vec<ImageState> {
-        let state = |LibrarySlot { image, is_added, .. }: &LibrarySlot| ImageState {
-            is_added: *is_added,
+        let state = |LibrarySlot { image, .. }: &LibrarySlot| ImageState {
+            is_added: image.is_added,
             image: image.image.clone(),
             name: image.paths.name().to_owned(),
             state: image.known.borrow().state.clone(),
@@ -266,7 +277,7 @@ impl Library {
             let is_asked_for = !is_lazy || *image.wanted.borrow();
             image.known.borrow().state.is_ready() || !is_asked_for
         };
-        self.inner.slots().values().filter(|slot| !slot.is_added).all(is_ready)
+        self.inner.slots().values().filter(|slot| !slot.image.is_added).all(is_ready)
     }
 
     /// Waits until all images of the catalogue [can be used](Self::is_ready), even if downloads fail in between.
@@ -374,10 +385,10 @@ impl Library {
 }
 
 impl LibrarySlot {
-    fn start(image: ManagedImage, is_added: bool, runtime: &Handle) -> Self {
+    fn start(image: ManagedImage, runtime: &Handle) -> Self {
         let image = Arc::new(image);
         let task = runtime.spawn(Arc::clone(&image).keep_available());
-        Self { image, is_added, task }
+        Self { image, task }
     }
 }
 
@@ -441,6 +452,7 @@ fn new_image(
         known: watch::Sender::default(),
         wanted: watch::Sender::default(),
         removed: watch::Sender::default(),
+        is_added: false,
         doubted: Notify::new(),
         location,
         image,

@@ -69,6 +69,7 @@ impl PartialFile {
     pub(super) fn claim(paths: &ImagePaths, url: &str) -> Result<PartClaim, FetchError> {
         let path = paths.partial_file();
         let failed = disk_error("opening", &path);
+        paths.create_directory().map_err(&failed)?;
         loop {
             let file = OpenOptions::new()
                 .read(true)

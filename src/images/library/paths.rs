@@ -8,6 +8,8 @@
 //! | `….iso.part.json` | the URL and version of the image that the part belongs to |
 //! | `nmstatectl-VERSION-ARCH` | the program from the image, packed for an initrd |
 //! | `….json` | the digests of that image and of the program |
+//!
+//! The files of an image that a user added are in `added/`, in a directory that is named after the digest of its URL.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,6 +18,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
+use isogen::Digest;
+
+/// The directory of the images that users added.
+const ADDED: &str = "added";
+/// How many hexadecimal digits of the digest of a URL name a directory.
+const URL_DIGITS: usize = 32;
 
 /// Identifies the file of an image. Entries of the catalogue with the same key are the same image.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +55,8 @@ impl fmt::Display for ImageKey {
 #[derive(Clone, Debug)]
 pub(super) struct ImagePaths {
     directory: PathBuf,
+    /// Whether only this image uses the directory.
+    is_own_directory: bool,
     name: String,
     nmstatectl: String,
 }
@@ -55,9 +65,23 @@ impl ImagePaths {
     pub(super) fn new(directory: &Path, key: &ImageKey) -> Self {
         Self {
             directory: directory.to_owned(),
+            is_own_directory: false,
             name: key.to_string(),
             nmstatectl: format!("nmstatectl-{}-{}", key.version, key.architecture),
         }
+    }
+
+    /// Returns the paths of an image that a user added. Its directory depends on the URL, so a file is never taken for
+    /// that of another URL.
+    pub(super) fn for_added(directory: &Path, key: &ImageKey, url: &str) -> Self {
+        let url = Digest::from_data(url.as_bytes()).to_string();
+        let own = directory.join(ADDED).join(url.get(..URL_DIGITS).unwrap_or_default());
+        Self { is_own_directory: true, ..Self::new(&own, key) }
+    }
+
+    /// Creates the directory if it does not exist.
+    pub(super) fn create_directory(&self) -> io::Result<()> {
+        fs::create_dir_all(&self.directory)
     }
 
     /// The file name of the image.
@@ -107,12 +131,10 @@ impl ImagePaths {
         ]
     }
 
-    /// Deletes all files of the image. Files that cannot be deleted are logged.
-    pub(super) fn remove_all(&self) {
-        for name in self.all_names() {
-            if let Err(error) = remove_if_exists(&self.directory.join(&name)) {
-                tracing::warn!(file = name, %error, "a file of a removed base image cannot be deleted");
-            }
+    /// Deletes the files of an image that a user had added. Logs it if that fails.
+    pub(super) fn remove_own_directory(&self) {
+        if self.is_own_directory {
+            remove_directory(&self.directory);
         }
     }
 
@@ -178,6 +200,36 @@ pub(super) fn remove_unknown_images(directory: &Path, known: &[ImagePaths]) -> i
         tracing::info!(file = name, "deleted file that is not in the catalogue");
     }
     Ok(())
+}
+
+/// Deletes the files of images that were added earlier and are not known any more. Such a file is of no use: no other
+/// image takes it.
+pub(super) fn remove_unknown_added(directory: &Path, known: &[ImagePaths]) -> io::Result<()> {
+    let entries = match fs::read_dir(directory.join(ADDED)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let path = entry?.path();
+        let is_used = known.iter().any(|known| known.directory == path);
+        let is_written = || {
+            let files = fs::read_dir(&path).into_iter().flatten().flatten();
+            files.into_iter().any(|file| is_being_written(&file.path()))
+        };
+        if !is_used && !is_written() {
+            remove_directory(&path);
+        }
+    }
+    Ok(())
+}
+
+fn remove_directory(path: &Path) {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(path = %path.display(), %error, "the files of a removed base image cannot be deleted");
+        }
+        _ => tracing::info!(path = %path.display(), "deleted the files of a removed base image"),
+    }
 }
 
 /// Returns whether a process holds the lock of a part or of a temporary file.
