@@ -32,7 +32,7 @@ pub(crate) fn merged(parent: (&str, &[u8]), child: (&str, &[u8])) -> Result<Merg
         Ok(Config::parse(text)?.config)
     };
     let (parent, child) = (read(parent)?, read(child)?);
-    // Good configs may make a bad one. What else there is to say was said of them.
+    // Two valid configs can merge into an invalid one. Their other findings were shown before.
     let config = merge(&parent, &child);
     let report = validate(&config);
     if report.is_fatal() {

@@ -16,7 +16,7 @@ use ignition::network::{HostNetwork, HostNetworkFiles, InitrdOptions, KeyfileCac
 
 use host::host;
 
-/// Seconds that the processors have worked for this process.
+/// Returns the processor time of this process in seconds.
 fn processor_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();

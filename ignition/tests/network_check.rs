@@ -161,7 +161,7 @@ dns-resolver: {config: {server: [192.0.2.1, 2001:DB8:0::1]}}
 }
 
 #[test]
-fn numbers_are_quoted_as_written() {
+fn messages_show_numbers_as_written() {
     let document = "interfaces:
 - {name: eth0, type: ethernet, state: up, mtu: 0x10, ipv4: {enabled: true, address: [{ip: 192.0.2.1, prefix-length: 0o41}]}}
 - {name: v, type: vlan, state: up, vlan: {id: 0x1388, base-iface: eth0}}

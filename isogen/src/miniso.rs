@@ -36,7 +36,7 @@ const DECODER_MEMORY: u64 = 256 << 20;
 /// Runs of zeros at least this long become [`Segment::Zero`]: a page, below which a segment costs more than it saves.
 const MIN_ZERO_RUN: usize = 4096;
 
-/// A run of the minimal image that is a file of the full one.
+/// An extent of the minimal image with the bytes of a file of the full image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SharedExtent {
     /// Its first sector in the minimal image.

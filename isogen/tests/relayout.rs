@@ -104,7 +104,7 @@ fn layout_strategy_rejects_edits_that_leave_an_interrupted_image_incomplete() {
 }
 
 #[test]
-fn no_operations_return_the_base() {
+fn empty_list_of_operations_returns_the_base() {
     for image in fixture_images() {
         let plan = image.relayout(&FileOperations::new()).unwrap();
         assert_eq!(plan.layout().len(), 1);

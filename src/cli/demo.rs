@@ -141,7 +141,7 @@ fn simulation(origin: &str, infra_env: InfraEnvId, hosts: u32) -> Result<Simulat
 async fn run(simulation: Simulation) {
     if let Err(error) = simulation.run(std::future::pending(), |_| {}).await {
         let error = &error as &dyn std::error::Error;
-        tracing::warn!(error, "the simulated hosts have ended");
+        tracing::warn!(error, "the simulation failed, its hosts have stopped");
     }
 }
 

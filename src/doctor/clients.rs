@@ -82,7 +82,7 @@ const BMC: &[Requirement] = &[
     (DoctorCheck::AcceptRanges, Remark, "some probably send no range requests without this header"),
     (DoctorCheck::RangeBehindEnd, Remark, "some probably read past the end"),
     (DoctorCheck::KeepAlive, Remark, "each of thousands of ranges needs a new connection"),
-    (DoctorCheck::FirstByte, Remark, "it may time out before"),
+    (DoctorCheck::FirstByte, Remark, "it may time out before the first byte arrives"),
     (DoctorCheck::MediaType, Remark, "some probably depend on the type"),
     (DoctorCheck::Tls12, Remark, "older firmware does not support TLS 1.3"),
 ];

@@ -29,7 +29,7 @@ fn requested_range(asked: &DoctorRequest) -> &str {
     asked.header("range").and_then(|range| range.strip_prefix("bytes=")).unwrap_or_default()
 }
 
-/// Answers with the whole file if a range has some form.
+/// Ignores a `Range` header of some form, and sends the whole file.
 fn ignore_range_if(form: impl Fn(&str) -> bool + Send + Sync + 'static) -> SharedReplyChange {
     new_change(move |asked, reply| {
         if asked.header("range").is_some() && form(requested_range(asked)) {

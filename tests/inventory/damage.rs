@@ -68,7 +68,7 @@ fn damaged_inventory_report_is_an_internal_error() {
 }
 
 #[test]
-fn damaged_finding_is_not_replaced_by_the_next_report() {
+fn damaged_report_is_not_replaced_by_the_next_reply() {
     on_each_database(async |service| {
         let agent = FakeAgent::register_with_report(service, "node-1").await;
         let images = json!({"images": [{"name": "a", "result": "success"}]});

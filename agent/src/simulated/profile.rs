@@ -239,7 +239,7 @@ pub enum ProfileError {
     #[error("download_mb_per_second is 0")]
     NoDownloads,
     /// The IPv4 addresses from the first segment on are not enough.
-    #[error("no addresses for {hosts} hosts from network {network} on")]
+    #[error("not enough IPv4 addresses for {hosts} hosts: the first network is {network}")]
     NoAddresses {
         /// Number of hosts.
         hosts: u32,
@@ -329,7 +329,8 @@ impl Ipv4Segment {
         (offset % self.len() == 1).then_some(offset / self.len())
     }
 
-    /// Returns the number of the host with this address, counted from this segment on over all later ones.
+    /// Returns the number of the host with this address. The count begins with this segment and continues in the later
+    /// ones.
     pub(super) fn host_number(self, address: Ipv4Addr) -> Option<u32> {
         let offset = address.to_bits().checked_sub(self.first)?;
         let (segment, offset) = (offset / self.len(), offset % self.len());

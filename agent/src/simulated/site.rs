@@ -265,6 +265,9 @@ mod tests {
         let profile: Profile = serde_json::from_str(text).unwrap();
         SimulatedSite::new(profile.clone(), 244, 1).unwrap();
         let error = SimulatedSite::new(profile, 245, 1).unwrap_err();
-        assert_eq!(error.to_string(), "no addresses for 245 hosts from network 255.255.255.0/24 on");
+        assert_eq!(
+            error.to_string(),
+            "not enough IPv4 addresses for 245 hosts: the first network is 255.255.255.0/24"
+        );
     }
 }

@@ -98,11 +98,11 @@ impl Checker {
                 }
             }
             "raid1" | "1" | "mirror" | "raid4" | "4" | "raid5" | "5" | "raid6" | "6" | "raid10" | "10" => {}
-            "" => self.error(node.pointer_to("level"), "an array needs a level"),
+            "" => self.error(node.pointer_to("level"), "a RAID array needs a level"),
             other => self.error(node.pointer_to("level"), format!("the level {other:?} is not known")),
         }
         if !node.has_field("devices") {
-            self.error(node.pointer_to("devices"), "an array needs devices");
+            self.error(node.pointer_to("devices"), "a RAID array needs devices");
         }
         for (pointer, device) in node.texts("devices") {
             if let Some(problem) = path::path_problem(device) {

@@ -52,7 +52,7 @@ impl Inventory {
                     return Ok((change, before.view(self.settings())?));
                 }
                 let os_image = self.os_image(&image.openshift_version, before.cpu_architecture).await?;
-                // No client can remove a base image that an infra-env uses. Only a new one must be taken up.
+                // The base image that the infra-env has cannot be removed. Only another one could be removed meanwhile.
                 if os_image.openshift_version != before.image.os_image {
                     self.take_up_os_image(&reads, &mut change, &os_image).await?;
                 }

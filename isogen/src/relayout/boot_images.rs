@@ -115,7 +115,8 @@ impl BootImageChange {
         }
     }
 
-    /// Returns `true` if a partition of `disk_sectors` is within the file and the rest of its last sector.
+    /// Returns `true` if a partition of `disk_sectors` fits into the boot image, whose length is rounded up to whole
+    /// sectors of the ISO.
     pub(super) fn contains_partition(&self, disk_sectors: u64) -> bool {
         disk_sectors <= self.old_len.div_ceil(SECTOR_SIZE) * DISK_SECTORS_PER_SECTOR
     }

@@ -189,7 +189,7 @@ fn unpacked_config(config: &[u8]) -> String {
 fn assert_same_text(ours: &str, theirs: &str) {
     let common = ours.chars().zip(theirs.chars()).take_while(|(a, b)| a == b).count();
     let part = |text: &str| text.chars().skip(common.saturating_sub(80)).take(240).collect::<String>();
-    assert_eq!(part(ours), part(theirs), "they part after {common} characters");
+    assert_eq!(part(ours), part(theirs), "the texts differ after {common} characters");
 }
 
 fn file_texts(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<&str, String> {

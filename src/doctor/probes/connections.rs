@@ -8,7 +8,7 @@ use super::{CheckFailure, CheckResult, PREFIX, ProbedImage, check_range, range_r
 
 /// Number of requests on one connection.
 const REQUESTS: usize = 4;
-/// Bytes that each of them reads.
+/// The bytes of each request.
 const LEN: u64 = 2048;
 
 pub(super) async fn probe_connections(subject: &ProbedImage<'_>) -> Vec<(DoctorCheck, CheckResult)> {

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn frame_after_a_long_one_waits_until_that_is_sent() {
+    fn next_frame_waits_until_a_long_frame_is_sent() {
         let mut body = tracked_body();
         let Poll::Ready(Some(first)) = poll_next(&mut body) else { panic!("no first frame") };
         assert_eq!(first.chunk(), LONG);

@@ -23,7 +23,7 @@ impl TestNetwork {
         if self == Self::Bonded { &[FIRST, SECOND] } else { &[FIRST] }
     }
 
-    /// For the API: this machine, after another one.
+    /// Returns `static_network_config` for the API: first another machine, then this one.
     pub(super) fn api_config(self) -> Value {
         match self {
             Self::Lease => json!([]),

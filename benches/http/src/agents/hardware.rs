@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_have_the_requested_length_and_no_marks() {
+    fn reports_have_the_requested_length_and_no_placeholders() {
         for size in [ReportSize::Small, ReportSize::Large] {
             for (number, version) in [(0, 0), (1_234, 5), (MAX_NUMBER, MAX_VERSION - 1)] {
                 let (text, _) = written(size, number, version);

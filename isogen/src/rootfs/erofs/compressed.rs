@@ -35,7 +35,7 @@ const FRAGMENT: u16 = 0x20;
 const KNOWN_FLAGS: u16 = 0x3F;
 /// A bit in the last byte of the header: the packed inode holds the whole file.
 const ALL_PACKED: u64 = 1 << 63;
-/// A bit of a distance: the other bits are a number of stored blocks instead.
+/// A flag in the distance to the head of a cluster: the other bits are the number of its stored blocks.
 const COUNT_FLAG: u32 = 1 << 11;
 const HEADER_LEN: u64 = 8;
 /// Index bytes that are read at a time. Packs are aligned to their length, which is at most 32 bytes.
