@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 pub use access::RouteAccess;
 pub(crate) use access::operation;
-pub use access::{GuardedRouter, Operation, Operations};
+pub use access::{Guarded, GuardedRouter, Operation, Operations};
 pub use caller::{
     AcceptedTokens, Agent, Caller, Downloader, Files, Initrd, Lister, Logs, Reader, Streamer, User,
     UserOrAgent,
