@@ -309,7 +309,7 @@ fn missing_manifests_are_reported() {
 }
 
 #[test]
-fn unknown_version_must_be_given() {
+fn version_is_required_if_the_base_image_has_none() {
     let scratch = scratch_with_site("disconnected");
     let text = String::from_utf8(scratch.read("manifests/infraenv.yaml")).unwrap();
     scratch.write("manifests/infraenv.yaml", text.replace("  osImageVersion: \"4.16\"\n", ""));

@@ -1,6 +1,6 @@
 //! A connection to a server, plain or with TLS, that discards bodies as cheaply as possible.
 //!
-//! The same code drives blocking and non-blocking sockets: if no data is available, [`Connection::take`] returns, at
+//! The same code drives blocking and non-blocking sockets: if no data is available, [`Connection::read_some`] returns, at
 //! once or after [`POLL_TIMEOUT`].
 
 use std::io::{BufRead, ErrorKind, Write};

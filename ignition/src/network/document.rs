@@ -95,7 +95,7 @@ fn with_referenced_interfaces(
     found
 }
 
-/// Collects the interfaces whose names are among the values of an interface. The parser limits the depth.
+/// Collects the interfaces that another interface refers to by name, at any depth. The parser limits the depth.
 fn collect_references(value: &Value, known: &HashMap<Cow<str>, usize>, found: &mut Vec<usize>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| collect_references(item, known, found)),

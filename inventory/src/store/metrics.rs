@@ -37,7 +37,7 @@ impl Operation {
 /// A histogram of durations.
 #[derive(Debug, Default)]
 pub struct DurationHistogram {
-    /// Durations up to each bound and above the one before, and the longer ones.
+    /// For each bound, the durations up to it and above the previous bound; then the longer durations.
     buckets: [AtomicU64; Self::BOUNDS_MICROS.len() + 1],
     micros: AtomicU64,
 }

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn entity_tag_that_no_header_holds_is_an_error() {
+    fn entity_tag_invalid_in_a_header_is_an_error() {
         let part = PageFile::new(HTML, "text");
         part.answer(&HeaderMap::new()).unwrap();
         let part = PageFile { etag: "\n".to_owned(), ..part };

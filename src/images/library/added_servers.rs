@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_of_this_machine_have_no_address() {
+    async fn rejects_names_that_resolve_to_this_machine() {
         let resolver = AddedImageServers::OtherMachines.resolver().unwrap();
         let Err(error) = resolver.resolve("localhost".parse().unwrap()).await else {
             panic!("localhost is allowed")
