@@ -1,8 +1,8 @@
 //! Which servers the images may come from that users add while the service runs.
 //!
-//! A user who adds an image chooses where this service sends requests. Services of this machine and metadata services of
-//! clouds must not be among the targets. So each address is checked when a connection is made, also after a redirect:
-//! a name may have another address at each lookup.
+//! A user who adds an image chooses where this service sends requests. Services of this machine and metadata services
+//! of clouds must not be among the targets. So each address is checked when a connection is made, also after a
+//! redirect: a name may have another address at each lookup.
 
 use std::collections::BTreeSet;
 use std::error::Error;
