@@ -309,7 +309,7 @@ mod tests {
             ("https://a.ui.example.evil.example", "127.0.0.1:8090"),
             ("", "127.0.0.1:8090"),
             ("file://", "127.0.0.1:8090"),
-            // Whoever controls the plain port of a host must not control its secure one.
+            // The plain port of a host may belong to another program than the one with TLS.
             ("http://secure.example", "127.0.0.1:8090"),
             ("http://secure.example", "secure.example"),
         ] {

@@ -24,7 +24,7 @@ fn other_image(url: &str) -> OsImage {
     OsImage { openshift_version: "4.15".to_owned(), version: "415.1".to_owned(), ..os_image(url) }
 }
 
-/// The bytes of the files of [`other_image`], which are in directories that depend on the URL.
+/// The bytes of the files of [`other_image`], which are in directories that depend on name and URL.
 fn added_files(place: &LibraryFolder) -> Vec<Vec<u8>> {
     let Ok(directories) = std::fs::read_dir(place.file("added")) else { return Vec::new() };
     let file = |directory: std::fs::DirEntry| directory.path().join("rhcos-full-iso-415.1-x86_64.iso");
@@ -218,4 +218,20 @@ async fn rejects_added_image_of_more_than_eight_gibibytes() {
     library.set_added([added.clone()]);
     let reason = unavailability_reason(within_time_limit(library.base(&added)).await);
     assert!(reason.contains("the file has 8589934593 bytes; an added image may have 8589934592"), "{reason}");
+}
+
+/// Two versions of an image with one URL: the removal of one of them keeps the files of the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_another_version_with_the_same_url_are_kept() {
+    let (server, place) = (ImageFileServer::with_file(first_image()).await, LibraryFolder::new());
+    let library = Library::open(settings(&place), []).unwrap();
+    let one = OsImage { version: "416.1".to_owned(), ..other_image(&server.url("a.iso")) };
+    let two = other_image(&server.url("a.iso"));
+    library.set_added([one.clone(), two.clone()]);
+    for image in [&one, &two] {
+        within_time_limit(library.base(image)).await.unwrap();
+    }
+    library.set_added([two.clone()]);
+    library.base_now(&two).unwrap();
+    assert!(added_files(&place) == [first_image()]);
 }

@@ -1,7 +1,7 @@
 //! A connection to a server, plain or with TLS, that discards bodies as cheaply as possible.
 //!
-//! The same code drives blocking and non-blocking sockets: if no data is available, [`Connection::read_some`] returns, at
-//! once or after [`POLL_TIMEOUT`].
+//! The same code drives blocking and non-blocking sockets: if no data is available, [`Connection::read_some`] returns,
+//! at once or after [`POLL_TIMEOUT`].
 
 use std::io::{BufRead, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -20,7 +20,8 @@ pub struct CheckIn {
 }
 
 /// A limit for the check-ins of hosts in some statuses. A check-in that is too late was stored before the clock was set
-/// back. The silence of its host would not be noticed, and no other check-in would be stored, until the clock passes it.
+/// back. The silence of its host would not be noticed, and no other check-in would be stored, until the clock passes
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckInLimit {
     /// The statuses.

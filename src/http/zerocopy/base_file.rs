@@ -391,7 +391,7 @@ mod tests {
         assert!(before.has_lost_last_name(&base.stamp().unwrap()) && !base.needs_rehash());
         let other = FileStamp::from(&std::fs::metadata(&path).unwrap());
         assert!(!before.has_lost_last_name(&other) && !other.has_lost_last_name(&before));
-        // There is no other name to lose: the next change of the `ctime` has another cause.
+        // The file has no more names, so another change of the `ctime` may be a write.
         write_with_restored_time(&writer);
         assert!(base.stamp().is_err() && !base.needs_rehash());
     }

@@ -5,8 +5,8 @@
 //! [`residency`](super::residency)).
 //!
 //! If the file changes while a body is sent, the reader returns an error. While the file is leased, it cannot change.
-//! Otherwise its stamp is compared when the answer begins and, for bytes that are read, after each read. If another file
-//! has replaced it, the body waits until the file was hashed again.
+//! Otherwise its stamp is compared when the answer begins and, for bytes that are read, after each read. If another
+//! file has replaced it, the body waits until the file was hashed again.
 
 use std::io;
 use std::ops::Range;

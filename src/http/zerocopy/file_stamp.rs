@@ -49,8 +49,8 @@ impl FileStamp {
     }
 
     /// Reports whether a later stamp of the file differs as if the file had only lost its last name, because another
-    /// file has replaced it. That changes the `ctime`. A write has the same effect if the `mtime` is set back before the
-    /// file is deleted, so the bytes must be hashed again.
+    /// file has replaced it. That changes the `ctime`. A write has the same effect if the `mtime` is set back before
+    /// the file is deleted, so the bytes must be hashed again.
     #[must_use]
     pub(crate) fn has_lost_last_name(&self, later: &Self) -> bool {
         let nameless = Self { changed: later.changed, links: 0, ..*self };

@@ -180,8 +180,8 @@ impl FetchError {
         }
     }
 
-    /// Returns the reason that `/health` shows: nothing of what the server sent. Whoever adds an image could
-    /// otherwise read from other services of the network.
+    /// Returns the reason that `/health` shows: nothing of what the server sent. With it, a user who adds
+    /// an image could read from other services of the network.
     pub(super) fn public_reason(&self) -> String {
         match self {
             Self::Request { source } => {
@@ -194,7 +194,7 @@ impl FetchError {
                 }
                 "the server cannot be reached, or the connection broke".to_owned()
             }
-            Self::Redirect { .. } => "the server redirects to where it must not".to_owned(),
+            Self::Redirect { .. } => "the server redirects to an invalid or forbidden URL".to_owned(),
             Self::Encoded { .. } => "the server sends the image with a content coding".to_owned(),
             Self::WrongRange { .. } => "the server sent other bytes than requested".to_owned(),
             Self::NotAnImage { .. } => "the file is not an ISO image".to_owned(),

@@ -174,9 +174,9 @@ impl Library {
     }
 
     /// Sets the images that users added while the library is open, in addition to those of the catalogue. New ones are
-    /// downloaded at once. Those that are no longer in the list are removed with their files; their readers continue. An
-    /// image of the catalogue takes precedence over an added one with the same version, architecture and type. Invalid
-    /// images are logged and left out.
+    /// downloaded at once. Those that are no longer in the list are removed with their files; their readers continue.
+    /// An image of the catalogue takes precedence over an added one with the same version, architecture and type.
+    /// Invalid images are logged and left out.
     ///
     /// Added images do not count for [`is_ready`](Self::is_ready).
     pub fn set_added(&self, images: impl IntoIterator<Item = OsImage>) {

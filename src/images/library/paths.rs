@@ -9,7 +9,8 @@
 //! | `nmstatectl-VERSION-ARCH` | the program from the image, packed for an initrd |
 //! | `….json` | the digests of that image and of the program |
 //!
-//! The files of an image that a user added are in `added/`, in a directory that is named after the digest of its URL.
+//! The files of an image that a user added are in `added/`, in a directory that is named after a digest of its name and
+//! URL.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,8 +23,6 @@ use isogen::Digest;
 
 /// The directory of the images that users added.
 const ADDED: &str = "added";
-/// How many hexadecimal digits of the digest of a URL name a directory.
-const URL_DIGITS: usize = 32;
 
 /// Identifies the file of an image. Entries of the catalogue with the same key are the same image.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,11 +70,11 @@ impl ImagePaths {
         }
     }
 
-    /// Returns the paths of an image that a user added. Its directory depends on the URL, so a file is never taken for
-    /// that of another URL.
+    /// Returns the paths of an image that a user added. Its directory depends on its name and URL, so it is never used
+    /// by another image.
     pub(super) fn for_added(directory: &Path, key: &ImageKey, url: &str) -> Self {
-        let url = Digest::from_data(url.as_bytes()).to_string();
-        let own = directory.join(ADDED).join(url.get(..URL_DIGITS).unwrap_or_default());
+        let digest = Digest::from_data(format!("{key} {url}").as_bytes());
+        let own = directory.join(ADDED).join(digest.to_string());
         Self { is_own_directory: true, ..Self::new(&own, key) }
     }
 
@@ -228,7 +227,8 @@ fn remove_directory(path: &Path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             tracing::warn!(path = %path.display(), %error, "the files of a removed base image cannot be deleted");
         }
-        _ => tracing::info!(path = %path.display(), "deleted the files of a removed base image"),
+        Err(_) => {}
+        Ok(()) => tracing::info!(path = %path.display(), "deleted the files of a removed base image"),
     }
 }
 
