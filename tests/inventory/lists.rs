@@ -54,7 +54,13 @@ async fn list_rows(service: &TestService, filter: Filter) -> Vec<Row> {
 
 /// An infra-env with many hosts, each with a report of 50 KiB. Returns its id, and those of its hosts in their order.
 async fn many_hosts(service: &TestService) -> (String, Vec<String>) {
-    let agent = FakeAgent::register_in_new_infra_env(service).await;
+    many_hosts_in(service, &json!({})).await
+}
+
+/// The same with parameters of the infra-env.
+async fn many_hosts_in(service: &TestService, params: &Value) -> (String, Vec<String>) {
+    let agent = FakeAgent::new(service, &create_infra_env(service, params).await);
+    agent.register().await.json_with_status(201);
     let mut machine = inventory_report("host");
     machine["cpu"]["flags"] = (0..5000).map(|flag| format!("flag{flag}")).collect();
     agent.reply_to_step("inventory", &machine).await.json_with_status(204);
@@ -96,6 +102,22 @@ async fn create_cluster(service: &TestService) -> String {
     let cluster = json!({"name": "c", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
     let cluster = service.post("/v2/clusters", &cluster).await.json_with_status(201);
     cluster["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn changed_cluster_has_all_hosts_and_no_content_length() {
+    on_each_database(async |service| {
+        let cluster = create_cluster(service).await;
+        let (_, expected) = many_hosts_in(service, &json!({"cluster_id": cluster})).await;
+        let path = format!("/v2/clusters/{cluster}");
+        let changed = service.patch(&path, &json!({"name": "other"})).await;
+        let shown = changed.json_with_status(201);
+        assert_eq!(ids_in_list(&shown["hosts"]), expected);
+        // The length is only known if all hosts are in memory.
+        assert_eq!(changed.header("content-length"), None);
+        assert_eq!(shown["name"], "other");
+        assert_eq!(changed.text, service.get(&path).await.text);
+    });
 }
 
 /// Copies the first record of a filter, so that there are `count` of them, and returns their ids in order.

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, TryStreamExt};
-use serde_json::Value;
 
 use super::model::{Cluster, Hosts};
 use super::network::Subnet;
 use super::parts::HostNetwork;
 use super::record::ClusterRecord;
 use crate::Inventory;
-use crate::api::{ApiError, append_json, to_json, to_json_value};
+use crate::api::{ApiError, append_json, to_json};
 use crate::api::{JsonPieces, comma_separated, json_piece};
 use crate::host::{self, HostCounts, HostDetail};
 use crate::id::{ClusterId, HostId};
@@ -103,16 +102,7 @@ async fn summary(
         }
         texts = texts.filter(|all| all.len() <= MAX_KEPT_TEXTS);
     }
-    Ok((Hosts { views: Vec::new(), networks: networks.into_networks(), counts }, texts))
-}
-
-/// Returns the hosts of a cluster with their networks and counts.
-pub(super) async fn of_cluster(inventory: &Inventory, id: ClusterId) -> Result<Hosts, ApiError> {
-    let (hosts, _) = summary(inventory, id, ShownHosts::InFull).await?;
-    let views = host::views_of_cluster(inventory, id, HostDetail::InFull, host::ALL_SHOWN);
-    let views = views.and_then(|host| std::future::ready(to_json_value("a host", &host)));
-    let views = views.try_collect().await?;
-    Ok(Hosts { views, ..hosts })
+    Ok((Hosts { networks: networks.into_networks(), counts }, texts))
 }
 
 /// Returns the JSON text of a cluster. Many hosts are read while the client reads them: the counts before them are
@@ -138,7 +128,7 @@ pub(super) async fn text(
         },
         json_piece,
     );
-    let text = to_json(&Cluster::from_record(record, Hosts { views: vec![Value::Null], ..hosts }))?;
+    let text = to_json(&Cluster { hosts: vec![()], ..Cluster::from_record(record, hosts) })?;
     let (start, end) = around_hosts(&text)
         .ok_or_else(|| ApiError::broken(format_args!("the JSON of cluster {id} has no list of hosts")))?;
     Ok(json_piece(start).chain(texts).chain(json_piece(end)).boxed())

@@ -28,7 +28,7 @@ use uuid::Uuid;
 
 use defaults::ClusterDefaults;
 pub(crate) use hosts::ShownHosts;
-use model::Cluster;
+use model::{Cluster, Hosts};
 pub use network::Subnet;
 use params::{ClusterCreateParams, ClusterImportParams, ClusterUpdateParams, DisconnectedClusterParams};
 pub use parts::*;
@@ -196,10 +196,11 @@ impl Inventory {
                 Ok((change, ()))
             })
             .await?;
-        self.view_of_cluster(record).await
+        // No client knows its id yet, so it has no hosts.
+        Ok(Cluster::from_record(record, Hosts::default()))
     }
 
-    /// Changes a cluster. A request without changes writes nothing.
+    /// Changes a cluster, and returns its JSON text. A request without changes writes nothing.
     ///
     /// # Errors
     ///
@@ -208,7 +209,7 @@ impl Inventory {
         &self,
         id: ClusterId,
         params: ClusterUpdateParams,
-    ) -> Result<Cluster, ApiError> {
+    ) -> Result<JsonPieces, ApiError> {
         let params = &params;
         let record = self
             .records()
@@ -226,7 +227,7 @@ impl Inventory {
                 Ok((change, record))
             })
             .await?;
-        self.view_of_cluster(record).await
+        hosts::text(self, record, ShownHosts::InFull).await
     }
 
     /// Deletes a cluster. Its hosts leave it, or are deleted with it. The record is kept for a while.
@@ -262,11 +263,6 @@ impl Inventory {
             Err(_) => {}
         }
         done.map(|_| ())
-    }
-
-    async fn view_of_cluster(&self, record: ClusterRecord) -> Result<Cluster, ApiError> {
-        let hosts = hosts::of_cluster(self, record.id).await?;
-        Ok(Cluster::from_record(record, hosts))
     }
 }
 

@@ -1,7 +1,6 @@
 //! The API's representation of clusters.
 
 use serde::Serialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -93,8 +92,9 @@ pub(crate) struct Cluster {
     /// Networks that the hosts have addresses in.
     pub host_networks: Vec<HostNetwork>,
     /// Hosts of the cluster.
+    // Each item is a `null` that the text of the hosts replaces.
     #[schema(value_type = Vec<Object>)]
-    pub hosts: Vec<Value>,
+    pub hosts: Vec<()>,
     /// Number of hosts that are ready to be installed.
     #[serde(skip_serializing_if = "is_zero")]
     pub ready_host_count: i64,
@@ -211,8 +211,6 @@ fn is_zero(number: &i64) -> bool {
 /// The hosts of a cluster in a response.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hosts {
-    /// The hosts, if requested.
-    pub(crate) views: Vec<Value>,
     /// Networks that they have addresses in.
     pub(crate) networks: Vec<HostNetwork>,
     /// Their number.
@@ -261,7 +259,7 @@ impl Cluster {
             api_vips: vips_of(id, spec.api_vips),
             ingress_vips: vips_of(id, spec.ingress_vips),
             host_networks: hosts.networks,
-            hosts: hosts.views,
+            hosts: Vec::new(),
             ready_host_count: hosts.counts.ready,
             enabled_host_count: hosts.counts.enabled,
             total_host_count: hosts.counts.total,

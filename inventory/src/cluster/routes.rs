@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 
 use super::{
     Cluster, ClusterCreateParams, ClusterDefaults, ClusterImportParams, ClusterQuery, ClusterUpdateParams,
@@ -178,8 +178,9 @@ async fn update(
     Caller { target: id, .. }: Caller<User, ClusterId>,
     State(inventory): State<Inventory>,
     Body(params): Body<ClusterUpdateParams>,
-) -> Answer<Cluster> {
-    Ok(Reply(StatusCode::CREATED, inventory.update_cluster(id, params).await?))
+) -> Result<Response, ApiError> {
+    let cluster = json_text(inventory.update_cluster(id, params).await?).await?;
+    Ok((StatusCode::CREATED, cluster).into_response())
 }
 
 /// Deletes a cluster
