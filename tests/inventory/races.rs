@@ -32,7 +32,8 @@ use crate::service::{
     on_each_database_with_policy, send_request,
 };
 
-/// A store that runs an action before the first change is written, or before the first list or report is read.
+/// A store that runs an action before the first change is written, or before the first document, list or report is
+/// read.
 struct InterruptedStore {
     store: Arc<dyn Store>,
     point: Point,
@@ -42,6 +43,7 @@ struct InterruptedStore {
 #[derive(Clone, Copy, PartialEq)]
 enum Point {
     Commit,
+    Get,
     List,
     Reports,
 }
@@ -66,6 +68,7 @@ impl fmt::Debug for InterruptedStore {
 #[async_trait]
 impl Store for InterruptedStore {
     async fn get(&self, key: Key) -> Result<Option<Row>, StoreError> {
+        self.interrupt(Point::Get).await;
         self.store.get(key).await
     }
 
@@ -122,6 +125,10 @@ impl Store for InterruptedStore {
 
     async fn deleted(&self, kind: Kind) -> Result<Vec<Key>, StoreError> {
         self.store.deleted(kind).await
+    }
+
+    async fn cluster_of(&self, key: Key) -> Result<Option<ClusterId>, StoreError> {
+        self.store.cluster_of(key).await
     }
 
     async fn exists(&self, key: Key) -> Result<bool, StoreError> {
@@ -429,9 +436,21 @@ fn reports_may_be_removed_while_their_host_is_read() {
     });
 }
 
+/// The inventory of a service that must not do this.
+fn inventory_without(service: &TestService, point: Point) -> Inventory {
+    inventory_on_store(
+        Arc::new(InterruptedStore {
+            store: Arc::clone(service.inventory.records().store()),
+            point,
+            interruption: Mutex::new(Some(async { panic!("reads documents") }.boxed())),
+        }),
+        service,
+    )
+}
+
 /// A cluster may have 20,000 hosts, whose documents take 60 MB.
 #[test]
-fn check_of_a_named_host_lists_no_hosts() {
+fn check_of_a_named_host_reads_no_document() {
     let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
     let user = keys.user_token(None).unwrap().reveal().to_owned();
     on_each_database_with_policy(Policy::local(keys), async |service| {
@@ -449,15 +468,11 @@ fn check_of_a_named_host_lists_no_hosts() {
         let hosts = format!("/v2/infra-envs/{}/hosts", env["id"].as_str().unwrap());
         let request = service.request(Method::POST, &hosts).header("X-Secret-Key", token);
         send_request(request.json(&json!({"host_id": host}))).await.json_with_status(201);
-        let inventory = inventory_on_store(
-            Arc::new(InterruptedStore {
-                store: Arc::clone(service.inventory.records().store()),
-                point: Point::List,
-                interruption: Mutex::new(Some(async { panic!("lists records") }.boxed())),
-            }),
-            service,
-        );
-        for (host, status) in [(host, 201), (Uuid::new_v4(), 404)] {
+        let requests = [(host, 201), (Uuid::new_v4(), 404)];
+        for (point, (host, status)) in
+            [Point::Get, Point::List].into_iter().flat_map(|point| requests.map(|request| (point, request)))
+        {
+            let inventory = inventory_without(service, point);
             let event = json!({"severity": "info", "message": "told", "event_time": "2026-08-21T10:00:00Z",
                                "cluster_id": cluster, "host_id": host});
             let request = axum::http::Request::post(format!("{}/v2/events", Settings::API))

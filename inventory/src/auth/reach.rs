@@ -8,7 +8,7 @@ use super::target::Named;
 use super::{AuthKind, Scope, unavailable};
 use crate::api::ApiError;
 use crate::id::{ClusterId, HostId, InfraEnvId};
-use crate::store::{Filter, Key, Kind, Records, Row};
+use crate::store::{Filter, Key, Kind, Records};
 
 /// The most hosts that one request may name with a token of an infra-env or cluster. Each host may cost a lookup.
 const MAX_HOSTS: usize = 1000;
@@ -98,7 +98,7 @@ impl Named {
             (Some(infra_env), _) if infra_env == own => Ok(true),
             (Some(infra_env), _) => {
                 for host in &self.hosts {
-                    let Some(cluster) = cluster_of(host_row(records, infra_env, *host).await?) else {
+                    let Some(cluster) = cluster_of_host(records, infra_env, *host).await? else {
                         return Ok(false);
                     };
                     if !is_in_cluster(records, own, cluster).await? {
@@ -124,11 +124,11 @@ impl Named {
         let Some(infra_env) = self.infra_env else {
             return Ok(self.cluster.is_some() && self.has_hosts_in_cluster(own, records).await?);
         };
-        if cluster_of(infra_env_row(records, infra_env).await?) == Some(own) {
+        if cluster_of_infra_env(records, infra_env).await? == Some(own) {
             return Ok(true);
         }
         for host in &self.hosts {
-            if cluster_of(host_row(records, infra_env, *host).await?) != Some(own) {
+            if cluster_of_host(records, infra_env, *host).await? != Some(own) {
                 return Ok(false);
             }
         }
@@ -142,31 +142,29 @@ async fn is_in_cluster(
     infra_env: InfraEnvId,
     cluster: ClusterId,
 ) -> Result<bool, ApiError> {
-    if cluster_of(infra_env_row(records, infra_env).await?) == Some(cluster) {
+    if cluster_of_infra_env(records, infra_env).await? == Some(cluster) {
         return Ok(true);
     }
     let hosts = Filter::all(Kind::Host).within(infra_env.0).of_cluster(cluster.0);
     records.store().has_any(hosts).await.map_err(|error| unavailable(&error))
 }
 
-fn cluster_of(row: Option<Row>) -> Option<ClusterId> {
-    row?.columns.cluster.map(ClusterId)
-}
-
 fn host_key(infra_env: InfraEnvId, host: HostId) -> Key {
     Key { kind: Kind::Host, parent: Some(infra_env.0), id: host.0 }
 }
 
-async fn host_row(records: &Records, infra_env: InfraEnvId, host: HostId) -> Result<Option<Row>, ApiError> {
-    existing_row(records, host_key(infra_env, host)).await
+async fn cluster_of_host(
+    records: &Records,
+    infra_env: InfraEnvId,
+    host: HostId,
+) -> Result<Option<ClusterId>, ApiError> {
+    cluster_of(records, host_key(infra_env, host)).await
 }
 
-async fn infra_env_row(records: &Records, id: InfraEnvId) -> Result<Option<Row>, ApiError> {
-    existing_row(records, Key { kind: Kind::InfraEnv, parent: None, id: id.0 }).await
+async fn cluster_of_infra_env(records: &Records, id: InfraEnvId) -> Result<Option<ClusterId>, ApiError> {
+    cluster_of(records, Key { kind: Kind::InfraEnv, parent: None, id: id.0 }).await
 }
 
-/// Returns a record, unless it does not exist or is deleted.
-async fn existing_row(records: &Records, key: Key) -> Result<Option<Row>, ApiError> {
-    let found = records.store().get(key).await;
-    Ok(found.map_err(|error| unavailable(&error))?.filter(|row| !row.columns.deleted))
+async fn cluster_of(records: &Records, key: Key) -> Result<Option<ClusterId>, ApiError> {
+    records.store().cluster_of(key).await.map_err(|error| unavailable(&error))
 }

@@ -111,6 +111,9 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Returns the records of a kind that are deleted but still kept.
     async fn deleted(&self, kind: Kind) -> Result<Vec<Key>, StoreError>;
 
+    /// Returns the cluster of a record that is not deleted. Reads no document.
+    async fn cluster_of(&self, key: Key) -> Result<Option<ClusterId>, StoreError>;
+
     /// Returns `true` if a record exists and is not deleted.
     async fn exists(&self, key: Key) -> Result<bool, StoreError>;
 

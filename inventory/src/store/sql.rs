@@ -183,6 +183,10 @@ impl Store for SqlStore {
         query!(self, "listing records", |connection| records::deleted(connection, kind))
     }
 
+    async fn cluster_of(&self, key: Key) -> Result<Option<ClusterId>, StoreError> {
+        query!(self, "reading a record", |connection| records::cluster_of(connection, key))
+    }
+
     async fn exists(&self, key: Key) -> Result<bool, StoreError> {
         query!(self, "looking for a record", |connection| connection.has_row(records::find(key)))
     }

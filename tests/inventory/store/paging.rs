@@ -112,6 +112,30 @@ fn hosts_of_a_cluster_are_found_by_their_ids() {
 }
 
 #[test]
+fn cluster_of_a_record_is_found_by_its_key() {
+    on_each_store(async |fixture| {
+        let cluster = ClusterId::fresh();
+        let of = |cluster: Option<ClusterId>, deleted| Columns {
+            cluster: cluster.map(|id| id.0),
+            deleted,
+            ..Columns::default()
+        };
+        for (columns, expected) in [
+            (of(Some(cluster), false), Some(cluster)),
+            (of(Some(cluster), true), None),
+            (of(None, false), None),
+        ] {
+            let env = new_infra_env_key();
+            for key in [env, new_host_key(env)] {
+                assert_eq!(fixture.store.cluster_of(key).await.unwrap(), None);
+                fixture.commit_steps([Step::Insert(row_with(key, columns.clone()))]).await;
+                assert_eq!(fixture.store.cluster_of(key).await.unwrap(), expected);
+            }
+        }
+    });
+}
+
+#[test]
 fn page_of_long_documents_is_short() {
     on_each_store(async |fixture| {
         let env = new_infra_env_key();

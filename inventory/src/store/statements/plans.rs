@@ -32,7 +32,7 @@ async fn record_statements_use_an_index() {
     let store = open(&directory).await;
     let id = Uuid::new_v4();
     let key = Key { kind: Kind::Host, parent: Some(id), id };
-    for query in [select(key), find(key)] {
+    for query in [select(key), find(key), select_cluster(key)] {
         let plan = plan(&store.pool, query).await;
         assert!(
             plan.starts_with("SEARCH records USING") && plan.ends_with("(kind=? AND parent=? AND id=?)"),

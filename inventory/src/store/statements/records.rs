@@ -96,6 +96,21 @@ pub(in crate::store) fn find(key: Key) -> Statement {
     bind_key(Statement::new(sql), key)
 }
 
+/// Returns a statement for the cluster of a record that is not deleted.
+pub(super) fn select_cluster(key: Key) -> Statement {
+    let sql = "SELECT cluster_id FROM records WHERE kind = $1 AND parent = $2 AND id = $3 AND deleted = 0";
+    bind_key(Statement::new(sql), key)
+}
+
+pub(in crate::store) async fn cluster_of(
+    connection: &mut impl Session,
+    key: Key,
+) -> Result<Option<ClusterId>, sqlx::Error> {
+    let cluster = |row: &_| Cells::optional_text(row, "cluster_id")?.map_or(Ok(None), id_of);
+    let found = connection.fetch_first(select_cluster(key), cluster).await?;
+    Ok(found.flatten().map(ClusterId))
+}
+
 /// Returns a statement on the records of a filter. Each combination of conditions has its own statement text, for which
 /// the database can use an index. A condition that is always true would prevent that.
 macro_rules! filtered {
