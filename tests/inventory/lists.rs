@@ -105,6 +105,19 @@ async fn create_cluster(service: &TestService) -> String {
 }
 
 #[test]
+fn deletion_of_a_cluster_reads_an_infra_env_once() {
+    on_each_database(async |service| {
+        let cluster = create_cluster(service).await;
+        many_hosts_in(service, &json!({"cluster_id": cluster})).await;
+        let metrics = service.inventory.records().store().metrics();
+        let before = metrics.durations(Operation::Read).count();
+        service.delete(&format!("/v2/clusters/{cluster}")).await.json_with_status(204);
+        let reads = metrics.durations(Operation::Read).count() - before;
+        assert!(reads < 10, "{reads} reads for {HOSTS} hosts");
+    });
+}
+
+#[test]
 fn changed_cluster_has_all_hosts_and_no_content_length() {
     on_each_database(async |service| {
         let cluster = create_cluster(service).await;

@@ -1,6 +1,7 @@
 //! The cluster of a host: how many hosts a cluster has, and what its deletion does to them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use futures_util::TryStreamExt;
 
@@ -133,11 +134,18 @@ pub(crate) async fn release_hosts(
     change: &mut Change,
     cluster: ClusterId,
 ) -> Result<(), ApiError> {
+    let mut bound_infra_envs = BTreeMap::new();
     for stored in reads.list::<HostRecord>(Filter::all(Kind::Host).of_cluster(cluster.0)).await? {
         let mut draft = HostDraft::new(stored);
         let host = &mut draft.record;
-        let infra_env = reads.find::<InfraEnvRecord>(None, host.infra_env_id.0).await?;
-        let is_bound = infra_env.is_some_and(|infra_env| infra_env.record.cluster_id == Some(cluster));
+        // Most hosts of a cluster are in one infra-env.
+        let is_bound = match bound_infra_envs.entry(host.infra_env_id) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(unknown) => {
+                let infra_env = reads.find::<InfraEnvRecord>(None, host.infra_env_id.0).await?;
+                *unknown.insert(infra_env.is_some_and(|found| found.record.cluster_id == Some(cluster)))
+            }
+        };
         let mut journal = Journal::without_request();
         if is_bound {
             deregister(host, &mut journal);
