@@ -448,6 +448,20 @@ fn inventory_without(service: &TestService, point: Point) -> Inventory {
     )
 }
 
+#[test]
+fn removal_of_an_image_reads_infra_envs_page_by_page() {
+    on_each_database(async |service| {
+        add_os_image(service).await;
+        let params = create_params(&json!({"openshift_version": "4.99"}));
+        let made = service.inventory.register_infra_env(params).await.unwrap();
+        let inventory = inventory_without(service, Point::List);
+        let refusal = inventory.remove_os_image("4.99", CpuArchitecture::X86_64).await.unwrap_err();
+        assert_eq!(refusal.reason(), format!("infra-env {} uses the OS image", made.id));
+        service.delete(&format!("/v2/infra-envs/{}", made.id)).await.json_with_status(204);
+        remove_os_image(inventory).await;
+    });
+}
+
 /// A cluster may have 20,000 hosts, whose documents take 60 MB.
 #[test]
 fn check_of_a_named_host_reads_no_document() {

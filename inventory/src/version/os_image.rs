@@ -3,6 +3,7 @@
 //! They are stored in the database, so that all replicas have them.
 
 use axum::http::StatusCode;
+use futures_util::TryStreamExt;
 use ignition::discovery::HttpUrl;
 use isogen::Digest;
 use serde::{Deserialize, Serialize};
@@ -239,14 +240,12 @@ impl Inventory {
             .change(|reads: ReadSet| async move {
                 let found = reads.find::<OsImageRecord>(None, id_of(version, architecture)).await?;
                 let stored = found.ok_or_else(|| ApiError::not_found(NOT_FOUND))?;
-                let infra_envs: Vec<Stored<InfraEnvRecord>> =
-                    self.records().list(Filter::all(Kind::InfraEnv)).await?;
-                let has_it = |stored: &&Stored<InfraEnvRecord>| {
-                    let record = &stored.record;
-                    record.cpu_architecture == architecture && record.image.os_image == version
-                };
-                if let Some(Stored { record, .. }) = infra_envs.iter().find(has_it) {
-                    return Err(ApiError::conflict(format!("infra-env {} uses the OS image", record.id)));
+                let mut infra_envs = self.records().stream::<InfraEnvRecord>(Filter::all(Kind::InfraEnv));
+                // An infra-env that begins to use the image in the meantime changes the image's record.
+                while let Some(Stored { record, .. }) = infra_envs.try_next().await? {
+                    if record.cpu_architecture == architecture && record.image.os_image == version {
+                        return Err(ApiError::conflict(format!("infra-env {} uses the OS image", record.id)));
+                    }
                 }
                 let mut change = Change::new();
                 change.remove(&stored);
