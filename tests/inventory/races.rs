@@ -318,6 +318,67 @@ fn many_infra_envs_select_an_image_concurrently() {
     });
 }
 
+/// An image with its own URL.
+fn os_image_with_versions(openshift_version: &str, version: &str) -> Value {
+    json!({"openshift_version": openshift_version, "cpu_architecture": "x86_64", "version": version,
+           "url": format!("http://mirror.example/{openshift_version}.iso")})
+}
+
+/// Sends a request to add an image to one replica. Returns the status and the text of the answer.
+async fn send_os_image(inventory: &Inventory, image: &Value) -> (u16, String) {
+    let request = axum::http::Request::post(format!("{}/v2/os-images", Settings::API))
+        .header("Content-Type", "application/json")
+        .body(axum::body::Body::from(image.to_string()))
+        .unwrap();
+    let answer = kindling::http::app(inventory, None).oneshot(request).await.unwrap();
+    let status = answer.status().as_u16();
+    let text = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+    (status, String::from_utf8(text.into()).unwrap())
+}
+
+#[test]
+fn rejects_image_with_the_version_of_a_concurrently_added_image() {
+    on_each_database(async |service| {
+        let inventory = inventory_with_interruption(service, async move |one| {
+            assert_eq!(send_os_image(&one, &os_image_with_versions("4.98", "9.9")).await.0, 201);
+        });
+        let (status, text) = send_os_image(&inventory, &os_image_with_versions("4.99", "9.9")).await;
+        assert_eq!(status, 409, "{text}");
+        assert!(text.contains("has the version 9.9 too, but another url or sha256"), "{text}");
+    });
+}
+
+#[test]
+fn concurrent_additions_of_images_in_two_replicas_keep_the_rules() {
+    on_each_database_by_url(async |service, url| {
+        let replicas = [service.inventory.clone(), second_replica(service, url).await];
+        let add_all = async |images: Vec<Value>| {
+            let images = images.iter().enumerate();
+            let sent = images.map(|(number, image)| send_os_image(&replicas[number % 2], image));
+            let mut answers = [0, 0];
+            for (status, text) in futures_util::future::join_all(sent).await {
+                assert!(matches!(status, 201 | 409), "{text}");
+                answers[usize::from(status == 409)] += 1;
+            }
+            answers
+        };
+        for round in 0..20 {
+            let version = format!("9.{round}");
+            let images =
+                (0..4).map(|number| os_image_with_versions(&format!("4.{round}.{number}"), &version));
+            assert_eq!(add_all(images.collect()).await, [1, 3], "round {round}");
+        }
+        // The service has 20 images. At most 100 can be added.
+        let image = |number: usize| os_image_with_versions(&format!("5.0.{number}"), &format!("8.{number}"));
+        assert_eq!(add_all((0..78).map(image).collect()).await, [78, 0]);
+        assert_eq!(add_all((78..88).map(image).collect()).await, [2, 8]);
+        assert_eq!(service.inventory.added_images().await.unwrap().len(), 100);
+        if url.is_some() {
+            replicas[1].records().store().close().await;
+        }
+    });
+}
+
 /// The inventory of a second replica; on SQLite, which has only one, of the same store.
 async fn second_replica(service: &TestService, url: Option<&str>) -> Inventory {
     match url {

@@ -18,13 +18,16 @@ pub enum Kind {
     Host,
     /// A base image that a client added.
     OsImage,
+    /// The list of base images that clients added. It is one record.
+    OsImageList,
     /// A job.
     Job,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 5] = [Self::Cluster, Self::InfraEnv, Self::Host, Self::OsImage, Self::Job];
+    pub const ALL: [Self; 6] =
+        [Self::Cluster, Self::InfraEnv, Self::Host, Self::OsImage, Self::OsImageList, Self::Job];
 
     /// Returns the name of the kind in the database.
     #[must_use]
@@ -34,6 +37,7 @@ impl Kind {
             Self::InfraEnv => "infra-env",
             Self::Host => "host",
             Self::OsImage => "os-image",
+            Self::OsImageList => "os-image-list",
             Self::Job => "job",
         }
     }

@@ -104,6 +104,35 @@ impl Record for OsImageRecord {
     }
 }
 
+/// The list of added base images. Each addition writes it, so that two additions cannot both rest on a list without the
+/// other image.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct OsImageList {}
+
+impl Record for OsImageList {
+    const KIND: Kind = Kind::OsImageList;
+
+    fn id(&self) -> Uuid {
+        Uuid::nil()
+    }
+}
+
+impl OsImageList {
+    /// Reads the added base images, and records in `change` that one is added.
+    async fn extend(reads: &ReadSet, change: &mut Change) -> Result<Vec<OsImage>, ApiError> {
+        // The list is read before its images: an image that is added in the meantime changes the list.
+        let list = Self {};
+        match reads.find::<Self>(None, list.id()).await? {
+            Some(stored) => {
+                change.replace(&list, stored.generation)?;
+            }
+            None => change.insert(&list)?,
+        }
+        let added: Vec<Stored<OsImageRecord>> = reads.list(Filter::all(Kind::OsImage)).await?;
+        Ok(added.into_iter().map(|stored| stored.record.0).collect())
+    }
+}
+
 /// Returns the id, made from version and architecture. So each pair has at most one base image.
 fn id_of(version: &str, architecture: CpuArchitecture) -> Uuid {
     let digest = Sha256::digest(format!("os-image/{version}/{architecture}"));
@@ -182,8 +211,9 @@ impl Inventory {
                         wanted.openshift_version
                     )));
                 }
-                self.require_new_version(wanted).await?;
                 let mut change = Change::new();
+                let added = OsImageList::extend(&reads, &mut change).await?;
+                self.require_new_version(wanted, &added)?;
                 change.insert(record)?;
                 Ok((change, ()))
             })
@@ -193,8 +223,7 @@ impl Inventory {
 
     /// Refuses a base image if there is another one of its version and architecture, from another URL: their files
     /// have the same name.
-    async fn require_new_version(&self, image: &OsImage) -> Result<(), ApiError> {
-        let added = self.added_images().await?;
+    fn require_new_version(&self, image: &OsImage, added: &[OsImage]) -> Result<(), ApiError> {
         if added.len() >= MAX_ADDED {
             return Err(ApiError::conflict(format!("at most {MAX_ADDED} OS images can be added")));
         }
@@ -202,7 +231,7 @@ impl Inventory {
             it.cpu_architecture == image.cpu_architecture
                 && (it.version == image.openshift_version || it.openshift_version == image.version)
         };
-        if let Some(other) = self.catalogue().os_images().iter().chain(&added).find(is_confused) {
+        if let Some(other) = self.catalogue().os_images().iter().chain(added).find(is_confused) {
             return Err(ApiError::conflict(format!(
                 "the OS image for version {} has the version {}; URLs could mean either image",
                 other.openshift_version, other.version
@@ -214,7 +243,7 @@ impl Inventory {
                 && it.image_type == image.image_type
                 && (&it.url, it.sha256) != (&image.url, image.sha256)
         };
-        match self.catalogue().os_images().iter().chain(&added).find(is_other) {
+        match self.catalogue().os_images().iter().chain(added).find(is_other) {
             Some(other) => Err(ApiError::conflict(format!(
                 "the OS image for version {} and architecture {} has the version {} too, but another url or sha256",
                 other.openshift_version, other.cpu_architecture, other.version
