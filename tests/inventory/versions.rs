@@ -114,6 +114,21 @@ fn os_images_are_added_and_removed() {
 }
 
 #[test]
+fn credentials_in_the_url_of_an_os_image_are_not_shown() {
+    on_each_database(async |service| {
+        let mut image = os_image("4.99");
+        image["url"] = json!("http://reader:hunter2@mirror.example/live.iso");
+        let added = service.post("/v2/os-images", &image).await.json_with_status(201);
+        assert_eq!(added["url"], "http://*****@mirror.example/live.iso");
+        let list = service.get("/v2/os-images").await.json_with_status(200);
+        assert_eq!(list.as_array().unwrap().last(), Some(&added));
+        // The download has the credentials.
+        let stored = service.inventory.added_images().await.unwrap();
+        assert_eq!(stored[0].url, image["url"]);
+    });
+}
+
+#[test]
 fn added_os_image_in_use_cannot_be_deleted() {
     on_each_database(async |service| {
         let body = json!({"name": "demo", "pull_secret": PULL_SECRET, "openshift_version": "4.99.1"});

@@ -4,7 +4,7 @@
 
 use axum::http::StatusCode;
 use futures_util::TryStreamExt;
-use ignition::discovery::HttpUrl;
+use ignition::discovery::{HttpUrl, masked_url};
 use isogen::Digest;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -32,7 +32,7 @@ pub struct OsImageView {
     /// CPU architecture.
     #[schema(value_type = String)]
     pub cpu_architecture: CpuArchitecture,
-    /// URL of the base image.
+    /// URL of the base image. The user, password and query are masked.
     pub url: String,
     /// Version of the base image.
     pub version: String,
@@ -145,6 +145,7 @@ fn id_of(version: &str, architecture: CpuArchitecture) -> Uuid {
 
 fn view(image: OsImage, configured: bool) -> OsImageView {
     let OsImage { openshift_version, cpu_architecture, url, version, image_type, sha256: _ } = image;
+    let url = masked_url(&url);
     OsImageView { openshift_version, cpu_architecture, url, version, image_type, configured }
 }
 
