@@ -27,7 +27,7 @@ pub struct CachedRecord<R> {
     generation: i64,
     /// The length of its document in bytes.
     len: usize,
-    /// Whether the record has changed since it was read.
+    /// Whether the record has changed since it was read, or has left the cache: its changes are then not noticed.
     is_outdated: AtomicBool,
     /// When the database last returned this generation.
     checked: CheckTime,
@@ -48,7 +48,7 @@ impl<R> CachedRecord<R> {
         self.generation
     }
 
-    /// Returns `true` if the record is known to have changed.
+    /// Returns `true` if the record may have changed: its change was reported, or it has left the cache.
     #[must_use]
     pub(crate) fn is_outdated(&self) -> bool {
         self.is_outdated.load(Ordering::Acquire)
@@ -108,6 +108,13 @@ pub(crate) enum CacheEntry<R> {
 }
 
 impl<R> CacheEntry<R> {
+    /// Marks the record as outdated, because the entry leaves the cache.
+    fn mark_outdated(&self) {
+        if let Self::Present(cached) = self {
+            cached.is_outdated.store(true, Ordering::Release);
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
             Self::Present(cached) => cached.len,
@@ -177,31 +184,36 @@ impl<R> CacheContent<R> {
             return Arc::clone(kept);
         }
         let read = Arc::new(read);
-        if let Some(CacheEntry::Present(old)) = self.put(key, CacheEntry::Present(Arc::clone(&read))) {
-            old.is_outdated.store(true, Ordering::Release);
-        }
+        self.put(key, CacheEntry::Present(Arc::clone(&read)));
         read
     }
 
-    /// Adds an entry, and returns the entry that it replaces. Entries that were not used for the longest time make room
+    /// Adds an entry, or replaces the one with the same key. Entries that were not used for the longest time make room
     /// for it. The last entry stays, however long its document is.
-    fn put(&mut self, key: Key, entry: CacheEntry<R>) -> Option<CacheEntry<R>> {
+    fn put(&mut self, key: Key, entry: CacheEntry<R>) {
         self.bytes = self.bytes.saturating_add(entry.len());
         // The entry with the same key or, in a full cache, the least recently used one.
         let pushed_out = self.records.push(key, entry);
-        self.bytes = self.bytes.saturating_sub(pushed_out.as_ref().map_or(0, |(_, entry)| entry.len()));
+        self.forget(pushed_out.map(|(_, entry)| entry));
         while self.bytes > self.max_bytes
             && self.records.len() > 1
             && let Some((_, entry)) = self.records.pop_lru()
         {
-            self.bytes = self.bytes.saturating_sub(entry.len());
+            self.forget(Some(entry));
         }
-        pushed_out.filter(|(other, _)| *other == key).map(|(_, entry)| entry)
     }
 
     fn remove(&mut self, key: &Key) {
         let removed = self.records.pop(key);
-        self.bytes = self.bytes.saturating_sub(removed.as_ref().map_or(0, CacheEntry::len));
+        self.forget(removed);
+    }
+
+    /// Accounts for an entry that has left the cache.
+    fn forget(&mut self, entry: Option<CacheEntry<R>>) {
+        if let Some(entry) = entry {
+            entry.mark_outdated();
+            self.bytes = self.bytes.saturating_sub(entry.len());
+        }
     }
 
     fn drop_changed(&mut self, change: &RecordChange) {
@@ -215,8 +227,7 @@ impl<R> CacheContent<R> {
             // The notification of a change that was reported before.
             Some(CacheEntry::Present(kept))
                 if change.kind == ChangeKind::Written && kept.generation == change.generation => {}
-            Some(CacheEntry::Present(kept)) => {
-                kept.is_outdated.store(true, Ordering::Release);
+            Some(CacheEntry::Present(_)) => {
                 self.remove(&key);
                 if change.kind == ChangeKind::Removed {
                     self.put(key, CacheEntry::Removed);
@@ -229,9 +240,7 @@ impl<R> CacheContent<R> {
 
     fn drop_all(&mut self) {
         for (_, entry) in &self.records {
-            if let CacheEntry::Present(kept) = entry {
-                kept.is_outdated.store(true, Ordering::Release);
-            }
+            entry.mark_outdated();
         }
         for (_, read) in &self.reads {
             if let Some(is_overtaken) = read.upgrade() {
@@ -510,11 +519,27 @@ mod tests {
     async fn record_above_the_limit_stays_alone() {
         let fixture = Fixture::with_max_bytes(10, 1).await;
         let (one, other) = (fixture.add().await, fixture.add().await);
-        for counter in [&one, &other] {
-            fixture.read(counter).await;
-            assert!(fixture.current(counter).is_some());
+        for counter in [&one, &other, &one] {
+            let read = fixture.read(counter).await;
+            assert!(!read.is_outdated() && fixture.current(counter).is_some());
         }
-        assert!(fixture.current(&one).is_none());
+        assert!(fixture.current(&other).is_none());
+    }
+
+    /// Images are made from a record that they hold. The feed changes only records in the cache.
+    #[tokio::test]
+    async fn record_that_leaves_the_cache_is_outdated() {
+        for fixture in [Fixture::new(1).await, Fixture::with_max_bytes(10, 1).await] {
+            let (one, other) = (fixture.add().await, fixture.add().await);
+            let held = fixture.read(&one).await;
+            assert!(held.is_current(fixture.records.store().feed(), Duration::ZERO));
+            let next = fixture.read(&other).await;
+            assert!(held.is_outdated() && !next.is_outdated());
+            fixture.set_count(&one, 1).await;
+            assert!(!held.is_current(fixture.records.store().feed(), Duration::ZERO));
+            assert_eq!(fixture.read(&one).await.record().count, 1);
+            assert!(next.is_outdated());
+        }
     }
 
     #[tokio::test]
