@@ -279,7 +279,8 @@ async fn stale_files_are_deleted_on_request() {
     let ours = [
         "rhcos-full-iso-1-x86_64.iso",
         "rhcos-full-iso-1-x86_64.iso.part",
-        "nmstatectl-1-x86_64",
+        "nmstatectl-full-iso-1-x86_64",
+        "nmstatectl-414.92.1-x86_64",
         ".kindling-x1",
     ];
     let others = ["kindling.db", "rhcos", "notes.txt"];
@@ -289,7 +290,7 @@ async fn stale_files_are_deleted_on_request() {
     fs::create_dir(place.file("rhcos-directory")).unwrap();
     let locked = File::create(place.file("rhcos-full-iso-2-x86_64.iso.part")).unwrap();
     locked.lock().unwrap();
-    place.write("nmstatectl-414.92.1-x86_64", b"");
+    place.write("nmstatectl-full-iso-414.92.1-x86_64", b"");
     let all = place.names();
 
     let os_image = os_image(&server.url("a.iso"));
@@ -305,7 +306,9 @@ async fn stale_files_are_deleted_on_request() {
     let left = place.names();
     assert!(ours.iter().all(|name| !left.contains(*name)), "{left:?}");
     assert!(others.iter().all(|name| left.contains(*name)), "{left:?}");
-    for kept in ["rhcos-directory", "rhcos-full-iso-2-x86_64.iso.part", "nmstatectl-414.92.1-x86_64", NAME] {
+    for kept in
+        ["rhcos-directory", "rhcos-full-iso-2-x86_64.iso.part", "nmstatectl-full-iso-414.92.1-x86_64", NAME]
+    {
         assert!(left.contains(kept), "{kept}: {left:?}");
     }
 }

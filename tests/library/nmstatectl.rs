@@ -6,12 +6,12 @@ use fixtures::erofs::Erofs;
 use fixtures::{Architecture, Era, Filesystem, Recipe};
 use isogen::BaseImage;
 use kindling::images::library::OpenBaseImage;
-use kindling::inventory::catalogue::{CpuArchitecture, OsImage};
+use kindling::inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
 
 use crate::server::ImageFileServer;
 use crate::support::{LibraryFolder, first_image, os_image, within_time_limit};
 
-const KEPT: &str = "nmstatectl-418.94.1-arm64";
+const KEPT: &str = "nmstatectl-full-iso-418.94.1-arm64";
 
 fn image_with_program(program: &[u8]) -> Vec<u8> {
     let path = "ostree/deploy/fedora-coreos/deploy/4a2b.0/usr/bin/nmstatectl";
@@ -85,6 +85,24 @@ async fn nmstatectl_of_another_image_is_not_used() {
     }
     assert!(packed[0] != packed[1]);
     assert!(place.read(KEPT) == packed[1]);
+}
+
+/// A full and a disconnected image may have the same version.
+#[tokio::test(flavor = "multi_thread")]
+async fn images_of_two_types_keep_their_own_nmstatectl() {
+    let place = LibraryFolder::new();
+    let image = |image_type: ImageType, seed| {
+        let name = format!("rhcos-{}-418.94.1-arm64.iso", image_type.as_str());
+        let path = place.write(&name, &image_with_program(&fake_program(seed)));
+        OsImage { image_type, ..arm_os_image("4.18", path.to_str().unwrap()) }
+    };
+    let images = [image(ImageType::Full, 0), image(ImageType::Disconnected, 1)];
+    let library = place.open(images.clone());
+    for os_image in &images {
+        let packed = extract_nmstatectl(&within_time_limit(library.base(os_image)).await.unwrap()).await;
+        let name = format!("nmstatectl-{}-418.94.1-arm64", os_image.image_type.as_str());
+        assert!(place.read(&name) == packed, "{name}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@
 //! | `….iso.json` | its SHA-256, with the length, inode and times of the file that has it |
 //! | `….iso.part` | the bytes received so far; the process that downloads them holds a lock on this file |
 //! | `….iso.part.json` | the URL and version of the image that the part belongs to |
-//! | `nmstatectl-VERSION-ARCH` | the program from the image, packed for an initrd |
+//! | `nmstatectl-full-iso-VERSION-ARCH` | the program from the image, packed for an initrd |
 //! | `….json` | the digests of that image and of the program |
 //!
 //! The files of an image that a user added are in `added/`, in a directory that is named after a digest of its name and
@@ -66,7 +66,7 @@ impl ImagePaths {
             directory: directory.to_owned(),
             is_own_directory: false,
             name: key.to_string(),
-            nmstatectl: format!("nmstatectl-{}-{}", key.version, key.architecture),
+            nmstatectl: format!("nmstatectl-{}-{}-{}", key.kind, key.version, key.architecture),
         }
     }
 
