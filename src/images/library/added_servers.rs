@@ -14,12 +14,22 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::error::FetchError;
 
-/// Addresses of metadata services that are not link-local: of Alibaba Cloud, Azure and Google. Those of Amazon begin
-/// with `fd00:ec2`.
-const METADATA_SERVICES: [IpAddr; 3] = [
+/// Addresses of metadata services that are not link-local. Those of Amazon begin with `fd00:ec2`.
+const METADATA_SERVICES: [IpAddr; 8] = [
+    // Alibaba Cloud.
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0x100, 0, 0, 0, 0, 0x100, 0x200)),
+    // Azure.
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    // Google.
     IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+    // Oracle Cloud, before it the address of its first generation.
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe)),
+    // Akamai (Linode).
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xa9fe, 0xa9fe, 0, 0, 0, 0, 1)),
+    // Scaleway.
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
 ];
 
 /// Which servers added images may come from.
@@ -59,8 +69,20 @@ fn literal_address(host: &str) -> Option<IpAddr> {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).parse().ok()
 }
 
+/// Converts an IPv6 address that contains the IPv4 address of the destination: a mapped address, or one that a NAT64
+/// gateway translates (RFC 6052).
+fn canonical(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) if address.segments().starts_with(&[0x64, 0xff9b, 0, 0, 0, 0]) => {
+            let [.., a, b, c, d] = address.octets();
+            Ipv4Addr::new(a, b, c, d).into()
+        }
+        address => address,
+    }
+}
+
 fn is_on_another_machine(address: IpAddr) -> bool {
-    let address = address.to_canonical();
+    let address = canonical(address);
     let is_near = match address {
         IpAddr::V4(address) => address.is_link_local() || address.is_broadcast() || address.octets()[0] == 0,
         IpAddr::V6(address) => {
@@ -121,6 +143,16 @@ mod tests {
             "http://[fd00:ec2::254]/",
             "http://[fd00:ec2::23]/",
             "http://168.63.129.16/",
+            "http://[::ffff:168.63.129.16]/",
+            "http://[fd20:ce::254]/computeMetadata/v1/",
+            "http://192.0.0.192/",
+            "http://[fd00:c1::a9fe:a9fe]/opc/v2/",
+            "http://[fd00:100::100:200]/",
+            "http://[fd00:a9fe:a9fe::1]/",
+            "http://[fd00:42::42]/",
+            "http://[64:ff9b::127.0.0.1]/",
+            "http://[64:ff9b::a9fe:a9fe]/",
+            "http://[64:ff9b::168.63.129.16]/",
         ];
         for url in refused {
             assert!(!is_allowed(&AddedImageServers::OtherMachines, url), "{url}");
@@ -130,6 +162,8 @@ mod tests {
             "http://192.168.1.5/",
             "http://10.0.0.1/",
             "http://[fd00::1]/",
+            "http://[fd00:c1::1]/",
+            "http://[64:ff9b::8.8.8.8]/",
             "http://8.8.8.8/",
         ];
         for url in allowed {
