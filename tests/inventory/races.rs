@@ -32,8 +32,8 @@ use crate::service::{
     on_each_database_with_policy, send_request,
 };
 
-/// A store that runs an action before the first change is written, or before the first document, list or report is
-/// read.
+/// A store that runs an action before the first change is written, or before the first document, list, page or
+/// report is read.
 struct InterruptedStore {
     store: Arc<dyn Store>,
     point: Point,
@@ -45,6 +45,7 @@ enum Point {
     Commit,
     Get,
     List,
+    Page,
     Reports,
 }
 
@@ -78,6 +79,7 @@ impl Store for InterruptedStore {
     }
 
     async fn page(&self, query: PageQuery) -> Result<RowPage, StoreError> {
+        self.interrupt(Point::Page).await;
         self.store.page(query).await
     }
 
@@ -107,11 +109,7 @@ impl Store for InterruptedStore {
         self.store.host_counts(clusters).await
     }
 
-    async fn hosts_in_cluster(
-        &self,
-        cluster: ClusterId,
-        hosts: &[HostId],
-    ) -> Result<Vec<HostId>, StoreError> {
+    async fn hosts_in_cluster(&self, cluster: ClusterId, hosts: &[HostId]) -> Result<Vec<Key>, StoreError> {
         self.store.hosts_in_cluster(cluster, hosts).await
     }
 
@@ -520,6 +518,25 @@ fn removal_of_an_image_reads_infra_envs_page_by_page() {
         assert_eq!(refusal.reason(), format!("infra-env {} uses the OS image", made.id));
         service.delete(&format!("/v2/infra-envs/{}", made.id)).await.json_with_status(204);
         remove_os_image(inventory).await;
+    });
+}
+
+#[test]
+fn logs_of_a_host_are_found_without_the_other_hosts() {
+    on_each_database(async |service| {
+        let body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
+        let cluster = service.post("/v2/clusters", &body).await.json_with_status(201)["id"].clone();
+        let env = create_infra_env(service, &json!({"cluster_id": cluster})).await;
+        let agent = FakeAgent::new(service, &env);
+        agent.register().await.json_with_status(201);
+        let cluster = cluster.as_str().unwrap();
+        for (host, status) in [(agent.id.clone(), 409), (Uuid::new_v4().to_string(), 404)] {
+            let path = format!("{}/v2/clusters/{cluster}/logs?logs_type=host&host_id={host}", Settings::API);
+            let request = axum::http::Request::get(path).body(axum::body::Body::empty()).unwrap();
+            let inventory = inventory_without(service, Point::Page);
+            let answer = kindling::http::app(&inventory, None).oneshot(request).await.unwrap();
+            assert_eq!(answer.status().as_u16(), status, "{host}");
+        }
     });
 }
 

@@ -4,6 +4,8 @@
 //! gives access to the clusters of its infra-env and of that infra-env's hosts, and to the other hosts of these
 //! clusters: during an installation, one host reports the progress of others.
 
+use std::collections::BTreeSet;
+
 use super::target::Named;
 use super::{AuthKind, Scope, unavailable};
 use crate::api::ApiError;
@@ -79,7 +81,8 @@ impl Named {
         }
         let found = records.store().hosts_in_cluster(cluster, &self.hosts).await;
         let found = found.map_err(|error| unavailable(&error))?;
-        Ok(self.hosts.iter().all(|host| found.contains(host)))
+        let found: BTreeSet<_> = found.into_iter().map(|key| key.id).collect();
+        Ok(self.hosts.iter().all(|host| found.contains(&host.0)))
     }
 
     /// Returns `true` if an agent of the infra-env may access everything named.

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use futures_util::TryStreamExt;
-
 use super::draft::HostDraft;
 use super::journal::Journal;
 use super::key::HostKey;
@@ -100,16 +98,17 @@ pub(crate) async fn find_in_cluster(
     host_id: HostId,
     infra_env: Option<InfraEnvId>,
 ) -> Result<HostRecord, ApiError> {
-    let host = if let Some(infra_env_id) = infra_env {
-        Some(HostKey { infra_env_id, host_id }.find(inventory.records()).await?.record)
-    } else {
-        let all = inventory.records().stream::<HostRecord>(Filter::all(Kind::Host).of_cluster(cluster.0));
-        let found = all.try_filter(|host| std::future::ready(host.record.id == host_id));
-        std::pin::pin!(found).try_next().await?.map(|host| host.record)
+    let infra_env = match infra_env {
+        Some(id) => Some(id),
+        None => {
+            let found = inventory.records().store().hosts_in_cluster(cluster, &[host_id]).await?;
+            found.first().and_then(|key| key.parent).map(InfraEnvId)
+        }
     };
-    let host = host.ok_or_else(|| {
+    let infra_env_id = infra_env.ok_or_else(|| {
         ApiError::not_found(format!("failed to get host {host_id} in cluster {cluster}: record not found"))
     })?;
+    let host = HostKey { infra_env_id, host_id }.find(inventory.records()).await?.record;
     require_bound_to(cluster, &host)?;
     Ok(host)
 }

@@ -98,9 +98,9 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Returns the numbers of hosts of these clusters, by cluster and status, without deleted hosts.
     async fn host_counts(&self, clusters: &[Uuid]) -> Result<Vec<HostCount>, StoreError>;
 
-    /// Returns those of these hosts that are in a cluster, without deleted hosts. Reads no documents.
-    async fn hosts_in_cluster(&self, cluster: ClusterId, hosts: &[HostId])
-    -> Result<Vec<HostId>, StoreError>;
+    /// Returns those of these hosts that are in a cluster, without deleted hosts, in the order of their creation. Reads
+    /// no documents.
+    async fn hosts_in_cluster(&self, cluster: ClusterId, hosts: &[HostId]) -> Result<Vec<Key>, StoreError>;
 
     /// Returns the deleted hosts of a cluster that are still kept, in the order of their creation.
     async fn deleted_hosts(&self, cluster: ClusterId) -> Result<Vec<HostId>, StoreError>;

@@ -161,11 +161,7 @@ impl Store for SqlStore {
         query!(self, "counting records", |connection| records::host_counts(connection, clusters))
     }
 
-    async fn hosts_in_cluster(
-        &self,
-        cluster: ClusterId,
-        hosts: &[HostId],
-    ) -> Result<Vec<HostId>, StoreError> {
+    async fn hosts_in_cluster(&self, cluster: ClusterId, hosts: &[HostId]) -> Result<Vec<Key>, StoreError> {
         query!(self, "looking for records", |connection| {
             records::hosts_in_cluster(connection, cluster, hosts)
         })

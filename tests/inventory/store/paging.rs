@@ -95,18 +95,15 @@ fn hosts_of_a_cluster_are_found_by_their_ids() {
         ] {
             let key = new_host_key(new_infra_env_key());
             fixture.commit_steps([Step::Insert(row_with(key, columns))]).await;
-            hosts.push(HostId(key.id));
+            hosts.push(key);
         }
         // More than the maximum number of values in a statement.
         let unknown = (0..40_000).map(|_| HostId::fresh());
-        let named: Vec<_> = hosts[1..].iter().copied().chain(unknown).collect();
-        let mut found = fixture.store.hosts_in_cluster(cluster, &named).await.unwrap();
-        found.sort();
-        let mut expected = hosts[1..3].to_vec();
-        expected.sort();
-        assert_eq!(found, expected);
+        let ids: Vec<_> = hosts.iter().map(|key| HostId(key.id)).collect();
+        let named: Vec<_> = unknown.chain(ids[1..].iter().rev().copied()).collect();
+        assert_eq!(fixture.store.hosts_in_cluster(cluster, &named).await.unwrap(), hosts[1..3]);
         assert_eq!(fixture.store.hosts_in_cluster(cluster, &[]).await.unwrap(), []);
-        assert_eq!(fixture.store.deleted_hosts(cluster).await.unwrap(), hosts[3..5]);
+        assert_eq!(fixture.store.deleted_hosts(cluster).await.unwrap(), ids[3..5]);
         assert_eq!(fixture.store.deleted_hosts(ClusterId::fresh()).await.unwrap(), []);
     });
 }

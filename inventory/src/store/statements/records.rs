@@ -261,13 +261,14 @@ pub(in crate::store) async fn host_counts<S: Session>(
     connection.fetch(select_host_counts(clusters, S::DIALECT), count).await
 }
 
-/// Returns a statement for the ids of those of these hosts that are in a cluster. It reads only the index until it has
+/// Returns a statement for the keys of those of these hosts that are in a cluster. It reads only the index until it has
 /// found a host.
 pub(super) fn select_in_cluster(cluster: ClusterId, hosts: &[HostId], dialect: Dialect) -> Statement {
     let hosts: Vec<_> = hosts.iter().map(HostId::to_string).collect();
     let is_listed = dialect.is_one_of("id", "$2");
     let sql = format!(
-        "SELECT id FROM records WHERE kind = 'host' AND cluster_id = $1 AND {is_listed} AND deleted = 0"
+        "SELECT parent, id FROM records WHERE kind = 'host' AND cluster_id = $1 AND {is_listed} AND deleted = 0 \
+         ORDER BY made_at, id"
     );
     Statement::composed(sql).bind_id(cluster.0).bind(dialect.list(hosts.iter().map(String::as_str)))
 }
@@ -276,8 +277,8 @@ pub(in crate::store) async fn hosts_in_cluster<S: Session>(
     connection: &mut S,
     cluster: ClusterId,
     hosts: &[HostId],
-) -> Result<Vec<HostId>, sqlx::Error> {
-    connection.fetch(select_in_cluster(cluster, hosts, S::DIALECT), host_id).await
+) -> Result<Vec<Key>, sqlx::Error> {
+    connection.fetch(select_in_cluster(cluster, hosts, S::DIALECT), |row| row_key(Kind::Host, row)).await
 }
 
 /// Returns a statement for the ids of the deleted hosts of a cluster.
