@@ -8,13 +8,13 @@ mod bypass;
 mod delayed_end;
 mod host_header;
 mod request_body;
+mod routed_answer;
 mod tracked_body;
 mod transfer_coding;
 
 use std::io::{self, IoSlice};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Weak;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -28,12 +28,12 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 pub(super) use bypass::FastPathSwitch;
 use bypass::RangeBypass;
 use delayed_end::DelayedEnd;
 use request_body::DrainedBody;
+use routed_answer::RoutedAnswer;
 use tracked_body::TrackedBody;
 
 use super::app_service::App;
@@ -225,7 +225,8 @@ impl ConnectionAnswers<'_> {
                 request.extensions_mut().insert(peer.client());
                 request.extensions_mut().insert(BodyMode::for_transport(peer.transport));
                 request.extensions_mut().insert(self.signal.clone());
-                RouteTask(routes.spawn(app.clone().answer(request))).await
+                let body_len = request.body().size_hint().upper();
+                RoutedAnswer::new(app.clone().answer(request), body_len, routes, progress).await
             }
         };
         if let Some(file) = response.extensions().get::<Weak<BaseFile>>() {
@@ -247,28 +248,4 @@ fn refuse_invalid_head<B: HttpBody>(request: &Request<B>) -> Option<Response<Bod
     let mut response = ApiError::infra_error(StatusCode::NOT_IMPLEMENTED, reason).into_response();
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     Some(response)
-}
-
-/// A response that is made on another runtime. Dropping it aborts the work.
-struct RouteTask(JoinHandle<Response<Body>>);
-
-impl Future for RouteTask {
-    type Output = Response<Body>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<Body>> {
-        Pin::new(&mut self.0).poll(context).map(|answer| {
-            // The routes turn a panic into a response, so an error here means that their runtime has ended.
-            answer.unwrap_or_else(|_| {
-                let mut response = Response::new(Body::empty());
-                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-                response
-            })
-        })
-    }
-}
-
-impl Drop for RouteTask {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }

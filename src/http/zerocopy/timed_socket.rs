@@ -120,10 +120,15 @@ impl ConnectionProgress {
         self.enter_stage(ConnectionStage::Answer, |_| true);
     }
 
-    /// Records that a reader waits for more of the request body, on another thread than the connection.
+    /// Records that a reader waits for more of the request body. It may be on another thread than the connection.
     pub(in crate::http) fn record_body_wait(&self) {
         self.enter_stage(ConnectionStage::Body, |stage| stage != ConnectionStage::Body);
         self.0.connection.wake();
+    }
+
+    /// Reports whether a reader waits for more of the request body.
+    pub(in crate::http) fn is_waiting_for_body(&self) -> bool {
+        self.state().stage == ConnectionStage::Body
     }
 
     /// Records that no reader waits for the request body any more.
