@@ -16,6 +16,7 @@ use file::OwnedFile;
 pub(super) use writer::WRITING;
 use writer::Writer;
 
+use super::statements::records::PAGE_ROWS;
 use super::{Feed, StoreError, schema, sql};
 
 /// A connection that waits longer for another process's lock fails.
@@ -65,8 +66,12 @@ pub(super) async fn open(path: &Path, create: bool, feed: Feed) -> Result<Sqlite
     let mut connection = options.connect().await.map_err(failed)?;
     schema::migrate(&file.to_string(), &mut connection).await?;
     // Only the writer writes. Each connection has its own page cache, and a large one would be of no use: the kernel
-    // caches the file.
-    let readers = options.clone().pragma("query_only", "ON").pragma("cache_size", "-512");
+    // caches the file. The thread of a connection can read a whole page before its caller takes the first row.
+    let readers = options
+        .clone()
+        .pragma("query_only", "ON")
+        .pragma("cache_size", "-512")
+        .row_buffer_size(PAGE_ROWS.into());
     let pool = SqlitePoolOptions::new()
         .max_connections(reader_count())
         .acquire_timeout(sql::ACQUIRE_TIMEOUT)

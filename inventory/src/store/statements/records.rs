@@ -14,7 +14,7 @@ use crate::store::{Bound, Columns, Filter, HostCount, Key, Kind, PageQuery, Posi
 /// The most bytes of all documents and reports of a page with more than one record.
 const PAGE_BYTES: u32 = 256 << 10;
 /// The most records of a page.
-const PAGE_ROWS: u8 = 64;
+pub(in crate::store) const PAGE_ROWS: u8 = 64;
 
 /// The columns of a [`Row`].
 macro_rules! columns {
