@@ -110,7 +110,7 @@ pub struct ListedOsImage {
     /// CPU architecture.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub cpu_architecture: Extensible<CpuArchitecture>,
-    /// URL of the base image.
+    /// URL of the base image. The user, password and query are masked.
     pub url: String,
     /// Version of the base image.
     pub version: String,
