@@ -1,9 +1,9 @@
 //! An answer of the routes, without a switch of threads if it need not wait.
 //!
-//! Most polls and repeated reports of agents are answered from memory. To wake another thread for them, and this one
-//! again for the response, takes longer than the answer. So the connection's thread polls the answer first. Once the
-//! answer waits for anything except a short request body, the runtime of the routes continues it. Work on the processor
-//! that takes long runs on threads of its own and is such a wait.
+//! Most polls and repeated reports of agents are answered from memory. Waking another thread for them, and this one
+//! again for the response, takes longer than the answer. So the thread of the connection polls the answer first. Once
+//! the answer waits for anything except a short request body, the runtime of the routes continues it. Long computations
+//! run on other threads, and the answer waits for them.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
