@@ -17,7 +17,18 @@ pub(super) fn host_fault<B>(request: &Request<B>) -> Option<&'static str> {
 
 /// An empty value is valid: a client sends it for a URL without a host.
 fn is_valid_host(value: &[u8]) -> bool {
-    is_plain_host(value) || value.is_empty() || (!value.contains(&b'@') && Authority::try_from(value).is_ok())
+    is_plain_host(value) || value.is_empty() || is_valid_authority(value)
+}
+
+fn is_valid_authority(value: &[u8]) -> bool {
+    // `Authority` accepts any text after an IPv6 address.
+    let port = match value.iter().rposition(|byte| *byte == b']') {
+        Some(end) => value.get(end + 1..).unwrap_or_default(),
+        None => b"",
+    };
+    let is_port =
+        port.is_empty() || port.strip_prefix(b":").is_some_and(|port| port.iter().all(u8::is_ascii_digit));
+    is_port && !value.contains(&b'@') && Authority::try_from(value).is_ok()
 }
 
 /// Reports whether the value is a host name or an IPv4 address, with or without a port. Such a value needs no further
@@ -50,7 +61,9 @@ mod tests {
         for host in ["a.example:x", "a:1:2", ":80", "[::1]", "a b", "u@a", ""] {
             assert!(!is_plain_host(host.as_bytes()), "{host}");
         }
-        for host in ["a b", "a/b", "u@a", "a,b c", "[::1", "a:b:c"] {
+        let after_address =
+            ["[::1].a.example", "[::1]a:80", "[127.0.0.1].a.example", "[::1]:x", "[::1]:80:80"];
+        for host in ["a b", "a/b", "u@a", "a,b c", "[::1", "a:b:c"].into_iter().chain(after_address) {
             assert!(fault_with_hosts(Version::HTTP_11, &[host]).is_some(), "{host}");
         }
         assert!(fault_with_hosts(Version::HTTP_11, &[]).is_some());
