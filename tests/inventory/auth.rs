@@ -313,3 +313,25 @@ fn rejects_event_for_a_host_of_another_infra_env() {
         assert!(told.as_array().unwrap().iter().all(|event| event["message"] != "told"), "{told}");
     });
 }
+
+#[test]
+fn agents_cannot_access_the_deleted_cluster_of_their_infra_env() {
+    let (policy, user) = local_policy_and_token();
+    on_each_database_with_policy(policy, async |service| {
+        let person = UserRequests { service, token: &user };
+        let options = json!({"openshift_version": "4.14", "high_availability_mode": "Full"});
+        let cluster = person.create("/v2/clusters", options).await;
+        let infra_env = person.create("/v2/infra-envs", json!({"cluster_id": id_of(&cluster)})).await;
+        let token = url_token(&infra_env);
+        let path = format!("/v2/clusters/{}", id_of(&cluster));
+        for path in [path.clone(), format!("{path}/hosts")] {
+            assert_eq!(send_as_agent(service, &path, &token).await.status, 200);
+        }
+        assert_eq!(send_request(person.request(Method::DELETE, &path)).await.status, 204);
+        for path in [path.clone(), format!("{path}/hosts")] {
+            let request = service.request(Method::GET, &path).header("X-Secret-Key", &token);
+            let answer = send_request(request.header("get_unregistered_clusters", "true")).await;
+            assert_eq!(answer.refusal_reason(404), "Object Not Found", "{path}");
+        }
+    });
+}

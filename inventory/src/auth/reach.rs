@@ -139,12 +139,17 @@ impl Named {
     }
 }
 
-/// Returns `true` if the infra-env, or any of its hosts, is part of the cluster.
+/// Returns `true` if the cluster exists, and the infra-env or any of its hosts is part of it.
 async fn is_in_cluster(
     records: &Records,
     infra_env: InfraEnvId,
     cluster: ClusterId,
 ) -> Result<bool, ApiError> {
+    // An infra-env keeps the id of a deleted cluster.
+    let key = Key { kind: Kind::Cluster, parent: None, id: cluster.0 };
+    if !records.store().exists(key).await.map_err(|error| unavailable(&error))? {
+        return Ok(false);
+    }
     if cluster_of_infra_env(records, infra_env).await? == Some(cluster) {
         return Ok(true);
     }
