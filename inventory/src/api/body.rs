@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use super::schema::{SchemaFault, Schemas, UnknownKeys, join, path_for_message};
 use crate::Inventory;
 use crate::api::ApiError;
+use crate::background::in_background;
 
 /// A type that is read from a request body.
 pub trait RequestBody: DeserializeOwned + ToSchema + Send + 'static {
@@ -49,9 +50,12 @@ impl<T: RequestBody> FromRequest<Inventory> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, inventory: &Inventory) -> Result<Self, ApiError> {
-        UnparsedBody::from_request(request, inventory).await?.parse().map(Self)
+        UnparsedBody::from_request(request, inventory).await?.parse().await.map(Self)
     }
 }
+
+/// A longer body is parsed in the background: 1 MiB may take a quarter of a second.
+const LONG_BODY: usize = 64 << 10;
 
 /// A request body that is not parsed yet.
 #[derive(Debug)]
@@ -78,13 +82,19 @@ impl UnparsedBody {
         &self.bytes
     }
 
-    /// Parses the body, and checks it against the schema of its type.
+    /// Parses the body, and checks it against the schema of its type. Meanwhile, other requests do not wait: this one
+    /// yields first, and a long body is parsed on a thread of its own.
     ///
     /// # Errors
     ///
     /// Returns an error if the body is not valid JSON or does not match the schema.
-    pub fn parse<T: RequestBody>(&self) -> Result<T, ApiError> {
-        read(&self.bytes, self.unknown)
+    pub async fn parse<T: RequestBody>(self) -> Result<T, ApiError> {
+        let Self { bytes, unknown } = self;
+        if bytes.len() > LONG_BODY {
+            return in_background(move |_| read(&bytes, unknown)).await;
+        }
+        tokio::task::yield_now().await;
+        read(&bytes, unknown)
     }
 }
 
@@ -158,5 +168,33 @@ fn path_of_nul(value: &Value) -> Option<String> {
             Some(join(key, &place))
         }),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize, ToSchema)]
+    struct Note {
+        text: String,
+    }
+
+    request_bodies! {
+        Note: "note";
+    }
+
+    #[tokio::test]
+    async fn parsing_yields_to_other_requests_first() {
+        for len in [1, LONG_BODY] {
+            let text = "a".repeat(len);
+            let bytes = serde_json::to_vec(&serde_json::json!({"text": text})).unwrap();
+            let mut parsing =
+                std::pin::pin!(UnparsedBody { bytes, unknown: UnknownKeys::Refuse }.parse::<Note>());
+            assert!(futures_util::poll!(&mut parsing).is_pending());
+            assert_eq!(parsing.await.unwrap().text, text);
+        }
     }
 }

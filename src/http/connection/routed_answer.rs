@@ -3,7 +3,7 @@
 //! Most polls and repeated reports of agents are answered from memory. Waking another thread for them, and this one
 //! again for the response, takes longer than the answer. So the thread of the connection polls the answer first. Once
 //! the answer waits for anything except a short request body, the runtime of the routes continues it. Long computations
-//! run on other threads, and the answer waits for them.
+//! run on other threads, and the answer yields before it parses a body.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

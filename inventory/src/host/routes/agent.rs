@@ -134,7 +134,7 @@ async fn post_step_reply(
     if host.as_ref().is_ok_and(|host| inventory.recent_replies().has(key, digest, host.generation())) {
         return Ok(StatusCode::NO_CONTENT);
     }
-    let reply: StepReply = body.parse()?;
+    let reply: StepReply = body.parse().await?;
     host?;
     let output = StepOutput::parse(&reply, &inventory.settings().host_limits)?;
     let store =
