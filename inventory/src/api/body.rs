@@ -83,7 +83,7 @@ impl UnparsedBody {
     }
 
     /// Parses the body, and checks it against the schema of its type. Meanwhile, other requests do not wait: this one
-    /// yields first, and a long body is parsed on a thread of its own.
+    /// yields first, and a long body is parsed on another thread.
     ///
     /// # Errors
     ///
