@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::http::zerocopy::ConnectionProgress;
 
-/// The longest request body that is read, and parsed, on the thread of the connection: a usual inventory report.
+/// The longest request body that is awaited on the thread of the connection: a usual inventory report is shorter.
 const MAX_BODY_LEN: u64 = 64 << 10;
 
 type Answer = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;

@@ -66,7 +66,7 @@ pub(super) async fn open(path: &Path, create: bool, feed: Feed) -> Result<Sqlite
     let mut connection = options.connect().await.map_err(failed)?;
     schema::migrate(&file.to_string(), &mut connection).await?;
     // Only the writer writes. Each connection has its own page cache, and a large one would be of no use: the kernel
-    // caches the file. The thread of a connection can read a whole page before its caller takes the first row.
+    // caches the file. SQLite's thread can read a whole page before its caller takes the first row.
     let readers = options
         .clone()
         .pragma("query_only", "ON")
