@@ -6,8 +6,9 @@
 //! [`PATIENCE`] without a response.
 
 use std::io::{self, IoSlice};
+use std::mem;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -31,11 +32,21 @@ pub(super) struct DelayedEnd<S> {
     is_flushed: bool,
     /// Runs while the client has ended its side and no answer has begun.
     patience: Option<Pin<Box<Sleep>>>,
+    /// The task that waits for the end. hyper does not read again by itself after the flush.
+    reader: Option<Waker>,
 }
 
 impl<S> DelayedEnd<S> {
     pub(super) fn new(stream: S, progress: ConnectionProgress) -> Self {
-        Self { stream, progress, has_read: false, has_begun: false, is_flushed: true, patience: None }
+        Self {
+            stream,
+            progress,
+            has_read: false,
+            has_begun: false,
+            is_flushed: true,
+            patience: None,
+            reader: None,
+        }
     }
 
     /// Waits before hyper learns that the client sends nothing more.
@@ -47,7 +58,7 @@ impl<S> DelayedEnd<S> {
             return Poll::Ready(());
         }
         if self.has_begun {
-            // hyper reads again after the response.
+            self.reader = Some(context.waker().clone());
             return Poll::Pending;
         }
         self.patience.get_or_insert_with(|| Box::pin(sleep(PATIENCE))).as_mut().poll(context)
@@ -100,7 +111,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for DelayedEnd<S> {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         ready!(Pin::new(&mut this.stream).poll_flush(context))?;
-        this.is_flushed = true;
+        if !mem::replace(&mut this.is_flushed, true)
+            && let Some(reader) = this.reader.take()
+        {
+            reader.wake();
+        }
         Poll::Ready(Ok(()))
     }
 
@@ -186,5 +201,19 @@ mod tests {
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("done"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn half_closed_client_gets_the_responses_to_all_requests_of_one_write() {
+        let (mut client, mut reports) =
+            request_work("/soon HTTP/1.1\r\nhost: localhost\r\n\r\nGET /soon").await;
+        client.shutdown().await.unwrap();
+        for _ in 0..2 {
+            assert_eq!(next_report(&mut reports).await, Some("begun"));
+        }
+        let mut answers = String::new();
+        client.read_to_string(&mut answers).await.unwrap();
+        assert_eq!(answers.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{answers}");
+        assert_eq!(answers.matches("\r\n\r\ndone").count(), 2, "{answers}");
     }
 }

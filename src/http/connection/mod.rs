@@ -129,7 +129,11 @@ async fn serve_requests<S>(
     // hyper ends the request of a client that disconnects. [`DelayedEnd`] distinguishes it from a client that only
     // sends nothing more.
     http.half_close(false);
-    let answer = service_fn(|request| answers.answer_request(request));
+    let answer = service_fn(|request| {
+        // hyper reads from the connection once more before it polls the answer for the first time.
+        answers.progress.record_request();
+        answers.answer_request(request)
+    });
     let mut connection =
         pin!(http.serve_connection(TokioIo::new(DelayedEnd::new(stream, answers.progress.clone())), answer));
     let mut phase = ShutdownPhase::Running;
@@ -207,7 +211,6 @@ impl ConnectionAnswers<'_> {
         request: Request<Incoming>,
     ) -> Result<Response<TrackedBody>, std::convert::Infallible> {
         let Self { connections: HttpConnections { app, routes, .. }, peer, progress, .. } = self;
-        progress.record_request();
         let refusal = refuse_invalid_head(&request);
         // A request with a body goes to the routes, which read the body.
         let known = self.bypass_app().filter(|_| request.body().is_end_stream() && refusal.is_none());
