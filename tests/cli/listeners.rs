@@ -150,6 +150,29 @@ fn tls_server_also_serves_boot_files_over_plain_http() {
     assert!(log.contains("uri=/api/assisted-install/v2/infra-envs status=404"), "{log}");
 }
 
+/// A client ends TLS with a record, which does not count as the start of a request.
+#[test]
+fn tls_connections_end_with_their_clients() {
+    if require_tool("curl").is_none() {
+        return;
+    }
+    let (scratch, _authority) = scratch_with_certificate();
+    let line = "--listen-tls 127.0.0.1:0 --max-client-connections 4";
+    let server = spawn_server(&scratch, &CERTIFICATE, line, 1);
+    for version in ["1.2", "1.3"] {
+        let get = format!(
+            "--cacert ca.pem --tlsv{version} --tls-max {version} https://{}/live",
+            server.addresses[0]
+        );
+        let arguments: Vec<_> = "-q -sS --noproxy *".split(' ').chain(get.split(' ')).collect();
+        let curl = || ProgramRun::new("curl", scratch.folder()).args(&arguments).run().status.success();
+        for _ in 0..10 {
+            wait_for("earlier connections have ended", curl);
+        }
+    }
+    server.stop();
+}
+
 #[test]
 fn certificate_is_reloaded() {
     if require_tool("curl").is_none() {

@@ -313,8 +313,10 @@ fn signal_shuts_down_gracefully() {
     for name in ["TERM", "INT"] {
         let scratch = Scratch::new();
         let server = ServeProcess::start(&scratch, &[], &[]);
-        // One connection without any request, and one that waits for its next request.
+        // One connection without any request, one with a part of it, and one that waits for its next request.
         let _silent = server.connect();
+        let mut partial = server.connect();
+        partial.write_all(b"GET /live HTT").unwrap();
         let mut idle = server.connect();
         idle.write_all(b"GET /live HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
         let mut start = [0; 12];

@@ -1,9 +1,9 @@
-//! Clients that disconnect before their response begins.
+//! Clients that disconnect before they have their whole response.
 //!
 //! hyper drops a request when its connection ends, and the work for it stops. A [`DelayedEnd`] is the stream that hyper
 //! reads from. It passes on a reset at once. The end of the received bytes can also mean that the client sends nothing
-//! more but still waits for the response (`nc -N`), so hyper learns of it only after the response is sent, or after
-//! [`PATIENCE`] without a response.
+//! more but still waits for the response (`nc -N`), so hyper learns of it only after the response is sent, or when
+//! there was nothing to send for as long as [`PATIENCE`].
 
 use std::io::{self, IoSlice};
 use std::mem;
@@ -16,57 +16,50 @@ use tokio::time::{Sleep, sleep};
 
 use crate::http::zerocopy::ConnectionProgress;
 
-/// The time that a client that sends nothing more waits for a response to begin. A program that has ended looks the
-/// same until the server writes.
+/// The time that a client that sends nothing more waits for a response to begin or to continue. A program that has
+/// ended looks the same until the server writes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A stream that delays its end while a request is being answered.
 pub(super) struct DelayedEnd<S> {
     stream: S,
     progress: ConnectionProgress,
-    /// Whether hyper has read anything.
-    has_read: bool,
-    /// Whether hyper has written anything since it last read.
-    has_begun: bool,
     /// Whether hyper has flushed since it last wrote. hyper takes an end before the flush for the end of the response.
     is_flushed: bool,
-    /// Runs while the client has ended its side and no answer has begun.
+    /// Runs while the client has ended its side and there is nothing to send.
     patience: Option<Pin<Box<Sleep>>>,
-    /// The task that waits for the end. hyper does not read again by itself after the flush.
+    /// The task that waits for the end. After a flush, hyper does not read again without it.
     reader: Option<Waker>,
 }
 
 impl<S> DelayedEnd<S> {
     pub(super) fn new(stream: S, progress: ConnectionProgress) -> Self {
-        Self {
-            stream,
-            progress,
-            has_read: false,
-            has_begun: false,
-            is_flushed: true,
-            patience: None,
-            reader: None,
-        }
+        Self { stream, progress, is_flushed: true, patience: None, reader: None }
     }
 
     /// Waits before hyper learns that the client sends nothing more.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // hyper checks for an end before it hands over a request that it has read, and while the request body is being
-        // read.
-        let is_asked = self.has_read && !self.progress.is_idle();
-        if !is_asked && self.is_flushed {
+        if self.is_flushed && !self.progress.is_answering() {
             return Poll::Ready(());
         }
-        if self.has_begun {
-            self.reader = Some(context.waker().clone());
+        self.reader = Some(context.waker().clone());
+        if !self.is_flushed {
             return Poll::Pending;
         }
         self.patience.get_or_insert_with(|| Box::pin(sleep(PATIENCE))).as_mut().poll(context)
     }
 
     fn record_write(&mut self) {
-        self.has_begun = true;
         self.is_flushed = false;
+        self.patience = None;
+    }
+
+    fn record_flush(&mut self) {
+        if !mem::replace(&mut self.is_flushed, true)
+            && let Some(reader) = self.reader.take()
+        {
+            reader.wake();
+        }
     }
 }
 
@@ -82,9 +75,6 @@ impl<S: AsyncRead + Unpin> AsyncRead for DelayedEnd<S> {
         if buf.filled().len() == before {
             return this.poll_end(context).map(Ok);
         }
-        this.has_read = true;
-        // Bytes that arrive while a response is being sent are the next request.
-        this.has_begun &= !this.is_flushed;
         Poll::Ready(Ok(()))
     }
 }
@@ -111,11 +101,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for DelayedEnd<S> {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         ready!(Pin::new(&mut this.stream).poll_flush(context))?;
-        if !mem::replace(&mut this.is_flushed, true)
-            && let Some(reader) = this.reader.take()
-        {
-            reader.wake();
-        }
+        this.record_flush();
         Poll::Ready(Ok(()))
     }
 
@@ -126,10 +112,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for DelayedEnd<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::Wake;
     use std::thread;
 
     use axum::Router;
+    use axum::body::Body;
     use axum::routing::get;
+    use futures_util::{StreamExt as _, stream};
     use ignition::network::Cancel;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
@@ -150,6 +142,15 @@ mod tests {
         Ok(())
     }
 
+    /// Reports that a response was dropped.
+    struct ReportOnDrop(Sender<&'static str>);
+
+    impl Drop for ReportOnDrop {
+        fn drop(&mut self) {
+            self.0.try_send("ended").unwrap();
+        }
+    }
+
     /// Returns the next report of the server. The bound is far above [`PATIENCE`].
     async fn next_report(reports: &mut Receiver<&'static str>) -> Option<&'static str> {
         tokio::time::timeout(PATIENCE * 15, reports.recv()).await.expect("the server reports nothing")
@@ -162,12 +163,21 @@ mod tests {
             let report = report.clone();
             async move || in_background(move |cancel| work_until_cancelled(cancel, &report)).await
         };
+        let soon = report.clone();
         let answers_soon = async move || {
-            report.send("begun").await.unwrap();
+            soon.send("begun").await.unwrap();
             tokio::time::sleep(PATIENCE / 4).await;
             "done"
         };
-        let router = Router::new().route("/work", get(works)).route("/soon", get(answers_soon));
+        let endless = async move || {
+            report.send("begun").await.unwrap();
+            let ended = ReportOnDrop(report.clone());
+            let parts = stream::once(async { Ok("part") }).chain(stream::pending::<Result<_, Infallible>>());
+            Body::from_stream(parts.inspect(move |_| _ = &ended))
+        };
+        let routes = [("/work", get(works)), ("/endless", get(endless)), ("/soon", get(answers_soon))];
+        let router =
+            routes.into_iter().fold(Router::new(), |router, (path, route)| router.route(path, route));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(serve(listener, router, std::future::pending()));
@@ -215,5 +225,73 @@ mod tests {
         client.read_to_string(&mut answers).await.unwrap();
         assert_eq!(answers.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{answers}");
         assert_eq!(answers.matches("\r\n\r\ndone").count(), 2, "{answers}");
+    }
+
+    #[tokio::test]
+    async fn response_without_further_parts_ends_with_its_client() {
+        let (mut client, mut reports) = request_work("/endless").await;
+        assert_eq!(next_report(&mut reports).await, Some("begun"));
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"part\r\n") {
+            client.read_buf(&mut answer).await.unwrap();
+        }
+        client.shutdown().await.unwrap();
+        assert_eq!(next_report(&mut reports).await, Some("ended"));
+    }
+
+    /// A client that has ended its side.
+    struct EndedClient;
+
+    impl AsyncRead for EndedClient {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for EndedClient {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// Whether a task was woken.
+    #[derive(Default)]
+    struct WakeFlag(AtomicBool);
+
+    impl Wake for WakeFlag {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[tokio::test]
+    async fn end_is_passed_on_when_the_response_is_flushed() {
+        let progress = ConnectionProgress::new();
+        let mut client = DelayedEnd::new(EndedClient, progress.clone());
+        let woken = Arc::new(WakeFlag::default());
+        let task = Waker::from(Arc::clone(&woken));
+        let has_ended = |client: &mut DelayedEnd<EndedClient>| {
+            let mut context = Context::from_waker(&task);
+            Pin::new(client).poll_read(&mut context, &mut ReadBuf::new(&mut [0])).is_ready()
+        };
+        // No request, or a part of its head.
+        assert!(has_ended(&mut client));
+        for _ in 0..2 {
+            progress.record_request();
+            assert!(!has_ended(&mut client));
+            client.write_all(b"response").await.unwrap();
+            progress.record_answered();
+            assert!(!has_ended(&mut client) && !woken.0.load(Ordering::Relaxed));
+            client.flush().await.unwrap();
+            assert!(woken.0.swap(false, Ordering::Relaxed) && has_ended(&mut client));
+        }
     }
 }

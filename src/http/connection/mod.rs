@@ -15,12 +15,14 @@ mod transfer_coding;
 use std::io::{self, IoSlice};
 use std::pin::pin;
 use std::sync::Weak;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
+use futures_util::FutureExt;
 use hyper::body::{Body as HttpBody, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -129,7 +131,9 @@ async fn serve_requests<S>(
     // hyper ends the request of a client that disconnects. [`DelayedEnd`] distinguishes it from a client that only
     // sends nothing more.
     http.half_close(false);
+    let has_requested = AtomicBool::new(false);
     let answer = service_fn(|request| {
+        has_requested.store(true, Ordering::Relaxed);
         // hyper reads from the connection once more before it polls the answer for the first time.
         answers.progress.record_request();
         answers.answer_request(request)
@@ -140,7 +144,16 @@ async fn serve_requests<S>(
     loop {
         match phase {
             ShutdownPhase::Running => {}
-            ShutdownPhase::Draining => connection.as_mut().graceful_shutdown(),
+            ShutdownPhase::Draining => {
+                connection.as_mut().graceful_shutdown();
+                if let Some(done) = connection.as_mut().now_or_never() {
+                    return done.unwrap_or_else(|error| log_failure(peer, &error));
+                }
+                // hyper would wait for the rest of the first request head.
+                if !has_requested.load(Ordering::Relaxed) && !answers.progress.is_answering() {
+                    return log_shutdown_close(peer);
+                }
+            }
             ShutdownPhase::Closing => return log_shutdown_close(peer),
         }
         // One channel for all phases, because each future here is polled with every request.

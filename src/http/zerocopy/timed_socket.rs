@@ -164,6 +164,11 @@ impl ConnectionProgress {
         self.enter_stage(ConnectionStage::Idle, |stage| stage == ConnectionStage::Idle);
     }
 
+    /// Reports whether a whole request head was received whose response is not yet complete.
+    pub(in crate::http) fn is_answering(&self) -> bool {
+        matches!(self.state().stage, ConnectionStage::Body | ConnectionStage::Answer)
+    }
+
     /// Reports whether no request is open.
     pub(in crate::http) fn is_idle(&self) -> bool {
         self.state().stage == ConnectionStage::Idle
