@@ -112,13 +112,17 @@ impl Query {
         self.text(name).map(|text| choose(name, text, choices)).transpose()
     }
 
-    /// Returns the choices that a comma-separated parameter names.
+    /// Returns the choices that a comma-separated parameter names: each once, in the order of `choices`.
     ///
     /// # Errors
     ///
     /// Returns an error with the names of all choices if a part of the value names none of them.
     pub fn choices<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Vec<T>, ApiError> {
-        self.list(name).map(|text| choose(name, text, choices)).collect()
+        for text in self.list(name) {
+            choose(name, text, choices)?;
+        }
+        let is_named = |choice: &str| self.list(name).any(|text| text == choice);
+        Ok(choices.iter().filter(|(choice, _)| is_named(choice)).map(|(_, value)| *value).collect())
     }
 
     /// Returns the error for a missing parameter.
@@ -174,5 +178,17 @@ mod tests {
         ] {
             assert_eq!(list_range(query), Err(reason.to_owned()), "{query}");
         }
+    }
+
+    #[test]
+    fn choices_are_returned_once_and_in_order() {
+        const CHOICES: [(&str, u8); 3] = [("one", 1), ("two", 2), ("three", 3)];
+        let choices = |list: &str| {
+            let uri = format!("/list?names={list}").parse().unwrap();
+            Query::from_uri(&uri).choices("names", &CHOICES)
+        };
+        assert_eq!(choices("three,one,three,,one").unwrap(), [1, 3]);
+        assert!(choices("").unwrap().is_empty());
+        assert!(choices("one,four").is_err());
     }
 }

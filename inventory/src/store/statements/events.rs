@@ -132,9 +132,10 @@ impl EventConditions {
         }
         let (order, beyond) = if query.descending { ("DESC", "<") } else { ("ASC", ">") };
         if let Some(after) = query.after {
+            // Bound as a text like all other values.
+            let micros = self.value(after.micros.to_string());
             let id = self.value(after.id.to_string());
-            // An integer of the service, which need not be bound.
-            self.add_condition(&format!("(event_time, id) {beyond} ({}, {id})", after.micros));
+            self.add_condition(&format!("(event_time, id) {beyond} (CAST({micros} AS BIGINT), {id})"));
         }
         // No list is longer than the largest offset.
         let skipped = i64::try_from(query.offset).unwrap_or(i64::MAX);
@@ -144,18 +145,19 @@ impl EventConditions {
             let end = format!(" {in_order} LIMIT {} OFFSET ${offset}", i64::MAX);
             return self.query(&format!("SELECT {COLUMNS} FROM events"), &end).bind_integer(skipped);
         };
-        let limit = limit.min(PAGE_EVENTS);
+        let most = offset.saturating_add(1);
         let start = "WITH candidates AS (SELECT event_time AS at, id AS event, \
                      octet_length(name) + octet_length(message) + COALESCE(octet_length(props), 0) AS len FROM events";
         // A cross join: SQLite then looks up the events of the page, instead of the page's place of each event.
         let end = format!(
-            " {in_order} LIMIT {limit} OFFSET ${offset}), \
+            " {in_order} LIMIT ${most} OFFSET ${offset}), \
              sums AS (SELECT event, ROW_NUMBER() OVER ordered AS number, SUM(len) OVER ordered AS total \
              FROM candidates WINDOW ordered AS (ORDER BY at {order}, event {order})) \
              SELECT {COLUMNS} FROM sums CROSS JOIN events \
              WHERE events.id = sums.event AND (number = 1 OR total <= {PAGE_BYTES}) {in_order}"
         );
-        self.query(start, &end).bind_integer(skipped)
+        let limit = i64::try_from(limit.min(PAGE_EVENTS)).unwrap_or(i64::MAX);
+        self.query(start, &end).bind_integer(skipped).bind_integer(limit)
     }
 }
 

@@ -126,6 +126,20 @@ async fn statements_for_ids_of_hosts_use_an_index() {
     store.writer.close().await;
 }
 
+#[test]
+fn pages_of_events_are_one_statement() {
+    let sql = |micros: i64, limit: u64, dialect: Dialect| {
+        let after = Some(EventPosition { micros, id: Uuid::from_u128(micros.unsigned_abs().into()) });
+        events::page(&EventQuery { after, limit: Some(limit), ..EventQuery::default() }, dialect)
+            .sql()
+            .to_owned()
+    };
+    // A driver keeps each prepared statement of a connection.
+    for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+        assert_eq!(sql(1, 10, dialect), sql(2, 20, dialect));
+    }
+}
+
 /// The end of the plan of a page of events: they are looked up and sorted after their number is known.
 const EVENTS_OF_PAGE: &str =
     "SEARCH events USING INDEX sqlite_autoindex_events_1 (id=?); USE TEMP B-TREE FOR ORDER BY";
