@@ -85,10 +85,13 @@ impl RecentReplies {
         access(&mut replies)
     }
 
-    /// Returns `true` if a host with this generation already has this reply.
-    pub(super) fn has(&self, host: HostKey, digest: ReplyDigest, generation: i64) -> bool {
-        let is_same = |reply: &RecentReply| reply.digest == digest && reply.generation == generation;
-        self.with_replies(|all| all.get(&host).is_some_and(|replies| replies.iter().any(is_same)))
+    /// Returns the generation of a host that resulted from a reply, if the reply is remembered. A host that still has
+    /// this generation does not change.
+    pub(super) fn generation_after(&self, host: HostKey, digest: ReplyDigest) -> Option<i64> {
+        self.with_replies(|all| {
+            let same = all.get(&host)?.iter().find(|reply| reply.digest == digest)?;
+            Some(same.generation)
+        })
     }
 
     /// Remembers a reply that resulted in a generation of its host, or that did not change it.
@@ -149,18 +152,17 @@ mod tests {
     }
 
     #[test]
-    fn reply_is_recognized_only_with_its_generation() {
+    fn last_reply_of_each_step_is_remembered_with_its_generation() {
         let replies = RecentReplies::default();
         let host = HostKey { infra_env_id: InfraEnvId::fresh(), host_id: HostId::fresh() };
         let other = HostKey { host_id: HostId::fresh(), ..host };
         let (one, two) = (digest("1"), digest("2"));
-        assert!(!replies.has(host, one, 2));
+        assert_eq!(replies.generation_after(host, one), None);
         replies.remember(host, StepType::Inventory, one, 2);
-        replies.remember(host, StepType::NtpSynchronizer, two, 2);
-        assert!(replies.has(host, one, 2) && replies.has(host, two, 2));
-        assert!(!replies.has(other, one, 2));
-        assert!(!replies.has(host, one, 3));
-        replies.remember(host, StepType::Inventory, two, 2);
-        assert!(!replies.has(host, one, 2));
+        replies.remember(host, StepType::NtpSynchronizer, two, 3);
+        assert_eq!([one, two].map(|reply| replies.generation_after(host, reply)), [Some(2), Some(3)]);
+        assert_eq!(replies.generation_after(other, one), None);
+        replies.remember(host, StepType::Inventory, two, 4);
+        assert_eq!(replies.generation_after(host, one), None);
     }
 }

@@ -130,13 +130,19 @@ async fn post_step_reply(
     body: UnparsedBody,
 ) -> Result<StatusCode, ApiError> {
     let digest = ReplyDigest::new(body.bytes());
-    let host = key.find_cached(&inventory).await;
-    if host.as_ref().is_ok_and(|host| inventory.recent_replies().has(key, digest, host.generation())) {
+    if let Some(generation) = inventory.recent_replies().generation_after(key, digest)
+        && key.find_cached(&inventory).await?.generation() == generation
+    {
         return Ok(StatusCode::NO_CONTENT);
     }
     let reply: StepReply = body.parse().await?;
-    host?;
-    let output = StepOutput::parse(&reply, &inventory.settings().host_limits)?;
+    let output = match StepOutput::parse(&reply, &inventory.settings().host_limits) {
+        Ok(output) => output,
+        Err(error) => {
+            key.find_cached(&inventory).await?;
+            return Err(error);
+        }
+    };
     let store =
         |draft: &mut HostDraft, journal: &mut Journal| output.store(draft, inventory.settings(), journal);
     let generation = key.change_if_edited(&inventory, request, output.needed_reports(), store).await?;
