@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use super::app_service::App;
 use super::connection::{FastPathSwitch, HttpConnections};
 use super::listener::{Acceptor, Listener, ServerLimits};
-use super::zerocopy::PageLending;
+use super::zerocopy::{PageLending, RecordBursts};
 
 /// An HTTP/1.1 server. Clones share their connection limits.
 #[derive(Clone, Debug)]
@@ -61,7 +61,8 @@ impl Server {
     pub async fn serve(&self, listener: Listener, app: impl Into<App>, shutdown: impl Future<Output = ()>) {
         let (limits, routes) = (*self.acceptor.limits(), Handle::current());
         let (lending, fast_path) = (self.lending.clone(), self.fast_path);
-        let connections = HttpConnections { limits, app: app.into(), routes, lending, fast_path };
+        let bursts = RecordBursts::default();
+        let connections = HttpConnections { limits, app: app.into(), routes, lending, bursts, fast_path };
         self.acceptor.serve(listener, connections, shutdown).await;
     }
 }

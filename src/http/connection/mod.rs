@@ -47,7 +47,7 @@ use super::listener::{
 };
 use super::zerocopy::{
     BaseFile, BodyMode, ClientTimeout, ConnectionProgress, DirectSocket, PageLending, PagedSocket,
-    RecordStream, SendingFile, TimedSocket,
+    RecordBursts, RecordStream, SendingFile, TimedSocket,
 };
 use inventory::api::ApiError;
 
@@ -64,6 +64,7 @@ pub(super) struct HttpConnections {
     /// The runtime that runs requests which may take longer.
     pub(super) routes: Handle,
     pub(super) lending: Option<PageLending>,
+    pub(super) bursts: RecordBursts,
     pub(super) fast_path: FastPathSwitch,
 }
 
@@ -78,8 +79,10 @@ impl ServeConnection for HttpConnections {
         let signal = ShutdownSignal(shutdown.clone());
         let answers = ConnectionAnswers { connections: self, peer, requester, progress, sending, signal };
         let Some(acceptor) = tls else { return serve_requests(answers, socket, shutdown).await };
-        let handshake =
-            tokio::time::timeout(self.limits.handshake_time, RecordStream::accept(&acceptor, socket));
+        let handshake = tokio::time::timeout(
+            self.limits.handshake_time,
+            RecordStream::accept(&acceptor, socket, self.bursts.clone()),
+        );
         let mut closing = shutdown.clone();
         let closing = async {
             // A dropped server closes its connections too.

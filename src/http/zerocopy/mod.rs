@@ -28,6 +28,6 @@ pub(crate) use lease::{Lease, SIGNAL};
 pub(in crate::http) use lending::PageLending;
 pub(in crate::http) use paged_socket::{PAGES_LEN, PagedSocket};
 pub(in crate::http) use read_ahead::{PendingRead, ReadDone};
-pub(in crate::http) use record_stream::RecordStream;
+pub(in crate::http) use record_stream::{RecordBursts, RecordStream};
 pub(in crate::http) use sending_file::SendingFile;
 pub(in crate::http) use timed_socket::{ClientTimeout, ConnectionProgress, TimedSocket};

@@ -2,30 +2,75 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// The most unsent bytes that TLS buffers: one record. One record per system call has no measurable cost compared with
-/// that of the records.
-const MAX_UNSENT: usize = 16 << 10;
+/// The bytes of a record.
+const RECORD: usize = 16 << 10;
+/// The bytes that are encrypted together, if not too many connections do so. Four records in one system call take 8 %
+/// less processor time than in four (whole image, one client).
+const BURST: usize = 4 * RECORD;
+/// The most connections with a burst that is not yet sent. A client that does not read keeps it in memory.
+const MAX_BURSTS: usize = 64;
 
-/// A TLS stream that encrypts a record only after all earlier ones are sent. Otherwise TLS would encrypt a second,
-/// shorter record to fill its buffer limit, and keep both in memory.
+/// The bursts of all connections of a listener.
+#[derive(Clone, Debug)]
+pub(in crate::http) struct RecordBursts(Arc<Semaphore>);
+
+impl Default for RecordBursts {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MAX_BURSTS)))
+    }
+}
+
+/// A TLS stream that encrypts a record, or a burst of them, only after all earlier ones are sent. Otherwise TLS would
+/// encrypt a shorter record to fill its buffer limit, and keep both in memory.
 #[derive(Debug)]
-pub(in crate::http) struct RecordStream<S>(TlsStream<S>);
+pub(in crate::http) struct RecordStream<S> {
+    tls: TlsStream<S>,
+    bursts: RecordBursts,
+    /// Held until the burst is sent.
+    burst: Option<OwnedSemaphorePermit>,
+}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> RecordStream<S> {
     /// Waits for the handshake.
-    pub(in crate::http) async fn accept(acceptor: &TlsAcceptor, socket: S) -> io::Result<Self> {
-        acceptor.accept_with(socket, |tls| tls.set_buffer_limit(Some(MAX_UNSENT))).await.map(Self)
+    pub(in crate::http) async fn accept(
+        acceptor: &TlsAcceptor,
+        socket: S,
+        bursts: RecordBursts,
+    ) -> io::Result<Self> {
+        let tls = acceptor.accept_with(socket, |tls| tls.set_buffer_limit(Some(RECORD))).await?;
+        Ok(Self { tls, bursts, burst: None })
     }
 
     fn poll_sent(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let (_, tls) = self.0.get_ref();
-        if tls.wants_write() { Pin::new(&mut self.0).poll_flush(context) } else { Poll::Ready(Ok(())) }
+        if self.tls.get_ref().1.wants_write() {
+            Pin::new(self).poll_flush(context)
+        } else {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// Allows a burst for the next write, if it is long enough and there are not too many.
+    fn begin_burst(&mut self, len: usize) {
+        if len > RECORD && self.burst.is_none() {
+            self.burst = Arc::clone(&self.bursts.0).try_acquire_owned().ok();
+            if self.burst.is_some() {
+                self.tls.get_mut().1.set_buffer_limit(Some(BURST));
+            }
+        }
+    }
+
+    fn end_burst(&mut self) {
+        if self.burst.take().is_some() {
+            self.tls.get_mut().1.set_buffer_limit(Some(RECORD));
+        }
     }
 }
 
@@ -35,7 +80,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for RecordStream<S> {
         context: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().0).poll_read(context, buf)
+        Pin::new(&mut self.get_mut().tls).poll_read(context, buf)
     }
 }
 
@@ -51,19 +96,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for RecordStream<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         ready!(this.poll_sent(context))?;
-        Pin::new(&mut this.0).poll_write_vectored(context, slices)
+        this.begin_burst(slices.iter().map(|slice| slice.len()).sum());
+        let written = Pin::new(&mut this.tls).poll_write_vectored(context, slices);
+        if !this.tls.get_ref().1.wants_write() {
+            this.end_burst();
+        }
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
+        self.tls.is_write_vectored()
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().0).poll_flush(context)
+        let this = self.get_mut();
+        ready!(Pin::new(&mut this.tls).poll_flush(context))?;
+        this.end_burst();
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().0).poll_shutdown(context)
+        Pin::new(&mut self.get_mut().tls).poll_shutdown(context)
     }
 }
 
@@ -81,7 +134,7 @@ mod tests {
     use super::*;
 
     /// Returns the two ends of a connection: bytes written to the first arrive encrypted at the second.
-    async fn connected_ends(room: usize) -> (RecordStream<DuplexStream>, DuplexStream) {
+    async fn connected_ends(room: usize, bursts: RecordBursts) -> (RecordStream<DuplexStream>, DuplexStream) {
         let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".into()]).unwrap();
         let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
         let config = ServerConfig::builder().with_no_client_auth();
@@ -95,29 +148,48 @@ mod tests {
         let (near, far) = duplex(room);
         let name = ServerName::try_from("localhost").unwrap();
         let (records, client) =
-            tokio::join!(RecordStream::accept(&acceptor, near), connector.connect(name, far));
+            tokio::join!(RecordStream::accept(&acceptor, near, bursts), connector.connect(name, far));
         (records.unwrap(), client.unwrap().into_inner().0)
     }
 
-    #[tokio::test]
-    async fn slow_reader_gets_full_records() {
-        let (mut records, mut client) = connected_ends(20_000).await;
+    /// Sends bytes to a slow reader. At most `most` are encrypted and not sent.
+    async fn assert_full_records(bursts: RecordBursts, most: usize) {
+        let (mut records, mut client) = connected_ends(20_000, bursts).await;
         let (mut taken, mut sent) = (0, Vec::new());
-        while sent.len() < 200_000 {
-            while let Some(len) = records.write(&[7; 50_000]).now_or_never() {
+        while sent.len() < 400_000 {
+            while let Some(len) = records.write(&[7; 100_000]).now_or_never() {
                 taken += len.unwrap();
             }
-            // At most one record is buffered.
-            assert!(taken < sent.len() + 20_000 + MAX_UNSENT);
+            assert!(taken < sent.len() + 20_000 + most);
             let mut part = [0; 700];
             client.read_exact(&mut part).await.unwrap();
             sent.extend(part);
         }
+        assert!(taken > 300_000 && (most == RECORD) == (records.burst.is_none()));
         let mut rest = &sent[..];
         while let Some((head, body)) = rest.split_first_chunk::<5>() {
             // 16 KiB, the content type, and a tag.
-            assert_eq!(u16::from_be_bytes([head[3], head[4]]), (16 << 10) + 17);
-            rest = body.get((16 << 10) + 17..).unwrap_or_default();
+            assert_eq!(usize::from(u16::from_be_bytes([head[3], head[4]])), RECORD + 17);
+            rest = body.get(RECORD + 17..).unwrap_or_default();
         }
+    }
+
+    #[tokio::test]
+    async fn slow_reader_gets_full_records() {
+        assert_full_records(RecordBursts::default(), BURST).await;
+        // Other connections have all bursts.
+        assert_full_records(RecordBursts(Arc::new(Semaphore::new(0))), RECORD).await;
+    }
+
+    #[tokio::test]
+    async fn burst_is_free_once_it_is_sent() {
+        let bursts = RecordBursts::default();
+        let (mut records, mut client) = connected_ends(20_000, bursts.clone()).await;
+        assert_eq!(records.write(&[7; 100_000]).await.unwrap(), BURST);
+        assert_eq!(bursts.0.available_permits(), MAX_BURSTS - 1);
+        let mut part = vec![0; BURST];
+        let (sent, read) = tokio::join!(records.flush(), client.read_exact(&mut part));
+        assert!(sent.is_ok() && read.is_ok());
+        assert_eq!(bursts.0.available_permits(), MAX_BURSTS);
     }
 }
