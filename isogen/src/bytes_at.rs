@@ -1,9 +1,6 @@
-//! Reads and writes fields at fixed offsets of a byte slice, and counts leading zeros.
+//! Reads numbers at fixed offsets of a byte slice, and counts leading zeros.
 //!
-//! Readers return `None` if the slice ends before the field. Writers return [`Error::Internal`](crate::Error::Internal)
-//! if the slice ends before the field or the value does not fit into it: callers compute both.
-
-use crate::error::{OrInternal, Result};
+//! Readers return `None` if the slice ends before the number.
 
 #[inline]
 pub(crate) fn array_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
@@ -40,45 +37,6 @@ pub(crate) fn u64_be(bytes: &[u8], offset: usize) -> Option<u64> {
     array_at(bytes, offset).map(u64::from_be_bytes)
 }
 
-/// Returns the field of `len` bytes at `offset`.
-#[inline]
-pub(crate) fn slice_at(bytes: &[u8], offset: usize, len: usize) -> Result<&[u8]> {
-    let field = offset.checked_add(len).and_then(|end| bytes.get(offset..end));
-    field.or_internal("field outside of its structure", offset as u64)
-}
-
-#[inline]
-pub(crate) fn put_slice(bytes: &mut [u8], offset: usize, value: &[u8]) -> Result<()> {
-    let field = offset.checked_add(value.len()).and_then(|end| bytes.get_mut(offset..end));
-    field.or_internal("field outside of its structure", offset as u64)?.copy_from_slice(value);
-    Ok(())
-}
-
-#[inline]
-pub(crate) fn put_u8(bytes: &mut [u8], offset: usize, value: usize) -> Result<()> {
-    let value = u8::try_from(value).or_internal("value too large for its field", offset as u64)?;
-    put_slice(bytes, offset, &[value])
-}
-
-#[inline]
-pub(crate) fn put_u32_le(bytes: &mut [u8], offset: usize, value: u64) -> Result<()> {
-    let value = u32::try_from(value).or_internal("value too large for its field", offset as u64)?;
-    put_slice(bytes, offset, &value.to_le_bytes())
-}
-
-/// Writes a number in both byte orders, as volume descriptors and directory records have it.
-#[inline]
-pub(crate) fn put_both_endian(bytes: &mut [u8], offset: usize, value: u32) -> Result<()> {
-    put_slice(bytes, offset, &both_endian(value))
-}
-
-/// Encodes a number in both byte orders.
-#[inline]
-pub(crate) fn both_endian(number: u32) -> [u8; 8] {
-    let [a, b, c, d] = number.to_le_bytes();
-    [a, b, c, d, d, c, b, a]
-}
-
 /// Returns the first `len` bytes of a buffer, or the whole buffer if it is shorter.
 #[inline]
 pub(crate) fn prefix_mut(buf: &mut [u8], len: u64) -> &mut [u8] {
@@ -99,7 +57,6 @@ pub(crate) fn count_leading_zeros(bytes: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
 
     #[test]
     fn zeros_at_start_stops_at_the_first_other_byte() {
@@ -116,44 +73,5 @@ mod tests {
         for (len, expected) in [(0, 0), (4, 4), (5, 5), (6, 5), (u64::MAX, 5)] {
             assert_eq!(prefix_mut(&mut buf, len).len(), expected);
         }
-    }
-
-    #[test]
-    fn writers_write_their_field_only() {
-        let mut bytes = [0xAA; 16];
-        put_u8(&mut bytes, 0, 255).unwrap();
-        put_u32_le(&mut bytes, 2, 0x0403_0201).unwrap();
-        put_both_endian(&mut bytes, 8, 0x0403_0201).unwrap();
-        assert_eq!(bytes, [255, 0xAA, 1, 2, 3, 4, 0xAA, 0xAA, 1, 2, 3, 4, 4, 3, 2, 1]);
-    }
-
-    #[test]
-    fn writers_outside_of_the_structure_are_internal_errors() {
-        let mut bytes = [0; 8];
-        let failed = [
-            put_u8(&mut bytes, 8, 1),
-            put_u32_le(&mut bytes, 5, 1),
-            put_both_endian(&mut bytes, 1, 1),
-            put_slice(&mut bytes, usize::MAX, &[1]),
-            slice_at(&bytes, 4, 5).map(drop),
-        ];
-        for failed in failed {
-            let what = "field outside of its structure";
-            assert!(
-                matches!(failed, Err(Error::Internal { what: found, .. }) if found == what),
-                "{failed:?}"
-            );
-        }
-        assert_eq!(bytes, [0; 8]);
-    }
-
-    #[test]
-    fn values_too_large_for_their_field_are_internal_errors() {
-        let mut bytes = [0; 8];
-        for failed in [put_u8(&mut bytes, 0, 256), put_u32_le(&mut bytes, 0, 1 << 32)] {
-            let text = failed.unwrap_err().to_string();
-            assert_eq!(text, "internal error at byte 0: value too large for its field");
-        }
-        assert_eq!(bytes, [0; 8]);
     }
 }

@@ -68,7 +68,7 @@
 //! 4. `areas` (finds the embed areas), `edits`
 //! 5. [`kargs`], `miniso`, [`eltorito`], [`write`](mod@write)
 //! 6. [`partitions`], [`volume`], [`plan`]
-//! 7. `source`, [`mapping`], `error`, [`initrd`], `digest`, `extent`, `bytes_at`
+//! 7. `source`, [`mapping`], `checked_fields`, `error`, [`initrd`], `digest`, `extent`, `bytes_at`
 //!
 //! Methods of [`BaseImage`] are in the file of their layer: `BaseImage::plan` is in `planner`, `BaseImage::kernel` in
 //! `pxe`.
@@ -78,6 +78,7 @@
 mod areas;
 mod base;
 mod bytes_at;
+mod checked_fields;
 pub mod diff;
 mod digest;
 mod edits;

@@ -6,7 +6,8 @@
 
 use serde::Serialize;
 
-use crate::bytes_at::{array_at, put_slice, u16_be, u32_be, u32_le, u64_le};
+use crate::bytes_at::{array_at, u16_be, u32_be, u32_le, u64_le};
+use crate::checked_fields::put_slice;
 use crate::error::{OrInternal, Result};
 use crate::extent::Extent;
 use crate::source::Source;

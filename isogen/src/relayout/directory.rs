@@ -12,7 +12,8 @@ use super::raw_record::{
     RawRecord, encode_iso_name, encode_joliet_name, invalid_name, is_self_or_parent, new_system_use,
 };
 use crate::base::BaseImage;
-use crate::bytes_at::{both_endian, put_slice, u32_be, u32_le};
+use crate::bytes_at::{u32_be, u32_le};
+use crate::checked_fields::{both_endian, put_slice};
 use crate::error::{Error, OrInternal, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::plan::Patch;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::bytes_at::{put_both_endian, put_u8, slice_at, u32_le};
+use crate::bytes_at::u32_le;
+use crate::checked_fields::{put_both_endian, put_u8, slice_at};
 use crate::error::{Error, OrInternal, Result};
 use crate::extent::Sector;
 use crate::volume::TreeEntry;

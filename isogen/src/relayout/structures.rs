@@ -7,7 +7,7 @@ use super::partitions::{BACKUP_GPT_LEN, CYLINDER, NewPartitionTables};
 use super::placement::Placement;
 use super::system_area::SystemArea;
 use crate::base::BaseImage;
-use crate::bytes_at::both_endian;
+use crate::checked_fields::both_endian;
 use crate::error::{OrInternal, Result};
 use crate::extent::{Extent, SECTOR_SIZE};
 use crate::plan::{Patch, Plan, Segment};

@@ -4,7 +4,7 @@ use super::changes::KargsLayout;
 use super::fields::bytes_patch;
 use super::placement::Placement;
 use crate::base::BaseImage;
-use crate::bytes_at::{put_slice, slice_at};
+use crate::checked_fields::{put_slice, slice_at};
 use crate::error::Result;
 use crate::extent::{Extent, Sector};
 use crate::plan::Patch;

@@ -2,7 +2,8 @@
 
 use super::finding::VolumeFinding;
 use super::record::{DirectoryRecord, both_endian_u16, both_endian_u32};
-use crate::bytes_at::{slice_at, u32_be, u32_le};
+use crate::bytes_at::{u32_be, u32_le};
+use crate::checked_fields::slice_at;
 use crate::error::{Error, OrInternal, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::source::Source;

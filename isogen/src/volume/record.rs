@@ -10,7 +10,8 @@
 use std::ops::Range;
 
 use super::finding::VolumeFinding;
-use crate::bytes_at::{slice_at, u16_be, u16_le, u32_be, u32_le};
+use crate::bytes_at::{u16_be, u16_le, u32_be, u32_le};
+use crate::checked_fields::slice_at;
 use crate::error::{OrInternal, Result};
 use crate::extent::{Extent, Sector};
 use crate::source::Source;

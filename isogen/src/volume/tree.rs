@@ -6,7 +6,7 @@ use super::descriptor::TreeDescriptor;
 use super::finding::VolumeFinding;
 use super::record::{DirectoryRecord, decode_iso_name, decode_joliet_name};
 use super::rockridge;
-use crate::bytes_at::slice_at;
+use crate::checked_fields::slice_at;
 use crate::error::{OrInternal, Result};
 use crate::extent::{Extent, Sector};
 use crate::source::Source;

@@ -4,7 +4,7 @@ use axum::http::{HeaderValue, header};
 use percent_encoding::utf8_percent_encode;
 
 use super::header_error::HeaderError;
-use crate::http::NOT_UNRESERVED;
+use crate::http::escape::NOT_UNRESERVED;
 
 /// The maximum length of a name, in characters. File systems do not accept longer names either.
 const MAX_NAME: usize = 255;
