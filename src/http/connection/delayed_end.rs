@@ -39,7 +39,8 @@ impl<S> DelayedEnd<S> {
 
     /// Waits before hyper learns that the client sends nothing more.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.is_flushed && !self.progress.is_answering() {
+        // The rest of a request body cannot come any more.
+        if self.is_flushed && (!self.progress.is_answering() || self.progress.is_waiting_for_body()) {
             return Poll::Ready(());
         }
         self.reader = Some(context.waker().clone());

@@ -2,6 +2,8 @@
 
 use std::io::{self, IoSlice};
 
+use rustix::net::{RecvFlags, recv};
+
 use super::socket_changes::is_closed;
 use super::sys::unacked_bytes;
 use crate::http::listener::Socket;
@@ -21,6 +23,21 @@ pub(in crate::http) trait DirectSocket {
     fn discard_unsent_on_close(&self);
 }
 
+/// The most bytes that are discarded before a connection is closed.
+const MAX_DISCARDED: usize = 64 << 10;
+
+/// Discards received bytes before a socket is closed. The kernel resets a connection that is closed with unread bytes,
+/// and then some clients lose what they have not read.
+pub(super) fn discard_received(socket: &Socket) {
+    let Socket::Tcp(socket) = socket else { return };
+    let (mut bytes, mut discarded) = ([0; 4096], 0);
+    while discarded < MAX_DISCARDED
+        && let Ok((len @ 1.., _)) = recv(socket, &mut bytes, RecvFlags::DONTWAIT)
+    {
+        discarded += len;
+    }
+}
+
 impl DirectSocket for Socket {
     fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         // Both kinds of socket are non-blocking, because they belong to the runtime.
@@ -32,7 +49,7 @@ impl DirectSocket for Socket {
 
     fn unsent_len(&self) -> usize {
         let Self::Tcp(socket) = self else { return 0 };
-        // If the kernel does not say, lent pages count as unsent until the connection ends.
+        // If the kernel does not say, bytes count as unsent until the connection ends.
         match unacked_bytes(socket).unwrap_or(usize::MAX) {
             1.. if is_closed(socket) => 0,
             len => len,

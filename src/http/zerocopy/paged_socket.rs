@@ -11,7 +11,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg, sockopt};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::direct_socket::DirectSocket;
+use super::direct_socket::{DirectSocket, discard_received};
 use super::lending::{LentPages, PageLending};
 use super::pipe::{PIPE_LEN, PipedPages};
 use super::sending_file::SendingFile;
@@ -39,7 +39,7 @@ pub(in crate::http) struct PagedSocket {
     unflushed: usize,
     /// Whether the last bytes wait for more, until a packet is full or the stream is flushed.
     is_corked: bool,
-    /// Present after `shutdown`, while the client has not acknowledged all pages.
+    /// Present after `shutdown`, while the client has not acknowledged everything.
     closing: Option<SocketChanges>,
 }
 
@@ -61,21 +61,27 @@ impl PagedSocket {
     fn require_not_recalled(&mut self) -> io::Result<()> {
         let recalled = self.lent.as_ref().filter(|lent| lent.is_recalled());
         let Some(source) = recalled.map(|lent| lent.file_name().to_owned()) else { return Ok(()) };
-        let Some(unsent) = self.unsent_of_pages() else { return Ok(()) };
+        if !self.has_unsent_pages() {
+            return Ok(());
+        }
+        let unsent = self.socket.unsent_len();
         let error = "another process wants to write to the base image";
         tracing::error!(source, unsent, error, "download aborted: base image unusable");
         Err(io::Error::new(io::ErrorKind::ConnectionAborted, error))
     }
 
-    /// Returns the number of unacknowledged bytes if lent pages may be among them. Returns the pages once the client
-    /// has acknowledged all bytes.
-    fn unsent_of_pages(&mut self) -> Option<usize> {
-        self.lent.as_ref()?;
-        let len = self.socket.unsent_len();
-        if len == 0 {
+    /// Reports whether the client has acknowledged all bytes. If so, lent pages are returned.
+    fn has_sent_all(&mut self) -> bool {
+        let has_sent_all = self.socket.unsent_len() == 0;
+        if has_sent_all {
             self.lent = None;
         }
-        (len > 0).then_some(len)
+        has_sent_all
+    }
+
+    /// Reports whether lent pages may be among the bytes that the client has not acknowledged.
+    fn has_unsent_pages(&mut self) -> bool {
+        self.lent.is_some() && !self.has_sent_all()
     }
 
     /// Makes the kernel send full packets only, or also the incomplete packet that waits for more. Without this, the
@@ -98,7 +104,7 @@ impl PagedSocket {
         let (file, offset) = base.file_pages(bytes)?;
         if !self.lent.as_ref().is_some_and(|lent| lent.belong_to(file) && !lent.is_recalled()) {
             // The pages of another file have to be sent first.
-            if self.unsent_of_pages().is_some() {
+            if self.has_unsent_pages() {
                 return None;
             }
             self.lent = lending.borrow(file, context.waker());
@@ -213,16 +219,21 @@ impl AsyncWrite for PagedSocket {
         Pin::new(&mut this.socket).poll_flush(context)
     }
 
-    /// Sends the end of the stream, then waits until the client has acknowledged all pages, which may not change
-    /// before. [`TimedSocket`](super::TimedSocket) bounds the wait.
+    /// Sends the end of the stream, then waits until the client has acknowledged everything. Pages may not change
+    /// before. If the socket were closed earlier, a client that still sends something would lose what it has not
+    /// received. [`TimedSocket`](super::TimedSocket) bounds the wait.
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.closing.is_none() {
-            // Returns pages that are already acknowledged. Later, the end of the stream has to be acknowledged as well.
-            let _ = this.unsent_of_pages();
+            // Later, the end of the stream has to be acknowledged as well.
+            let is_sent = this.has_sent_all();
             ready!(Pin::new(&mut this.socket).poll_shutdown(context))?;
+            if is_sent {
+                return Poll::Ready(Ok(()));
+            }
         }
-        if this.unsent_of_pages().is_none() {
+        if this.has_sent_all() {
+            discard_received(&this.socket);
             return Poll::Ready(Ok(()));
         }
         this.require_not_recalled()?;
@@ -250,7 +261,7 @@ impl DirectSocket for PagedSocket {
 impl Drop for PagedSocket {
     /// Pages must not stay in the socket after their `LentPages` are dropped.
     fn drop(&mut self) {
-        if self.unsent_of_pages().is_some() {
+        if self.has_unsent_pages() {
             self.discard_unsent_on_close();
         }
     }
@@ -261,7 +272,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use isogen::Source;
-    use tokio::io::AsyncWriteExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
     use super::super::base_file::BaseFile;
@@ -301,5 +312,23 @@ mod tests {
             paged.flush().await.unwrap();
             assert!(!is_corked(&paged), "{lens:?}");
         }
+    }
+
+    /// A socket that is closed with unread bytes is reset, and loses what the client has not received.
+    #[tokio::test]
+    async fn shutdown_waits_until_the_client_has_everything() {
+        const LEN: usize = 8 << 20;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        client.write_all(b"not read").await.unwrap();
+        let send = async {
+            let mut socket = PagedSocket::new(Socket::Tcp(accepted), None, SendingFile::default());
+            socket.write_all(&vec![7; LEN]).await.unwrap();
+            socket.shutdown().await.unwrap();
+        };
+        let mut received = Vec::new();
+        let (read, ()) = tokio::join!(client.read_to_end(&mut received), send);
+        assert_eq!((read.unwrap(), received.len()), (LEN, LEN));
     }
 }
