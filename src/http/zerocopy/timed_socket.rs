@@ -224,6 +224,10 @@ pub(in crate::http) struct TimedSocket<S> {
     stalled: Option<Instant>,
     /// The number of unacknowledged bytes at the last check, and the time since when it is unchanged.
     rest: Option<(usize, Instant)>,
+    /// The number of unacknowledged bytes after the last write that succeeded only when it was tried again.
+    unsent_after_retry: Option<usize>,
+    /// Whether the client has taken nothing for the stall time. Nothing more is sent to it, not even the end of TLS.
+    has_stalled: bool,
     reads: LazyTimer,
     writes: LazyTimer,
 }
@@ -238,6 +242,8 @@ impl<S: DirectSocket> TimedSocket<S> {
             stall_time: limits.stall_time,
             stalled: None,
             rest: None,
+            unsent_after_retry: None,
+            has_stalled: false,
             reads: LazyTimer::default(),
             writes: LazyTimer::default(),
         }
@@ -290,8 +296,7 @@ impl<S: DirectSocket> TimedSocket<S> {
             let since = self.rest.filter(|(before, _)| *before == unsent).map_or(now, |(_, since)| since);
             self.rest = Some((unsent, since));
             if now >= since + self.stall_time {
-                self.socket.discard_unsent_on_close();
-                return Poll::Ready(Err(ClientTimeout::Answer));
+                return Poll::Ready(Err(self.give_up()));
             }
             ready!(self.writes.poll(since + self.stall_time, context));
         }
@@ -310,16 +315,31 @@ impl<S: DirectSocket> TimedSocket<S> {
         }
         let since = *self.stalled.get_or_insert_with(Instant::now);
         ready!(self.writes.poll(since + self.stall_time, context));
+        // The socket may have had some room all the time.
+        if self.unsent_after_retry.is_some_and(|len| len > 0 && len == self.socket.unsent_len()) {
+            return Poll::Ready(Err(self.give_up().into()));
+        }
         match self.socket.write_now(slices) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.socket.discard_unsent_on_close();
-                Poll::Ready(Err(ClientTimeout::Answer.into()))
+                Poll::Ready(Err(self.give_up().into()))
             }
             written => {
                 self.restart_stall_timer();
+                self.unsent_after_retry = Some(self.socket.unsent_len());
                 Poll::Ready(written)
             }
         }
+    }
+
+    /// Records that the client has stalled, and returns the error.
+    fn give_up(&mut self) -> ClientTimeout {
+        self.has_stalled = true;
+        self.socket.discard_unsent_on_close();
+        ClientTimeout::Answer
+    }
+
+    fn require_not_stalled(&self) -> io::Result<()> {
+        if self.has_stalled { Err(ClientTimeout::Answer.into()) } else { Ok(()) }
     }
 
     fn restart_stall_timer(&mut self) {
@@ -377,6 +397,7 @@ impl<S: AsyncWrite + DirectSocket + Unpin> AsyncWrite for TimedSocket<S> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        this.require_not_stalled()?;
         let written = Pin::new(&mut this.socket).poll_write_vectored(context, slices);
         this.poll_write_result(written, slices, context)
     }
@@ -396,6 +417,7 @@ impl<S: AsyncWrite + DirectSocket + Unpin> AsyncWrite for TimedSocket<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        this.require_not_stalled()?;
         // hyper treats the error of an idle connection as its end, and shuts it down.
         if this.rest.is_some()
             && let Poll::Ready(Err(late)) = this.poll_acknowledged(context)
@@ -411,6 +433,8 @@ impl<S: AsyncWrite + DirectSocket + Unpin> AsyncWrite for TimedSocket<S> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
     use super::*;
 
     #[test]
@@ -463,5 +487,46 @@ mod tests {
         );
         progress.record_received();
         assert_eq!(progress.state(), ConnectionState::from_stage(ConnectionStage::Head));
+    }
+
+    /// A socket with room for one more byte that the kernel never reports as writable. Its client acknowledges nothing.
+    struct StalledSocket;
+
+    impl AsyncWrite for StalledSocket {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Pending
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    impl DirectSocket for StalledSocket {
+        fn write_now(&self, _: &[IoSlice<'_>]) -> io::Result<usize> {
+            Ok(1)
+        }
+
+        fn unsent_len(&self) -> usize {
+            7
+        }
+
+        fn discard_unsent_on_close(&self) {}
+    }
+
+    #[tokio::test]
+    async fn client_that_acknowledges_nothing_stalls_although_its_socket_has_room() {
+        let limits = ServerLimits { stall_time: Duration::from_millis(1), ..ServerLimits::default() };
+        let mut socket = TimedSocket::new(StalledSocket, ConnectionProgress::new(), &limits);
+        assert_eq!(socket.write(b"part").await.unwrap(), 1);
+        for _ in 0..2 {
+            let error = socket.write(b"part").await.unwrap_err();
+            assert_eq!(error.to_string(), ClientTimeout::Answer.to_string());
+        }
+        assert!(socket.shutdown().await.is_err());
     }
 }
