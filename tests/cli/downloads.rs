@@ -386,6 +386,26 @@ fn shutdown_finishes_or_cuts_downloads() {
     }
 }
 
+/// The server has sent everything and waits until the client has received it.
+#[test]
+fn shutdown_ends_when_the_last_client_has_read_its_response() {
+    let images = ServedImage::start(&["--drain-time", "1h"]);
+    let mut stream = images.server.connect();
+    let request = format!("GET {} HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-299999\r\n\r\n", images.path);
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut start = [0; 12];
+    stream.read_exact(&mut start).unwrap();
+    assert_eq!(&start, b"HTTP/1.1 206");
+    images.server.send_signal("TERM");
+    while TcpStream::connect(&images.server.addresses[0]).is_ok() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let rest = read_to_end(&mut stream);
+    assert!(rest.ends_with(&images.bytes[..300_000]), "{} bytes", rest.len());
+    let (code, log) = images.server.wait_for_exit();
+    assert_eq!(code, Some(0), "{log}");
+}
+
 #[test]
 fn second_signal_ends_downloads_at_once() {
     let images = ServedImage::start(&["--drain-time", "1h"]);

@@ -12,17 +12,18 @@ mod routed_answer;
 mod tracked_body;
 mod transfer_coding;
 
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::pin;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
-use futures_util::FutureExt;
 use hyper::body::{Body as HttpBody, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -121,8 +122,10 @@ async fn serve_requests<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let peer = answers.peer;
+    let has_requested = AtomicBool::new(false);
     let mut date = DateHeader::default();
     let again = |range: (&str, &[u8]), head: &mut Vec<u8>| {
+        has_requested.store(true, Ordering::Relaxed);
         let now = Instant::now();
         answers.cached_range(range, now, (date.update(now), head))
     };
@@ -134,7 +137,6 @@ async fn serve_requests<S>(
     // hyper ends the request of a client that disconnects. [`DelayedEnd`] distinguishes it from a client that only
     // sends nothing more.
     http.half_close(false);
-    let has_requested = AtomicBool::new(false);
     let answer = service_fn(|request| {
         has_requested.store(true, Ordering::Relaxed);
         // hyper reads from the connection once more before it polls the answer for the first time.
@@ -149,11 +151,13 @@ async fn serve_requests<S>(
             ShutdownPhase::Running => {}
             ShutdownPhase::Draining => {
                 connection.as_mut().graceful_shutdown();
-                if let Some(done) = connection.as_mut().now_or_never() {
+                // With the waker of this task, which a connection that waits for its client keeps.
+                let polled = poll_fn(|context| Poll::Ready(connection.as_mut().poll(context))).await;
+                if let Poll::Ready(done) = polled {
                     return done.unwrap_or_else(|error| log_failure(peer, &error));
                 }
                 // hyper would wait for the rest of the first request head.
-                if !has_requested.load(Ordering::Relaxed) && !answers.progress.is_answering() {
+                if !has_requested.load(Ordering::Relaxed) {
                     return log_shutdown_close(peer);
                 }
             }
