@@ -6,8 +6,8 @@
 //! answered here, and hyper never sees it. The bypass passes all other bytes to hyper unchanged.
 //!
 //! The answers are the same bytes as hyper's, except for the time (`tests/images/fast_path.rs`). `--fast-path off`
-//! passes every request to hyper, which then answers from the same cache. Then a range of 2 KiB takes 22,800
-//! instructions instead of 10,879, and 15 system calls instead of 14, with the client's part
+//! passes every request to hyper, which then answers from the same cache. Then a range of 2 KiB takes 25,865
+//! instructions instead of 11,839, and 17 system calls instead of 15, with the client's part
 //! (`.ci/instructions connection-image-2KiB connection-2KiB-hyper`). On 32 connections: ratios of the rate to the
 //! better nginx, medians of nine rounds, beside the promise in SPECIFICATION.md, and the server's CPU time with the
 //! fast path divided by that without (lowest and highest round):
