@@ -63,9 +63,10 @@ impl ImageServer {
 
     /// Sets the base images that users added, for URLs and in the [library](Library::set_added).
     pub fn set_added_images(&self, images: &[OsImage]) {
+        // URLs first, so that none selects an image whose removal from the library is visible.
+        let added = images.iter().cloned().map(Arc::new).collect();
+        *self.0.added_images.write().unwrap_or_else(PoisonError::into_inner) = added;
         self.0.live_images.set_added(images.iter().cloned());
-        let images = images.iter().cloned().map(Arc::new).collect();
-        *self.0.added_images.write().unwrap_or_else(PoisonError::into_inner) = images;
     }
 
     /// Sets the number of requests that are answered at a time. Further requests wait.
