@@ -1,6 +1,7 @@
 //! Listeners of `kindling serve`: TLS, unix sockets, and inherited sockets.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::process::Command;
@@ -171,6 +172,21 @@ fn tls_connections_end_with_their_clients() {
         }
     }
     server.stop();
+}
+
+#[test]
+fn signal_ends_handshakes() {
+    let (scratch, _) = scratch_with_certificate();
+    let server = spawn_server(&scratch, &CERTIFICATE, "--listen-tls 127.0.0.1:0", 1);
+    // One connection without a handshake, and one with a part of it.
+    let _silent = server.connect();
+    let mut partial = server.connect();
+    partial.write_all(b"\x16\x03\x01\x02\x00\x01").unwrap();
+    let begun = Instant::now();
+    server.send_signal("TERM");
+    let (code, log) = server.wait_for_exit();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}: {log}", begun.elapsed());
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Well-behaved and badly behaved connections.
 
 use std::io::Write;
+use std::thread;
+use std::time::Duration;
 
 use crate::connection::RawConnection;
 use crate::server::{ETAG, MODES, shared_server};
@@ -174,6 +176,35 @@ fn request_echo(version: &str, headers: &str, body: &str) -> RawConnection {
     let next = "GET /mapped/small HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
     connection.write(format!("POST /echo {version}\r\nHost: test\r\n{headers}\r\n{body}{next}"));
     connection
+}
+
+#[test]
+fn half_closed_client_gets_the_response_to_its_body() {
+    const HEAD: &str = "POST /echo HTTP/1.1\r\nHost: test\r\n";
+    let long = "a".repeat(70_000);
+    let long_in_chunks = format!("{:x}\r\n{long}\r\n0\r\n\r\n", long.len());
+    for (header, sent, body) in [
+        ("Content-Length: 70000\r\n", &long, &long),
+        ("Transfer-Encoding: chunked\r\n", &long_in_chunks, &long),
+    ] {
+        // The last bytes and the end come while the reader of the body waits.
+        for first in [0, 1, 35_000, sent.len() - 1] {
+            let mut connection = shared_server().server.connect();
+            connection.write(format!("{HEAD}{header}\r\n{}", &sent[..first]));
+            thread::sleep(Duration::from_millis(20));
+            connection.write(&sent[first..]);
+            connection.close_sending_side();
+            let answer = connection.read_answer(None);
+            assert_eq!(answer.status(), 200, "{header} {first}");
+            assert!(answer.body == body.as_bytes(), "{header} {first}");
+            assert_eq!(connection.read_to_end(), (Vec::new(), true), "{header} {first}");
+        }
+    }
+    // The rest of this body never comes.
+    let mut connection = shared_server().server.connect();
+    connection.write(format!("{HEAD}Content-Length: 10\r\n\r\n12345"));
+    connection.close_sending_side();
+    assert!(!connection.read_to_end().0.starts_with(b"HTTP/1.1 200"));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! hyper drops a request when its connection ends, and the work for it stops. A [`DelayedEnd`] is the stream that hyper
 //! reads from. It passes on a reset at once. The end of the received bytes can also mean that the client sends nothing
 //! more but still waits for the response (`nc -N`), so hyper learns of it only after the response is sent, or when
-//! there was nothing to send for as long as [`PATIENCE`].
+//! there was nothing to send for as long as [`PATIENCE`]. A reader that waits for the rest of a request body changes
+//! nothing: hyper may have the last bytes for it already.
 
 use std::io::{self, IoSlice};
 use std::mem;
@@ -39,8 +40,7 @@ impl<S> DelayedEnd<S> {
 
     /// Waits before hyper learns that the client sends nothing more.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // The rest of a request body cannot come any more.
-        if self.is_flushed && (!self.progress.is_answering() || self.progress.is_waiting_for_body()) {
+        if self.is_flushed && !self.progress.is_answering() {
             return Poll::Ready(());
         }
         self.reader = Some(context.waker().clone());

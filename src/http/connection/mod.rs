@@ -86,8 +86,8 @@ impl ServeConnection for HttpConnections {
         );
         let mut closing = shutdown.clone();
         let closing = async {
-            // A dropped server closes its connections too.
-            let _ = closing.wait_for(|phase| *phase == ShutdownPhase::Closing).await;
+            // There is no request yet. A dropped server closes its connections too.
+            let _ = closing.wait_for(|phase| *phase != ShutdownPhase::Running).await;
         };
         tokio::select! {
             biased;
