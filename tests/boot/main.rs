@@ -181,19 +181,20 @@ macro_rules! boots {
     )* };
 }
 
-// Every run boots each product with BIOS and UEFI, and products whose boot records have moved with every method.
+// Every run boots each product that Kindling has edited, and each start method: software emulation takes half a minute of
+// processor time for a boot. `.ci/full` boots everything.
 // In the order of the tests above: BIOS disc and stick, UEFI disc, stick and partition.
 boots! {
-    unchanged:               run  full full run  full;
-    edited_in_place:         full run  run  full full;
-    with_large_archive:      run  full full full run;
-    with_long_kargs:         full run  full run  full;
-    with_longest_kargs:      run  full run  full full;
-    with_additional_initrd:  full run  full full run;
+    unchanged:               full full full full full;
+    edited_in_place:         full run  full full full;
+    with_large_archive:      run  full full full full;
+    with_long_kargs:         full full full full full;
+    with_longest_kargs:      run  full full full full;
+    with_additional_initrd:  full run  full full full;
     minimal_as_described:    run  full full run  full;
-    minimal_relaid_out:      run  run  run  run  run;
-    with_moved_boot_images:  run  run  run  run  run;
-    with_replaced_boot_image: full run run  full full;
+    minimal_relaid_out:      run  run  full run  run;
+    with_moved_boot_images:  run  full run  full full;
+    with_replaced_boot_image: run full full full full;
 }
 
 /// The same on another processor, for products that differ there: this boot image holds kernel, arguments and Ignition
@@ -243,11 +244,13 @@ mod uefi_gpt {
     use super::{StartMethod, check_product, products};
 
     #[test]
+    #[ignore = "of the whole matrix"]
     fn unchanged() {
         check_product("unchanged", products::unchanged, StartMethod::UefiGpt);
     }
 
     #[test]
+    #[ignore = "of the whole matrix"]
     fn with_moved_boot_images() {
         check_product("with_moved_boot_images", products::with_moved_boot_images, StartMethod::UefiGpt);
     }

@@ -63,6 +63,7 @@ fn check_boot_over_http(start: StartMethod) {
 }
 
 #[test]
+#[ignore = "of the whole matrix"]
 fn bios_disc_boots_over_http() {
     check_boot_over_http(StartMethod::BiosDisc);
 }

@@ -274,6 +274,7 @@ fn save_trace(wanted: ServedArtifact, column: MatrixColumn, answers: &[RecordedA
 
 /// Nothing unsigned starts there, so Secure Boot is on.
 #[test]
+#[ignore = "of the whole matrix"]
 fn secure_boot_refuses_unsigned_images() {
     let Some(base) = served_base() else { return };
     let scratch = Scratch::new();
@@ -285,117 +286,101 @@ fn secure_boot_refuses_unsigned_images() {
     assert!(why.contains("Access Denied"), "{why}");
 }
 
-/// One test for every image and way of starting. Combinations that cover nothing new run only in the full matrix,
-/// `.ci/boot-matrix`.
+/// A test that boots an artifact: in every run, or as a part of the whole matrix.
+macro_rules! boot_test {
+    (run $test:ident $wanted:expr, $start:ident, $is_remote:literal) => {
+        #[test]
+        fn $test() {
+            check_artifact($wanted, MatrixColumn { start: StartMethod::$start, is_remote: $is_remote });
+        }
+    };
+    (full $test:ident $wanted:expr, $start:ident, $is_remote:literal) => {
+        #[test]
+        #[ignore = "of the whole matrix"]
+        fn $test() {
+            check_artifact($wanted, MatrixColumn { start: StartMethod::$start, is_remote: $is_remote });
+        }
+    };
+}
+
+/// One test for every artifact and way of starting. Every run boots most artifacts in one way; `.ci/boot-matrix` boots
+/// all.
 macro_rules! boots {
-    ($($module:ident: $wanted:ident { $($(#[$attribute:meta])* $test:ident: $start:ident $is_remote:literal)* })*) => { $(
+    ($($module:ident: $wanted:ident { $($when:ident $test:ident: $start:ident $is_remote:literal)* })*) => { $(
         mod $module {
             use super::{MatrixColumn, StartMethod, check_artifact};
 
-            $(
-                $(#[$attribute])*
-                #[test]
-                fn $test() {
-                    check_artifact(super::$wanted, MatrixColumn { start: StartMethod::$start, is_remote: $is_remote });
-                }
-            )*
+            $(boot_test!($when $test super::$wanted, $start, $is_remote);)*
         }
     )* };
 }
 
 boots! {
     full: FULL {
-        bios_disc: BiosDisc false
-        uefi_disc: UefiDisc false
-        secure_disc: SecureDisc false
-        #[ignore = "of the whole matrix"]
-        bios_stick: BiosStick false
-        #[ignore = "of the whole matrix"]
-        uefi_stick: UefiStick false
-        #[ignore = "of the whole matrix"]
-        bios_disc_over_http: BiosDisc true
-        uefi_disc_over_http: UefiDisc true
-        uefi_http: UefiHttp false
-        arm_disc: ArmDisc false
-        #[ignore = "of the whole matrix"]
-        arm_stick: ArmStick false
-        mainframe_disc: MainframeDisc false
-        #[ignore = "of the whole matrix"]
-        power_disc: PowerDisc false
+        full bios_disc: BiosDisc false
+        run  uefi_disc: UefiDisc false
+        run  secure_disc: SecureDisc false
+        full bios_stick: BiosStick false
+        full uefi_stick: UefiStick false
+        full bios_disc_over_http: BiosDisc true
+        full uefi_disc_over_http: UefiDisc true
+        full uefi_http: UefiHttp false
+        full arm_disc: ArmDisc false
+        full arm_stick: ArmStick false
+        full mainframe_disc: MainframeDisc false
+        full power_disc: PowerDisc false
     }
     full_with_a_large_config: FULL_RELAID_OUT {
-        bios_disc: BiosDisc false
-        uefi_disc: UefiDisc false
-        #[ignore = "of the whole matrix"]
-        secure_disc: SecureDisc false
-        #[ignore = "of the whole matrix"]
-        bios_stick: BiosStick false
-        #[ignore = "of the whole matrix"]
-        uefi_stick: UefiStick false
-        #[ignore = "of the whole matrix"]
-        bios_disc_over_http: BiosDisc true
-        uefi_disc_over_http: UefiDisc true
-        #[ignore = "of the whole matrix"]
-        uefi_http: UefiHttp false
-        arm_disc: ArmDisc false
-        #[ignore = "of the whole matrix"]
-        power_disc: PowerDisc false
-        #[ignore = "of the whole matrix"]
-        mainframe_disc: MainframeDisc false
+        run  bios_disc: BiosDisc false
+        full uefi_disc: UefiDisc false
+        full secure_disc: SecureDisc false
+        full bios_stick: BiosStick false
+        full uefi_stick: UefiStick false
+        full bios_disc_over_http: BiosDisc true
+        full uefi_disc_over_http: UefiDisc true
+        full uefi_http: UefiHttp false
+        full arm_disc: ArmDisc false
+        full power_disc: PowerDisc false
+        full mainframe_disc: MainframeDisc false
     }
     minimal: MINIMAL {
-        bios_disc: BiosDisc false
-        uefi_disc: UefiDisc false
-        #[ignore = "of the whole matrix"]
-        secure_disc: SecureDisc false
-        #[ignore = "of the whole matrix"]
-        bios_stick: BiosStick false
-        #[ignore = "of the whole matrix"]
-        uefi_stick: UefiStick false
-        bios_disc_over_http: BiosDisc true
-        #[ignore = "of the whole matrix"]
-        uefi_disc_over_http: UefiDisc true
-        #[ignore = "of the whole matrix"]
-        uefi_http: UefiHttp false
-        arm_disc: ArmDisc false
-        #[ignore = "of the whole matrix"]
-        power_disc: PowerDisc false
-        #[ignore = "of the whole matrix"]
-        mainframe_disc: MainframeDisc false
+        full bios_disc: BiosDisc false
+        full uefi_disc: UefiDisc false
+        full secure_disc: SecureDisc false
+        full bios_stick: BiosStick false
+        full uefi_stick: UefiStick false
+        run  bios_disc_over_http: BiosDisc true
+        full uefi_disc_over_http: UefiDisc true
+        full uefi_http: UefiHttp false
+        full arm_disc: ArmDisc false
+        full power_disc: PowerDisc false
+        full mainframe_disc: MainframeDisc false
     }
     minimal_with_static_network: MINIMAL_RELAID_OUT {
-        bios_disc: BiosDisc false
-        uefi_disc: UefiDisc false
-        secure_disc: SecureDisc false
-        #[ignore = "of the whole matrix"]
-        bios_stick: BiosStick false
-        uefi_stick: UefiStick false
-        bios_disc_over_http: BiosDisc true
-        uefi_disc_over_http: UefiDisc true
-        uefi_http: UefiHttp false
-        arm_disc: ArmDisc false
-        #[ignore = "of the whole matrix"]
-        arm_stick: ArmStick false
-        #[ignore = "of the whole matrix"]
-        arm_disc_over_http: ArmDisc true
-        #[ignore = "of the whole matrix"]
-        power_disc: PowerDisc false
-        #[ignore = "of the whole matrix"]
-        mainframe_disc: MainframeDisc false
+        full bios_disc: BiosDisc false
+        run  uefi_disc: UefiDisc false
+        full secure_disc: SecureDisc false
+        full bios_stick: BiosStick false
+        full uefi_stick: UefiStick false
+        full bios_disc_over_http: BiosDisc true
+        full uefi_disc_over_http: UefiDisc true
+        full uefi_http: UefiHttp false
+        run  arm_disc: ArmDisc false
+        full arm_stick: ArmStick false
+        full arm_disc_over_http: ArmDisc true
+        full power_disc: PowerDisc false
+        full mainframe_disc: MainframeDisc false
     }
     minimal_with_bond_and_vlan: MINIMAL_BONDED {
-        #[ignore = "of the whole matrix"]
-        bios_disc: BiosDisc false
-        uefi_disc: UefiDisc false
+        full bios_disc: BiosDisc false
+        full uefi_disc: UefiDisc false
     }
     network_boot: NETWORK {
-        bios_ipxe: BiosNetwork false
-        uefi_ipxe: UefiNetwork false
+        run  bios_ipxe: BiosNetwork false
+        full uefi_ipxe: UefiNetwork false
     }
     network_boot_with_bond_and_vlan: NETWORK_BONDED {
-        #[ignore = "of the whole matrix"]
-        bios_ipxe: BiosNetwork false
-        #[ignore = "of the whole matrix"]
-        uefi_ipxe: UefiNetwork false
+        full bios_ipxe: BiosNetwork false
+        full uefi_ipxe: UefiNetwork false
     }
 }
