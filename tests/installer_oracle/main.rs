@@ -34,11 +34,12 @@ mod reset;
 #[path = "../support/mod.rs"]
 mod support;
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use fixtures::Extent;
-use support::{INSTALLER, ProgramRun, Scratch, all_fixtures, published_images, require_tool};
+use fixtures::{Architecture, Era, Extent};
+use support::{FixtureImage, INSTALLER, ProgramRun, Scratch, all_fixtures, published_images, require_tool};
 
 /// The installer, if it is installed.
 fn installer_path() -> Option<&'static Path> {
@@ -80,23 +81,35 @@ impl OracleImage {
     }
 }
 
-/// All images; empty without the installer.
+/// Images of all kinds; empty without the installer. A run has each era in one or two architectures and all published
+/// images; with `KINDLING_ALL_IMAGES` it has all fixtures, which takes twice as long.
 fn all_images() -> &'static [OracleImage] {
     static SUBJECTS: LazyLock<Vec<OracleImage>> = LazyLock::new(|| {
         if installer_path().is_none() {
             return Vec::new();
         }
-        let fixtures = all_fixtures().iter().map(|image| (image.name(), image.bytes.clone()));
+        let has_all = env::var_os("KINDLING_ALL_IMAGES").is_some();
+        let fixtures = all_fixtures().iter().filter(|image| has_all || is_in_every_run(image));
+        let fixtures = fixtures.map(|image| (image.name(), image.bytes.clone()));
         fixtures.chain(published_images()).map(|(name, bytes)| OracleImage::new(name, bytes)).collect()
     });
     &SUBJECTS
 }
 
+/// Selects one architecture of each era in turn, and the images for independent commands.
+fn is_in_every_run(image: &FixtureImage) -> bool {
+    let era = Era::ALL.iter().position(|era| *era == image.recipe.era());
+    let turn = era.map(|era| Architecture::ALL[era % Architecture::ALL.len()]);
+    turn == Some(image.recipe.architecture()) || INDEPENDENT.contains(&image.name().as_str())
+}
+
+/// The names of the images for commands whose result depends little on the image.
+const INDEPENDENT: [&str; 5] =
+    ["2024-12.x86_64", "2021-01.aarch64", "2022-09.ppc64le", "2023-07.s390x", "2021-12.x86_64"];
+
 /// Images for commands whose result depends little on the image.
 fn images_for_independent_commands() -> impl Iterator<Item = &'static OracleImage> {
-    const NAMES: [&str; 5] =
-        ["2024-12.x86_64", "2021-01.aarch64", "2022-09.ppc64le", "2023-07.s390x", "2021-12.x86_64"];
-    all_images().iter().filter(|subject| NAMES.contains(&subject.name.as_str()))
+    all_images().iter().filter(|subject| INDEPENDENT.contains(&subject.name.as_str()))
 }
 
 /// An image that supports every command.
