@@ -5,8 +5,6 @@ use super::{Feed, MAX_UNDECIDED, RecordChange};
 
 /// A change of this process, from its begin until its outcome is known.
 ///
-/// If its notification arrives before that, the notification reports it too: the change is made.
-///
 /// If it is dropped without an outcome, the change may be made or not: the commit failed, or its caller stopped
 /// waiting. Then it is reported at once, and again if its notification arrives.
 #[derive(Debug)]
@@ -21,14 +19,6 @@ impl OwnChange {
     pub(in crate::store) fn new(feed: &Feed, changes: &[RecordChange]) -> Self {
         let (origin, sequence, micros) = (feed.0.origin, feed.next_sequence(), feed.clock_micros());
         let header = MessageHeader { origin, sequence, micros };
-        if !changes.is_empty() {
-            feed.with_undecided(|undecided| {
-                undecided.insert(sequence);
-                if undecided.len() > MAX_UNDECIDED {
-                    undecided.pop_first();
-                }
-            });
-        }
         Self { feed: feed.clone(), header, changes: changes.to_vec(), is_decided: false }
     }
 
@@ -39,28 +29,28 @@ impl OwnChange {
 
     /// Reports the change. Its notification then adds nothing.
     pub(in crate::store) fn complete(mut self) {
-        self.decide();
+        self.is_decided = true;
         self.feed.publish(&self.changes);
     }
 
     /// Reports nothing: nothing was written.
     pub(in crate::store) fn discard(mut self) {
-        self.decide();
-    }
-
-    fn decide(&mut self) {
         self.is_decided = true;
-        if !self.changes.is_empty() {
-            self.feed.take_undecided(self.header.sequence);
-        }
     }
 }
 
 impl Drop for OwnChange {
     fn drop(&mut self) {
-        if !self.is_decided {
-            self.feed.publish(&self.changes);
+        if self.is_decided || self.changes.is_empty() {
+            return;
         }
+        self.feed.with_undecided(|undecided| {
+            undecided.insert(self.header.sequence);
+            if undecided.len() > MAX_UNDECIDED {
+                undecided.pop_first();
+            }
+        });
+        self.feed.publish(&self.changes);
     }
 }
 
@@ -78,22 +68,18 @@ mod tests {
         let key = Key { kind: Kind::Cluster, parent: None, id: Uuid::new_v4() };
         let change = RecordChange { key, generation: 1, kind: ChangeKind::Written };
         let mut reader = feed.subscribe();
-        let undecided = || feed.with_undecided(|undecided| undecided.len());
-        let (discarded, completed) = (OwnChange::new(&feed, &[change]), OwnChange::new(&feed, &[change]));
-        assert_eq!(undecided(), 2, "a notification reports a change before its outcome is known");
-        discarded.discard();
-        completed.complete();
-        assert_eq!(undecided(), 0);
+        OwnChange::new(&feed, &[change]).discard();
+        OwnChange::new(&feed, &[change]).complete();
         drop(OwnChange::new(&feed, &[change]));
         drop(OwnChange::new(&feed, &[]));
         for _ in 0..2 {
             assert_eq!(reader.next().await, Some(FeedEvent::Changed(change)));
         }
         assert!(reader.receiver.is_empty());
-        assert_eq!(undecided(), 1);
+        assert_eq!(feed.with_undecided(|undecided| undecided.len()), 1);
         for _ in 0..=MAX_UNDECIDED {
             drop(OwnChange::new(&feed, &[change]));
         }
-        assert_eq!(undecided(), MAX_UNDECIDED);
+        assert_eq!(feed.with_undecided(|undecided| undecided.len()), MAX_UNDECIDED);
     }
 }
