@@ -181,8 +181,8 @@ macro_rules! boots {
     )* };
 }
 
-// Every run boots each product that Kindling has edited, and each start method: software emulation takes half a minute of
-// processor time for a boot. `.ci/full` boots everything.
+// Every run boots most edited products once or twice, because each boot takes up to a minute in software emulation.
+// `.ci/full` boots everything.
 // In the order of the tests above: BIOS disc and stick, UEFI disc, stick and partition.
 boots! {
     unchanged:               full full full full full;

@@ -3,8 +3,8 @@
 //! hyper drops a request when its connection ends, and the work for it stops. A [`DelayedEnd`] is the stream that hyper
 //! reads from. It passes on a reset at once. The end of the received bytes can also mean that the client sends nothing
 //! more but still waits for the response (`nc -N`), so hyper learns of it only after the response is sent, or when
-//! there was nothing to send for as long as [`PATIENCE`]. A reader that waits for the rest of a request body changes
-//! nothing: hyper may have the last bytes for it already.
+//! there was nothing to send for as long as [`PATIENCE`]. This also holds while the reader of a request body waits for
+//! more of it: hyper may have the last bytes already.
 
 use std::io::{self, IoSlice};
 use std::mem;

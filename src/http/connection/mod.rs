@@ -86,7 +86,7 @@ impl ServeConnection for HttpConnections {
         );
         let mut closing = shutdown.clone();
         let closing = async {
-            // There is no request yet. A dropped server closes its connections too.
+            // No request has begun. A dropped server closes its connections too.
             let _ = closing.wait_for(|phase| *phase != ShutdownPhase::Running).await;
         };
         tokio::select! {

@@ -303,8 +303,8 @@ macro_rules! boot_test {
     };
 }
 
-/// One test for every artifact and way of starting. Every run boots most artifacts in one way; `.ci/boot-matrix` boots
-/// all.
+/// One test for every artifact and way of starting. Every run boots most artifacts in one or two ways;
+/// `.ci/boot-matrix` boots all of them in every way.
 macro_rules! boots {
     ($($module:ident: $wanted:ident { $($when:ident $test:ident: $start:ident $is_remote:literal)* })*) => { $(
         mod $module {
