@@ -69,8 +69,8 @@ pub struct Bound {
     pub bytes: u64,
 }
 
-/// A position in a list of records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A position in a list of records, which is in the order of their creation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     pub(super) made_at: i64,
     pub(super) id: Uuid,
@@ -137,7 +137,7 @@ impl ListRange {
 }
 
 /// Consecutive records of a list. Pages are small, to save memory, but have at least one record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowPage {
     /// The records. Empty if no record follows the start of the page.
     pub rows: Vec<Row>,

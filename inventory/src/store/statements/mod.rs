@@ -3,6 +3,7 @@
 pub(super) mod check_ins;
 pub(super) mod commit;
 pub(super) mod events;
+mod joined;
 pub(super) mod leases;
 #[cfg(test)]
 mod plans;

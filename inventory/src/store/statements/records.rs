@@ -1,11 +1,11 @@
 //! Statements that read records.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
+use super::joined::{self, JoinedRow};
 use super::reports;
 use crate::id::{ClusterId, HostId};
 use crate::store::session::{Cells, Dialect, Session, Statement};
@@ -172,9 +172,10 @@ pub(super) fn select_page(query: PageQuery) -> Statement {
          WINDOW ordered AS (ORDER BY made_at, id)), \
          fitting AS MATERIALIZED (SELECT COUNT(*) AS found, COUNT(CASE WHEN number <= $6 \
          AND (number = 1 OR total <= {PAGE_BYTES}) THEN 1 END) AS fits FROM positions) \
-         SELECT {columns}, made_at, {of_host} AS of_host, \
-         (SELECT CAST(CASE WHEN found > fits OR found = {PAGE_ROWS} THEN 1 ELSE 0 END AS BIGINT) FROM fitting) AS has_more \
-         {from} ORDER BY made_at, id LIMIT (SELECT fits FROM fitting) OFFSET $5"
+         SELECT {} AS page FROM (SELECT {columns}, made_at, {of_host} AS of_host, \
+         (SELECT CASE WHEN found > fits OR found = {PAGE_ROWS} THEN 1 ELSE 0 END FROM fitting) AS has_more \
+         {from} ORDER BY made_at, id LIMIT (SELECT fits FROM fitting) OFFSET $5) AS rows",
+        joined::join()
     );
     // A page has fewer records than the largest value.
     let limit = limit.map_or(i64::MAX, saturating_i64);
@@ -198,29 +199,33 @@ pub(in crate::store) async fn page(
     connection: &mut impl Session,
     query: PageQuery,
 ) -> Result<RowPage, sqlx::Error> {
-    let kind = query.filter.kind;
-    let read = |row: &_| {
-        let of_host = Cells::optional_text(row, "of_host")?.map(reports::split).transpose()?;
-        Ok((page_end(row)?, record(kind, row)?, of_host))
-    };
-    let found = connection.fetch(select_page(query), read).await?;
-    let mut page = RowPage { rows: Vec::with_capacity(found.len()), reports: BTreeMap::new(), next: None };
-    for (next, row, of_host) in found {
-        page.next = next;
-        if let Some(of_host) = of_host {
-            page.reports.insert(row.key, of_host);
-        }
-        page.rows.push(row);
-    }
-    Ok(page)
+    let page = |row: &_| Cells::optional_text(row, "page")?.map_or(Ok(RowPage::default()), |text| {
+        read_page(query, text)
+    });
+    connection.fetch_first(select_page(query), page).await?.ok_or(sqlx::Error::RowNotFound)
 }
 
-/// Returns the position after a record of a page, if others may follow.
-fn page_end(row: &impl Cells) -> Result<Option<Position>, sqlx::Error> {
-    let may_have_more = row.integer("has_more")? != 0;
-    let id = row.text("id")?;
-    let id = id.parse().map_err(|_| decode_error("id", id))?;
-    Ok(may_have_more.then_some(Position { made_at: row.integer("made_at")?, id }))
+/// Reads the joined rows of a page.
+fn read_page(query: PageQuery, mut rows: &str) -> Result<RowPage, sqlx::Error> {
+    let mut page = RowPage::default();
+    let mut last = query.after;
+    while !rows.is_empty() {
+        let mut row = JoinedRow::take(&mut rows)?;
+        let read = record(query.filter.kind, &row)?;
+        let position = Position { made_at: row.integer("made_at")?, id: read.key.id };
+        // The database aggregates rows in the order of the subquery, which it does not promise.
+        if position <= last {
+            return Err(decode_error("order of records", (last, position)));
+        }
+        last = position;
+        page.next = (row.integer("has_more")? != 0).then_some(position);
+        let of_host = std::mem::take(&mut row.of_host);
+        if !of_host.0.is_empty() {
+            page.reports.insert(read.key, of_host);
+        }
+        page.rows.push(read);
+    }
+    Ok(page)
 }
 
 pub(super) fn select_count(filter: Filter) -> Statement {

@@ -1,5 +1,6 @@
 //! Statements on reports.
 
+use super::joined::start_of;
 use super::records::{decode_error, len_of, text_of};
 use crate::store::session::{Cells, Session, Statement};
 use crate::store::{Key, ReportKind, ReportKinds, Reports};
@@ -49,7 +50,7 @@ pub(in crate::store) async fn reports_of_host(
     Ok(Reports(found.into_iter().collect()))
 }
 
-/// Returns a query for all reports of a host in `records`, joined to one text that [`split`] reads.
+/// Returns a query for all reports of a host in `records`, joined to one text that [`take`] reads.
 pub(super) fn select_joined(kinds: ReportKinds) -> String {
     let kinds = sql_list(kinds);
     // An expression keeps the database from one search of the index for each kind: most hosts have few reports.
@@ -60,20 +61,20 @@ pub(super) fn select_joined(kinds: ReportKinds) -> String {
     )
 }
 
-/// Splits the reports of a host: for each the kind, the length in bytes, and the document.
-pub(super) fn split(joined: &str) -> Result<Reports, sqlx::Error> {
-    let (mut reports, mut rest) = (Reports::default(), joined);
-    while !rest.is_empty() {
-        let report = rest.split_once(':').and_then(|(kind, rest)| {
+/// Takes joined reports from the start of a text: for each the kind, the length in bytes, and the document. What
+/// follows them does not start with a letter.
+pub(super) fn take(text: &mut &str) -> Result<Reports, sqlx::Error> {
+    let mut reports = Reports::default();
+    while text.starts_with(|first: char| first.is_ascii_lowercase()) {
+        let report = text.split_once(':').and_then(|(kind, rest)| {
             let (len, rest) = rest.split_once(':')?;
             let (document, rest) = rest.split_at_checked(len.parse().ok()?)?;
             Some((kind, document, rest))
         });
-        let Some((kind, document, after)) = report else {
-            return Err(decode_error("length of a report", rest.chars().take(40).collect::<String>()));
-        };
+        let (kind, document, after) =
+            report.ok_or_else(|| decode_error("length of a report", start_of(text)))?;
         reports.0.insert(parse_kind(kind)?, document.to_owned());
-        rest = after;
+        *text = after;
     }
     Ok(reports)
 }
@@ -96,13 +97,14 @@ mod tests {
         let reports = |parts: &[(ReportKind, &str)]| {
             Reports(parts.iter().map(|(kind, text)| (*kind, (*text).to_owned())).collect())
         };
-        assert_eq!(split("").unwrap(), Reports::default());
+        let taken = |text: &str| take(&mut &*text);
+        assert_eq!(taken("").unwrap(), Reports::default());
         let expected = reports(&[(ReportKind::Inventory, "{\"a\":\"é\"}"), (ReportKind::NtpSources, "")]);
-        assert_eq!(split("ntp_sources:0:inventory:10:{\"a\":\"é\"}").unwrap(), expected);
+        assert_eq!(taken("ntp_sources:0:inventory:10:{\"a\":\"é\"}").unwrap(), expected);
         for damaged in
             ["inventory", "inventory:2", "inventory:3:{}", "inventory:x:{}", "inventory:1:é", "x:2:{}"]
         {
-            assert!(matches!(split(damaged), Err(sqlx::Error::Decode(_))), "{damaged}");
+            assert!(matches!(taken(damaged), Err(sqlx::Error::Decode(_))), "{damaged}");
         }
     }
 }

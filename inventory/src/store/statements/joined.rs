@@ -1,0 +1,141 @@
+//! Rows that the database joins to one text.
+//!
+//! SQLite's driver passes each row from one thread to another, and each time wakes the reader. A page of records is one
+//! text instead: for each record its short columns, its document, and its reports.
+
+use super::records::decode_error;
+use super::reports;
+use crate::store::Reports;
+use crate::store::session::Cells;
+
+/// The short columns of a joined row. None of their values contains [`SEPARATOR`].
+const COLUMNS: [&str; 14] = [
+    "parent",
+    "id",
+    "cluster_id",
+    "token_key",
+    "deleted",
+    "status",
+    "role",
+    "stage",
+    "checked_in_at",
+    "clock",
+    "record_generation",
+    "schema_version",
+    "made_at",
+    "has_more",
+];
+
+/// Ends each short column, and the length of the document.
+const SEPARATOR: char = '|';
+
+/// Ends the reports of a row. A report starts with a letter.
+const END: char = ';';
+
+/// Returns the expression that joins the rows of a query. It has the short columns, `document` and `of_host`.
+pub(super) fn join() -> String {
+    let columns = COLUMNS.join(&format!(", '{SEPARATOR}', "));
+    format!(
+        "string_agg(concat({columns}, '{SEPARATOR}', octet_length(document), '{SEPARATOR}', document, of_host, \
+         '{END}'), '')"
+    )
+}
+
+/// A row that was joined.
+#[derive(Debug)]
+pub(super) struct JoinedRow<'a> {
+    columns: [&'a str; COLUMNS.len()],
+    document: &'a str,
+    /// The reports of a host.
+    pub(super) of_host: Reports,
+}
+
+impl<'a> JoinedRow<'a> {
+    /// Takes the first row from joined rows.
+    pub(super) fn take(rows: &mut &'a str) -> Result<Self, sqlx::Error> {
+        let mut columns = [""; COLUMNS.len()];
+        for column in &mut columns {
+            *column = take_until(rows, SEPARATOR)?;
+        }
+        let len = take_until(rows, SEPARATOR)?;
+        let split = len.parse().ok().and_then(|len| rows.split_at_checked(len));
+        let (document, mut rest) = split.ok_or_else(|| decode_error("length of a document", len))?;
+        let of_host = reports::take(&mut rest)?;
+        take_until(&mut rest, END)?;
+        *rows = rest;
+        Ok(Self { columns, document, of_host })
+    }
+}
+
+/// Takes the text before a separator, and the separator.
+fn take_until<'a>(rows: &mut &'a str, separator: char) -> Result<&'a str, sqlx::Error> {
+    let (taken, rest) = rows.split_once(separator).ok_or_else(|| decode_error("row", start_of(rows)))?;
+    *rows = rest;
+    Ok(taken)
+}
+
+/// Returns the start of a text, for an error message.
+pub(super) fn start_of(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+impl Cells for JoinedRow<'_> {
+    fn text(&self, column: &'static str) -> Result<&str, sqlx::Error> {
+        if column == "document" {
+            return Ok(self.document);
+        }
+        let found = COLUMNS.iter().zip(self.columns).find(|(name, _)| **name == column);
+        found.map(|(_, value)| value).ok_or_else(|| sqlx::Error::ColumnNotFound(column.to_owned()))
+    }
+
+    /// An empty text is NULL.
+    fn optional_text(&self, column: &'static str) -> Result<Option<&str>, sqlx::Error> {
+        self.text(column).map(|text| Some(text).filter(|text| !text.is_empty()))
+    }
+
+    fn integer(&self, column: &'static str) -> Result<i64, sqlx::Error> {
+        let text = self.text(column)?;
+        text.parse().map_err(|_| decode_error(column, start_of(text)))
+    }
+
+    fn optional_integer(&self, column: &'static str) -> Result<Option<i64>, sqlx::Error> {
+        if self.text(column)?.is_empty() { Ok(None) } else { self.integer(column).map(Some) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::ReportKind;
+
+    const START: &str = "p|i||t|0|known|auto-assign||-5||1|2|3|0|";
+
+    #[test]
+    fn rows_are_taken_one_by_one() {
+        let text = format!("{START}6|{{\"é\"}}inventory:3:a;|ntp_sources:0:;{START}0|;");
+        let mut rest = text.as_str();
+        let row = JoinedRow::take(&mut rest).unwrap();
+        assert_eq!((row.text("document").unwrap(), row.text("status").unwrap()), ("{\"é\"}", "known"));
+        assert_eq!(row.optional_text("cluster_id").unwrap(), None);
+        assert_eq!(row.integer("schema_version").unwrap(), 2);
+        assert_eq!(row.optional_integer("checked_in_at").unwrap(), Some(-5));
+        assert_eq!(row.optional_integer("clock").unwrap(), None);
+        assert_eq!(row.of_host.0[&ReportKind::Inventory], "a;|");
+        assert_eq!(row.of_host.0[&ReportKind::NtpSources], "");
+        let row = JoinedRow::take(&mut rest).unwrap();
+        assert_eq!((row.document, row.of_host, rest), ("", Reports::default(), ""));
+    }
+
+    #[test]
+    fn damaged_rows_are_errors() {
+        for damaged in ["", "p|i", "7|{}", "x|{};", "-1|{};", "1|é;", "2|{}", "2|{}.", "2|{}x:1:a;", "2|{}inventory:9:a;"] {
+            let text = if damaged.starts_with('p') { damaged.to_owned() } else { format!("{START}{damaged}") };
+            assert!(matches!(JoinedRow::take(&mut text.as_str()), Err(sqlx::Error::Decode(_))), "{damaged}");
+        }
+        let text = format!("{START}0|;").replace("|3|", "|three|");
+        let row = JoinedRow::take(&mut text.as_str()).unwrap();
+        let error = row.integer("made_at").unwrap_err();
+        assert!(error.to_string().ends_with("\"three\" is not a valid made_at"), "{error}");
+        assert!(row.text("size").is_err());
+    }
+}
