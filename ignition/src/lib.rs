@@ -68,6 +68,7 @@
 
 pub mod builder;
 mod byte_set;
+mod cidr;
 pub mod config;
 pub mod discovery;
 pub mod ironic;

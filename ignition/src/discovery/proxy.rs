@@ -12,6 +12,7 @@ use super::escape;
 use super::input::{InputError, is_host_name};
 use super::url::HttpUrl;
 use crate::builder::{ConfigBuilder, FileMode};
+use crate::cidr::Cidr;
 use crate::json::Json;
 
 const NO_PROXY_FIELD: &str = "proxy.no_proxy";
@@ -165,13 +166,8 @@ fn is_bracketed(host: &str) -> bool {
 }
 
 fn is_ip_network(entry: &str) -> bool {
-    let Some((address, len)) = entry.split_once('/') else { return false };
-    let longest = match address.parse() {
-        Ok(IpAddr::V4(_)) => 32_u8,
-        Ok(IpAddr::V6(_)) => 128,
-        Err(_) => return false,
-    };
-    len.bytes().all(|byte| byte.is_ascii_digit()) && len.parse::<u8>().is_ok_and(|len| len <= longest)
+    // The prefix length has no sign, which the parser of numbers accepts.
+    Cidr::parse(entry).is_some() && !entry.contains('+')
 }
 
 #[cfg(test)]

@@ -2,82 +2,17 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt;
 use std::net::IpAddr;
 
 use serde_json::Value;
 
 use super::finding::{DraftFinding, Rule, excerpt};
 use super::state::{HostResult, HostState, Identity, IdentityClaim, Interface};
+use crate::cidr::{Cidr, bit_count};
 use crate::network::yaml;
 
 /// Interface types that have addresses which the document does not list.
 const TYPES_WITH_OWN_ADDRESSES: &[&str] = &["loopback", "ipsec"];
-
-/// An IP address with a prefix length, such as `192.0.2.0/24`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cidr {
-    address: IpAddr,
-    prefix: u32,
-}
-
-impl Cidr {
-    /// Parses an address and a prefix length with a slash between them. Returns `None` if the text is not valid.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let (address, prefix) = text.split_once('/')?;
-        let (address, prefix) = (address.parse().ok()?, prefix.parse().ok()?);
-        (prefix <= to_bits(address).1).then_some(Self { address, prefix })
-    }
-
-    /// Returns whether an address is in the network.
-    pub(super) fn contains(self, address: IpAddr) -> bool {
-        let (own, bits) = to_bits(self.address);
-        let (other, other_bits) = to_bits(address);
-        let shift = bits.saturating_sub(self.prefix);
-        bits == other_bits && own.checked_shr(shift).unwrap_or(0) == other.checked_shr(shift).unwrap_or(0)
-    }
-
-    /// Returns the network with the host bits set to zero.
-    #[must_use]
-    pub fn without_host_bits(self) -> Self {
-        let address = match self.address {
-            IpAddr::V4(address) => {
-                let mask = u32::MAX.checked_shl(32 - self.prefix).unwrap_or(0);
-                IpAddr::V4((address.to_bits() & mask).into())
-            }
-            IpAddr::V6(address) => {
-                let mask = u128::MAX.checked_shl(128 - self.prefix).unwrap_or(0);
-                IpAddr::V6((address.to_bits() & mask).into())
-            }
-        };
-        Self { address, ..self }
-    }
-
-    /// Returns whether the addresses are IPv4 addresses.
-    pub(super) fn is_ipv4(self) -> bool {
-        self.address.is_ipv4()
-    }
-
-    /// Returns whether the network consists of this address only.
-    fn is_single_address(self) -> bool {
-        self.prefix == to_bits(self.address).1
-    }
-}
-
-impl fmt::Display for Cidr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.prefix)
-    }
-}
-
-/// Returns an address as a number, with the number of its bits.
-fn to_bits(address: IpAddr) -> (u128, u32) {
-    match address {
-        IpAddr::V4(address) => (address.to_bits().into(), 32),
-        IpAddr::V6(address) => (address.to_bits(), 128),
-    }
-}
 
 /// The section of an interface for one address family.
 struct FamilySection<'a> {
@@ -114,7 +49,7 @@ impl<'a> FamilySection<'a> {
             let written = yaml::text_at(value, "ip")?;
             let address = written.parse().ok()?;
             let prefix = u32::try_from(yaml::number_at(value, "prefix-length")?.ok()?).ok()?;
-            (prefix <= to_bits(address).1).then_some((index, written, Cidr { address, prefix }))
+            Some((index, written, Cidr::new(address, prefix)?))
         };
         self.address_list().iter().enumerate().filter_map(address)
     }
@@ -138,7 +73,7 @@ impl<'a> FamilySection<'a> {
         for (index, value) in self.address_list().iter().enumerate().filter(|(_, value)| value.is_object()) {
             let address = yaml::text_at(value, "ip").and_then(|text| text.parse::<IpAddr>().ok());
             let bits = if self.section == "ipv4" { 32 } else { 128 };
-            let max: i128 = address.map_or(bits, |address| to_bits(address).1).into();
+            let max: i128 = address.map_or(bits, bit_count).into();
             let message = match yaml::number_at(value, "prefix-length") {
                 Some(Ok(prefix)) if (0..=max).contains(&prefix) => continue,
                 Some(Ok(_)) => {

@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use super::address::Cidr;
 use super::finding::{DraftFinding, Rule, excerpt};
 use super::state::{HostResult, Identity, IdentityClaim};
+use crate::cidr::Cidr;
 
 /// The known networks and addresses of a cluster.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ pub(super) fn check(cluster: &ClusterNetworks, found: &mut HostResult) {
     let is_inside =
         |address: IpAddr| cluster.machine_networks.iter().any(|network| network.contains(address));
     let may_get_one = |network: &Cidr| {
-        if network.is_ipv4() { found.dynamic_families.ipv4 } else { found.dynamic_families.ipv6 }
+        if network.address.is_ipv4() { found.dynamic_families.ipv4 } else { found.dynamic_families.ipv6 }
     };
     if let (Some((_, first)), false) = (addresses.first(), cluster.machine_networks.is_empty())
         && !cluster.machine_networks.iter().any(may_get_one)

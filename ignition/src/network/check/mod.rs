@@ -17,7 +17,7 @@ mod state;
 
 use std::error::Error;
 
-pub use address::Cidr;
+pub use crate::cidr::Cidr;
 pub use cluster::{ClusterNetworks, ClusterVip};
 pub use declared::{DeclaredInterface, declared_interfaces};
 pub use finding::{NetworkFinding, NetworkReport, Rule};
