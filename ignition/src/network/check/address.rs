@@ -7,9 +7,10 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use super::finding::{DraftFinding, Rule, excerpt};
-use super::state::{HostResult, HostState, Identity, IdentityClaim, Interface};
+use super::state::{HostResult, HostState, Identity, Interface};
 use crate::cidr::{Cidr, bit_count};
 use crate::network::yaml;
+use crate::report::Severity;
 
 /// Interface types that have addresses which the document does not list.
 const TYPES_WITH_OWN_ADDRESSES: &[&str] = &["loopback", "ipsec"];
@@ -60,10 +61,9 @@ impl<'a> FamilySection<'a> {
         for (index, value) in self.address_list().iter().enumerate() {
             let Some(written) = yaml::text_at(value, "ip") else { continue };
             if written.parse::<IpAddr>().is_err() {
-                let path = format!("{}.{}.address[{index}].ip", interface.path, self.section);
-                let finding =
-                    DraftFinding::error(Rule::MalformedAddress, path, invalid_address_message(&written));
-                found.push(finding.with_interface(&interface.name));
+                let key = format!("{}.address[{index}].ip", self.section);
+                let message = invalid_address_message(&written);
+                found.push(interface.error(Rule::MalformedAddress, &key, message));
             }
         }
     }
@@ -83,9 +83,8 @@ impl<'a> FamilySection<'a> {
                 Some(Err(text)) => format!("\"{}\" is not a valid prefix length", excerpt(&text)),
                 None => "the address has no prefix length".to_owned(),
             };
-            let path = format!("{}.{}.address[{index}].prefix-length", interface.path, self.section);
-            found
-                .push(DraftFinding::error(Rule::PrefixLength, path, message).with_interface(&interface.name));
+            let key = format!("{}.address[{index}].prefix-length", self.section);
+            found.push(interface.error(Rule::PrefixLength, &key, message));
         }
     }
 }
@@ -114,9 +113,14 @@ pub(super) fn check(state: &HostState, found: &mut HostResult) {
     claim_hostname(state, found);
 }
 
-/// Returns the name of the address family of a section.
-fn family_name(section: &str) -> &'static str {
-    if section == "ipv4" { "IPv4" } else { "IPv6" }
+/// Returns the section of an interface for the family of an address.
+fn section_of(address: IpAddr) -> &'static str {
+    if address.is_ipv4() { "ipv4" } else { "ipv6" }
+}
+
+/// Returns the name of the family of an address.
+fn family_name(address: IpAddr) -> &'static str {
+    if address.is_ipv4() { "IPv4" } else { "IPv6" }
 }
 
 fn invalid_address_message(written: &str) -> String {
@@ -141,12 +145,8 @@ fn claim_static_addresses(interface: &Interface, found: &mut HostResult) {
     for family in FamilySection::enabled_in(interface).filter(|family| !family.is_dynamic()) {
         for (index, written, Cidr { address, .. }) in family.addresses() {
             if !address.is_loopback() && !is_link_local(address) {
-                found.claim(IdentityClaim {
-                    identity: Identity::Address(address),
-                    written: written.into_owned(),
-                    interface: Some(interface.name.clone().into_owned()),
-                    path: format!("{}.{}.address[{index}].ip", interface.path, family.section),
-                });
+                let path = format!("{}.{}.address[{index}].ip", interface.path, family.section);
+                found.claim(Identity::Address(address), &written, Some(&interface.name), path);
             }
         }
     }
@@ -209,7 +209,6 @@ impl<'a> RouteEntry<'a> {
         on_link: &HashMap<&str, Vec<Cidr>>,
         found: &mut HostResult,
     ) {
-        let path = format!("{}.next-hop-interface", self.path);
         let Some(name) = self.interface.as_deref() else {
             // Routes of a special type, such as blackhole routes, need no interface.
             if yaml::value_at(self.value, "route-type").is_none() {
@@ -219,85 +218,70 @@ impl<'a> RouteEntry<'a> {
             return;
         };
         let Some(interface) = by_name.get(name) else {
+            let path = format!("{}.next-hop-interface", self.path);
             let message = format!("the document has no interface {}", excerpt(name));
             found.push(DraftFinding::error(Rule::RouteInterface, path, message).with_interface(name));
             return;
         };
-        if let Some(gateway) = self.gateway
-            && self.check_address_family(gateway, interface, found)
+        let Some(gateway) = self.gateway else { return };
+        let on_link = on_link.get(name).map_or(&[][..], Vec::as_slice);
+        let problem = self.family_problem(gateway).map(|message| (Severity::Error, message));
+        if let Some((severity, message)) =
+            problem.or_else(|| self.gateway_problem(gateway, interface, on_link))
         {
-            self.check_gateway(gateway, interface, on_link.get(name).map_or(&[], Vec::as_slice), found);
-        }
-    }
-
-    /// Checks that destination and gateway have the same address family. `NetworkManager` ignores routes for which they
-    /// differ.
-    fn check_address_family(&self, gateway: IpAddr, interface: &Interface, found: &mut HostResult) -> bool {
-        let destination = yaml::text_at(self.value, "destination").unwrap_or_default();
-        let address = destination.split('/').next().and_then(|text| text.parse::<IpAddr>().ok());
-        let is_of_one = address.is_none_or(|address| address.is_ipv4() == gateway.is_ipv4());
-        if !is_of_one {
-            let families = if gateway.is_ipv4() {
-                "IPv4, the destination is IPv6"
-            } else {
-                "IPv6, the destination is IPv4"
-            };
             let path = format!("{}.next-hop-address", self.path);
-            let message = format!("the gateway {} is {families}", self.gateway_text());
-            found.push(DraftFinding::error(Rule::Gateway, path, message).with_interface(&interface.name));
+            found.push(DraftFinding::new(severity, Rule::Gateway, path, message).with_interface(name));
         }
-        is_of_one
     }
 
-    /// Checks that a gateway is in one of the networks of its interface, or that a route makes it reachable on the
-    /// link. If all addresses of the interface have the full prefix length, the finding is only a warning, because the
-    /// system often finds the gateway anyway.
-    fn check_gateway(
+    /// Returns an error if destination and gateway have different address families. `NetworkManager` ignores such
+    /// routes.
+    fn family_problem(&self, gateway: IpAddr) -> Option<String> {
+        let destination = yaml::text_at(self.value, "destination")?;
+        let destination: IpAddr = destination.split('/').next()?.parse().ok()?;
+        let [of_gateway, of_destination] = [gateway, destination].map(family_name);
+        (of_gateway != of_destination).then(|| {
+            let written = self.gateway_text();
+            format!("the gateway {written} is {of_gateway}, the destination is {of_destination}")
+        })
+    }
+
+    /// Returns a problem if a gateway is in none of the networks of its interface, and no route makes it reachable on
+    /// the link. If all addresses of the interface have the full prefix length, the problem is only a warning, because
+    /// the system often finds the gateway anyway.
+    fn gateway_problem(
         &self,
         gateway: IpAddr,
         interface: &Interface,
         on_link: &[Cidr],
-        found: &mut HostResult,
-    ) {
-        let section = if gateway.is_ipv4() { "ipv4" } else { "ipv6" };
-        let path = format!("{}.next-hop-address", self.path);
+    ) -> Option<(Severity, String)> {
         let (name, written) = (excerpt(&interface.name), self.gateway_text());
-        let Some(family) = FamilySection::enabled_in(interface).find(|family| family.section == section)
-        else {
-            if !interface.has_type(TYPES_WITH_OWN_ADDRESSES) {
-                let message =
-                    format!("{name} has no {} to reach the gateway {written}", family_name(section));
-                found.push(DraftFinding::error(Rule::Gateway, path, message).with_interface(&interface.name));
-            }
-            return;
+        let family_name = family_name(gateway);
+        let mut families = FamilySection::enabled_in(interface);
+        let Some(family) = families.find(|family| family.section == section_of(gateway)) else {
+            let message = format!("{name} has no {family_name} to reach the gateway {written}");
+            return (!interface.has_type(TYPES_WITH_OWN_ADDRESSES)).then_some((Severity::Error, message));
         };
         let subnets: Vec<Cidr> = family.addresses().map(|(_, _, subnet)| subnet).collect();
         if family.is_dynamic() || subnets.len() < family.address_list().len() {
-            return;
+            return None;
         }
         if subnets.iter().any(|subnet| subnet.address == gateway) {
             let message = format!("the gateway {written} is the interface {name} itself");
-            found.push(DraftFinding::error(Rule::Gateway, path, message).with_interface(&interface.name));
-            return;
+            return Some((Severity::Error, message));
         }
         // An interface with IPv6 always has a link-local address.
         let is_on_link = is_link_local(gateway) && (gateway.is_ipv6() || !subnets.is_empty());
         if is_on_link || subnets.iter().chain(on_link).any(|subnet| subnet.contains(gateway)) {
-            return;
+            return None;
         }
         if subnets.is_empty() {
-            let message =
-                format!("{name} has no {} address to reach the gateway {written}", family_name(section));
-            found.push(DraftFinding::error(Rule::Gateway, path, message).with_interface(&interface.name));
-            return;
+            let message = format!("{name} has no {family_name} address to reach the gateway {written}");
+            return Some((Severity::Error, message));
         }
-        let message = format!("the gateway {written} is not in a network of {name}");
-        let finding = if subnets.iter().all(|subnet| subnet.is_single_address()) {
-            DraftFinding::warning(Rule::Gateway, path, message)
-        } else {
-            DraftFinding::error(Rule::Gateway, path, message)
-        };
-        found.push(finding.with_interface(&interface.name));
+        let is_certain = subnets.iter().any(|subnet| !subnet.is_single_address());
+        let severity = if is_certain { Severity::Error } else { Severity::Warning };
+        Some((severity, format!("the gateway {written} is not in a network of {name}")))
     }
 }
 
@@ -331,9 +315,8 @@ fn check_name_servers(state: &HostState, found: &mut HostResult) {
             found.push(DraftFinding::error(Rule::MalformedAddress, path, invalid_address_message(&written)));
             continue;
         };
-        let section = if server.is_ipv4() { "ipv4" } else { "ipv6" };
-        if !sections.contains(&section) {
-            let family = family_name(section);
+        if !sections.contains(&section_of(server)) {
+            let family = family_name(server);
             let message = format!("no interface has {family} to reach the name server {}", excerpt(&written));
             found.push(DraftFinding::error(Rule::DnsInterface, path, message));
         }
@@ -346,14 +329,7 @@ fn claim_hostname(state: &HostState, found: &mut HostResult) {
         let Some(written) = yaml::text_at(hostname, key) else { continue };
         let name = written.trim().to_ascii_lowercase();
         if !name.is_empty() && !name.starts_with("localhost") {
-            let (identity, written) = (Identity::Hostname(name), written.trim().to_owned());
-            found.claim(IdentityClaim {
-                identity,
-                written,
-                interface: None,
-                path: format!("hostname.{key}"),
-            });
-            return;
+            return found.claim(Identity::Hostname(name), written.trim(), None, format!("hostname.{key}"));
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
-use super::finding::{DraftFinding, Rule, excerpt};
-use super::state::{HostResult, Identity, IdentityClaim};
+use super::finding::{Rule, excerpt};
+use super::state::{HostResult, Identity};
 use crate::cidr::Cidr;
+use crate::report::Severity;
 
 /// The known networks and addresses of a cluster.
 #[derive(Clone, Debug, Default)]
@@ -37,16 +38,11 @@ pub(super) fn check(cluster: &ClusterNetworks, found: &mut HostResult) {
     let mut findings = Vec::new();
     let mut addresses = Vec::new();
     for claim in &found.claims {
-        let IdentityClaim { identity: Identity::Address(address), written, interface, path } = claim else {
-            continue;
-        };
-        addresses.push((*address, claim));
-        if let Some(vip) = cluster.vips.iter().find(|vip| vip.address == *address) {
-            let message = format!("{} is also {}", excerpt(written), vip.label);
-            findings.push(with_optional_interface(
-                DraftFinding::error(Rule::Vip, path, message),
-                interface.as_deref(),
-            ));
+        let Identity::Address(address) = claim.identity else { continue };
+        addresses.push((address, claim));
+        if let Some(vip) = cluster.vips.iter().find(|vip| vip.address == address) {
+            let message = format!("{} is also {}", excerpt(&claim.written), vip.label);
+            findings.push(claim.finding(Severity::Error, Rule::Vip, message));
         }
     }
     let is_inside =
@@ -62,17 +58,7 @@ pub(super) fn check(cluster: &ClusterNetworks, found: &mut HostResult) {
         let many = if networks.len() == 1 { "" } else { "s" };
         let message =
             format!("the host has no static address in the machine network{many} {}", networks.join(", "));
-        findings.push(with_optional_interface(
-            DraftFinding::warning(Rule::MachineNetwork, &first.path, message),
-            first.interface.as_deref(),
-        ));
+        findings.push(first.finding(Severity::Warning, Rule::MachineNetwork, message));
     }
     findings.into_iter().for_each(|finding| found.push(finding));
-}
-
-fn with_optional_interface(draft: DraftFinding, interface: Option<&str>) -> DraftFinding {
-    match interface {
-        Some(interface) => draft.with_interface(interface),
-        None => draft,
-    }
 }

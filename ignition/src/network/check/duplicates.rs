@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::finding::{DraftFinding, Rule, excerpt};
-use super::state::{HostResult, Identity, IdentityClaim};
+use super::finding::{Rule, excerpt};
+use super::state::{HostResult, Identity};
 use crate::network::HostNetwork;
+use crate::report::Severity;
 
 /// The host and interface that claimed an identity first.
 struct IdentityOwner<'a> {
@@ -18,34 +19,26 @@ struct IdentityOwner<'a> {
 pub(super) fn check(hosts: &[HostNetwork], found: &mut [HostResult]) {
     let mut owners: HashMap<Identity, IdentityOwner> = HashMap::new();
     for (index, (host, found)) in hosts.iter().zip(found).enumerate() {
-        for IdentityClaim { identity, written, interface, path } in std::mem::take(&mut found.claims) {
-            let owner = match owners.entry(identity.clone()) {
+        for claim in std::mem::take(&mut found.claims) {
+            let owner = match owners.entry(claim.identity.clone()) {
                 Entry::Vacant(place) => {
-                    place.insert(IdentityOwner { index, host, interface });
+                    place.insert(IdentityOwner { index, host, interface: claim.interface });
                     continue;
                 }
                 Entry::Occupied(place) => place.into_mut(),
             };
-            // Within one host, a bond may have the MAC address of one of its ports.
-            let is_shared =
-                owner.index == index && matches!(identity, Identity::Mac(_) | Identity::Hostname(_));
-            if !is_shared {
-                let mut finding =
-                    duplicate_finding(&identity, path, &written, &owner_description(owner, index));
-                finding.interface = interface.as_deref().map(excerpt);
-                found.push(finding);
-            }
+            let (rule, what) = match claim.identity {
+                // Within one host, a bond may have the MAC address of one of its ports.
+                Identity::Mac(_) | Identity::Hostname(_) if owner.index == index => continue,
+                Identity::Mac(_) => (Rule::DuplicateMac, "address"),
+                Identity::Address(_) => (Rule::DuplicateAddress, "address"),
+                Identity::Hostname(_) => (Rule::DuplicateHostname, "name"),
+            };
+            let owner = owner_description(owner, index);
+            let message = format!("{} is also the {what} {owner}", excerpt(&claim.written));
+            found.push(claim.finding(Severity::Error, rule, message));
         }
     }
-}
-
-fn duplicate_finding(identity: &Identity, path: String, written: &str, owner: &str) -> DraftFinding {
-    let (rule, what) = match identity {
-        Identity::Mac(_) => (Rule::DuplicateMac, "address"),
-        Identity::Address(_) => (Rule::DuplicateAddress, "address"),
-        Identity::Hostname(_) => (Rule::DuplicateHostname, "name"),
-    };
-    DraftFinding::error(rule, path, format!("{} is also the {what} {owner}", excerpt(written)))
 }
 
 fn owner_description(owner: &IdentityOwner, index: usize) -> String {

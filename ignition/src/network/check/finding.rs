@@ -147,13 +147,21 @@ pub(super) struct DraftFinding {
 }
 
 impl DraftFinding {
+    pub(super) fn new(
+        severity: Severity,
+        rule: Rule,
+        path: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self { severity, rule, interface: None, path: path.into(), line: None, message: message.into() }
+    }
+
     pub(super) fn error(rule: Rule, path: impl Into<String>, message: impl Into<String>) -> Self {
-        let (path, message) = (path.into(), message.into());
-        Self { severity: Severity::Error, rule, interface: None, path, line: None, message }
+        Self::new(Severity::Error, rule, path, message)
     }
 
     pub(super) fn warning(rule: Rule, path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(rule, path, message) }
+        Self::new(Severity::Warning, rule, path, message)
     }
 
     pub(super) fn with_interface(self, interface: &str) -> Self {

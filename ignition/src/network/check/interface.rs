@@ -6,8 +6,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::finding::{DraftFinding, Rule, excerpt};
-use super::state::{HostResult, HostState, Identity, IdentityClaim, Interface, is_predictable_name};
-use crate::network::{MacAddr, yaml};
+use super::state::{HostResult, HostState, Identity, Interface, is_predictable_name};
+use crate::network::{MacAddr, MacError, yaml};
+use crate::report::Severity;
 
 /// Maximum length in bytes of an interface name in the kernel.
 const MAX_NAME_LEN: usize = 15;
@@ -19,6 +20,12 @@ const MAX_MTU: i128 = 65_535;
 const MIN_MTU_IPV6: i128 = 1280;
 
 const ETHERNET_TYPES: &[&str] = &["ethernet", "802-3-ethernet"];
+/// Sections of an interface that have ports, with the keys of the lists.
+const SECTIONS_WITH_PORTS: &[(&str, &[&str])] = &[
+    ("link-aggregation", &["port", "ports", "ports-config"]),
+    ("bridge", &["port", "ports"]),
+    ("vrf", &["port", "ports"]),
+];
 /// Sections of an interface that have a base interface.
 const SECTIONS_WITH_BASE: &[&str] =
     &["vlan", "vxlan", "mac-vlan", "mac-vtap", "macsec", "ipvlan", "infiniband"];
@@ -29,13 +36,7 @@ pub(super) const USER_SPACE_TYPES: &[&str] = &["ovs-bridge", "ovs-port", "ipsec"
 pub(super) struct Subordinate<'a> {
     pub(super) name: Cow<'a, str>,
     pub(super) path: String,
-    role: SubordinateRole,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum SubordinateRole {
-    Port,
-    Base,
+    is_base: bool,
 }
 
 pub(super) fn check(state: &HostState, found: &mut HostResult) {
@@ -47,7 +48,7 @@ pub(super) fn check(state: &HostState, found: &mut HostResult) {
         let class = interface.has_type(USER_SPACE_TYPES);
         if !names.insert((&*interface.name, class)) {
             let message = format!("duplicate interface {}", excerpt(&interface.name));
-            report_interface(found, interface, "name", Rule::DuplicateInterface, message);
+            found.push(interface.error(Rule::DuplicateInterface, "name", message));
         }
         check_name(&interface.name, &format!("{}.name", interface.path), found);
         check_mac(interface, found);
@@ -56,28 +57,19 @@ pub(super) fn check(state: &HostState, found: &mut HostResult) {
         check_mapping(state, interface, found);
         for part in subordinates(interface) {
             check_declared(state, interface, &part, &by_name, found);
-            if part.role != SubordinateRole::Base {
+            if !part.is_base {
                 let first = *controllers.entry(part.name.clone()).or_insert(interface);
-                let (one, other) = (excerpt(&first.name), excerpt(&interface.name));
                 if first.name != interface.name {
-                    let message = format!("{} is a port of both {one} and {other}", excerpt(&part.name));
-                    found.push(
-                        DraftFinding::error(Rule::PortOfTwo, &part.path, message)
-                            .with_interface(&interface.name),
-                    );
+                    let [port, one, other] = [&part.name, &first.name, &interface.name].map(|it| excerpt(it));
+                    let message = format!("{port} is a port of both {one} and {other}");
+                    let finding = DraftFinding::error(Rule::PortOfTwo, &part.path, message);
+                    found.push(finding.with_interface(&interface.name));
                 }
             }
             used.insert(part.name);
         }
     }
     check_unused_names(state, &by_name, &used, found);
-}
-
-fn report_interface(found: &mut HostResult, interface: &Interface, key: &str, rule: Rule, message: String) {
-    found.push(
-        DraftFinding::error(rule, format!("{}.{key}", interface.path), message)
-            .with_interface(&interface.name),
-    );
 }
 
 /// Reports names of the map that the document does not use.
@@ -111,28 +103,29 @@ pub(super) fn check_name(name: &str, path: &str, found: &mut HostResult) {
     found.push(DraftFinding::error(Rule::InterfaceName, path, message).with_interface(name));
 }
 
+/// Parses the MAC address of an interface. The error is the message of a finding.
+pub(super) fn parse_unicast_mac(written: &str) -> Result<MacAddr, String> {
+    let mac: MacAddr = written.parse().map_err(|error: MacError| error.to_string())?;
+    if mac.is_unicast() {
+        return Ok(mac);
+    }
+    Err(format!("no interface can have the address {}", excerpt(written)))
+}
+
 fn check_mac(interface: &Interface, found: &mut HostResult) {
-    let path = format!("{}.mac-address", interface.path);
-    let written = yaml::text_at(interface.value, "mac-address");
-    match written.map(|text| (text.parse::<MacAddr>(), text.into_owned())) {
-        Some((Ok(mac), written)) if mac.is_unicast() => found.claim(IdentityClaim {
-            identity: Identity::Mac(mac),
-            written,
-            interface: Some(interface.name.clone().into_owned()),
-            path,
-        }),
-        Some((Ok(_), written)) => {
-            let message = format!("no interface can have the address {}", excerpt(&written));
-            report_interface(found, interface, "mac-address", Rule::MalformedMac, message);
+    let Some(written) = yaml::text_at(interface.value, "mac-address") else {
+        if interface.is_known_by_mac() {
+            let message = "the interface is identified by its MAC address, but has none";
+            found.push(interface.error(Rule::MalformedMac, "identifier", message));
         }
-        Some((Err(error), _)) => {
-            report_interface(found, interface, "mac-address", Rule::MalformedMac, error.to_string());
+        return;
+    };
+    match parse_unicast_mac(&written) {
+        Ok(mac) => {
+            let path = format!("{}.mac-address", interface.path);
+            found.claim(Identity::Mac(mac), &written, Some(&interface.name), path);
         }
-        None if interface.is_known_by_mac() => {
-            let message = "the interface is identified by its MAC address, but has none".to_owned();
-            report_interface(found, interface, "identifier", Rule::MalformedMac, message);
-        }
-        None => {}
+        Err(message) => found.push(interface.error(Rule::MalformedMac, "mac-address", message)),
     }
 }
 
@@ -141,8 +134,7 @@ fn check_mtu(interface: &Interface, by_name: &HashMap<&str, &Interface>, found: 
         Some(Ok(mtu)) => mtu,
         Some(Err(text)) => {
             let message = format!("\"{}\" is not a valid MTU", excerpt(&text));
-            report_interface(found, interface, "mtu", Rule::Mtu, message);
-            return;
+            return found.push(interface.error(Rule::Mtu, "mtu", message));
         }
         None => return,
     };
@@ -163,7 +155,7 @@ fn check_mtu(interface: &Interface, by_name: &HashMap<&str, &Interface>, found: 
     } else {
         return;
     };
-    report_interface(found, interface, "mtu", Rule::Mtu, message);
+    found.push(interface.error(Rule::Mtu, "mtu", message));
 }
 
 fn check_vlan(interface: &Interface, found: &mut HostResult) {
@@ -171,9 +163,8 @@ fn check_vlan(interface: &Interface, found: &mut HostResult) {
     let message = match yaml::number_at(vlan, "id") {
         Some(Ok(0)) => {
             let message = "VLAN 0 is not a VLAN: it only marks the priority of packets";
-            let path = format!("{}.vlan.id", interface.path);
-            found.push(DraftFinding::warning(Rule::VlanId, path, message).with_interface(&interface.name));
-            return;
+            let finding = interface.error(Rule::VlanId, "vlan.id", message);
+            return found.push(DraftFinding { severity: Severity::Warning, ..finding });
         }
         Some(Ok(1..=MAX_VLAN)) => return,
         Some(Ok(_)) => {
@@ -183,7 +174,7 @@ fn check_vlan(interface: &Interface, found: &mut HostResult) {
         Some(Err(text)) => format!("\"{}\" is not a valid VLAN ID", excerpt(&text)),
         None => "the VLAN ID is missing or not a number".to_owned(),
     };
-    report_interface(found, interface, "vlan.id", Rule::VlanId, message);
+    found.push(interface.error(Rule::VlanId, "vlan.id", message));
 }
 
 /// Returns whether an interface is a network card, judged by its type.
@@ -199,65 +190,56 @@ fn check_mapping(state: &HostState, interface: &Interface, found: &mut HostResul
     if state.mapped.is_none() || !is_network_card(interface) || is_found {
         return;
     }
-    let message = format!("interface {} has no MAC address in the map", excerpt(name));
-    let finding = match interface.kind {
-        _ if is_predictable_name(name) => {
-            let message = format!("{message}: the settings apply only on a machine with a card of that name");
-            DraftFinding::warning(Rule::UnmappedInterface, &interface.path, message)
-        }
-        Some(_) => DraftFinding::error(Rule::UnmappedInterface, &interface.path, message),
+    let mut message = format!("interface {} has no MAC address in the map", excerpt(name));
+    let severity = if is_predictable_name(name) {
+        message.push_str(": the settings apply only on a machine with a card of that name");
+        Severity::Warning
+    } else if interface.kind.is_none() {
         // An interface without a type may be of any type.
-        None => DraftFinding::warning(Rule::UnmappedInterface, &interface.path, message),
+        Severity::Warning
+    } else {
+        Severity::Error
     };
+    let finding = DraftFinding::new(severity, Rule::UnmappedInterface, &interface.path, message);
     found.push(finding.with_interface(name));
 }
 
 /// Returns the ports and base interfaces of an interface, each once.
 pub(super) fn subordinates<'a>(interface: &Interface<'a>) -> Vec<Subordinate<'a>> {
     let mut parts = Vec::new();
-    let lists = [
-        ("link-aggregation", "port", SubordinateRole::Port),
-        ("link-aggregation", "ports", SubordinateRole::Port),
-        ("link-aggregation", "ports-config", SubordinateRole::Port),
-        ("bridge", "port", SubordinateRole::Port),
-        ("bridge", "ports", SubordinateRole::Port),
-        ("vrf", "port", SubordinateRole::Port),
-        ("vrf", "ports", SubordinateRole::Port),
-    ];
-    for (section, key, role) in lists {
-        let list = yaml::list_at(interface.value, &[section, key]);
-        let path = format!("{}.{section}.{key}", interface.path);
-        add_ports(list, &path, role, &mut parts);
+    for (section, keys) in SECTIONS_WITH_PORTS {
+        for key in *keys {
+            let path = format!("{}.{section}.{key}", interface.path);
+            add_ports(yaml::list_at(interface.value, &[section, key]), &path, &mut parts);
+        }
     }
     for section in SECTIONS_WITH_BASE {
         let base = yaml::value_at(interface.value, section).and_then(|it| yaml::text_at(it, "base-iface"));
         let path = format!("{}.{section}.base-iface", interface.path);
-        parts.extend(base.filter(|it| !it.is_empty()).map(|name| Subordinate {
-            name,
-            path,
-            role: SubordinateRole::Base,
-        }));
+        let base = base.filter(|name| !name.is_empty());
+        parts.extend(base.map(|name| Subordinate { name, path, is_base: true }));
     }
     let mut seen = HashSet::new();
-    parts.retain(|part| seen.insert((part.name.clone(), part.role == SubordinateRole::Base)));
+    parts.retain(|part| seen.insert((part.name.clone(), part.is_base)));
     parts
 }
 
 /// Adds the ports in a list. A port is a name or a mapping with a name. A port of an OVS bridge may be a bond with its
 /// own ports; the name of that bond is not an interface.
-fn add_ports<'a>(list: &'a [Value], path: &str, role: SubordinateRole, parts: &mut Vec<Subordinate<'a>>) {
+fn add_ports<'a>(list: &'a [Value], path: &str, parts: &mut Vec<Subordinate<'a>>) {
+    let mut add = |port: &'a Value, path: String| {
+        let name = yaml::scalar_text(port).or_else(|| yaml::text_at(port, "name"));
+        parts.extend(name.map(|name| Subordinate { name, path, is_base: false }));
+    };
     for (index, port) in list.iter().enumerate() {
         let path = format!("{path}[{index}]");
         let bonded = ["port", "ports"].map(|key| yaml::list_at(port, &["link-aggregation", key]));
         if bonded.iter().all(|bonded| bonded.is_empty()) {
-            let name = yaml::scalar_text(port).or_else(|| yaml::text_at(port, "name"));
-            parts.extend(name.map(|name| Subordinate { name, path, role }));
+            add(port, path);
             continue;
         }
         for (index, port) in bonded.into_iter().flatten().enumerate() {
-            let path = format!("{path}.link-aggregation.port[{index}]");
-            let name = yaml::scalar_text(port).or_else(|| yaml::text_at(port, "name"));
-            parts.extend(name.map(|name| Subordinate { name, path, role }));
+            add(port, format!("{path}.link-aggregation.port[{index}]"));
         }
     }
 }
@@ -283,11 +265,9 @@ fn check_declared(
         true
     } else {
         // Without a map, nmstate creates an interface with this name for an undeclared port.
-        part.role == SubordinateRole::Base
+        part.is_base
     };
-    let finding = match is_certain {
-        true => DraftFinding::error(Rule::UnknownInterface, &part.path, message),
-        false => DraftFinding::warning(Rule::UnknownInterface, &part.path, message),
-    };
+    let severity = if is_certain { Severity::Error } else { Severity::Warning };
+    let finding = DraftFinding::new(severity, Rule::UnknownInterface, &part.path, message);
     found.push(finding.with_interface(&interface.name));
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::MAP_PATH;
 use super::finding::{DraftFinding, Rule, excerpt};
 use super::interface;
-use super::state::{HostResult, Identity, IdentityClaim};
+use super::state::{HostResult, Identity};
 use crate::network::{HostNetwork, MacAddr, MacInterface};
 
 pub(super) fn check(host: &HostNetwork, found: &mut HostResult) {
@@ -16,41 +16,27 @@ pub(super) fn check(host: &HostNetwork, found: &mut HostResult) {
     }
     let mut names = HashSet::new();
     let mut macs: HashMap<MacAddr, &str> = HashMap::new();
-    for (position, MacInterface { logical_nic_name: name, mac_address: written }) in
-        host.interfaces_with_positions()
-    {
+    for (position, entry) in host.interfaces_with_positions() {
+        let MacInterface { logical_nic_name: name, mac_address: written } = entry;
         let path = |key: &str| format!("{MAP_PATH}[{position}].{key}");
+        let finding = |rule: Rule, key: &str, message: String| {
+            DraftFinding::error(rule, path(key), message).with_interface(name)
+        };
         interface::check_name(name, &path("logical_nic_name"), found);
         if !names.insert(name) {
             let message = format!("{} is in the map twice", excerpt(name));
-            found.push(
-                DraftFinding::error(Rule::DuplicateName, path("logical_nic_name"), message)
-                    .with_interface(name),
-            );
+            found.push(finding(Rule::DuplicateName, "logical_nic_name", message));
         }
-        let message = match written.parse::<MacAddr>() {
-            Err(error) => error.to_string(),
-            Ok(mac) if !mac.is_unicast() => format!("no interface can have the address {}", excerpt(written)),
-            Ok(mac) => {
-                if let Some(first) = macs.insert(mac, name) {
+        match interface::parse_unicast_mac(written) {
+            Err(message) => found.push(finding(Rule::MalformedMac, "mac_address", message)),
+            Ok(mac) => match macs.insert(mac, name) {
+                None => found.claim(Identity::Mac(mac), written, Some(name), path("mac_address")),
+                Some(first) => {
                     let (first, second) = (excerpt(first), excerpt(name));
                     let message = format!("{} is the address of both {first} and {second}", excerpt(written));
-                    found.push(
-                        DraftFinding::error(Rule::DuplicateMac, path("mac_address"), message)
-                            .with_interface(name),
-                    );
-                    continue;
+                    found.push(finding(Rule::DuplicateMac, "mac_address", message));
                 }
-                found.claim(IdentityClaim {
-                    identity: Identity::Mac(mac),
-                    written: written.clone(),
-                    interface: Some(name.clone()),
-                    path: path("mac_address"),
-                });
-                continue;
-            }
-        };
-        found
-            .push(DraftFinding::error(Rule::MalformedMac, path("mac_address"), message).with_interface(name));
+            },
+        }
     }
 }

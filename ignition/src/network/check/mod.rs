@@ -27,7 +27,7 @@ use super::generate::{check_document_len, keyfiles_from_document};
 use super::yaml::LineIndex;
 use super::{Cancel, HostError, HostNetwork, KeyfileCache, NetworkError, files, parallel};
 use crate::report::Severity;
-use finding::DraftFinding;
+use finding::{DraftFinding, excerpt};
 use state::{HostResult, HostState};
 
 /// The path of findings about the MAC address map.
@@ -164,10 +164,8 @@ fn generator_finding(error: &HostError, state: &HostState) -> DraftFinding {
         other => return DraftFinding::error(Rule::NoKeyfiles, "", with_causes(other)),
     };
     let draft = DraftFinding::error(Rule::NoKeyfiles, path, one_line(&message));
-    match state.interfaces.iter().find(|interface| interface.path == *path) {
-        Some(interface) => draft.with_interface(&interface.name),
-        None => draft,
-    }
+    let interface = state.interfaces.iter().find(|interface| interface.path == *path);
+    DraftFinding { interface: interface.map(|interface| excerpt(&interface.name)), ..draft }
 }
 
 /// Maximum length in characters of a generator's error, which may quote the whole document.

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::finding::{DraftFinding, Rule};
+use super::finding::{DraftFinding, Rule, excerpt};
 use crate::network::{HostNetwork, MacAddr, MacInterface, yaml};
 use crate::report::Severity;
 
@@ -34,6 +34,11 @@ impl<'a> Interface<'a> {
         Some(Self { value, name, kind: yaml::text_at(value, "type"), path: format!("interfaces[{index}]") })
     }
 
+    /// Returns an error about the value of a key.
+    pub(super) fn error(&self, rule: Rule, key: &str, message: impl Into<String>) -> DraftFinding {
+        DraftFinding::error(rule, format!("{}.{key}", self.path), message).with_interface(&self.name)
+    }
+
     pub(super) fn has_type(&self, kinds: &[&str]) -> bool {
         self.kind.as_ref().is_some_and(|kind| kinds.contains(&&**kind))
     }
@@ -58,6 +63,14 @@ pub(super) struct IdentityClaim {
     pub(super) written: String,
     pub(super) interface: Option<String>,
     pub(super) path: String,
+}
+
+impl IdentityClaim {
+    /// Returns a finding about the claimed value.
+    pub(super) fn finding(&self, severity: Severity, rule: Rule, message: String) -> DraftFinding {
+        let interface = self.interface.as_deref().map(excerpt);
+        DraftFinding { interface, ..DraftFinding::new(severity, rule, &self.path, message) }
+    }
 }
 
 /// The address families in which a host gets addresses from the network.
@@ -91,8 +104,9 @@ impl HostResult {
         }
     }
 
-    pub(super) fn claim(&mut self, claim: IdentityClaim) {
-        self.claims.push(claim);
+    pub(super) fn claim(&mut self, identity: Identity, written: &str, interface: Option<&str>, path: String) {
+        let (written, interface) = (written.to_owned(), interface.map(str::to_owned));
+        self.claims.push(IdentityClaim { identity, written, interface, path });
     }
 }
 
