@@ -12,7 +12,7 @@
 use std::fmt;
 
 use crate::config::{Config, ConfigError};
-use crate::json::{Json, Object};
+use crate::json::Json;
 use crate::resource::{compressed_resource, plain_resource};
 use crate::rewrite::rewrite_tree;
 use crate::spec::Spec;
@@ -273,12 +273,12 @@ impl ConfigBuilder {
             ("version", Some(spec.as_str().into())),
         ];
         let sections = [
-            ("ignition", Some(object_of_set_fields(ignition))),
+            ("ignition", Some(Json::object_of_set_fields(ignition))),
             ("passwd", object_with_list("users", self.users)),
             ("storage", object_with_list("files", self.files)),
             ("systemd", object_with_list("units", self.units)),
         ];
-        object_of_set_fields(sections)
+        Json::object_of_set_fields(sections)
     }
 }
 
@@ -296,13 +296,7 @@ fn contains_entry(items: &[Json], field: &str, text: &str) -> bool {
 
 /// Returns an object with one list, or `None` if the list is empty.
 fn object_with_list(name: &'static str, items: Vec<Json>) -> Option<Json> {
-    (!items.is_empty()).then(|| Json::object([(name, Json::List(items))]))
-}
-
-/// Returns an object of the fields that have a value.
-fn object_of_set_fields<const N: usize>(fields: [(&'static str, Option<Json>); N]) -> Json {
-    let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    fields.collect::<Object>().into()
+    Json::non_empty_list(items).map(|list| Json::object([(name, list)]))
 }
 
 #[cfg(test)]

@@ -90,29 +90,25 @@ pub enum ConfigError {
 
 impl ConfigError {
     pub(crate) fn to_finding(&self) -> ConfigFinding {
-        let error = |pointer: &str, message: String| ConfigFinding::new(Severity::Error, pointer, message);
-        match self {
-            Self::Syntax(source) => ConfigFinding {
-                position: Some(TextPosition { line: source.line().max(1), column: source.column().max(1) }),
-                ..error("", format!("{self}: {source}"))
-            },
-            Self::Butane { .. } => ConfigFinding {
-                position: Some(TextPosition { line: 1, column: 1 }),
-                ..error("", self.to_string())
-            },
-            Self::Spec(unknown) => error("/ignition/version", unknown.to_string()),
-            Self::WrongType { pointer, position, expected, found } => ConfigFinding {
-                position: *position,
-                ..error(pointer, format!("is {found}, but has to be {expected}"))
-            },
+        let (pointer, position, message) = match self {
+            Self::Syntax(source) => {
+                let position = TextPosition { line: source.line().max(1), column: source.column().max(1) };
+                ("", Some(position), format!("{self}: {source}"))
+            }
+            Self::Butane { .. } => ("", Some(TextPosition { line: 1, column: 1 }), self.to_string()),
+            Self::Spec(unknown) => ("/ignition/version", None, unknown.to_string()),
+            Self::WrongType { pointer, position, expected, found } => {
+                (pointer.as_str(), *position, format!("is {found}, but has to be {expected}"))
+            }
             Self::RepeatedKey { pointer, position } => {
-                ConfigFinding { position: *position, ..error(pointer, "the key is repeated".to_owned()) }
+                (pointer.as_str(), *position, "the key is repeated".to_owned())
             }
             Self::MissingKey { pointer, position, key } => {
-                ConfigFinding { position: *position, ..error(pointer, format!("has no {key:?}")) }
+                (pointer.as_str(), *position, format!("has no {key:?}"))
             }
-            Self::Write(source) => error("", format!("{self}: {source}")),
-        }
+            Self::Write(source) => ("", None, format!("{self}: {source}")),
+        };
+        ConfigFinding { position, ..ConfigFinding::new(Severity::Error, pointer, message) }
     }
 
     /// Returns the error of a text that is not JSON.
@@ -138,9 +134,7 @@ impl Config {
     /// Creates a config that has no effect.
     #[cfg(test)]
     pub(crate) fn empty(spec: Spec) -> Self {
-        let mut empty = Self { spec, root: Object::default() };
-        empty.set_spec(spec);
-        empty
+        Self::new(spec, Object::default())
     }
 
     /// Parses a config.
@@ -220,7 +214,7 @@ impl Config {
     pub(crate) fn set_spec(&mut self, spec: Spec) {
         self.spec = spec;
         if self.root.get("ignition").is_none() {
-            self.root.set("ignition", Object::default().into());
+            self.root.set("ignition", Json::Object(Object::default()));
         }
         if let Some(Json::Object(ignition)) = self.root.get_mut("ignition") {
             ignition.set("version", spec.as_str().into());
@@ -369,28 +363,23 @@ impl SchemaReader {
         json: Json,
         pointer: &JsonPointer,
     ) -> Result<Option<Json>, ConfigError> {
-        let value = match (&field.kind, json) {
-            (_, Json::Null) => return Ok(None),
+        match (&field.kind, json) {
+            (_, Json::Null) => Ok(None),
             // A partition's number is the only plain integer: Ignition treats zero as absent.
-            (FieldType::Integer, Json::Integer(0)) if field.name == "number" => return Ok(None),
+            (FieldType::Integer, Json::Integer(0)) if field.name == "number" => Ok(None),
             (FieldType::Text, json @ Json::Text(_))
             | (FieldType::Integer, json @ Json::Integer(_))
-            | (FieldType::Boolean, json @ Json::Boolean(_)) => json,
+            | (FieldType::Boolean, json @ Json::Boolean(_)) => Ok(Some(json)),
             (FieldType::Struct(schema), json) => {
-                let object = self.object(schema, json, pointer)?;
-                return Ok((!object.is_empty()).then(|| object.into()));
+                self.object(schema, json, pointer).map(Json::non_empty_object)
             }
             (FieldType::List(item, _), Json::List(items)) => {
-                let items = items.into_iter().enumerate();
-                let list: Result<Vec<Json>, _> = items
-                    .map(|(index, json)| self.item(item, json, &JsonPointer::Entry(pointer, index)))
-                    .collect();
-                let list = list?;
-                return Ok((!list.is_empty()).then_some(Json::List(list)));
+                let mut item = |(index, json)| self.item(item, json, &JsonPointer::Entry(pointer, index));
+                let list = items.into_iter().enumerate().map(&mut item).collect::<Result<_, _>>()?;
+                Ok(Json::non_empty_list(list))
             }
-            (kind, other) => return Err(wrong_type(pointer, expected_type(kind), &other)),
-        };
-        Ok(Some(value))
+            (kind, other) => Err(wrong_type(pointer, expected_type(kind), &other)),
+        }
     }
 
     fn item(

@@ -7,11 +7,13 @@ use std::fmt;
 
 use serde_json::{Number, Value};
 
+use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 
 /// A JSON value. The JSON parser limits its depth.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub(crate) enum Json {
     Null,
     Boolean(bool),
@@ -27,6 +29,21 @@ impl Json {
     /// Creates an object of these fields.
     pub(crate) fn object<const N: usize>(fields: [(&'static str, Self); N]) -> Self {
         Self::Object(fields.into_iter().collect())
+    }
+
+    /// Creates an object of the fields that have a value.
+    pub(crate) fn object_of_set_fields<const N: usize>(fields: [(&'static str, Option<Self>); N]) -> Self {
+        Self::Object(fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
+    }
+
+    /// Returns an object, or `None` if it is empty.
+    pub(crate) fn non_empty_object(object: Object) -> Option<Self> {
+        (!object.is_empty()).then_some(Self::Object(object))
+    }
+
+    /// Returns a list, or `None` if it is empty.
+    pub(crate) fn non_empty_list(items: Vec<Self>) -> Option<Self> {
+        (!items.is_empty()).then_some(Self::List(items))
     }
 
     /// Creates a list of texts.
@@ -152,20 +169,6 @@ impl<K: Into<Cow<'static, str>>> FromIterator<(K, Json)> for Object {
     }
 }
 
-impl Serialize for Json {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Null => serializer.serialize_unit(),
-            Self::Number(number) => number.serialize(serializer),
-            Self::Boolean(value) => serializer.serialize_bool(*value),
-            Self::Integer(number) => serializer.serialize_i64(*number),
-            Self::Text(text) => serializer.serialize_str(text),
-            Self::List(items) => serializer.collect_seq(items),
-            Self::Object(object) => object.serialize(serializer),
-        }
-    }
-}
-
 impl Serialize for Object {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
@@ -187,12 +190,6 @@ impl From<&'static str> for Json {
 impl From<String> for Json {
     fn from(text: String) -> Self {
         Self::Text(text.into())
-    }
-}
-
-impl From<Object> for Json {
-    fn from(object: Object) -> Self {
-        Self::Object(object)
     }
 }
 
@@ -245,16 +242,8 @@ impl<'de> Visitor<'de> for JsonVisitor {
         Ok(value.to_owned().into())
     }
 
-    fn visit_string<E: Error>(self, value: String) -> Result<Json, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
-            list.push(item);
-        }
-        Ok(Json::List(list))
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Json, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(items)).map(Json::List)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Json, A::Error> {

@@ -61,11 +61,7 @@ impl Merger {
                 (_, None, None) => return None,
                 (FieldType::List(..), ..) => self.merge_lists(schema, field, [parent, child])?,
                 (FieldType::Struct(schema), Some(Json::Object(old)), Some(Json::Object(new))) => {
-                    let merged = self.merge_objects(schema, old, new);
-                    if merged.is_empty() {
-                        return None;
-                    }
-                    merged.into()
+                    Json::non_empty_object(self.merge_objects(schema, old, new))?
                 }
                 (_, old, new) => new.or(old)?.clone(),
             };
@@ -89,7 +85,7 @@ impl Merger {
         let FieldType::List(item, key) = &field.kind else { return None };
         let (old, new) = (list_entries(parent, field), list_entries(child, field));
         if matches!(key, EntryKey::None) {
-            return non_empty(old.iter().chain(new).cloned().collect());
+            return Json::non_empty_list(old.iter().chain(new).cloned().collect());
         }
         let replacements = index_by_key(*key, new);
         let elsewhere: HashMap<Cow<str>, &Json> = lists_with_shared_keys(schema, field)
@@ -105,7 +101,7 @@ impl Merger {
             .collect();
         let present = index_by_key(*key, old);
         merged.extend(new.iter().filter(|new| !present.contains_key(&*entry_key(*key, new))).cloned());
-        non_empty(merged)
+        Json::non_empty_list(merged)
     }
 
     /// Merges two entries with the same key. Returns `None` if the child's entry deletes the parent's.
@@ -115,15 +111,11 @@ impl Merger {
         }
         match (item, old, new) {
             (EntryType::Struct(schema), Json::Object(old), Json::Object(new)) => {
-                Some(self.merge_objects(schema, old, new).into())
+                Some(Json::Object(self.merge_objects(schema, old, new)))
             }
             _ => Some(new.clone()),
         }
     }
-}
-
-fn non_empty(list: Vec<Json>) -> Option<Json> {
-    (!list.is_empty()).then_some(Json::List(list))
 }
 
 fn list_entries<'a>(object: &'a Object, field: &FieldSchema) -> &'a [Json] {
@@ -131,7 +123,7 @@ fn list_entries<'a>(object: &'a Object, field: &FieldSchema) -> &'a [Json] {
 }
 
 /// Returns the other lists of an object that share their keys with this one.
-pub(crate) fn lists_with_shared_keys<'a>(
+fn lists_with_shared_keys<'a>(
     schema: &'a ObjectSchema,
     field: &'a FieldSchema,
 ) -> impl Iterator<Item = (&'a FieldSchema, EntryKey)> {

@@ -109,7 +109,7 @@ impl Rewriter {
                 }
             }
         }
-        Ok(complete.into())
+        Ok(Json::Object(complete))
     }
 
     fn value(

@@ -85,13 +85,11 @@ impl Proxies {
     /// Returns the value of `ignition.proxy`.
     pub(crate) fn to_ignition_json(&self) -> Json {
         let url = |url: &Option<HttpUrl>| url.as_ref().map(|url| Json::from(url.as_str().to_owned()));
-        let fields = [
+        Json::object_of_set_fields([
             ("httpProxy", url(&self.http)),
             ("httpsProxy", url(&self.https)),
             ("noProxy", Some(Json::texts(&self.no_proxy))),
-        ];
-        let given = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        Json::Object(given.collect())
+        ])
     }
 
     /// Returns the path of the file for `EnvironmentFile=` of units, if a value is set.
