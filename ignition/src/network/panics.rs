@@ -20,8 +20,11 @@ static HOOK_INSTALLED: Once = Once::new();
 /// `job` must not leave half-changed state with the caller: its own state is dropped after a panic.
 pub(super) fn catch_panic<T>(job: impl FnOnce() -> T) -> Result<T, String> {
     install_hook();
-    let _quiet = SilencedPanics::new();
-    panic::catch_unwind(AssertUnwindSafe(job)).map_err(|payload| panic_message(payload.as_ref()))
+    let was_silenced = IS_SILENCED.replace(true);
+    let result =
+        panic::catch_unwind(AssertUnwindSafe(job)).map_err(|payload| panic_message(payload.as_ref()));
+    IS_SILENCED.set(was_silenced);
+    result
 }
 
 /// Installs a filter in front of the current panic hook, once per process. It is never removed, because removing hooks
@@ -38,23 +41,6 @@ fn install_hook() {
             }
         }));
     });
-}
-
-/// Suppresses the panic reports of this thread until it is dropped.
-struct SilencedPanics {
-    was_silenced: bool,
-}
-
-impl SilencedPanics {
-    fn new() -> Self {
-        Self { was_silenced: IS_SILENCED.replace(true) }
-    }
-}
-
-impl Drop for SilencedPanics {
-    fn drop(&mut self) {
-        IS_SILENCED.set(self.was_silenced);
-    }
 }
 
 fn panic_message(payload: &(dyn Any + Send)) -> String {
