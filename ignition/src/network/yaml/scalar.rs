@@ -3,8 +3,6 @@
 //! These are the types of YAML 1.2's core schema, and `0b` for binary numbers. So `yes`, `on`, `010` and dates are
 //! strings.
 
-use std::num::ParseIntError;
-
 use serde_json::{Number, Value};
 
 use super::quoted;
@@ -63,38 +61,27 @@ fn parse_boolean(text: &str) -> Option<Value> {
 }
 
 fn parse_integer(text: &str) -> Result<Option<Value>, String> {
-    if let Some(number) = parse_unsigned(text, u64::from_str_radix) {
-        return Ok(Some(number.into()));
+    let (is_negative, unsigned) = match text.strip_prefix('-') {
+        Some(unsigned) => (true, unsigned),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let prefixed = [("0x", 16), ("0o", 8), ("0b", 2)]
+        .into_iter()
+        .find_map(|(prefix, radix)| Some((unsigned.strip_prefix(prefix)?, radix)));
+    let (digits, radix) = prefixed.unwrap_or((unsigned, 10));
+    if digits.starts_with(['+', '-']) || prefixed.is_none() && has_leading_zero(text) {
+        return Ok(None);
     }
-    if let Some(number) = parse_negative(text, i64::from_str_radix) {
-        return Ok(Some(number.into()));
-    }
-    if parse_unsigned(text, u128::from_str_radix).is_some()
-        || parse_negative(text, i128::from_str_radix).is_some()
-    {
-        return Err(format!("the number {text} does not fit into 64 bits; quote it if it is meant as text"));
-    }
-    Ok(None)
-}
-
-fn parse_unsigned<T>(text: &str, parse: fn(&str, u32) -> Result<T, ParseIntError>) -> Option<T> {
-    let digits = text.strip_prefix('+').unwrap_or(text);
-    for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
-        if let Some(digits) = digits.strip_prefix(prefix) {
-            return parse(digits, radix).ok().filter(|_| !digits.starts_with(['+', '-']));
-        }
-    }
-    parse(digits, 10).ok().filter(|_| !digits.starts_with(['+', '-']) && !has_leading_zero(text))
-}
-
-fn parse_negative<T>(text: &str, parse: fn(&str, u32) -> Result<T, ParseIntError>) -> Option<T> {
-    let digits = text.strip_prefix('-')?;
-    for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
-        if let Some(digits) = digits.strip_prefix(prefix) {
-            return parse(&format!("-{digits}"), radix).ok();
-        }
-    }
-    parse(text, 10).ok().filter(|_| !has_leading_zero(text))
+    let Ok(number) = u128::from_str_radix(digits, radix) else { return Ok(None) };
+    let fitting = if is_negative {
+        let Some(number) = 0_i128.checked_sub_unsigned(number) else { return Ok(None) };
+        i64::try_from(number).map(Value::from)
+    } else {
+        u64::try_from(number).map(Value::from)
+    };
+    fitting
+        .map(Some)
+        .map_err(|_| format!("the number {text} does not fit into 64 bits; quote it if it is meant as text"))
 }
 
 /// Infinities and NaN are errors, because JSON has neither.
