@@ -68,7 +68,9 @@ impl KeyfileCache {
             state.evict(self.max_len / 2);
         }
         if state.len.saturating_add(len) <= self.max_len {
-            state.insert(key, files, len);
+            let entry = CacheEntry { files: Arc::clone(files), len, used: state.clock };
+            let before = state.entries.put(key, entry).map_or(0, |entry| entry.len);
+            state.len = state.len.saturating_sub(before).saturating_add(len);
         }
     }
 
@@ -79,12 +81,6 @@ impl KeyfileCache {
 }
 
 impl CacheState {
-    fn insert(&mut self, key: CacheKey, files: &Arc<GeneratedHostFiles>, len: usize) {
-        let entry = CacheEntry { files: Arc::clone(files), len, used: self.clock };
-        let before = self.entries.put(key, entry).map_or(0, |entry| entry.len);
-        self.len = self.len.saturating_sub(before).saturating_add(len);
-    }
-
     /// Drops the least recently used entries until at most `max_len` bytes are left. Entries of the current set stay,
     /// because a set would otherwise evict itself.
     fn evict(&mut self, max_len: usize) {

@@ -44,8 +44,7 @@ impl<'a> NetworkDocument<'a> {
         let read = panics::catch_panic(|| parse_state(&self.root))
             .map_err(|message| NetworkError::Panic { message })?;
         read.map_err(|source| {
-            let RejectedPart { path, source } =
-                first_rejected_part(&self.root).unwrap_or(RejectedPart { path: String::new(), source });
+            let (path, source) = first_rejected_part(&self.root).unwrap_or((String::new(), source));
             NetworkError::Parse { line: self.line(&path), path, source }
         })
     }
@@ -119,28 +118,20 @@ fn parse_state(root: &Value) -> Result<NetworkState, serde_json::Error> {
     }
 }
 
-/// A part of a document that nmstate rejects.
-struct RejectedPart {
-    path: String,
-    source: serde_json::Error,
-}
-
-/// Returns the first part that nmstate rejects on its own: an entry of a section's list, else a section.
-fn first_rejected_part(root: &Value) -> Option<RejectedPart> {
+/// Returns the path and the error of the first part that nmstate rejects on its own: an entry of a section's list, else
+/// a section.
+fn first_rejected_part(root: &Value) -> Option<(String, serde_json::Error)> {
     root.as_object()?.iter().find_map(|(name, section)| {
         let source = section_error(name, section.clone())?;
-        let (list, path) = match section.get("config") {
-            Some(config) => (config, format!("{name}.config")),
-            None => (section, name.clone()),
-        };
-        let entries = list.as_array().into_iter().flatten().enumerate();
-        let entry = entries.filter_map(|(index, entry)| {
+        let config = section.get("config");
+        let path = if config.is_some() { format!("{name}.config") } else { name.clone() };
+        let entries = config.unwrap_or(section).as_array().into_iter().flatten();
+        let entry = entries.enumerate().find_map(|(index, entry)| {
             let alone = Value::Array(vec![entry.clone()]);
-            let is_config = section.get("config").is_some();
-            let alone = if is_config { single_key_object("config", alone) } else { alone };
-            Some(RejectedPart { path: format!("{path}[{index}]"), source: section_error(name, alone)? })
+            let alone = if config.is_some() { single_key_object("config", alone) } else { alone };
+            Some((format!("{path}[{index}]"), section_error(name, alone)?))
         });
-        Some(entry.into_iter().next().unwrap_or(RejectedPart { path: name.clone(), source }))
+        Some(entry.unwrap_or_else(|| (name.clone(), source)))
     })
 }
 

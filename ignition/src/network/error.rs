@@ -128,3 +128,10 @@ pub enum HostError {
         found: usize,
     },
 }
+
+impl HostError {
+    /// Returns a function that makes the error of a host's document.
+    pub(super) fn in_document_of(host: &str) -> impl Fn(NetworkError) -> Self {
+        move |source| Self::Document { host: host.to_owned(), source }
+    }
+}

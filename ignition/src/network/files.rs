@@ -222,13 +222,9 @@ impl HostNetworkFiles {
             return Err(HostError::TooManyHosts { found: hosts.len() });
         }
         let known = cache.get(hosts.iter().map(|host| (generation, host.digest())));
-        let missing: Vec<(usize, &HostNetwork)> = hosts
-            .iter()
-            .enumerate()
-            .zip(&known)
-            .filter(|(_, known)| known.is_none())
-            .map(|(it, _)| it)
-            .collect();
+        let looked_up = hosts.iter().enumerate().zip(&known);
+        let missing: Vec<(usize, &HostNetwork)> =
+            looked_up.filter_map(|(host, known)| known.is_none().then_some(host)).collect();
         let made = parallel::map(&missing, cancel, |(index, host)| {
             let files = GeneratedHostFiles::generate(host, &host.label(*index), generation).map(Arc::new);
             if let Ok(files) = &files {
@@ -317,28 +313,22 @@ pub(super) fn generate_cached(
     document: &NetworkDocument,
     cache: &KeyfileCache,
 ) -> Result<(), HostError> {
-    let key = (NetworkGeneration::Keyfiles, host.digest());
+    let generation = NetworkGeneration::Keyfiles;
+    let key = (generation, host.digest());
     if cache.get(std::iter::once(key)).iter().any(Option::is_none) {
-        let files = GeneratedHostFiles::from_document(
-            interfaces,
-            document,
-            &host.label(0),
-            NetworkGeneration::Keyfiles,
-        )?;
+        let files = GeneratedHostFiles::from_document(interfaces, document, &host.label(0), generation)?;
         cache.insert(key, &Arc::new(files));
     }
     Ok(())
 }
 
 fn parse_document<'a>(host: &'a HostNetwork, label: &str) -> Result<NetworkDocument<'a>, HostError> {
-    let document = NetworkDocument::parse(host.document());
-    document.map_err(|source| HostError::Document { host: label.to_owned(), source })
+    NetworkDocument::parse(host.document()).map_err(HostError::in_document_of(label))
 }
 
 /// Returns the keyfiles of a host, at least one.
 fn host_keyfiles(document: &NetworkDocument, label: &str) -> Result<Vec<Keyfile>, HostError> {
-    let made = keyfiles_from_document(document);
-    let made = made.map_err(|source| HostError::Document { host: label.to_owned(), source })?;
+    let made = keyfiles_from_document(document).map_err(HostError::in_document_of(label))?;
     if made.is_empty() {
         return Err(HostError::NoInterfaces { host: label.to_owned() });
     }
@@ -368,7 +358,7 @@ impl GeneratedHostFiles {
         label: &str,
         generation: NetworkGeneration,
     ) -> Result<Self, HostError> {
-        let failed = |source| HostError::Document { host: label.to_owned(), source };
+        let failed = HostError::in_document_of(label);
         let keyfiles = host_keyfiles(document, label)?;
         let mut lines: Vec<String> =
             interfaces.iter().map(|it| format!("{}={}", it.mac_address, it.logical_nic_name)).collect();
@@ -378,7 +368,7 @@ impl GeneratedHostFiles {
             NetworkGeneration::Keyfiles => {
                 check_names(&keyfiles, label)?;
                 let file = |keyfile: Keyfile| {
-                    let contents = with_autoconnect(&keyfile).map_err(failed)?;
+                    let contents = with_autoconnect(&keyfile).map_err(&failed)?;
                     Ok((HostFileName::Fixed(keyfile.name.into()), Arc::from(contents.into_bytes())))
                 };
                 keyfiles.into_iter().map(file).chain([Ok(map)]).collect::<Result<_, _>>()?

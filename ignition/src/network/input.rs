@@ -89,10 +89,8 @@ fn read_host_list(file: &str, text: &str) -> Result<Vec<HostNetwork>, HostsFileE
     let host = |(index, item): (usize, &Value)| {
         parse_host(item).map_err(|(path, reason)| {
             let path = format!("[{index}]{path}");
-            HostsFileError {
-                path: path.clone(),
-                ..HostsFileError::new(file, LineIndex::read(text).find(&path), reason)
-            }
+            let line = LineIndex::read(text).find(&path);
+            HostsFileError { path, ..HostsFileError::new(file, line, reason) }
         })
     };
     let Some(list) = list.as_array() else {

@@ -52,9 +52,7 @@ fn order_rules(section: &mut [String]) {
     let mut slots: Vec<(u32, &mut String)> = Vec::new();
     let mut rules: Vec<String> = Vec::new();
     for line in section {
-        let Some((number, rule)) = routing_rule(line) else {
-            continue;
-        };
+        let Some((number, rule)) = routing_rule(line) else { continue };
         let rule = rule.to_owned();
         slots.push((number, line));
         rules.push(rule);

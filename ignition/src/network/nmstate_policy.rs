@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{MacInterface, NetworkError, yaml};
+use super::{MacInterface, NetworkError};
 
 /// Keys whose value is the name of an interface.
 const INTERFACE_NAME_KEYS: &[&str] = &[
@@ -41,7 +41,7 @@ pub(super) fn nmstate_policy(interfaces: &[MacInterface], mut state: Value) -> R
             substitute_names(section, &names);
         }
     }
-    yaml::sort_keys(&mut state);
+    state.sort_all_objects();
     let policy =
         Map::from_iter([("capture".to_owned(), Value::Object(captures)), ("desiredState".to_owned(), state)]);
     let text = serde_yaml_ng::to_string(&policy).map_err(NetworkError::WritePolicy)?;
@@ -72,11 +72,9 @@ fn substitute_names(value: &mut Value, names: &HashMap<&str, String>) {
                 if INTERFACE_NAME_KEYS.contains(&key) {
                     replace_with_capture(value, names);
                 } else if INTERFACE_LIST_KEYS.contains(&key) {
-                    value
-                        .as_array_mut()
-                        .into_iter()
-                        .flatten()
-                        .for_each(|item| replace_with_capture(item, names));
+                    for item in value.as_array_mut().into_iter().flatten() {
+                        replace_with_capture(item, names);
+                    }
                 }
                 substitute_names(value, names);
             }
@@ -86,8 +84,7 @@ fn substitute_names(value: &mut Value, names: &HashMap<&str, String>) {
 }
 
 fn replace_with_capture(value: &mut Value, names: &HashMap<&str, String>) {
-    let template = value.as_str().and_then(|name| names.get(name));
-    if let Some(template) = template {
+    if let Some(template) = value.as_str().and_then(|name| names.get(name)) {
         *value = template.as_str().into();
     }
 }
@@ -95,6 +92,7 @@ fn replace_with_capture(value: &mut Value, names: &HashMap<&str, String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::yaml;
 
     fn policy_text(document: &str) -> String {
         let interface = |number: u8| MacInterface {

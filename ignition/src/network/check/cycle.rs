@@ -75,13 +75,13 @@ fn interfaces_with_parts<'a>(state: &HostState<'a>) -> Vec<InterfaceParts<'a>> {
     for (index, interface) in state.interfaces.iter().enumerate() {
         let mut parts: Vec<(usize, Subordinate)> = Vec::new();
         for part in subordinates(interface) {
-            let part_index =
-                known.get(&*part.name).filter(|part_index| is_kernels(index) && is_kernels(**part_index));
-            if let Some((part_index, users)) =
-                part_index.and_then(|part_index| Some((*part_index, users.get_mut(*part_index)?)))
+            let Some(&known) = known.get(&*part.name) else { continue };
+            if is_kernels(index)
+                && is_kernels(known)
+                && let Some(users) = users.get_mut(known)
             {
                 users.push(index);
-                parts.push((part_index, part));
+                parts.push((known, part));
             }
         }
         interfaces.push(InterfaceParts { open_count: parts.len(), parts });

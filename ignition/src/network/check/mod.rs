@@ -113,10 +113,8 @@ fn check_host(host: &HostNetwork, cache: &KeyfileCache) -> HostResult {
             let last = host.document().lines().count().max(1);
             let line =
                 if let NetworkError::Yaml(error) = &error { Some(error.line().min(last)) } else { None };
-            found.push(DraftFinding {
-                line,
-                ..DraftFinding::error(Rule::Unreadable, "", with_causes(&error))
-            });
+            let draft = DraftFinding::error(Rule::Unreadable, "", with_causes(&error));
+            found.push(DraftFinding { line, ..draft });
         }
         Ok(document) => {
             let state = HostState::new(host, document.root());
@@ -146,9 +144,7 @@ fn try_generate(
     if let Some(interfaces) = host.interfaces() {
         return files::generate_cached(host, interfaces, document, cache);
     }
-    keyfiles_from_document(document)
-        .map(drop)
-        .map_err(|source| HostError::Document { host: String::new(), source })
+    keyfiles_from_document(document).map(drop).map_err(HostError::in_document_of(""))
 }
 
 /// Returns the generator's error as a finding, with the interface if it is known.
@@ -172,15 +168,9 @@ fn generator_finding(error: &HostError, state: &HostState) -> DraftFinding {
 const MAX_ERROR_CHARS: usize = 400;
 
 /// Returns an error and its causes on one line. Errors of the generator may have several lines.
-fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    one_line(&text)
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let chain = std::iter::successors(Some(error), |error| (*error).source());
+    one_line(&chain.map(ToString::to_string).collect::<Vec<_>>().join(": "))
 }
 
 fn one_line(text: &str) -> String {

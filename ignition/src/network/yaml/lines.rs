@@ -136,7 +136,8 @@ impl PathHash {
 }
 
 fn record_lines(text: &str) -> LineIndex {
-    let mut walk = LineRecorder::new();
+    let found = LineIndex::default();
+    let mut walk = LineRecorder { path: PathHash::new(&found.key), frames: Vec::new(), found };
     // The lines found before a panic of the parser are correct.
     let _ = panics::catch_panic(|| walk.record(text));
     let mut found = walk.found;
@@ -172,11 +173,6 @@ struct LineRecorder {
 }
 
 impl LineRecorder {
-    fn new() -> Self {
-        let found = LineIndex::default();
-        Self { path: PathHash::new(&found.key), frames: Vec::new(), found }
-    }
-
     fn record(&mut self, text: &str) {
         let mut parser = Parser::new();
         parser.set_encoding(Encoding::Utf8);

@@ -96,18 +96,6 @@ pub(super) fn flag_at(value: &Value, key: &str) -> bool {
     matches!(text.as_deref(), Some("true" | "yes" | "on" | "1" | "y"))
 }
 
-/// Sorts the keys of all mappings.
-pub(super) fn sort_keys(value: &mut Value) {
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(sort_keys),
-        Value::Object(fields) => {
-            fields.sort_keys();
-            fields.values_mut().for_each(sort_keys);
-        }
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
