@@ -31,7 +31,7 @@ const MAX_DEPTH: usize = 128;
 /// If the text does not contain a value, its position is that of the innermost value around it. If a key is repeated,
 /// the last one counts.
 pub(crate) fn locate(text: &[u8], pointers: &[&str]) -> Vec<Option<TextPosition>> {
-    let mut wanted = PointerTree::default();
+    let mut wanted = PointerTree { nodes: vec![PointerNode::default()] };
     let nodes: Vec<usize> = pointers.iter().map(|pointer| wanted.insert(pointer)).collect();
     JsonScanner { text, at: 0, wanted: &mut wanted }.scan_value(Some(PointerTree::ROOT), MAX_DEPTH);
     positions_at_offsets(text, nodes.into_iter().map(|node| wanted.offset(node)).collect())
@@ -72,12 +72,6 @@ impl PointerTree {
     fn offset(&self, node: usize) -> Option<usize> {
         let parent = |node: &&PointerNode| self.nodes.get(node.parent?);
         std::iter::successors(self.nodes.get(node), parent).find_map(|node| node.offset)
-    }
-}
-
-impl Default for PointerTree {
-    fn default() -> Self {
-        Self { nodes: vec![PointerNode::default()] }
     }
 }
 
