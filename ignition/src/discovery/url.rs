@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::input::InputError;
 use super::secret::REDACTED;
+use crate::spec::Spec;
 use crate::validate::url;
 
 /// An `http` or `https` URL that names a host and contains only characters that a URL may contain.
@@ -106,7 +107,7 @@ fn url_problem(text: &str) -> Option<String> {
     if let Some(bad) = text.chars().find(|it| !(it.is_ascii_alphanumeric() || PUNCTUATION.contains(*it))) {
         return Some(format!("contains the character {bad:?}, which is not allowed in a URL"));
     }
-    match url::parse_scheme(text) {
+    match url::parse_scheme(text, Spec::LATEST) {
         Ok(url::Scheme::Http | url::Scheme::Https) => {}
         Ok(_) | Err(url::UrlError::Scheme { .. } | url::UrlError::NoScheme) => {
             return Some("is not an http or https URL".to_owned());

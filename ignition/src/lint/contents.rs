@@ -25,7 +25,7 @@ impl Linter {
             let is_marked = part.non_empty_text("compression").is_some();
             if bytes.starts_with(&GZIP_MAGIC) && !is_marked && !is_archive {
                 self.warning(
-                    part.pointer_to("compression"),
+                    part.at("compression"),
                     "the contents are gzip, but compression is not \"gzip\"",
                 );
             }
@@ -42,7 +42,7 @@ impl Linter {
             return Some(bytes);
         }
         if !bytes.starts_with(&GZIP_MAGIC) {
-            self.error(part.pointer_to("compression"), "compression is \"gzip\", but the contents are not");
+            self.error(part.at("compression"), "compression is \"gzip\", but the contents are not");
             return None;
         }
         match resource::gunzip(&bytes, self.budget) {
@@ -51,11 +51,11 @@ impl Linter {
                 Some(bytes)
             }
             Err(GunzipError::TooLarge) => {
-                self.info(part.pointer_to("source"), "the contents are too large to check");
+                self.info(part.at("source"), "the contents are too large to check");
                 None
             }
             Err(GunzipError::Damaged) => {
-                self.error(part.pointer_to("source"), "the gzip contents are damaged");
+                self.error(part.at("source"), "the gzip contents are damaged");
                 None
             }
         }
@@ -73,10 +73,7 @@ impl Linter {
             _ => return,
         };
         if found.len() == expected.len() && !found.eq_ignore_ascii_case(expected) {
-            self.error(
-                verification.pointer_to("hash"),
-                format!("the contents have the hash {function}-{found}"),
-            );
+            self.error(verification.at("hash"), format!("the contents have the hash {function}-{found}"));
         }
     }
 }

@@ -24,10 +24,8 @@ impl Linter {
             && mode & 0o111 == 0
             && PROGRAM_DIRECTORIES.iter().any(|folder| path.starts_with(folder))
         {
-            self.warning(
-                node.pointer_to("mode"),
-                format!("the file is in a directory of programs, but is not executable (octal {mode:o})"),
-            );
+            let message = "the file is in a directory of programs, but is not executable";
+            self.warning(node.at("mode"), format!("{message} (octal {mode:o})"));
         }
         let secret = self.lint_contents(node);
         if let Some(secret) = secret
@@ -35,9 +33,9 @@ impl Linter {
         {
             let message = format!("the file contains {secret} and is world-readable (octal {mode:o})");
             if path.starts_with(ROOT_HOME) {
-                self.info(node.pointer_to("mode"), message);
+                self.info(node.at("mode"), message);
             } else {
-                self.warning(node.pointer_to("mode"), message);
+                self.warning(node.at("mode"), message);
             }
         }
     }
@@ -45,7 +43,7 @@ impl Linter {
     pub(super) fn lint_directory(&mut self, node: &ConfigNode) {
         let is_misread = self.lint_mode(node);
         if !is_misread && node.integer("mode").is_some_and(|mode| mode & 0o111 == 0) {
-            self.warning(node.pointer_to("mode"), "no user has permission to enter the directory");
+            self.warning(node.at("mode"), "no user has permission to enter the directory");
         }
     }
 
@@ -55,12 +53,9 @@ impl Linter {
         let is_misread = UNCONVERTED_MODES.contains(&mode);
         if is_misread && let Ok(meant) = i64::from_str_radix(&mode.to_string(), 8) {
             let message = format!("the mode {mode} is octal {mode:o}; octal {mode} is written as {meant}");
-            self.warning(node.pointer_to("mode"), message);
+            self.warning(node.at("mode"), message);
         } else if mode & 0o1002 == 0o002 {
-            self.warning(
-                node.pointer_to("mode"),
-                format!("all users have write permission (octal {mode:o})"),
-            );
+            self.warning(node.at("mode"), format!("all users have write permission (octal {mode:o})"));
         }
         is_misread
     }

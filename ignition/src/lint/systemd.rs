@@ -32,12 +32,12 @@ impl Linter {
         }
         if unit.is_set_to("mask", true) {
             if unit.is_set_to("enabled", true) {
-                self.warning(unit.pointer_to("enabled"), format!("{name:?} is masked, so it never starts"));
+                self.warning(unit.at("enabled"), format!("{name:?} is masked, so it never starts"));
             }
             return;
         }
         if unit.text("contents") == Some("") {
-            self.warning(unit.pointer_to("contents"), format!("the contents of {name:?} are empty"));
+            self.warning(unit.at("contents"), format!("the contents of {name:?} are empty"));
         }
         let Some(Ok(file)) = unit.non_empty_text("contents").map(parse) else { return };
         let is_template = name.contains("@.");

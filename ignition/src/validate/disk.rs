@@ -15,7 +15,7 @@ impl Checker {
     /// Checks the path of a mandatory device.
     pub(super) fn check_device(&mut self, node: &ConfigNode) {
         if let Some(problem) = path::path_problem(node.text("device").unwrap_or_default()) {
-            self.error(node.pointer_to("device"), format!("device: {problem}"));
+            self.error(node.at("device"), format!("device: {problem}"));
         }
     }
 
@@ -32,10 +32,7 @@ impl Checker {
     fn check_partition_numbers(&mut self, disk: &ConfigNode, partitions: &[ConfigNode]) {
         let is_removed = partitions.iter().any(|partition| partition.is_set_to("shouldExist", false));
         if is_removed && partitions.iter().any(|partition| !partition.has_field("number")) {
-            self.error(
-                disk.pointer_to("partitions"),
-                "every partition needs a number if any has shouldExist=false",
-            );
+            self.error(disk.at("partitions"), "every partition needs a number if any has shouldExist=false");
         }
     }
 
@@ -73,18 +70,15 @@ impl Checker {
         }
         if let Some(label) = node.text("label") {
             if label.len() > MAX_PARTITION_LABEL_LEN {
-                self.error(
-                    node.pointer_to("label"),
-                    format!("a label has at most {MAX_PARTITION_LABEL_LEN} bytes"),
-                );
+                self.error(node.at("label"), format!("a label has at most {MAX_PARTITION_LABEL_LEN} bytes"));
             }
             if label.contains(':') {
-                self.error(node.pointer_to("label"), "a label must not have a colon");
+                self.error(node.at("label"), "a label must not have a colon");
             }
         }
         for field in ["guid", "typeGuid"] {
             if node.non_empty_text(field).is_some_and(|guid| !is_guid(guid)) {
-                self.error(node.pointer_to(field), "a GUID has 8-4-4-4-12 hexadecimal digits");
+                self.error(node.at(field), "a GUID has 8-4-4-4-12 hexadecimal digits");
             }
         }
     }
@@ -94,15 +88,15 @@ impl Checker {
         match level {
             "linear" | "raid0" | "0" | "stripe" => {
                 if node.integer("spares").is_some_and(|spares| spares != 0) {
-                    self.error(node.pointer_to("level"), format!("an array of level {level} has no spares"));
+                    self.error(node.at("level"), format!("an array of level {level} has no spares"));
                 }
             }
             "raid1" | "1" | "mirror" | "raid4" | "4" | "raid5" | "5" | "raid6" | "6" | "raid10" | "10" => {}
-            "" => self.error(node.pointer_to("level"), "a RAID array needs a level"),
-            other => self.error(node.pointer_to("level"), format!("the level {other:?} is not known")),
+            "" => self.error(node.at("level"), "a RAID array needs a level"),
+            other => self.error(node.at("level"), format!("the level {other:?} is not known")),
         }
         if !node.has_field("devices") {
-            self.error(node.pointer_to("devices"), "a RAID array needs devices");
+            self.error(node.at("devices"), "a RAID array needs devices");
         }
         for (pointer, device) in node.texts("devices") {
             if let Some(problem) = path::path_problem(device) {
@@ -114,7 +108,7 @@ impl Checker {
     pub(super) fn check_filesystem(&mut self, node: &ConfigNode) {
         self.check_device(node);
         if let Some(problem) = node.non_empty_text("path").and_then(path::path_problem) {
-            self.error(node.pointer_to("path"), problem);
+            self.error(node.at("path"), problem);
         }
         let Some(format) = node.non_empty_text("format") else { return self.check_unformatted(node) };
         let longest_label = match format {
@@ -126,14 +120,11 @@ impl Checker {
             "none" if self.spec >= Spec::V3_3 => return,
             other => {
                 let message = format!("the format {other:?} is not known to spec {}", self.spec);
-                return self.error(node.pointer_to("format"), message);
+                return self.error(node.at("format"), message);
             }
         };
         if node.text("label").is_some_and(|label| label.len() > longest_label) {
-            self.error(
-                node.pointer_to("label"),
-                format!("a label of {format} has at most {longest_label} bytes"),
-            );
+            self.error(node.at("label"), format!("a label of {format} has at most {longest_label} bytes"));
         }
     }
 
@@ -143,10 +134,10 @@ impl Checker {
         let asks = fields.iter().any(|field| node.has_field(field) && node.text(field) != Some(""))
             || node.is_set_to("wipeFilesystem", true);
         if asks {
-            self.error(node.pointer_to("format"), "a format is required");
+            self.error(node.at("format"), "a format is required");
         }
         if node.non_empty_text("label").is_some() {
-            self.error(node.pointer_to("label"), "a label needs a format");
+            self.error(node.at("label"), "a label needs a format");
         }
     }
 }

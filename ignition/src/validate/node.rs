@@ -20,7 +20,7 @@ impl<'a> ConfigNode<'a> {
     }
 
     /// Returns the pointer of a field.
-    pub(crate) fn pointer_to<'n>(&'n self, field: &'n str) -> JsonPointer<'n> {
+    pub(crate) fn at<'n>(&'n self, field: &'n str) -> JsonPointer<'n> {
         JsonPointer::Field(&self.pointer, field)
     }
 
@@ -86,7 +86,7 @@ impl<'a> ConfigNode<'a> {
         };
         let pointer = |index| match field.kind {
             FieldType::List(..) => JsonPointer::FieldEntry(&self.pointer, field.name, index),
-            _ => self.pointer_to(field.name),
+            _ => self.at(field.name),
         };
         values.iter().enumerate().filter_map(move |(index, value)| {
             Some(ConfigNode { schema: schema?, pointer: pointer(index), object: value.as_object()? })

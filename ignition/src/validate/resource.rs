@@ -15,58 +15,45 @@ impl Checker {
     }
 
     pub(super) fn check_resource(&mut self, node: &ConfigNode) {
-        match node.text("compression") {
-            None | Some("" | "gzip") => {}
-            Some(other) => {
-                self.error(
-                    node.pointer_to("compression"),
-                    format!("the compression {other:?} is not \"gzip\""),
-                );
-            }
+        if let Some(other) = node.non_empty_text("compression").filter(|it| *it != "gzip") {
+            self.error(node.at("compression"), format!("the compression {other:?} is not \"gzip\""));
         }
-        let scheme =
-            node.non_empty_text("source").and_then(|source| match url::check_source(source, self.spec) {
-                Ok(scheme) => Some(scheme),
-                Err(problem) => {
-                    self.error(node.pointer_to("source"), problem.to_string());
-                    None
-                }
-            });
-        let is_http = matches!(scheme, Some(Scheme::Http | Scheme::Https));
+        let source = node.non_empty_text("source").map(|source| url::check_source(source, self.spec));
+        if let Some(Err(problem)) = &source {
+            self.error(node.at("source"), problem.to_string());
+        }
+        let is_http = matches!(source, Some(Ok(Scheme::Http | Scheme::Https)));
         if node.has_field("httpHeaders") && !is_http {
-            self.error(node.pointer_to("httpHeaders"), "only sources with http or https take headers");
+            self.error(node.at("httpHeaders"), "only sources with http or https take headers");
         }
         let Some(verification) = node.child("verification") else { return };
         let Some(hash) = verification.text("hash") else { return };
         if !node.has_field("source") {
-            self.error(verification.pointer_to("hash"), "a hash without a source");
+            self.error(verification.at("hash"), "a hash without a source");
         }
         if let Some(problem) = hash_problem(hash, self.spec) {
-            self.error(verification.pointer_to("hash"), problem);
+            self.error(verification.at("hash"), problem);
         }
     }
 
     pub(super) fn check_header(&mut self, node: &ConfigNode) {
         if node.non_empty_text("name").is_none() {
-            self.error(node.pointer_to("name"), "a header needs a name");
+            self.error(node.at("name"), "a header needs a name");
         }
         if node.text("value") == Some("") {
-            self.error(node.pointer_to("value"), "the value of a header is empty");
+            self.error(node.at("value"), "the value of a header is empty");
         }
     }
 
     pub(super) fn check_proxy(&mut self, node: &ConfigNode) {
         for field in ["httpProxy", "httpsProxy"] {
             let Some(proxy) = node.text(field) else { continue };
-            match url::parse_scheme(proxy) {
+            match url::parse_scheme(proxy, self.spec) {
                 Ok(Scheme::Http) if field == "httpsProxy" => {
-                    self.warning(
-                        node.pointer_to(field),
-                        "requests over https go to the proxy over plain http",
-                    );
+                    self.warning(node.at(field), "requests over https go to the proxy over plain http");
                 }
                 Ok(Scheme::Http | Scheme::Https) => {}
-                _ => self.error(node.pointer_to(field), format!("{proxy:?} is not an http or https URL")),
+                _ => self.error(node.at(field), format!("{proxy:?} is not an http or https URL")),
             }
         }
     }

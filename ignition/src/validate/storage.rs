@@ -37,17 +37,14 @@ impl Checker {
         let disks: HashSet<&str> = disks.filter_map(|disk| disk.text("device")).collect();
         for filesystem in node.nodes("filesystems") {
             if filesystem.text("device").is_some_and(|device| disks.contains(device)) {
-                self.warning(
-                    filesystem.pointer_to("device"),
-                    "the file system covers a disk that gets partitions",
-                );
+                self.warning(filesystem.at("device"), "the file system covers a disk that gets partitions");
             }
         }
     }
 
     fn check_path(&mut self, node: &ConfigNode) {
         if let Some(problem) = path::path_problem(node.text("path").unwrap_or_default()) {
-            self.error(node.pointer_to("path"), problem);
+            self.error(node.at("path"), problem);
         }
     }
 
@@ -62,7 +59,7 @@ impl Checker {
         self.check_mode(node);
         let has_source = node.child("contents").is_some_and(|contents| contents.has_field("source"));
         if node.is_set_to("overwrite", true) && !has_source {
-            self.error(node.pointer_to("overwrite"), "overwriting needs contents with a source");
+            self.error(node.at("overwrite"), "overwriting needs contents with a source");
         }
     }
 
@@ -75,15 +72,14 @@ impl Checker {
         let Some(mode) = node.integer("mode") else { return };
         if !(0..=MAX_MODE).contains(&mode) {
             self.error(
-                node.pointer_to("mode"),
+                node.at("mode"),
                 format!("the mode {mode} is not within 0 and {MAX_MODE} (octal 7777)"),
             );
         }
         if self.spec < Spec::V3_6 && mode & SPECIAL_BITS != 0 {
-            self.warning(
-                node.pointer_to("mode"),
-                format!("spec {} ignores the special bits of the mode {mode} (octal {mode:o})", self.spec),
-            );
+            let spec = self.spec;
+            let message = format!("spec {spec} ignores the special bits of the mode {mode} (octal {mode:o})");
+            self.warning(node.at("mode"), message);
         }
     }
 
@@ -91,7 +87,7 @@ impl Checker {
         self.check_path(node);
         // Older versions read an absent target as an empty one and do not check it.
         if self.spec >= Spec::V3_3 && node.non_empty_text("target").is_none() {
-            self.error(node.pointer_to("target"), "a link needs a target");
+            self.error(node.at("target"), "a link needs a target");
         }
         if node.is_set_to("hard", true) {
             for owner in ["user", "group"].into_iter().filter_map(|field| node.child(field)) {
@@ -119,7 +115,7 @@ impl Checker {
             let path = entry.text("path").unwrap_or_default();
             if let Some(what) = written.get(path) {
                 self.error(
-                    entry.pointer_to("path"),
+                    entry.at("path"),
                     format!("the path {path:?} is already written by a {what} with contents"),
                 );
             }

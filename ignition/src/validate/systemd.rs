@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::unit::{UnitFile, parse};
+use super::unit::parse;
 use super::{Checker, ConfigNode};
 
 /// The valid suffixes of unit names.
@@ -25,7 +25,7 @@ impl Checker {
     pub(super) fn check_unit(&mut self, node: &ConfigNode) {
         let name = node.text("name").unwrap_or_default();
         if !name.rsplit_once('.').is_some_and(|(_, extension)| UNIT_SUFFIXES.contains(&extension)) {
-            self.error(node.pointer_to("name"), format!("{name:?} does not end in the type of a unit"));
+            self.error(node.at("name"), format!("{name:?} does not end in the type of a unit"));
         }
         self.check_contents(node);
     }
@@ -33,14 +33,14 @@ impl Checker {
     pub(super) fn check_dropin(&mut self, node: &ConfigNode) {
         let name = node.text("name").unwrap_or_default();
         if !name.ends_with(".conf") {
-            self.error(node.pointer_to("name"), format!("the drop-in {name:?} does not end in .conf"));
+            self.error(node.at("name"), format!("the drop-in {name:?} does not end in .conf"));
         }
         self.check_contents(node);
     }
 
     fn check_contents(&mut self, node: &ConfigNode) {
         if let Err(error) = parse(node.text("contents").unwrap_or_default()) {
-            self.error(node.pointer_to("contents"), error.to_string());
+            self.error(node.at("contents"), error.to_string());
         }
     }
 
@@ -52,21 +52,15 @@ impl Checker {
         let texts: HashMap<&str, &str> = texts.collect();
         for unit in units.iter().filter(|unit| unit.is_set_to("enabled", true)) {
             let name = unit.text("name").unwrap_or_default();
-            let (file, message) = match (
-                texts.get(name),
-                template_name(name).and_then(|it| Some((texts.get(it.as_str())?, it))),
-            ) {
-                (Some(text), _) => {
-                    (parse(text), format!("{name:?} is enabled, but has no [Install] section"))
-                }
-                (None, Some((text, template))) => (
-                    parse(text),
-                    format!("{name:?} is enabled, but its template {template:?} has no [Install] section"),
-                ),
+            let template = template_name(name);
+            let template = template.as_deref().and_then(|it| Some((texts.get(it)?, it)));
+            let (text, problem) = match (texts.get(name), template) {
+                (Some(text), _) => (text, "has no [Install] section".to_owned()),
+                (None, Some((text, it))) => (text, format!("its template {it:?} has no [Install] section")),
                 (None, None) => continue,
             };
-            if file.is_ok_and(|file: UnitFile| !file.has_section("Install")) {
-                self.warning(unit.pointer_to("contents"), message);
+            if parse(text).is_ok_and(|file| !file.has_section("Install")) {
+                self.warning(unit.at("contents"), format!("{name:?} is enabled, but {problem}"));
             }
         }
     }

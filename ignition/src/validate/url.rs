@@ -62,10 +62,7 @@ pub(crate) enum UrlError {
 
 /// Checks a source as Ignition does when it reads a config.
 pub(crate) fn check_source(source: &str, spec: Spec) -> Result<Scheme, UrlError> {
-    let found = parse_scheme(source).map_err(|error| match error {
-        UrlError::Scheme { found, .. } => UrlError::Scheme { found, spec },
-        other => other,
-    })?;
+    let found = parse_scheme(source, spec)?;
     let since = match found {
         Scheme::Gs => Spec::V3_2,
         Scheme::Arn => Spec::V3_4,
@@ -84,8 +81,8 @@ pub(crate) fn check_source(source: &str, spec: Spec) -> Result<Scheme, UrlError>
     }
 }
 
-/// Returns the scheme of a well-formed URL.
-pub(crate) fn parse_scheme(url: &str) -> Result<Scheme, UrlError> {
+/// Returns the scheme of a well-formed URL. The error for an unknown scheme names the spec version.
+pub(crate) fn parse_scheme(url: &str, spec: Spec) -> Result<Scheme, UrlError> {
     if let Some(at) = url.bytes().position(|byte| byte.is_ascii_control()) {
         return Err(UrlError::Control { at });
     }
@@ -103,7 +100,7 @@ pub(crate) fn parse_scheme(url: &str) -> Result<Scheme, UrlError> {
         "tftp" => Scheme::Tftp,
         "s3" => Scheme::S3,
         "gs" => Scheme::Gs,
-        _ => return Err(UrlError::Scheme { found: name.to_owned(), spec: Spec::LATEST }),
+        _ => return Err(UrlError::Scheme { found: name.to_owned(), spec }),
     };
     let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
     let hierarchy = rest.split('?').next().unwrap_or_default();
@@ -162,7 +159,7 @@ fn check_arn(source: &str) -> Result<(), UrlError> {
 
 /// Returns the contents of a `data:` URL.
 pub(crate) fn decode_data_url(source: &str) -> Result<Vec<u8>, UrlError> {
-    parse_scheme(source)?;
+    parse_scheme(source, Spec::LATEST)?;
     DataUrl::parse(source)?.decode()
 }
 
