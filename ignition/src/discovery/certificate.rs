@@ -83,7 +83,6 @@ impl CertificateBundle {
     }
 
     /// Returns the bundle as PEM with a final newline.
-    #[must_use]
     pub(crate) fn as_pem(&self) -> &str {
         &self.pem
     }

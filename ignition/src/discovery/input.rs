@@ -142,7 +142,6 @@ impl HostName {
     }
 
     /// Returns the name as text.
-    #[must_use]
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

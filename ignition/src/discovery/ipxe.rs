@@ -146,19 +146,16 @@ impl NetworkBoot {
     }
 
     /// Returns the URL of the kernel.
-    #[must_use]
     pub(crate) fn kernel_url(&self) -> String {
         self.url("/boot-artifacts/kernel", None)
     }
 
     /// Returns the URL of the root file system.
-    #[must_use]
     pub(crate) fn rootfs_url(&self) -> String {
         self.url("/boot-artifacts/rootfs", None)
     }
 
     /// Returns the URL of the initrd with the config. With a credential, the URL is a secret.
-    #[must_use]
     pub(crate) fn initrd_url(&self) -> String {
         self.url(&format!("/images/{}/pxe-initrd", self.infra_env), self.credential.as_ref())
     }

@@ -63,14 +63,12 @@ impl Proxies {
     }
 
     /// Returns whether neither a proxy nor an exception is set.
-    #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.variables().is_empty()
     }
 
     /// Returns the drop-in for `coreos-livepxe-rootfs.service` in the initrd of a minimal ISO, so that the machine
     /// downloads the root file system through the proxies. Returns `None` if neither a proxy nor an exception is set.
-    #[must_use]
     pub(crate) fn rootfs_dropin(&self) -> Option<String> {
         let lines: String =
             self.variables().iter().map(|(name, value)| escape::unit_environment(name, value)).collect();

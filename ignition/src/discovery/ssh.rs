@@ -42,7 +42,6 @@ impl SshKeys {
     }
 
     /// Returns the keys.
-    #[must_use]
     pub(crate) fn as_slice(&self) -> &[String] {
         &self.0
     }

@@ -35,7 +35,6 @@ impl NtpSource {
     }
 
     /// Returns the name or address as text.
-    #[must_use]
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -52,13 +52,11 @@ impl HttpUrl {
     }
 
     /// Returns whether the scheme is `https`.
-    #[must_use]
     pub(crate) fn is_https(&self) -> bool {
         self.0.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("https:"))
     }
 
     /// Appends a path that begins with a slash. The query of this URL is dropped.
-    #[must_use]
     pub(crate) fn join(&self, path: &str) -> String {
         let base = self.0.split_once(['?', '#']).map_or(self.0.as_str(), |(base, _)| base);
         format!("{}{path}", base.trim_end_matches('/'))

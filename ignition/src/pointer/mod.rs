@@ -52,7 +52,6 @@ impl MachineConfigPool {
     }
 
     /// Returns the name.
-    #[must_use]
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
