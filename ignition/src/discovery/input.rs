@@ -1,6 +1,9 @@
 //! The error for invalid inputs, and small identifiers that several inputs share.
 
+use std::collections::HashSet;
 use std::fmt;
+
+use crate::validate::is_guid;
 
 /// An input that cannot go into a config, with the name of its field.
 ///
@@ -54,9 +57,7 @@ impl InfraEnvId {
     ///
     /// Returns an error if the text has another form.
     pub fn parse(text: &str) -> Result<Self, InputError> {
-        const GROUP_LENS: [usize; 5] = [8, 4, 4, 4, 12];
-        let is_hex = |group: &str| group.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if text.split('-').map(str::len).eq(GROUP_LENS) && text.split('-').all(is_hex) {
+        if is_guid(text) {
             return Ok(Self(text.to_ascii_lowercase()));
         }
         Err(InputError::new("infra_env_id", text, "is not a UUID of the form 8-4-4-4-12"))
@@ -151,6 +152,13 @@ impl fmt::Display for HostName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
     }
+}
+
+/// Returns the entries of a list separated by commas. White space around an entry, empty entries and repeated entries
+/// are dropped.
+pub(super) fn list_entries(list: &str) -> impl Iterator<Item = &str> {
+    let mut seen = HashSet::new();
+    list.split(',').map(str::trim).filter(move |entry| !entry.is_empty() && seen.insert(*entry))
 }
 
 /// Returns whether DNS allows the host name: labels of letters, digits and inner dashes, at most 253 bytes.

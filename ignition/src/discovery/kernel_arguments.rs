@@ -89,15 +89,11 @@ fn change_problem(operation: KernelArgumentOperation, value: &str) -> Option<Str
     if let Some(bad) = value.chars().find(|it| it.is_control()) {
         return Some(format!("has the character {bad:?}"));
     }
-    let mut is_quoted = false;
-    for it in value.chars() {
-        match it {
-            '"' => is_quoted = !is_quoted,
-            ' ' if !is_quoted => return Some("has a blank outside of double quotes".to_owned()),
-            _ => {}
-        }
+    // Every second part is between quotes.
+    if value.split('"').step_by(2).any(|unquoted| unquoted.contains(' ')) {
+        return Some("has a blank outside of double quotes".to_owned());
     }
-    if is_quoted {
+    if value.matches('"').count() % 2 == 1 {
         return Some("has an unbalanced double quote".to_owned());
     }
     let is_replacement = value.split('=').count() == 3 && !value.starts_with('=');

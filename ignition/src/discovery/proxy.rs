@@ -5,11 +5,10 @@
 //!
 //! The wrapper in `src/inventory/rules/proxy.rs` turns errors of [`Proxies::parse`] into the messages of the API.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::escape;
-use super::input::{InputError, is_host_name};
+use super::input::{InputError, is_host_name, list_entries};
 use super::url::HttpUrl;
 use crate::builder::{ConfigBuilder, FileMode};
 use crate::cidr::Cidr;
@@ -128,20 +127,15 @@ impl Proxies {
     }
 }
 
-/// Splits a list at its commas. Repeated entries are dropped, because Ignition rejects them.
+/// Parses the exceptions. Repeated ones are dropped, because Ignition rejects them.
 fn parse_no_proxy(text: &str) -> Result<Vec<String>, InputError> {
-    let mut seen = BTreeSet::new();
-    let mut entries = Vec::new();
-    for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
-        if !is_no_proxy_entry(entry) {
-            let reason = "is neither *, an IP address, a network, nor a domain";
-            return Err(InputError::new(NO_PROXY_FIELD, entry, reason));
+    let checked = |entry: &str| {
+        if is_no_proxy_entry(entry) {
+            return Ok(entry.to_owned());
         }
-        if seen.insert(entry) {
-            entries.push(entry.to_owned());
-        }
-    }
-    Ok(entries)
+        Err(InputError::new(NO_PROXY_FIELD, entry, "is neither *, an IP address, a network, nor a domain"))
+    };
+    list_entries(text).map(checked).collect()
 }
 
 fn is_no_proxy_entry(entry: &str) -> bool {

@@ -82,14 +82,12 @@ impl PullSecret {
     pub fn parse(text: &str) -> Result<Self, InputError> {
         let refuse = |reason: String| Err(InputError::secret(PULL_SECRET_FIELD, reason));
         let text = text.trim();
-        let json: Value = match serde_json::from_str(text) {
-            Ok(json) => json,
-            Err(error) => {
-                // The error's own text could quote the secret.
-                let (line, column) = (error.line(), error.column());
-                return refuse(format!("is not valid JSON at line {line}, column {column}"));
-            }
-        };
+        let json: Value = serde_json::from_str(text).map_err(|error| {
+            // The error's own text could quote the secret.
+            let (line, column) = (error.line(), error.column());
+            let reason = format!("is not valid JSON at line {line}, column {column}");
+            InputError::secret(PULL_SECRET_FIELD, reason)
+        })?;
         let Some(auths) = json.get("auths").and_then(Value::as_object).filter(|auths| !auths.is_empty())
         else {
             return refuse("is not a JSON object with an object \"auths\" that lists a registry".to_owned());

@@ -3,10 +3,9 @@
 //! The servers of an infra-env are appended to the system's `chrony.conf`, or replace the file; no script is needed. If
 //! a directive such as `makestep` is repeated, chrony uses the last one.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::input::{InputError, is_host_name};
+use super::input::{InputError, is_host_name, list_entries};
 use crate::builder::{ConfigBuilder, FileMode};
 
 /// A time server, or a pool of them: a host name or an IP address.
@@ -21,17 +20,13 @@ impl NtpSource {
     ///
     /// Returns an error if an entry is neither a host name nor an IP address.
     pub(crate) fn parse_list(field: &'static str, text: &str) -> Result<Vec<Self>, InputError> {
-        let mut seen = BTreeSet::new();
-        let mut sources = Vec::new();
-        for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+        let source = |entry: &str| {
             if entry.parse::<IpAddr>().is_err() && !is_host_name(entry) {
                 return Err(InputError::new(field, entry, "is neither a host name nor an IP address"));
             }
-            if seen.insert(entry) {
-                sources.push(Self(entry.to_owned()));
-            }
-        }
-        Ok(sources)
+            Ok(Self(entry.to_owned()))
+        };
+        list_entries(text).map(source).collect()
     }
 
     /// Returns the name or address as text.

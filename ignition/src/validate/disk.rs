@@ -142,10 +142,10 @@ impl Checker {
     }
 }
 
-fn is_guid(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('-').collect();
-    let lengths = parts.iter().map(|part| part.len());
-    lengths.eq(GUID_PART_LENS) && parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()))
+/// Returns whether a text is a GUID of the form 8-4-4-4-12.
+pub(crate) fn is_guid(text: &str) -> bool {
+    let is_hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    text.split('-').map(str::len).eq(GUID_PART_LENS) && text.split('-').all(is_hex)
 }
 /// Returns the first and last MiB of a partition with a known start and size, and its pointer.
 fn mib_range<'a>(partition: &ConfigNode<'a>) -> Option<(i64, i64, JsonPointer<'a>)> {

@@ -19,6 +19,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
+pub(crate) use disk::is_guid;
 pub(crate) use node::ConfigNode;
 
 use crate::config::Config;
