@@ -66,8 +66,16 @@ impl InventoryService {
     }
 
     /// Adds the agent, its scripts, its token and the service's certificates.
-    pub(crate) fn add_agent(&self, builder: &mut ConfigBuilder, id: &InfraEnvId, start: AgentUnitSettings) {
-        builder.replace_unit(AGENT_UNIT, start.state, &self.agent_unit(id, start.environment));
+    ///
+    /// `environment` is the path of a file with environment variables.
+    pub(crate) fn add_agent(
+        &self,
+        builder: &mut ConfigBuilder,
+        id: &InfraEnvId,
+        state: UnitState,
+        environment: Option<&str>,
+    ) {
+        builder.replace_unit(AGENT_UNIT, state, &self.agent_unit(id, environment));
         let fix = include_str!("content/agent-fix-bz1964591");
         builder.replace_file("/usr/local/bin/agent-fix-bz1964591", FileMode::EXECUTABLE, fix);
         add_pull_script(builder);
@@ -130,11 +138,4 @@ WantedBy=multi-user.target
 pub(crate) fn add_pull_script(builder: &mut ConfigBuilder) {
     let script = include_str!("content/agent-pull-image");
     builder.replace_file("/usr/local/bin/agent-pull-image", FileMode::EXECUTABLE, script);
-}
-
-pub(crate) struct AgentUnitSettings<'a> {
-    /// Whether systemd starts the agent at boot.
-    pub(super) state: UnitState,
-    /// The path of a file with environment variables.
-    pub(super) environment: Option<&'a str>,
 }

@@ -145,16 +145,6 @@ impl NetworkBoot {
         })
     }
 
-    /// Returns the URL of the kernel.
-    pub(crate) fn kernel_url(&self) -> String {
-        self.url("/boot-artifacts/kernel", None)
-    }
-
-    /// Returns the URL of the root file system.
-    pub(crate) fn rootfs_url(&self) -> String {
-        self.url("/boot-artifacts/rootfs", None)
-    }
-
     /// Returns the URL of the initrd with the config. With a credential, the URL is a secret.
     pub(crate) fn initrd_url(&self) -> String {
         self.url(&format!("/images/{}/pxe-initrd", self.infra_env), self.credential.as_ref())
@@ -166,8 +156,11 @@ impl NetworkBoot {
     ///
     /// Returns an error if iPXE would change a kernel argument.
     pub fn script(&self) -> Result<String, InputError> {
-        let files =
-            BootFiles { kernel: self.kernel_url(), initrd: self.initrd_url(), rootfs: self.rootfs_url() };
+        let files = BootFiles {
+            kernel: self.url("/boot-artifacts/kernel", None),
+            initrd: self.initrd_url(),
+            rootfs: self.url("/boot-artifacts/rootfs", None),
+        };
         files.script(&self.kernel_arguments)
     }
 

@@ -60,8 +60,6 @@ pub use ssh::SshKeys;
 pub use time::{NtpSource, TimeSources};
 pub use url::{HttpUrl, masked_url};
 
-use agent::AgentUnitSettings;
-
 use crate::builder::{ConfigBuilder, FileMode, UnitState};
 use crate::config::Config;
 use crate::ironic::{Ironic, IronicAgentContext};
@@ -203,12 +201,8 @@ impl Discovery {
     /// Returns the config without the override.
     fn generated_config(&self) -> Result<Config, ComposeError> {
         let mut builder = ConfigBuilder::new();
-        let start = if self.ironic.is_some() { UnitState::Disabled } else { UnitState::Enabled };
-        self.service.add_agent(
-            &mut builder,
-            &self.infra_env.id,
-            AgentUnitSettings { state: start, environment: self.environment_file() },
-        );
+        let state = if self.ironic.is_some() { UnitState::Disabled } else { UnitState::Enabled };
+        self.service.add_agent(&mut builder, &self.infra_env.id, state, self.environment_file());
         add_common_files(&mut builder);
         if self.okd_rpms_image.is_none() {
             add_storage_support(&mut builder);
@@ -233,7 +227,7 @@ impl Discovery {
             };
             ironic.add_agent(&mut builder, &machine)?;
         }
-        overrides::build_and_validate(builder, SPEC)
+        overrides::validated(builder.into_config(SPEC)?)
     }
 
     /// Returns the static network, unless the initrd contains it.
@@ -319,11 +313,8 @@ fn add_common_files(builder: &mut ConfigBuilder) {
 fn add_storage_support(builder: &mut ConfigBuilder) {
     builder.enable_unit("multipathd.service");
     builder.replace_file("/etc/multipath.conf", FileMode::PUBLIC, include_str!("content/multipath.conf"));
-    builder.replace_unit(
-        "iscsistart.service",
-        UnitState::Enabled,
-        include_str!("content/iscsistart.service"),
-    );
+    let unit = include_str!("content/iscsistart.service");
+    builder.replace_unit("iscsistart.service", UnitState::Enabled, unit);
 }
 
 /// Adds the unit that runs the script in the user data of an Oracle Cloud instance.

@@ -7,7 +7,6 @@
 use std::fmt;
 
 use super::secret::REDACTED;
-use crate::builder::ConfigBuilder;
 use crate::config::{Config, ConfigError};
 use crate::json::{Json, Object};
 use crate::merge::{entry_key, merge};
@@ -113,11 +112,6 @@ impl fmt::Debug for ComposedConfig {
     }
 }
 
-/// Builds the config and validates it.
-pub(crate) fn build_and_validate(builder: ConfigBuilder, spec: Spec) -> Result<Config, ComposeError> {
-    validated(builder.into_config(spec)?)
-}
-
 /// Validates a generated config without an override.
 pub(crate) fn validated(config: Config) -> Result<Config, ComposeError> {
     match first_error(&validate(&config)) {
@@ -137,9 +131,7 @@ pub(crate) fn apply_override(
     let parsed = Config::parse(text).map_err(|error| refuse(error.to_finding()))?;
     let mut warnings = parsed.warnings;
     let mut alone = validate(&parsed.config);
-    if !alone.is_empty() {
-        alone.locate(text);
-    }
+    alone.locate(text);
     if let Some(finding) = first_error(&alone) {
         return Err(refuse(finding));
     }
@@ -149,11 +141,8 @@ pub(crate) fn apply_override(
         let merged = finding.pointer.clone();
         let pointer = pointer_in_override(base, &parsed.config, &config, &merged);
         let position = position::locate(text, &[&pointer]).into_iter().next().flatten();
-        return Err(ComposeError::Merged {
-            field,
-            finding: ConfigFinding { pointer, position, ..finding },
-            merged,
-        });
+        let finding = ConfigFinding { pointer, position, ..finding };
+        return Err(ComposeError::Merged { field, finding, merged });
     }
     Ok(ComposedConfig { config, warnings })
 }

@@ -119,14 +119,11 @@ impl Ironic {
         if parsed.is_empty() {
             return Err(InputError::new("ironic_base_url", urls, "contains no URL"));
         }
+        let inspector_urls =
+            parse_urls("ironic_inspector_url", inspector_urls, INSPECTOR_PORT, "/v1/continue")?;
         Ok(Self {
             urls: parsed,
-            inspector_urls: parse_urls(
-                "ironic_inspector_url",
-                inspector_urls,
-                INSPECTOR_PORT,
-                "/v1/continue",
-            )?,
+            inspector_urls,
             agent_image,
             vlan_interfaces: VlanInterfaces::Automatic,
             ip_options: String::new(),

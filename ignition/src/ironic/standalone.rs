@@ -7,7 +7,7 @@ use super::{Ironic, IronicAgentContext};
 use crate::builder::{ConfigBuilder, FileMode};
 use crate::discovery::agent::add_pull_script;
 use crate::discovery::escape::shell_word;
-use crate::discovery::overrides::build_and_validate;
+use crate::discovery::overrides::validated;
 use crate::discovery::{
     CertificateBundle, ComposeError, ComposedConfig, DHCP_IDENTITY, HostName, HttpUrl, Mirrors, Proxies,
     PullSecret, SshKeys, TimeSources, masked_url, network,
@@ -104,10 +104,8 @@ impl StandaloneIronic {
         self.add_banners(&mut builder);
         add_pull_script(&mut builder);
         self.proxies.add_environment_file(&mut builder);
-        Ok(ComposedConfig {
-            config: build_and_validate(builder, Self::SPEC)?,
-            warnings: ConfigReport::default(),
-        })
+        let config = validated(builder.into_config(Self::SPEC)?)?;
+        Ok(ComposedConfig { config, warnings: ConfigReport::default() })
     }
 
     fn agent_context(&self) -> IronicAgentContext<'_> {

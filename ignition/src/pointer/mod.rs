@@ -14,7 +14,7 @@ use std::net::IpAddr;
 
 use crate::builder::{ConfigBuilder, FileMode, UnitState};
 use crate::config::Config;
-use crate::discovery::overrides::{apply_override, build_and_validate, validated};
+use crate::discovery::overrides::{apply_override, validated};
 use crate::discovery::{
     AgentToken, CertificateBundle, ComposeError, ComposedConfig, HostName, HttpUrl, InputError, Override,
     is_host_name,
@@ -180,7 +180,7 @@ impl ConfigEndpoint {
         if let Some(authority) = &self.authority {
             builder.add_plain_certificate_authority(authority.as_pem());
         }
-        build_and_validate(builder, SPEC)
+        validated(builder.into_config(SPEC)?)
     }
 }
 
@@ -277,12 +277,9 @@ impl InstalledHost {
 /// Returns the files and the unit that remove the discovery system.
 fn discovery_removal() -> ConfigBuilder {
     let mut builder = ConfigBuilder::new();
+    let path = "/usr/local/bin/cleanup-assisted-discovery-stateroot.sh";
     let script = include_str!("content/cleanup-assisted-discovery-stateroot.sh");
-    builder.replace_file(
-        "/usr/local/bin/cleanup-assisted-discovery-stateroot.sh",
-        FileMode::EXECUTABLE,
-        script,
-    );
+    builder.replace_file(path, FileMode::EXECUTABLE, script);
     let unit = include_str!("content/cleanup-assisted-discovery-stateroot.service");
     builder.replace_unit("cleanup-assisted-discovery-stateroot.service", UnitState::Enabled, unit);
     builder
