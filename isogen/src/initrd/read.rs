@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
-use bytes::Bytes;
+use liblzma::stream::Stream;
 
 use super::archive::Archive;
 use super::error::ArchiveError;
@@ -60,7 +60,7 @@ impl Archive {
     ) -> Result<Self, ArchiveError> {
         let used = ArchiveLimits { decoded_bytes: 0, kept_bytes: 0, members: 0 };
         let mut reader = ArchiveReader { limits, used, wanted, archive: Self::new() };
-        let mut input = CountingReader::new(io::BufReader::with_capacity(BUFFER_LEN, input));
+        let mut input = CountingReader { reader: io::BufReader::with_capacity(BUFFER_LEN, input), count: 0 };
         while let Some(first) = skip_to_next_archive(&mut input)? {
             reader.read_archive(&mut input, first)?;
         }
@@ -101,60 +101,36 @@ impl<F: Fn(&str) -> bool> ArchiveReader<F> {
         first: u8,
     ) -> Result<(), ArchiveError> {
         let start = input.count;
-        let decoded_before = self.used.decoded_bytes;
-        self.used.decoded_bytes += match first {
-            b'0' => self.read_cpio(ArchiveDecoder::new(input, start, None, decoded_before))?.offset,
-            0x1F => {
-                let decoder = flate2::bufread::GzDecoder::new(input);
-                self.read_compressed(ArchiveDecoder::new(decoder, start, Some("gzip"), decoded_before))?
-            }
+        let (encoding, reader): (_, Box<dyn Read + '_>) = match first {
+            b'0' => (None, Box::new(input)),
+            0x1F => (Some("gzip"), Box::new(flate2::bufread::GzDecoder::new(input))),
             0xFD => {
-                let stream =
-                    liblzma::stream::Stream::new_stream_decoder(DECODER_MEMORY, 0).map_err(|error| {
-                        ArchiveError::Stream { offset: start, encoding: "xz", source: error.into() }
-                    })?;
-                let decoder = liblzma::bufread::XzDecoder::new_stream(input, stream);
-                self.read_compressed(ArchiveDecoder::new(decoder, start, Some("xz"), decoded_before))?
+                let stream = Stream::new_stream_decoder(DECODER_MEMORY, 0).map_err(|error| {
+                    ArchiveError::Stream { offset: start, encoding: "xz", source: error.into() }
+                })?;
+                (Some("xz"), Box::new(liblzma::bufread::XzDecoder::new_stream(input, stream)))
             }
             // A frame, or one of the sixteen kinds of skippable frame.
-            0x28 | 0x50..=0x5F => {
-                let decoder = ZstdFrames { input, frame: None };
-                self.read_compressed(ArchiveDecoder::new(decoder, start, Some("zstd"), decoded_before))?
-            }
+            0x28 | 0x50..=0x5F => (Some("zstd"), Box::new(ZstdFrames { input, frame: None })),
             found => return Err(ArchiveError::NotAnArchive { offset: start, found }),
         };
+        let (limits, decoded_before) = (self.limits, self.used.decoded_bytes);
+        let mut decoded = ArchiveDecoder { reader, limits, start, encoding, offset: 0, decoded_before };
+        self.read_cpio(&mut decoded)?;
+        if encoding.is_some() {
+            decoded.check_rest_is_zero()?;
+        }
+        self.used.decoded_bytes += decoded.offset;
         Ok(())
     }
 
-    /// Reads the archive in a compressed stream and returns the number of decoded bytes. Only zeros may follow the
-    /// archive in the stream.
-    fn read_compressed<R: Read>(&mut self, decoded: ArchiveDecoder<R>) -> Result<u64, ArchiveError> {
-        let mut decoded = self.read_cpio(decoded)?;
-        let mut buf = vec![0; BUFFER_LEN];
-        loop {
-            let offset = decoded.offset;
-            let len = decoded.read(&mut buf, &self.limits)?;
-            if len == 0 {
-                return Ok(offset);
-            }
-            let zeros = count_leading_zeros(prefix_mut(&mut buf, len as u64));
-            if zeros < len {
-                let offset = offset + zeros as u64;
-                return Err(ArchiveError::TrailingGarbage { archive: decoded.start, offset });
-            }
-        }
-    }
-
-    /// Reads one archive up to its trailer. Returns the decoder, positioned after it.
-    fn read_cpio<R: Read>(
-        &mut self,
-        mut decoded: ArchiveDecoder<R>,
-    ) -> Result<ArchiveDecoder<R>, ArchiveError> {
+    /// Reads one archive up to its trailer.
+    fn read_cpio(&mut self, decoded: &mut ArchiveDecoder<'_>) -> Result<(), ArchiveError> {
         while self.used.members < self.limits.members {
             self.used.members += 1;
             let start = decoded.offset;
             let mut bytes = [0; newc::HEADER_LEN];
-            decoded.read_exact(&mut bytes, &self.limits)?;
+            decoded.read_exact(&mut bytes)?;
             let header = newc::CpioHeader::parse(&bytes).map_err(|field| ArchiveError::Malformed {
                 archive: decoded.start,
                 offset: start + field.offset as u64,
@@ -162,30 +138,31 @@ impl<F: Fn(&str) -> bool> ArchiveReader<F> {
                 expected: field.expected,
                 found: field.found,
             })?;
-            let name = decoded.read_name(header.name_len, &self.limits)?;
-            decoded.skip(newc::padding(decoded.offset - start).len() as u64, &self.limits)?;
+            let name = decoded.read_name(header.name_len)?;
+            decoded.skip_padding(decoded.offset - start)?;
             if name == newc::TRAILER {
-                return Ok(decoded);
+                return Ok(());
             }
+            let data_len = u64::from(header.data_len);
             if header.is_file() && (self.wanted)(&name) {
-                self.used.kept_bytes += name.len() as u64 + u64::from(header.data_len);
+                self.used.kept_bytes += name.len() as u64 + data_len;
                 if self.used.kept_bytes > self.limits.kept_bytes {
                     return Err(decoded.limit_error("the data to keep", self.limits.kept_bytes));
                 }
-                let contents = decoded.read_contents(header.data_len, &self.limits)?;
-                self.archive.insert(name, Bytes::from(contents));
+                self.archive.insert(name, decoded.read_contents(data_len)?);
             } else {
-                decoded.skip(u64::from(header.data_len), &self.limits)?;
+                decoded.read_chunks(data_len, |_| {})?;
             }
-            decoded.skip(newc::padding(u64::from(header.data_len)).len() as u64, &self.limits)?;
+            decoded.skip_padding(data_len)?;
         }
         Err(decoded.limit_error("the number of members", self.limits.members))
     }
 }
 
 /// The decoded bytes of one archive.
-struct ArchiveDecoder<R> {
-    reader: R,
+struct ArchiveDecoder<'a> {
+    reader: Box<dyn Read + 'a>,
+    limits: ArchiveLimits,
     /// Offset of the archive in the encoded bytes.
     start: u64,
     /// The compression; `None` for plain cpio.
@@ -196,11 +173,7 @@ struct ArchiveDecoder<R> {
     decoded_before: u64,
 }
 
-impl<R> ArchiveDecoder<R> {
-    fn new(reader: R, start: u64, encoding: Option<&'static str>, decoded_before: u64) -> Self {
-        Self { reader, start, encoding, offset: 0, decoded_before }
-    }
-
+impl ArchiveDecoder<'_> {
     fn limit_error(&self, what: &'static str, limit: u64) -> ArchiveError {
         ArchiveError::Limit { archive: self.start, offset: self.offset, what, limit }
     }
@@ -215,13 +188,12 @@ impl<R> ArchiveDecoder<R> {
         }
     }
 
-    fn malformed(&self, what: &'static str, expected: &'static str, found: String) -> ArchiveError {
+    fn malformed(&self, what: &'static str, expected: &'static str, found: impl ToString) -> ArchiveError {
+        let found = found.to_string();
         ArchiveError::Malformed { archive: self.start, offset: self.offset, what, expected, found }
     }
-}
 
-impl<R: Read> ArchiveDecoder<R> {
-    fn read(&mut self, buf: &mut [u8], limits: &ArchiveLimits) -> Result<usize, ArchiveError> {
+    fn read(&mut self, buf: &mut [u8]) -> Result<usize, ArchiveError> {
         loop {
             match self.reader.read(buf) {
                 Ok(len) if len > buf.len() => {
@@ -230,8 +202,8 @@ impl<R: Read> ArchiveDecoder<R> {
                 }
                 Ok(len) => {
                     self.offset += len as u64;
-                    if self.decoded_before + self.offset > limits.decoded_bytes {
-                        return Err(self.limit_error("the decoded length", limits.decoded_bytes));
+                    if self.decoded_before + self.offset > self.limits.decoded_bytes {
+                        return Err(self.limit_error("the decoded length", self.limits.decoded_bytes));
                     }
                     return Ok(len);
                 }
@@ -241,9 +213,9 @@ impl<R: Read> ArchiveDecoder<R> {
         }
     }
 
-    fn read_exact(&mut self, mut buf: &mut [u8], limits: &ArchiveLimits) -> Result<(), ArchiveError> {
+    fn read_exact(&mut self, mut buf: &mut [u8]) -> Result<(), ArchiveError> {
         while !buf.is_empty() {
-            let len = self.read(buf, limits)?;
+            let len = self.read(buf)?;
             if len == 0 {
                 return Err(self.read_error(io::ErrorKind::UnexpectedEof.into()));
             }
@@ -252,51 +224,67 @@ impl<R: Read> ArchiveDecoder<R> {
         Ok(())
     }
 
-    fn skip(&mut self, mut len: u64, limits: &ArchiveLimits) -> Result<(), ArchiveError> {
+    /// Reads `len` bytes, and calls `consume` with each part of them.
+    fn read_chunks(&mut self, mut len: u64, mut consume: impl FnMut(&[u8])) -> Result<(), ArchiveError> {
         let mut buf = [0; 8192];
         while len > 0 {
             let chunk = prefix_mut(&mut buf, len);
-            self.read_exact(chunk, limits)?;
+            self.read_exact(chunk)?;
+            consume(chunk);
             len -= chunk.len() as u64;
         }
         Ok(())
     }
 
+    /// Skips the bytes that pad `len` bytes.
+    fn skip_padding(&mut self, len: u64) -> Result<(), ArchiveError> {
+        self.read_chunks(newc::padding(len).len() as u64, |_| {})
+    }
+
     /// Reads data without trusting its length: memory grows with the bytes that are really present.
-    fn read_contents(&mut self, len: u32, limits: &ArchiveLimits) -> Result<Vec<u8>, ArchiveError> {
+    fn read_contents(&mut self, len: u64) -> Result<Vec<u8>, ArchiveError> {
         let mut contents = Vec::new();
-        let mut buf = [0; 8192];
-        let mut rest = u64::from(len);
-        while rest > 0 {
-            let chunk = prefix_mut(&mut buf, rest);
-            self.read_exact(chunk, limits)?;
-            contents.extend_from_slice(chunk);
-            rest -= chunk.len() as u64;
-        }
+        self.read_chunks(len, |chunk| contents.extend_from_slice(chunk))?;
         Ok(contents)
     }
 
-    fn read_name(&mut self, len: u32, limits: &ArchiveLimits) -> Result<String, ArchiveError> {
+    fn read_name(&mut self, len: u32) -> Result<String, ArchiveError> {
         if len == 0 || len > MAX_NAME_LEN {
-            return Err(self.malformed("cpio name length", "1 to 12288", len.to_string()));
+            return Err(self.malformed("cpio name length", "1 to 12288", len));
         }
-        let mut name = self.read_contents(len, limits)?;
+        let mut name = self.read_contents(len.into())?;
         if name.pop() != Some(0) {
-            return Err(self.malformed("cpio name", "a NUL at its end", name.escape_ascii().to_string()));
+            return Err(self.malformed("cpio name", "a NUL at its end", name.escape_ascii()));
         }
         // Some writers pad with NULs until the data begins at a page boundary.
         while name.last() == Some(&0) {
             name.pop();
         }
         if name.is_empty() || name.len() > MAX_PATH_LEN {
-            return Err(self.malformed("cpio name", "1 to 4095 bytes", name.len().to_string()));
+            return Err(self.malformed("cpio name", "1 to 4095 bytes", name.len()));
         }
         if name.contains(&0) {
-            return Err(self.malformed("cpio name", "no NUL inside", name.escape_ascii().to_string()));
+            return Err(self.malformed("cpio name", "no NUL inside", name.escape_ascii()));
         }
-        String::from_utf8(name).map_err(|error| {
-            self.malformed("cpio name", "UTF-8", error.as_bytes().escape_ascii().to_string())
-        })
+        String::from_utf8(name)
+            .map_err(|error| self.malformed("cpio name", "UTF-8", error.as_bytes().escape_ascii()))
+    }
+
+    /// Reads the rest of a compressed stream: only zeros may follow its archive.
+    fn check_rest_is_zero(&mut self) -> Result<(), ArchiveError> {
+        let mut buf = vec![0; BUFFER_LEN];
+        loop {
+            let before = self.offset;
+            let len = self.read(&mut buf)?;
+            if len == 0 {
+                return Ok(());
+            }
+            let zeros = count_leading_zeros(prefix_mut(&mut buf, len as u64));
+            if zeros < len {
+                let offset = before + zeros as u64;
+                return Err(ArchiveError::TrailingGarbage { archive: self.start, offset });
+            }
+        }
     }
 }
 
@@ -343,12 +331,6 @@ struct CountingReader<R> {
     count: u64,
 }
 
-impl<R> CountingReader<R> {
-    fn new(reader: R) -> Self {
-        Self { reader, count: 0 }
-    }
-}
-
 impl<R: BufRead> Read for CountingReader<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let len = self.reader.read(buf)?;
@@ -371,6 +353,8 @@ impl<R: BufRead> BufRead for CountingReader<R> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+
+    use bytes::Bytes;
 
     use super::super::Encoding;
     use super::*;
@@ -470,8 +454,10 @@ mod tests {
         }
         let limits = ArchiveLimits { decoded_bytes: 1000, kept_bytes: 1000, members: 10 };
         for boasts in [false, true] {
-            let mut decoded = ArchiveDecoder::new(OverlongReader(boasts), 0, None, 0);
-            assert_eq!(decoded.read_exact(&mut [0; 10], &limits).is_err(), boasts);
+            let reader = Box::new(OverlongReader(boasts));
+            let mut decoded =
+                ArchiveDecoder { reader, limits, start: 0, encoding: None, offset: 0, decoded_before: 0 };
+            assert_eq!(decoded.read_exact(&mut [0; 10]).is_err(), boasts);
         }
     }
 
