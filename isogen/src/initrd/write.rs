@@ -44,11 +44,9 @@ impl PackedArchive {
     ///
     /// Returns an error if the format cannot hold the name or the data, or if an encoder runs out of memory.
     pub fn from_file(name: &str, mode: u32, data: &[u8], encoding: Encoding) -> Result<Self, ArchiveError> {
-        let mut archive = Vec::new();
-        append_member(&mut archive, newc::CpioMember { name, inode: 1, mode, data_len: 0 }, data)?;
-        append_trailer(&mut archive);
-        let bytes = compress(&archive, encoding).map_err(|source| ArchiveError::Pack { source })?;
-        Ok(Self::from_encoded(bytes.into()))
+        let mut writer = ArchiveWriter { inode: 1, ..ArchiveWriter::default() };
+        writer.append_member(name, mode, data)?;
+        writer.finish(encoding)
     }
 
     /// Packs files and links with their modes, in their order. Each missing directory precedes its first entry. Names
@@ -65,11 +63,7 @@ impl PackedArchive {
         for entry in entries {
             writer.add(entry.name, entry.mode, entry.data)?;
         }
-        if writer.is_empty() {
-            return Ok(Self::default());
-        }
-        let bytes = compress(&writer.finish(), encoding).map_err(|source| ArchiveError::Pack { source })?;
-        Ok(Self::from_encoded(bytes.into()))
+        if writer.bytes.is_empty() { Ok(Self::default()) } else { writer.finish(encoding) }
     }
 
     /// Returns the encoded bytes.
@@ -107,17 +101,11 @@ impl Archive {
     ///
     /// Returns the errors of [`pack`](Self::pack).
     pub fn pack_even_if_empty(&self, encoding: Encoding) -> Result<PackedArchive, ArchiveError> {
-        let archive = self.to_cpio()?;
-        let bytes = compress(&archive, encoding).map_err(|source| ArchiveError::Pack { source })?;
-        Ok(PackedArchive::from_encoded(bytes.into()))
-    }
-
-    fn to_cpio(&self) -> Result<Vec<u8>, ArchiveError> {
         let mut writer = ArchiveWriter::default();
         for (name, contents) in self.iter() {
             writer.add(name, newc::FILE_MODE, contents)?;
         }
-        Ok(writer.finish())
+        writer.finish(encoding)
     }
 }
 
@@ -152,10 +140,6 @@ struct ArchiveWriter<'a> {
 }
 
 impl<'a> ArchiveWriter<'a> {
-    fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
     fn add(&mut self, name: &'a str, mode: u32, data: &[u8]) -> Result<(), ArchiveError> {
         for (end, _) in name.match_indices('/') {
             let (directory, _) = name.split_at(end);
@@ -167,41 +151,24 @@ impl<'a> ArchiveWriter<'a> {
     }
 
     fn append_member(&mut self, name: &str, mode: u32, data: &[u8]) -> Result<(), ArchiveError> {
-        append_member(
-            &mut self.bytes,
-            newc::CpioMember { name, inode: self.inode, mode, data_len: 0 },
-            data,
-        )?;
+        check_name(name)?;
+        let data_len = u32::try_from(data.len()).map_err(|_| member_error(name, "its data exceeds 4 GiB"))?;
+        self.bytes.extend(newc::CpioMember { name, inode: self.inode, mode, data_len }.to_header());
+        self.bytes.extend_from_slice(data);
+        self.bytes.extend_from_slice(newc::padding(data.len() as u64));
         // Wrapping is harmless: the kernel treats members with equal numbers as hard links only if their link count is
         // above one.
         self.inode = self.inode.wrapping_add(1);
         Ok(())
     }
 
-    fn finish(mut self) -> Vec<u8> {
-        append_trailer(&mut self.bytes);
-        self.bytes
+    /// Ends the archive and encodes it.
+    fn finish(mut self, encoding: Encoding) -> Result<PackedArchive, ArchiveError> {
+        let trailer = newc::CpioMember { name: newc::TRAILER, inode: 0, mode: 0, data_len: 0 };
+        self.bytes.extend(trailer.to_header());
+        let encoded = compress(self.bytes, encoding).map_err(|source| ArchiveError::Pack { source })?;
+        Ok(PackedArchive::from_encoded(encoded.into()))
     }
-}
-
-/// Appends a member and its data. `member.data_len` is ignored.
-fn append_member(
-    archive: &mut Vec<u8>,
-    member: newc::CpioMember<'_>,
-    data: &[u8],
-) -> Result<(), ArchiveError> {
-    check_name(member.name)?;
-    let data_len =
-        u32::try_from(data.len()).map_err(|_| member_error(member.name, "its data exceeds 4 GiB"))?;
-    archive.extend_from_slice(&newc::CpioMember { data_len, ..member }.to_header());
-    archive.extend_from_slice(data);
-    archive.extend_from_slice(newc::padding(data.len() as u64));
-    Ok(())
-}
-
-fn append_trailer(archive: &mut Vec<u8>) {
-    let trailer = newc::CpioMember { name: newc::TRAILER, inode: 0, mode: 0, data_len: 0 };
-    archive.extend_from_slice(&trailer.to_header());
 }
 
 /// Longest name that the kernel unpacks, with its NUL.
@@ -221,18 +188,18 @@ fn member_error(name: &str, reason: &'static str) -> ArchiveError {
     ArchiveError::Member { name: name.to_owned(), reason }
 }
 
-fn compress(archive: &[u8], encoding: Encoding) -> io::Result<Vec<u8>> {
+fn compress(archive: Vec<u8>, encoding: Encoding) -> io::Result<Vec<u8>> {
     match encoding {
-        Encoding::Stored => Ok(archive.to_vec()),
+        Encoding::Stored => Ok(archive),
         Encoding::Gzip => {
             // Without time and file name, the header is the same on every machine.
             let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
-            encoder.write_all(archive)?;
+            encoder.write_all(&archive)?;
             encoder.finish()
         }
         Encoding::Xz => {
             let mut encoder = liblzma::write::XzEncoder::new_stream(Vec::new(), xz_stream(archive.len())?);
-            encoder.write_all(archive)?;
+            encoder.write_all(&archive)?;
             encoder.finish()
         }
     }
