@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::bytes_at::prefix_mut;
 use crate::digest::{Digest, Hasher};
-use crate::error::{Error, Result};
+use crate::error::{Error, OrInternal, Result};
 use crate::extent::Extent;
 use crate::source::Source;
 
@@ -301,7 +301,7 @@ impl Plan {
     ///
     /// Returns an error if the storage of the base fails.
     pub fn sha256(&self) -> Result<Digest> {
-        self.hash(|| Ok(()))
+        self.sha256_while(|| true)?.or_internal("hashing that was not to end early", self.len)
     }
 
     /// Returns the SHA-256 digest of all bytes like [`sha256`](Self::sha256), or `None` if it is no longer wanted.
@@ -322,29 +322,21 @@ impl Plan {
     /// # Ok::<(), isogen::Error>(())
     /// ```
     pub fn sha256_while(&self, is_wanted: impl Fn() -> bool) -> Result<Option<Digest>> {
-        let hashed = self.hash(|| if is_wanted() { Ok(()) } else { Err(HashEnd::Unwanted) });
-        match hashed {
-            Ok(digest) => Ok(Some(digest)),
-            Err(HashEnd::Unwanted) => Ok(None),
-            Err(HashEnd::Failed(error)) => Err(error),
-        }
-    }
-
-    /// Hashes all bytes. Ends with the error of `before_chunk`, which is called before each chunk is read.
-    fn hash<E: From<Error>>(&self, before_chunk: impl Fn() -> Result<(), E>) -> Result<Digest, E> {
         let states = self.source.hash_states();
         let prefixes = self.shared_prefixes();
         let known = prefixes.iter().rev().find_map(|(end, prefix)| Some((*end, states.get(prefix)?)));
         let (mut offset, mut hasher) = known.unwrap_or((0, Hasher::new()));
         for (end, prefix) in prefixes {
             if end > offset {
-                self.hash_range(offset..end, &mut hasher, &before_chunk)?;
+                if !self.hash_range(offset..end, &mut hasher, &is_wanted)? {
+                    return Ok(None);
+                }
                 states.put(prefix, hasher.clone());
                 offset = end;
             }
         }
-        self.hash_range(offset..self.len, &mut hasher, &before_chunk)?;
-        Ok(hasher.finish())
+        let is_complete = self.hash_range(offset..self.len, &mut hasher, &is_wanted)?;
+        Ok(is_complete.then(|| hasher.finish()))
     }
 
     /// Returns the end of each run of base bytes that is long enough for a saved state, with a digest of the segments
@@ -361,23 +353,26 @@ impl Plan {
         prefixes
     }
 
-    fn hash_range<E: From<Error>>(
+    /// Hashes a range. Returns `false` if the digest is no longer wanted.
+    fn hash_range(
         &self,
         range: Range<u64>,
         hasher: &mut Hasher,
-        before_chunk: impl Fn() -> Result<(), E>,
-    ) -> Result<(), E> {
+        is_wanted: impl Fn() -> bool,
+    ) -> Result<bool> {
         let len = range.end - range.start;
         let mut buf = vec![0; usize::try_from(len).map_or(HASH_BUFFER_LEN, |len| len.min(HASH_BUFFER_LEN))];
         let mut offset = range.start;
         while offset < range.end {
-            before_chunk()?;
+            if !is_wanted() {
+                return Ok(false);
+            }
             let chunk = prefix_mut(&mut buf, range.end - offset);
             self.read_at(chunk, offset).map_err(|error| self.source.read_error(offset, error))?;
             hasher.update(chunk);
             offset += chunk.len() as u64;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Returns the changes that an in-place edit of the base has to write.
@@ -395,18 +390,6 @@ impl Plan {
         }
         let changed = self.segments.iter().filter(|placed| !matches!(placed.segment, Segment::Base(_)));
         Ok(changed.map(|placed| Patch { offset: placed.start, segment: placed.segment.clone() }).collect())
-    }
-}
-
-/// Why an artifact was not hashed to its end.
-enum HashEnd {
-    Unwanted,
-    Failed(Error),
-}
-
-impl From<Error> for HashEnd {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
     }
 }
 
