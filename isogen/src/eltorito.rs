@@ -5,8 +5,7 @@
 
 use serde::Serialize;
 
-use crate::bytes_at::{u16_le, u32_le};
-use crate::error::{OrInternal, Result};
+use crate::error::{Error, OrInternal, Result};
 use crate::extent::{Extent, Sector};
 use crate::source::Source;
 use crate::volume::{Volume, VolumeDescriptor};
@@ -15,14 +14,10 @@ const ENTRY_LEN: usize = 32;
 /// Number of bytes of the catalogue that are read. One sector holds 64 entries, and published images use four.
 const CATALOG_LEN: u32 = 2048;
 
-/// The boot info table, with which isolinux finds its own file.
+/// The boot info table, with which isolinux finds its own file. Its numbers are the sector of the volume descriptor,
+/// the sector of the file, the length of the file, and a checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BootInfoTable {
-    volume: Sector,
-    sector: Sector,
-    len: u32,
-    checksum: u32,
-}
+pub(crate) struct BootInfoTable(pub(crate) [u32; 4]);
 
 impl BootInfoTable {
     /// Offset of the table in its file. `SECTOR_AT` is the offset of its field with the file's sector.
@@ -38,19 +33,12 @@ impl BootInfoTable {
     /// Computes the table of a file at `sector`. The checksum covers the bytes after the table.
     pub(crate) fn new(volume: &Volume, sector: Sector, file: &[u8]) -> Result<Self> {
         let after = file.get(64..).or_internal("file too short for a boot info table", sector.offset())?;
-        let words = after.chunks(4).map(|chunk| {
-            let mut word = [0; 4];
-            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
-            u32::from_le_bytes(word)
-        });
-        let checksum = words.fold(0, u32::wrapping_add);
+        let (words, rest) = after.as_chunks::<4>();
+        // Zeros complete the last word.
+        let last = rest.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
+        let checksum = words.iter().map(|word| u32::from_le_bytes(*word)).fold(last, u32::wrapping_add);
         let len = u32::try_from(file.len()).or_internal("boot image of 4 GiB", sector.offset())?;
-        Ok(Self { volume: volume.primary().sector, sector, len, checksum })
-    }
-
-    /// Returns the numbers of the table: sector of the volume descriptor, sector of the file, its length, checksum.
-    pub(crate) fn fields(self) -> [u32; 4] {
-        [self.volume.0, self.sector.0, self.len, self.checksum]
+        Ok(Self([volume.primary().sector.0, sector.0, len, checksum]))
     }
 }
 
@@ -122,17 +110,11 @@ impl BootCatalog {
             _ => None,
         });
         let Some((descriptor, sector)) = boot else { return Ok(None) };
-        if sector < Sector(16) || Extent::at_sector(sector, CATALOG_LEN).end() > source.len() {
-            let expected = format!("sector 16 or a later one, within {} bytes", source.len());
-            return Err(source.malformed(
-                descriptor.offset() + 71,
-                "sector of the boot catalogue",
-                expected,
-                sector,
-            ));
+        let catalog = Extent::at_sector(sector, CATALOG_LEN);
+        if sector < Sector(16) || catalog.end() > source.len() {
+            return Err(outside(source, descriptor.offset() + 71, "sector of the boot catalogue", sector));
         }
-        let bytes = source.read_extent(Extent::at_sector(sector, CATALOG_LEN))?;
-        Self::parse(source, sector, &bytes).map(Some)
+        Self::parse(source, sector, &source.read_extent(catalog)?).map(Some)
     }
 
     fn parse(source: &Source, sector: Sector, bytes: &[u8]) -> Result<Self> {
@@ -146,15 +128,15 @@ impl BootCatalog {
         };
         let words = validation.as_chunks::<2>().0.iter().map(|word| u16::from_le_bytes(*word));
         let checksum_ok = words.fold(0, u16::wrapping_add) == 0;
-        let mut catalog = Self { sector, checksum_ok, sections_complete: true, entries: Vec::new() };
+        let position = |number: u64| sector.offset() + number * ENTRY_LEN as u64;
         let mut platform = BootPlatform::from(*platform);
-        catalog.add_entry(source, default, 1, platform)?;
+        let mut entries = vec![BootEntry::parse(source, position(1), default, platform)?];
         let mut expected = 0;
         let mut more = false;
         for (entry, number) in sections.iter().zip(2..) {
             if expected > 0 {
                 expected -= 1;
-                catalog.add_entry(source, entry, number, platform)?;
+                entries.push(BootEntry::parse(source, position(number), entry, platform)?);
             } else if let [kind @ (0x90 | 0x91), id, low, high, ..] = *entry {
                 platform = BootPlatform::from(id);
                 expected = u16::from_le_bytes([low, high]);
@@ -163,37 +145,34 @@ impl BootCatalog {
                 break;
             }
         }
-        catalog.sections_complete = expected == 0 && !more;
-        Ok(catalog)
+        Ok(Self { sector, checksum_ok, sections_complete: expected == 0 && !more, entries })
     }
+}
 
-    fn add_entry(
-        &mut self,
+impl BootEntry {
+    fn parse(
         source: &Source,
+        position: u64,
         entry: &[u8; ENTRY_LEN],
-        number: u64,
         platform: BootPlatform,
-    ) -> Result<()> {
-        let position = self.sector.offset() + number * ENTRY_LEN as u64;
-        let [indicator, media, ..] = *entry;
-        let u16_at = |at: usize| u16_le(entry, at).or_internal("short boot catalogue entry", position);
-        let sector = Sector(u32_le(entry, 8).or_internal("short boot catalogue entry", position)?);
+    ) -> Result<Self> {
+        let [indicator, media, segment_low, segment_high, _, _, count_low, count_high, rest @ ..] = *entry;
+        let [a, b, c, d, ..] = rest;
+        let sector = Sector(u32::from_le_bytes([a, b, c, d]));
         let is_bootable = indicator == 0x88;
         if is_bootable && (sector < Sector(16) || sector.offset() >= source.len()) {
-            let expected = format!("sector 16 or a later one, within {} bytes", source.len());
-            return Err(source.malformed(position + 8, "sector of a boot image", expected, sector));
+            return Err(outside(source, position + 8, "sector of a boot image", sector));
         }
-        self.entries.push(BootEntry {
-            position,
-            platform,
-            is_bootable,
-            media,
-            load_segment: u16_at(2)?,
-            load_count: u16_at(6)?,
-            sector,
-        });
-        Ok(())
+        let load_segment = u16::from_le_bytes([segment_low, segment_high]);
+        let load_count = u16::from_le_bytes([count_low, count_high]);
+        Ok(Self { position, platform, is_bootable, media, load_segment, load_count, sector })
     }
+}
+
+/// Returns the error of a sector that is not one of the image's data.
+fn outside(source: &Source, position: u64, what: &'static str, sector: Sector) -> Error {
+    let expected = format!("sector 16 or a later one, within {} bytes", source.len());
+    source.malformed(position, what, expected, sector)
 }
 
 #[cfg(test)]
@@ -229,7 +208,7 @@ mod tests {
             fixtures::Recipe::new(fixtures::Architecture::X86_64, fixtures::Era::E2023_07).master().image;
         let volume = Volume::read(&Source::from_bytes("test", image.to_vec())).unwrap();
         let table = |len: usize| BootInfoTable::new(&volume, Sector(45), &vec![1; len]);
-        assert_eq!(table(70).unwrap().fields(), [16, 45, 70, 0x0101_0101 + 0x0101]);
+        assert_eq!(table(70).unwrap().0, [16, 45, 70, 0x0101_0101 + 0x0101]);
         let error = table(63).unwrap_err();
         assert!(matches!(error, crate::Error::Internal { offset: 92_160, .. }), "{error}");
     }

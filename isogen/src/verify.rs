@@ -180,7 +180,7 @@ impl BaseImage {
             ["sector of the volume descriptor", "sector of the file", "length of the file", "checksum"];
         let table = BootInfoTable::new(self.volume(), entry.sector, &bytes)?;
         let mut problems = Vec::new();
-        for ((offset, what), expected) in (8..).step_by(4).zip(names).zip(table.fields()) {
+        for ((offset, what), expected) in (8..).step_by(4).zip(names).zip(table.0) {
             let at = file.extent.offset() + offset as u64;
             let found = u32_le(&bytes, offset).or_internal("short boot info table", at)?;
             if found != expected {

@@ -7,7 +7,6 @@ use super::fields::bytes_patch;
 use super::placement::{PlacedFile, Placement};
 use crate::base::BaseImage;
 use crate::bytes_at::u32_le;
-use crate::checked_fields::put_u32_le;
 use crate::eltorito::{BootEntry, BootInfoTable, BootPlatform};
 use crate::error::{Error, OrInternal, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
@@ -184,9 +183,7 @@ fn patch_new_info_table(image: &BaseImage, file: &PlacedFile) -> Result<Option<P
     }
     let bytes = plan.read_all(BootInfoTable::MAX_FILE_LEN)?;
     let table = BootInfoTable::new(image.volume(), file.sector, &bytes)?;
-    let mut encoded = vec![0; BootInfoTable::LEN];
-    for (at, number) in (0..).step_by(4).zip(table.fields()) {
-        put_u32_le(&mut encoded, at, u64::from(number))?;
-    }
+    let mut encoded = table.0.map(u32::to_le_bytes).concat();
+    encoded.resize(BootInfoTable::LEN, 0);
     Ok(Some(bytes_patch(file.extent().offset() + BootInfoTable::OFFSET, encoded)))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::bytes_at::u32_le;
-use crate::checked_fields::{put_both_endian, put_u8, slice_at};
+use crate::checked_fields::{both_endian, put_slice, put_u8, slice_at};
 use crate::error::{Error, OrInternal, Result};
 use crate::extent::Sector;
 use crate::volume::TreeEntry;
@@ -50,8 +50,8 @@ impl RawRecord {
     }
 
     pub(super) fn set_extent(&mut self, sector: Sector, len: u32) -> Result<()> {
-        put_both_endian(&mut self.bytes, SECTOR_AT, sector.0)?;
-        put_both_endian(&mut self.bytes, DATA_LEN_AT, len)
+        put_slice(&mut self.bytes, SECTOR_AT, &both_endian(sector.0))?;
+        put_slice(&mut self.bytes, DATA_LEN_AT, &both_endian(len))
     }
 
     pub(super) fn sector(&self) -> Result<Sector> {
