@@ -7,7 +7,6 @@
 use serde::Serialize;
 
 use crate::bytes_at::{array_at, u16_be, u32_be, u32_le, u64_le};
-use crate::checked_fields::put_slice;
 use crate::error::{OrInternal, Result};
 use crate::extent::Extent;
 use crate::source::Source;
@@ -152,48 +151,47 @@ fn read_gpt(source: &Source, position: u64) -> Result<Option<Gpt>> {
         return Ok(None);
     };
     let header = source.read_extent(extent)?;
-    let Some(mut gpt) = parse_gpt_header(&header, position)? else { return Ok(None) };
-    let field = |at: usize| u32_le(&header, at).map(u64::from).or_internal("short GPT header", position);
-    let (count, entry_len) = (field(80)?, field(84)?);
-    let table = gpt.table.checked_mul(DISK_SECTOR_SIZE).and_then(|at| Extent::new(at, count * entry_len));
+    if !header.starts_with(b"EFI PART") {
+        return Ok(None);
+    }
+    let mut gpt = parse_gpt_header(&header, position).or_internal("short GPT header", position)?;
+    let sizes = u32_le(&header, 80).zip(u32_le(&header, 84));
+    let (count, entry_len) = sizes.or_internal("short GPT header", position)?;
+    let len = u64::from(count) * u64::from(entry_len);
+    let table = gpt.table.checked_mul(DISK_SECTOR_SIZE).and_then(|at| Extent::new(at, len));
     let table = table.filter(|table| table.len() <= MAX_TABLE_LEN && table.end() <= source.len());
     if let (Some(table), Ok(entry_len @ 128..)) = (table, usize::try_from(entry_len)) {
         let bytes = source.read_extent(table)?;
-        gpt.table_crc_ok = u32_le(&header, 88) == Some(crc32(&bytes));
+        gpt.table_crc_ok = u32_le(&header, 88) == Some(crc32(&[&bytes]));
         let entries = bytes.chunks_exact(entry_len).zip(1..);
         gpt.partitions = entries.filter_map(|(entry, number)| parse_gpt_partition(entry, number)).collect();
     }
     Ok(Some(gpt))
 }
 
-/// Parses the sector of a GPT header. Returns `None` if it does not have the signature.
-fn parse_gpt_header(header: &[u8], position: u64) -> Result<Option<Gpt>> {
-    if !header.starts_with(b"EFI PART") {
-        return Ok(None);
-    }
-    let number = |at: usize| u64_le(header, at).or_internal("short GPT header", position);
-    Ok(Some(Gpt {
+/// Parses the sector of a GPT header, without its table. Returns `None` if the sector is too short.
+fn parse_gpt_header(header: &[u8], position: u64) -> Option<Gpt> {
+    let len = usize::try_from(u32_le(header, 12)?).ok();
+    // A header that states a length that is not possible has no checksum.
+    let checked = len.and_then(|len| header.get(..len)).filter(|checked| checked.len() >= 92);
+    Some(Gpt {
         position,
-        current: number(24)?,
-        backup: number(32)?,
-        last_usable: number(48)?,
-        guid: format_guid(array_at(header, 56).or_internal("short GPT header", position)?),
-        table: number(72)?,
-        header_crc_ok: gpt_header_crc(header)? == u32_le(header, 16),
+        current: u64_le(header, 24)?,
+        backup: u64_le(header, 32)?,
+        last_usable: u64_le(header, 48)?,
+        guid: format_guid(array_at(header, 56)?),
+        table: u64_le(header, 72)?,
+        header_crc_ok: checked.and_then(gpt_header_crc) == u32_le(header, 16),
         table_crc_ok: false,
         partitions: Vec::new(),
-    }))
+    })
 }
 
-/// Returns the checksum of a GPT header; `None` if the header states a length that is not possible.
-fn gpt_header_crc(header: &[u8]) -> Result<Option<u32>> {
-    let len = u32_le(header, 12).and_then(|len| usize::try_from(len).ok());
-    let Some(checked) = len.and_then(|len| header.get(..len)).filter(|checked| checked.len() >= 92) else {
-        return Ok(None);
-    };
-    let mut bytes = checked.to_vec();
-    put_slice(&mut bytes, 16, &[0; 4])?;
-    Ok(Some(crc32(&bytes)))
+/// Returns the checksum of a GPT header, in which the checksum itself counts as zero. Returns `None` if the header is
+/// too short.
+pub(crate) fn gpt_header_crc(header: &[u8]) -> Option<u32> {
+    let (before, rest) = header.split_at_checked(16)?;
+    Some(crc32(&[before, &[0; 4], rest.get(4..)?]))
 }
 
 fn parse_gpt_partition(entry: &[u8], number: usize) -> Option<GptPartition> {
@@ -220,9 +218,10 @@ fn format_guid(bytes: [u8; 16]) -> String {
     format!("{d:02X}{c:02X}{b:02X}{a:02X}-{f:02X}{e:02X}-{h:02X}{g:02X}-{i:02X}{j:02X}-{tail}")
 }
 
-pub(crate) fn crc32(bytes: &[u8]) -> u32 {
+/// Returns the checksum of the concatenated parts.
+pub(crate) fn crc32(parts: &[&[u8]]) -> u32 {
     let mut crc = flate2::Crc::new();
-    crc.update(bytes);
+    parts.iter().for_each(|part| crc.update(part));
     crc.sum()
 }
 

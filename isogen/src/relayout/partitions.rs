@@ -12,7 +12,7 @@ use crate::bytes_at::u32_le;
 use crate::checked_fields::{put_slice, slice_at};
 use crate::error::{Error, OrInternal, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
-use crate::partitions::{DISK_SECTOR_SIZE, Gpt, GptPartition, Mbr, MbrPartition, crc32};
+use crate::partitions::{DISK_SECTOR_SIZE, Gpt, GptPartition, Mbr, crc32, gpt_header_crc};
 use crate::plan::Patch;
 
 /// The unit to which isohybrid rounds up an image: a cylinder of 64 heads with 32 sectors of 512 bytes.
@@ -31,21 +31,13 @@ const MBR_TABLE_AT: usize = 446;
 const MBR_ENTRY_LEN: usize = 16;
 const MBR_BOOT_SECTOR_AT: usize = 432;
 
-/// The changes of the tables.
-#[derive(Debug, Default)]
-pub(super) struct NewPartitionTables {
-    has_apple: bool,
-    has_gpt: bool,
-    /// Length of the new image in bytes.
-    len: u64,
-    /// Changed fields of the system area, with their offsets.
-    fields: Vec<(usize, Vec<u8>)>,
-}
-
-/// The values against which partitions are checked.
-struct PartitionContext<'a> {
+/// The partition tables that are changed, and the values against which partitions are checked.
+struct TableChange<'a> {
     image: &'a BaseImage,
     boot: &'a BootImageChanges,
+    area: &'a mut SystemArea,
+    /// Length of the new image in bytes.
+    len: u64,
     /// Number of disk sectors of the base image, rounded up.
     disk_sectors: u64,
     /// Number of disk sectors of the base image's volume.
@@ -56,149 +48,103 @@ struct PartitionContext<'a> {
     kept: u64,
 }
 
-impl NewPartitionTables {
-    /// Computes the changes for a new image of `len` bytes.
-    pub(super) fn new(
-        image: &BaseImage,
-        placement: &Placement,
-        boot: &BootImageChanges,
-        len: u64,
-    ) -> Result<Self> {
-        let tables = image.partitions();
-        let factor = SECTOR_SIZE / DISK_SECTOR_SIZE;
-        let context = PartitionContext {
-            image,
-            boot,
-            disk_sectors: image.source().len().div_ceil(DISK_SECTOR_SIZE),
-            old_volume: u64::from(image.volume().primary().space_size) * factor,
-            new_volume: placement.volume_sectors() * factor,
-            kept: placement.kept_end() / DISK_SECTOR_SIZE,
-        };
-        let (has_apple, has_gpt) = (!tables.apple.is_empty(), tables.gpt.is_some());
-        let mut new = Self { has_apple, has_gpt, len, fields: Vec::new() };
-        if let Some(mbr) = &tables.mbr {
-            new.change_mbr(&context, mbr)?;
-        }
-        if let Some(gpt) = &tables.gpt {
-            new.change_gpt(&context, gpt)?;
-        }
-        Ok(new)
+/// Changes the tables in the system area for a new image of `len` bytes. Returns the backup GPT for the end of the
+/// image.
+pub(super) fn change_tables(
+    image: &BaseImage,
+    placement: &Placement,
+    boot: &BootImageChanges,
+    area: &mut SystemArea,
+    len: u64,
+) -> Result<Option<Patch>> {
+    let tables = image.partitions();
+    if !tables.apple.is_empty() {
+        clear_apple(area)?;
     }
+    let factor = SECTOR_SIZE / DISK_SECTOR_SIZE;
+    let mut change = TableChange {
+        image,
+        boot,
+        area,
+        len,
+        disk_sectors: image.source().len().div_ceil(DISK_SECTOR_SIZE),
+        old_volume: u64::from(image.volume().primary().space_size) * factor,
+        new_volume: placement.volume_sectors() * factor,
+        kept: placement.kept_end() / DISK_SECTOR_SIZE,
+    };
+    if let Some(mbr) = &tables.mbr {
+        change.change_mbr(mbr)?;
+    }
+    tables.gpt.as_ref().map(|gpt| change.change_gpt(gpt)).transpose()
+}
 
-    fn change_mbr(&mut self, context: &PartitionContext<'_>, mbr: &Mbr) -> Result<()> {
+impl TableChange<'_> {
+    fn change_mbr(&mut self, mbr: &Mbr) -> Result<()> {
         for partition in &mbr.partitions {
             let at = MBR_TABLE_AT + MBR_ENTRY_LEN * (partition.number - 1);
+            let range = (u64::from(partition.start), u64::from(partition.count));
             if partition.number == 1 {
-                context.check_covers_image(
-                    at,
-                    "MBR partition 1",
-                    mbr_range(partition),
-                    context.disk_sectors,
-                )?;
+                self.check_covers_image(at, "MBR partition 1", range)?;
                 // The MBR of a larger disk states the largest number (UEFI 2.10, 5.2.3).
                 let disk_sectors = u32::try_from(self.len / DISK_SECTOR_SIZE).unwrap_or(u32::MAX);
                 let count = disk_sectors.checked_sub(partition.start);
-                self.push_field(
-                    at + 12,
-                    count.or_internal("image that ends before its partition", at as u64)?.to_le_bytes(),
-                );
+                let count = count.or_internal("image that ends before its partition", at as u64)?;
+                self.area.set(at + 12, &count.to_le_bytes())?;
                 if mbr.boot_sector != 0 {
-                    self.push_field(at + 5, last_chs_address(self.len));
-                } else if context.base_bytes(at + 5, 3)? == chs_address(context.disk_sectors - 1) {
-                    self.push_field(at + 5, chs_address(u64::from(disk_sectors) - 1));
+                    self.area.set(at + 5, &last_chs_address(self.len))?;
+                } else if self.area.get(at + 5, 3)? == chs_address(self.disk_sectors - 1) {
+                    self.area.set(at + 5, &chs_address(u64::from(disk_sectors) - 1))?;
                 }
-            } else if let Some((first, count)) =
-                context.moved_range(at, "MBR partition", mbr_range(partition))?
-            {
-                self.push_field(at + 8, [encode_mbr_number(first)?, encode_mbr_number(count)?].concat());
+            } else if let Some((first, count)) = self.moved_range(at, "MBR partition", range)? {
+                self.area.set(at + 8, &encode_mbr_number(first)?)?;
+                self.area.set(at + 12, &encode_mbr_number(count)?)?;
             }
         }
-        if mbr.boot_sector != 0 && !self.has_apple {
-            let range = (u64::from(mbr.boot_sector), 1);
-            if let Some((first, _)) =
-                context.moved_range(MBR_BOOT_SECTOR_AT, "sector of isolinux in the MBR", range)?
-            {
-                self.push_field(MBR_BOOT_SECTOR_AT, encode_mbr_number(first)?);
+        if mbr.boot_sector != 0 && self.image.partitions().apple.is_empty() {
+            let (what, range) = ("sector of isolinux in the MBR", (u64::from(mbr.boot_sector), 1));
+            if let Some((first, _)) = self.moved_range(MBR_BOOT_SECTOR_AT, what, range)? {
+                self.area.set(MBR_BOOT_SECTOR_AT, &encode_mbr_number(first)?)?;
             }
         }
         Ok(())
     }
 
-    fn change_gpt(&mut self, context: &PartitionContext<'_>, gpt: &Gpt) -> Result<()> {
-        check_gpt(context.image, gpt)?;
+    /// Changes the GPT and returns the backup GPT: the table, then the header with both offsets swapped.
+    fn change_gpt(&mut self, gpt: &Gpt) -> Result<Patch> {
+        check_gpt(self.image, gpt)?;
         let last = self.len / DISK_SECTOR_SIZE - 1;
-        self.push_field(GPT_HEADER_AT + 32, last.to_le_bytes());
+        self.area.set(GPT_HEADER_AT + 32, &last.to_le_bytes())?;
         // The table takes 32 sectors, the header one.
-        self.push_field(GPT_HEADER_AT + 48, (last - 33).to_le_bytes());
+        self.area.set(GPT_HEADER_AT + 48, &(last - 33).to_le_bytes())?;
         for partition in &gpt.partitions {
             let at = GPT_TABLE_AT + usize::from(GPT_ENTRY_LEN) * (partition.number - 1);
-            let range = gpt_range(context.image, at, partition)?;
+            let range = gpt_range(self.image, at, partition)?;
             if partition.number == 1 {
-                context.check_covers_image(at + 32, "GPT partition 1", range, context.disk_sectors)?;
-                self.push_field(at + 40, (context.new_volume - 1).to_le_bytes());
-            } else if let Some((first, count)) = context.moved_range(at + 32, "GPT partition", range)? {
-                self.push_field(at + 32, [first, first + count - 1].map(u64::to_le_bytes).concat());
+                self.check_covers_image(at + 32, "GPT partition 1", range)?;
+                self.area.set(at + 40, &(self.new_volume - 1).to_le_bytes())?;
+            } else if let Some((first, count)) = self.moved_range(at + 32, "GPT partition", range)? {
+                self.area.set(at + 32, &first.to_le_bytes())?;
+                self.area.set(at + 40, &(first + count - 1).to_le_bytes())?;
             }
         }
-        Ok(())
-    }
-
-    fn push_field(&mut self, at: usize, bytes: impl Into<Vec<u8>>) {
-        self.fields.push((at, bytes.into()));
-    }
-
-    /// Writes the tables into the system area. Returns the backup GPT for the end of the image.
-    pub(super) fn write(&self, area: &mut SystemArea) -> Result<Option<Patch>> {
-        if self.has_apple {
-            clear_apple(area)?;
-        }
-        for (at, bytes) in &self.fields {
-            area.set(*at, bytes)?;
-        }
-        if !self.has_gpt {
-            return Ok(None);
-        }
-        let checksum = crc32(area.get(GPT_TABLE_AT, GPT_TABLE_LEN)?);
-        area.set(GPT_HEADER_AT + 88, &checksum.to_le_bytes())?;
-        let header = with_header_crc(area.get(GPT_HEADER_AT, 512)?.to_vec())?;
-        area.set(GPT_HEADER_AT, &header)?;
-        self.backup_gpt(area).map(Some)
-    }
-
-    /// Returns the backup GPT: the table, then the header with both offsets swapped.
-    fn backup_gpt(&self, area: &SystemArea) -> Result<Patch> {
-        let last = self.len / DISK_SECTOR_SIZE - 1;
-        let mut header = area.get(GPT_HEADER_AT, 512)?.to_vec();
+        let table = self.area.get(GPT_TABLE_AT, GPT_TABLE_LEN)?.to_vec();
+        self.area.set(GPT_HEADER_AT + 88, &crc32(&[&table]).to_le_bytes())?;
+        let mut header = with_header_crc(self.area.get(GPT_HEADER_AT, 512)?.to_vec())?;
+        self.area.set(GPT_HEADER_AT, &header)?;
         for (at, value) in [(24, last), (32, 1), (72, last - 32)] {
             put_slice(&mut header, at, &value.to_le_bytes())?;
         }
-        Ok(bytes_patch(
-            self.len - BACKUP_GPT_LEN,
-            [area.get(GPT_TABLE_AT, GPT_TABLE_LEN)?, &with_header_crc(header)?].concat(),
-        ))
-    }
-}
-
-impl PartitionContext<'_> {
-    fn base_bytes(&self, at: usize, len: u64) -> Result<Vec<u8>> {
-        let extent = Extent::new(at as u64, len).or_internal("offset in the system area", at as u64)?;
-        self.image.source().read_extent(extent)
+        Ok(bytes_patch(self.len - BACKUP_GPT_LEN, [table, with_header_crc(header)?].concat()))
     }
 
     /// Checks that a partition covers the whole image: at least its volume, at most the file.
-    fn check_covers_image(
-        &self,
-        at: usize,
-        what: &'static str,
-        (first, count): (u64, u64),
-        max_end: u64,
-    ) -> Result<()> {
+    fn check_covers_image(&self, at: usize, what: &'static str, (first, count): (u64, u64)) -> Result<()> {
         let end = first.saturating_add(count);
         // The partition of a protective MBR does not include the MBR.
-        if first <= 1 && (self.old_volume..=max_end).contains(&end) {
+        if first <= 1 && (self.old_volume..=self.disk_sectors).contains(&end) {
             return Ok(());
         }
-        let expected = format!("disk sectors 0 to {}, or up to {max_end}", self.old_volume);
+        let expected = format!("disk sectors 0 to {}, or up to {}", self.old_volume, self.disk_sectors);
         Err(self.image.source().malformed(at as u64, what, expected, format!("{first} to {end}")))
     }
 
@@ -225,10 +171,6 @@ impl PartitionContext<'_> {
     }
 }
 
-fn mbr_range(partition: &MbrPartition) -> (u64, u64) {
-    (u64::from(partition.start), u64::from(partition.count))
-}
-
 /// Encodes a disk sector or a number of them for an MBR.
 ///
 /// # Errors
@@ -245,9 +187,10 @@ fn encode_mbr_number(number: u64) -> Result<[u8; 4]> {
 
 fn gpt_range(image: &BaseImage, at: usize, partition: &GptPartition) -> Result<(u64, u64)> {
     let count = partition.last.checked_sub(partition.first).and_then(|count| count.checked_add(1));
-    let found = || format!("{} to {}", partition.first, partition.last);
-    let backwards =
-        || image.source().malformed(at as u64, "GPT partition", "a last sector after the first", found());
+    let backwards = || {
+        let found = format!("{} to {}", partition.first, partition.last);
+        image.source().malformed(at as u64, "GPT partition", "a last sector after the first", found)
+    };
     Ok((partition.first, count.ok_or_else(backwards)?))
 }
 
@@ -269,12 +212,8 @@ fn check_gpt(image: &BaseImage, gpt: &Gpt) -> Result<()> {
          {numbers:?}, checksums right: {} and {}",
         sizes[0], gpt.current, sizes[1], sizes[2], gpt.table, gpt.header_crc_ok, gpt.table_crc_ok
     );
-    Err(image.source().malformed(
-        gpt.position,
-        "GPT",
-        "a valid GPT with two partitions, as written by isohybrid",
-        found,
-    ))
+    let expected = "a valid GPT with two partitions, as written by isohybrid";
+    Err(image.source().malformed(gpt.position, "GPT", expected, found))
 }
 
 /// Clears the driver descriptor and the entries of the Apple partition map.
@@ -306,8 +245,7 @@ fn chs_address(disk_sector: u64) -> [u8; 3] {
 
 /// Returns a GPT header with its checksum.
 fn with_header_crc(mut header: Vec<u8>) -> Result<Vec<u8>> {
-    put_slice(&mut header, 16, &[0; 4])?;
-    let crc = crc32(slice_at(&header, 0, 92)?);
+    let crc = gpt_header_crc(slice_at(&header, 0, 92)?).or_internal("short GPT header", 0)?;
     put_slice(&mut header, 16, &crc.to_le_bytes())?;
     Ok(header)
 }

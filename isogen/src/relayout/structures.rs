@@ -3,7 +3,7 @@
 use super::boot_images::BootImageChanges;
 use super::changes::KargsLayout;
 use super::fields::{bytes_patch, to_sector, zero_patch};
-use super::partitions::{BACKUP_GPT_LEN, CYLINDER, NewPartitionTables};
+use super::partitions::{BACKUP_GPT_LEN, CYLINDER, change_tables};
 use super::placement::Placement;
 use super::system_area::SystemArea;
 use crate::base::BaseImage;
@@ -40,8 +40,7 @@ pub(super) fn structure_patches(
     let boot = BootImageChanges::new(image, placement)?;
     patches.extend(boot.patches());
     let mut system_area = SystemArea::read(image)?;
-    let tables = NewPartitionTables::new(image, placement, &boot, plan.len())?;
-    patches.extend(tables.write(&mut system_area)?);
+    patches.extend(change_tables(image, placement, &boot, &mut system_area, plan.len())?);
     system_area.move_ignition_header(image, placement)?;
     system_area.move_kargs_header(image, placement, kargs)?;
     patches.extend(system_area.patch());
