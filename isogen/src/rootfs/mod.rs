@@ -20,9 +20,9 @@ use self::filesystem::{DirectoryEntry, FileSystem, InodeType};
 use self::squashfs::SquashfsImage;
 use self::window::RootfsWindow;
 use crate::base::BaseImage;
-use crate::error::{Error, Result};
+use crate::error::{Error, OrInternal, Result};
 use crate::extent::Extent;
-use crate::initrd::{ArchiveError, Encoding, PackedArchive, newc};
+use crate::initrd::{Encoding, PackedArchive, newc};
 use crate::plan::Plan;
 
 /// Path of the program in a running system and in the initrd.
@@ -67,24 +67,14 @@ impl RootFilesystem {
     /// Returns an error if the bytes are not a cpio archive with a file system, if the file system is damaged, or if it
     /// has features that this crate does not support.
     pub fn open(name: impl Into<String>, rootfs: Plan) -> Result<Self> {
-        let image = RootfsWindow::new(name.into(), rootfs);
-        let extent = find_filesystem(&image)?;
-        let inside = || {
-            image.subwindow(extent).ok_or_else(|| no_filesystem_error(&image, "an archive that ends early"))
-        };
-        let window = inside()?;
+        let window = find_filesystem(&RootfsWindow::new(name.into(), rootfs))?;
         let start = window.read_up_to(0, squashfs::MAGIC.len(), "root file system")?;
         let filesystem: Box<dyn FileSystem> = if start == squashfs::MAGIC {
-            Box::new(SquashfsImage::open(inside()?)?)
+            Box::new(SquashfsImage::open(window.clone())?)
         } else {
-            Box::new(ErofsImage::open(inside()?)?)
+            Box::new(ErofsImage::open(window.clone())?)
         };
         Ok(Self { window, filesystem })
-    }
-
-    #[must_use]
-    fn filesystem_name(&self) -> &'static str {
-        self.filesystem.name()
     }
 
     /// Returns the contents of the regular file at `path`. Symbolic links are not followed.
@@ -95,7 +85,7 @@ impl RootFilesystem {
     /// are damaged.
     pub fn read(&self, path: &str) -> Result<Vec<u8>> {
         let inode = self.find(self.filesystem.root_inode(), path)?;
-        let missing = || Error::NotFound { file: self.window.file().to_owned(), path: path.to_owned() };
+        let missing = || Error::NotFound { file: self.window.file(), path: path.to_owned() };
         self.filesystem.read_file(inode.ok_or_else(missing)?)
     }
 
@@ -114,12 +104,8 @@ impl RootFilesystem {
                 return self.filesystem.read_file(inode);
             }
         }
-        let path = if deployments.is_empty() { NMSTATECTL } else { DEPLOYED_NMSTATECTL };
-        Err(Error::NoNmstatectl {
-            file: self.window.file().to_owned(),
-            filesystem: self.filesystem_name(),
-            path: path.to_owned(),
-        })
+        let path = if deployments.is_empty() { NMSTATECTL } else { DEPLOYED_NMSTATECTL }.to_owned();
+        Err(Error::NoNmstatectl { file: self.window.file(), filesystem: self.filesystem.name(), path })
     }
 
     /// Returns an initrd archive with one member, `/usr/bin/nmstatectl`, which every user may execute.
@@ -130,11 +116,7 @@ impl RootFilesystem {
     pub fn pack_nmstatectl(&self) -> Result<PackedArchive> {
         let program = self.nmstatectl()?;
         let packed = PackedArchive::from_file(NMSTATECTL, newc::PROGRAM_MODE, &program, Encoding::Gzip);
-        packed.map_err(|source: ArchiveError| Error::Archive {
-            file: self.window.file().to_owned(),
-            offset: 0,
-            source,
-        })
+        packed.map_err(|source| Error::Archive { file: self.window.file(), offset: 0, source })
     }
 
     /// Returns the inode at a path below a directory; `None` if a name of the path does not exist.
@@ -160,9 +142,8 @@ impl RootFilesystem {
         for system in self.list_subdirectories(systems)? {
             let deploy = self.find(system.inode, "deploy")?;
             let deployments = self.list_subdirectories(deploy)?;
-            found.extend(
-                deployments.iter().filter(|entry| is_deployment(&entry.name)).map(|entry| entry.inode),
-            );
+            let deployments = deployments.iter().filter(|entry| is_deployment(&entry.name));
+            found.extend(deployments.map(|entry| entry.inode));
             found.truncate(MAX_DEPLOYMENTS);
         }
         Ok(found)
@@ -197,19 +178,17 @@ fn is_deployment(name: &[u8]) -> bool {
     !commit.is_empty() && !serial.is_empty() && serial.iter().all(u8::is_ascii_digit)
 }
 
-/// Returns the extent of the file system in the archive.
-fn find_filesystem(image: &RootfsWindow) -> Result<Extent> {
+/// Finds the file system in the archive.
+fn find_filesystem(image: &RootfsWindow) -> Result<RootfsWindow> {
+    let no_filesystem =
+        |found| image.malformed(0, "rootfs archive", "a member root.squashfs or root.erofs", found);
     let mut offset = 0_u64;
     for _ in 0..MAX_MEMBERS {
         let bytes = image.read(offset, newc::HEADER_LEN, "rootfs archive")?;
-        let header = bytes.as_slice().try_into().map_or_else(
-            |_| Err(no_filesystem_error(image, "an archive that ends early")),
-            |bytes| {
-                newc::CpioHeader::parse(bytes).map_err(|field| {
-                    image.malformed(offset + field.offset as u64, field.what, field.expected, field.found)
-                })
-            },
-        )?;
+        let bytes = bytes.as_array().or_internal("short cpio header", offset)?;
+        let header = newc::CpioHeader::parse(bytes).map_err(|field| {
+            image.malformed(offset + field.offset as u64, field.what, field.expected, field.found)
+        })?;
         let name_at = offset + newc::HEADER_LEN as u64;
         let name_len = u64::from(header.name_len);
         let data = align_to_four(name_at + name_len);
@@ -217,24 +196,21 @@ fn find_filesystem(image: &RootfsWindow) -> Result<Extent> {
         let name = image.read_up_to(name_at, longest, "rootfs archive")?;
         let is = |wanted: &[u8]| wanted.len() as u64 == name_len && name.starts_with(wanted);
         if header.is_file() && FILESYSTEM_MEMBERS.iter().any(|wanted| is(wanted)) {
-            let extent = Extent::new(data, u64::from(header.data_len)).filter(|it| it.end() <= image.len());
-            return extent.ok_or_else(|| no_filesystem_error(image, "an archive that ends early"));
+            let extent = Extent::new(data, u64::from(header.data_len));
+            let window = extent.and_then(|extent| image.subwindow(extent));
+            return window.ok_or_else(|| no_filesystem("an archive that ends early"));
         }
         if is(b"TRAILER!!!\0") {
             break;
         }
         offset = align_to_four(data + u64::from(header.data_len));
     }
-    Err(no_filesystem_error(image, "neither of them"))
+    Err(no_filesystem("neither of them"))
 }
 
 /// Returns the next multiple of four, where cpio starts a member and its data.
 fn align_to_four(offset: u64) -> u64 {
     offset + newc::padding(offset).len() as u64
-}
-
-fn no_filesystem_error(image: &RootfsWindow, found: &str) -> Error {
-    image.malformed(0, "rootfs archive", "a member root.squashfs or root.erofs", found)
 }
 
 #[cfg(test)]

@@ -58,10 +58,9 @@ impl SquashfsImage {
         let u16_at = |offset| u16_le(&bytes, offset).or_internal(short, 0);
         let u32_at = |offset| u32_le(&bytes, offset).or_internal(short, 0);
         let u64_at = |offset| u64_le(&bytes, offset).or_internal(short, 0);
-        let version = (u16_at(28)?, u16_at(30)?);
-        if version != (4, 0) {
-            let found = format!("{}.{}", version.0, version.1);
-            return Err(window.unsupported(28, "squashfs version", found));
+        let (major, minor) = (u16_at(28)?, u16_at(30)?);
+        if (major, minor) != (4, 0) {
+            return Err(window.unsupported(28, "squashfs version", format!("{major}.{minor}")));
         }
         let (block_len, log) = (u32_at(12)?, u16_at(22)?);
         if !BLOCK_SIZE_LOGS.contains(&log) || block_len != 1 << log {
@@ -73,57 +72,56 @@ impl SquashfsImage {
             let expected = format!("at most {}", window.len());
             return Err(window.malformed(40, "squashfs length", expected, used));
         }
-        let codec = codec_from_id(u16_at(20)?)
-            .map_err(|found| window.unsupported(20, "squashfs compressor", found))?;
-        let (inode_table, directory_table, fragment_table) = (u64_at(64)?, u64_at(72)?, u64_at(80)?);
-        let (root, fragment_count) = (u64_at(32)?, u32_at(16)?);
+        let codec = codec_from_id(u16_at(20)?);
+        let codec = codec.map_err(|found| window.unsupported(20, "squashfs compressor", found))?;
         Ok(Self {
             window,
             codec,
             block_len,
-            root,
-            inode_table,
-            directory_table,
-            fragment_table,
-            fragment_count,
+            root: u64_at(32)?,
+            inode_table: u64_at(64)?,
+            directory_table: u64_at(72)?,
+            fragment_table: u64_at(80)?,
+            fragment_count: u32_at(16)?,
         })
     }
 
-    /// Starts to read metadata at a decoded offset of the block at `reference.block` in a table.
+    /// Starts to read metadata at a decoded offset of a block, which is at an offset of a table.
     fn metadata_at(
         &self,
         what: &'static str,
         table: u64,
-        reference: MetadataReference,
+        MetadataReference { block, offset }: MetadataReference,
     ) -> Result<MetadataReader<'_>> {
-        let Some(next) = table.checked_add(reference.block) else {
-            return Err(self.window.malformed(table, what, "an offset within the image", reference.block));
+        let Some(next) = table.checked_add(block) else {
+            return Err(self.window.malformed(table, what, "an offset within the image", block));
         };
         let mut metadata =
             MetadataReader { filesystem: self, what, block: next, next, bytes: Vec::new(), at: 0 };
         metadata.next_block()?;
-        metadata.at = usize::from(reference.offset);
+        metadata.at = usize::from(offset);
         Ok(metadata)
     }
 
-    /// Reads an inode. The returned metadata continues with the inode's part of variable length.
-    fn read_inode(&self, reference: u64) -> Result<(SquashfsInode, MetadataReader<'_>)> {
-        let mut metadata =
-            self.metadata_at("squashfs inode", self.inode_table, MetadataReference::new(reference))?;
+    /// Reads an inode and returns it with the offset of its metadata block, for errors. The returned metadata continues
+    /// with the inode's part of variable length.
+    fn read_inode(&self, reference: u64) -> Result<(SquashfsInode, u64, MetadataReader<'_>)> {
+        let [low, high, ..] = reference.to_le_bytes();
+        let reference = MetadataReference { block: reference >> 16, offset: u16::from_le_bytes([low, high]) };
+        let mut metadata = self.metadata_at("squashfs inode", self.inode_table, reference)?;
         let position = metadata.block;
         let header = metadata.take(16)?;
         let kind = u16_le(&header, 0).or_internal("short squashfs inode", position)?;
-        let body = match kind {
-            1 => InodeBody::parse_directory(&metadata.take(16)?),
-            8 => InodeBody::parse_extended_directory(&metadata.take(24)?),
-            2 => InodeBody::parse_file(&metadata.take(16)?),
-            9 => InodeBody::parse_extended_file(&metadata.take(40)?),
-            3 | 10 => Some(InodeBody::Symlink),
-            4..=7 | 11..=14 => Some(InodeBody::Other),
+        let inode = match kind {
+            1 => SquashfsInode::parse_directory(&metadata.take(16)?),
+            8 => SquashfsInode::parse_extended_directory(&metadata.take(24)?),
+            2 => SquashfsInode::parse_file(&metadata.take(16)?),
+            9 => SquashfsInode::parse_extended_file(&metadata.take(40)?),
+            3 | 10 => Some(SquashfsInode::Other(InodeType::Symlink)),
+            4..=7 | 11..=14 => Some(SquashfsInode::Other(InodeType::Other)),
             found => return Err(self.window.malformed(position, "squashfs inode type", "1 to 14", found)),
         };
-        let body = body.or_internal("short squashfs inode", position)?;
-        Ok((SquashfsInode { position, body }, metadata))
+        Ok((inode.or_internal("short squashfs inode", position)?, position, metadata))
     }
 
     fn read_contents(&self, file: &FileInode, mut metadata: MetadataReader<'_>) -> Result<Vec<u8>> {
@@ -213,9 +211,8 @@ impl SquashfsImage {
         let description = self.metadata_at(what, 0, MetadataReference { block, offset })?.take(16)?;
         let start = u64_le(&description, 0).or_internal(short, block)?;
         let bytes = self.read_block(start, u32_le(&description, 8).or_internal(short, block)?)?;
-        let first = usize::try_from(file.fragment_offset).ok();
-        let range = first.and_then(|first| Some(first..first.checked_add(usize::try_from(len).ok()?)?));
-        let tail = range.and_then(|range| bytes.get(range));
+        let (first, tail_len) = (to_usize(file.fragment_offset.into())?, to_usize(len)?);
+        let tail = bytes.get(first..).and_then(|rest| rest.get(..tail_len));
         tail.map(<[u8]>::to_vec).ok_or_else(|| {
             let expected = format!("{len} bytes from {}", file.fragment_offset);
             self.window.malformed(start, what, expected, format!("{} bytes", bytes.len()))
@@ -247,36 +244,28 @@ impl FileSystem for SquashfsImage {
     }
 
     fn list_directory(&self, reference: u64) -> Result<Vec<DirectoryEntry>> {
-        let (inode, _) = self.read_inode(reference)?;
-        let InodeBody::Directory(directory) = inode.body else {
-            return Err(self.window.malformed(
-                inode.position,
-                "squashfs inode",
-                "a directory",
-                inode.inode_type(),
-            ));
+        let (inode, position, _) = self.read_inode(reference)?;
+        let SquashfsInode::Directory(listing, len) = inode else {
+            return Err(self.window.malformed(position, "squashfs inode", "a directory", inode.inode_type()));
         };
-        let len = u64::from(directory.len).saturating_sub(LISTING_LEN_BIAS);
+        let len = u64::from(len).saturating_sub(LISTING_LEN_BIAS);
         let Some(mut rest) = usize::try_from(len).ok().filter(|_| len <= MAX_LISTING_LEN) else {
             let expected = format!("at most {MAX_LISTING_LEN} bytes");
-            return Err(self.window.malformed(inode.position, "squashfs directory", expected, len));
+            return Err(self.window.malformed(position, "squashfs directory", expected, len));
         };
         let mut entries = Vec::new();
         if rest == 0 {
             return Ok(entries);
         }
-        let mut metadata =
-            self.metadata_at("squashfs directory", self.directory_table, directory.reference)?;
+        let mut metadata = self.metadata_at("squashfs directory", self.directory_table, listing)?;
         while rest > 0 {
             let header = metadata.take_within(&mut rest, 12)?;
             let short = "short squashfs directory";
             // The field is one less than the number of entries.
             let last = u32_le(&header, 0).or_internal(short, metadata.block)?;
             if last >= MAX_ENTRIES_PER_HEADER {
-                let found = u64::from(last) + 1;
-                return Err(
-                    metadata.malformed(format!("runs of at most {MAX_ENTRIES_PER_HEADER} entries"), found)
-                );
+                let expected = format!("runs of at most {MAX_ENTRIES_PER_HEADER} entries");
+                return Err(metadata.malformed(expected, u64::from(last) + 1));
             }
             let block = u64::from(u32_le(&header, 4).or_internal(short, metadata.block)?);
             for _ in 0..=last {
@@ -291,20 +280,16 @@ impl FileSystem for SquashfsImage {
     }
 
     fn read_file(&self, reference: u64) -> Result<Vec<u8>> {
-        let (inode, metadata) = self.read_inode(reference)?;
-        match inode.body {
-            InodeBody::File(file) if file.len <= MAX_FILE_LEN => self.read_contents(&file, metadata),
-            InodeBody::File(file) => {
-                let expected = format!("at most {MAX_FILE_LEN} bytes");
-                Err(self.window.malformed(inode.position, "squashfs file", expected, file.len))
-            }
-            _ => Err(self.window.malformed(
-                inode.position,
-                "squashfs inode",
-                "a regular file",
-                inode.inode_type(),
-            )),
+        let (inode, position, metadata) = self.read_inode(reference)?;
+        let SquashfsInode::File(file) = inode else {
+            let found = inode.inode_type();
+            return Err(self.window.malformed(position, "squashfs inode", "a regular file", found));
+        };
+        if file.len > MAX_FILE_LEN {
+            let expected = format!("at most {MAX_FILE_LEN} bytes");
+            return Err(self.window.malformed(position, "squashfs file", expected, file.len));
         }
+        self.read_contents(&file, metadata)
     }
 }
 
@@ -321,39 +306,19 @@ fn codec_from_id(id: u16) -> Result<Codec, String> {
     }
 }
 
-/// A position in a table: a metadata block and an offset in its decoded bytes.
+/// A position in a table: the offset of a metadata block, and an offset in its decoded bytes.
 #[derive(Debug, Clone, Copy)]
 struct MetadataReference {
     block: u64,
     offset: u16,
 }
 
-impl MetadataReference {
-    fn new(reference: u64) -> Self {
-        let [low, high, ..] = reference.to_le_bytes();
-        Self { block: reference >> 16, offset: u16::from_le_bytes([low, high]) }
-    }
-}
-
 #[derive(Debug)]
-struct SquashfsInode {
-    /// Offset of the metadata block that holds it, for errors.
-    position: u64,
-    body: InodeBody,
-}
-
-#[derive(Debug)]
-enum InodeBody {
-    Directory(DirectoryInode),
+enum SquashfsInode {
+    /// The position of the listing, and the length field.
+    Directory(MetadataReference, u32),
     File(FileInode),
-    Symlink,
-    Other,
-}
-
-#[derive(Debug)]
-struct DirectoryInode {
-    reference: MetadataReference,
-    len: u32,
+    Other(InodeType),
 }
 
 #[derive(Debug)]
@@ -366,24 +331,21 @@ struct FileInode {
 
 impl SquashfsInode {
     fn inode_type(&self) -> InodeType {
-        match self.body {
-            InodeBody::Directory(_) => InodeType::Directory,
-            InodeBody::File(_) => InodeType::File,
-            InodeBody::Symlink => InodeType::Symlink,
-            InodeBody::Other => InodeType::Other,
+        match self {
+            Self::Directory(..) => InodeType::Directory,
+            Self::File(_) => InodeType::File,
+            Self::Other(inode_type) => *inode_type,
         }
     }
-}
 
-impl InodeBody {
     fn parse_directory(bytes: &[u8]) -> Option<Self> {
-        let reference = MetadataReference { block: u32_le(bytes, 0)?.into(), offset: u16_le(bytes, 10)? };
-        Some(Self::Directory(DirectoryInode { reference, len: u16_le(bytes, 8)?.into() }))
+        let listing = MetadataReference { block: u32_le(bytes, 0)?.into(), offset: u16_le(bytes, 10)? };
+        Some(Self::Directory(listing, u16_le(bytes, 8)?.into()))
     }
 
     fn parse_extended_directory(bytes: &[u8]) -> Option<Self> {
-        let reference = MetadataReference { block: u32_le(bytes, 8)?.into(), offset: u16_le(bytes, 18)? };
-        Some(Self::Directory(DirectoryInode { reference, len: u32_le(bytes, 4)? }))
+        let listing = MetadataReference { block: u32_le(bytes, 8)?.into(), offset: u16_le(bytes, 18)? };
+        Some(Self::Directory(listing, u32_le(bytes, 4)?))
     }
 
     fn parse_file(bytes: &[u8]) -> Option<Self> {

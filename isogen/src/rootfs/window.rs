@@ -4,16 +4,17 @@
 //! `u64::MAX`, so the read returns an error.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::error::{Error, OrInternal, Result};
 use crate::extent::Extent;
 use crate::plan::Plan;
+use crate::source::Source;
 
 /// A part of `rootfs.img`. Offsets count from its first byte, but errors state offsets in the file.
 #[derive(Debug, Clone)]
 pub(super) struct RootfsWindow {
-    plan: Plan,
-    file: String,
+    source: Arc<Source>,
     extent: Extent,
 }
 
@@ -21,18 +22,17 @@ impl RootfsWindow {
     /// Creates a window of a whole file. Errors call it `file`.
     pub(super) fn new(file: String, plan: Plan) -> Self {
         let extent = Extent::from_start(plan.len());
-        Self { plan, file, extent }
+        Self { source: Arc::new(Source::new(file, plan.len(), plan)), extent }
     }
 
     /// Returns the window of `inner`; `None` if `inner` is not inside this one.
     pub(super) fn subwindow(&self, inner: Extent) -> Option<Self> {
-        let extent = self.extent.subextent(inner)?;
-        Some(Self { plan: self.plan.clone(), file: self.file.clone(), extent })
+        Some(Self { source: Arc::clone(&self.source), extent: self.extent.subextent(inner)? })
     }
 
     /// Returns the name of the file for errors.
-    pub(super) fn file(&self) -> &str {
-        &self.file
+    pub(super) fn file(&self) -> String {
+        self.source.name().to_owned()
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -54,15 +54,14 @@ impl RootfsWindow {
         len: usize,
         what: &'static str,
     ) -> Result<()> {
-        let inner = Extent::new(offset, len as u64).filter(|inner| inner.end() <= self.len());
+        let inner = Extent::new(offset, len as u64).and_then(|inner| self.extent.subextent(inner));
         let Some(inner) = inner else {
             let expected = format!("{len} bytes before the end, at {}", self.extent.end());
             return Err(self.malformed(offset, what, expected, "fewer"));
         };
         let start = buf.len();
-        let end = start.checked_add(len).or_internal("length beyond memory", offset)?;
-        buf.resize(end, 0);
-        self.fill(buf.split_at_mut(start).1, inner.offset())
+        buf.resize(start.checked_add(len).or_internal("length beyond memory", offset)?, 0);
+        self.source.read_exact_at(buf.split_at_mut(start).1, inner.offset())
     }
 
     /// Reads `len` bytes, or as many as the window has after `offset`.
@@ -71,15 +70,9 @@ impl RootfsWindow {
         self.read(offset, usize::try_from(rest).map_or(len, |rest| rest.min(len)), what)
     }
 
-    fn fill(&self, buf: &mut [u8], offset: u64) -> Result<()> {
-        let offset = self.extent.offset() + offset;
-        let read = self.plan.read_at(buf, offset);
-        let source = match read {
-            Ok(len) if len == buf.len() => return Ok(()),
-            Ok(_) => std::io::ErrorKind::UnexpectedEof.into(),
-            Err(source) => source,
-        };
-        Err(Error::Read { file: self.file.clone(), offset, source })
+    /// Returns the offset in the file of a byte of the window.
+    fn position(&self, offset: u64) -> u64 {
+        self.extent.offset().saturating_add(offset)
     }
 
     /// Returns the error for a structure that breaks the rules of its format.
@@ -90,20 +83,14 @@ impl RootfsWindow {
         expected: impl fmt::Display,
         found: impl fmt::Display,
     ) -> Error {
-        Error::Malformed {
-            file: self.file.clone(),
-            offset: self.extent.offset().saturating_add(offset),
-            what,
-            expected: expected.to_string(),
-            found: found.to_string(),
-        }
+        self.source.malformed(self.position(offset), what, expected, found)
     }
 
     /// Returns the error for a feature of the format that this crate does not support.
     pub(super) fn unsupported(&self, offset: u64, what: &'static str, found: impl fmt::Display) -> Error {
         Error::Unsupported {
-            file: self.file.clone(),
-            offset: self.extent.offset().saturating_add(offset),
+            file: self.file(),
+            offset: self.position(offset),
             what,
             found: found.to_string(),
         }
@@ -112,10 +99,7 @@ impl RootfsWindow {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::source::Source;
 
     fn window() -> RootfsWindow {
         let plan = Plan::from_source(Arc::new(Source::from_bytes("base", &b"0123456789"[..])));

@@ -75,13 +75,8 @@ impl ErofsImage {
         }
         let block_bits = byte_at(12)?;
         if !BLOCK_BITS.contains(&block_bits) {
-            let expected = "512 bytes to 64 KiB";
-            return Err(window.malformed(
-                SUPERBLOCK_AT + 12,
-                "EROFS block size",
-                expected,
-                format!("2^{block_bits}"),
-            ));
+            let (expected, found) = ("512 bytes to 64 KiB", format!("2^{block_bits}"));
+            return Err(window.malformed(SUPERBLOCK_AT + 12, "EROFS block size", expected, found));
         }
         let directory_bits = byte_at(90)?;
         if directory_bits != 0 {
@@ -111,22 +106,17 @@ impl ErofsImage {
 
     /// Returns the codec with a number. `position` is for errors.
     fn codec(&self, algorithm: u8, position: u64) -> Result<Codec> {
+        let what = "EROFS compression";
         let codec = match algorithm {
             0 => Codec::Lz4,
             1 => Codec::MicroLzma,
             2 => Codec::Deflate,
             3 => Codec::Zstd,
-            _ => {
-                return Err(self.window.unsupported(
-                    position,
-                    "EROFS compression",
-                    format!("number {algorithm}"),
-                ));
-            }
+            _ => return Err(self.window.unsupported(position, what, format!("number {algorithm}"))),
         };
         if self.algorithms >> algorithm & 1 == 0 {
             let expected = format!("an algorithm of the superblock ({:#x})", self.algorithms);
-            return Err(self.window.malformed(position, "EROFS compression", expected, codec));
+            return Err(self.window.malformed(position, what, expected, codec));
         }
         Ok(codec)
     }
@@ -171,11 +161,10 @@ impl FileSystem for ErofsImage {
         let listing = self.read_whole(&inode, MAX_LISTING_LEN)?;
         let mut entries = Vec::new();
         for block in listing.chunks(1 << self.block_bits) {
-            let malformed = || {
+            entries.extend(parse_directory_block(block).ok_or_else(|| {
                 let expected = "entries, then their names in the same order";
                 self.window.malformed(inode.position, "EROFS directory", expected, "something else")
-            };
-            entries.extend(parse_directory_block(block).ok_or_else(malformed)?);
+            })?);
         }
         Ok(entries)
     }
@@ -282,12 +271,10 @@ impl FileReader<'_> {
         if offset < tail {
             self.append_plain(inode, offset, tail)?;
         }
-        let len = self.missing_len();
-        if len == 0 {
-            return Ok(());
+        match self.missing_len() {
+            0 => Ok(()),
+            len => self.append_stored(inode.end.saturating_add(offset.saturating_sub(tail)), len),
         }
-        let skipped = offset.saturating_sub(tail);
-        self.append_stored(inode.end.saturating_add(skipped), len)
     }
 
     /// Appends chunks of equal size. Each consists of consecutive blocks.
@@ -309,11 +296,8 @@ impl FileReader<'_> {
             let short = "short EROFS chunk";
             let device = if indexes { u16_le(&entry, 2).or_internal(short, position)? } else { 0 };
             if device != 0 {
-                return Err(filesystem.window.unsupported(
-                    position,
-                    "EROFS chunk",
-                    format!("device {device}"),
-                ));
+                let found = format!("device {device}");
+                return Err(filesystem.window.unsupported(position, "EROFS chunk", found));
             }
             let block = u32_le(&entry, unit - 4).or_internal(short, position)?;
             let inside = offset & ((1 << bits) - 1);
@@ -332,12 +316,8 @@ impl FileReader<'_> {
         let window = &self.filesystem.window;
         let what = "EROFS fragment";
         if role == InodeRole::PackedArchive {
-            return Err(window.malformed(
-                position,
-                what,
-                "unfragmented data in the packed inode",
-                "a fragment",
-            ));
+            let expected = "unfragmented data in the packed inode";
+            return Err(window.malformed(position, what, expected, "a fragment"));
         }
         let packed = self.filesystem.inode(self.filesystem.packed)?;
         let len = len.min(self.missing_len());
