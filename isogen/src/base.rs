@@ -15,7 +15,7 @@ use crate::miniso::{self, MinimalDescription};
 use crate::partitions::PartitionTables;
 use crate::plan::{Plan, Segment};
 use crate::source::Source;
-use crate::volume::{EntryKind, TreeEntry, Volume};
+use crate::volume::{TreeEntry, Volume};
 use crate::write::EDIT_MARKER;
 
 /// The directory of the PXE files.
@@ -236,17 +236,15 @@ impl BaseImage {
     #[must_use]
     pub fn file_at(&self, extent: Extent) -> Option<String> {
         let tree = self.volume().tree();
-        let holds = |entry: &TreeEntry| entry.kind == EntryKind::File && entry.extent.contains(extent);
-        tree.entries().find(|(_, entry)| holds(entry)).map(|(id, _)| tree.path(id))
+        tree.files().find(|(_, file)| file.extent.contains(extent)).map(|(id, _)| tree.path(id))
     }
 
     /// Returns the paths of the files that overlap an extent, in the order of the image.
     #[must_use]
     pub fn files_in(&self, extent: Extent) -> Vec<String> {
         let tree = self.volume().tree();
-        let overlaps = |entry: &TreeEntry| entry.kind == EntryKind::File && entry.extent.overlaps(extent);
-        let mut found: Vec<_> = tree.entries().filter(|(_, entry)| overlaps(entry)).collect();
-        found.sort_by_key(|(_, entry)| entry.extent.offset());
+        let mut found: Vec<_> = tree.files().filter(|(_, file)| file.extent.overlaps(extent)).collect();
+        found.sort_by_key(|(_, file)| file.extent.offset());
         found.into_iter().map(|(id, _)| tree.path(id)).collect()
     }
 

@@ -7,10 +7,9 @@ use serde::Serialize;
 use crate::base::BaseImage;
 use crate::bytes_at::prefix_mut;
 use crate::digest::Digest;
-use crate::error::{OrInternal, Result};
+use crate::error::{OrInternal, Result, format_with_causes};
 use crate::extent::Extent;
 use crate::plan::Plan;
-use crate::volume::EntryKind;
 
 /// Differing ranges with fewer equal bytes than this between them are reported as one.
 const MAX_JOINED_GAP: u64 = 64;
@@ -120,13 +119,11 @@ fn image_facts(image: &BaseImage) -> Result<BTreeMap<String, String>> {
     }
     match image.archive() {
         Ok(archive) => archive.iter().for_each(|(name, contents)| {
-            fact(
-                format!("ignition area: {name}"),
-                describe_contents(contents.len() as u64, Digest::from_data(contents)),
-            );
+            let text = describe_contents(contents.len() as u64, Digest::from_data(contents));
+            fact(format!("ignition area: {name}"), text);
         }),
         Err(_) if image.ignition_area().is_none() => {}
-        Err(error) => fact("ignition area".into(), crate::error::format_with_causes(&error)),
+        Err(error) => fact("ignition area".into(), format_with_causes(&error)),
     }
     if let Some(kargs) = image.kargs() {
         let text = |kargs: Result<&str, _>| kargs.map_or_else(|error| format!("{error}"), str::to_owned);
@@ -134,10 +131,9 @@ fn image_facts(image: &BaseImage) -> Result<BTreeMap<String, String>> {
         fact("default kernel arguments".into(), text(kargs.default()));
     }
     let tree = image.volume().tree();
-    let empty = tree.entries().filter(|(_, entry)| entry.kind == EntryKind::File && entry.extent.is_empty());
-    empty.for_each(|(id, _)| {
-        fact(format!("file {}", tree.path(id)), describe_contents(0, Digest::from_data(b"")))
-    });
+    for (id, _) in tree.files().filter(|(_, file)| file.extent.is_empty()) {
+        fact(format!("file {}", tree.path(id)), describe_contents(0, Digest::from_data(b"")));
+    }
     // Files of a sound image do not overlap. Reading each byte at most once limits the cost of a malicious one.
     let mut read_to = 0;
     for (extent, ids) in image.volume().files_by_extent() {

@@ -13,7 +13,7 @@ use crate::initrd::{Archive, IGNITION_CONFIG};
 use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
 use crate::partitions::PartitionTables;
 use crate::plan::{Plan, Segment};
-use crate::volume::{EntryId, EntryKind, VolumeFinding};
+use crate::volume::{EntryId, VolumeFinding};
 
 /// A description of an image, which can be serialized.
 #[derive(Debug, Serialize)]
@@ -210,7 +210,7 @@ impl BaseImage {
         let named = |area: &KargsArea| area.pad.is_some();
         let kargs = self.kargs();
         let has = |path: &str| self.volume().file(path).is_some();
-        let headers = self.headers().ignition.is_some() || self.headers().has_kargs();
+        let headers = self.headers().ignition.is_some() || self.headers().kargs.is_some();
         if kargs.is_some_and(|kargs| kargs.areas().iter().any(named)) {
             let older = has("zipl.prm") || has("images/pxeboot/kernel.img") || has("ppc/bootinfo.txt");
             if older { "2023-07" } else { "2024-12" }
@@ -241,7 +241,7 @@ impl BaseImage {
         let tree = self.volume().tree();
         let signed = |path: &str| OTHERS.contains(&path) || path.to_ascii_lowercase().ends_with(".efi");
         let mut files = Vec::new();
-        for (id, entry) in tree.entries().filter(|(_, entry)| entry.kind == EntryKind::File) {
+        for (id, entry) in tree.files() {
             let path = tree.path(id);
             if signed(&path) {
                 let plan = Plan::new(Arc::clone(self.source()), [Segment::Base(entry.extent)]);
@@ -321,9 +321,8 @@ impl BaseImage {
         let mut pending = vec![EntryId::ROOT];
         while let Some(id) = pending.pop() {
             let entry = tree.entry(id).or_internal("entry of another tree", 0)?;
-            let mut children: Vec<EntryId> = tree.children(id).map(|(id, _)| id).collect();
-            children.reverse();
-            pending.extend(children);
+            let children: Vec<EntryId> = tree.children(id).map(|(id, _)| id).collect();
+            pending.extend(children.into_iter().rev());
             if id != EntryId::ROOT {
                 files.push(FileSummary {
                     path: tree.path(id),

@@ -8,7 +8,7 @@ use crate::eltorito::{BootInfoTable, BootPlatform};
 use crate::error::{Error, OrInternal, Result, format_with_causes};
 use crate::extent::Extent;
 use crate::partitions::{DISK_SECTOR_SIZE, Gpt};
-use crate::volume::{DirectoryTree, EntryId, EntryKind, MAX_PATH_TABLE_LEN, TreeDescriptor};
+use crate::volume::{DirectoryTree, EntryId, MAX_PATH_TABLE_LEN, TreeDescriptor};
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -50,16 +50,10 @@ impl BaseImage {
     /// Returns an error if the storage fails. Problems of the image are in the outcomes.
     pub fn verify(&self) -> Result<Vec<ImageCheck>> {
         let check = |name, outcome| ImageCheck { name, outcome };
+        let findings = self.volume().findings().iter();
+        let findings = findings.map(|finding| format!("byte {}: {}", finding.offset, finding.message));
         Ok(vec![
-            check(
-                "volume numbers",
-                CheckOutcome::from_problems(
-                    self.volume()
-                        .findings()
-                        .iter()
-                        .map(|finding| format!("byte {}: {}", finding.offset, finding.message)),
-                ),
-            ),
+            check("volume numbers", CheckOutcome::from_problems(findings)),
             check("path tables", self.check_path_tables()?),
             check("joliet tree", self.check_joliet()),
             check("files do not overlap", self.check_file_overlaps()),
@@ -74,19 +68,14 @@ impl BaseImage {
 
     fn check_path_tables(&self) -> Result<CheckOutcome> {
         let mut problems = Vec::new();
-        let trees = [
-            Some((self.volume().primary(), self.volume().tree())),
-            self.volume().joliet().zip(self.volume().joliet_tree()),
-        ];
-        for (descriptor, tree) in trees.into_iter().flatten() {
+        for (descriptor, tree) in self.volume().trees() {
             problems.extend(self.check_path_table(descriptor, tree)?);
         }
         Ok(CheckOutcome::from_problems(problems))
     }
 
     fn check_path_table(&self, descriptor: &TreeDescriptor, tree: &DirectoryTree) -> Result<Vec<String>> {
-        let directories = tree.entries().filter(|(_, entry)| entry.kind == EntryKind::Directory);
-        let mut expected: Vec<u32> = directories.map(|(_, entry)| entry.record.sector.0).collect();
+        let mut expected: Vec<u32> = tree.directories().map(|(_, entry)| entry.record.sector.0).collect();
         expected.sort_unstable();
         let tables = &descriptor.path_tables;
         let mut problems = Vec::new();
@@ -110,9 +99,8 @@ impl BaseImage {
     fn check_joliet(&self) -> CheckOutcome {
         let Some(joliet) = self.volume().joliet_tree() else { return CheckOutcome::Absent };
         let list = |tree: &DirectoryTree| {
-            let files = tree.entries().filter(|(_, entry)| entry.kind == EntryKind::File);
-            let mut files: Vec<Extent> =
-                files.map(|(_, entry)| entry.extent).filter(|e| !e.is_empty()).collect();
+            let files = tree.files().map(|(_, file)| file.extent);
+            let mut files: Vec<Extent> = files.filter(|extent| !extent.is_empty()).collect();
             files.sort_unstable();
             files
         };
@@ -138,26 +126,16 @@ impl BaseImage {
     fn check_catalog(&self) -> CheckOutcome {
         let Some(catalog) = self.boot_catalog() else { return CheckOutcome::Absent };
         let mut problems = Vec::new();
+        let at = catalog.sector.offset();
         if !catalog.checksum_ok {
-            problems.push(format!(
-                "the checksum of the validation entry at byte {} is wrong",
-                catalog.sector.offset()
-            ));
+            problems.push(format!("the checksum of the validation entry at byte {at} is wrong"));
         }
         if !catalog.sections_complete {
-            problems.push(format!(
-                "the catalogue at byte {} ends before the entries that it announces",
-                catalog.sector.offset()
-            ));
+            problems.push(format!("the catalogue at byte {at} ends before the entries that it announces"));
         }
-        let tree = self.volume().tree();
-        for entry in catalog.entries.iter().filter(|entry| entry.is_bootable) {
-            let named = tree
-                .entries()
-                .any(|(_, file)| file.record.sector == entry.sector && file.kind == EntryKind::File);
-            if !named {
-                problems
-                    .push(format!("the boot image at sector {} is not a file of the volume", entry.sector));
+        for sector in catalog.entries.iter().filter(|entry| entry.is_bootable).map(|entry| entry.sector) {
+            if !self.volume().tree().files().any(|(_, file)| file.record.sector == sector) {
+                problems.push(format!("the boot image at sector {sector} is not a file of the volume"));
             }
         }
         CheckOutcome::from_problems(problems)
@@ -198,25 +176,24 @@ impl BaseImage {
         let mut problems = Vec::new();
         let sectors = self.source().len() / DISK_SECTOR_SIZE;
         for partition in tables.mbr.iter().flat_map(|mbr| &mbr.partitions) {
-            let end = u64::from(partition.start) + u64::from(partition.count);
+            let (number, end) = (partition.number, u64::from(partition.start) + u64::from(partition.count));
             if end > sectors {
-                problems
-                    .push(format!("MBR partition {} ends at sector {end} of {sectors}", partition.number));
+                problems.push(format!("MBR partition {number} ends at sector {end} of {sectors}"));
             }
         }
         if let Some(gpt) = &tables.gpt {
+            let backup_at = gpt.backup;
             problems.extend(gpt_problems(gpt, "primary"));
             match &tables.backup_gpt {
                 Some(backup) => problems.extend(gpt_problems(backup, "backup")),
-                None => problems.push(format!("there is no backup GPT at sector {}", gpt.backup)),
+                None => problems.push(format!("there is no backup GPT at sector {backup_at}")),
             }
             for partition in gpt.partitions.iter().filter(|it| it.last >= sectors || it.last < it.first) {
                 let (number, first, last) = (partition.number, partition.first, partition.last);
                 problems.push(format!("GPT partition {number} spans sectors {first} to {last} of {sectors}"));
             }
-            if gpt.backup.checked_add(1) != Some(sectors) {
-                problems
-                    .push(format!("the backup GPT is at sector {}, not the last of {sectors}", gpt.backup));
+            if backup_at.checked_add(1) != Some(sectors) {
+                problems.push(format!("the backup GPT is at sector {backup_at}, not the last of {sectors}"));
             }
         }
         CheckOutcome::from_problems(problems)
@@ -226,16 +203,12 @@ impl BaseImage {
         if self.ignition_area().is_none() {
             return CheckOutcome::Absent;
         }
-        self.archive()
-            .map_or_else(|error| CheckOutcome::Wrong(vec![format_with_causes(&error)]), |_| CheckOutcome::Ok)
+        CheckOutcome::from_problems(self.archive().err().map(|error| format_with_causes(&error)))
     }
 
     fn check_kargs(&self) -> CheckOutcome {
         let Some(kargs) = self.kargs() else { return CheckOutcome::Absent };
-        match kargs.current() {
-            Ok(_) => CheckOutcome::Ok,
-            Err(error) => CheckOutcome::Wrong(vec![error.to_string()]),
-        }
+        CheckOutcome::from_problems(kargs.current().err().map(|error| error.to_string()))
     }
 
     fn check_minimal(&self) -> Result<CheckOutcome> {
@@ -262,15 +235,15 @@ const MAX_OVERLAPS: usize = 100;
 
 fn gpt_problems(gpt: &Gpt, copy: &str) -> Vec<String> {
     let mut problems = Vec::new();
+    let (position, current) = (gpt.position, gpt.current);
     if !gpt.header_crc_ok {
-        problems.push(format!("the checksum of the {copy} GPT header at byte {} is wrong", gpt.position));
+        problems.push(format!("the checksum of the {copy} GPT header at byte {position} is wrong"));
     }
     if !gpt.table_crc_ok {
         problems.push(format!("the checksum of the {copy} GPT's table at sector {} is wrong", gpt.table));
     }
-    if gpt.current.checked_mul(DISK_SECTOR_SIZE) != Some(gpt.position) {
-        problems
-            .push(format!("the {copy} GPT at byte {} says it is at sector {}", gpt.position, gpt.current));
+    if current.checked_mul(DISK_SECTOR_SIZE) != Some(position) {
+        problems.push(format!("the {copy} GPT at byte {position} says it is at sector {current}"));
     }
     problems
 }

@@ -53,12 +53,6 @@ impl SystemAreaHeaders {
             has_early_kargs: magic == Some(*b"corekarg"),
         })
     }
-
-    /// Returns `true` if the image has a valid header for kernel arguments.
-    #[must_use]
-    pub(crate) fn has_kargs(&self) -> bool {
-        self.kargs.is_some()
-    }
 }
 
 fn parse_kargs(bytes: &[u8]) -> Option<KargsHeader> {

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::extent::Extent;
 use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
 use crate::source::Source;
-use crate::volume::{EntryKind, Volume};
+use crate::volume::Volume;
 
 const MARKER: &[u8] = b"# COREOS_KARG_EMBED_AREA";
 /// The largest config that is searched. Real ones have two or three KiB.
@@ -22,12 +22,10 @@ const MAX_AREA_LEN: usize = 2048;
 const MAX_CONFIGS: usize = 16;
 
 pub(super) fn search_configs(source: &Source, volume: &Volume) -> Result<Option<KargsAreas>> {
-    let tree = volume.tree();
     let is_config =
         |name: &str| name.eq_ignore_ascii_case("grub.cfg") || name.eq_ignore_ascii_case("isolinux.cfg");
-    let configs = tree.entries().map(|(_, entry)| entry).filter(|entry| {
-        entry.kind == EntryKind::File && is_config(&entry.name) && entry.extent.len() <= MAX_CONFIG_LEN
-    });
+    let files = volume.tree().files().map(|(_, file)| file);
+    let configs = files.filter(|file| is_config(&file.name) && file.extent.len() <= MAX_CONFIG_LEN);
     let mut areas = Vec::new();
     for config in configs.take(MAX_CONFIGS) {
         let text = source.read_extent(config.extent)?;

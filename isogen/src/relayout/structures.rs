@@ -33,10 +33,8 @@ pub(super) fn structure_patches(
     plan: &Plan,
 ) -> Result<Vec<Patch>> {
     let space = to_sector(placement.volume_sectors())?.0;
-    let descriptors = [Some(image.volume().primary()), image.volume().joliet()].into_iter().flatten();
-    let mut patches: Vec<Patch> = descriptors
-        .map(|descriptor| bytes_patch(descriptor.sector.offset() + 80, both_endian(space)))
-        .collect();
+    let descriptors = image.volume().trees().map(|(descriptor, _)| descriptor.sector.offset());
+    let mut patches: Vec<Patch> = descriptors.map(|at| bytes_patch(at + 80, both_endian(space))).collect();
     let boot = BootImageChanges::new(image, placement)?;
     patches.extend(boot.patches());
     let mut system_area = SystemArea::read(image)?;

@@ -2,7 +2,7 @@
 
 use super::finding::VolumeFinding;
 use super::record::{DirectoryRecord, both_endian_u16, both_endian_u32};
-use crate::bytes_at::{u32_be, u32_le};
+use crate::bytes_at::{array_at, u32_be, u32_le};
 use crate::checked_fields::slice_at;
 use crate::error::{Error, OrInternal, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
@@ -129,10 +129,9 @@ fn parse_descriptor(
     bytes: &[u8],
     findings: &mut Vec<VolumeFinding>,
 ) -> Result<Option<VolumeDescriptor>> {
-    let &[type_id, ref magic @ .., version] = slice_at(bytes, 0, 7)? else {
-        return Err(Error::Internal { what: "short volume descriptor", offset: sector.offset() });
-    };
-    if magic != b"CD001" {
+    let start: [u8; 7] = array_at(bytes, 0).or_internal("short volume descriptor", sector.offset())?;
+    let [type_id, magic @ .., version] = start;
+    if &magic != b"CD001" {
         let found = magic.escape_ascii();
         if sector == Sector(FIRST_DESCRIPTOR_SECTOR) {
             return Err(not_iso(source, sector, format!("\"{found}\"")));

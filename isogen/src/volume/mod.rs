@@ -49,16 +49,15 @@ impl Volume {
     pub fn read(source: &Source) -> Result<Self> {
         let mut findings = Vec::new();
         let (descriptors, descriptors_end) = descriptor::read_all(source, &mut findings)?;
-        let primary =
-            descriptors.iter().find_map(VolumeDescriptor::as_primary).cloned().ok_or_else(|| {
-                source.malformed(
-                    16 * SECTOR_SIZE,
-                    "volume descriptors",
-                    "a primary one",
-                    "none before the terminator",
-                )
-            })?;
-        check_complete(source, &primary)?;
+        let primary = descriptors.iter().find_map(VolumeDescriptor::as_primary).cloned();
+        let primary = primary.ok_or_else(|| {
+            let found = "none before the terminator";
+            source.malformed(16 * SECTOR_SIZE, "volume descriptors", "a primary one", found)
+        })?;
+        let expected = u64::from(primary.space_size) * SECTOR_SIZE;
+        if source.len() < expected {
+            return Err(Error::Incomplete { file: source.name().to_owned(), expected, found: source.len() });
+        }
         let joliet = descriptors.iter().find_map(VolumeDescriptor::as_joliet).cloned();
         let tree = DirectoryTree::read(source, &primary, &mut findings)?;
         let joliet_tree = joliet
@@ -109,6 +108,11 @@ impl Volume {
         self.joliet_tree.as_ref()
     }
 
+    /// Returns the directory trees with their descriptors: the primary one, then the Joliet one.
+    pub(crate) fn trees(&self) -> impl Iterator<Item = (&TreeDescriptor, &DirectoryTree)> {
+        std::iter::once((&self.primary, &self.tree)).chain(self.joliet.iter().zip(&self.joliet_tree))
+    }
+
     /// Returns the irregularities that do not prevent the use of the volume.
     #[must_use]
     pub fn findings(&self) -> &[VolumeFinding] {
@@ -126,19 +130,9 @@ impl Volume {
     #[must_use]
     pub(crate) fn files_by_extent(&self) -> BTreeMap<Extent, Vec<EntryId>> {
         let mut files: BTreeMap<Extent, Vec<EntryId>> = BTreeMap::new();
-        for (id, entry) in self.tree.entries() {
-            if entry.kind == EntryKind::File && !entry.extent.is_empty() {
-                files.entry(entry.extent).or_default().push(id);
-            }
+        for (id, file) in self.tree.files().filter(|(_, file)| !file.extent.is_empty()) {
+            files.entry(file.extent).or_default().push(id);
         }
         files
     }
-}
-
-fn check_complete(source: &Source, primary: &TreeDescriptor) -> Result<()> {
-    let expected = u64::from(primary.space_size) * SECTOR_SIZE;
-    if source.len() < expected {
-        return Err(Error::Incomplete { file: source.name().to_owned(), expected, found: source.len() });
-    }
-    Ok(())
 }

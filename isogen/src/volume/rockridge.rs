@@ -34,13 +34,11 @@ pub(super) struct SystemUse {
 pub(super) fn read(source: &Source, bytes: &[u8], position: u64) -> Result<SystemUse> {
     let mut system_use = SystemUse::default();
     let mut next = read_entries(source, bytes, position, &mut system_use)?;
-    let mut continuations = 0;
     while let Some(extent) = next {
-        if continuations == MAX_CONTINUATIONS {
+        if system_use.continuations.len() == MAX_CONTINUATIONS {
             let found = "more, perhaps a loop";
             return Err(source.malformed(position, "Rock Ridge continuations", MAX_CONTINUATIONS, found));
         }
-        continuations += 1;
         system_use.continuations.push(extent);
         next = read_entries(source, &source.read_extent(extent)?, extent.offset(), &mut system_use)?;
     }
@@ -92,22 +90,17 @@ fn add_name(source: &Source, data: &[u8], position: u64, system_use: &mut System
 }
 
 fn parse_continuation(source: &Source, data: &[u8], position: u64) -> Result<Extent> {
+    let what = "Rock Ridge continuation";
     let fields = u32_le(data, 0).zip(u32_le(data, 8)).zip(u32_le(data, 16));
     let Some(((sector, offset), len)) = fields else {
-        let (what, expected) = ("Rock Ridge continuation", "28 bytes");
-        return Err(source.malformed(position, what, expected, data.len() + HEADER_LEN));
+        return Err(source.malformed(position, what, "28 bytes", data.len() + HEADER_LEN));
     };
     let area = Extent::new(Sector(sector).offset() + u64::from(offset), u64::from(len));
     match area {
         Some(area) if len <= MAX_CONTINUATION_LEN && area.end() <= source.len() => Ok(area),
         _ => {
             let found = format!("sector {sector}, offset {offset}, length {len}");
-            Err(source.malformed(
-                position,
-                "Rock Ridge continuation",
-                "at most 2048 bytes of the image",
-                found,
-            ))
+            Err(source.malformed(position, what, "at most 2048 bytes of the image", found))
         }
     }
 }

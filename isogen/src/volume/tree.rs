@@ -88,7 +88,26 @@ impl DirectoryTree {
         descriptor: &TreeDescriptor,
         findings: &mut Vec<VolumeFinding>,
     ) -> Result<Self> {
-        TreeReader::new(source, descriptor, findings).run()
+        let root = TreeEntry {
+            parent: EntryId::ROOT,
+            kind: EntryKind::Directory,
+            name: String::new(),
+            iso_name: String::new(),
+            extent: descriptor.root.extent(),
+            record: descriptor.root.clone(),
+            mode: None,
+            directory: Some(DirectoryContents::default()),
+        };
+        let tree = Self { entries: vec![root], by_name: BTreeMap::new(), continuations: BTreeSet::new() };
+        let is_joliet = descriptor.joliet.is_some();
+        let visited = BTreeSet::new();
+        let mut reader = TreeReader { source, findings, is_joliet, skip_len: 0, tree, visited, len: 0 };
+        let mut pending = vec![(EntryId::ROOT, 0)];
+        while let Some((id, depth)) = pending.pop() {
+            let directories = reader.read_directory(id, depth)?;
+            pending.extend(directories.into_iter().rev().map(|id| (id, depth + 1)));
+        }
+        Ok(reader.tree)
     }
 
     /// Returns the entry with an id.
@@ -105,6 +124,16 @@ impl DirectoryTree {
     /// Returns all entries with their ids. Parents come before their children.
     pub fn entries(&self) -> impl Iterator<Item = (EntryId, &TreeEntry)> {
         self.entries.iter().enumerate().map(|(index, entry)| (EntryId(index), entry))
+    }
+
+    /// Returns all regular files with their ids.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (EntryId, &TreeEntry)> {
+        self.entries().filter(|(_, entry)| entry.kind == EntryKind::File)
+    }
+
+    /// Returns all directories with their ids. Parents come before their children.
+    pub(crate) fn directories(&self) -> impl Iterator<Item = (EntryId, &TreeEntry)> {
+        self.entries().filter(|(_, entry)| entry.kind == EntryKind::Directory)
     }
 
     /// Returns the entries of a directory, in the order of their records.
@@ -190,42 +219,7 @@ struct TreeReader<'a> {
     len: u64,
 }
 
-impl<'a> TreeReader<'a> {
-    fn new(source: &'a Source, descriptor: &TreeDescriptor, findings: &'a mut Vec<VolumeFinding>) -> Self {
-        let root = TreeEntry {
-            parent: EntryId::ROOT,
-            kind: EntryKind::Directory,
-            name: String::new(),
-            iso_name: String::new(),
-            extent: descriptor.root.extent(),
-            record: descriptor.root.clone(),
-            mode: None,
-            directory: Some(DirectoryContents::default()),
-        };
-        Self {
-            source,
-            findings,
-            is_joliet: descriptor.joliet.is_some(),
-            skip_len: 0,
-            tree: DirectoryTree {
-                entries: vec![root],
-                by_name: BTreeMap::new(),
-                continuations: BTreeSet::new(),
-            },
-            visited: BTreeSet::new(),
-            len: 0,
-        }
-    }
-
-    fn run(mut self) -> Result<DirectoryTree> {
-        let mut pending = vec![(EntryId::ROOT, 0)];
-        while let Some((id, depth)) = pending.pop() {
-            let directories = self.read_directory(id, depth)?;
-            pending.extend(directories.into_iter().rev().map(|id| (id, depth + 1)));
-        }
-        Ok(self.tree)
-    }
-
+impl TreeReader<'_> {
     /// Reads the records of a directory and returns the directories among them.
     fn read_directory(&mut self, id: EntryId, depth: usize) -> Result<Vec<EntryId>> {
         let entry = self.tree.entry(id).or_internal("directory without an entry", 0)?;
@@ -260,10 +254,8 @@ impl<'a> TreeReader<'a> {
             return malformed(format!("at most {MAX_DIRECTORY_LEN} bytes"), record.data_len.to_string());
         }
         if record.data_len > 0 && !self.visited.insert(record.sector) {
-            return malformed(
-                "its own sector".into(),
-                format!("sector {}, which another directory uses", record.sector),
-            );
+            let found = format!("sector {}, which another directory uses", record.sector);
+            return malformed("its own sector".into(), found);
         }
         self.len += u64::from(record.data_len);
         if self.len > MAX_TREE_LEN {
@@ -326,8 +318,7 @@ impl<'a> TreeReader<'a> {
         area: &[u8],
         area_at: u64,
     ) -> Result<()> {
-        let first = self.tree.entry(parent).and_then(|entry| entry.directory.as_ref());
-        let is_first = first.is_some_and(|directory| directory.self_and_parent.is_empty());
+        let is_first = self.directory_mut(parent)?.self_and_parent.is_empty();
         if parent == EntryId::ROOT && is_first && !self.is_joliet {
             let system_use = rockridge::read(self.source, area, area_at)?;
             self.skip_len = system_use.skip_len.map_or(0, usize::from);
