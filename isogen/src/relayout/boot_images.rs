@@ -72,7 +72,7 @@ impl BootImageChange {
         let files = image.volume().files_by_extent();
         let Some((old, names)) = files.into_iter().find(|(file, _)| file.offset() == entry.sector.offset())
         else {
-            if entry.sector.offset() < placement.kept_end() {
+            if entry.sector.offset() < placement.kept_end {
                 return Ok(None);
             }
             return Err(image.source().malformed(
@@ -88,13 +88,13 @@ impl BootImageChange {
             old_load_count: entry.load_count,
             old_len: old.len(),
             // A file that does not move keeps its sector.
-            sector: placement.moved_sector(old).unwrap_or(entry.sector),
+            sector: placement.moved_extents.get(&old).copied().unwrap_or(entry.sector),
             load_count: entry.load_count,
             info_table: None,
         };
         let is_isolinux = entry.platform == BootPlatform::Bios
             && names.iter().any(|id| image.volume().tree().path(*id).ends_with("isolinux.bin"));
-        if placement.is_removed(old) {
+        if placement.removed_extents.contains(&old) {
             let file = replacement_file(image, placement, &names)?;
             boot.replace(file);
             if is_isolinux {

@@ -30,18 +30,14 @@ const ROOT_RECORD_AT: u64 = 156;
 
 /// Returns the changes of volume descriptors, directories and path tables.
 pub(super) fn directory_patches(image: &BaseImage, placement: &mut Placement) -> Result<Vec<Patch>> {
-    let volume = image.volume();
-    let trees = [
-        Some((volume.primary(), volume.tree(), false)),
-        volume.joliet().zip(volume.joliet_tree()).map(|(d, t)| (d, t, true)),
-    ];
     let mut rewritten = Vec::new();
-    for (descriptor, tree, is_joliet) in trees.into_iter().flatten() {
-        rewritten.push(TreeRewrite { image, descriptor, tree, is_joliet }.assign_sectors(placement)?);
+    for (descriptor, tree) in image.volume().trees() {
+        let rewrite = TreeRewrite { image, descriptor, tree };
+        rewritten.push((rewrite.assign_sectors(placement)?, rewrite));
     }
     let mut patches = Vec::new();
-    for (rewrite, directories) in rewritten {
-        patches.extend(rewrite.patches(&directories, placement.kept_end())?);
+    for (directories, rewrite) in rewritten {
+        patches.extend(rewrite.patches(&directories, placement.kept_end)?);
     }
     Ok(patches)
 }
@@ -51,7 +47,6 @@ struct TreeRewrite<'a> {
     image: &'a BaseImage,
     descriptor: &'a TreeDescriptor,
     tree: &'a DirectoryTree,
-    is_joliet: bool,
 }
 
 /// A directory after the re-layout.
@@ -66,28 +61,28 @@ struct NewDirectory {
     records: Vec<RawRecord>,
 }
 
-impl<'a> TreeRewrite<'a> {
+impl TreeRewrite<'_> {
     /// Builds the records of every directory and reserves new sectors for those that must move.
-    fn assign_sectors(self, placement: &mut Placement) -> Result<(Self, Vec<NewDirectory>)> {
+    fn assign_sectors(&self, placement: &mut Placement) -> Result<Vec<NewDirectory>> {
         let mut directories = Vec::new();
-        for (id, entry) in self.tree.entries().filter(|(_, entry)| entry.kind == EntryKind::Directory) {
+        for (id, entry) in self.tree.directories() {
             let records = self.new_records(id, entry, placement)?;
             let needed = packed_len(&records);
             let (old, old_sector) = (entry.extent, entry.record.sector);
             let (mut sector, mut len, mut reserved) = (old_sector, entry.record.data_len, old.len());
-            if needed > old.len() || old.end() > placement.kept_end() {
-                len =
-                    u32::try_from(needed).ok().filter(|len| *len <= MAX_DIRECTORY_LEN).ok_or_else(|| {
-                        let value = format!("/{}", self.tree.path(id));
-                        let reason = "with its new files, it would exceed the 1 MiB that readers accept";
-                        Error::InvalidEdit { what: "directory", value, reason }
-                    })?;
+            if needed > old.len() || old.end() > placement.kept_end {
+                let accepted = u32::try_from(needed).ok().filter(|len| *len <= MAX_DIRECTORY_LEN);
+                len = accepted.ok_or_else(|| {
+                    let value = format!("/{}", self.tree.path(id));
+                    let reason = "with its new files, it would exceed the 1 MiB that readers accept";
+                    Error::InvalidEdit { what: "directory", value, reason }
+                })?;
                 sector = placement.reserve_sectors(needed / SECTOR_SIZE)?;
                 reserved = needed;
             }
             directories.push(NewDirectory { old, old_sector, sector, len, reserved, records });
         }
-        Ok((self, directories))
+        Ok(directories)
     }
 
     /// Returns the records of a directory: those that stay, with the new sectors of files, and those of new files.
@@ -155,7 +150,7 @@ impl<'a> TreeRewrite<'a> {
             || invalid_name(name, "the image has no file whose directory record can be the template");
         let template = self.template_file(directory).ok_or_else(missing)?;
         let template_bytes = self.read_raw_record(&template.record, false)?.bytes;
-        let (raw_name, system_use) = if self.is_joliet {
+        let (raw_name, system_use) = if self.descriptor.joliet.is_some() {
             (encode_joliet_name(name, template)?, Vec::new())
         } else {
             let area = new_system_use(&template_bytes, template.record.system_use.start, name)?;
@@ -168,9 +163,9 @@ impl<'a> TreeRewrite<'a> {
 
     /// Returns a file of the directory, or of another one if it has no files.
     fn template_file(&self, directory: EntryId) -> Option<&TreeEntry> {
-        let is_file = |entry: &&TreeEntry| entry.kind == EntryKind::File;
-        let sibling = self.tree.children(directory).map(|(_, entry)| entry).find(is_file);
-        sibling.or_else(|| self.tree.entries().map(|(_, entry)| entry).find(is_file))
+        let mut siblings = self.tree.children(directory).map(|(_, entry)| entry);
+        let sibling = siblings.find(|entry| entry.kind == EntryKind::File);
+        sibling.or_else(|| self.tree.files().map(|(_, file)| file).next())
     }
 
     /// Returns the changes of all directories, of the path tables and of the volume descriptor.
@@ -190,11 +185,8 @@ impl<'a> TreeRewrite<'a> {
             }
         }
         let root = self.descriptor.root.sector;
-        let moved: BTreeMap<Sector, Sector> = directories
-            .iter()
-            .filter(|it| it.sector != it.old_sector)
-            .map(|it| (it.old_sector, it.sector))
-            .collect();
+        let moved = directories.iter().filter(|it| it.sector != it.old_sector);
+        let moved: BTreeMap<Sector, Sector> = moved.map(|it| (it.old_sector, it.sector)).collect();
         if let Some((sector, len)) = extents.get(&root).filter(|_| moved.contains_key(&root)) {
             let at = self.descriptor.sector.offset() + ROOT_RECORD_AT;
             patches.push(bytes_patch(at + 2, both_endian(sector.0)));
@@ -260,36 +252,27 @@ impl NewDirectory {
             if let Some((sector, len)) = extents.get(&raw.sector()?).filter(|_| raw.is_directory) {
                 raw.set_extent(*sector, *len)?;
             }
-            pad_to_fit(&mut bytes, raw.bytes.len());
+            bytes.resize(record_start(bytes.len(), raw.bytes.len()), 0);
             bytes.extend(raw.bytes);
         }
         let len = bytes.len().next_multiple_of(SECTOR_LEN);
         bytes.resize(len, 0);
         if len as u64 > self.reserved {
-            return Err(Error::Internal {
-                what: "directory larger than its sectors",
-                offset: self.sector.offset(),
-            });
+            let (what, offset) = ("directory larger than its sectors", self.sector.offset());
+            return Err(Error::Internal { what, offset });
         }
         Ok(bytes)
     }
 }
 
-/// Pads to the end of the sector if a record of `len` bytes would cross it.
-fn pad_to_fit(bytes: &mut Vec<u8>, len: usize) {
-    let used = bytes.len() % SECTOR_LEN;
-    if used + len > SECTOR_LEN {
-        bytes.resize(bytes.len() + SECTOR_LEN - used, 0);
-    }
+/// Returns the start of a record of `len` bytes after `end` bytes: the next sector if the record would cross it.
+fn record_start(end: usize, len: usize) -> usize {
+    if end % SECTOR_LEN + len > SECTOR_LEN { end.next_multiple_of(SECTOR_LEN) } else { end }
 }
 
 fn packed_len(records: &[RawRecord]) -> u64 {
-    let packed = records.iter().fold(0_usize, |at, record| {
-        let used = at % SECTOR_LEN;
-        let at = if used + record.bytes.len() > SECTOR_LEN { at + SECTOR_LEN - used } else { at };
-        at + record.bytes.len()
-    });
-    packed.next_multiple_of(SECTOR_LEN) as u64
+    let lens = records.iter().map(|record| record.bytes.len());
+    lens.fold(0, |end, len| record_start(end, len) + len).next_multiple_of(SECTOR_LEN) as u64
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ pub(super) fn change_tables(
         disk_sectors: image.source().len().div_ceil(DISK_SECTOR_SIZE),
         old_volume: u64::from(image.volume().primary().space_size) * factor,
         new_volume: placement.volume_sectors() * factor,
-        kept: placement.kept_end() / DISK_SECTOR_SIZE,
+        kept: placement.kept_end / DISK_SECTOR_SIZE,
     };
     if let Some(mbr) = &tables.mbr {
         change.change_mbr(mbr)?;

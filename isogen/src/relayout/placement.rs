@@ -31,11 +31,11 @@ impl PlacedFile {
 #[derive(Debug, Default)]
 pub(super) struct Placement {
     /// The end of the bytes that keep their offset.
-    kept_end: u64,
+    pub(super) kept_end: u64,
     /// The new sectors of base extents that move.
-    moved_extents: BTreeMap<Extent, Sector>,
+    pub(super) moved_extents: BTreeMap<Extent, Sector>,
     /// Base extents whose files were all dropped or replaced.
-    removed_extents: BTreeSet<Extent>,
+    pub(super) removed_extents: BTreeSet<Extent>,
     /// New and replaced files, in the order of their paths.
     pub(super) new_files: Vec<PlacedFile>,
     /// Paths of dropped files.
@@ -145,21 +145,6 @@ impl Placement {
         Some(new.offset() + (extent.offset() - old.offset()))
     }
 
-    /// Returns the end of the bytes that keep their offset.
-    pub(super) fn kept_end(&self) -> u64 {
-        self.kept_end
-    }
-
-    /// Returns `true` if all files at a base extent were dropped or replaced.
-    pub(super) fn is_removed(&self, extent: Extent) -> bool {
-        self.removed_extents.contains(&extent)
-    }
-
-    /// Returns the new sector of a base extent that moves.
-    pub(super) fn moved_sector(&self, old: Extent) -> Option<Sector> {
-        self.moved_extents.get(&old).copied()
-    }
-
     /// Returns the location of an entry of either tree.
     pub(super) fn location(
         &self,
@@ -180,25 +165,16 @@ impl Placement {
         if let Some(sector) = self.moved_extents.get(&entry.extent) {
             return Ok(DataLocation::At(*sector, entry.record.data_len));
         }
-        if entry.extent.is_empty() {
-            // Mastering tools give an empty file the sector of the next file. Keep it inside the volume.
-            let inside = u64::from(entry.record.sector.0) < self.data_end;
-            return Ok(if inside {
-                DataLocation::Unchanged
-            } else {
-                DataLocation::At(to_sector(self.kept_end / SECTOR_SIZE)?, 0)
-            });
+        // Mastering tools give an empty file the sector of the next file. Keep it inside the volume.
+        if entry.extent.is_empty() && u64::from(entry.record.sector.0) >= self.data_end {
+            return Ok(DataLocation::At(to_sector(self.kept_end / SECTOR_SIZE)?, 0));
         }
         // The other tree may spell the name differently, or not contain the file.
-        if entry.extent.end() > self.kept_end {
+        if !entry.extent.is_empty() && entry.extent.end() > self.kept_end {
+            let what = "record of a file that moves";
             let expected = "a file that both trees have, under the same name";
-            let found = format!("{path} at {}", entry.extent);
-            return Err(image.source().malformed(
-                entry.record.position,
-                "record of a file that moves",
-                expected,
-                found,
-            ));
+            let (at, found) = (entry.record.position, format!("{path} at {}", entry.extent));
+            return Err(image.source().malformed(at, what, expected, found));
         }
         Ok(DataLocation::Unchanged)
     }
@@ -266,14 +242,9 @@ fn check_no_overlap(image: &BaseImage, moving: &[Extent], kept: u64) -> Result<(
     let mut last = Extent::at_sector(Sector(0), 0);
     for extent in moving {
         if extent.overlaps(last) || extent.offset() < kept {
+            let (what, expected) = ("file that has to move", "a file that overlaps no other");
             let found = format!("{extent}, which overlaps the file at {last}");
-            let what = "file that has to move";
-            return Err(image.source().malformed(
-                extent.offset(),
-                what,
-                "a file that overlaps no other",
-                found,
-            ));
+            return Err(image.source().malformed(extent.offset(), what, expected, found));
         }
         last = *extent;
     }
@@ -339,34 +310,24 @@ fn check_metadata_stays(image: &BaseImage, first_gap: Option<u64>) -> Result<u64
     let volume = image.volume();
     check_no_udf(image)?;
     let mut structures: Vec<(Extent, &'static str)> = Vec::new();
-    let descriptors = [Some(volume.primary()), volume.joliet()];
-    for descriptor in descriptors.into_iter().flatten() {
+    for (descriptor, _) in volume.trees() {
         let tables = descriptor.path_tables;
-        structures.extend(
-            [tables.little_endian, tables.big_endian]
-                .map(|at| (Extent::at_sector(at, tables.len), "path table")),
-        );
+        let sectors = [tables.little_endian, tables.big_endian];
+        structures.extend(sectors.map(|sector| (Extent::at_sector(sector, tables.len), "path table")));
     }
     let continuations = volume.tree().continuations();
     structures.extend(continuations.map(|extent| (extent, "Rock Ridge continuation")));
-    structures.extend(
-        image.boot_catalog().map(|catalog| (Extent::at_sector(catalog.sector, 2048), "boot catalogue")),
-    );
-    let trees = [Some(volume.tree()), volume.joliet_tree()].into_iter().flatten();
-    let directories =
-        trees.flat_map(DirectoryTree::entries).filter(|(_, entry)| entry.kind == EntryKind::Directory);
-    let ends = structures.iter().map(|(extent, _)| *extent).chain(directories.map(|(_, entry)| entry.extent));
-    let end = ends.map(Extent::end).fold(0, u64::max);
-    let late = structures.iter().find(|(extent, _)| first_gap.is_some_and(|gap| extent.end() > gap));
-    match late {
-        Some((extent, what)) => Err(image.source().malformed(
-            extent.offset(),
-            what,
-            "a position before the first file that is removed",
-            extent,
-        )),
-        None => Ok(end),
+    let catalog = image.boot_catalog().map(|catalog| Extent::at_sector(catalog.sector, 2048));
+    structures.extend(catalog.map(|extent| (extent, "boot catalogue")));
+    if let Some((extent, what)) =
+        structures.iter().find(|(it, _)| first_gap.is_some_and(|gap| it.end() > gap))
+    {
+        let expected = "a position before the first file that is removed";
+        return Err(image.source().malformed(extent.offset(), what, expected, extent));
     }
+    let directories = volume.trees().flat_map(|(_, tree)| tree.directories());
+    let ends = structures.iter().map(|(extent, _)| *extent).chain(directories.map(|(_, entry)| entry.extent));
+    Ok(ends.map(Extent::end).fold(0, u64::max))
 }
 
 /// Rejects UDF. Linux prefers its tree, which would still refer to the old sectors. UDF descriptors directly follow
