@@ -13,11 +13,13 @@
 //! distance back to the head. The first of them may instead hold, marked by a bit, the number of stored blocks. A
 //! compact pack holds only the block before its first head; the blocks of its other heads follow by addition.
 
+use std::fmt;
+
 use super::super::codec::Codec;
 use super::inode::{DataLayout, ErofsInode};
 use super::{ErofsImage, FileReader, InodeRole, ZERO_PADDING};
 use crate::bytes_at::{array_at, count_leading_zeros, u16_le, u32_le, u64_le};
-use crate::error::{OrInternal, Result};
+use crate::error::{Error, OrInternal, Result};
 
 /// Limits of one extent: stored bytes and decoded bytes.
 const MAX_ENCODED_LEN: u64 = 1 << 20;
@@ -25,6 +27,8 @@ const MAX_DECODED_LEN: u64 = 12 << 20;
 /// Most index entries that are read for one extent: those of the smallest clusters, with a margin.
 const MAX_CLUSTERS: u64 = (MAX_DECODED_LEN >> 9) + 16;
 
+/// Type of the entry of a cluster that is not the head of its extent.
+const NON_HEAD: u32 = 2;
 /// Flags of the header. `TWO_BYTE_ENTRIES` has another meaning in full indexes.
 const TWO_BYTE_ENTRIES: u16 = 0x01;
 const COUNTS_OF_HEAD1: u16 = 0x02;
@@ -88,6 +92,28 @@ enum HeadType {
     Head2,
 }
 
+impl ClusterEntry {
+    /// Parses the distance of a cluster that is not a head.
+    fn parse_non_head(distance: u32) -> Self {
+        match distance & COUNT_FLAG {
+            0 => Self::NonHead { back: distance.into(), count: None },
+            _ => Self::NonHead { back: 1, count: Some(distance & !COUNT_FLAG) },
+        }
+    }
+}
+
+impl HeadType {
+    /// Parses the type of an entry, which has two bits. Returns `None` if the cluster is not a head.
+    fn parse(entry_type: u32) -> Option<Self> {
+        match entry_type {
+            0 => Some(Self::Plain),
+            1 => Some(Self::Head1),
+            NON_HEAD => None,
+            _ => Some(Self::Head2),
+        }
+    }
+}
+
 /// An extent: bytes that were compressed together.
 #[derive(Debug, Clone, Copy)]
 struct CompressedExtent {
@@ -148,16 +174,15 @@ impl FileReader<'_> {
     ) -> Result<()> {
         if !(extent.start..extent.end).contains(&at) {
             let found = format!("extent {} to {} for byte {at}", extent.start, extent.end);
-            return Err(self.filesystem.malformed_index(index.header, "heads before their clusters", found));
+            return Err(index.malformed(index.header, "heads before their clusters", found));
         }
         let skipped = at - extent.start;
         let len = (extent.end - extent.start).min(skipped + self.missing_len());
         let is_last = extent.end >= index.inode.len;
         if is_last && index.flags & FRAGMENT != 0 {
-            let high = if index.inode.layout == DataLayout::FullIndex {
-                u64::from(extent.head.block) << 32
-            } else {
-                0
+            let high = match index.inode.layout {
+                DataLayout::FullIndex => u64::from(extent.head.block) << 32,
+                _ => 0,
             };
             let position = (high | u64::from(index.fragment)).saturating_add(skipped);
             return self.append_packed(index.header, position, len - skipped, role);
@@ -235,6 +260,10 @@ impl<'a> ClusterIndex<'a> {
         })
     }
 
+    fn malformed(&self, position: u64, expected: impl fmt::Display, found: impl fmt::Display) -> Error {
+        self.filesystem.window.malformed(position, "EROFS index", expected, found)
+    }
+
     fn cluster_len(&self) -> u64 {
         1 << self.cluster_bits
     }
@@ -257,11 +286,7 @@ impl<'a> ClusterIndex<'a> {
                 ClusterEntry::NonHead { back, .. } => back,
             };
             cluster = cluster.checked_sub(back).filter(|_| back > 0).ok_or_else(|| {
-                self.filesystem.malformed_index(
-                    self.header,
-                    "a head before each cluster",
-                    format!("{back} clusters back"),
-                )
+                self.malformed(self.header, "a head before each cluster", format!("{back} clusters back"))
             })?;
         }
         Err(self.invalid_extent_len(cluster))
@@ -270,41 +295,34 @@ impl<'a> ClusterIndex<'a> {
     /// Returns the extent that begins in a cluster, and the cluster where the next extent begins.
     fn extent_at(&mut self, first: u64) -> Result<(CompressedExtent, u64)> {
         let ClusterEntry::Head(head) = self.entry(first)? else {
-            return Err(self.filesystem.malformed_index(self.header, "the head of an extent", first));
+            return Err(self.malformed(self.header, "the head of an extent", first));
         };
         let start = self.cluster_start(first).saturating_add(head.offset);
         let mut count = None;
-        let mut cluster = first;
-        for _ in 0..MAX_CLUSTERS {
-            cluster += 1;
+        for cluster in first + 1..=first + MAX_CLUSTERS {
             let boundary = self.cluster_start(cluster);
-            if boundary >= self.inode.len {
-                return self
-                    .check_extent_len(CompressedExtent { head, start, end: self.inode.len, count }, cluster);
-            }
-            match self.entry(cluster)? {
-                ClusterEntry::Head(next) => {
-                    let end = boundary.saturating_add(next.offset).min(self.inode.len);
-                    return self.check_extent_len(CompressedExtent { head, start, end, count }, cluster);
+            let entry = (boundary < self.inode.len).then(|| self.entry(cluster)).transpose()?;
+            let end = match entry {
+                None => self.inode.len,
+                Some(ClusterEntry::Head(next)) => boundary.saturating_add(next.offset).min(self.inode.len),
+                Some(ClusterEntry::NonHead { count: found, .. }) => {
+                    if cluster == first + 1 {
+                        count = found;
+                    }
+                    continue;
                 }
-                ClusterEntry::NonHead { count: found, .. } if cluster == first + 1 => count = found,
-                ClusterEntry::NonHead { .. } => {}
-            }
+            };
+            return match end.checked_sub(start) {
+                Some(1..=MAX_DECODED_LEN) => Ok((CompressedExtent { head, start, end, count }, cluster)),
+                _ => Err(self.invalid_extent_len(start >> self.cluster_bits)),
+            };
         }
         Err(self.invalid_extent_len(first))
     }
 
-    fn check_extent_len(&self, extent: CompressedExtent, next: u64) -> Result<(CompressedExtent, u64)> {
-        match extent.end.checked_sub(extent.start) {
-            Some(1..=MAX_DECODED_LEN) => Ok((extent, next)),
-            _ => Err(self.invalid_extent_len(extent.start >> self.cluster_bits)),
-        }
-    }
-
-    fn invalid_extent_len(&self, cluster: u64) -> crate::error::Error {
+    fn invalid_extent_len(&self, cluster: u64) -> Error {
         let expected = format!("extents of 1 to {MAX_DECODED_LEN} bytes");
-        let found = format!("an invalid length at cluster {cluster}");
-        self.filesystem.malformed_index(self.header, &expected, found)
+        self.malformed(self.header, expected, format!("an invalid length at cluster {cluster}"))
     }
 
     /// Returns the length of an extent's stored blocks in bytes.
@@ -321,48 +339,34 @@ impl<'a> ClusterIndex<'a> {
         if (1..=MAX_ENCODED_LEN).contains(&len) {
             return Ok(len);
         }
-        let expected = format!("extents of 1 to {MAX_ENCODED_LEN} stored bytes");
-        Err(self.filesystem.malformed_index(self.header, &expected, len))
+        Err(self.malformed(self.header, format!("extents of 1 to {MAX_ENCODED_LEN} stored bytes"), len))
     }
 
     /// Returns the bytes of an extent that is stored uncompressed. In interlaced form, each byte has the same offset in
     /// its block as in the file's block, so the start of the extent comes after its end.
-    fn plain_extent(&self, position: u64, stored: Vec<u8>, start: u64, len: u64) -> Result<Vec<u8>> {
+    fn plain_extent(&self, position: u64, mut bytes: Vec<u8>, start: u64, len: u64) -> Result<Vec<u8>> {
         let shift = if self.flags & INTERLACED == 0 { 0 } else { start % self.filesystem.block_len() };
-        let mut bytes = stored;
         if let Some(shift) = usize::try_from(shift).ok().filter(|shift| *shift <= bytes.len()) {
             bytes.rotate_left(shift);
         }
         let found = bytes.len();
-        match usize::try_from(len).ok().filter(|len| *len <= found) {
-            Some(len) => {
-                bytes.truncate(len);
-                Ok(bytes)
-            }
-            None => {
-                let expected = format!("{len} bytes");
-                Err(self.filesystem.window.malformed(position, "EROFS plain extent", expected, found))
-            }
-        }
+        let Some(len) = usize::try_from(len).ok().filter(|len| *len <= found) else {
+            let (what, expected) = ("EROFS plain extent", format!("{len} bytes"));
+            return Err(self.filesystem.window.malformed(position, what, expected, found));
+        };
+        bytes.truncate(len);
+        Ok(bytes)
     }
 
     fn entry(&mut self, cluster: u64) -> Result<ClusterEntry> {
-        match self.inode.layout {
-            DataLayout::CompactIndex => {
-                let pack = self.compact_pack(cluster);
-                let bytes = self.index_bytes(pack.position, pack.len)?;
-                let found =
-                    parse_compact_entry(&bytes, pack, self.cluster_bits, self.flags & COUNTS_OF_HEAD1 != 0);
-                found.ok_or_else(|| {
-                    self.filesystem.malformed_index(
-                        pack.position,
-                        "a pack of entries",
-                        format!("{bytes:02x?}"),
-                    )
-                })
-            }
-            _ => self.full_entry(cluster),
+        if self.inode.layout != DataLayout::CompactIndex {
+            return self.full_entry(cluster);
         }
+        let pack = self.compact_pack(cluster);
+        let bytes = self.index_bytes(pack.position, pack.len)?;
+        let has_counts = self.flags & COUNTS_OF_HEAD1 != 0;
+        let entry = parse_compact_entry(&bytes, pack, self.cluster_bits, has_counts);
+        entry.ok_or_else(|| self.malformed(pack.position, "a pack of entries", format!("{bytes:02x?}")))
     }
 
     /// Returns the offset of an entry of a full index. Eight reserved bytes are between the header and the first entry.
@@ -375,21 +379,12 @@ impl<'a> ClusterIndex<'a> {
         let bytes = self.index_bytes(position, 8)?;
         let short = "short EROFS index entry";
         let u16_at = |offset| u16_le(&bytes, offset).or_internal(short, position);
-        let head_type = match u16_at(0)? & 3 {
-            0 => HeadType::Plain,
-            1 => HeadType::Head1,
-            3 => HeadType::Head2,
-            _ => {
-                let distance = u32::from(u16_at(4)?);
-                return Ok(match distance & COUNT_FLAG {
-                    0 => ClusterEntry::NonHead { back: u64::from(distance), count: None },
-                    _ => ClusterEntry::NonHead { back: 1, count: Some(distance & !COUNT_FLAG) },
-                });
-            }
+        let Some(head_type) = HeadType::parse(u32::from(u16_at(0)? & 3)) else {
+            return Ok(ClusterEntry::parse_non_head(u16_at(4)?.into()));
         };
         let offset = u64::from(u16_at(2)?);
         if offset >= self.cluster_len() {
-            return Err(self.filesystem.malformed_index(position, "an offset within the cluster", offset));
+            return Err(self.malformed(position, "an offset within the cluster", offset));
         }
         let block = u32_le(&bytes, 4).or_internal(short, position)?;
         Ok(ClusterEntry::Head(ExtentHead { head_type, offset, block }))
@@ -410,12 +405,8 @@ impl<'a> ClusterIndex<'a> {
             start + cluster * 4
         } else if cluster < before + narrow {
             let index = cluster - before;
-            return CompactPack {
-                position: narrow_start + index / 16 * 32,
-                len: 32,
-                entries: 16,
-                index: index % 16,
-            };
+            let position = narrow_start + index / 16 * 32;
+            return CompactPack { position, len: 32, entries: 16, index: index % 16 };
         } else {
             let index = cluster - before - narrow;
             narrow_start.saturating_add(narrow * 2).saturating_add(index.saturating_mul(4))
@@ -433,7 +424,7 @@ impl<'a> ClusterIndex<'a> {
             }
             _ => self.full_entry_position(last).checked_add(8),
         };
-        end.ok_or_else(|| self.filesystem.malformed_index(self.header, "an end within the image", last))
+        end.ok_or_else(|| self.malformed(self.header, "an end within the image", last))
     }
 
     /// Returns bytes of the index, which is read a page at a time.
@@ -449,11 +440,7 @@ impl<'a> ClusterIndex<'a> {
         let window = &self.filesystem.window;
         self.page = (position, window.read_up_to(position, PAGE_LEN, "EROFS index")?);
         bytes_in_page(&self.page).ok_or_else(|| {
-            self.filesystem.malformed_index(
-                position,
-                "more index bytes before the end of the image",
-                "the end",
-            )
+            self.malformed(position, "more index bytes before the end of the image", "the end")
         })
     }
 }
@@ -475,9 +462,6 @@ impl PackEntries<'_> {
     }
 }
 
-/// Type of the entry of a cluster that is not the head of its extent.
-const NON_HEAD: u32 = 2;
-
 fn parse_compact_entry(
     bytes: &[u8],
     pack: CompactPack,
@@ -489,31 +473,23 @@ fn parse_compact_entry(
     let width = (pack.len - 4) * 8 / pack.entries;
     let entries = PackEntries { bytes, width, low_bits };
     let (low, entry_type) = entries.get(pack.index)?;
-    if entry_type == NON_HEAD {
-        return parse_non_head_entry(&entries, pack, low);
-    }
+    let Some(head_type) = HeadType::parse(entry_type) else {
+        return parse_compact_non_head(&entries, pack, low);
+    };
     let base = u32_le(bytes, usize::try_from(pack.len - 4).ok()?)?;
     let blocks = if has_counts {
         count_recorded_blocks(&entries, pack.index)?
     } else {
         count_single_blocks(&entries, pack.index)?
     };
-    let head_type = match entry_type {
-        0 => HeadType::Plain,
-        1 => HeadType::Head1,
-        _ => HeadType::Head2,
-    };
     Some(ClusterEntry::Head(ExtentHead { head_type, offset: low.into(), block: base.wrapping_add(blocks) }))
 }
 
 /// Reads an entry that is not a head. The last entry of a pack holds the distance to the next head. Its distance to its
 /// own head follows from the entry before.
-fn parse_non_head_entry(entries: &PackEntries<'_>, pack: CompactPack, low: u32) -> Option<ClusterEntry> {
-    if low & COUNT_FLAG != 0 {
-        return Some(ClusterEntry::NonHead { back: 1, count: Some(low & !COUNT_FLAG) });
-    }
-    if pack.index + 1 != pack.entries {
-        return Some(ClusterEntry::NonHead { back: low.into(), count: None });
+fn parse_compact_non_head(entries: &PackEntries<'_>, pack: CompactPack, low: u32) -> Option<ClusterEntry> {
+    if low & COUNT_FLAG != 0 || pack.index + 1 != pack.entries {
+        return Some(ClusterEntry::parse_non_head(low));
     }
     let before = match entries.get(pack.index.checked_sub(1)?)? {
         (low, NON_HEAD) if low & COUNT_FLAG != 0 => 1,

@@ -332,9 +332,3 @@ impl FileReader<'_> {
         Ok(())
     }
 }
-
-impl ErofsImage {
-    fn malformed_index(&self, position: u64, expected: &str, found: impl std::fmt::Display) -> Error {
-        self.window.malformed(position, "EROFS index", expected, found)
-    }
-}
