@@ -15,8 +15,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::stream::BUFFER_LEN;
-use crate::bytes_at::prefix_mut;
+use super::stream::write_zeros;
 use crate::error::{Error, OrInternal, Result};
 use crate::extent::Extent;
 use crate::plan::{Patch, Plan, Segment};
@@ -72,20 +71,11 @@ impl Plan {
     }
 }
 
-fn write_segment(file: &File, segment: &Segment, mut offset: u64) -> io::Result<()> {
+fn write_segment(file: &File, segment: &Segment, offset: u64) -> io::Result<()> {
     match segment {
         Segment::Base(_) => Ok(()),
         Segment::Bytes(bytes) => write_synced(file, bytes, offset),
-        Segment::Zero(len) => {
-            let mut zeros = vec![0; usize::try_from(*len).map_or(BUFFER_LEN, |len| len.min(BUFFER_LEN))];
-            let end = offset + len;
-            while offset < end {
-                let chunk = prefix_mut(&mut zeros, end - offset);
-                write_synced(file, chunk, offset)?;
-                offset += chunk.len() as u64;
-            }
-            Ok(())
-        }
+        Segment::Zero(len) => write_zeros(offset, *len, |zeros, at| write_synced(file, zeros, at)),
     }
 }
 

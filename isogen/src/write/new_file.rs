@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use super::full_disk::explain_full_disk;
-use super::stream::BUFFER_LEN;
+use super::stream::{BUFFER_LEN, write_zeros};
 use crate::bytes_at::prefix_mut;
 use crate::error::{Error, Result};
 use crate::extent::Extent;
@@ -150,7 +150,9 @@ impl NewFile {
                 Segment::Base(_) if shares_blocks => {}
                 Segment::Base(extent) => copy.copy_extent(*extent, *start)?,
                 Segment::Bytes(bytes) => self.file.write_all_at(bytes, *start)?,
-                Segment::Zero(len) if shares_blocks => write_zeros(&self.file, *start, *len)?,
+                Segment::Zero(len) if shares_blocks => {
+                    write_zeros(*start, *len, |zeros, at| self.file.write_all_at(zeros, at))?;
+                }
                 Segment::Zero(_) => {}
             }
         }
@@ -182,17 +184,6 @@ impl Plan {
         file.write_plan(self)?;
         file.commit()
     }
-}
-
-fn write_zeros(file: &File, mut offset: u64, mut len: u64) -> io::Result<()> {
-    let mut zeros = [0; 64 << 10];
-    while len > 0 {
-        let chunk = prefix_mut(&mut zeros, len);
-        file.write_all_at(chunk, offset)?;
-        offset += chunk.len() as u64;
-        len -= chunk.len() as u64;
-    }
-    Ok(())
 }
 
 /// Copies base bytes to a file that consists of holes.

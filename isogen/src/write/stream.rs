@@ -81,6 +81,22 @@ impl Plan {
     }
 }
 
+/// Writes `len` zeros at `offset` with a function that writes some bytes at an offset.
+pub(super) fn write_zeros(
+    mut offset: u64,
+    len: u64,
+    write: impl Fn(&[u8], u64) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut zeros = vec![0; usize::try_from(len).map_or(BUFFER_LEN, |len| len.min(BUFFER_LEN))];
+    let end = offset + len;
+    while offset < end {
+        let chunk = prefix_mut(&mut zeros, end - offset);
+        write(chunk, offset)?;
+        offset += chunk.len() as u64;
+    }
+    Ok(())
+}
+
 /// Sends an extent with `sendfile` and returns the number of sent bytes. The caller writes the rest, which is
 /// everything if the kernel does not support this descriptor.
 fn sendfile_extent(output: BorrowedFd<'_>, base: BorrowedFd<'_>, extent: Extent) -> io::Result<u64> {
