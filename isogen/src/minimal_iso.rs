@@ -3,7 +3,7 @@
 //! The minimal ISO has no root file system: its live system fetches that from the URL in a kernel argument. The module
 //! [`miniso`](crate::miniso) parses the description.
 
-use crate::areas::{KARGS_INFO, KargsDescription};
+use crate::areas::{KARGS_INFO, KargsDescription, invalid_description};
 use crate::base::BaseImage;
 use crate::edits::Edits;
 use crate::error::{Error, KargsError, OrInternal, Result};
@@ -22,19 +22,13 @@ impl BaseImage {
         let mastered = self.minimal_description()?.plan(self.source())?;
         let name = self.source().name().to_owned();
         let minimal = Self::from_source(Source::new(name, mastered.len(), mastered.clone()))?;
-        let default = minimal.minimal_default_kargs()?;
+        let default = remove_liveiso_label(&minimal, minimal.require_kargs()?.current()?)?;
         let mut patches = minimal.require_kargs()?.patches(&self.edited_kargs(edits)?)?;
         patches.extend(minimal.minimal_kargs_description(default)?);
         if let Some(archive) = &edits.archive {
             patches.extend(minimal.require_ignition_area()?.patches(minimal.source().name(), archive)?);
         }
         mastered.patched_structures(patches)
-    }
-
-    /// Returns the default kernel arguments of a minimal ISO. `self` is that ISO as the builder made it.
-    fn minimal_default_kargs(&self) -> Result<String> {
-        let kargs = self.require_kargs()?;
-        remove_liveiso_label(self, kargs.current()?)
     }
 
     /// Returns the kernel arguments after `edits`. A minimal ISO has the root file system's URL instead of the label.
@@ -60,11 +54,7 @@ impl BaseImage {
         let len = usize::try_from(extent.len()).or_internal("length of kargs.json", extent.offset())?;
         if json.len() > len {
             let reason = format!("the new description needs {} bytes, the file has only {len}", json.len());
-            return Err(Error::Description {
-                file: self.source().name().to_owned(),
-                path: KARGS_INFO.to_owned(),
-                reason,
-            });
+            return Err(invalid_description(self.source(), KARGS_INFO, reason));
         }
         json.resize(len, b' ');
         Ok(Some(Patch { offset: extent.offset(), segment: Segment::Bytes(json.into()) }))

@@ -70,12 +70,8 @@ impl MinimalDescription {
         let mut fields = FieldCursor { full, offset, bytes, at: 0 };
         let magic = fields.take(MINISO_MAGIC.len(), "magic")?;
         if magic != MINISO_MAGIC {
-            return Err(fields.malformed_at(
-                0,
-                "miniso magic",
-                "MINISO (not a miniso file!)",
-                magic.escape_ascii(),
-            ));
+            let (expected, found) = ("MINISO (not a miniso file!)", magic.escape_ascii());
+            return Err(fields.malformed_at(0, "miniso magic", expected, found));
         }
         let at = fields.at;
         let version = fields.read_number("version")?;
@@ -83,15 +79,13 @@ impl MinimalDescription {
             let expected = "1 (incompatible miniso file version)";
             return Err(fields.malformed_at(at, "miniso version", expected, version));
         }
-        let writer = fields.read_len("version of the writer")?;
-        let writer = String::from_utf8_lossy(fields.take(writer, "version of the writer")?).into_owned();
+        let writer = String::from_utf8_lossy(fields.take_counted("version of the writer")?).into_owned();
         let table = fields.read_table()?;
-        let digest = fields.read_digest()?;
-        let packed_len = fields.read_len("packed bytes")?;
-        let packed_at = fields.position(fields.at);
-        let packed = fields.take(packed_len, "packed bytes")?;
-        let literal = unpack_xz(packed)
-            .map_err(|error| full.malformed(packed_at, "miniso packed bytes", "an xz stream", error))?;
+        let digest = Digest(fields.take_array("digest")?);
+        let packed = fields.take_counted("packed bytes")?;
+        let literal = unpack_xz(packed).map_err(|error| {
+            fields.malformed_at(fields.at - packed.len(), "miniso packed bytes", "an xz stream", error)
+        })?;
         let description = Self { writer, table, digest, literal: literal.into() };
         description.check_table(full, offset)?;
         Ok(description)
@@ -104,13 +98,9 @@ impl MinimalDescription {
             let minimal = Extent::at_sector(entry.minimal_sector, entry.len);
             let source = Extent::at_sector(entry.full_sector, entry.len);
             if minimal.offset() < end {
+                let expected = "sorted entries that do not overlap";
                 let found = format!("sector {}, inside the previous entry", entry.minimal_sector);
-                return Err(full.malformed(
-                    offset,
-                    "miniso table",
-                    "sorted entries that do not overlap",
-                    found,
-                ));
+                return Err(full.malformed(offset, "miniso table", expected, found));
             }
             if source.end() > full.len() {
                 let found = format!("sector {}, {} bytes", entry.full_sector, entry.len);
@@ -148,11 +138,8 @@ impl MinimalDescription {
         if found == self.digest {
             return Ok(());
         }
-        Err(Error::MinimalDigest {
-            file: full.name().to_owned(),
-            expected: self.digest.to_string(),
-            found: found.to_string(),
-        })
+        let (expected, found) = (self.digest.to_string(), found.to_string());
+        Err(Error::MinimalDigest { file: full.name().to_owned(), expected, found })
     }
 
     /// Returns the last byte of the full image that the minimal one contains.
@@ -233,10 +220,13 @@ impl<'a> FieldCursor<'a> {
         }
     }
 
-    fn read_len(&mut self, what: &'static str) -> Result<usize> {
+    /// Takes bytes whose number precedes them.
+    fn take_counted(&mut self, what: &'static str) -> Result<&'a [u8]> {
         let at = self.at;
         let len = self.read_number(what)?;
-        usize::try_from(len).map_err(|_| self.malformed_at(at, what, "a length that fits in memory", len))
+        let len = usize::try_from(len)
+            .map_err(|_| self.malformed_at(at, what, "a length that fits in memory", len))?;
+        self.take(len, what)
     }
 
     fn read_u32(&mut self, what: &'static str) -> Result<u32> {
@@ -257,10 +247,6 @@ impl<'a> FieldCursor<'a> {
             });
         }
         Ok(table)
-    }
-
-    fn read_digest(&mut self) -> Result<Digest> {
-        self.take_array("digest").map(Digest)
     }
 }
 
@@ -290,9 +276,8 @@ fn unpack_xz(packed: &[u8]) -> std::io::Result<Vec<u8>> {
     let decoder = liblzma::bufread::XzDecoder::new_stream(packed, stream);
     decoder.take(MAX_UNPACKED_LEN + 1).read_to_end(&mut unpacked)?;
     if unpacked.len() as u64 > MAX_UNPACKED_LEN {
-        return Err(std::io::Error::other(format!(
-            "the packed bytes expand to more than {MAX_UNPACKED_LEN} bytes"
-        )));
+        let text = format!("the packed bytes expand to more than {MAX_UNPACKED_LEN} bytes");
+        return Err(std::io::Error::other(text));
     }
     Ok(unpacked)
 }

@@ -28,10 +28,8 @@ pub(super) fn read_description<T: DeserializeOwned>(
         let reason = format!("too large: {} bytes (limit {MAX_DESCRIPTION_LEN})", entry.extent.len());
         return Err(invalid_description(source, path, reason));
     }
-    let bytes = source.read_extent(entry.extent)?;
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|error| invalid_description(source, path, error.to_string()))
+    let parsed = serde_json::from_slice(&source.read_extent(entry.extent)?);
+    parsed.map(Some).map_err(|error| invalid_description(source, path, error.to_string()))
 }
 
 /// Looks up the file `named` in the description at `path`.
@@ -41,11 +39,10 @@ pub(super) fn named_file<'a>(
     path: &str,
     named: &str,
 ) -> Result<&'a TreeEntry> {
-    volume
-        .file(named)
-        .ok_or_else(|| invalid_description(source, path, format!("it names {named:?}, which does not exist")))
+    let missing = || invalid_description(source, path, format!("it names {named:?}, which does not exist"));
+    volume.file(named).ok_or_else(missing)
 }
 
-pub(super) fn invalid_description(source: &Source, path: &str, reason: String) -> Error {
+pub(crate) fn invalid_description(source: &Source, path: &str, reason: String) -> Error {
     Error::Description { file: source.name().to_owned(), path: path.to_owned(), reason }
 }

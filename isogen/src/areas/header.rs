@@ -44,11 +44,10 @@ impl SystemAreaHeaders {
         let bytes = source.read_extent(extent)?;
         let magic: Option<[u8; 8]> = array_at(&bytes, 0);
         let within = |extent: &Extent| extent.end() <= source.len() && !extent.is_empty();
+        let ignition = u64_le(&bytes, 80).zip(u64_le(&bytes, 88));
+        let ignition = ignition.filter(|_| array_at(&bytes, 72) == Some(*b"coreiso+"));
         Ok(Self {
-            ignition: (array_at(&bytes, 72) == Some(*b"coreiso+"))
-                .then(|| Extent::new(u64_le(&bytes, 80)?, u64_le(&bytes, 88)?))
-                .flatten()
-                .filter(within),
+            ignition: ignition.and_then(|(offset, len)| Extent::new(offset, len)).filter(within),
             kargs: if magic == Some(*b"coreKarg") { parse_kargs(&bytes) } else { None },
             has_early_kargs: magic == Some(*b"corekarg"),
         })

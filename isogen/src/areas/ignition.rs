@@ -49,9 +49,8 @@ impl IgnitionArea {
         volume: &Volume,
         headers: &SystemAreaHeaders,
     ) -> Result<Option<Self>> {
-        if let Some(description) =
-            description::read_description::<IgnitionDescription>(source, volume, IGNITION_INFO)?
-        {
+        let description = description::read_description(source, volume, IGNITION_INFO)?;
+        if let Some(description) = description {
             return Self::from_description(source, volume, &description).map(Some);
         }
         if let Some(entry) = volume.file(IGNITION_FILE) {
@@ -85,12 +84,9 @@ impl IgnitionArea {
         let extent = len.and_then(|len| file.subextent(Extent::new(area.offset, len)?));
         let extent = extent.ok_or_else(|| {
             let length = area.length.map_or("none".to_owned(), |length| length.to_string());
-            let reason = format!(
-                "offset {} and length {length} do not lie within the {} bytes of {}",
-                area.offset,
-                file.len(),
-                area.file
-            );
+            let (offset, len, path) = (area.offset, file.len(), &area.file);
+            let reason =
+                format!("offset {offset} and length {length} do not lie within the {len} bytes of {path}");
             description::invalid_description(source, IGNITION_INFO, reason)
         })?;
         Ok(Self { extent, origin: IgnitionOrigin::Description })

@@ -70,23 +70,18 @@ fn areas_from_description(
     if size > MAX_AREA_LEN {
         return Err(invalid(format!("area size {size} exceeds the limit of {MAX_AREA_LEN} bytes")));
     }
-    if description.default.len() as u64 > size {
-        return Err(invalid(format!(
-            "the default kernel arguments have {} bytes, the areas only {size}",
-            description.default.len()
-        )));
+    let len = description.default.len() as u64;
+    if len > size {
+        return Err(invalid(format!("the default kernel arguments have {len} bytes, the areas only {size}")));
     }
     let mut areas = Vec::new();
     for file in &description.files {
         let whole = description::named_file(source, volume, KARGS_INFO, &file.path)?.extent;
-        let extent =
-            Extent::new(file.offset, size).and_then(|inner| whole.subextent(inner)).ok_or_else(|| {
-                let (offset, len) = (file.offset, whole.len());
-                invalid(format!(
-                    "offset {offset} and size {size} do not lie within the {len} bytes of {}",
-                    file.path
-                ))
-            })?;
+        let extent = Extent::new(file.offset, size).and_then(|inner| whole.subextent(inner));
+        let extent = extent.ok_or_else(|| {
+            let (offset, len, path) = (file.offset, whole.len(), &file.path);
+            invalid(format!("offset {offset} and size {size} do not lie within the {len} bytes of {path}"))
+        })?;
         areas.push(KargsArea { pad: file.pad, end: file.end, ..KargsArea::read(source, extent)? });
     }
     let default = Some(description.default.trim().to_owned());
@@ -96,14 +91,12 @@ fn areas_from_description(
 fn areas_from_header(source: &Source, header: &KargsHeader) -> Result<KargsAreas> {
     const HEADER_NAME: &str = "the coreKarg header of the system area";
     let invalid = |reason: String| description::invalid_description(source, HEADER_NAME, reason);
-    if header.area_len > MAX_AREA_LEN {
-        return Err(invalid(format!(
-            "area length {} exceeds the limit of {MAX_AREA_LEN} bytes",
-            header.area_len
-        )));
+    let len = header.area_len;
+    if len > MAX_AREA_LEN {
+        return Err(invalid(format!("area length {len} exceeds the limit of {MAX_AREA_LEN} bytes")));
     }
     let read_area = |offset: u64| {
-        let extent = Extent::new(offset, header.area_len).filter(|extent| extent.end() <= source.len());
+        let extent = Extent::new(offset, len).filter(|extent| extent.end() <= source.len());
         let extent = extent.ok_or_else(|| invalid(format!("offset {offset} is outside the image")))?;
         KargsArea::read(source, extent)
     };
