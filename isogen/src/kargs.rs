@@ -75,11 +75,6 @@ impl KargsArea {
         Ok(text.trim_end_matches(self.pad()).trim_end_matches(self.end()).trim())
     }
 
-    /// Returns the bytes of the area with `kargs` in it.
-    fn fill(&self, kargs: &str) -> Result<Bytes, KargsError> {
-        self.fill_to_len(kargs, self.contents.len())
-    }
-
     /// Returns the bytes of an area of `capacity` bytes with `kargs` in it.
     pub(crate) fn fill_to_len(&self, kargs: &str, capacity: usize) -> Result<Bytes, KargsError> {
         let mut bytes = format!("{kargs}{}", self.end()).into_bytes();
@@ -141,7 +136,7 @@ impl KargsAreas {
         self.default.as_deref().ok_or_else(|| self.kargs_error(KargsError::NoDefault))
     }
 
-    fn kargs_error(&self, reason: KargsError) -> Error {
+    pub(crate) fn kargs_error(&self, reason: KargsError) -> Error {
         Error::Kargs { file: self.file.clone(), reason }
     }
 
@@ -186,7 +181,8 @@ impl KargsAreas {
     /// Returns an error if `kargs` does not fit.
     pub(crate) fn patches(&self, kargs: &str) -> Result<Vec<Patch>> {
         let patch = |area: &KargsArea| {
-            let segment = Segment::Bytes(area.fill(kargs).map_err(|reason| self.kargs_error(reason))?);
+            let filled = area.fill_to_len(kargs, area.contents.len());
+            let segment = Segment::Bytes(filled.map_err(|reason| self.kargs_error(reason))?);
             Ok(Patch { offset: area.extent.offset(), segment })
         };
         self.areas.iter().map(patch).collect()
@@ -343,13 +339,13 @@ mod tests {
     fn area_holds_one_byte_less_than_its_length() {
         let area = area("quiet\n", 10);
         assert_eq!(area.text().unwrap(), "quiet");
-        assert_eq!(area.fill("123456789").unwrap(), "123456789\n");
-        assert_eq!(area.fill("1234567890"), Err(KargsError::TooLarge { len: 11, capacity: 10 }));
+        assert_eq!(area.fill_to_len("123456789", 10).unwrap(), "123456789\n");
+        assert_eq!(area.fill_to_len("1234567890", 10), Err(KargsError::TooLarge { len: 11, capacity: 10 }));
     }
 
     #[test]
     fn argument_that_ends_in_filler_is_kept() {
-        let filled = area("", 10).fill("a#").unwrap();
+        let filled = area("", 10).fill_to_len("a#", 10).unwrap();
         assert_eq!(filled, "a#\n#######");
         let read = KargsArea { contents: filled, ..area("", 10) };
         assert_eq!(read.text().unwrap(), "a#");

@@ -40,9 +40,8 @@ impl BootImageChanges {
     pub(super) fn new(image: &BaseImage, placement: &Placement) -> Result<Self> {
         let entries = image.boot_catalog().map_or(&[][..], |catalog| &catalog.entries);
         let images = entries.iter().filter(|entry| entry.is_bootable);
-        let images: Result<Vec<Option<BootImageChange>>> =
-            images.map(|entry| BootImageChange::new(image, placement, entry)).collect();
-        Ok(Self(images?.into_iter().flatten().collect()))
+        let changes = images.filter_map(|entry| BootImageChange::new(image, placement, entry).transpose());
+        changes.collect::<Result<_>>().map(Self)
     }
 
     pub(super) fn patches(&self) -> Vec<Patch> {
@@ -75,12 +74,8 @@ impl BootImageChange {
             if entry.sector.offset() < placement.kept_end {
                 return Ok(None);
             }
-            return Err(image.source().malformed(
-                entry.position + 8,
-                "sector of a boot image that moves",
-                "the beginning of a file",
-                entry.sector,
-            ));
+            let (at, what) = (entry.position + 8, "sector of a boot image that moves");
+            return Err(image.source().malformed(at, what, "the beginning of a file", entry.sector));
         };
         let mut boot = Self {
             position: entry.position,
@@ -158,13 +153,8 @@ fn patch_moved_info_table(image: &BaseImage, old: Extent, sector: Sector) -> Res
     let field = Extent::new(at, 4).or_internal("offset of a boot info table", at)?;
     let stated = u32_le(&image.source().read_extent(field)?, 0).or_internal("short boot info table", at)?;
     if u64::from(stated) * SECTOR_SIZE != old.offset() {
-        let expected = (old.offset() / SECTOR_SIZE).to_string();
-        return Err(image.source().malformed(
-            at,
-            "sector in the boot info table of isolinux, which moves",
-            expected,
-            stated,
-        ));
+        let what = "sector in the boot info table of isolinux, which moves";
+        return Err(image.source().malformed(at, what, old.offset() / SECTOR_SIZE, stated));
     }
     Ok(bytes_patch(sector.offset() + BootInfoTable::SECTOR_AT, sector.0.to_le_bytes()))
 }

@@ -1,7 +1,5 @@
 //! Re-layout for edits that do not fit into the embed areas: turns them into changes of files.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 
 use super::changes::{FileContents, FileOperations, RelayoutChanges};
@@ -26,20 +24,27 @@ const INITRD_LEN_AT: u64 = 66_576;
 /// Plans a re-layout of the image with `edits`.
 pub(crate) fn plan_relayout(image: &BaseImage, edits: &Edits, reason: &'static str) -> Result<Plan> {
     let mut changes = RelayoutChanges { files: FileOperations::new(), kargs: None, reason };
-    let initrds = InitrdChanges::new(image, edits)?;
+    let mut archive = edits.archive.clone().map(|archive| vec![archive]);
+    let mut images = edits.images.clone();
+    if image.architecture() == Some(Architecture::S390x) && !images.is_empty() {
+        // s390x loads exactly one initrd, so there the images follow the archive in the Ignition area.
+        let mut parts = archive.map_or_else(|| Ok(vec![current_archive(image)?]), Ok)?;
+        parts.extend(std::mem::take(&mut images).into_values());
+        archive = Some(parts);
+    }
     if edits.minimal.is_some() {
         image.require_pristine()?;
         if image.volume().file(ROOTFS_PATH).is_some() {
             changes.files.drop_file(ROOTFS_PATH);
         }
     }
-    initrds.images.keys().try_for_each(|name| check_initrd_name(image, name))?;
-    let paths: Vec<String> = initrds.images.keys().map(|name| format!("/images/{name}")).collect();
+    images.keys().try_for_each(|name| check_initrd_name(image, name))?;
+    let paths: Vec<String> = images.keys().map(|name| format!("/images/{name}")).collect();
     oversized_kargs::add_kargs_changes(image, edits, &paths, &mut changes)?;
-    for (name, contents) in initrds.images {
+    for (name, contents) in images {
         changes.put_file(format!("images/{name}"), contents);
     }
-    if let Some(archive) = initrds.archive {
+    if let Some(archive) = archive {
         change_archive(image, &mut changes, archive)?;
     }
     // The offsets in the description of the minimal ISO are no longer correct.
@@ -47,31 +52,6 @@ pub(crate) fn plan_relayout(image: &BaseImage, edits: &Edits, reason: &'static s
         changes.files.drop_file(miniso::MINISO_PATH);
     }
     super::plan_changes(image, &changes)
-}
-
-/// The initrd archives and images that a re-layout changes.
-struct InitrdChanges {
-    /// The parts of the new archive in the Ignition area, if that changes.
-    archive: Option<Vec<Bytes>>,
-    /// The initrd images that become files, by name.
-    images: BTreeMap<String, Bytes>,
-}
-
-impl InitrdChanges {
-    /// Sorts the initrds of `edits`. s390x loads exactly one initrd, so there the images follow the archive in the
-    /// Ignition area.
-    fn new(image: &BaseImage, edits: &Edits) -> Result<Self> {
-        let archive = edits.archive.clone().map(|archive| vec![archive]);
-        if image.architecture() != Some(Architecture::S390x) || edits.images.is_empty() {
-            return Ok(Self { archive, images: edits.images.clone() });
-        }
-        let mut parts = match archive {
-            Some(parts) => parts,
-            None => vec![current_archive(image)?],
-        };
-        parts.extend(edits.images.values().cloned());
-        Ok(Self { archive: Some(parts), images: BTreeMap::new() })
-    }
 }
 
 /// Reads the encoded archives in the Ignition area, up to the last byte that is not zero.
@@ -100,13 +80,8 @@ fn check_initrd_name(image: &BaseImage, name: &str) -> Result<()> {
 fn change_archive(image: &BaseImage, changes: &mut RelayoutChanges, parts: Vec<Bytes>) -> Result<()> {
     let area = image.require_ignition_area()?;
     let Some((path, offset)) = image.locate_in_file(area.extent) else {
-        let (at, expected) = (area.extent.offset(), "a file that contains it");
-        return Err(image.source().malformed(
-            at,
-            "Ignition area of an image that is re-laid out",
-            expected,
-            "none",
-        ));
+        let (at, what) = (area.extent.offset(), "Ignition area of an image that is re-laid out");
+        return Err(image.source().malformed(at, what, "a file that contains it", "none"));
     };
     let file = image.require_file(&path)?.extent;
     let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
@@ -162,9 +137,8 @@ fn stated_initrd_len(image: &BaseImage, (path, file): (&str, Extent), area: Igni
     let stated = field.map(|field| image.source().read_extent(field)).transpose()?;
     let possible = area.extent.len()..=file.len();
     let stated = stated.and_then(|bytes| u64_be(&bytes, 0)).filter(|len| possible.contains(len));
-    stated.ok_or_else(|| {
-        malformed("a boot image that states the length of its initrd", format!("none in {path}"))
-    })
+    let expected = "a boot image that states the length of its initrd";
+    stated.ok_or_else(|| malformed(expected, format!("none in {path}")))
 }
 
 /// Returns the length of a grown area: a power of two, so that archives of similar length result in the same layout.

@@ -11,7 +11,7 @@ use super::changes::{FileContents, KargsLayout, RelayoutChanges};
 use crate::areas::{KARGS_INFO, KargsDescription};
 use crate::base::BaseImage;
 use crate::edits::Edits;
-use crate::error::{Error, KargsError, OrInternal, Result};
+use crate::error::{Error, OrInternal, Result};
 use crate::extent::Extent;
 use crate::kargs::{KargsArea, KargsAreas};
 use crate::minimal_iso::remove_liveiso_label;
@@ -106,10 +106,10 @@ impl KargsRewrite<'_> {
     fn write_areas(&mut self, kargs: &str, len: usize) -> Result<BTreeMap<String, u64>> {
         let mut offsets = BTreeMap::new();
         for area in self.areas.areas() {
-            let filled = area.fill_to_len(kargs, len).map_err(|reason| self.kargs_error(reason))?;
+            let filled = area.fill_to_len(kargs, len).map_err(|reason| self.areas.kargs_error(reason))?;
             let (path, offset) = self.write_area(area, filled)?;
             if offsets.insert(path.clone(), offset).is_some() && len != area.contents.len() {
-                return Err(self.malformed(area, "kargs area", "one in each file", path));
+                return Err(self.malformed(area, "kargs area", "one in each file", &path));
             }
         }
         Ok(offsets)
@@ -127,7 +127,7 @@ impl KargsRewrite<'_> {
         for initrd in self.initrds {
             if !config.add_initrd(initrd) {
                 let found = format!("none in {path}");
-                return Err(self.malformed(area, "config of a boot loader", "a list of initrds", found));
+                return Err(self.malformed(area, "config of a boot loader", "a list of initrds", &found));
             }
         }
         config.set_area(&filled);
@@ -139,18 +139,15 @@ impl KargsRewrite<'_> {
     /// Returns the path of the file that contains an area, and the area's offset in it.
     fn locate(&self, area: &KargsArea) -> Result<(String, u64)> {
         let located = self.image.locate_in_file(area.extent);
-        located.ok_or_else(|| {
-            self.malformed(area, "kargs area", "a config file that contains it", "none".to_owned())
-        })
+        located.ok_or_else(|| self.malformed(area, "kargs area", "a config file that contains it", "none"))
     }
 
     /// Reads the config that contains an area, with the changes that it has so far.
     fn boot_config(&self, area: &KargsArea, path: &str, offset: u64) -> Result<BootConfig> {
         let text = self.changes.current_file(self.image, path)?.read_all(MAX_CONFIG_LEN)?;
         let config = Extent::new(offset, area.extent.len()).and_then(|area| BootConfig::new(&text, area));
-        config.ok_or_else(|| {
-            self.malformed(area, "kargs area", "one within its file", format!("beyond {path}"))
-        })
+        let found = format!("beyond {path}");
+        config.ok_or_else(|| self.malformed(area, "kargs area", "one within its file", &found))
     }
 
     /// Rewrites `kargs.json` if the image has one.
@@ -188,7 +185,7 @@ impl KargsRewrite<'_> {
         let area = KargsArea::read(image.source(), extent)?;
         let default =
             default.or_internal("header without default kernel arguments", header.default_offset)?;
-        let filled = area.fill_to_len(default, len).map_err(|reason| self.kargs_error(reason))?;
+        let filled = area.fill_to_len(default, len).map_err(|reason| self.areas.kargs_error(reason))?;
         let file = self.changes.current_file(image, &path)?;
         let before = file.segments(0..offset);
         let after = file.segments(offset + extent.len()..file.len());
@@ -197,11 +194,7 @@ impl KargsRewrite<'_> {
         Ok(())
     }
 
-    fn kargs_error(&self, reason: KargsError) -> Error {
-        Error::Kargs { file: self.image.source().name().to_owned(), reason }
-    }
-
-    fn malformed(&self, area: &KargsArea, what: &'static str, expected: &str, found: String) -> Error {
+    fn malformed(&self, area: &KargsArea, what: &'static str, expected: &str, found: &str) -> Error {
         self.image.source().malformed(area.extent.offset(), what, expected, found)
     }
 }
