@@ -201,15 +201,10 @@ impl BaseImage {
     /// in-place edit that was not completed.
     pub fn archive(&self) -> Result<Archive> {
         let extent = self.require_ignition_area()?.extent;
-        if self.is_interrupted {
-            return Err(self.interrupted_error());
-        }
-        let area = Plan::new(Arc::clone(&self.source), [Segment::Base(extent)]);
-        Archive::read(area.reader(), ArchiveLimits::IGNITION_AREA).map_err(|source| Error::Archive {
-            file: self.source.name().to_owned(),
-            offset: extent.offset(),
-            source,
-        })
+        self.require_no_interrupted_edit()?;
+        let archive = Archive::read(self.plan_extent(extent).reader(), ArchiveLimits::IGNITION_AREA);
+        let (file, offset) = (self.source.name().to_owned(), extent.offset());
+        archive.map_err(|source| Error::Archive { file, offset, source })
     }
 
     /// Returns the directory entry of a file.
@@ -218,8 +213,7 @@ impl BaseImage {
     ///
     /// Returns an error if the image does not have the file.
     pub fn require_file(&self, path: &str) -> Result<&TreeEntry> {
-        let missing = || Error::NotFound { file: self.source.name().to_owned(), path: path.to_owned() };
-        self.volume.file(path).ok_or_else(missing)
+        self.volume.file(path).ok_or_else(|| self.source.not_found(path))
     }
 
     /// Returns the bytes of a file.
@@ -228,8 +222,12 @@ impl BaseImage {
     ///
     /// Returns an error if the image does not have the file.
     pub fn file(&self, path: &str) -> Result<Plan> {
-        let extent = self.require_file(path)?.extent;
-        Ok(Plan::new(Arc::clone(&self.source), [Segment::Base(extent)]))
+        Ok(self.plan_extent(self.require_file(path)?.extent))
+    }
+
+    /// Returns the bytes of an extent.
+    pub(crate) fn plan_extent(&self, extent: Extent) -> Plan {
+        Plan::new(Arc::clone(&self.source), [Segment::Base(extent)])
     }
 
     /// Returns the path of the file that contains an extent.
@@ -319,13 +317,10 @@ impl BaseImage {
         }
     }
 
-    pub(crate) fn interrupted_error(&self) -> Error {
-        Error::Interrupted { file: self.source.name().to_owned() }
-    }
-
-    /// Returns `true` if an in-place edit was started but not completed.
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.is_interrupted
+    /// Checks that no in-place edit was started but not completed.
+    pub(crate) fn require_no_interrupted_edit(&self) -> Result<()> {
+        let interrupted = || Error::Interrupted { file: self.source.name().to_owned() };
+        if self.is_interrupted { Err(interrupted()) } else { Ok(()) }
     }
 
     /// Checks that the image is not customised: its Ignition area is empty and its kernel arguments are the default

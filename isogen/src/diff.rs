@@ -9,7 +9,6 @@ use crate::bytes_at::prefix_mut;
 use crate::digest::Digest;
 use crate::error::{OrInternal, Result, format_with_causes};
 use crate::extent::Extent;
-use crate::plan::Plan;
 
 /// Differing ranges with fewer equal bytes than this between them are reported as one.
 const MAX_JOINED_GAP: u64 = 64;
@@ -69,14 +68,13 @@ impl ImageDifference {
     }
 
     fn compare_bytes(&mut self, first: &BaseImage, second: &BaseImage) -> Result<()> {
-        let lens = [first.source().len(), second.source().len()];
-        self.lengths = (lens[0] != lens[1]).then_some((lens[0], lens[1]));
-        let end = lens[0].min(lens[1]);
-        let mut buffers = [vec![0; CHUNK_LEN], vec![0; CHUNK_LEN]];
-        let [a, b] = &mut buffers;
+        let lens = (first.source().len(), second.source().len());
+        self.lengths = (lens.0 != lens.1).then_some(lens);
+        let end = lens.0.min(lens.1);
+        let (mut a, mut b) = (vec![0; CHUNK_LEN], vec![0; CHUNK_LEN]);
         let mut offset = 0;
         while offset < end {
-            let (a, b) = (prefix_mut(a, end - offset), prefix_mut(b, end - offset));
+            let (a, b) = (prefix_mut(&mut a, end - offset), prefix_mut(&mut b, end - offset));
             first.source().read_exact_at(a, offset)?;
             second.source().read_exact_at(b, offset)?;
             if a != b {
@@ -145,8 +143,7 @@ fn image_facts(image: &BaseImage) -> Result<BTreeMap<String, String>> {
             format!("{} bytes at byte {}, which overlap another file", extent.len(), extent.offset())
         } else {
             read_to = extent.end();
-            let plan = Plan::new(image.source().clone(), [crate::plan::Segment::Base(extent)]);
-            describe_contents(plan.len(), plan.sha256()?)
+            describe_contents(extent.len(), image.plan_extent(extent).sha256()?)
         };
         ids.into_iter().for_each(|id| fact(format!("file {}", tree.path(id)), text.clone()));
     }

@@ -1,7 +1,5 @@
 //! Describes images, for users and programs.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 
 use crate::areas::{Features, IgnitionArea, IgnitionOrigin, KARGS_INFO};
@@ -12,7 +10,6 @@ use crate::extent::Extent;
 use crate::initrd::{Archive, IGNITION_CONFIG};
 use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
 use crate::partitions::PartitionTables;
-use crate::plan::{Plan, Segment};
 use crate::volume::{EntryId, VolumeFinding};
 
 /// A description of an image, which can be serialized.
@@ -244,7 +241,7 @@ impl BaseImage {
         for (id, entry) in tree.files() {
             let path = tree.path(id);
             if signed(&path) {
-                let plan = Plan::new(Arc::clone(self.source()), [Segment::Base(entry.extent)]);
+                let plan = self.plan_extent(entry.extent);
                 files.push(BootFileSummary { path, len: plan.len(), sha256: plan.sha256()? });
             }
         }

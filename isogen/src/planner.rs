@@ -105,6 +105,6 @@ impl BaseImage {
         let kargs =
             matches!(&edits.kargs, Some(KargsEdit::Set(_) | KargsEdit::Reset | KargsEdit::Default(_)));
         let overwrites_all = edits.archive.is_some() && (kargs || self.kargs().is_none());
-        if self.is_interrupted() && !overwrites_all { Err(self.interrupted_error()) } else { Ok(()) }
+        if overwrites_all { Ok(()) } else { self.require_no_interrupted_edit() }
     }
 }

@@ -1,14 +1,12 @@
 //! Plans of the PXE artifacts of a base image: kernel, initrd and root file system.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 
 use crate::base::{BaseImage, PXE_DIRECTORY};
-use crate::error::{Error, Result};
-use crate::extent::Extent;
+use crate::error::Result;
 use crate::initrd::{PackedArchive, newc};
 use crate::plan::{Plan, Segment};
+use crate::volume::TreeEntry;
 
 const INITRD_PATH: &str = "images/pxeboot/initrd.img";
 pub(crate) const ROOTFS_PATH: &str = "images/pxeboot/rootfs.img";
@@ -36,13 +34,12 @@ impl BaseImage {
     /// Returns an error if the image does not have that directory.
     pub fn pxe_files(&self) -> Result<Vec<PxeFile>> {
         let tree = self.volume().tree();
-        let missing =
-            || Error::NotFound { file: self.source().name().to_owned(), path: PXE_DIRECTORY.to_owned() };
-        let directory = tree.find_id(PXE_DIRECTORY).ok_or_else(missing)?;
+        let directory = tree.find_id(PXE_DIRECTORY);
+        let directory = directory.ok_or_else(|| self.source().not_found(PXE_DIRECTORY))?;
         let files = tree.children(directory).filter(|(_, entry)| entry.directory.is_none());
-        let artifact = |entry: &crate::volume::TreeEntry| PxeFile {
+        let artifact = |entry: &TreeEntry| PxeFile {
             name: entry.iso_name.to_lowercase(),
-            plan: Plan::new(Arc::clone(self.source()), [Segment::Base(entry.extent)]),
+            plan: self.plan_extent(entry.extent),
         };
         Ok(files.map(|(_, entry)| artifact(entry)).collect())
     }
@@ -86,18 +83,12 @@ impl BaseImage {
     /// Returns an error if the image does not have the file or it is malformed.
     pub fn initrd_addrsize(&self, len: u64) -> Result<Plan> {
         let extent = self.require_file(ADDRSIZE_PATH)?.extent;
-        let address =
-            Extent::new(0, 8).and_then(|inner| extent.subextent(inner)).filter(|_| extent.len() == 16);
-        let Some(address) = address else {
-            return Err(self.source().malformed(
-                extent.offset(),
-                "initrd.addrsize",
-                "16 bytes",
-                extent.len(),
-            ));
-        };
+        if extent.len() != 16 {
+            let (at, what) = (extent.offset(), "initrd.addrsize");
+            return Err(self.source().malformed(at, what, "16 bytes", extent.len()));
+        }
         let len = Bytes::copy_from_slice(&len.to_be_bytes());
-        Ok(Plan::new(Arc::clone(self.source()), [Segment::Base(address), Segment::Bytes(len)]))
+        Ok(self.plan_extent(extent.slice(0..8)).followed_by([Segment::Bytes(len)]))
     }
 
     /// Returns `generic.ins` (s390x), the list of files that the firmware loads, with their addresses.

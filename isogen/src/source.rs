@@ -222,6 +222,10 @@ impl Source {
         &self.hash_states
     }
 
+    pub(crate) fn not_found(&self, path: &str) -> Error {
+        Error::NotFound { file: self.name.clone(), path: path.to_owned() }
+    }
+
     pub(crate) fn read_error(&self, offset: u64, source: io::Error) -> Error {
         Error::Read { file: self.name.clone(), offset, source }
     }

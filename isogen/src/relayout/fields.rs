@@ -1,16 +1,11 @@
 //! Sector numbers and patches of fields.
 
 use crate::error::{Error, Result};
-use crate::extent::{Extent, SECTOR_SIZE, Sector};
+use crate::extent::{Extent, Sector};
 use crate::plan::{Patch, Segment};
 
 /// Number of zero sectors after the last file, as in builders' images: some drives fail to read the end of a disc.
 pub(super) const PADDING_SECTORS: u64 = 150;
-
-/// Returns the number of sectors that `len` bytes take.
-pub(super) fn sectors_for_len(len: u64) -> u64 {
-    len.div_ceil(SECTOR_SIZE)
-}
 
 /// Converts a sector number.
 ///

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::changes::{FileContents, FileOperations};
-use super::fields::{PADDING_SECTORS, sectors_for_len, to_sector};
+use super::fields::{PADDING_SECTORS, to_sector};
 use crate::base::BaseImage;
 use crate::error::{Error, OrInternal, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
@@ -64,7 +64,7 @@ impl Placement {
             let name = match (existing, contents) {
                 (Some(id), _) => tree.path(id),
                 (None, Some(_)) => new_file_path(image, path)?,
-                (None, None) => return Err(not_found(image, path)),
+                (None, None) => return Err(image.source().not_found(path)),
             };
             if !named.insert(name.clone()) {
                 return Err(invalid_file(path, "another operation names the same file"));
@@ -108,13 +108,13 @@ impl Placement {
         let metadata_end = check_metadata_stays(image, first_gap)?;
         let end = files.keys().map(|extent| extent.end()).fold(metadata_end, u64::max);
         // Without a gap, everything keeps its offset.
-        self.kept_end = first_gap.unwrap_or(sectors_for_len(end) * SECTOR_SIZE);
+        self.kept_end = first_gap.unwrap_or(end.next_multiple_of(SECTOR_SIZE));
         self.data_end = self.kept_end / SECTOR_SIZE;
         let mut moving = files.into_keys().collect::<Vec<_>>();
         moving.retain(|extent| extent.end() > self.kept_end && !self.removed_extents.contains(extent));
         check_no_overlap(image, &moving, self.kept_end)?;
         for extent in moving {
-            let sector = self.reserve_sectors(sectors_for_len(extent.len()))?;
+            let sector = self.reserve_sectors(extent.len().div_ceil(SECTOR_SIZE))?;
             self.moved_extents.insert(extent, sector);
         }
         Ok(())
@@ -125,7 +125,7 @@ impl Placement {
         let mut new = std::mem::take(&mut self.new_files);
         new.sort_by(|one, other| one.path.cmp(&other.path));
         for file in &mut new {
-            file.sector = self.reserve_sectors(sectors_for_len(u64::from(file.len)))?;
+            file.sector = self.reserve_sectors(u64::from(file.len).div_ceil(SECTOR_SIZE))?;
         }
         self.new_files = new;
         Ok(())
@@ -255,10 +255,6 @@ fn invalid_file(path: &str, reason: &'static str) -> Error {
     Error::InvalidEdit { what: "file", value: path.to_owned(), reason }
 }
 
-fn not_found(image: &BaseImage, path: &str) -> Error {
-    Error::NotFound { file: image.source().name().to_owned(), path: path.to_owned() }
-}
-
 /// Returns the entry at a path, by its Rock Ridge or Joliet name or its whole ISO name, case-insensitively.
 /// (`DirectoryTree::find_id` alone is too lenient: it finds other names with the same first eight characters.)
 pub(super) fn find_exact(tree: &DirectoryTree, path: &str) -> Option<EntryId> {
@@ -293,7 +289,8 @@ fn new_file_path(image: &BaseImage, path: &str) -> Result<String> {
         return Err(invalid_file(path, "a name must not contain control characters or any of * : ; ? \\"));
     }
     let is_directory = |id: &EntryId| tree.entry(*id).is_some_and(|entry| entry.kind == EntryKind::Directory);
-    let parent = find_exact(tree, parent).filter(is_directory).ok_or_else(|| not_found(image, parent))?;
+    let found = find_exact(tree, parent).filter(is_directory);
+    let parent = found.ok_or_else(|| image.source().not_found(parent))?;
     match tree.path(parent) {
         root if root.is_empty() => Ok(name.to_owned()),
         parent => Ok(format!("{parent}/{name}")),
