@@ -1,7 +1,7 @@
 //! Volume descriptors: one sector each, from sector 16 to the terminator (ECMA-119, 8).
 
-use super::finding::VolumeFinding;
-use super::record::{DirectoryRecord, both_endian_u16, both_endian_u32};
+use super::finding::VolumeReader;
+use super::record::{DirectoryRecord, decode_ucs2};
 use crate::bytes_at::{array_at, u32_be, u32_le};
 use crate::checked_fields::slice_at;
 use crate::error::{Error, OrInternal, Result};
@@ -98,10 +98,8 @@ pub struct TreeDescriptor {
 const ROOT_RECORD_AT: usize = 156;
 
 /// Reads all descriptors. Returns them and the first sector after the terminator.
-pub(super) fn read_all(
-    source: &Source,
-    findings: &mut Vec<VolumeFinding>,
-) -> Result<(Vec<VolumeDescriptor>, Sector)> {
+pub(super) fn read_all(reader: &mut VolumeReader<'_>) -> Result<(Vec<VolumeDescriptor>, Sector)> {
+    let source = reader.source;
     let mut descriptors = Vec::new();
     for number in FIRST_DESCRIPTOR_SECTOR..FIRST_DESCRIPTOR_SECTOR + MAX_DESCRIPTORS {
         let sector = Sector(number);
@@ -113,7 +111,7 @@ pub(super) fn read_all(
             return Err(source.malformed(sector.offset(), "volume descriptor", "2048 bytes", found()));
         }
         let bytes = source.read_extent(Extent::at_sector(sector, 2048))?;
-        match parse_descriptor(source, sector, &bytes, findings)? {
+        match parse_descriptor(reader, sector, &bytes)? {
             Some(descriptor) => descriptors.push(descriptor),
             None => return Ok((descriptors, Sector(number + 1))),
         }
@@ -124,11 +122,11 @@ pub(super) fn read_all(
 
 /// Reads one descriptor; `None` for the terminator.
 fn parse_descriptor(
-    source: &Source,
+    reader: &mut VolumeReader<'_>,
     sector: Sector,
     bytes: &[u8],
-    findings: &mut Vec<VolumeFinding>,
 ) -> Result<Option<VolumeDescriptor>> {
+    let source = reader.source;
     let start: [u8; 7] = array_at(bytes, 0).or_internal("short volume descriptor", sector.offset())?;
     let [type_id, magic @ .., version] = start;
     if &magic != b"CD001" {
@@ -143,8 +141,8 @@ fn parse_descriptor(
     }
     Ok(Some(match type_id {
         0 => parse_boot_record(sector, bytes)?,
-        1 => VolumeDescriptor::Primary(parse_tree_descriptor(source, sector, bytes, findings)?),
-        2 => VolumeDescriptor::Supplementary(parse_tree_descriptor(source, sector, bytes, findings)?),
+        1 => VolumeDescriptor::Primary(parse_tree_descriptor(reader, sector, bytes)?),
+        2 => VolumeDescriptor::Supplementary(parse_tree_descriptor(reader, sector, bytes)?),
         255 => return Ok(None),
         type_id => VolumeDescriptor::Unknown { sector, type_id },
     }))
@@ -162,20 +160,20 @@ fn parse_boot_record(sector: Sector, bytes: &[u8]) -> Result<VolumeDescriptor> {
 }
 
 fn parse_tree_descriptor(
-    source: &Source,
+    reader: &mut VolumeReader<'_>,
     sector: Sector,
     bytes: &[u8],
-    findings: &mut Vec<VolumeFinding>,
 ) -> Result<TreeDescriptor> {
+    let source = reader.source;
     let at = sector.offset();
-    let block_size = both_endian_u16(bytes, 128, at, findings)?;
+    let block_size = reader.both_endian_u16(bytes, 128, at)?;
     if u64::from(block_size) != SECTOR_SIZE {
         return Err(source.malformed(at + 128, "block size", SECTOR_SIZE, block_size));
     }
     let joliet = joliet_level(bytes);
     let identifier = if joliet.is_some() { read_ucs2_text } else { read_text };
     let record_at = at + ROOT_RECORD_AT as u64;
-    let root = DirectoryRecord::parse(source, slice_at(bytes, ROOT_RECORD_AT, 34)?, record_at, findings)?;
+    let root = DirectoryRecord::parse(reader, slice_at(bytes, ROOT_RECORD_AT, 34)?, record_at)?;
     if !root.is_directory() {
         return Err(source.malformed(record_at + 25, "flags of the root record", "a directory", root.flags));
     }
@@ -184,9 +182,9 @@ fn parse_tree_descriptor(
         system_id: identifier(bytes, 8, 32)?,
         volume_id: identifier(bytes, 40, 32)?,
         volume_set_id: identifier(bytes, 190, 128)?,
-        space_size: both_endian_u32(bytes, 80, at, findings)?,
+        space_size: reader.both_endian_u32(bytes, 80, at)?,
         path_tables: PathTables {
-            len: both_endian_u32(bytes, 132, at, findings)?,
+            len: reader.both_endian_u32(bytes, 132, at)?,
             little_endian: Sector(u32_le(bytes, 140).or_internal("short volume descriptor", at)?),
             big_endian: Sector(u32_be(bytes, 148).or_internal("short volume descriptor", at)?),
         },
@@ -217,7 +215,7 @@ fn read_text(bytes: &[u8], offset: usize, len: usize) -> Result<String> {
 }
 
 fn read_ucs2_text(bytes: &[u8], offset: usize, len: usize) -> Result<String> {
-    let field = super::record::decode_ucs2(slice_at(bytes, offset, len)?);
+    let field = decode_ucs2(slice_at(bytes, offset, len)?);
     let text: String = field.chars().take_while(|character| *character != '\0').collect();
     Ok(text.trim_end_matches(' ').to_owned())
 }

@@ -23,6 +23,7 @@ pub(crate) use record::decode_iso_name;
 pub(crate) use tree::MAX_DIRECTORY_LEN;
 pub use tree::{DirectoryTree, EntryId, EntryKind, TreeEntry};
 
+use self::finding::VolumeReader;
 use crate::error::{Error, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::source::Source;
@@ -47,8 +48,8 @@ impl Volume {
     /// Returns an error with the position and the value if the volume is not complete, breaks the format or exceeds a
     /// limit.
     pub fn read(source: &Source) -> Result<Self> {
-        let mut findings = Vec::new();
-        let (descriptors, descriptors_end) = descriptor::read_all(source, &mut findings)?;
+        let mut reader = VolumeReader { source, findings: Vec::new() };
+        let (descriptors, descriptors_end) = descriptor::read_all(&mut reader)?;
         let primary = descriptors.iter().find_map(VolumeDescriptor::as_primary).cloned();
         let primary = primary.ok_or_else(|| {
             let found = "none before the terminator";
@@ -59,11 +60,10 @@ impl Volume {
             return Err(Error::Incomplete { file: source.name().to_owned(), expected, found: source.len() });
         }
         let joliet = descriptors.iter().find_map(VolumeDescriptor::as_joliet).cloned();
-        let tree = DirectoryTree::read(source, &primary, &mut findings)?;
-        let joliet_tree = joliet
-            .as_ref()
-            .map(|descriptor| DirectoryTree::read(source, descriptor, &mut findings))
-            .transpose()?;
+        let tree = DirectoryTree::read(&mut reader, &primary)?;
+        let joliet_tree =
+            joliet.as_ref().map(|joliet| DirectoryTree::read(&mut reader, joliet)).transpose()?;
+        let findings = reader.findings;
         Ok(Self { descriptors, descriptors_end, primary, joliet, tree, joliet_tree, findings })
     }
 

@@ -9,10 +9,9 @@
 
 use std::ops::Range;
 
-use super::finding::VolumeFinding;
-use crate::bytes_at::{u16_be, u16_le, u32_be, u32_le};
+use super::finding::VolumeReader;
 use crate::checked_fields::slice_at;
-use crate::error::{OrInternal, Result};
+use crate::error::Result;
 use crate::extent::{Extent, Sector};
 use crate::source::Source;
 
@@ -42,12 +41,8 @@ pub struct DirectoryRecord {
 
 impl DirectoryRecord {
     /// Parses the record at the start of `bytes`, which end with the sector. `position` is their offset in the image.
-    pub(super) fn parse(
-        source: &Source,
-        bytes: &[u8],
-        position: u64,
-        findings: &mut Vec<VolumeFinding>,
-    ) -> Result<Self> {
+    pub(super) fn parse(reader: &mut VolumeReader<'_>, bytes: &[u8], position: u64) -> Result<Self> {
+        let source = reader.source;
         let short = || source.malformed(position, "directory record", "34 bytes", bytes.len());
         let byte = |offset: usize| bytes.get(offset).copied().ok_or_else(short);
         let len = usize::from(byte(0)?);
@@ -60,8 +55,8 @@ impl DirectoryRecord {
         let record = Self {
             position,
             len: byte(0)?,
-            sector: Sector(both_endian_u32(bytes, 2, position, findings)?),
-            data_len: both_endian_u32(bytes, 10, position, findings)?,
+            sector: Sector(reader.both_endian_u32(bytes, 2, position)?),
+            data_len: reader.both_endian_u32(bytes, 10, position)?,
             flags: byte(25)?,
             name: slice_at(bytes, FIXED_LEN, name_len)?.to_vec(),
             // A record may end after a name of even length, without the pad byte.
@@ -96,6 +91,11 @@ impl DirectoryRecord {
         Ok(())
     }
 
+    /// Returns the offset of the system use area in the image.
+    pub(super) fn system_use_at(&self) -> u64 {
+        self.position + self.system_use.start as u64
+    }
+
     /// Returns the extent of the data.
     #[must_use]
     pub fn extent(&self) -> Extent {
@@ -113,44 +113,6 @@ impl DirectoryRecord {
     #[must_use]
     pub(crate) fn is_self_or_parent(&self) -> bool {
         matches!(self.name.as_slice(), [0 | 1])
-    }
-}
-
-/// Reads a number that is stored in both byte orders. Returns the little-endian one and records a difference as a
-/// finding.
-pub(super) fn both_endian_u32(
-    bytes: &[u8],
-    offset: usize,
-    at: u64,
-    findings: &mut Vec<VolumeFinding>,
-) -> Result<u32> {
-    let at = at + offset as u64;
-    let both = u32_le(bytes, offset).zip(u32_be(bytes, offset + 4));
-    let (little, big) = both.or_internal("field outside of its structure", at)?;
-    record_difference(u64::from(little), u64::from(big), at, findings);
-    Ok(little)
-}
-
-pub(super) fn both_endian_u16(
-    bytes: &[u8],
-    offset: usize,
-    at: u64,
-    findings: &mut Vec<VolumeFinding>,
-) -> Result<u16> {
-    let at = at + offset as u64;
-    let both = u16_le(bytes, offset).zip(u16_be(bytes, offset + 2));
-    let (little, big) = both.or_internal("field outside of its structure", at)?;
-    record_difference(u64::from(little), u64::from(big), at, findings);
-    Ok(little)
-}
-
-/// Most findings that are kept, so that a malicious image cannot fill the memory.
-const MAX_FINDINGS: usize = 100;
-
-fn record_difference(little: u64, big: u64, offset: u64, findings: &mut Vec<VolumeFinding>) {
-    if little != big && findings.len() < MAX_FINDINGS {
-        let message = format!("the little-endian copy of a number is {little}, the big-endian one {big}");
-        findings.push(VolumeFinding { offset, message });
     }
 }
 
@@ -200,25 +162,29 @@ mod tests {
 
     #[test]
     fn difference_between_byte_orders_is_a_finding() {
-        let mut findings = Vec::new();
-        let value = both_endian_u32(&[1, 0, 0, 0, 0, 0, 0, 2], 0, 100, &mut findings);
+        let source = Source::from_bytes("test", Vec::new());
+        let mut reader = VolumeReader { source: &source, findings: Vec::new() };
+        let value = reader.both_endian_u32(&[1, 0, 0, 0, 0, 0, 0, 2], 0, 100);
         assert_eq!(value.unwrap(), 1);
-        assert_eq!(findings[0].offset, 100);
+        assert_eq!(reader.findings[0].offset, 100);
     }
 
     #[test]
     fn numbers_outside_of_their_structure_are_internal_errors() {
-        let failed = both_endian_u32(&[0; 8], 1, 100, &mut Vec::new());
+        let source = Source::from_bytes("test", Vec::new());
+        let mut reader = VolumeReader { source: &source, findings: Vec::new() };
+        let failed = reader.both_endian_u32(&[0; 8], 1, 100);
         assert!(matches!(failed, Err(crate::Error::Internal { offset: 101, .. })));
-        let failed = both_endian_u16(&[0; 4], 1, 100, &mut Vec::new());
+        let failed = reader.both_endian_u16(&[0; 4], 1, 100);
         assert!(matches!(failed, Err(crate::Error::Internal { offset: 101, .. })));
     }
 
     #[test]
     fn rejects_records_that_end_in_their_fixed_fields() {
         let source = Source::from_bytes("test", vec![0; 4096]);
+        let mut reader = VolumeReader { source: &source, findings: Vec::new() };
         for len in 0..34 {
-            let failed = DirectoryRecord::parse(&source, &vec![34; len], 100, &mut Vec::new());
+            let failed = DirectoryRecord::parse(&mut reader, &vec![34; len], 100);
             assert!(matches!(failed, Err(crate::Error::Malformed { offset: 100, .. })), "{len}");
         }
     }

@@ -33,60 +33,61 @@ pub(super) struct SystemUse {
 /// Reads an area. `position` is the offset of `bytes` in the image.
 pub(super) fn read(source: &Source, bytes: &[u8], position: u64) -> Result<SystemUse> {
     let mut system_use = SystemUse::default();
-    let mut next = read_entries(source, bytes, position, &mut system_use)?;
+    let mut next = system_use.add_entries(source, bytes, position)?;
     while let Some(extent) = next {
         if system_use.continuations.len() == MAX_CONTINUATIONS {
             let found = "more, perhaps a loop";
             return Err(source.malformed(position, "Rock Ridge continuations", MAX_CONTINUATIONS, found));
         }
         system_use.continuations.push(extent);
-        next = read_entries(source, &source.read_extent(extent)?, extent.offset(), &mut system_use)?;
+        next = system_use.add_entries(source, &source.read_extent(extent)?, extent.offset())?;
     }
     Ok(system_use)
 }
 
-/// Reads the entries of the area or of one continuation. Returns the position of the next continuation.
-fn read_entries(
-    source: &Source,
-    bytes: &[u8],
-    position: u64,
-    system_use: &mut SystemUse,
-) -> Result<Option<Extent>> {
-    let mut next = None;
-    let mut offset = 0;
-    // An entry shorter than its header ends the area, and so does padding.
-    while let Some(&[first, second, len, _]) = bytes.get(offset..offset + 4) {
-        let Some(data) = bytes.get(offset + 4..offset + usize::from(len)) else { break };
-        match (first, second) {
-            (b'S', b'P') if data.get(..2) == Some(&[0xBE, 0xEF]) => {
-                system_use.skip_len = data.get(2).copied()
+impl SystemUse {
+    /// Adds the entries of the area or of one continuation. Returns the position of the next continuation.
+    fn add_entries(&mut self, source: &Source, bytes: &[u8], position: u64) -> Result<Option<Extent>> {
+        let mut next = None;
+        let mut offset = 0;
+        // An entry shorter than its header ends the area, and so does padding.
+        while let Some(&[first, second, len, _]) = bytes.get(offset..offset + 4) {
+            let Some(data) = bytes.get(offset + 4..offset + usize::from(len)) else { break };
+            let at = position + offset as u64;
+            match (first, second) {
+                (b'S', b'P') if data.get(..2) == Some(&[0xBE, 0xEF]) => self.skip_len = data.get(2).copied(),
+                (b'P', b'X') => self.mode = u32_le(data, 0),
+                (b'N', b'M') => self.add_name(source, data, at)?,
+                (b'C', b'E') => next = Some(parse_continuation(source, data, at)?),
+                (b'S', b'T') => break,
+                _ => {}
             }
-            (b'P', b'X') => system_use.mode = u32_le(data, 0),
-            (b'N', b'M') => add_name(source, data, position + offset as u64, system_use)?,
-            (b'C', b'E') => next = Some(parse_continuation(source, data, position + offset as u64)?),
-            (b'S', b'T') => break,
-            _ => {}
+            offset += usize::from(len);
         }
-        offset += usize::from(len);
+        Ok(next)
     }
-    Ok(next)
-}
 
-fn add_name(source: &Source, data: &[u8], position: u64, system_use: &mut SystemUse) -> Result<()> {
-    let [flags, part @ ..] = data else { return Ok(()) };
-    // Flags 2 and 4 mark the directory itself and its parent, which have no name.
-    if flags & 6 != 0 {
-        return Ok(());
+    fn add_name(&mut self, source: &Source, data: &[u8], position: u64) -> Result<()> {
+        let [flags, part @ ..] = data else { return Ok(()) };
+        // Flags 2 and 4 mark the directory itself and its parent, which have no name.
+        if flags & 6 != 0 {
+            return Ok(());
+        }
+        let name = self.name.get_or_insert_default();
+        name.extend_from_slice(part);
+        if name.len() > MAX_NAME_LEN {
+            return Err(source.malformed(position, "Rock Ridge name", "at most 255 bytes", name.len()));
+        }
+        if name.iter().any(|byte| matches!(byte, b'/' | 0)) {
+            return Err(source.malformed(
+                position,
+                "Rock Ridge name",
+                "no slash or NUL",
+                name.escape_ascii(),
+            ));
+        }
+        Ok(())
     }
-    let name = system_use.name.get_or_insert_default();
-    name.extend_from_slice(part);
-    if name.len() > MAX_NAME_LEN {
-        return Err(source.malformed(position, "Rock Ridge name", "at most 255 bytes", name.len()));
-    }
-    if name.iter().any(|byte| matches!(byte, b'/' | 0)) {
-        return Err(source.malformed(position, "Rock Ridge name", "no slash or NUL", name.escape_ascii()));
-    }
-    Ok(())
 }
 
 fn parse_continuation(source: &Source, data: &[u8], position: u64) -> Result<Extent> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::descriptor::TreeDescriptor;
-use super::finding::VolumeFinding;
+use super::finding::VolumeReader;
 use super::record::{DirectoryRecord, decode_iso_name, decode_joliet_name};
 use super::rockridge;
 use crate::checked_fields::slice_at;
@@ -83,11 +83,7 @@ pub struct DirectoryTree {
 }
 
 impl DirectoryTree {
-    pub(super) fn read(
-        source: &Source,
-        descriptor: &TreeDescriptor,
-        findings: &mut Vec<VolumeFinding>,
-    ) -> Result<Self> {
+    pub(super) fn read(volume: &mut VolumeReader<'_>, descriptor: &TreeDescriptor) -> Result<Self> {
         let root = TreeEntry {
             parent: EntryId::ROOT,
             kind: EntryKind::Directory,
@@ -101,7 +97,8 @@ impl DirectoryTree {
         let tree = Self { entries: vec![root], by_name: BTreeMap::new(), continuations: BTreeSet::new() };
         let is_joliet = descriptor.joliet.is_some();
         let visited = BTreeSet::new();
-        let mut reader = TreeReader { source, findings, is_joliet, skip_len: 0, tree, visited, len: 0 };
+        let source = volume.source;
+        let mut reader = TreeReader { source, volume, is_joliet, skip_len: 0, tree, visited, len: 0 };
         let mut pending = vec![(EntryId::ROOT, 0)];
         while let Some((id, depth)) = pending.pop() {
             let directories = reader.read_directory(id, depth)?;
@@ -207,9 +204,9 @@ fn short_name(name: &str) -> String {
 }
 
 /// A tree that is being read.
-struct TreeReader<'a> {
-    source: &'a Source,
-    findings: &'a mut Vec<VolumeFinding>,
+struct TreeReader<'a, 'b> {
+    source: &'b Source,
+    volume: &'a mut VolumeReader<'b>,
     is_joliet: bool,
     /// Number of bytes to skip in each system use area.
     skip_len: usize,
@@ -219,7 +216,7 @@ struct TreeReader<'a> {
     len: u64,
 }
 
-impl TreeReader<'_> {
+impl TreeReader<'_, '_> {
     /// Reads the records of a directory and returns the directories among them.
     fn read_directory(&mut self, id: EntryId, depth: usize) -> Result<Vec<EntryId>> {
         let entry = self.tree.entry(id).or_internal("directory without an entry", 0)?;
@@ -232,7 +229,7 @@ impl TreeReader<'_> {
             while rest.first().is_some_and(|len| *len != 0) {
                 let position =
                     extent.offset() + sector * SECTOR_LEN as u64 + (records.len() - rest.len()) as u64;
-                let record = DirectoryRecord::parse(self.source, rest, position, self.findings)?;
+                let record = DirectoryRecord::parse(self.volume, rest, position)?;
                 let (bytes, after) = rest
                     .split_at_checked(usize::from(record.len))
                     .or_internal("directory record outside of its sector", position)?;
@@ -271,11 +268,9 @@ impl TreeReader<'_> {
         record: DirectoryRecord,
         bytes: &[u8],
     ) -> Result<Option<EntryId>> {
-        let system_use = &record.system_use;
-        let area = slice_at(bytes, system_use.start, system_use.len())?;
-        let area_at = record.position + record.system_use.start as u64;
+        let area = slice_at(bytes, record.system_use.start, record.system_use.len())?;
         if record.is_self_or_parent() {
-            self.add_self_or_parent(parent, record, area, area_at)?;
+            self.add_self_or_parent(parent, record, area)?;
             return Ok(None);
         }
         if self.tree.entries.len() >= MAX_ENTRIES {
@@ -285,7 +280,7 @@ impl TreeReader<'_> {
         // An area that is shorter than the skipped bytes has no entries. A Joliet tree has no areas.
         let system_use = match area.get(self.skip_len..).filter(|_| !self.is_joliet) {
             None => rockridge::SystemUse::default(),
-            Some(area) => rockridge::read(self.source, area, area_at + self.skip_len as u64)?,
+            Some(area) => rockridge::read(self.source, area, record.system_use_at() + self.skip_len as u64)?,
         };
         self.tree.continuations.extend(&system_use.continuations);
         let iso_name =
@@ -311,16 +306,10 @@ impl TreeReader<'_> {
         Ok((kind == EntryKind::Directory).then_some(id))
     }
 
-    fn add_self_or_parent(
-        &mut self,
-        parent: EntryId,
-        record: DirectoryRecord,
-        area: &[u8],
-        area_at: u64,
-    ) -> Result<()> {
+    fn add_self_or_parent(&mut self, parent: EntryId, record: DirectoryRecord, area: &[u8]) -> Result<()> {
         let is_first = self.directory_mut(parent)?.self_and_parent.is_empty();
         if parent == EntryId::ROOT && is_first && !self.is_joliet {
-            let system_use = rockridge::read(self.source, area, area_at)?;
+            let system_use = rockridge::read(self.source, area, record.system_use_at())?;
             self.skip_len = system_use.skip_len.map_or(0, usize::from);
             self.tree.continuations.extend(system_use.continuations);
         }
