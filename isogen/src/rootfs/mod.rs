@@ -20,7 +20,7 @@ use self::filesystem::{DirectoryEntry, FileSystem, InodeType};
 use self::squashfs::SquashfsImage;
 use self::window::RootfsWindow;
 use crate::base::BaseImage;
-use crate::error::{Error, OrInternal, Result};
+use crate::error::{Error, Result};
 use crate::extent::Extent;
 use crate::initrd::{Encoding, PackedArchive, newc};
 use crate::plan::Plan;
@@ -184,9 +184,8 @@ fn find_filesystem(image: &RootfsWindow) -> Result<RootfsWindow> {
         |found| image.malformed(0, "rootfs archive", "a member root.squashfs or root.erofs", found);
     let mut offset = 0_u64;
     for _ in 0..MAX_MEMBERS {
-        let bytes = image.read(offset, newc::HEADER_LEN, "rootfs archive")?;
-        let bytes = bytes.as_array().or_internal("short cpio header", offset)?;
-        let header = newc::CpioHeader::parse(bytes).map_err(|field| {
+        let bytes = image.read_array(offset, "rootfs archive")?;
+        let header = newc::CpioHeader::parse(&bytes).map_err(|field| {
             image.malformed(offset + field.offset as u64, field.what, field.expected, field.found)
         })?;
         let name_at = offset + newc::HEADER_LEN as u64;

@@ -203,14 +203,14 @@ impl SquashfsImage {
         }
         // The table is an array of offsets. Each is that of a metadata block with 512 descriptions.
         let index = u64::from(file.fragment / FRAGMENTS_PER_BLOCK);
-        let short = "short squashfs fragment";
-        let entry = self.window.read(self.fragment_table.saturating_add(index * 8), 8, what)?;
-        let block = u64_le(&entry, 0).or_internal(short, self.fragment_table)?;
+        let entry = self.window.read_array(self.fragment_table.saturating_add(index * 8), what)?;
+        let block = u64::from_le_bytes(entry);
         let offset = file.fragment % FRAGMENTS_PER_BLOCK * FRAGMENT_LEN;
         let offset = u16::try_from(offset).or_internal("offset of a squashfs fragment", block)?;
         let description = self.metadata_at(what, 0, MetadataReference { block, offset })?.take(16)?;
-        let start = u64_le(&description, 0).or_internal(short, block)?;
-        let bytes = self.read_block(start, u32_le(&description, 8).or_internal(short, block)?)?;
+        let fields = u64_le(&description, 0).zip(u32_le(&description, 8));
+        let (start, stored_size) = fields.or_internal("short squashfs fragment", block)?;
+        let bytes = self.read_block(start, stored_size)?;
         let (first, tail_len) = (to_usize(file.fragment_offset.into())?, to_usize(len)?);
         let tail = bytes.get(first..).and_then(|rest| rest.get(..tail_len));
         tail.map(<[u8]>::to_vec).ok_or_else(|| {

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::bytes_at::array_at;
 use crate::error::{Error, OrInternal, Result};
 use crate::extent::Extent;
 use crate::plan::Plan;
@@ -44,6 +45,11 @@ impl RootfsWindow {
         let mut buf = Vec::new();
         self.append(&mut buf, offset, len, what)?;
         Ok(buf)
+    }
+
+    /// Reads `N` bytes.
+    pub(super) fn read_array<const N: usize>(&self, offset: u64, what: &'static str) -> Result<[u8; N]> {
+        array_at(&self.read(offset, N, what)?, 0).or_internal("short structure of a root file system", offset)
     }
 
     /// Reads `len` bytes and appends them to `buf`.

@@ -18,7 +18,7 @@ use std::fmt;
 use super::super::codec::Codec;
 use super::inode::{DataLayout, ErofsInode};
 use super::{ErofsImage, FileReader, InodeRole, ZERO_PADDING};
-use crate::bytes_at::{array_at, count_leading_zeros, u16_le, u32_le, u64_le};
+use crate::bytes_at::{array_at, count_leading_zeros, u32_le};
 use crate::error::{Error, OrInternal, Result};
 
 /// Limits of one extent: stored bytes and decoded bytes.
@@ -147,13 +147,13 @@ impl FileReader<'_> {
             return Ok(());
         }
         let header = inode.end.next_multiple_of(HEADER_LEN);
-        let bytes = self.filesystem.window.read(header, 8, "EROFS compression header")?;
-        let all = u64_le(&bytes, 0).or_internal("short EROFS compression header", header)?;
+        let bytes = self.filesystem.window.read_array(header, "EROFS compression header")?;
+        let all = u64::from_le_bytes(bytes);
         if all & ALL_PACKED != 0 {
             let position = (all & !ALL_PACKED).saturating_add(offset);
             return self.append_packed(header, position, inode.len.saturating_sub(offset), role);
         }
-        let mut index = ClusterIndex::new(self.filesystem, inode, header, &bytes)?;
+        let mut index = ClusterIndex::new(self.filesystem, inode, header, bytes)?;
         let mut at = offset;
         let mut cluster = index.head_cluster(offset)?;
         while self.missing_len() > 0 {
@@ -223,12 +223,10 @@ impl FileReader<'_> {
 }
 
 impl<'a> ClusterIndex<'a> {
-    fn new(filesystem: &'a ErofsImage, inode: &ErofsInode, header: u64, bytes: &[u8]) -> Result<Self> {
-        let short = "short EROFS compression header";
-        let fragment = u32_le(bytes, 0).or_internal(short, header)?;
-        let inline_len = u16_le(bytes, 2).or_internal(short, header)?;
-        let flags = u16_le(bytes, 4).or_internal(short, header)?;
-        let [algorithms, sizes] = array_at(bytes, 6).or_internal(short, header)?;
+    fn new(filesystem: &'a ErofsImage, inode: &ErofsInode, header: u64, bytes: [u8; 8]) -> Result<Self> {
+        let [a, b, c, d, flags_low, flags_high, algorithms, sizes] = bytes;
+        let (fragment, inline_len) = (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([c, d]));
+        let flags = u16::from_le_bytes([flags_low, flags_high]);
         let window = &filesystem.window;
         if inode.layout == DataLayout::FullIndex && flags & TWO_BYTE_ENTRIES != 0 {
             return Err(window.unsupported(header, "EROFS index", "a list of extents"));
@@ -364,9 +362,26 @@ impl<'a> ClusterIndex<'a> {
         }
         let pack = self.compact_pack(cluster);
         let bytes = self.index_bytes(pack.position, pack.len)?;
-        let has_counts = self.flags & COUNTS_OF_HEAD1 != 0;
-        let entry = parse_compact_entry(&bytes, pack, self.cluster_bits, has_counts);
+        let entry = self.parse_compact_entry(&bytes, pack);
         entry.ok_or_else(|| self.malformed(pack.position, "a pack of entries", format!("{bytes:02x?}")))
+    }
+
+    fn parse_compact_entry(&self, bytes: &[u8], pack: CompactPack) -> Option<ClusterEntry> {
+        // A distance needs twelve bits, even if clusters are smaller.
+        let low_bits = self.cluster_bits.max(12);
+        let width = (pack.len - 4) * 8 / pack.entries;
+        let entries = PackEntries { bytes, width, low_bits };
+        let (low, entry_type) = entries.get(pack.index)?;
+        let Some(head_type) = HeadType::parse(entry_type) else {
+            return parse_compact_non_head(&entries, pack, low);
+        };
+        let base = u32_le(bytes, usize::try_from(pack.len - 4).ok()?)?;
+        let blocks = match self.flags & COUNTS_OF_HEAD1 {
+            0 => count_single_blocks(&entries, pack.index)?,
+            _ => count_recorded_blocks(&entries, pack.index)?,
+        };
+        let block = base.wrapping_add(blocks);
+        Some(ClusterEntry::Head(ExtentHead { head_type, offset: low.into(), block }))
     }
 
     /// Returns the offset of an entry of a full index. Eight reserved bytes are between the header and the first entry.
@@ -376,18 +391,17 @@ impl<'a> ClusterIndex<'a> {
 
     fn full_entry(&mut self, cluster: u64) -> Result<ClusterEntry> {
         let position = self.full_entry_position(cluster);
-        let bytes = self.index_bytes(position, 8)?;
-        let short = "short EROFS index entry";
-        let u16_at = |offset| u16_le(&bytes, offset).or_internal(short, position);
-        let Some(head_type) = HeadType::parse(u32::from(u16_at(0)? & 3)) else {
-            return Ok(ClusterEntry::parse_non_head(u16_at(4)?.into()));
+        let bytes = array_at(&self.index_bytes(position, 8)?, 0);
+        let bytes: [u8; 8] = bytes.or_internal("short EROFS index entry", position)?;
+        let [entry_type, _, offset_low, offset_high, a, b, c, d] = bytes;
+        let Some(head_type) = HeadType::parse(u32::from(entry_type & 3)) else {
+            return Ok(ClusterEntry::parse_non_head(u16::from_le_bytes([a, b]).into()));
         };
-        let offset = u64::from(u16_at(2)?);
+        let offset = u64::from(u16::from_le_bytes([offset_low, offset_high]));
         if offset >= self.cluster_len() {
             return Err(self.malformed(position, "an offset within the cluster", offset));
         }
-        let block = u32_le(&bytes, 4).or_internal(short, position)?;
-        Ok(ClusterEntry::Head(ExtentHead { head_type, offset, block }))
+        Ok(ClusterEntry::Head(ExtentHead { head_type, offset, block: u32::from_le_bytes([a, b, c, d]) }))
     }
 
     /// Returns the pack with the entry of a cluster. Packs of sixteen entries begin at multiples of 32 bytes. Packs of
@@ -460,29 +474,6 @@ impl PackEntries<'_> {
         let word = u32_le(self.bytes, usize::try_from(bit / 8).ok()?)? >> (bit % 8);
         Some((word & ((1 << self.low_bits) - 1), word >> self.low_bits & 3))
     }
-}
-
-fn parse_compact_entry(
-    bytes: &[u8],
-    pack: CompactPack,
-    cluster_bits: u32,
-    has_counts: bool,
-) -> Option<ClusterEntry> {
-    // A distance needs twelve bits, even if clusters are smaller.
-    let low_bits = cluster_bits.max(12);
-    let width = (pack.len - 4) * 8 / pack.entries;
-    let entries = PackEntries { bytes, width, low_bits };
-    let (low, entry_type) = entries.get(pack.index)?;
-    let Some(head_type) = HeadType::parse(entry_type) else {
-        return parse_compact_non_head(&entries, pack, low);
-    };
-    let base = u32_le(bytes, usize::try_from(pack.len - 4).ok()?)?;
-    let blocks = if has_counts {
-        count_recorded_blocks(&entries, pack.index)?
-    } else {
-        count_single_blocks(&entries, pack.index)?
-    };
-    Some(ClusterEntry::Head(ExtentHead { head_type, offset: low.into(), block: base.wrapping_add(blocks) }))
 }
 
 /// Reads an entry that is not a head. The last entry of a pack holds the distance to the next head. Its distance to its
