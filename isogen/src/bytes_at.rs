@@ -32,11 +32,6 @@ pub(crate) fn u64_le(bytes: &[u8], offset: usize) -> Option<u64> {
     array_at(bytes, offset).map(u64::from_le_bytes)
 }
 
-#[inline]
-pub(crate) fn u64_be(bytes: &[u8], offset: usize) -> Option<u64> {
-    array_at(bytes, offset).map(u64::from_be_bytes)
-}
-
 /// Returns the first `len` bytes of a buffer, or the whole buffer if it is shorter.
 #[inline]
 pub(crate) fn prefix_mut(buf: &mut [u8], len: u64) -> &mut [u8] {

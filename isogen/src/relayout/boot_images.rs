@@ -20,10 +20,8 @@ const DISK_SECTORS_PER_SECTOR: u64 = SECTOR_SIZE / DISK_SECTOR_SIZE;
 /// A boot image before and after the re-layout.
 #[derive(Debug)]
 pub(super) struct BootImageChange {
-    /// Offset of its entry in the boot catalogue.
-    position: u64,
-    old_sector: Sector,
-    old_load_count: u16,
+    /// Its entry in the boot catalogue of the base image.
+    old: BootEntry,
     /// Length of its file in the base image.
     old_len: u64,
     pub(super) sector: Sector,
@@ -47,11 +45,11 @@ impl BootImageChanges {
     pub(super) fn patches(&self) -> Vec<Patch> {
         let mut patches = Vec::new();
         for image in &self.0 {
-            if image.sector != image.old_sector {
-                patches.push(bytes_patch(image.position + 8, image.sector.0.to_le_bytes()));
+            if image.sector != image.old.sector {
+                patches.push(bytes_patch(image.old.position + 8, image.sector.0.to_le_bytes()));
             }
-            if image.load_count != image.old_load_count {
-                patches.push(bytes_patch(image.position + 6, image.load_count.to_le_bytes()));
+            if image.is_resized() {
+                patches.push(bytes_patch(image.old.position + 6, image.load_count.to_le_bytes()));
             }
             patches.extend(image.info_table.clone());
         }
@@ -60,7 +58,7 @@ impl BootImageChanges {
 
     /// Returns the boot image that begins at a disk sector of the base image.
     pub(super) fn find_by_old_disk_sector(&self, sector: u64) -> Option<&BootImageChange> {
-        self.0.iter().find(|image| u64::from(image.old_sector.0) * DISK_SECTORS_PER_SECTOR == sector)
+        self.0.iter().find(|image| u64::from(image.old.sector.0) * DISK_SECTORS_PER_SECTOR == sector)
     }
 }
 
@@ -78,9 +76,7 @@ impl BootImageChange {
             return Err(image.source().malformed(at, what, "the beginning of a file", entry.sector));
         };
         let mut boot = Self {
-            position: entry.position,
-            old_sector: entry.sector,
-            old_load_count: entry.load_count,
+            old: entry.clone(),
             old_len: old.len(),
             // A file that does not move keeps its sector.
             sector: placement.moved_extents.get(&old).copied().unwrap_or(entry.sector),
@@ -95,7 +91,7 @@ impl BootImageChange {
             if is_isolinux {
                 boot.info_table = patch_new_info_table(image, file)?;
             }
-        } else if is_isolinux && boot.sector != boot.old_sector && old.len() >= BootInfoTable::END {
+        } else if is_isolinux && boot.sector != entry.sector && old.len() >= BootInfoTable::END {
             boot.info_table = Some(patch_moved_info_table(image, old, boot.sector)?);
         }
         Ok(Some(boot))
@@ -105,7 +101,7 @@ impl BootImageChange {
         self.sector = file.sector;
         // Keep a number that the builder chose: isolinux loads the rest of itself.
         let whole = sectors_to_load(self.old_len);
-        if self.old_load_count == whole.0 || self.old_load_count == whole.1 {
+        if self.old.load_count == whole.0 || self.old.load_count == whole.1 {
             self.load_count = sectors_to_load(u64::from(file.len)).0;
         }
     }
@@ -122,7 +118,7 @@ impl BootImageChange {
 
     /// Returns `true` if firmware loads a different number of sectors than from the base image.
     pub(super) fn is_resized(&self) -> bool {
-        self.load_count != self.old_load_count
+        self.load_count != self.old.load_count
     }
 }
 
@@ -175,5 +171,5 @@ fn patch_new_info_table(image: &BaseImage, file: &PlacedFile) -> Result<Option<P
     let table = BootInfoTable::new(image.volume(), file.sector, &bytes)?;
     let mut encoded = table.0.map(u32::to_le_bytes).concat();
     encoded.resize(BootInfoTable::LEN, 0);
-    Ok(Some(bytes_patch(file.extent().offset() + BootInfoTable::OFFSET, encoded)))
+    Ok(Some(bytes_patch(file.sector.offset() + BootInfoTable::OFFSET, encoded)))
 }

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fields::{bytes_patch, zero_patch};
-use super::placement::{DataLocation, PlacedFile, Placement};
+use super::fields::{bytes_patch, to_sector, zero_patch};
+use super::placement::{PlacedFile, Placement};
 use super::raw_record::{
     RawRecord, encode_iso_name, encode_joliet_name, invalid_name, is_self_or_parent, new_system_use,
 };
@@ -47,6 +47,14 @@ struct TreeRewrite<'a> {
     image: &'a BaseImage,
     descriptor: &'a TreeDescriptor,
     tree: &'a DirectoryTree,
+}
+
+/// The location of an entry's data in the new layout.
+enum DataLocation {
+    Unchanged,
+    Dropped,
+    /// First sector and length.
+    At(Sector, u32),
 }
 
 /// A directory after the re-layout.
@@ -94,7 +102,7 @@ impl TreeRewrite<'_> {
         }
         for (child_id, child) in self.tree.children(id) {
             let mut raw = self.read_raw_record(&child.record, child.kind == EntryKind::Directory)?;
-            match placement.location(self.image, self.tree, (child_id, child))? {
+            match self.location(placement, child_id, child)? {
                 DataLocation::Dropped => continue,
                 DataLocation::At(sector, len) => raw.set_extent(sector, len)?,
                 DataLocation::Unchanged => {}
@@ -103,6 +111,35 @@ impl TreeRewrite<'_> {
         }
         self.add_new_files(id, placement, &mut records)?;
         Ok(records)
+    }
+
+    /// Returns the new location of an entry's data.
+    fn location(&self, placement: &Placement, id: EntryId, entry: &TreeEntry) -> Result<DataLocation> {
+        if entry.kind != EntryKind::File {
+            return Ok(DataLocation::Unchanged);
+        }
+        let path = self.tree.path(id);
+        if placement.dropped_paths.contains(&path) {
+            return Ok(DataLocation::Dropped);
+        }
+        if let Some(file) = placement.new_file(&path) {
+            return Ok(DataLocation::At(file.sector, file.len));
+        }
+        if let Some(sector) = placement.moved_extents.get(&entry.extent) {
+            return Ok(DataLocation::At(*sector, entry.record.data_len));
+        }
+        // Mastering tools give an empty file the sector of the next file. Keep it inside the volume.
+        if entry.extent.is_empty() && u64::from(entry.record.sector.0) >= placement.data_end {
+            return Ok(DataLocation::At(to_sector(placement.kept_end / SECTOR_SIZE)?, 0));
+        }
+        // The other tree may spell the name differently, or not contain the file.
+        if !entry.extent.is_empty() && entry.extent.end() > placement.kept_end {
+            let what = "record of a file that moves";
+            let expected = "a file that both trees have, under the same name";
+            let (at, found) = (entry.record.position, format!("{path} at {}", entry.extent));
+            return Err(self.image.source().malformed(at, what, expected, found));
+        }
+        Ok(DataLocation::Unchanged)
     }
 
     /// Adds the records of the new files of a directory, in the order of their names.
@@ -205,6 +242,7 @@ impl TreeRewrite<'_> {
         Ok((before != bytes).then(|| bytes_patch(old.offset(), bytes)))
     }
 
+    /// Returns the path tables with the new sectors of directories that move.
     fn path_table_patches(&self, moved: &BTreeMap<Sector, Sector>) -> Result<Vec<Patch>> {
         let tables = self.descriptor.path_tables;
         if tables.len > MAX_PATH_TABLE_LEN {
@@ -214,32 +252,23 @@ impl TreeRewrite<'_> {
         }
         let mut patches = Vec::new();
         for (table, is_little_endian) in [(tables.little_endian, true), (tables.big_endian, false)] {
+            let encode = |n: u32| if is_little_endian { n.to_le_bytes() } else { n.to_be_bytes() };
             let mut bytes = self.image.source().read_extent(Extent::at_sector(table, tables.len))?;
             let mut at = 0;
             while let Some(name_len @ 1..) = bytes.get(at).copied() {
-                self.update_path_table_record(&mut bytes, at, (table, is_little_endian), moved)?;
+                let old = if is_little_endian { u32_le(&bytes, at + 2) } else { u32_be(&bytes, at + 2) };
+                let old = old.ok_or_else(|| {
+                    let at = table.offset() + at as u64;
+                    self.image.source().malformed(at, "path table", "whole records", "the end of the table")
+                })?;
+                if let Some(Sector(new)) = moved.get(&Sector(old)) {
+                    put_slice(&mut bytes, at + 2, &encode(*new))?;
+                }
                 at += 8 + usize::from(name_len) + usize::from(name_len % 2);
             }
             patches.push(bytes_patch(table.offset(), bytes));
         }
         Ok(patches)
-    }
-
-    /// Changes the sector in the record at `at` of a path table if its directory moves.
-    fn update_path_table_record(
-        &self,
-        bytes: &mut [u8],
-        at: usize,
-        (table, is_little_endian): (Sector, bool),
-        moved: &BTreeMap<Sector, Sector>,
-    ) -> Result<()> {
-        let old = if is_little_endian { u32_le(bytes, at + 2) } else { u32_be(bytes, at + 2) };
-        let old = old.ok_or_else(|| {
-            let at = table.offset() + at as u64;
-            self.image.source().malformed(at, "path table", "whole records", "the end of the table")
-        })?;
-        let Some(Sector(new)) = moved.get(&Sector(old)) else { return Ok(()) };
-        put_slice(bytes, at + 2, &if is_little_endian { new.to_le_bytes() } else { new.to_be_bytes() })
     }
 }
 

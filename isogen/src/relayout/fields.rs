@@ -13,10 +13,9 @@ pub(super) const PADDING_SECTORS: u64 = 150;
 ///
 /// Returns an error if the format cannot store it: the edits make the image too large.
 pub(super) fn to_sector(number: u64) -> Result<Sector> {
-    u32::try_from(number).map(Sector).map_err(|_| Error::InvalidEdit {
-        what: "size of the new image",
-        value: format!("{number} sectors"),
-        reason: "ISO 9660 stores at most 4294967295",
+    u32::try_from(number).map(Sector).map_err(|_| {
+        let (value, reason) = (format!("{number} sectors"), "ISO 9660 stores at most 4294967295");
+        Error::InvalidEdit { what: "size of the new image", value, reason }
     })
 }
 

@@ -3,17 +3,18 @@
 use bytes::Bytes;
 
 use super::changes::{FileContents, FileOperations, RelayoutChanges};
+use super::fields::bytes_patch;
 use super::oversized_kargs;
 use super::placement::find_exact;
 use crate::areas::{IGNITION_INFO, IgnitionArea};
 use crate::base::{Architecture, BaseImage};
-use crate::bytes_at::u64_be;
+use crate::bytes_at::array_at;
 use crate::edits::Edits;
 use crate::error::{Error, Result};
 use crate::extent::Extent;
 use crate::initrd::PackedArchive;
 use crate::miniso;
-use crate::plan::{Patch, Plan, Segment};
+use crate::plan::{Plan, Segment};
 use crate::pxe::ROOTFS_PATH;
 
 /// Length of the smallest grown Ignition area: the length that builders choose.
@@ -114,8 +115,7 @@ fn grow_boot_image(
     let grown: u64 = archive.iter().map(Segment::len).sum();
     let initrd_len = stated - area.extent.len() + grown;
     let offset = area.extent.offset() - file.offset();
-    let field = Segment::Bytes(Bytes::copy_from_slice(&initrd_len.to_be_bytes()));
-    changes.patch_file(image, path, vec![Patch { offset: INITRD_LEN_AT, segment: field }])?;
+    changes.patch_file(image, path, vec![bytes_patch(INITRD_LEN_AT, initrd_len.to_be_bytes())])?;
     let boot_image = changes.current_file(image, path)?;
     let contents = boot_image.segments(0..offset).chain(archive).collect();
     changes.files.put_file(path, FileContents::new(contents));
@@ -136,7 +136,10 @@ fn stated_initrd_len(image: &BaseImage, (path, file): (&str, Extent), area: Igni
     let field = field.filter(|field| field.end() <= area.extent.offset());
     let stated = field.map(|field| image.source().read_extent(field)).transpose()?;
     let possible = area.extent.len()..=file.len();
-    let stated = stated.and_then(|bytes| u64_be(&bytes, 0)).filter(|len| possible.contains(len));
+    let stated = stated
+        .and_then(|bytes| array_at(&bytes, 0))
+        .map(u64::from_be_bytes)
+        .filter(|len| possible.contains(len));
     let expected = "a boot image that states the length of its initrd";
     stated.ok_or_else(|| malformed(expected, format!("none in {path}")))
 }

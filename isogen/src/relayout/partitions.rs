@@ -177,12 +177,10 @@ impl TableChange<'_> {
 ///
 /// Returns an error if the field cannot store it: the edits move a boot image beyond 2 TiB.
 fn encode_mbr_number(number: u64) -> Result<[u8; 4]> {
-    let number = u32::try_from(number).map_err(|_| Error::InvalidEdit {
-        what: "disk sector of a boot image",
-        value: number.to_string(),
-        reason: "an MBR stores at most 4294967295",
-    })?;
-    Ok(number.to_le_bytes())
+    u32::try_from(number).map(u32::to_le_bytes).map_err(|_| {
+        let (value, reason) = (number.to_string(), "an MBR stores at most 4294967295");
+        Error::InvalidEdit { what: "disk sector of a boot image", value, reason }
+    })
 }
 
 fn gpt_range(image: &BaseImage, at: usize, partition: &GptPartition) -> Result<(u64, u64)> {

@@ -9,7 +9,7 @@ use crate::base::BaseImage;
 use crate::error::{Error, OrInternal, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::plan::{Plan, Segment};
-use crate::volume::{DirectoryTree, EntryId, EntryKind, TreeEntry};
+use crate::volume::{DirectoryTree, EntryId, EntryKind};
 
 /// A new or replaced file and its extent in the new layout.
 #[derive(Debug)]
@@ -19,12 +19,6 @@ pub(super) struct PlacedFile {
     pub(super) sector: Sector,
     /// Length of the contents in bytes.
     pub(super) len: u32,
-}
-
-impl PlacedFile {
-    pub(super) fn extent(&self) -> Extent {
-        Extent::at_sector(self.sector, self.len)
-    }
 }
 
 /// The sectors of all files in the new layout.
@@ -42,14 +36,6 @@ pub(super) struct Placement {
     pub(super) dropped_paths: BTreeSet<String>,
     /// The first sector after the last file.
     pub(super) data_end: u64,
-}
-
-/// The location of a directory entry's data in the new layout.
-pub(super) enum DataLocation {
-    Unchanged,
-    Dropped,
-    /// First sector and length.
-    At(Sector, u32),
 }
 
 impl Placement {
@@ -87,11 +73,9 @@ impl Placement {
             return Err(invalid_file(&path, "its contents refer to bytes after the end of the base image"));
         }
         let len = contents.len();
-        let len = u32::try_from(len).map_err(|_| Error::InvalidEdit {
-            what: "file",
-            value: format!("{path} of {len} bytes"),
-            reason: "a file in an ISO image must be smaller than 4 GiB",
-        })?;
+        let too_long = "a file in an ISO image must be smaller than 4 GiB";
+        let len =
+            u32::try_from(len).map_err(|_| invalid_file(&format!("{path} of {len} bytes"), too_long))?;
         // `place_new` assigns the sector.
         self.new_files.push(PlacedFile { path, contents: contents.clone(), sector: Sector(0), len });
         Ok(())
@@ -143,40 +127,6 @@ impl Placement {
     pub(super) fn moved_offset(&self, extent: Extent) -> Option<u64> {
         let (old, new) = self.moved_extents.iter().find(|(old, _)| old.contains(extent))?;
         Some(new.offset() + (extent.offset() - old.offset()))
-    }
-
-    /// Returns the location of an entry of either tree.
-    pub(super) fn location(
-        &self,
-        image: &BaseImage,
-        tree: &DirectoryTree,
-        (id, entry): (EntryId, &TreeEntry),
-    ) -> Result<DataLocation> {
-        if entry.kind != EntryKind::File {
-            return Ok(DataLocation::Unchanged);
-        }
-        let path = tree.path(id);
-        if self.dropped_paths.contains(&path) {
-            return Ok(DataLocation::Dropped);
-        }
-        if let Some(file) = self.new_file(&path) {
-            return Ok(DataLocation::At(file.sector, file.len));
-        }
-        if let Some(sector) = self.moved_extents.get(&entry.extent) {
-            return Ok(DataLocation::At(*sector, entry.record.data_len));
-        }
-        // Mastering tools give an empty file the sector of the next file. Keep it inside the volume.
-        if entry.extent.is_empty() && u64::from(entry.record.sector.0) >= self.data_end {
-            return Ok(DataLocation::At(to_sector(self.kept_end / SECTOR_SIZE)?, 0));
-        }
-        // The other tree may spell the name differently, or not contain the file.
-        if !entry.extent.is_empty() && entry.extent.end() > self.kept_end {
-            let what = "record of a file that moves";
-            let expected = "a file that both trees have, under the same name";
-            let (at, found) = (entry.record.position, format!("{path} at {}", entry.extent));
-            return Err(image.source().malformed(at, what, expected, found));
-        }
-        Ok(DataLocation::Unchanged)
     }
 
     /// Returns the new or replaced file at a path.

@@ -35,10 +35,10 @@ impl RawRecord {
     /// Returns an error if the record would be too long.
     pub(super) fn new_file(path: &str, template: &[u8], name: &[u8], system_use: &[u8]) -> Result<Self> {
         let mut bytes = slice_at(template, 0, NAME_AT)?.to_vec();
-        bytes.extend(name);
-        pad_to_even(&mut bytes);
-        bytes.extend(system_use);
-        pad_to_even(&mut bytes);
+        for part in [name, system_use] {
+            bytes.extend(part);
+            bytes.resize(bytes.len().next_multiple_of(2), 0);
+        }
         let len = bytes.len();
         if len > MAX_RECORD_LEN {
             return Err(invalid_name(path, RECORD_TOO_LONG));
@@ -68,12 +68,6 @@ impl RawRecord {
 /// Returns `true` for the names of the directory itself and its parent, which come before all others.
 pub(super) fn is_self_or_parent(name: &[u8]) -> bool {
     matches!(name, [0 | 1])
-}
-
-fn pad_to_even(bytes: &mut Vec<u8>) {
-    if bytes.len() % 2 == 1 {
-        bytes.push(0);
-    }
 }
 
 /// Encodes a Joliet name, with a version if the name of the file `template` has one.

@@ -45,10 +45,7 @@ impl SystemArea {
     pub(super) fn move_ignition_header(&mut self, image: &BaseImage, placement: &Placement) -> Result<()> {
         let Some(extent) = image.headers().ignition else { return Ok(()) };
         match new_ignition_position(image, placement, extent) {
-            Some((offset, len)) => {
-                self.set(IGNITION_HEADER_AT + 8, &offset.to_le_bytes())?;
-                self.set(IGNITION_HEADER_AT + 16, &len.to_le_bytes())
-            }
+            Some(position) => self.set(IGNITION_HEADER_AT + 8, &position.map(u64::to_le_bytes).concat()),
             None => self.clear(IGNITION_HEADER_AT, 24),
         }
     }
@@ -73,31 +70,26 @@ impl SystemArea {
             Some(file.sector.offset() + areas.offsets.get(&path).copied().unwrap_or(inside))
         };
         let offsets = std::iter::once(header.default_offset).chain(header.offsets.iter().copied());
-        match offsets.map(moved).collect::<Option<Vec<_>>>() {
-            Some(offsets) => {
-                let len = kargs.map_or(header.area_len, |kargs| kargs.len);
-                for (value, at) in std::iter::once(len).chain(offsets).zip((KARGS_HEADER_AT + 8..).step_by(8))
-                {
-                    self.set(at, &value.to_le_bytes())?;
-                }
-                Ok(())
-            }
-            None => self.clear(KARGS_HEADER_AT, 72),
-        }
+        let Some(offsets) = offsets.map(moved).collect::<Option<Vec<_>>>() else {
+            return self.clear(KARGS_HEADER_AT, 72);
+        };
+        let len = kargs.map_or(header.area_len, |kargs| kargs.len);
+        let fields = std::iter::once(len).chain(offsets).flat_map(u64::to_le_bytes);
+        self.set(KARGS_HEADER_AT + 8, &fields.collect::<Vec<_>>())
     }
 }
 
 /// Returns the new offset and length of the Ignition area that a header names. The area is a whole file.
-fn new_ignition_position(image: &BaseImage, placement: &Placement, extent: Extent) -> Option<(u64, u64)> {
+fn new_ignition_position(image: &BaseImage, placement: &Placement, extent: Extent) -> Option<[u64; 2]> {
     let path = image.file_at(extent)?;
     if let Some(file) = placement.new_file(&path) {
-        return Some((file.sector.offset(), u64::from(file.len)));
+        return Some([file.sector.offset(), u64::from(file.len)]);
     }
     if placement.dropped_paths.contains(&path) {
         return None;
     }
     // A file that does not move keeps its offset.
-    Some((placement.moved_offset(extent).unwrap_or(extent.offset()), extent.len()))
+    Some([placement.moved_offset(extent).unwrap_or(extent.offset()), extent.len()])
 }
 
 #[cfg(test)]
