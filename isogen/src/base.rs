@@ -10,7 +10,7 @@ use crate::eltorito::{BootCatalog, BootPlatform};
 use crate::error::{Error, Result};
 use crate::extent::Extent;
 use crate::initrd::{Archive, ArchiveLimits};
-use crate::kargs::KargsAreas;
+use crate::kargs::{KargsArea, KargsAreas};
 use crate::miniso::{self, MinimalDescription};
 use crate::partitions::PartitionTables;
 use crate::plan::{Plan, Segment};
@@ -85,8 +85,8 @@ impl BaseImage {
         if ignition.is_none() && volume.tree().find(PXE_DIRECTORY).is_none() {
             return Err(not_core_os(&source, &volume, PXE_DIRECTORY));
         }
-        let is_interrupted = match ignition {
-            Some(area) => has_edit_marker(&source, area)?,
+        let is_interrupted = match ignition.map(|area| area.extent.slice(0..EDIT_MARKER.len() as u64)) {
+            Some(start) => source.read_extent(start)? == EDIT_MARKER,
             None => false,
         };
         if let Some(kargs) = &mut kargs {
@@ -291,10 +291,9 @@ impl BaseImage {
     /// Returns an error if the digests differ, if the image has no valid description, or if the image cannot be read.
     pub fn verify_minimal(&self) -> Result<()> {
         let verified = self.minimal_description().and_then(|description| description.verify(self.source()));
-        match &verified {
-            // A read may succeed the next time.
-            Err(Error::Read { .. }) => {}
-            result => self.set_minimal_verified(result.is_ok()),
+        // A read may succeed the next time.
+        if !matches!(verified, Err(Error::Read { .. })) {
+            self.set_minimal_verified(verified.is_ok());
         }
         verified
     }
@@ -346,29 +345,17 @@ fn not_core_os(source: &Source, volume: &Volume, missing: &'static str) -> Error
     Error::NotCoreOs { file, missing, volume_id }
 }
 
-/// Returns `true` if an area begins with the marker of an in-place edit that was not completed.
-fn has_edit_marker(source: &Source, area: IgnitionArea) -> Result<bool> {
-    let start = area.extent.slice(0..EDIT_MARKER.len() as u64);
-    Ok(source.read_extent(start)? == EDIT_MARKER)
-}
-
 /// Rejects areas that share bytes: edits would overwrite each other.
 fn check_areas_disjoint(
     source: &Source,
     ignition: Option<IgnitionArea>,
     kargs: Option<&KargsAreas>,
 ) -> Result<()> {
-    let Some(ignition) = ignition else { return Ok(()) };
-    let mut areas = kargs.into_iter().flat_map(KargsAreas::areas);
-    match areas.find(|area| area.extent.overlaps(ignition.extent)) {
-        Some(area) => Err(source.malformed(
-            area.extent.offset(),
-            "kargs area",
-            "an area that overlaps no other",
-            format!("{}, which overlaps the Ignition area {}", area.extent, ignition.extent),
-        )),
-        None => Ok(()),
-    }
+    let (Some(ignition), Some(kargs)) = (ignition, kargs) else { return Ok(()) };
+    let overlaps = |area: &&KargsArea| area.extent.overlaps(ignition.extent);
+    let Some(area) = kargs.areas().iter().find(overlaps) else { return Ok(()) };
+    let found = format!("{}, which overlaps the Ignition area {}", area.extent, ignition.extent);
+    Err(source.malformed(area.extent.offset(), "kargs area", "an area that overlaps no other", found))
 }
 
 #[cfg(test)]

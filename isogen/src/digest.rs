@@ -96,7 +96,7 @@ impl HashStates {
 }
 
 /// A SHA-256 computation.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Hasher(Sha256);
 
 impl Hasher {
@@ -115,12 +115,6 @@ impl Hasher {
     #[must_use]
     pub fn finish(self) -> Digest {
         Digest(self.0.finalize().into())
-    }
-}
-
-impl fmt::Debug for Hasher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hasher")
     }
 }
 

@@ -312,11 +312,6 @@ impl<T> OrInternal<T> for Result<T, TryFromIntError> {
 
 /// Formats an error and its causes as one line.
 pub(crate) fn format_with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

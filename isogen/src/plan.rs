@@ -127,10 +127,8 @@ impl Plan {
             }
             let start = len;
             len += segment.len();
-            match placed
-                .last_mut()
-                .and_then(|last| try_join(&last.segment, &segment).map(|both| (last, both)))
-            {
+            let last = placed.last_mut();
+            match last.and_then(|last| try_join(&last.segment, &segment).map(|both| (last, both))) {
                 Some((last, both)) => last.segment = both,
                 None => placed.push(PlacedSegment { start, segment }),
             }
@@ -144,10 +142,10 @@ impl Plan {
     ///
     /// Returns an error if a patch overlaps another one or exceeds the artifact.
     pub fn patched(&self, patches: Vec<Patch>) -> Result<Self> {
-        self.try_patched(patches).map_err(|patch| Error::InvalidEdit {
-            what: "patch",
-            value: format!("{} bytes at byte {}", patch.segment.len(), patch.offset),
-            reason: "it overlaps another patch or exceeds the image",
+        self.try_patched(patches).map_err(|patch| {
+            let value = format!("{} bytes at byte {}", patch.segment.len(), patch.offset);
+            let reason = "it overlaps another patch or exceeds the image";
+            Error::InvalidEdit { what: "patch", value, reason }
         })
     }
 
@@ -381,10 +379,8 @@ impl Plan {
     ///
     /// Returns an error if the plan moves base bytes or changes the length.
     pub fn changes_in_place(&self) -> Result<Vec<Patch>> {
-        let moved = |placed: &PlacedSegment| match &placed.segment {
-            Segment::Base(extent) => extent.offset() != placed.start,
-            _ => false,
-        };
+        let moved =
+            |it: &PlacedSegment| matches!(it.segment, Segment::Base(base) if base.offset() != it.start);
         if self.len != self.source.len() || self.segments.iter().any(moved) {
             return Err(Error::NotInPlace { file: self.source.name().to_owned() });
         }

@@ -58,7 +58,7 @@ impl BaseImage {
             return Ok(LayoutStrategy::Relayout("an initrd image is added"));
         }
         if let Some(archive) = &edits.archive
-            && !self.require_ignition_area()?.fits(archive)
+            && archive.len() as u64 > self.require_ignition_area()?.extent.len()
         {
             return Ok(LayoutStrategy::Relayout("the archive is larger than its area"));
         }

@@ -178,12 +178,8 @@ impl Source {
     pub fn read_extent(&self, extent: Extent) -> Result<Vec<u8>> {
         let len = usize::try_from(extent.len()).ok().filter(|_| extent.end() <= self.len);
         let Some(len) = len else {
-            return Err(self.malformed(
-                extent.offset(),
-                "extent",
-                format!("an end within {} bytes", self.len),
-                extent.end(),
-            ));
+            let expected = format!("an end within {} bytes", self.len);
+            return Err(self.malformed(extent.offset(), "extent", expected, extent.end()));
         };
         let mut buf = vec![0; len];
         self.read_exact_at(&mut buf, extent.offset())?;

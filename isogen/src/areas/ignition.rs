@@ -59,11 +59,6 @@ impl IgnitionArea {
         Ok(headers.ignition.map(|extent| Self { extent, origin: IgnitionOrigin::Header }))
     }
 
-    /// Returns `true` if a packed archive fits into the area.
-    pub(crate) fn fits(&self, archive: &Bytes) -> bool {
-        archive.len() as u64 <= self.extent.len()
-    }
-
     /// Returns the changes that put a packed archive into the area of the image `file`, followed by zeros.
     pub(crate) fn patches(&self, file: &str, archive: &Bytes) -> Result<[Patch; 2]> {
         let (len, capacity) = (archive.len() as u64, self.extent.len());

@@ -60,12 +60,8 @@ impl CpioHeader {
     pub(crate) fn parse(bytes: &[u8; HEADER_LEN]) -> Result<Self, InvalidField> {
         let (magic, _) = bytes.split_at(MAGIC_LEN);
         if magic != b"070701" && magic != b"070702" {
-            return Err(InvalidField {
-                offset: 0,
-                what: "cpio magic",
-                expected: "070701 or 070702",
-                found: magic.escape_ascii().to_string(),
-            });
+            let found = magic.escape_ascii().to_string();
+            return Err(InvalidField { offset: 0, what: "cpio magic", expected: "070701 or 070702", found });
         }
         Ok(Self {
             mode: parse_hex(bytes, 14, "cpio mode")?,

@@ -301,7 +301,9 @@ impl<R: BufRead> Read for ZstdFrames<'_, R> {
             let input = self.input.fill_buf()?;
             let frame = match &mut self.frame {
                 Some(frame) => frame,
-                None if starts_zstd_frame(input) => self.frame.insert(zstd::stream::raw::Decoder::new()?),
+                None if matches!(input.first(), Some(0x28 | 0x50..=0x5F)) => {
+                    self.frame.insert(zstd::stream::raw::Decoder::new()?)
+                }
                 None => return Ok(0),
             };
             let ended = input.is_empty();
@@ -319,10 +321,6 @@ impl<R: BufRead> Read for ZstdFrames<'_, R> {
         }
         Ok(0)
     }
-}
-
-fn starts_zstd_frame(input: &[u8]) -> bool {
-    matches!(input.first(), Some(0x28 | 0x50..=0x5F))
 }
 
 /// A buffered reader that counts the consumed bytes.

@@ -172,9 +172,8 @@ impl RootFilesystem {
 
 /// Reports whether a name has the form `{commit}.{serial}`. OSTree puts a file `….origin` next to such a directory.
 fn is_deployment(name: &[u8]) -> bool {
-    let Some(dot) = name.iter().rposition(|byte| *byte == b'.') else { return false };
-    let (commit, serial) = name.split_at(dot);
-    let Some((_, serial)) = serial.split_first() else { return false };
+    let mut parts = name.rsplitn(2, |byte| *byte == b'.');
+    let (Some(serial), Some(commit)) = (parts.next(), parts.next()) else { return false };
     !commit.is_empty() && !serial.is_empty() && serial.iter().all(u8::is_ascii_digit)
 }
 
