@@ -17,7 +17,7 @@ use std::fmt;
 
 use super::super::codec::Codec;
 use super::inode::{DataLayout, ErofsInode};
-use super::{ErofsImage, FileReader, InodeRole, ZERO_PADDING};
+use super::{ErofsImage, FileReader, ZERO_PADDING};
 use crate::bytes_at::{array_at, count_leading_zeros, u32_le};
 use crate::error::{Error, OrInternal, Result};
 
@@ -137,12 +137,7 @@ struct CompactPack {
 
 impl FileReader<'_> {
     /// Decodes a compressed file from `offset` until the reader has all bytes that it needs.
-    pub(super) fn append_compressed(
-        &mut self,
-        inode: &ErofsInode,
-        offset: u64,
-        role: InodeRole,
-    ) -> Result<()> {
+    pub(super) fn append_compressed(&mut self, inode: &ErofsInode, offset: u64) -> Result<()> {
         if self.missing_len() == 0 {
             return Ok(());
         }
@@ -151,27 +146,21 @@ impl FileReader<'_> {
         let all = u64::from_le_bytes(bytes);
         if all & ALL_PACKED != 0 {
             let position = (all & !ALL_PACKED).saturating_add(offset);
-            return self.append_packed(header, position, inode.len.saturating_sub(offset), role);
+            return self.append_packed(header, position, inode.len.saturating_sub(offset));
         }
         let mut index = ClusterIndex::new(self.filesystem, inode, header, bytes)?;
         let mut at = offset;
         let mut cluster = index.head_cluster(offset)?;
         while self.missing_len() > 0 {
             let (extent, next) = index.extent_at(cluster)?;
-            self.append_extent(&mut index, extent, at, role)?;
+            self.append_extent(&index, extent, at)?;
             (at, cluster) = (extent.end, next);
         }
         Ok(())
     }
 
     /// Appends the bytes of an extent from byte `at` of the file on.
-    fn append_extent(
-        &mut self,
-        index: &mut ClusterIndex<'_>,
-        extent: CompressedExtent,
-        at: u64,
-        role: InodeRole,
-    ) -> Result<()> {
+    fn append_extent(&mut self, index: &ClusterIndex<'_>, extent: CompressedExtent, at: u64) -> Result<()> {
         if !(extent.start..extent.end).contains(&at) {
             let found = format!("extent {} to {} for byte {at}", extent.start, extent.end);
             return Err(index.malformed(index.header, "heads before their clusters", found));
@@ -185,7 +174,7 @@ impl FileReader<'_> {
                 _ => 0,
             };
             let position = (high | u64::from(index.fragment)).saturating_add(skipped);
-            return self.append_packed(index.header, position, len - skipped, role);
+            return self.append_packed(index.header, position, len - skipped);
         }
         let (position, stored_len) = match index.inline_len {
             inline_len if is_last && inline_len > 0 => (index.index_end()?, u64::from(inline_len)),

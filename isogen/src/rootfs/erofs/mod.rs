@@ -131,8 +131,9 @@ impl ErofsImage {
             let expected = format!("at most {limit} bytes");
             return Err(self.window.malformed(inode.position, "EROFS file", expected, inode.len));
         }
-        let mut reader = FileReader { filesystem: self, stored: 0, contents: Vec::new(), end: inode.len };
-        reader.read(inode, 0, InodeRole::File)?;
+        let (contents, end) = (Vec::new(), inode.len);
+        let mut reader = FileReader { filesystem: self, is_packed: false, stored: 0, contents, end };
+        reader.read(inode, 0)?;
         if reader.contents.len() as u64 != inode.len {
             return Err(Error::Internal { what: "EROFS file of unexpected length", offset: inode.position });
         }
@@ -196,17 +197,12 @@ fn parse_directory_block(block: &[u8]) -> Option<Vec<DirectoryEntry>> {
     (0..count).map(entry).collect()
 }
 
-/// The inode that is being read: that of the file, or the packed inode for it. The packed inode cannot refer to itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum InodeRole {
-    File,
-    PackedArchive,
-}
-
 /// A read in progress.
 #[derive(Debug)]
 struct FileReader<'a> {
     filesystem: &'a ErofsImage,
+    /// `true` while the packed inode is read for the file. The packed inode cannot refer to itself.
+    is_packed: bool,
     /// Stored bytes that were read so far.
     stored: u64,
     contents: Vec<u8>,
@@ -221,12 +217,12 @@ impl FileReader<'_> {
     }
 
     /// Reads a file from `offset` until the reader has all bytes that it needs.
-    fn read(&mut self, inode: &ErofsInode, offset: u64, role: InodeRole) -> Result<()> {
+    fn read(&mut self, inode: &ErofsInode, offset: u64) -> Result<()> {
         match inode.layout {
             DataLayout::Plain => self.append_plain(inode, offset, inode.len),
             DataLayout::InlineTail => self.append_inline_tail(inode, offset),
             DataLayout::Chunks => self.append_chunks(inode, offset),
-            DataLayout::FullIndex | DataLayout::CompactIndex => self.append_compressed(inode, offset, role),
+            DataLayout::FullIndex | DataLayout::CompactIndex => self.append_compressed(inode, offset),
         }
     }
 
@@ -312,10 +308,10 @@ impl FileReader<'_> {
     }
 
     /// Appends bytes of the packed inode: `len`, or fewer if the reader needs fewer.
-    fn append_packed(&mut self, position: u64, offset: u64, len: u64, role: InodeRole) -> Result<()> {
+    fn append_packed(&mut self, position: u64, offset: u64, len: u64) -> Result<()> {
         let window = &self.filesystem.window;
         let what = "EROFS fragment";
-        if role == InodeRole::PackedArchive {
+        if self.is_packed {
             let expected = "unfragmented data in the packed inode";
             return Err(window.malformed(position, what, expected, "a fragment"));
         }
@@ -327,7 +323,9 @@ impl FileReader<'_> {
         }
         let outer_end = self.end;
         self.end = (self.contents.len() as u64).saturating_add(len);
-        self.read(&packed, offset, InodeRole::PackedArchive)?;
+        self.is_packed = true;
+        self.read(&packed, offset)?;
+        self.is_packed = false;
         self.end = outer_end;
         Ok(())
     }
