@@ -2,6 +2,9 @@
 
 use std::io;
 
+/// The result type of reading and packing archives.
+pub(super) type Result<T, E = ArchiveError> = std::result::Result<T, E>;
+
 /// Why a run of initrd archives cannot be read or packed. Offsets count from the start of the encoded bytes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read};
 use liblzma::stream::Stream;
 
 use super::archive::Archive;
-use super::error::ArchiveError;
+use super::error::{ArchiveError, Result};
 use super::newc;
 use crate::bytes_at::{count_leading_zeros, prefix_mut};
 
@@ -69,7 +69,7 @@ impl Archive {
 }
 
 /// Skips zeros and returns the first byte of the next archive without consuming it; `None` at the end.
-fn skip_to_next_archive(input: &mut CountingReader<impl BufRead>) -> Result<Option<u8>, ArchiveError> {
+fn skip_to_next_archive(input: &mut CountingReader<impl BufRead>) -> Result<Option<u8>> {
     loop {
         let offset = input.count;
         let buf = input.fill_buf().map_err(|source| ArchiveError::Read { offset, source })?;
@@ -95,11 +95,7 @@ struct ArchiveReader<F> {
 
 impl<F: Fn(&str) -> bool> ArchiveReader<F> {
     /// Reads one archive. `first` is its first byte, which is still unread and identifies the encoding.
-    fn read_archive(
-        &mut self,
-        input: &mut CountingReader<impl BufRead>,
-        first: u8,
-    ) -> Result<(), ArchiveError> {
+    fn read_archive(&mut self, input: &mut CountingReader<impl BufRead>, first: u8) -> Result<()> {
         let start = input.count;
         let (encoding, reader): (_, Box<dyn Read + '_>) = match first {
             b'0' => (None, Box::new(input)),
@@ -125,7 +121,7 @@ impl<F: Fn(&str) -> bool> ArchiveReader<F> {
     }
 
     /// Reads one archive up to its trailer.
-    fn read_cpio(&mut self, decoded: &mut ArchiveDecoder<'_>) -> Result<(), ArchiveError> {
+    fn read_cpio(&mut self, decoded: &mut ArchiveDecoder<'_>) -> Result<()> {
         while self.used.members < self.limits.members {
             self.used.members += 1;
             let start = decoded.offset;
@@ -193,7 +189,7 @@ impl ArchiveDecoder<'_> {
         ArchiveError::Malformed { archive: self.start, offset: self.offset, what, expected, found }
     }
 
-    fn read(&mut self, buf: &mut [u8]) -> Result<usize, ArchiveError> {
+    fn read(&mut self, buf: &mut [u8]) -> Result<usize> {
         loop {
             match self.reader.read(buf) {
                 Ok(len) if len > buf.len() => {
@@ -213,7 +209,7 @@ impl ArchiveDecoder<'_> {
         }
     }
 
-    fn read_exact(&mut self, mut buf: &mut [u8]) -> Result<(), ArchiveError> {
+    fn read_exact(&mut self, mut buf: &mut [u8]) -> Result<()> {
         while !buf.is_empty() {
             let len = self.read(buf)?;
             if len == 0 {
@@ -225,7 +221,7 @@ impl ArchiveDecoder<'_> {
     }
 
     /// Reads `len` bytes, and calls `consume` with each part of them.
-    fn read_chunks(&mut self, mut len: u64, mut consume: impl FnMut(&[u8])) -> Result<(), ArchiveError> {
+    fn read_chunks(&mut self, mut len: u64, mut consume: impl FnMut(&[u8])) -> Result<()> {
         let mut buf = [0; 8192];
         while len > 0 {
             let chunk = prefix_mut(&mut buf, len);
@@ -237,18 +233,18 @@ impl ArchiveDecoder<'_> {
     }
 
     /// Skips the bytes that pad `len` bytes.
-    fn skip_padding(&mut self, len: u64) -> Result<(), ArchiveError> {
+    fn skip_padding(&mut self, len: u64) -> Result<()> {
         self.read_chunks(newc::padding(len).len() as u64, |_| {})
     }
 
     /// Reads data without trusting its length: memory grows with the bytes that are really present.
-    fn read_contents(&mut self, len: u64) -> Result<Vec<u8>, ArchiveError> {
+    fn read_contents(&mut self, len: u64) -> Result<Vec<u8>> {
         let mut contents = Vec::new();
         self.read_chunks(len, |chunk| contents.extend_from_slice(chunk))?;
         Ok(contents)
     }
 
-    fn read_name(&mut self, len: u32) -> Result<String, ArchiveError> {
+    fn read_name(&mut self, len: u32) -> Result<String> {
         if len == 0 || len > MAX_NAME_LEN {
             return Err(self.malformed("cpio name length", "1 to 12288", len));
         }
@@ -271,7 +267,7 @@ impl ArchiveDecoder<'_> {
     }
 
     /// Reads the rest of a compressed stream: only zeros may follow its archive.
-    fn check_rest_is_zero(&mut self) -> Result<(), ArchiveError> {
+    fn check_rest_is_zero(&mut self) -> Result<()> {
         let mut buf = vec![0; BUFFER_LEN];
         loop {
             let before = self.offset;
@@ -365,7 +361,7 @@ mod tests {
         archive
     }
 
-    fn read(bytes: &[u8]) -> Result<Archive, ArchiveError> {
+    fn read(bytes: &[u8]) -> Result<Archive> {
         Archive::read(bytes, LIMITS)
     }
 

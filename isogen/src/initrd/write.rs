@@ -10,7 +10,7 @@ use bytes::Bytes;
 use liblzma::stream::{Check, Filters, LzmaOptions, Stream};
 
 use super::archive::Archive;
-use super::error::ArchiveError;
+use super::error::{ArchiveError, Result};
 use super::newc;
 
 /// The compression of an archive.
@@ -140,7 +140,7 @@ struct ArchiveWriter<'a> {
 }
 
 impl<'a> ArchiveWriter<'a> {
-    fn add(&mut self, name: &'a str, mode: u32, data: &[u8]) -> Result<(), ArchiveError> {
+    fn add(&mut self, name: &'a str, mode: u32, data: &[u8]) -> Result<()> {
         for (end, _) in name.match_indices('/') {
             let (directory, _) = name.split_at(end);
             if !directory.is_empty() && self.directories.insert(directory) {
@@ -150,7 +150,7 @@ impl<'a> ArchiveWriter<'a> {
         self.append_member(name, mode, data)
     }
 
-    fn append_member(&mut self, name: &str, mode: u32, data: &[u8]) -> Result<(), ArchiveError> {
+    fn append_member(&mut self, name: &str, mode: u32, data: &[u8]) -> Result<()> {
         check_name(name)?;
         let data_len = u32::try_from(data.len()).map_err(|_| member_error(name, "its data exceeds 4 GiB"))?;
         self.bytes.extend(newc::CpioMember { name, inode: self.inode, mode, data_len }.to_header());
@@ -163,7 +163,7 @@ impl<'a> ArchiveWriter<'a> {
     }
 
     /// Ends the archive and encodes it.
-    fn finish(mut self, encoding: Encoding) -> Result<PackedArchive, ArchiveError> {
+    fn finish(mut self, encoding: Encoding) -> Result<PackedArchive> {
         let trailer = newc::CpioMember { name: newc::TRAILER, inode: 0, mode: 0, data_len: 0 };
         self.bytes.extend(trailer.to_header());
         let encoded = compress(self.bytes, encoding).map_err(|source| ArchiveError::Pack { source })?;
@@ -174,7 +174,7 @@ impl<'a> ArchiveWriter<'a> {
 /// Longest name that the kernel unpacks, with its NUL.
 const MAX_NAME_LEN: usize = 4096;
 
-fn check_name(name: &str) -> Result<(), ArchiveError> {
+fn check_name(name: &str) -> Result<()> {
     match name {
         "" => Err(member_error(name, "it has no name")),
         newc::TRAILER => Err(member_error(name, "the name is reserved for the end of an archive")),
