@@ -132,7 +132,6 @@ impl BaseImage {
     }
 
     /// Returns the headers in the system area.
-    #[must_use]
     pub(crate) fn headers(&self) -> &SystemAreaHeaders {
         &self.headers
     }

@@ -46,7 +46,6 @@ impl Extent {
     }
 
     /// Creates the extent of `len` bytes that begins at a sector. It cannot overflow with 32 bits each.
-    #[must_use]
     pub(crate) fn at_sector(sector: Sector, len: u32) -> Self {
         Self { offset: sector.offset(), len: u64::from(len) }
     }
@@ -82,13 +81,11 @@ impl Extent {
     }
 
     /// Returns `true` if the two extents share a byte.
-    #[must_use]
     pub(crate) fn overlaps(self, other: Self) -> bool {
         self.offset < other.end() && other.offset < self.end() && self.len > 0 && other.len > 0
     }
 
     /// Returns the part within `range`, counted from the start of the extent and limited to it.
-    #[must_use]
     pub(crate) fn slice(self, range: Range<u64>) -> Self {
         let end = range.end.min(self.len);
         let start = range.start.min(end);
@@ -97,7 +94,6 @@ impl Extent {
 
     /// Returns `inner`, whose offset counts from the start of this extent, as an extent of the file; `None` if it is
     /// not inside.
-    #[must_use]
     pub(crate) fn subextent(self, inner: Self) -> Option<Self> {
         if inner.end() > self.len {
             return None;

@@ -202,7 +202,6 @@ impl BaseImage {
     }
 
     /// Returns the generation of the image format, which follows from the mechanisms that the image has.
-    #[must_use]
     pub(crate) fn generation(&self) -> &'static str {
         let named = |area: &KargsArea| area.pad.is_some();
         let kargs = self.kargs();
@@ -290,7 +289,7 @@ impl BaseImage {
         let file =
             |area: &KargsArea| KargsAreaSummary { extent: area.extent, file: self.file_at(area.extent) };
         KargsSummary {
-            origin: kargs.origin(),
+            origin: kargs.origin,
             current: current.map(ToOwned::to_owned),
             default: kargs.default().ok().map(ToOwned::to_owned),
             area_len: kargs.area_len(),

@@ -46,7 +46,8 @@ pub struct KargsAreas {
     areas: Vec<KargsArea>,
     area_len: u64,
     default: Option<String>,
-    origin: KargsOrigin,
+    /// The kind of description that named the areas.
+    pub(crate) origin: KargsOrigin,
 }
 
 impl KargsArea {
@@ -113,12 +114,6 @@ impl KargsAreas {
     #[must_use]
     pub fn areas(&self) -> &[KargsArea] {
         &self.areas
-    }
-
-    /// Returns the kind of description that named the areas.
-    #[must_use]
-    pub(crate) fn origin(&self) -> KargsOrigin {
-        self.origin
     }
 
     /// Returns the length of each area in bytes. The longest command line is one byte shorter.

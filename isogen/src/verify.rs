@@ -108,9 +108,8 @@ impl BaseImage {
         let missing = primary.iter().filter(|extent| joliet.binary_search(extent).is_err());
         let added = joliet.iter().filter(|extent| primary.binary_search(extent).is_err());
         let missing = missing.map(|extent| format!("the file at {extent} is not in the Joliet tree"));
-        CheckOutcome::from_problems(
-            missing.chain(added.map(|extent| format!("the file at {extent} is only in the Joliet tree"))),
-        )
+        let added = added.map(|extent| format!("the file at {extent} is only in the Joliet tree"));
+        CheckOutcome::from_problems(missing.chain(added))
     }
 
     fn check_file_overlaps(&self) -> CheckOutcome {
@@ -214,9 +213,8 @@ impl BaseImage {
     fn check_minimal(&self) -> Result<CheckOutcome> {
         match self.require_pristine() {
             Err(Error::Customized { what, .. }) => {
-                return Ok(CheckOutcome::Skipped(format!(
-                    "customised: {what}; the digest is that of the unmodified image"
-                )));
+                let reason = format!("customised: {what}; the digest is that of the unmodified image");
+                return Ok(CheckOutcome::Skipped(reason));
             }
             Err(_) => return Ok(CheckOutcome::Skipped("the image's areas cannot be read".into())),
             Ok(()) => {}

@@ -70,7 +70,6 @@ impl CpioHeader {
         })
     }
 
-    #[must_use]
     pub(crate) fn is_file(&self) -> bool {
         self.mode & TYPE_MASK == TYPE_REGULAR
     }
@@ -86,7 +85,6 @@ fn parse_hex(bytes: &[u8; HEADER_LEN], offset: usize, what: &'static str) -> Res
 }
 
 /// Returns the zeros that pad `len` to a multiple of four.
-#[must_use]
 pub(crate) fn padding(len: u64) -> &'static [u8] {
     match len % 4 {
         1 => &[0; 3],
@@ -112,7 +110,6 @@ pub(crate) struct CpioMember<'a> {
 impl CpioMember<'_> {
     /// Encodes the header, followed by the name and its padding. User, group, time and device are 0, the link count is
     /// 1.
-    #[must_use]
     pub(crate) fn to_header(self) -> Vec<u8> {
         let name_len = self.name.len() + 1;
         let mut header = format!(

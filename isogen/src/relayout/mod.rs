@@ -60,15 +60,6 @@ impl BaseImage {
         let reason = "files were changed";
         plan_changes(self, &RelayoutChanges { files: operations.clone(), kargs: None, reason })
     }
-
-    /// Returns the reason if the image is a re-layout, `None` if a builder made it.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the image cannot be read.
-    pub(crate) fn layout_reason(&self) -> Result<Option<String>> {
-        relayout_mark::read_reason(self)
-    }
 }
 
 /// Plans the image with `changes`.

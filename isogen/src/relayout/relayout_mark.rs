@@ -26,11 +26,17 @@ pub(super) fn mark_patch(image: &BaseImage, reason: &str) -> Result<Option<Patch
     Ok(Some(fields::bytes_patch(extent.offset(), bytes)))
 }
 
-/// Returns the reason in the mark.
-pub(super) fn read_reason(image: &BaseImage) -> Result<Option<String>> {
-    let (_, field) = mark_field(image)?;
-    let reason = field.strip_prefix(MARK_PREFIX.as_bytes());
-    Ok(reason.map(|reason| String::from_utf8_lossy(reason).trim_end_matches([' ', '\0']).to_owned()))
+impl BaseImage {
+    /// Returns the reason if the image is a re-layout, `None` if a builder made it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the image cannot be read.
+    pub(crate) fn layout_reason(&self) -> Result<Option<String>> {
+        let (_, field) = mark_field(self)?;
+        let reason = field.strip_prefix(MARK_PREFIX.as_bytes());
+        Ok(reason.map(|reason| String::from_utf8_lossy(reason).trim_end_matches([' ', '\0']).to_owned()))
+    }
 }
 
 fn mark_field(image: &BaseImage) -> Result<(Extent, Vec<u8>)> {

@@ -127,7 +127,6 @@ impl Volume {
 
     /// Returns the files of each extent, in the order of the image. Hard links share an extent. Empty files are left
     /// out.
-    #[must_use]
     pub(crate) fn files_by_extent(&self) -> BTreeMap<Extent, Vec<EntryId>> {
         let mut files: BTreeMap<Extent, Vec<EntryId>> = BTreeMap::new();
         for (id, file) in self.tree.files().filter(|(_, file)| !file.extent.is_empty()) {

@@ -103,14 +103,12 @@ impl DirectoryRecord {
     }
 
     /// Returns `true` if the record describes a directory.
-    #[must_use]
     pub(crate) fn is_directory(&self) -> bool {
         self.flags & FLAG_DIRECTORY != 0
     }
 
     /// Returns `true` for the records of the directory itself and of its parent. Images made on big-endian machines
     /// name both of them 0.
-    #[must_use]
     pub(crate) fn is_self_or_parent(&self) -> bool {
         matches!(self.name.as_slice(), [0 | 1])
     }
@@ -119,7 +117,6 @@ impl DirectoryRecord {
 /// Decodes an ISO 9660 name like `coreos-installer`: without the version `;1` and the dot of an empty extension, with
 /// `;` and `/` as dots, up to a NUL. Bytes that are not valid in names become U+FFFD, so that an odd name does not
 /// prevent reading other files.
-#[must_use]
 pub(crate) fn decode_iso_name(name: &[u8]) -> String {
     let name = name.strip_suffix(b";1").unwrap_or(name);
     let name = name.strip_suffix(b".").unwrap_or(name);

@@ -149,7 +149,6 @@ impl DirectoryTree {
     }
 
     /// Returns the id of the entry at a path, as [`find`](Self::find).
-    #[must_use]
     pub(crate) fn find_id(&self, path: &str) -> Option<EntryId> {
         path.split('/').try_fold(EntryId::ROOT, |at, component| match component {
             "" | "." => Some(at),
