@@ -134,14 +134,15 @@ impl SquashfsImage {
         let (sizes, _) = list.as_chunks::<4>();
         // Memory of this capacity costs nothing until it is written.
         let mut contents = Vec::with_capacity(to_usize(file.len)?);
-        let mut offset = file.start;
+        let (mut offset, mut missing) = (file.start, file.len);
         for stored_size in sizes.iter().map(|size| u32::from_le_bytes(*size)) {
-            let len = missing_len(file.len, &contents).min(block_len);
+            let len = missing.min(block_len);
             self.append_data_block(&mut contents, offset, stored_size, len)?;
+            missing -= len;
             offset = offset.saturating_add(u64::from(stored_size & !DATA_UNCOMPRESSED));
         }
         if has_tail {
-            contents.extend(self.read_tail(file, missing_len(file.len, &contents))?);
+            contents.extend(self.read_tail(file, missing)?);
         }
         if contents.len() as u64 != file.len {
             return Err(Error::Internal { what: "squashfs file of unexpected length", offset: file.start });
@@ -223,11 +224,6 @@ impl SquashfsImage {
 /// Converts a length that is within a limit of this module.
 fn to_usize(len: u64) -> Result<usize> {
     usize::try_from(len).or_internal("length beyond the limit of squashfs", len)
-}
-
-/// Returns the number of bytes that are still missing in `contents`.
-fn missing_len(len: u64, contents: &[u8]) -> u64 {
-    len.saturating_sub(contents.len() as u64)
 }
 
 impl FileSystem for SquashfsImage {

@@ -245,9 +245,8 @@ impl FileReader<'_> {
     }
 
     fn append_zeros(&mut self, len: u64) -> Result<()> {
-        let end =
-            usize::try_from(self.contents.len() as u64 + len).or_internal("length of an EROFS hole", len)?;
-        self.contents.resize(end, 0);
+        let end = self.contents.len() as u64 + len;
+        self.contents.resize(usize::try_from(end).or_internal("length of an EROFS hole", len)?, 0);
         Ok(())
     }
 
