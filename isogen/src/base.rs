@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
-use crate::areas::{Features, IgnitionArea, SystemAreaHeaders, read_kargs_areas};
+use crate::areas::{DescribedImage, Features, IgnitionArea, SystemAreaHeaders, read_kargs_areas};
 use crate::eltorito::{BootCatalog, BootPlatform};
 use crate::error::{Error, Result};
 use crate::extent::Extent;
@@ -79,8 +79,9 @@ impl BaseImage {
         let source = Arc::new(source);
         let volume = Volume::read(&source)?;
         let headers = SystemAreaHeaders::read(&source)?;
-        let ignition = IgnitionArea::read(&source, &volume, &headers)?;
-        let mut kargs = read_kargs_areas(&source, &volume, &headers)?;
+        let described = DescribedImage { source: &source, volume: &volume };
+        let ignition = IgnitionArea::read(described, &headers)?;
+        let mut kargs = read_kargs_areas(described, &headers)?;
         check_areas_disjoint(&source, ignition, kargs.as_ref())?;
         if ignition.is_none() && volume.tree().find(PXE_DIRECTORY).is_none() {
             return Err(not_core_os(&source, &volume, PXE_DIRECTORY));
@@ -98,7 +99,7 @@ impl BaseImage {
             minimal_verified: OnceLock::new(),
             catalog: BootCatalog::read(&source, &volume)?,
             partitions: PartitionTables::read(&source)?,
-            features: Features::read(&source, &volume)?,
+            features: Features::read(described)?,
             source,
             volume,
             headers,
@@ -129,6 +130,11 @@ impl BaseImage {
     #[must_use]
     pub fn partitions(&self) -> &PartitionTables {
         &self.partitions
+    }
+
+    /// Returns the source and the volume, for reading descriptions.
+    pub(crate) fn described(&self) -> DescribedImage<'_> {
+        DescribedImage { source: &self.source, volume: &self.volume }
     }
 
     /// Returns the headers in the system area.

@@ -3,7 +3,7 @@
 //! The minimal ISO has no root file system: its live system fetches that from the URL in a kernel argument. The module
 //! [`miniso`](crate::miniso) parses the description.
 
-use crate::areas::{KARGS_INFO, KargsDescription, invalid_description};
+use crate::areas::{KARGS_INFO, KargsDescription};
 use crate::base::BaseImage;
 use crate::edits::Edits;
 use crate::error::{Error, KargsError, OrInternal, Result};
@@ -45,16 +45,16 @@ impl BaseImage {
 
     /// Returns `kargs.json` with the new default, padded with spaces to its old length.
     fn minimal_kargs_description(&self, default: String) -> Result<Option<Patch>> {
-        let Some(mut description) = KargsDescription::read(self.source(), self.volume())? else {
+        let Some(mut description) = KargsDescription::read(self.described())? else {
             return Ok(None);
         };
         description.default = default;
         let extent = self.require_file(KARGS_INFO)?.extent;
-        let mut json = description.to_json(self.source())?;
+        let mut json = description.to_json(self.described())?;
         let len = usize::try_from(extent.len()).or_internal("length of kargs.json", extent.offset())?;
         if json.len() > len {
             let reason = format!("the new description needs {} bytes, the file has only {len}", json.len());
-            return Err(invalid_description(self.source(), KARGS_INFO, reason));
+            return Err(self.described().invalid_description(KARGS_INFO, reason));
         }
         json.resize(len, b' ');
         Ok(Some(Patch { offset: extent.offset(), segment: Segment::Bytes(json.into()) }))

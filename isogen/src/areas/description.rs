@@ -17,32 +17,32 @@ pub(crate) const FEATURES: &str = "coreos/features.json";
 /// The Ignition area of images without a JSON description of it.
 pub(crate) const IGNITION_FILE: &str = "images/ignition.img";
 
-/// Reads a JSON description; `None` if the image has no such file.
-pub(super) fn read_description<T: DeserializeOwned>(
-    source: &Source,
-    volume: &Volume,
-    path: &str,
-) -> Result<Option<T>> {
-    let Some(entry) = volume.file(path) else { return Ok(None) };
-    if entry.extent.len() > MAX_DESCRIPTION_LEN {
-        let reason = format!("too large: {} bytes (limit {MAX_DESCRIPTION_LEN})", entry.extent.len());
-        return Err(invalid_description(source, path, reason));
+/// An image whose descriptions are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DescribedImage<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) volume: &'a Volume,
+}
+
+impl<'a> DescribedImage<'a> {
+    /// Reads a JSON description; `None` if the image has no such file.
+    pub(super) fn read_description<T: DeserializeOwned>(self, path: &str) -> Result<Option<T>> {
+        let Some(entry) = self.volume.file(path) else { return Ok(None) };
+        if entry.extent.len() > MAX_DESCRIPTION_LEN {
+            let reason = format!("too large: {} bytes (limit {MAX_DESCRIPTION_LEN})", entry.extent.len());
+            return Err(self.invalid_description(path, reason));
+        }
+        let parsed = serde_json::from_slice(&self.source.read_extent(entry.extent)?);
+        parsed.map(Some).map_err(|error| self.invalid_description(path, error.to_string()))
     }
-    let parsed = serde_json::from_slice(&source.read_extent(entry.extent)?);
-    parsed.map(Some).map_err(|error| invalid_description(source, path, error.to_string()))
-}
 
-/// Looks up the file `named` in the description at `path`.
-pub(super) fn named_file<'a>(
-    source: &Source,
-    volume: &'a Volume,
-    path: &str,
-    named: &str,
-) -> Result<&'a TreeEntry> {
-    let missing = || invalid_description(source, path, format!("it names {named:?}, which does not exist"));
-    volume.file(named).ok_or_else(missing)
-}
+    /// Looks up the file `named` in the description at `path`.
+    pub(super) fn named_file(self, path: &str, named: &str) -> Result<&'a TreeEntry> {
+        let missing = || self.invalid_description(path, format!("it names {named:?}, which does not exist"));
+        self.volume.file(named).ok_or_else(missing)
+    }
 
-pub(crate) fn invalid_description(source: &Source, path: &str, reason: String) -> Error {
-    Error::Description { file: source.name().to_owned(), path: path.to_owned(), reason }
+    pub(crate) fn invalid_description(self, path: &str, reason: String) -> Error {
+        Error::Description { file: self.source.name().to_owned(), path: path.to_owned(), reason }
+    }
 }

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::description::{self, FEATURES};
+use super::description::{DescribedImage, FEATURES};
 use crate::error::Result;
-use crate::source::Source;
-use crate::volume::Volume;
 
 /// The features that a live system supports. Features that the file does not name are not supported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +32,7 @@ impl Features {
         serde_json::from_slice(json)
     }
 
-    pub(crate) fn read(source: &Source, volume: &Volume) -> Result<Self> {
-        Ok(description::read_description(source, volume, FEATURES)?.unwrap_or_default())
+    pub(crate) fn read(image: DescribedImage<'_>) -> Result<Self> {
+        Ok(image.read_description(FEATURES)?.unwrap_or_default())
     }
 }

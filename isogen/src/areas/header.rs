@@ -37,10 +37,8 @@ pub(crate) struct SystemAreaHeaders {
 
 impl SystemAreaHeaders {
     pub(crate) fn read(source: &Source) -> Result<Self> {
-        let Some(extent) = Extent::new(KARGS_AT, HEADERS_LEN).filter(|extent| extent.end() <= source.len())
-        else {
-            return Ok(Self::default());
-        };
+        let extent = Extent::new(KARGS_AT, HEADERS_LEN).filter(|extent| extent.end() <= source.len());
+        let Some(extent) = extent else { return Ok(Self::default()) };
         let bytes = source.read_extent(extent)?;
         let magic: Option<[u8; 8]> = array_at(&bytes, 0);
         let within = |extent: &Extent| extent.end() <= source.len() && !extent.is_empty();

@@ -3,13 +3,11 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::description::{self, IGNITION_FILE, IGNITION_INFO};
+use super::description::{DescribedImage, IGNITION_FILE, IGNITION_INFO};
 use super::header::SystemAreaHeaders;
 use crate::error::{Error, Result};
 use crate::extent::Extent;
 use crate::plan::{Patch, Segment};
-use crate::source::Source;
-use crate::volume::Volume;
 
 /// `coreos/igninfo.json`.
 #[derive(Deserialize)]
@@ -44,16 +42,11 @@ pub struct IgnitionArea {
 
 impl IgnitionArea {
     /// Finds the area. Images for s390x from before 2023 do not have one.
-    pub(crate) fn read(
-        source: &Source,
-        volume: &Volume,
-        headers: &SystemAreaHeaders,
-    ) -> Result<Option<Self>> {
-        let description = description::read_description(source, volume, IGNITION_INFO)?;
-        if let Some(description) = description {
-            return Self::from_description(source, volume, &description).map(Some);
+    pub(crate) fn read(image: DescribedImage<'_>, headers: &SystemAreaHeaders) -> Result<Option<Self>> {
+        if let Some(description) = image.read_description(IGNITION_INFO)? {
+            return Self::from_description(image, &description).map(Some);
         }
-        if let Some(entry) = volume.file(IGNITION_FILE) {
+        if let Some(entry) = image.volume.file(IGNITION_FILE) {
             return Ok(Some(Self { extent: entry.extent, origin: IgnitionOrigin::File }));
         }
         Ok(headers.ignition.map(|extent| Self { extent, origin: IgnitionOrigin::Header }))
@@ -73,8 +66,8 @@ impl IgnitionArea {
         ])
     }
 
-    fn from_description(source: &Source, volume: &Volume, area: &IgnitionDescription) -> Result<Self> {
-        let file = description::named_file(source, volume, IGNITION_INFO, &area.file)?.extent;
+    fn from_description(image: DescribedImage<'_>, area: &IgnitionDescription) -> Result<Self> {
+        let file = image.named_file(IGNITION_INFO, &area.file)?.extent;
         let len = area.length.or_else(|| file.len().checked_sub(area.offset));
         let extent = len.and_then(|len| file.subextent(Extent::new(area.offset, len)?));
         let extent = extent.ok_or_else(|| {
@@ -82,7 +75,7 @@ impl IgnitionArea {
             let (offset, len, path) = (area.offset, file.len(), &area.file);
             let reason =
                 format!("offset {offset} and length {length} do not lie within the {len} bytes of {path}");
-            description::invalid_description(source, IGNITION_INFO, reason)
+            image.invalid_description(IGNITION_INFO, reason)
         })?;
         Ok(Self { extent, origin: IgnitionOrigin::Description })
     }

@@ -2,14 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::description::{self, KARGS_INFO};
+use super::description::{DescribedImage, KARGS_INFO};
 use super::header::{KargsHeader, SystemAreaHeaders};
 use super::marker;
 use crate::error::Result;
 use crate::extent::Extent;
 use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
-use crate::source::Source;
-use crate::volume::Volume;
 
 /// The longest area. Most kernels accept command lines of at most 2 KiB.
 const MAX_AREA_LEN: u64 = 2048;
@@ -33,39 +31,34 @@ pub(crate) struct KargsFile {
 }
 
 impl KargsDescription {
-    pub(crate) fn read(source: &Source, volume: &Volume) -> Result<Option<Self>> {
-        description::read_description(source, volume, KARGS_INFO)
+    pub(crate) fn read(image: DescribedImage<'_>) -> Result<Option<Self>> {
+        image.read_description(KARGS_INFO)
     }
 
     /// Returns the text of the file, formatted like the builders' files.
-    pub(crate) fn to_json(&self, source: &Source) -> Result<Vec<u8>> {
+    pub(crate) fn to_json(&self, image: DescribedImage<'_>) -> Result<Vec<u8>> {
         let json = serde_json::to_vec_pretty(self);
-        json.map_err(|error| description::invalid_description(source, KARGS_INFO, error.to_string()))
+        json.map_err(|error| image.invalid_description(KARGS_INFO, error.to_string()))
     }
 }
 
 /// Reads the areas; `None` if the image has none.
 pub(crate) fn read_kargs_areas(
-    source: &Source,
-    volume: &Volume,
+    image: DescribedImage<'_>,
     headers: &SystemAreaHeaders,
 ) -> Result<Option<KargsAreas>> {
-    if let Some(description) = KargsDescription::read(source, volume)? {
-        return areas_from_description(source, volume, &description).map(Some);
+    if let Some(description) = KargsDescription::read(image)? {
+        return areas_from_description(image, &description).map(Some);
     }
     match &headers.kargs {
-        Some(header) => areas_from_header(source, header).map(Some),
+        Some(header) => areas_from_header(image, header).map(Some),
         None if headers.has_early_kargs => Ok(None),
-        None => marker::search_configs(source, volume),
+        None => marker::search_configs(image.source, image.volume),
     }
 }
 
-fn areas_from_description(
-    source: &Source,
-    volume: &Volume,
-    description: &KargsDescription,
-) -> Result<KargsAreas> {
-    let invalid = |reason: String| description::invalid_description(source, KARGS_INFO, reason);
+fn areas_from_description(image: DescribedImage<'_>, description: &KargsDescription) -> Result<KargsAreas> {
+    let invalid = |reason: String| image.invalid_description(KARGS_INFO, reason);
     let size = description.size;
     if size > MAX_AREA_LEN {
         return Err(invalid(format!("area size {size} exceeds the limit of {MAX_AREA_LEN} bytes")));
@@ -76,32 +69,32 @@ fn areas_from_description(
     }
     let mut areas = Vec::new();
     for file in &description.files {
-        let whole = description::named_file(source, volume, KARGS_INFO, &file.path)?.extent;
+        let whole = image.named_file(KARGS_INFO, &file.path)?.extent;
         let extent = Extent::new(file.offset, size).and_then(|inner| whole.subextent(inner));
         let extent = extent.ok_or_else(|| {
             let (offset, len, path) = (file.offset, whole.len(), &file.path);
             invalid(format!("offset {offset} and size {size} do not lie within the {len} bytes of {path}"))
         })?;
-        areas.push(KargsArea { pad: file.pad, end: file.end, ..KargsArea::read(source, extent)? });
+        areas.push(KargsArea { pad: file.pad, end: file.end, ..KargsArea::read(image.source, extent)? });
     }
     let default = Some(description.default.trim().to_owned());
-    KargsAreas::new(source, areas, default, KargsOrigin::Description).map_err(invalid)
+    KargsAreas::new(image.source, areas, default, KargsOrigin::Description).map_err(invalid)
 }
 
-fn areas_from_header(source: &Source, header: &KargsHeader) -> Result<KargsAreas> {
+fn areas_from_header(image: DescribedImage<'_>, header: &KargsHeader) -> Result<KargsAreas> {
     const HEADER_NAME: &str = "the coreKarg header of the system area";
-    let invalid = |reason: String| description::invalid_description(source, HEADER_NAME, reason);
+    let invalid = |reason: String| image.invalid_description(HEADER_NAME, reason);
     let len = header.area_len;
     if len > MAX_AREA_LEN {
         return Err(invalid(format!("area length {len} exceeds the limit of {MAX_AREA_LEN} bytes")));
     }
     let read_area = |offset: u64| {
-        let extent = Extent::new(offset, len).filter(|extent| extent.end() <= source.len());
+        let extent = Extent::new(offset, len).filter(|extent| extent.end() <= image.source.len());
         let extent = extent.ok_or_else(|| invalid(format!("offset {offset} is outside the image")))?;
-        KargsArea::read(source, extent)
+        KargsArea::read(image.source, extent)
     };
     let default = read_area(header.default_offset)?;
     let default = default.text().map_err(|error| invalid(error.to_string()))?.to_owned();
     let areas = header.offsets.iter().map(|offset| read_area(*offset)).collect::<Result<Vec<_>>>()?;
-    KargsAreas::new(source, areas, Some(default), KargsOrigin::Header).map_err(invalid)
+    KargsAreas::new(image.source, areas, Some(default), KargsOrigin::Header).map_err(invalid)
 }

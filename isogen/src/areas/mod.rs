@@ -10,7 +10,7 @@ mod ignition;
 mod kargs;
 mod marker;
 
-pub(crate) use description::{IGNITION_INFO, KARGS_INFO, invalid_description};
+pub(crate) use description::{DescribedImage, IGNITION_INFO, KARGS_INFO};
 pub use features::Features;
 pub(crate) use header::SystemAreaHeaders;
 pub use ignition::{IgnitionArea, IgnitionOrigin};

@@ -153,7 +153,7 @@ impl KargsRewrite<'_> {
     /// Rewrites `kargs.json` if the image has one.
     fn write_description(&mut self, default: Option<&str>, layout: &KargsLayout) -> Result<()> {
         let image = self.image;
-        let Some(mut description) = KargsDescription::read(image.source(), image.volume())? else {
+        let Some(mut description) = KargsDescription::read(image.described())? else {
             return Ok(());
         };
         if let Some(default) = default {
@@ -165,7 +165,7 @@ impl KargsRewrite<'_> {
                 file.offset = *offset;
             }
         }
-        let mut json = description.to_json(image.source())?;
+        let mut json = description.to_json(image.described())?;
         json.push(b'\n');
         self.changes.put_file(image.path_in_image(KARGS_INFO), json);
         Ok(())
