@@ -269,12 +269,9 @@ fn split_replacement(value: &str) -> Result<(&str, &str, &str), KargsError> {
 fn check_no_control_characters(value: &str) -> Result<(), KargsError> {
     // White space around an argument is trimmed.
     let leading = value.len() - value.trim_start().len();
-    match value.trim().char_indices().find(|(_, character)| character.is_control()) {
-        Some((offset, found)) => {
-            Err(KargsError::ControlCharacter { value: value.to_owned(), offset: leading + offset, found })
-        }
-        None => Ok(()),
-    }
+    let mut characters = value.trim().char_indices();
+    let Some((at, found)) = characters.find(|(_, it)| it.is_control()) else { return Ok(()) };
+    Err(KargsError::ControlCharacter { value: value.to_owned(), offset: leading + at, found })
 }
 
 #[cfg(test)]

@@ -146,10 +146,8 @@ fn read_mbr(area: &[u8]) -> Option<Mbr> {
 const MAX_TABLE_LEN: u64 = 64 << 10;
 
 fn read_gpt(source: &Source, position: u64) -> Result<Option<Gpt>> {
-    let Some(extent) = Extent::new(position, DISK_SECTOR_SIZE).filter(|extent| extent.end() <= source.len())
-    else {
-        return Ok(None);
-    };
+    let extent = Extent::new(position, DISK_SECTOR_SIZE).filter(|extent| extent.end() <= source.len());
+    let Some(extent) = extent else { return Ok(None) };
     let header = source.read_extent(extent)?;
     if !header.starts_with(b"EFI PART") {
         return Ok(None);
@@ -200,14 +198,14 @@ fn parse_gpt_partition(entry: &[u8], number: usize) -> Option<GptPartition> {
         return None;
     }
     let units = entry.get(56..128)?.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit));
-    let name = char::decode_utf16(units.take_while(|unit| *unit != 0));
+    let name: Vec<u16> = units.take_while(|unit| *unit != 0).collect();
     Some(GptPartition {
         number,
         type_guid: format_guid(type_bytes),
         guid: format_guid(array_at(entry, 16)?),
         first: u64_le(entry, 32)?,
         last: u64_le(entry, 40)?,
-        name: name.map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect(),
+        name: String::from_utf16_lossy(&name),
     })
 }
 

@@ -8,9 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::fields::{bytes_patch, to_sector, zero_patch};
 use super::placement::{PlacedFile, Placement};
-use super::raw_record::{
-    RawRecord, encode_iso_name, encode_joliet_name, invalid_name, is_self_or_parent, new_system_use,
-};
+use super::raw_record::{RawRecord, encode_iso_name, encode_joliet_name, invalid_name, new_system_use};
 use crate::base::BaseImage;
 use crate::bytes_at::{u32_be, u32_le};
 use crate::checked_fields::{both_endian, put_slice};
@@ -19,7 +17,7 @@ use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::plan::Patch;
 use crate::volume::{
     DirectoryRecord, DirectoryTree, EntryId, EntryKind, MAX_DIRECTORY_LEN, MAX_PATH_TABLE_LEN,
-    TreeDescriptor, TreeEntry, decode_iso_name,
+    TreeDescriptor, TreeEntry, decode_iso_name, is_self_or_parent,
 };
 
 const SECTOR_LEN: usize = 2048;

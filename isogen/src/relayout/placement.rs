@@ -94,8 +94,8 @@ impl Placement {
         // Without a gap, everything keeps its offset.
         self.kept_end = first_gap.unwrap_or(end.next_multiple_of(SECTOR_SIZE));
         self.data_end = self.kept_end / SECTOR_SIZE;
-        let mut moving = files.into_keys().collect::<Vec<_>>();
-        moving.retain(|extent| extent.end() > self.kept_end && !self.removed_extents.contains(extent));
+        let moves = |it: &Extent| it.end() > self.kept_end && !self.removed_extents.contains(it);
+        let moving: Vec<Extent> = files.into_keys().filter(moves).collect();
         check_no_overlap(image, &moving, self.kept_end)?;
         for extent in moving {
             let sector = self.reserve_sectors(extent.len().div_ceil(SECTOR_SIZE))?;

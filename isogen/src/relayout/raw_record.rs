@@ -65,11 +65,6 @@ impl RawRecord {
     }
 }
 
-/// Returns `true` for the names of the directory itself and its parent, which come before all others.
-pub(super) fn is_self_or_parent(name: &[u8]) -> bool {
-    matches!(name, [0 | 1])
-}
-
 /// Encodes a Joliet name, with a version if the name of the file `template` has one.
 pub(super) fn encode_joliet_name(name: &str, template: &TreeEntry) -> Result<Vec<u8>> {
     let version = if template.record.name.ends_with(&[0, b';', 0, b'1']) { ";1" } else { "" };

@@ -47,10 +47,7 @@ impl VolumeDescriptor {
     }
 
     pub(super) fn as_joliet(&self) -> Option<&TreeDescriptor> {
-        match self {
-            Self::Supplementary(descriptor) if descriptor.joliet.is_some() => Some(descriptor),
-            _ => None,
-        }
+        if let Self::Supplementary(it) = self { Some(it).filter(|it| it.joliet.is_some()) } else { None }
     }
 }
 
@@ -195,13 +192,10 @@ fn parse_tree_descriptor(
 
 /// Returns the Joliet level of a supplementary descriptor, from its escape sequence.
 fn joliet_level(bytes: &[u8]) -> Option<JolietLevel> {
-    if bytes.first() != Some(&2) {
-        return None;
-    }
-    match bytes.get(88..91)? {
-        [0x25, 0x2F, 0x40] => Some(JolietLevel(1)),
-        [0x25, 0x2F, 0x43] => Some(JolietLevel(2)),
-        [0x25, 0x2F, 0x45] => Some(JolietLevel(3)),
+    match (bytes.first()?, bytes.get(88..91)?) {
+        (2, [0x25, 0x2F, 0x40]) => Some(JolietLevel(1)),
+        (2, [0x25, 0x2F, 0x43]) => Some(JolietLevel(2)),
+        (2, [0x25, 0x2F, 0x45]) => Some(JolietLevel(3)),
         _ => None,
     }
 }

@@ -19,7 +19,7 @@ pub(crate) use descriptor::MAX_PATH_TABLE_LEN;
 pub use descriptor::{JolietLevel, PathTables, TreeDescriptor, VolumeDescriptor};
 pub use finding::VolumeFinding;
 pub use record::DirectoryRecord;
-pub(crate) use record::decode_iso_name;
+pub(crate) use record::{decode_iso_name, is_self_or_parent};
 pub(crate) use tree::MAX_DIRECTORY_LEN;
 pub use tree::{DirectoryTree, EntryId, EntryKind, TreeEntry};
 

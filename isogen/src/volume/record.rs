@@ -106,12 +106,12 @@ impl DirectoryRecord {
     pub(crate) fn is_directory(&self) -> bool {
         self.flags & FLAG_DIRECTORY != 0
     }
+}
 
-    /// Returns `true` for the records of the directory itself and of its parent. Images made on big-endian machines
-    /// name both of them 0.
-    pub(crate) fn is_self_or_parent(&self) -> bool {
-        matches!(self.name.as_slice(), [0 | 1])
-    }
+/// Returns `true` for the names of the directory itself and of its parent, which come before all others. Images made on
+/// big-endian machines name both of them 0.
+pub(crate) fn is_self_or_parent(name: &[u8]) -> bool {
+    matches!(name, [0 | 1])
 }
 
 /// Decodes an ISO 9660 name like `coreos-installer`: without the version `;1` and the dot of an empty extension, with
@@ -135,8 +135,8 @@ pub(super) fn decode_joliet_name(name: &[u8]) -> String {
 }
 
 pub(super) fn decode_ucs2(bytes: &[u8]) -> String {
-    let units = bytes.as_chunks::<2>().0.iter().map(|unit| u16::from_be_bytes(*unit));
-    char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+    let units: Vec<u16> = bytes.as_chunks::<2>().0.iter().map(|unit| u16::from_be_bytes(*unit)).collect();
+    String::from_utf16_lossy(&units)
 }
 
 #[cfg(test)]

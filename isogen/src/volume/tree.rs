@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::descriptor::TreeDescriptor;
 use super::finding::VolumeReader;
-use super::record::{DirectoryRecord, decode_iso_name, decode_joliet_name};
+use super::record::{DirectoryRecord, decode_iso_name, decode_joliet_name, is_self_or_parent};
 use super::rockridge;
 use crate::checked_fields::slice_at;
 use crate::error::{OrInternal, Result};
@@ -268,7 +268,7 @@ impl TreeReader<'_, '_> {
         bytes: &[u8],
     ) -> Result<Option<EntryId>> {
         let area = slice_at(bytes, record.system_use.start, record.system_use.len())?;
-        if record.is_self_or_parent() {
+        if is_self_or_parent(&record.name) {
             self.add_self_or_parent(parent, record, area)?;
             return Ok(None);
         }
