@@ -68,6 +68,7 @@ fn ipxe_script_boots_and_reads_are_reported() {
 }
 
 #[test]
+#[ignore = "of the whole matrix"]
 fn image_that_boots_without_the_marker_fails() {
     let Some(base) = served_base() else { return };
     let scratch = Scratch::new();

@@ -69,6 +69,7 @@ fn bios_disc_boots_over_http() {
 }
 
 #[test]
+#[ignore = "of the whole matrix"]
 fn uefi_disc_boots_over_http() {
     check_boot_over_http(StartMethod::UefiDisc);
 }

@@ -1,6 +1,6 @@
 //! Invalid images and archives: the error names the file, nothing panics, and no output is left.
 
-use std::fs;
+use std::{env, fs};
 
 use fixtures::{Architecture, Era, Expect, HostileArchive, Stage, hostile, hostile_archives};
 
@@ -52,16 +52,20 @@ fn assert_no_crash_and_file_named(line: &str, output: &RunOutput, file: &str) {
     }
 }
 
+/// Each verb gets a third of the images, and each image a third of the verbs. With `KINDLING_ALL_IMAGES`, each verb gets
+/// all images. The tests of `isogen` read all of them in all ways.
 #[test]
 fn every_verb_rejects_invalid_images() {
+    let has_all = env::var_os("KINDLING_ALL_IMAGES").is_some();
     check_each(
-        &hostile(),
-        |hostile| hostile.name.to_owned(),
-        |hostile| {
+        &hostile().into_iter().enumerate().collect::<Vec<_>>(),
+        |(_, hostile)| hostile.name.to_owned(),
+        |(number, hostile)| {
             let scratch = Scratch::new();
             scratch.write("image.iso", hostile.image());
             scratch.write("config.ign", CONFIG);
-            for (line, stage) in READ_COMMANDS {
+            let chosen = READ_COMMANDS.iter().skip(if has_all { 0 } else { number % 3 });
+            for (line, stage) in chosen.step_by(if has_all { 1 } else { 3 }) {
                 let output = scratch.run_kindling(line);
                 assert_no_crash_and_file_named(line, &output, "image.iso");
                 if matches!(hostile.expect, Expect::Refuse(wrong) if wrong == Stage::Open && *stage >= wrong)

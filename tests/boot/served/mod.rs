@@ -303,8 +303,8 @@ macro_rules! boot_test {
     };
 }
 
-/// One test for every artifact and way of starting. Every run boots most artifacts in one or two ways;
-/// `.ci/boot-matrix` boots all of them in every way.
+/// One test for every artifact and way of starting. Every run boots most artifacts once; `.ci/boot-matrix`
+/// boots all of them in every way.
 macro_rules! boots {
     ($($module:ident: $wanted:ident { $($when:ident $test:ident: $start:ident $is_remote:literal)* })*) => { $(
         mod $module {
@@ -318,7 +318,7 @@ macro_rules! boots {
 boots! {
     full: FULL {
         full bios_disc: BiosDisc false
-        run  uefi_disc: UefiDisc false
+        full uefi_disc: UefiDisc false
         run  secure_disc: SecureDisc false
         full bios_stick: BiosStick false
         full uefi_stick: UefiStick false
@@ -358,7 +358,7 @@ boots! {
     }
     minimal_with_static_network: MINIMAL_RELAID_OUT {
         full bios_disc: BiosDisc false
-        run  uefi_disc: UefiDisc false
+        full uefi_disc: UefiDisc false
         full secure_disc: SecureDisc false
         full bios_stick: BiosStick false
         full uefi_stick: UefiStick false
