@@ -199,9 +199,9 @@ pub(in crate::store) async fn page(
     connection: &mut impl Session,
     query: PageQuery,
 ) -> Result<RowPage, sqlx::Error> {
-    let page = |row: &_| Cells::optional_text(row, "page")?.map_or(Ok(RowPage::default()), |text| {
-        read_page(query, text)
-    });
+    let page = |row: &_| {
+        Cells::optional_text(row, "page")?.map_or(Ok(RowPage::default()), |text| read_page(query, text))
+    };
     connection.fetch_first(select_page(query), page).await?.ok_or(sqlx::Error::RowNotFound)
 }
 
