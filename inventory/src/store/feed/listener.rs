@@ -257,7 +257,7 @@ impl<'a> NotificationListener<'a> {
 
     fn receive_large_change(&mut self, header: MessageHeader, is_own: bool) {
         // An own change was reported record by record.
-        if is_own && !self.feed.take_undecided(header.sequence) {
+        if is_own && !self.feed.take_unknown(header.sequence) {
             self.unexplained.clear();
             return;
         }
@@ -270,13 +270,11 @@ impl<'a> NotificationListener<'a> {
             self.unexplained.remove(&change.key);
         }
         if is_own {
-            if !self.feed.take_undecided(header.sequence) {
-                return;
-            }
+            self.feed.publish_notified(header.sequence, changes);
         } else {
             self.feed.0.metrics.add_notification();
+            self.feed.publish(changes);
         }
-        self.feed.publish(changes);
     }
 
     /// All notifications from before the ping have arrived.

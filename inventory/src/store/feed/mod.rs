@@ -14,7 +14,7 @@ mod metrics;
 mod own_change;
 mod recent;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -27,6 +27,7 @@ pub use contact::Contact;
 use contact::ContactState;
 pub use metrics::FeedMetrics;
 pub(super) use own_change::OwnChange;
+use own_change::UndecidedChanges;
 pub use recent::FeedPosition;
 use recent::{RecentEvents, Subscription};
 
@@ -34,9 +35,6 @@ use super::{Key, Step, StoreError};
 
 /// The events that a subscriber may fall behind or miss. Beyond that, it gets [`FeedEvent::Resync`].
 const MAX_BEHIND: usize = 4096;
-/// The most own changes with an unknown outcome that are remembered.
-const MAX_UNDECIDED: usize = 1024;
-
 /// What happened to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChangeKind {
@@ -107,8 +105,7 @@ struct FeedParts {
     is_shared: bool,
     started: Instant,
     last_sequence: AtomicU64,
-    /// The sequence numbers of own changes whose outcome is unknown. Their notifications decide.
-    undecided: Mutex<BTreeSet<u64>>,
+    undecided: Mutex<UndecidedChanges>,
     recent: Mutex<RecentEvents>,
     caches: Mutex<Vec<Weak<dyn FeedCache>>>,
     contact: ContactState,
@@ -253,18 +250,13 @@ impl Feed {
         u64::try_from(self.0.started.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Forgets that an own change has an unknown outcome. Returns `true` if it had one.
-    fn take_undecided(&self, sequence: u64) -> bool {
-        self.with_undecided(|undecided| undecided.remove(&sequence))
-    }
-
     fn with_recent<T>(&self, use_it: impl FnOnce(&mut RecentEvents) -> T) -> T {
         // A panic between two steps leaves an event that no subscriber got, which is as if it were lost on the way.
         use_it(&mut self.0.recent.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn with_undecided<T>(&self, use_it: impl FnOnce(&mut BTreeSet<u64>) -> T) -> T {
-        // A panic leaves the set valid: an event may be reported twice.
+    fn with_undecided<T>(&self, use_it: impl FnOnce(&mut UndecidedChanges) -> T) -> T {
+        // A panic leaves the changes valid: an event may be reported twice.
         use_it(&mut self.0.undecided.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

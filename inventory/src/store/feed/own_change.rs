@@ -1,12 +1,38 @@
 //! A change that this process makes in a shared database.
 
+use std::collections::BTreeMap;
+
 use super::message::MessageHeader;
-use super::{Feed, MAX_UNDECIDED, RecordChange};
+use super::{Feed, RecordChange};
+
+/// The most own changes with an unknown outcome that are remembered.
+const MAX_UNDECIDED: usize = 1024;
+
+/// The own changes whose outcome is unknown, by the number of their messages.
+#[derive(Debug, Default)]
+pub(super) struct UndecidedChanges(BTreeMap<u64, UndecidedChange>);
+
+#[derive(Debug)]
+enum UndecidedChange {
+    /// The commit is in progress. If its notification arrives before its result, the notification reports the records.
+    InProgress { reported: Vec<RecordChange> },
+    /// The commit failed, or its caller stopped waiting: the change may be made or not. Its notification decides.
+    Unknown,
+}
+
+impl UndecidedChanges {
+    fn insert(&mut self, sequence: u64, change: UndecidedChange) {
+        self.0.insert(sequence, change);
+        if self.0.len() > MAX_UNDECIDED {
+            self.0.pop_first();
+        }
+    }
+}
 
 /// A change of this process, from its begin until its outcome is known.
 ///
-/// If it is dropped without an outcome, the change may be made or not: the commit failed, or its caller stopped
-/// waiting. Then it is reported at once, and again if its notification arrives.
+/// Each of its records is reported once: when the outcome is known, or with the notification if that arrives before.
+/// If the change is dropped without an outcome, it is reported at once, and again if its notification arrives.
 #[derive(Debug)]
 pub(in crate::store) struct OwnChange {
     feed: Feed,
@@ -19,6 +45,10 @@ impl OwnChange {
     pub(in crate::store) fn new(feed: &Feed, changes: &[RecordChange]) -> Self {
         let (origin, sequence, micros) = (feed.0.origin, feed.next_sequence(), feed.clock_micros());
         let header = MessageHeader { origin, sequence, micros };
+        if !changes.is_empty() {
+            let in_progress = UndecidedChange::InProgress { reported: Vec::new() };
+            feed.with_undecided(|undecided| undecided.insert(sequence, in_progress));
+        }
         Self { feed: feed.clone(), header, changes: changes.to_vec(), is_decided: false }
     }
 
@@ -30,12 +60,19 @@ impl OwnChange {
     /// Reports the change. Its notification then adds nothing.
     pub(in crate::store) fn complete(mut self) {
         self.is_decided = true;
-        self.feed.publish(&self.changes);
+        self.feed.with_undecided(|undecided| {
+            if let Some(UndecidedChange::InProgress { reported }) = undecided.0.remove(&self.header.sequence)
+            {
+                self.changes.retain(|change| !reported.contains(change));
+            }
+            self.feed.publish(&self.changes);
+        });
     }
 
     /// Reports nothing: nothing was written.
     pub(in crate::store) fn discard(mut self) {
         self.is_decided = true;
+        self.feed.with_undecided(|undecided| undecided.0.remove(&self.header.sequence));
     }
 }
 
@@ -44,13 +81,31 @@ impl Drop for OwnChange {
         if self.is_decided || self.changes.is_empty() {
             return;
         }
-        self.feed.with_undecided(|undecided| {
-            undecided.insert(self.header.sequence);
-            if undecided.len() > MAX_UNDECIDED {
-                undecided.pop_first();
-            }
-        });
+        self.feed
+            .with_undecided(|undecided| undecided.insert(self.header.sequence, UndecidedChange::Unknown));
         self.feed.publish(&self.changes);
+    }
+}
+
+impl Feed {
+    /// Reports records of an own change whose notification has arrived, unless they were reported before.
+    pub(super) fn publish_notified(&self, sequence: u64, changes: &[RecordChange]) {
+        self.with_undecided(|undecided| match undecided.0.get_mut(&sequence) {
+            Some(UndecidedChange::InProgress { reported }) => {
+                self.publish(changes);
+                reported.extend(changes);
+            }
+            Some(UndecidedChange::Unknown) => self.publish(changes),
+            None => {}
+        });
+    }
+
+    /// Forgets that an own change has an unknown outcome. Returns `true` if it had one.
+    pub(super) fn take_unknown(&self, sequence: u64) -> bool {
+        self.with_undecided(|undecided| {
+            let is_unknown = matches!(undecided.0.get(&sequence), Some(UndecidedChange::Unknown));
+            is_unknown && undecided.0.remove(&sequence).is_some()
+        })
     }
 }
 
@@ -62,24 +117,51 @@ mod tests {
     use super::*;
     use crate::store::{Key, Kind};
 
+    fn change(generation: i64) -> RecordChange {
+        let key = Key { kind: Kind::Cluster, parent: None, id: Uuid::new_v4() };
+        RecordChange { key, generation, kind: ChangeKind::Written }
+    }
+
     #[tokio::test]
     async fn change_without_an_outcome_is_reported_and_remembered() {
         let feed = Feed::of_shared_database();
-        let key = Key { kind: Kind::Cluster, parent: None, id: Uuid::new_v4() };
-        let change = RecordChange { key, generation: 1, kind: ChangeKind::Written };
+        let (change, undecided) = (change(1), || feed.with_undecided(|undecided| undecided.0.len()));
         let mut reader = feed.subscribe();
         OwnChange::new(&feed, &[change]).discard();
         OwnChange::new(&feed, &[change]).complete();
-        drop(OwnChange::new(&feed, &[change]));
+        assert_eq!(undecided(), 0);
+        let dropped = OwnChange::new(&feed, &[change]);
+        let sequence = dropped.header.sequence;
+        drop(dropped);
         drop(OwnChange::new(&feed, &[]));
-        for _ in 0..2 {
+        assert_eq!(undecided(), 1);
+        feed.publish_notified(sequence, &[change]);
+        for _ in 0..3 {
             assert_eq!(reader.next().await, Some(FeedEvent::Changed(change)));
         }
         assert!(reader.receiver.is_empty());
-        assert_eq!(feed.with_undecided(|undecided| undecided.len()), 1);
+        assert!(feed.take_unknown(sequence) && !feed.take_unknown(sequence));
         for _ in 0..=MAX_UNDECIDED {
             drop(OwnChange::new(&feed, &[change]));
         }
-        assert_eq!(feed.with_undecided(|undecided| undecided.len()), MAX_UNDECIDED);
+        assert_eq!(undecided(), MAX_UNDECIDED);
+    }
+
+    #[tokio::test]
+    async fn notification_before_the_result_reports_its_records_once() {
+        let feed = Feed::of_shared_database();
+        let (first, second) = (change(1), change(2));
+        let mut reader = feed.subscribe();
+        let own = OwnChange::new(&feed, &[first, second]);
+        let sequence = own.header.sequence;
+        assert!(!feed.take_unknown(sequence));
+        // A large change has several notifications.
+        feed.publish_notified(sequence, &[first]);
+        assert_eq!(reader.next().await, Some(FeedEvent::Changed(first)));
+        assert!(reader.receiver.is_empty());
+        own.complete();
+        feed.publish_notified(sequence, &[second]);
+        assert_eq!(reader.next().await, Some(FeedEvent::Changed(second)));
+        assert!(reader.receiver.is_empty());
     }
 }
