@@ -160,7 +160,7 @@ fn read_gpt(source: &Source, position: u64) -> Result<Option<Gpt>> {
     let table = table.filter(|table| table.len() <= MAX_TABLE_LEN && table.end() <= source.len());
     if let (Some(table), Ok(entry_len @ 128..)) = (table, usize::try_from(entry_len)) {
         let bytes = source.read_extent(table)?;
-        gpt.table_crc_ok = u32_le(&header, 88) == Some(crc32(&[&bytes]));
+        gpt.table_crc_ok = u32_le(&header, 88) == Some(crc32(&bytes));
         let entries = bytes.chunks_exact(entry_len).zip(1..);
         gpt.partitions = entries.filter_map(|(entry, number)| parse_gpt_partition(entry, number)).collect();
     }
@@ -188,8 +188,9 @@ fn parse_gpt_header(header: &[u8], position: u64) -> Option<Gpt> {
 /// Returns the checksum of a GPT header, in which the checksum itself counts as zero. Returns `None` if the header is
 /// too short.
 pub(crate) fn gpt_header_crc(header: &[u8]) -> Option<u32> {
-    let (before, rest) = header.split_at_checked(16)?;
-    Some(crc32(&[before, &[0; 4], rest.get(4..)?]))
+    let mut bytes = header.to_vec();
+    bytes.get_mut(16..20)?.fill(0);
+    Some(crc32(&bytes))
 }
 
 fn parse_gpt_partition(entry: &[u8], number: usize) -> Option<GptPartition> {
@@ -198,14 +199,14 @@ fn parse_gpt_partition(entry: &[u8], number: usize) -> Option<GptPartition> {
         return None;
     }
     let units = entry.get(56..128)?.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit));
-    let name: Vec<u16> = units.take_while(|unit| *unit != 0).collect();
+    let name = char::decode_utf16(units.take_while(|unit| *unit != 0));
     Some(GptPartition {
         number,
         type_guid: format_guid(type_bytes),
         guid: format_guid(array_at(entry, 16)?),
         first: u64_le(entry, 32)?,
         last: u64_le(entry, 40)?,
-        name: String::from_utf16_lossy(&name),
+        name: name.map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect(),
     })
 }
 
@@ -216,10 +217,9 @@ fn format_guid(bytes: [u8; 16]) -> String {
     format!("{d:02X}{c:02X}{b:02X}{a:02X}-{f:02X}{e:02X}-{h:02X}{g:02X}-{i:02X}{j:02X}-{tail}")
 }
 
-/// Returns the checksum of the concatenated parts.
-pub(crate) fn crc32(parts: &[&[u8]]) -> u32 {
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = flate2::Crc::new();
-    parts.iter().for_each(|part| crc.update(part));
+    crc.update(bytes);
     crc.sum()
 }
 

@@ -128,7 +128,7 @@ impl TableChange<'_> {
             }
         }
         let table = self.area.get(GPT_TABLE_AT, GPT_TABLE_LEN)?.to_vec();
-        self.area.set(GPT_HEADER_AT + 88, &crc32(&[&table]).to_le_bytes())?;
+        self.area.set(GPT_HEADER_AT + 88, &crc32(&table).to_le_bytes())?;
         let mut header = with_header_crc(self.area.get(GPT_HEADER_AT, 512)?.to_vec())?;
         self.area.set(GPT_HEADER_AT, &header)?;
         for (at, value) in [(24, last), (32, 1), (72, last - 32)] {

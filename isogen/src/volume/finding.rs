@@ -39,6 +39,7 @@ impl VolumeReader<'_> {
         self.compare_copies(copies, position + offset as u64)
     }
 
+    #[inline]
     fn compare_copies<T: PartialEq + fmt::Display>(
         &mut self,
         copies: Option<(T, T)>,

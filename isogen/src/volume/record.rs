@@ -135,8 +135,8 @@ pub(super) fn decode_joliet_name(name: &[u8]) -> String {
 }
 
 pub(super) fn decode_ucs2(bytes: &[u8]) -> String {
-    let units: Vec<u16> = bytes.as_chunks::<2>().0.iter().map(|unit| u16::from_be_bytes(*unit)).collect();
-    String::from_utf16_lossy(&units)
+    let units = bytes.as_chunks::<2>().0.iter().map(|unit| u16::from_be_bytes(*unit));
+    char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
 #[cfg(test)]
