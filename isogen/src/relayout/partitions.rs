@@ -127,14 +127,15 @@ impl TableChange<'_> {
                 self.area.set(at + 40, &(first + count - 1).to_le_bytes())?;
             }
         }
-        let table = self.area.get(GPT_TABLE_AT, GPT_TABLE_LEN)?.to_vec();
-        self.area.set(GPT_HEADER_AT + 88, &crc32(&table).to_le_bytes())?;
+        let table_crc = crc32(self.area.get(GPT_TABLE_AT, GPT_TABLE_LEN)?);
+        self.area.set(GPT_HEADER_AT + 88, &table_crc.to_le_bytes())?;
         let mut header = with_header_crc(self.area.get(GPT_HEADER_AT, 512)?.to_vec())?;
         self.area.set(GPT_HEADER_AT, &header)?;
         for (at, value) in [(24, last), (32, 1), (72, last - 32)] {
             put_slice(&mut header, at, &value.to_le_bytes())?;
         }
-        Ok(bytes_patch(self.len - BACKUP_GPT_LEN, [table, with_header_crc(header)?].concat()))
+        let table = self.area.get(GPT_TABLE_AT, GPT_TABLE_LEN)?;
+        Ok(bytes_patch(self.len - BACKUP_GPT_LEN, [table, &with_header_crc(header)?].concat()))
     }
 
     /// Checks that a partition covers the whole image: at least its volume, at most the file.

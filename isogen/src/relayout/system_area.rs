@@ -37,8 +37,8 @@ impl SystemArea {
         slice_at(&self.bytes, at, len)
     }
 
-    pub(super) fn patch(&self) -> Option<Patch> {
-        (self.bytes != self.before).then(|| bytes_patch(0, self.bytes.clone()))
+    pub(super) fn patch(self) -> Option<Patch> {
+        (self.bytes != self.before).then(|| bytes_patch(0, self.bytes))
     }
 
     /// Updates the offset and length in the header of the Ignition area.
