@@ -299,7 +299,7 @@ impl Plan {
     ///
     /// Returns an error if the storage of the base fails.
     pub fn sha256(&self) -> Result<Digest> {
-        self.sha256_while(|| true)?.or_internal("hashing that was not to end early", self.len)
+        self.sha256_while(|| true)?.or_internal("hashing that nothing stopped has no digest", self.len)
     }
 
     /// Returns the SHA-256 digest of all bytes like [`sha256`](Self::sha256), or `None` if it is no longer wanted.

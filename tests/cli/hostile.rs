@@ -53,7 +53,7 @@ fn assert_no_crash_and_file_named(line: &str, output: &RunOutput, file: &str) {
 }
 
 /// Each verb gets a third of the images, and each image a third of the verbs. With `KINDLING_ALL_IMAGES`, each verb gets
-/// all images. The tests of `isogen` read all of them in all ways.
+/// all images. The tests of `isogen` always read all of them.
 #[test]
 fn every_verb_rejects_invalid_images() {
     let has_all = env::var_os("KINDLING_ALL_IMAGES").is_some();
