@@ -10,7 +10,9 @@ use kindling::inventory::Inventory;
 use kindling::inventory::events::EventQuery;
 use kindling::inventory::files::{FilePath, FileStore};
 use kindling::inventory::jobs::{JobOutcome, JobRecord, JobWork};
-use kindling::inventory::store::{Change, Filter, Kind, ReadSet, Stored};
+use kindling::inventory::store::{
+    Change, Changes, Filter, Kind, Outcome, ReadSet, Record, Row, Step, Stored,
+};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -147,6 +149,23 @@ fn job_whose_last_attempt_was_killed_fails_visibly() {
         let failures = failures(service, &cluster).await;
         assert_eq!(failures.len(), 1, "{failures:?}");
         assert_eq!(jobs(&service.inventory).await, []);
+    });
+}
+
+#[test]
+fn damaged_job_does_not_stop_the_others() {
+    on_each_database(async |service| {
+        let cluster = create_cluster(service).await;
+        let file = put_file(service.inventory.files(), &cluster).await;
+        let damaged = add_due_job(&service.inventory, &cluster, 0).await;
+        let store = service.inventory.records().store();
+        let row = store.get(damaged.key()).await.unwrap().unwrap();
+        let row = Row { generation: row.generation + 1, document: "{}".to_owned(), ..row };
+        let changes = Changes { steps: vec![Step::Replace(row)], events: Vec::new() };
+        assert_eq!(store.commit(changes).await.unwrap(), Outcome::Done);
+        add_due_job(&service.inventory, &cluster, 0).await;
+        assert_eq!(service.inventory.run_due_jobs().await.unwrap(), None);
+        assert!(service.inventory.files().get(&file).await.unwrap().is_none());
     });
 }
 

@@ -19,7 +19,7 @@ pub use record::{JobRecord, JobWork};
 use crate::api::ApiError;
 use crate::events::{Event, Severity};
 use crate::store::{
-    Change, ChangeKind, FeedEvent, FeedReader, Filter, Key, Kind, ReadSet, Reader as _, Stored,
+    Change, ChangeKind, FeedEvent, FeedReader, Filter, Key, Kind, ReadSet, Reader as _, StoreError, Stored,
 };
 use crate::{Inventory, logs};
 
@@ -70,16 +70,32 @@ impl Inventory {
     /// Returns an error if the database fails.
     pub async fn run_due_jobs(&self) -> Result<Option<DateTime<Utc>>, ApiError> {
         let now = Utc::now();
-        let jobs: Vec<Stored<JobRecord>> = self.records().list(Filter::all(Kind::Job)).await?;
-        let due: Vec<Uuid> =
-            jobs.iter().filter(|job| job.record.is_due(now)).map(|job| job.record.id).collect();
-        let attempts = stream::iter(due).map(|id| {
+        let (jobs, damaged) = self.read_jobs().await?;
+        for error in damaged {
+            tracing::error!(%error, "a job cannot be read and does not run");
+        }
+        let due = jobs.into_iter().filter(|job| job.is_due(now));
+        let attempts = stream::iter(due).map(|job| {
             let inventory = self.clone();
-            async move { inventory.run_job(id).await }
+            async move { inventory.run_job(job.id).await }
         });
         attempts.buffer_unordered(CONCURRENT_JOBS).for_each(async |_| {}).await;
-        let jobs: Vec<Stored<JobRecord>> = self.records().list(Filter::all(Kind::Job)).await?;
-        Ok(jobs.into_iter().map(|job| job.record.not_before).min())
+        let (jobs, _) = self.read_jobs().await?;
+        Ok(jobs.into_iter().map(|job| job.not_before).min())
+    }
+
+    /// Returns all jobs, and the errors of those with a damaged document, which must not stop the others.
+    async fn read_jobs(&self) -> Result<(Vec<JobRecord>, Vec<StoreError>), ApiError> {
+        let (mut jobs, mut damaged) = (Vec::new(), Vec::new());
+        let mut stored = self.records().stream::<JobRecord>(Filter::all(Kind::Job));
+        while let Some(read) = stored.next().await {
+            match read {
+                Ok(job) => jobs.push(job.record),
+                Err(error @ StoreError::Damaged { .. }) => damaged.push(error),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok((jobs, damaged))
     }
 
     /// Makes one attempt at a job. It continues even if the caller is dropped.
