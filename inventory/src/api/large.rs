@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use axum::RequestExt;
+use axum::body::HttpBody as _;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use http_body_util::{BodyExt, LengthLimitError};
@@ -46,7 +47,8 @@ impl LargeBodies {
     /// limited elsewhere and is not held while a client sends.
     pub(crate) async fn read(&self, request: Request) -> Result<Vec<u8>, ApiError> {
         let mut body = request.with_limited_body().into_body();
-        let (mut bytes, mut room) = (Vec::new(), self.empty_reservation());
+        let declared = usize::try_from(body.size_hint().lower()).map_or(SMALL, |len| len.min(SMALL));
+        let (mut bytes, mut room) = (Vec::with_capacity(declared), self.empty_reservation());
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| unreadable(&error))?;
             let Ok(data) = frame.into_data() else { continue };
