@@ -190,7 +190,7 @@ fn describe_installation_disk(draft: &HostDraft) -> Result<String, ApiError> {
         return Err(ApiError::bad(format!("Host {} has no installation disk in its inventory", host.id)));
     };
     let name = format!("({}, {})", disk.name, disk.identity());
-    let parts = [disk.model.as_str(), &disk.serial, &name];
+    let parts = [&*disk.model, &disk.serial, &name];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     Ok(parts.join(" "))
 }

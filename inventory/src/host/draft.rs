@@ -69,7 +69,7 @@ impl HostDraft {
     }
 
     /// Returns the parsed inventory report; an empty one if the host has none.
-    pub(super) fn machine(&self) -> Result<Machine, ApiError> {
+    pub(super) fn machine(&self) -> Result<Machine<'_>, ApiError> {
         Machine::from_stored(self.record.id, self.report(ReportKind::Inventory)?)
     }
 

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::bounds::{check_report, check_reports, len_of_reports};
@@ -39,17 +38,17 @@ const MAX_ENTRIES: usize = 1000;
 
 /// The parsed result of a step.
 #[derive(Debug)]
-pub(super) enum StepOutput {
+pub(super) enum StepOutput<'a> {
     /// An inventory report.
-    Inventory(Box<EvaluatedInventory>),
+    Inventory(Box<EvaluatedInventory<'a>>),
     /// A report that is stored without unknown keys.
     Report(ReportKind, String),
     /// Availability of container images. It is added to the stored report.
-    Images(ImagesReport),
+    Images(ImagesReport<'a>),
     /// Speed of a disk, and the exit code of the measurement. It is added to the stored report.
-    DiskSpeed(DiskSpeedReport, i64),
+    DiskSpeed(DiskSpeedReport<'a>, i64),
     /// Result of an upgrade of the agent.
-    Upgrade(UpgradeReport),
+    Upgrade(UpgradeReport<'a>),
     /// The agent cannot read its boot media.
     MediaLost,
     /// The step succeeded, and its output is not stored.
@@ -58,9 +57,9 @@ pub(super) enum StepOutput {
     Ignored,
 }
 
-impl StepOutput {
+impl<'a> StepOutput<'a> {
     /// Parses a reply.
-    pub(super) fn parse(reply: &StepReply, limits: &HostLimits) -> Result<Self, ApiError> {
+    pub(super) fn parse(reply: &'a StepReply, limits: &HostLimits) -> Result<Self, ApiError> {
         // The agent omits empty texts and the exit code 0, as Go does.
         let output = reply.output.as_deref().unwrap_or_default();
         let exit_code = reply.exit_code.unwrap_or_default();
@@ -86,32 +85,32 @@ impl StepOutput {
         }
     }
 
-    fn parse_success(kind: StepType, output: &str) -> Result<Self, ApiError> {
+    fn parse_success(kind: StepType, output: &'a str) -> Result<Self, ApiError> {
         let name = kind.as_str();
         match kind {
             StepType::Inventory => EvaluatedInventory::new(Machine::parse(output)?)
                 .map(|evaluated| Self::Inventory(Box::new(evaluated))),
             StepType::ConnectivityCheck => {
-                report::<ConnectivityReport>(ReportKind::Connectivity, name, output)
+                report::<ConnectivityReport<'_>>(ReportKind::Connectivity, name, output)
             }
             StepType::ApiVipConnectivityCheck => {
-                report::<ApiVipReport>(ReportKind::ApiVipConnectivity, name, output)
+                report::<ApiVipReport<'_>>(ReportKind::ApiVipConnectivity, name, output)
             }
             StepType::TangConnectivityCheck => {
-                report::<TangReport>(ReportKind::TangConnectivity, name, output)
+                report::<TangReport<'_>>(ReportKind::TangConnectivity, name, output)
             }
             // The API returns only the list.
             StepType::NtpSynchronizer => {
-                let report: NtpReport = read(name, output)?;
+                let report: NtpReport<'_> = read(name, output)?;
                 Ok(Self::Report(ReportKind::NtpSources, write(name, &report.ntp_sources)?))
             }
             StepType::DomainResolution => {
-                report::<DomainReport>(ReportKind::DomainNameResolutions, name, output)
+                report::<DomainReport<'_>>(ReportKind::DomainNameResolutions, name, output)
             }
             // The output is empty while another scan is in progress.
             StepType::FreeNetworkAddresses if output.is_empty() => Ok(Self::Succeeded),
             StepType::FreeNetworkAddresses => {
-                report::<List<FreeNetwork>>(ReportKind::FreeAddresses, name, output)
+                report::<List<FreeNetwork<'_>>>(ReportKind::FreeAddresses, name, output)
             }
             StepType::UpgradeAgent => read(name, output).map(Self::Upgrade),
             _ => Ok(Self::Succeeded),
@@ -162,18 +161,18 @@ impl StepOutput {
 }
 
 /// Parses a report and writes it again, which drops unknown keys.
-fn report<T: DeserializeOwned + Serialize>(
+fn report<'a, T: Deserialize<'a> + Serialize>(
     kind: ReportKind,
     name: &str,
-    output: &str,
-) -> Result<StepOutput, ApiError> {
+    output: &'a str,
+) -> Result<StepOutput<'a>, ApiError> {
     Ok(StepOutput::Report(kind, write(name, &read::<T>(name, output)?)?))
 }
 
 /// An inventory report with all values that follow from it. They are computed once, even if storing them is retried.
 #[derive(Debug)]
-pub(super) struct EvaluatedInventory {
-    machine: Machine,
+pub(super) struct EvaluatedInventory<'a> {
+    machine: Machine<'a>,
     validations: Vec<Validation>,
     hostname: String,
     macs: BTreeSet<String>,
@@ -181,8 +180,8 @@ pub(super) struct EvaluatedInventory {
     report: String,
 }
 
-impl EvaluatedInventory {
-    fn new(mut machine: Machine) -> Result<Self, ApiError> {
+impl<'a> EvaluatedInventory<'a> {
+    fn new(mut machine: Machine<'a>) -> Result<Self, ApiError> {
         machine.evaluate();
         Ok(Self {
             validations: hardware_validations(&machine),
@@ -194,7 +193,7 @@ impl EvaluatedInventory {
     }
 }
 
-fn store_inventory(draft: &mut HostDraft, evaluated: &EvaluatedInventory) -> Result<(), ApiError> {
+fn store_inventory(draft: &mut HostDraft, evaluated: &EvaluatedInventory<'_>) -> Result<(), ApiError> {
     let host = &mut draft.record;
     let status = host.status();
     if matches!(status, HostStatus::Binding | HostStatus::Unbinding | HostStatus::UnbindingPendingUserAction)
@@ -247,28 +246,32 @@ fn add_entries(
     Ok(())
 }
 
-fn store_images(draft: &mut HostDraft, report: &ImagesReport) -> Result<(), ApiError> {
+fn store_images(draft: &mut HostDraft, report: &ImagesReport<'_>) -> Result<(), ApiError> {
     let mut entries = Vec::new();
     for image in report.images.iter() {
-        entries.push((image.name.clone(), to_json_value("an image status", image)?));
+        entries.push((image.name.to_string(), to_json_value("an image status", image)?));
     }
     add_entries(draft, ReportKind::ImagesStatus, entries)
 }
 
-fn store_disk_speed(draft: &mut HostDraft, report: &DiskSpeedReport, exit_code: i64) -> Result<(), ApiError> {
+fn store_disk_speed(
+    draft: &mut HostDraft,
+    report: &DiskSpeedReport<'_>,
+    exit_code: i64,
+) -> Result<(), ApiError> {
     let mut speed = Map::from_iter([("tested".to_owned(), Value::Bool(true))]);
     for (key, number) in [("exit_code", exit_code), ("speed_ms", report.io_sync_duration)] {
         if number != 0 {
             speed.insert(key.to_owned(), number.into());
         }
     }
-    let entry = (report.path.clone(), json!({"disk_speed": speed, "path": report.path}));
+    let entry = (report.path.to_string(), json!({"disk_speed": speed, "path": report.path}));
     add_entries(draft, ReportKind::DisksInfo, [entry])
 }
 
-fn report_upgrade(host: &mut HostRecord, report: &UpgradeReport, journal: &mut Journal) {
+fn report_upgrade(host: &mut HostRecord, report: &UpgradeReport<'_>, journal: &mut Journal) {
     let image = &report.agent_image;
-    match report.result.as_str() {
+    match &*report.result {
         "success" => {
             let message = format!("Successfully upgraded its agent to {image}");
             journal.add_hourly_event(host, "upgrade_agent_finished", Severity::Info, &message);

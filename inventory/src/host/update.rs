@@ -10,7 +10,6 @@ use regex::Regex;
 
 use super::draft::HostDraft;
 use super::journal::Journal;
-use super::machine::Disk;
 use super::model::{DiskChoice, DiskFormatting, DiskRole, HostUpdateParams, NodeLabel};
 use super::record::{HostRecord, InstallationDisk};
 use super::refresh::refresh;
@@ -127,8 +126,8 @@ fn chosen_disk(draft: &HostDraft, disks: &[DiskChoice]) -> Result<Option<Install
 /// Updates the disks that an installation does not format.
 fn skip_formatting(draft: &mut HostDraft, disks: &[DiskFormatting]) -> Result<(), ApiError> {
     let machine = draft.machine()?;
+    let known: BTreeSet<_> = machine.disks.iter().map(|disk| disk.identity().into_owned()).collect();
     let host = &mut draft.record;
-    let known: BTreeSet<_> = machine.disks.iter().map(Disk::identity).collect();
     if let Some(unknown) = disks.iter().find(|disk| !known.contains(&disk.disk_id)) {
         return Err(ApiError::bad(format!(
             "Disk {:?} is not in the inventory of host {}",

@@ -110,7 +110,7 @@ pub(super) fn check_host_name(name: &str) -> Result<(), String> {
 }
 
 /// Returns the validations that depend only on the inventory report.
-pub(super) fn hardware_validations(machine: &Machine) -> Vec<Validation> {
+pub(super) fn hardware_validations(machine: &Machine<'_>) -> Vec<Validation> {
     vec![
         not_partially_truncated(machine),
         not_fully_truncated(machine),
@@ -122,14 +122,14 @@ pub(super) fn hardware_validations(machine: &Machine) -> Vec<Validation> {
 
 /// Returns how much the agent omitted from its report (`full`, `partial` or empty), and the reasons, which are cut at a
 /// limit.
-fn truncation(machine: &Machine) -> (&str, String) {
+fn truncation<'a>(machine: &'a Machine<'_>) -> (&'a str, String) {
     let Some(truncation) = &machine.truncation else { return ("", String::new()) };
     let reasons = truncation.reasons.iter().enumerate();
-    let texts = reasons.flat_map(|(index, reason)| [if index == 0 { "" } else { "; " }, reason]);
+    let texts = reasons.flat_map(|(index, reason)| [if index == 0 { "" } else { "; " }, &**reason]);
     (&truncation.kind, texts.flat_map(str::chars).take(MAX_REASONS).collect())
 }
 
-fn not_partially_truncated(machine: &Machine) -> Validation {
+fn not_partially_truncated(machine: &Machine<'_>) -> Validation {
     match truncation(machine) {
         ("partial", reasons) => Validation::new(
             NOT_PARTIALLY_TRUNCATED,
@@ -143,7 +143,7 @@ fn not_partially_truncated(machine: &Machine) -> Validation {
     }
 }
 
-fn not_fully_truncated(machine: &Machine) -> Validation {
+fn not_fully_truncated(machine: &Machine<'_>) -> Validation {
     const ID: &str = "inventory-not-fully-truncated";
     match truncation(machine) {
         ("full", reasons) => Validation::new(ID, false, format!("Inventory is truncated (full): {reasons}")),
@@ -160,7 +160,7 @@ fn below_minimum(what: &str, minimum: impl fmt::Display, found: impl fmt::Displa
     )
 }
 
-fn cores(machine: &Machine) -> Validation {
+fn cores(machine: &Machine<'_>) -> Validation {
     const ID: &str = "has-min-cpu-cores";
     let found = machine.cpu.as_ref().map_or(0, |cpu| cpu.count);
     if found >= MIN_CPU_CORES {
@@ -169,7 +169,7 @@ fn cores(machine: &Machine) -> Validation {
     Validation::new(ID, false, below_minimum("CPU cores", MIN_CPU_CORES, found))
 }
 
-fn memory(machine: &Machine) -> Validation {
+fn memory(machine: &Machine<'_>) -> Validation {
     const ID: &str = "has-min-memory";
     let memory = machine.memory.clone().unwrap_or_default();
     if memory.physical_bytes >= min_memory(&memory) {
@@ -192,13 +192,13 @@ fn format_bytes(bytes: i64) -> String {
 }
 
 /// Returns the minimum memory in bytes, less the tolerance.
-fn min_memory(memory: &Memory) -> i64 {
+fn min_memory(memory: &Memory<'_>) -> i64 {
     let minimum = (MIN_MEMORY_MIB - MEMORY_TOLERANCE_MIB) * MIB;
     // `/proc/meminfo` excludes the memory that the kernel reserves at boot.
     if memory.physical_bytes_method == "meminfo" { minimum - minimum / 50 } else { minimum }
 }
 
-fn disks(machine: &Machine) -> Validation {
+fn disks(machine: &Machine<'_>) -> Validation {
     const ID: &str = "has-min-valid-disks";
     if machine.disks.iter().next().is_none() {
         let message = "Failed to detected disks".to_owned();
@@ -313,8 +313,9 @@ mod tests {
     #[test]
     fn reasons_of_a_truncated_report_are_joined_and_cut() {
         let message = |reasons: &[&str]| {
-            let report = serde_json::json!({"truncation": {"type": "partial", "reasons": reasons}});
-            let machine = Machine::parse(&report.to_string()).unwrap();
+            let report =
+                serde_json::json!({"truncation": {"type": "partial", "reasons": reasons}}).to_string();
+            let machine = Machine::parse(&report).unwrap();
             not_partially_truncated(&machine).message
         };
         let before = "Inventory is truncated (partial): ";
@@ -327,8 +328,11 @@ mod tests {
     #[test]
     fn memory_may_be_slightly_below_the_minimum() {
         let enough = |bytes: i64, method: &str| {
-            let memory =
-                Memory { physical_bytes: bytes, physical_bytes_method: method.to_owned(), usable_bytes: 0 };
+            let memory = Memory {
+                physical_bytes: bytes,
+                physical_bytes_method: method.to_owned().into(),
+                usable_bytes: 0,
+            };
             bytes >= min_memory(&memory)
         };
         assert!(enough(8092 * MIB, "dmidecode"));
