@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 use fixtures::Recipe;
 use isogen::plan::Patch;
@@ -15,8 +17,10 @@ use isogen::{
 const URL: &str = "http://192.0.2.1/rootfs?arch=x86_64&version=4.20";
 
 fn fixture_images() -> impl Iterator<Item = BaseImage> {
-    Recipe::all()
-        .map(|recipe| BaseImage::from_source(Source::from_bytes(recipe.file_name(), recipe.build())).unwrap())
+    static FIXTURES: LazyLock<Vec<(String, Bytes)>> =
+        LazyLock::new(|| Recipe::all().map(|recipe| (recipe.file_name(), recipe.build().into())).collect());
+    let open = |(name, bytes): &(String, Bytes)| Source::from_bytes(name.clone(), bytes.clone());
+    FIXTURES.iter().map(move |fixture| BaseImage::from_source(open(fixture)).unwrap())
 }
 
 fn open_plan(plan: &Plan) -> BaseImage {
