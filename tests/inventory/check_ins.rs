@@ -56,20 +56,24 @@ fn time(host: &Value, name: &str) -> DateTime<Utc> {
 
 /// Runs a test on each database, with its URL.
 fn on_each_url(change: impl Fn(&mut Settings), test: impl AsyncFn(&TestService, &str)) {
-    block_on(async {
-        let directory = TempDir::new().unwrap();
-        let url = format!("sqlite://{}", directory.path().join("kindling.db").display());
-        let store = SqlStore::open(&url).await.unwrap();
+    let run = async |url: &str| {
+        let store = SqlStore::open(url).await.unwrap();
         let service = TestService::start_on_store(store, None, Policy::Open, &change).await;
-        test(&service, &url).await;
+        test(&service, url).await;
         service.stop().await;
+    };
+    let on_sqlite = async {
+        let directory = TempDir::new().unwrap();
+        run(&format!("sqlite://{}", directory.path().join("kindling.db").display())).await;
+    };
+    let on_postgres = async {
         let Some(server) = postgres_url() else { return };
         let database = TestDatabase::create(&server).await;
-        let store = SqlStore::open(&database.url).await.unwrap();
-        let service = TestService::start_on_store(store, None, Policy::Open, &change).await;
-        test(&service, &database.url).await;
-        service.stop().await;
+        run(&database.url).await;
         database.drop().await;
+    };
+    block_on(async {
+        tokio::join!(on_sqlite, on_postgres);
     });
 }
 

@@ -193,7 +193,7 @@ pub(crate) async fn send_request(request: RequestBuilder) -> ServiceAnswer {
     ServiceAnswer { status, headers, text: response.text().await.unwrap() }
 }
 
-/// Runs a test on each database.
+/// Runs a test on each database, on all of them at once.
 pub(crate) fn on_each_database(test: impl AsyncFn(&TestService)) {
     on_each_database_with(|_| {}, test);
 }
@@ -218,19 +218,22 @@ fn run_on_each_database(
     change: impl Fn(&mut Settings),
     test: impl AsyncFn(&TestService, Option<&str>),
 ) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
+    let on_sqlite = async {
         let service = TestService::start_on_sqlite(policy.clone(), &change).await;
         test(&service, None).await;
         service.stop().await;
-        if let Some(server) = postgres_url() {
-            let database = TestDatabase::create(&server).await;
-            let store = SqlStore::open(&database.url).await.unwrap();
-            let service = TestService::start_on_store(store, None, policy, &change).await;
-            test(&service, Some(&database.url)).await;
-            service.stop().await;
-            database.drop().await;
-        }
+    };
+    let on_postgres = async {
+        let Some(server) = postgres_url() else { return };
+        let database = TestDatabase::create(&server).await;
+        let store = SqlStore::open(&database.url).await.unwrap();
+        let service = TestService::start_on_store(store, None, policy.clone(), &change).await;
+        test(&service, Some(&database.url)).await;
+        service.stop().await;
+        database.drop().await;
+    };
+    crate::store::block_on(async {
+        tokio::join!(on_sqlite, on_postgres);
     });
 }
 

@@ -35,32 +35,37 @@ struct StoreFixture {
 
 /// Runs a test on a new SQLite file.
 fn on_sqlite(test: impl AsyncFn(&StoreFixture)) {
-    block_on(async {
-        let directory = TempDir::new().unwrap();
-        let url = format!("sqlite://{}", directory.path().join("kindling.db").display());
-        let fixture = StoreFixture { store: Arc::new(SqlStore::open(&url).await.unwrap()), url };
-        test(&fixture).await;
-        fixture.store.close().await;
-    });
+    block_on(test_on_sqlite(test));
+}
+
+async fn test_on_sqlite(test: impl AsyncFn(&StoreFixture)) {
+    let directory = TempDir::new().unwrap();
+    let url = format!("sqlite://{}", directory.path().join("kindling.db").display());
+    let fixture = StoreFixture { store: Arc::new(SqlStore::open(&url).await.unwrap()), url };
+    test(&fixture).await;
+    fixture.store.close().await;
 }
 
 /// Runs a test on a new PostgreSQL database, if there is a server.
 fn on_postgres(test: impl AsyncFn(&StoreFixture)) {
-    let Some(server) = postgres_url() else { return };
-    block_on(async {
-        let database = TestDatabase::create(&server).await;
-        let url = database.url.clone();
-        let fixture = StoreFixture { store: Arc::new(SqlStore::open(&url).await.unwrap()), url };
-        test(&fixture).await;
-        fixture.store.close().await;
-        database.drop().await;
-    });
+    block_on(test_on_postgres(test));
 }
 
-/// Runs a test on each database.
+async fn test_on_postgres(test: impl AsyncFn(&StoreFixture)) {
+    let Some(server) = postgres_url() else { return };
+    let database = TestDatabase::create(&server).await;
+    let url = database.url.clone();
+    let fixture = StoreFixture { store: Arc::new(SqlStore::open(&url).await.unwrap()), url };
+    test(&fixture).await;
+    fixture.store.close().await;
+    database.drop().await;
+}
+
+/// Runs a test on each database, on all of them at once.
 fn on_each_store(test: impl AsyncFn(&StoreFixture)) {
-    on_sqlite(&test);
-    on_postgres(&test);
+    block_on(async {
+        tokio::join!(test_on_sqlite(&test), test_on_postgres(&test));
+    });
 }
 
 pub(crate) fn block_on(test: impl Future<Output = ()>) {
