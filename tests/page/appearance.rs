@@ -67,8 +67,8 @@ async fn open_all_sections(browser: &Browser, service: &PageService) {
 #[test]
 fn controls_have_accessible_names() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         open_all_sections(&browser, &service).await;
         let mut count = 0;
         for element in
@@ -171,8 +171,8 @@ fn long_messages_and_lists_do_not_break_words() {
 #[test]
 fn page_is_readable_in_light_and_dark_and_on_a_phone() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         open_all_sections(&browser, &service).await;
         let mut grounds = Vec::new();
         for (scheme, width) in [("light", 1280), ("dark", 1280), ("light", 360), ("dark", 360)] {

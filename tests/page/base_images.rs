@@ -135,8 +135,8 @@ fn service_without_base_images_says_so_before_the_form_fails() {
 #[test]
 fn unreachable_service_is_reported() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         browser.open_url(&service.url("/")).await;
         browser.wait_until("return document.getElementById('health').textContent === 'ready'").await;
         drop(service);

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -11,7 +13,7 @@ use reqwest::Method;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::support::{Scratch, require_tool};
 
@@ -31,23 +33,40 @@ pub(crate) mod key {
     pub(crate) const ESCAPE: &str = "\u{e00c}";
 }
 
-/// Several at a time take longer than one after the other.
-static TURN: Mutex<()> = Mutex::const_new(());
+/// How many tests use a browser at a time. More of them take longer on two processors.
+static TURNS: Semaphore = Semaphore::const_new(2);
+/// Browsers that no test uses now. They run as long as a test uses one or waits for one.
+static IDLE: Mutex<Vec<BrowserProcess>> = Mutex::new(Vec::new());
+/// The number of these tests.
+static USERS: AtomicUsize = AtomicUsize::new(0);
 
-/// A browser for one test, closed at its end.
+/// A browser and the driver that controls it. Both end when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Browser {
+struct BrowserProcess {
     driver: Child,
     address: String,
     session: String,
     /// The browser process.
     process: Option<Pid>,
-    client: reqwest::Client,
-    /// Its profile and its downloads.
+    /// Its profile.
     scratch: Scratch,
     /// Its other files. Paths of sockets must be short.
     _temporary: TempDir,
-    _turn: MutexGuard<'static, ()>,
+}
+
+/// A browser window for one test, without data of other tests.
+#[derive(Debug)]
+pub(crate) struct Browser {
+    address: String,
+    session: String,
+    client: reqwest::Client,
+    /// Files to upload, and downloads.
+    scratch: Scratch,
+    /// `None` only while it is dropped.
+    process: Option<BrowserProcess>,
+    /// Whether other tests must not use it.
+    is_private: bool,
+    _turn: SemaphorePermit<'static>,
 }
 
 /// An element of the page.
@@ -57,16 +76,10 @@ pub(crate) struct PageElement<'a> {
     id: String,
 }
 
-impl Browser {
-    /// A browser, if one is installed.
-    pub(crate) async fn start() -> Option<Self> {
-        Self::start_with_options(&[]).await
-    }
-
-    /// The same with more command-line options.
-    pub(crate) async fn start_with_options(options: &[String]) -> Option<Self> {
+impl BrowserProcess {
+    /// Starts a browser with further command-line options, if one is installed.
+    async fn start(options: &[String]) -> Option<Self> {
         let (chromium, driver) = (require_tool("chromium")?, require_tool("chromedriver")?);
-        let turn = TURN.lock().await;
         let (scratch, temporary) = (Scratch::new(), TempDir::with_prefix("kindling-page.").unwrap());
         let mut driver = Command::new(driver)
             .args(["--port=0", "--log-level=WARNING"])
@@ -78,18 +91,14 @@ impl Browser {
             .spawn()
             .unwrap();
         let address = driver_address(&mut driver);
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let (session, process) = (String::new(), None);
-        let mut browser =
-            Self { driver, address, session, process, client, scratch, _temporary: temporary, _turn: turn };
+        let mut browser = Self { driver, address, session, process, scratch, _temporary: temporary };
         let capabilities = json!({"capabilities": {"alwaysMatch": browser.capabilities(&chromium, options)}});
-        let session = browser.send_to_driver(Method::POST, "/session", &capabilities).await.unwrap();
+        let url = format!("http://{}/session", browser.address);
+        let session = send_to_driver(http_client().post(url).json(&capabilities)).await.unwrap();
         browser.session = format!("/session/{}", session["sessionId"].as_str().unwrap());
         let process = session["capabilities"]["goog:processID"].as_i64().unwrap();
         browser.process = Pid::from_raw(i32::try_from(process).unwrap());
-        let downloads = browser.scratch.path("downloads");
-        let behaviour = json!({"behavior": "allow", "downloadPath": downloads});
-        browser.devtools_command("Browser.setDownloadBehavior", behaviour).await;
         Some(browser)
     }
 
@@ -117,18 +126,71 @@ impl Browser {
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
         })
     }
+}
+
+fn http_client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+/// The value of a driver's answer, or of its error.
+async fn send_to_driver(request: reqwest::RequestBuilder) -> Result<Value, Value> {
+    let response = request.timeout(PATIENCE).send().await.unwrap();
+    let is_success = response.status().is_success();
+    let mut answer: Value = response.json().await.unwrap();
+    let value = answer["value"].take();
+    if is_success { Ok(value) } else { Err(value) }
+}
+
+impl Browser {
+    /// A browser, if one is installed.
+    pub(crate) async fn start() -> Option<Self> {
+        Self::start_with_options(&[]).await
+    }
+
+    /// The same with more command-line options, for this test alone.
+    pub(crate) async fn start_with_options(options: &[String]) -> Option<Self> {
+        USERS.fetch_add(1, Ordering::SeqCst);
+        let turn = TURNS.acquire().await.unwrap();
+        let is_private = !options.is_empty();
+        let idle = if is_private { None } else { IDLE.lock().unwrap().pop() };
+        let process = match idle {
+            Some(process) => Some(process),
+            None => BrowserProcess::start(options).await,
+        };
+        let Some(process) = process else {
+            USERS.fetch_sub(1, Ordering::SeqCst);
+            return None;
+        };
+        let (address, session) = (process.address.clone(), process.session.clone());
+        let (client, scratch, process) = (http_client(), Scratch::new(), Some(process));
+        let browser = Self { address, session, client, scratch, process, is_private, _turn: turn };
+        browser.open_window().await;
+        Some(browser)
+    }
+
+    /// Opens a window with default settings, closes that of the test before, and removes its data.
+    async fn open_window(&self) {
+        let window = self.session_command(Method::POST, "/window/new", json!({"type": "tab"})).await;
+        self.session_command(Method::DELETE, "/window", json!({})).await;
+        self.session_command(Method::POST, "/window", json!({"handle": window["handle"]})).await;
+        let everything = json!({"origin": "*", "storageTypes": "all"});
+        self.devtools_command("Storage.clearDataForOrigin", everything).await;
+        self.devtools_command("Network.clearBrowserCache", json!({})).await;
+        self.devtools_command("Browser.resetPermissions", json!({})).await;
+        let downloads = self.scratch.path("downloads");
+        let behaviour = json!({"behavior": "allow", "downloadPath": downloads});
+        self.devtools_command("Browser.setDownloadBehavior", behaviour).await;
+        // These are of the test before.
+        self.console_messages().await;
+        self.new_requests().await;
+    }
 
     async fn send_to_driver(&self, method: Method, path: &str, body: &Value) -> Result<Value, Value> {
-        let url = format!("http://{}{path}", self.address);
-        let mut request = self.client.request(method.clone(), url);
+        let mut request = self.client.request(method.clone(), format!("http://{}{path}", self.address));
         if method == Method::POST {
             request = request.json(body);
         }
-        let response = request.timeout(PATIENCE).send().await.unwrap();
-        let is_success = response.status().is_success();
-        let mut answer: Value = response.json().await.unwrap();
-        let value = answer["value"].take();
-        if is_success { Ok(value) } else { Err(value) }
+        send_to_driver(request).await
     }
 
     /// Runs a command of the session.
@@ -315,6 +377,17 @@ impl PageElement<'_> {
 
 impl Drop for Browser {
     fn drop(&mut self) {
+        // A failed test may leave the browser in any state.
+        let process = self.process.take().filter(|_| !self.is_private && !std::thread::panicking());
+        IDLE.lock().unwrap().extend(process);
+        if USERS.fetch_sub(1, Ordering::SeqCst) == 1 {
+            drop(std::mem::take(&mut *IDLE.lock().unwrap()));
+        }
+    }
+}
+
+impl Drop for BrowserProcess {
+    fn drop(&mut self) {
         // The driver knows all processes of the browser, so it is asked to close them before it is killed itself.
         if self.end_session().is_err()
             && let Some(process) = self.process
@@ -326,7 +399,7 @@ impl Drop for Browser {
     }
 }
 
-impl Browser {
+impl BrowserProcess {
     /// Without the runtime, which may be shutting down.
     fn end_session(&self) -> std::io::Result<()> {
         let mut stream = TcpStream::connect(&self.address)?;

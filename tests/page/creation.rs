@@ -38,8 +38,8 @@ impl Browser {
 #[test]
 fn form_creates_the_infra_env() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         browser.open_creation_form(&service, "rack-12").await;
         browser.find_visible("[name=image_type] option[value=minimal-iso]").await.click().await;
         browser.find_visible("[name=ssh_authorized_key]").await.type_text(SSH_KEY).await;
@@ -85,8 +85,8 @@ const SSH_KEY: &str =
 #[test]
 fn api_refusals_are_shown_next_to_the_form() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         browser.open_creation_form(&service, "rack-12").await;
         let secret = browser.find_visible("[name=pull_secret]").await;
         secret.type_text("no JSON").await;
@@ -109,8 +109,8 @@ fn api_refusals_are_shown_next_to_the_form() {
 #[test]
 fn network_errors_link_to_their_lines() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         browser.open_creation_form(&service, "rack-12").await;
         let wrong = NMSTATE.replace("id: 0", "id: 4095").replace("eth0.0", "eth0.4095");
         let list = json!([{
@@ -145,8 +145,8 @@ fn network_errors_link_to_their_lines() {
 #[test]
 fn manifests_and_documents_fill_the_form() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         browser.open_creation_form(&service, "rack-12").await;
         let manifest = |name: &str, number: usize| {
             format!(
@@ -186,8 +186,8 @@ fn manifests_and_documents_fill_the_form() {
 #[test]
 fn rejects_map_with_an_interface_that_the_document_does_not_declare() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         browser.open_creation_form(&service, "rack-12").await;
         let host = |number: usize, name: &str| {
             json!({
@@ -212,8 +212,8 @@ fn rejects_map_with_an_interface_that_the_document_does_not_declare() {
 #[test]
 fn errors_of_uploaded_files_are_shown() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         browser.open_creation_form(&service, "rack-12").await;
         let text =
             format!("kind: NMStateConfig\nmetadata: {{name: a}}\nspec: {{interfaces: []}}\n---\n{NMSTATE}");
@@ -250,8 +250,8 @@ fn errors_of_uploaded_files_are_shown() {
 #[test]
 fn rejected_files_can_be_removed() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         browser.open_creation_form(&service, "rack-12").await;
         for (name, text) in
             [("broken.yaml", "- name: [eth0\n"), ("hello.yaml", "hello\n"), ("empty.yaml", "")]
@@ -283,8 +283,8 @@ fn rejected_files_can_be_removed() {
 #[test]
 fn interfaces_without_a_mac_address_get_a_row() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         browser.open_creation_form(&service, "rack-12").await;
         let second = "- {name: eth1, type: ethernet, state: up}\n";
         let list = json!([{
@@ -305,8 +305,8 @@ fn interfaces_without_a_mac_address_get_a_row() {
 #[test]
 fn hundreds_of_hosts_are_uploaded_in_one_file() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         browser.open_creation_form(&service, "hall-3").await;
         let machine = |number: usize, vlan: u32| {
             let address = format!("10.0.{}.{}", number / 200, number % 200 + 1);
@@ -340,8 +340,8 @@ fn hundreds_of_hosts_are_uploaded_in_one_file() {
 #[test]
 fn form_works_with_the_keyboard_only() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         browser.open_url(&service.url("/")).await;
         browser.find_visible("#new").await;
         let tab_to = async |label: &str| {

@@ -18,8 +18,8 @@ pub(crate) fn file_name(answer: &Response) -> String {
 #[test]
 fn browser_downloads_the_same_bytes() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         let made = service.create_infra_env("demo").await;
         let id = made["id"].as_str().unwrap();
         browser.open_url(&service.url(&format!("/#{id}"))).await;

@@ -16,8 +16,8 @@ const HOSTS: &str = "
 #[test]
 fn hosts_are_listed_with_their_current_status() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         let made = service.create_infra_env("demo").await;
         let id = made["id"].as_str().unwrap();
         browser.open_url(&service.url(&format!("/#{id}"))).await;

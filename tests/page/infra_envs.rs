@@ -17,8 +17,8 @@ const FILES: &str = "
 #[test]
 fn all_files_of_an_infra_env_are_listed() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         let made = service.create_infra_env("demo").await;
         let id = made["id"].as_str().unwrap();
         let listing: Value = service.get(&format!("/i/{id}")).await.json().await.unwrap();
@@ -57,8 +57,8 @@ fn all_files_of_an_infra_env_are_listed() {
 #[test]
 fn closed_cards_show_the_number_of_their_findings() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         service.create_infra_env("checked").await;
         let plain = json!({"name": "plain", "pull_secret": PULL_SECRET, "openshift_version": "4.17"});
         service.api_json(Method::POST, "/infra-envs", &plain).await;
@@ -86,8 +86,8 @@ fn closed_cards_show_the_number_of_their_findings() {
 #[test]
 fn files_for_one_host_are_listed() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         let made = service.create_infra_env("demo").await;
         let id = made["id"].as_str().unwrap();
         browser.open_url(&service.url(&format!("/#{id}"))).await;
@@ -113,8 +113,8 @@ fn files_for_one_host_are_listed() {
 #[test]
 fn urls_are_copied() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         let made = service.create_infra_env("demo").await;
         let permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"];
         browser.devtools_command("Browser.grantPermissions", json!({"permissions": permissions})).await;
@@ -146,8 +146,8 @@ fn urls_are_copied() {
 #[test]
 fn hostile_name_is_shown_as_text() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         let name = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>";
         service.create_infra_env(name).await;
         browser.open_url(&service.url("/")).await;
@@ -172,8 +172,8 @@ fn hostile_name_is_shown_as_text() {
 #[test]
 fn infra_env_is_deleted_after_confirmation() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         service.create_infra_env("stays").await;
         service.create_infra_env("goes").await;
         browser.open_url(&service.url("/")).await;
@@ -202,8 +202,8 @@ fn infra_env_is_deleted_after_confirmation() {
 #[test]
 fn infra_envs_are_filtered_by_name() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         for number in 0..205 {
             service.create_infra_env(&format!("rack-{number:03}")).await;
         }
@@ -223,8 +223,8 @@ fn infra_envs_are_filtered_by_name() {
 #[test]
 fn changes_of_other_clients_appear_without_a_reload() {
     run_test(async {
-        let Some(browser) = Browser::start().await else { return };
         let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
         let first = service.create_infra_env("first").await;
         let id = first["id"].as_str().unwrap();
         browser.open_url(&service.url(&format!("/#{id}"))).await;
