@@ -51,7 +51,7 @@ fn assert_same_extraction(pair: &ProgramPair, line: &str) {
         |files: std::collections::BTreeMap<String, crate::support::ScratchFile>| -> Vec<(String, Vec<u8>)> {
             files.into_iter().map(|(name, entry)| (name, entry.bytes)).collect()
         };
-    assert!(contents(pair.ours.files()) == contents(pair.theirs.files()), "{line}: files differ");
+    assert!(contents(pair.ours().files()) == contents(pair.theirs().files()), "{line}: files differ");
     let said = |phrase: &str| ours.stderr.contains(phrase) == theirs.stderr.contains(phrase);
     assert!(["File exists", "path traversal"].into_iter().all(said), "{}\n{}", ours.stderr, theirs.stderr);
 }

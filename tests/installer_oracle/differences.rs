@@ -57,7 +57,7 @@ fn urls_that_cannot_work_are_refused() {
         let arguments = ["iso", "extract", "minimal-iso", "--rootfs-url", url, "image.iso", "minimal.iso"];
         let (ours, _) = pair.run_both(&arguments, b"");
         ours.expect_failure("invalid rootfs URL");
-        assert!(!pair.ours.has_file("minimal.iso"), "{url:?}");
+        assert!(!pair.ours().has_file("minimal.iso"), "{url:?}");
     }
 }
 
@@ -77,7 +77,7 @@ fn control_characters_in_kernel_arguments_are_refused() {
                 pair.run_both(&["iso", "customize", "--live-karg-append", argument, "image.iso"], b"");
             ours.expect_failure("contains the control character");
         }
-        assert!(pair.ours.read("image.iso") == subject.bytes);
+        assert!(pair.ours().read("image.iso") == subject.bytes);
     });
 }
 
@@ -100,9 +100,9 @@ fn reset_repairs_what_the_installer_cannot() {
                 ours.expect_success();
                 theirs.expect_failure("Unrecognized CoreOS ISO image");
             }
-            assert!(pair.ours.read("image.iso") == subject.bytes);
-            assert!(pair.ours.read("out.iso") == subject.bytes);
-            pair.ours.remove("out.iso");
+            assert!(pair.ours().read("image.iso") == subject.bytes);
+            assert!(pair.ours().read("out.iso") == subject.bytes);
+            pair.ours().remove("out.iso");
         }
     });
 }
@@ -157,7 +157,7 @@ fn reset_repairs_kernel_arguments_that_disagree() {
         let (ours, theirs) = pair.run_and_expect_difference("iso reset image.iso");
         ours.expect_success();
         theirs.expect_failure("kargs don't match at all offsets");
-        assert!(pair.ours.read("image.iso") == subject.bytes);
+        assert!(pair.ours().read("image.iso") == subject.bytes);
     });
 }
 
@@ -176,7 +176,7 @@ fn existing_output_is_refused_before_any_work() {
     let (ours, theirs) = pair.run_and_expect_difference("iso reset -o taken image.iso");
     ours.expect_failure("File exists");
     theirs.expect_failure("File exists");
-    assert_eq!(pair.ours.read("taken"), b"mine");
+    assert_eq!(pair.ours().read("taken"), b"mine");
 }
 
 /// All or nothing: the installer leaves the root file system behind.
@@ -189,7 +189,7 @@ fn failed_extraction_leaves_no_files() {
             "iso extract minimal-iso --output-rootfs rootfs.img image.iso taken.iso",
         );
         assert_eq!((ours.status.code(), theirs.status.code()), (Some(1), Some(1)));
-        assert_eq!(pair.ours.names(), ["image.iso", "taken.iso"]);
+        assert_eq!(pair.ours().names(), ["image.iso", "taken.iso"]);
     });
 }
 
@@ -219,7 +219,7 @@ fn interrupted_edit_is_refused_by_the_installer_too() {
             let (_, theirs) = pair.run_and_expect_difference(line);
             theirs.expect_failure("Unrecognized CoreOS ISO image");
         }
-        assert!(pair.theirs.read("image.iso") == image);
+        assert!(pair.theirs().read("image.iso") == image);
     });
 }
 
@@ -288,7 +288,7 @@ fn extracted_files_are_private() {
         let (ours, theirs) = pair.run_and_expect_difference(line);
         ours.expect_success();
         theirs.expect_success();
-        let (ours, theirs) = (&pair.ours.files()[file], &pair.theirs.files()[file]);
+        let (ours, theirs) = (&pair.ours().files()[file], &pair.theirs().files()[file]);
         assert_eq!((ours.mode, &ours.bytes), (0o600, &theirs.bytes));
     }
 }
@@ -305,7 +305,7 @@ fn closed_pipe_is_not_an_error() {
         drop(child.stdout.take());
         child.wait_with_output().unwrap()
     };
-    let ours = closed(KINDLING.as_ref(), pair.ours.folder());
+    let ours = closed(KINDLING.as_ref(), pair.ours().folder());
     assert!(ours.status.success() && ours.stderr.is_empty());
-    assert!(!closed(installer_path().unwrap(), pair.theirs.folder()).status.success());
+    assert!(!closed(installer_path().unwrap(), pair.theirs().folder()).status.success());
 }

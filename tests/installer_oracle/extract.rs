@@ -33,7 +33,7 @@ fn minimal_iso_of_both(pair: &ProgramPair, options: &str) -> Option<Vec<u8>> {
     if !file.status.success() {
         return None;
     }
-    let minimal = pair.ours.read("minimal.iso");
+    let minimal = pair.ours().read("minimal.iso");
     assert!(stream.stdout == minimal, "file and stream differ");
     pair.remove_from_both("minimal.iso");
     Some(minimal)
@@ -75,7 +75,7 @@ fn minimal_image_has_new_defaults_and_cannot_be_minimised_again() {
         pair.compare_exactly("dev show iso image.iso");
         assert!(minimal_iso_of_both(&pair, "").is_none());
         pair.compare_edit_line("iso reset", ComparisonKind::Exact).unwrap();
-        assert!(pair.ours.read("image.iso") == plain, "a reset removes the URL");
+        assert!(pair.ours().read("image.iso") == plain, "a reset removes the URL");
         assert!(minimal_iso_of_both(&pair, "").is_none());
         pair.compare_arguments(&["iso", "ignition", "embed", "image.iso"], b"{}", ComparisonKind::Image);
     });
@@ -92,7 +92,7 @@ fn rejects_minimal_form_of_customised_images() {
         let (ours, theirs) =
             pair.run_both(&["iso", "extract", "minimal-iso", "image.iso", "minimal.iso"], b"");
         assert_eq!((ours.status.code(), theirs.status.code()), (Some(1), Some(1)));
-        assert!(!pair.ours.has_file("minimal.iso"));
+        assert!(!pair.ours().has_file("minimal.iso"));
     });
 }
 
@@ -129,9 +129,9 @@ fn rejects_existing_output_name() {
         assert_eq!(ours.status.code(), theirs.status.code());
         assert!(ours.stdout.is_empty(), "{}", ours.stdout_text());
         assert_eq!(
-            pair.ours.files().keys().collect::<Vec<_>>(),
-            pair.theirs.files().keys().collect::<Vec<_>>()
+            pair.ours().files().keys().collect::<Vec<_>>(),
+            pair.theirs().files().keys().collect::<Vec<_>>()
         );
-        assert_eq!(pair.ours.read("image-initrd.img"), b"mine");
+        assert_eq!(pair.ours().read("image-initrd.img"), b"mine");
     });
 }

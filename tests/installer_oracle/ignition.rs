@@ -118,7 +118,7 @@ fn archives_of_other_programs_are_read_and_kept() {
             pair.write_to_both("image.iso", &image);
             pair.compare_exactly("iso ignition show image.iso");
             pair.compare_edit(&["iso", "ignition", "embed"], b"{}", ComparisonKind::Image).unwrap();
-            let edited = pair.ours.read("image.iso");
+            let edited = pair.ours().read("image.iso");
             assert_eq!(archive_members(extent_of(&edited, area)).unwrap().len(), archive.files.len() + 1);
             pair.compare_edit_line("iso ignition remove", ComparisonKind::Image).unwrap();
             pair.compare_edit_line("iso reset", ComparisonKind::Exact).unwrap();
@@ -150,8 +150,8 @@ fn embedded_archive_is_readable_by_xz_and_cpio() {
             .stdin(unpacked);
         listed.run().expect_text()
     };
-    let listed = list(&pair.ours);
-    assert_eq!(listed, list(&pair.theirs));
+    let listed = list(pair.ours());
+    assert_eq!(listed, list(pair.theirs()));
     assert!(listed.contains("-rw------- "), "{listed}");
     assert!(listed.contains("etc/coreos-firstboot-network\n"), "{listed}");
 }

@@ -118,7 +118,7 @@ fn editing_kargs_keeps_the_config() {
         let pair = ProgramPair::new(subject);
         pair.compare_edit(&["iso", "ignition", "embed"], b"{}", ComparisonKind::Image).unwrap();
         // From here on both images have the same archive.
-        pair.theirs.write("image.iso", pair.ours.read("image.iso"));
+        pair.theirs().write("image.iso", pair.ours().read("image.iso"));
         pair.compare_edit_line("iso kargs modify -a quiet -d ignition.firstboot", ComparisonKind::Exact);
         pair.compare_exactly("iso ignition show image.iso");
         pair.compare_edit_line("iso kargs reset", ComparisonKind::Exact);

@@ -47,6 +47,12 @@ fn installer_path() -> Option<&'static Path> {
     INSTALLER_PATH.as_deref()
 }
 
+/// A run of the installer in a folder. Its xz encoder clears 64 MiB for every archive; with huge pages, that takes half
+/// the time.
+fn installer_run(folder: &Path) -> ProgramRun {
+    ProgramRun::new(installer_path().unwrap(), folder).env("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
+}
+
 /// An image on which both programs run.
 #[derive(Debug)]
 struct OracleImage {
@@ -60,14 +66,7 @@ impl OracleImage {
     fn new(name: String, bytes: Vec<u8>) -> Self {
         let scratch = Scratch::new();
         scratch.write("image.iso", &bytes);
-        let program = installer_path().unwrap();
-        let shown = ProgramRun::new(program, scratch.folder()).args([
-            "dev",
-            "show",
-            "iso",
-            "--ignition",
-            "image.iso",
-        ]);
+        let shown = installer_run(scratch.folder()).args(["dev", "show", "iso", "--ignition", "image.iso"]);
         let area = serde_json::from_slice::<serde_json::Value>(&shown.run().stdout).ok();
         let area = area.map(|area| Extent {
             offset: area["offset"].as_u64().unwrap(),

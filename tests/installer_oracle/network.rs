@@ -48,7 +48,7 @@ fn extraction_to_a_folder_never_overwrites() {
         let (ours, theirs) =
             pair.run_both(&["iso", "network", "extract", "-C", "new/folder", "image.iso"], b"");
         assert_eq!(ours.expect_text(), theirs.expect_text());
-        assert_eq!(pair.ours.read("new/folder/second.nmconnection"), SECOND.as_bytes());
+        assert_eq!(pair.ours().read("new/folder/second.nmconnection"), SECOND.as_bytes());
         let (ours, theirs) =
             pair.run_both(&["iso", "network", "extract", "-C", "new/folder", "image.iso"], b"");
         assert_eq!((ours.status.code(), theirs.status.code()), (Some(1), Some(1)));

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::program_pair::{ComparisonKind, ProgramPair, archive_members};
 use crate::relayout_kinds::{self, RelayoutKind};
-use crate::support::{CONFIG, KEYFILE, ProgramRun, Scratch, check_each, extent_of};
-use crate::{OracleImage, images_for_independent_commands, installer_path};
+use crate::support::{CONFIG, KEYFILE, Scratch, check_each, extent_of};
+use crate::{OracleImage, images_for_independent_commands, installer_run};
 
 /// A product as a subject, and its kind.
 struct ProductImage {
@@ -62,11 +62,11 @@ fn installer_finds_what_kindling_embedded() {
         pair.compare_exactly("iso extract pxe image.iso");
         pair.assert_pristine();
         let checks: Vec<Value> =
-            serde_json::from_slice(&pair.ours.run_kindling("iso verify --json image.iso").stdout).unwrap();
+            serde_json::from_slice(&pair.ours().run_kindling("iso verify --json image.iso").stdout).unwrap();
         let wrong: Vec<_> = checks.iter().filter(|check| check["outcome"] == "wrong").collect();
         // Some products have noise instead of the Ignition config.
         assert!(wrong.iter().all(|check| check["name"] == "ignition config"), "{wrong:?}");
-        pair.ours.run_kindling("iso inspect image.iso").expect_success();
+        pair.ours().run_kindling("iso inspect image.iso").expect_success();
     });
 }
 
@@ -86,7 +86,7 @@ fn both_edit_products_alike() {
         pair.compare_as("iso ignition remove image.iso", ComparisonKind::Image);
         pair.compare_as("iso kargs reset image.iso", ComparisonKind::Image);
         assert!(pair.compare_exactly("iso reset image.iso").status.success());
-        assert!(pair.ours.read("image.iso") == pair.theirs.read("image.iso"));
+        assert!(pair.ours().read("image.iso") == pair.theirs().read("image.iso"));
     });
 }
 
@@ -101,7 +101,7 @@ fn products_have_no_minimal_description() {
         let pair = ProgramPair::new(&product.subject);
         pair.compare_exactly("iso reset image.iso");
         pair.compare_exactly("iso extract minimal-iso image.iso minimal.iso");
-        assert!(!pair.theirs.has_file("minimal.iso"));
+        assert!(!pair.theirs().has_file("minimal.iso"));
     });
 }
 
@@ -120,12 +120,7 @@ fn installer_reads_large_archives() {
         let plan = base.plan(&edits.archive(packed.clone())).unwrap();
         let scratch = Scratch::new();
         plan.write_file(scratch.path("image.iso")).unwrap();
-        let run = |arguments: &[&str]| {
-            ProgramRun::new(installer_path().unwrap(), scratch.folder())
-                .args(arguments)
-                .run()
-                .expect_success()
-        };
+        let run = |arguments: &[&str]| installer_run(scratch.folder()).args(arguments).run().expect_success();
         assert!(
             run(&["iso", "ignition", "show", "image.iso"]) == relayout_kinds::incompressible_bytes(32 << 20)
         );

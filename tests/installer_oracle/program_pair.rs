@@ -1,10 +1,12 @@
 //! Two folders with the same files, in which both programs run the same command lines.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Mutex;
 
 use crate::support::{KINDLING, ProgramRun, RunOutput, Scratch, ScratchFile};
-use crate::{OracleImage, installer_path, support};
+use crate::{OracleImage, installer_run};
 
 /// Phrases that scripts may look for in an error. Both programs print the same one.
 const PHRASES: &[&str] = &[
@@ -58,27 +60,42 @@ pub(crate) enum ComparisonKind {
 /// Two folders.
 pub(crate) struct ProgramPair<'a> {
     subject: &'a OracleImage,
-    pub(crate) ours: Scratch,
-    pub(crate) theirs: Scratch,
+    ours: Scratch,
+    theirs: Scratch,
+    /// All files after the last compared command, until something else may have changed them.
+    compared: RefCell<Option<(FolderSnapshot, FolderSnapshot)>>,
 }
 
 impl<'a> ProgramPair<'a> {
     /// Starts with `image.iso` in both folders.
     pub(crate) fn new(subject: &'a OracleImage) -> Self {
-        let pair = Self { subject, ours: Scratch::new(), theirs: Scratch::new() };
+        let (ours, theirs) = (Scratch::new(), Scratch::new());
+        let pair = Self { subject, ours, theirs, compared: RefCell::new(None) };
         pair.write_to_both("image.iso", &subject.bytes);
         pair
     }
 
+    /// Kindling's folder, for the caller to read or change.
+    pub(crate) fn ours(&self) -> &Scratch {
+        self.compared.take();
+        &self.ours
+    }
+
+    /// The installer's folder.
+    pub(crate) fn theirs(&self) -> &Scratch {
+        self.compared.take();
+        &self.theirs
+    }
+
     /// Writes a file to both folders.
     pub(crate) fn write_to_both(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        self.ours.write(name, bytes.as_ref());
-        self.theirs.write(name, bytes.as_ref());
+        self.ours().write(name, bytes.as_ref());
+        self.theirs().write(name, bytes.as_ref());
     }
 
     pub(crate) fn remove_from_both(&self, name: &str) {
-        self.ours.remove(name);
-        self.theirs.remove(name);
+        self.ours().remove(name);
+        self.theirs().remove(name);
     }
 
     /// Restores the untouched image.
@@ -89,8 +106,8 @@ impl<'a> ProgramPair<'a> {
     /// Swaps a file between the two folders.
     pub(crate) fn exchange_file(&self, name: &str) {
         let (ours, theirs) = (self.ours.read(name), self.theirs.read(name));
-        self.ours.write(name, theirs);
-        self.theirs.write(name, ours);
+        self.ours().write(name, theirs);
+        self.theirs().write(name, ours);
     }
 
     /// Whether both folders have the untouched image.
@@ -106,10 +123,8 @@ impl<'a> ProgramPair<'a> {
     /// Runs the command line with both programs and returns both outputs.
     #[track_caller]
     pub(crate) fn run_both(&self, arguments: &[&str], stdin: &[u8]) -> (RunOutput, RunOutput) {
-        let run = |program: &std::path::Path, scratch: &Scratch| {
-            ProgramRun::new(program, scratch.folder()).args(arguments).stdin(stdin).run()
-        };
-        (run(KINDLING.as_ref(), &self.ours), run(installer_path().unwrap(), &self.theirs))
+        let run = |run: ProgramRun| run.args(arguments).stdin(stdin).run();
+        (run(ProgramRun::new(KINDLING, self.ours().folder())), run(installer_run(self.theirs().folder())))
     }
 
     /// Runs the command line with both programs and compares everything. Returns Kindling's output.
@@ -134,7 +149,8 @@ impl<'a> ProgramPair<'a> {
         stdin: &[u8],
         kind: ComparisonKind,
     ) -> RunOutput {
-        let before = (self.ours.files(), self.theirs.files());
+        let compared = self.compared.take();
+        let before = compared.unwrap_or_else(|| (self.ours.files(), self.theirs.files()));
         let (ours, theirs) = self.run_both(arguments, stdin);
         let what = format!("{}: {arguments:?}", self.subject.name);
         let said = format!("kindling: {}\ninstaller: {}", ours.stderr, theirs.stderr);
@@ -147,7 +163,9 @@ impl<'a> ProgramPair<'a> {
         if let Err(difference) = self.require_equal(&printed, &theirs.stdout, kind) {
             panic!("{what}: standard output: {difference}\n{said}");
         }
-        self.assert_same_files(&what, kind, before);
+        let after = (self.ours.files(), self.theirs.files());
+        self.assert_same_files(&what, kind, &before, &after);
+        self.compared.replace(Some(after));
         ours
     }
 
@@ -161,11 +179,16 @@ impl<'a> ProgramPair<'a> {
     /// Compares the files that a command has changed. Files that neither program changed may differ from earlier
     /// commands.
     #[track_caller]
-    fn assert_same_files(&self, what: &str, kind: ComparisonKind, before: (FolderSnapshot, FolderSnapshot)) {
-        let (ours, theirs) = (self.ours.files(), self.theirs.files());
+    fn assert_same_files(
+        &self,
+        what: &str,
+        kind: ComparisonKind,
+        before: &(FolderSnapshot, FolderSnapshot),
+        (ours, theirs): &(FolderSnapshot, FolderSnapshot),
+    ) {
         let names = |files: &FolderSnapshot| files.keys().cloned().collect::<Vec<_>>();
-        assert_eq!(names(&ours), names(&theirs), "{what}: files");
-        for (name, our_file) in &ours {
+        assert_eq!(names(ours), names(theirs), "{what}: files");
+        for (name, our_file) in ours {
             let their_file = &theirs[name];
             if before.0.get(name) == Some(our_file) && before.1.get(name) == Some(their_file) {
                 continue;
@@ -193,13 +216,14 @@ impl<'a> ProgramPair<'a> {
                 if ours.len() != self.subject.bytes.len() || ours.len() != theirs.len() {
                     return Err(first_difference(ours, theirs));
                 }
-                let (ours_around, ours_inside) = split_ignition_area(ours, area);
-                let (theirs_around, theirs_inside) = split_ignition_area(theirs, area);
-                if ours_around != theirs_around {
-                    return Err(format!(
-                        "around the area: {}",
-                        first_difference(&ours_around, &theirs_around)
-                    ));
+                let [ours_before, ours_inside, ours_after] = split_at_ignition_area(ours, area);
+                let [theirs_before, theirs_inside, theirs_after] = split_at_ignition_area(theirs, area);
+                for (place, ours, theirs) in
+                    [("before", ours_before, theirs_before), ("after", ours_after, theirs_after)]
+                {
+                    if ours != theirs {
+                        return Err(format!("{place} the area: {}", first_difference(ours, theirs)));
+                    }
                 }
                 assert_ends_in_zeros(ours_inside);
                 require_equal_members(ours_inside, theirs_inside)
@@ -247,13 +271,11 @@ impl<'a> ProgramPair<'a> {
     }
 }
 
-/// An image without its Ignition area, and the area.
-fn split_ignition_area(image: &[u8], area: fixtures::Extent) -> (Vec<u8>, &[u8]) {
-    let inside = support::extent_of(image, area);
-    let start = usize::try_from(area.offset).unwrap();
-    let mut around = image.to_vec();
-    around[start..start + inside.len()].fill(0);
-    (around, inside)
+/// An image before, in and after its Ignition area.
+fn split_at_ignition_area(image: &[u8], area: fixtures::Extent) -> [&[u8]; 3] {
+    let (before, rest) = image.split_at(usize::try_from(area.offset).unwrap());
+    let (inside, after) = rest.split_at(usize::try_from(area.len).unwrap());
+    [before, inside, after]
 }
 
 fn require_equal_members(ours: &[u8], theirs: &[u8]) -> Result<(), String> {
@@ -271,16 +293,30 @@ fn require_equal_members(ours: &[u8], theirs: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The members of a series of archives, as the installer reads them.
-pub(crate) fn archive_members(archives: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, String> {
-    if archives.iter().all(|byte| *byte == 0) {
-        return Ok(BTreeMap::new());
+/// The members of archives, or why the installer cannot decode them.
+type DecodedArchives = Result<BTreeMap<String, Vec<u8>>, String>;
+
+/// The members of a series of archives, as the installer reads them. It decodes the same bytes only once, because most
+/// images are compared as a file, as a stream and in place.
+pub(crate) fn archive_members(archives: &[u8]) -> DecodedArchives {
+    static DECODED: Mutex<BTreeMap<(Vec<u8>, usize), DecodedArchives>> = Mutex::new(BTreeMap::new());
+    let Some(last) = archives.iter().rposition(|byte| *byte != 0) else { return Ok(BTreeMap::new()) };
+    // Areas end in many zeros.
+    let key = (archives[..=last].to_vec(), archives.len());
+    if let Some(decoded) = DECODED.lock().unwrap().get(&key) {
+        return decoded.clone();
     }
+    let decoded = decode_archives(archives);
+    DECODED.lock().unwrap().insert(key, decoded.clone());
+    decoded
+}
+
+fn decode_archives(archives: &[u8]) -> DecodedArchives {
     let scratch = Scratch::new();
     scratch.write("archive", archives);
     fs::create_dir(scratch.path("out")).unwrap();
     let extract = ["dev", "extract", "initrd", "-C", "out", "archive"];
-    let output = ProgramRun::new(installer_path().unwrap(), scratch.folder()).args(extract).run();
+    let output = installer_run(scratch.folder()).args(extract).run();
     if !output.status.success() {
         return Err(format!("the installer cannot decode it: {}", output.stderr));
     }

@@ -12,7 +12,7 @@ fn both_wrap_and_unwrap_configs_alike() {
     pair.write_to_both("config.ign", CONFIG);
     pair.compare_as("pxe ignition wrap -i config.ign -o wrapped.img", ComparisonKind::Initrd);
     let stream = pair.compare_as("pxe ignition wrap --ignition-file config.ign", ComparisonKind::Initrd);
-    assert!(stream.stdout == pair.ours.read("wrapped.img"), "file and stream differ");
+    assert!(stream.stdout == pair.ours().read("wrapped.img"), "file and stream differ");
     pair.compare_arguments(&["pxe", "ignition", "wrap"], b"", ComparisonKind::Initrd);
     // An existing file is overwritten: this is the only command that does so.
     pair.compare_arguments(
@@ -27,7 +27,7 @@ fn both_wrap_and_unwrap_configs_alike() {
         );
         pair.exchange_file("wrapped.img");
     }
-    let (ours, theirs) = (pair.ours.read("wrapped.img"), pair.theirs.read("wrapped.img"));
+    let (ours, theirs) = (pair.ours().read("wrapped.img"), pair.theirs().read("wrapped.img"));
     let both = [theirs.as_slice(), &[0; 512], ours.as_slice()].concat();
     assert_eq!(
         pair.compare_arguments(&["pxe", "ignition", "unwrap"], &both, ComparisonKind::Initrd).stdout_text(),
@@ -44,7 +44,7 @@ fn both_wrap_and_unwrap_network_settings_alike() {
     let wrap = "pxe network wrap -k wired.nmconnection --keyfile second.nmconnection";
     pair.compare_as(&format!("{wrap} -o wrapped.img"), ComparisonKind::Initrd);
     let stream = pair.compare_as(wrap, ComparisonKind::Initrd);
-    assert!(stream.stdout == pair.ours.read("wrapped.img"), "file and stream differ");
+    assert!(stream.stdout == pair.ours().read("wrapped.img"), "file and stream differ");
     for _ in 0..2 {
         pair.compare_as("pxe network unwrap wrapped.img", ComparisonKind::Initrd);
         pair.exchange_file("wrapped.img");
@@ -57,7 +57,7 @@ fn both_wrap_and_unwrap_network_settings_alike() {
     assert_eq!(pair.compare_as("pxe network wrap", ComparisonKind::Initrd).status.code(), Some(2));
     let (ours, theirs) = pair.run_both(&["pxe", "network", "unwrap", "-C", "out", "wrapped.img"], b"");
     assert_eq!(ours.expect_text(), theirs.expect_text());
-    assert_eq!(pair.ours.read("out/second.nmconnection"), pair.theirs.read("out/second.nmconnection"));
+    assert_eq!(pair.ours().read("out/second.nmconnection"), pair.theirs().read("out/second.nmconnection"));
     pair.remove_from_both("out");
     // An archive without a config.
     pair.write_to_both(
@@ -83,7 +83,7 @@ fn pair_with_initrd(subject: &OracleImage) -> ProgramPair<'_> {
     let pair = ProgramPair::new(subject).write_sample_inputs();
     let files = pair.compare_exactly("iso extract pxe -o pxe image.iso");
     assert!(files.status.success());
-    pair.write_to_both("initrd.img", pair.ours.read("pxe/image-initrd.img"));
+    pair.write_to_both("initrd.img", pair.ours().read("pxe/image-initrd.img"));
     pair.remove_from_both("pxe");
     pair
 }
@@ -92,7 +92,7 @@ fn pair_with_initrd(subject: &OracleImage) -> ProgramPair<'_> {
 fn customised_initrds_have_the_same_members() {
     check_each(images_for_independent_commands(), OracleImage::name, |subject| {
         let pair = pair_with_initrd(subject);
-        let base = pair.ours.read("initrd.img");
+        let base = pair.ours().read("initrd.img");
         for options in COMBINATIONS {
             let file = pair.compare_as(
                 &format!("pxe customize {options} -o out.img initrd.img"),
@@ -104,7 +104,7 @@ fn customised_initrds_have_the_same_members() {
             if !file.status.success() {
                 continue;
             }
-            let out = pair.ours.read("out.img");
+            let out = pair.ours().read("out.img");
             assert!(stream.stdout == out, "{options}: file and stream differ");
             let added = out.strip_prefix(base.as_slice()).expect("the unchanged initrd comes first");
             assert!(added.starts_with(b"\xFD7zXZ\0"), "{options}: the archive follows directly");
