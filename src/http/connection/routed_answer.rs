@@ -53,19 +53,23 @@ impl Future for RoutedAnswer {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<Body>> {
         let Self { state, routes, progress } = &mut *self;
-        if let AnswerState::Here { answer, has_short_body } = state {
-            // Tasks, timers and sockets of the answer belong to the runtime that may continue it.
-            let entered = routes.enter();
-            let polled = answer.as_mut().poll(context);
-            drop(entered);
-            if polled.is_ready() || *has_short_body && progress.is_waiting_for_body() {
-                return polled;
+        let polled = match state {
+            AnswerState::Here { answer, has_short_body } => {
+                // Tasks, timers and sockets of the answer belong to the runtime that may continue it.
+                let entered = routes.enter();
+                let polled = answer.as_mut().poll(context);
+                drop(entered);
+                if polled.is_ready() || *has_short_body && progress.is_waiting_for_body() {
+                    return polled;
+                }
+                let mut task = routes.spawn(std::mem::replace(answer, Box::pin(std::future::pending())));
+                let polled = Pin::new(&mut task).poll(context);
+                *state = AnswerState::There(task);
+                polled
             }
-            let answer = std::mem::replace(answer, Box::pin(std::future::pending()));
-            *state = AnswerState::There(routes.spawn(answer));
-        }
-        let AnswerState::There(task) = state else { return Poll::Pending };
-        Pin::new(task).poll(context).map(|answer| {
+            AnswerState::There(task) => Pin::new(task).poll(context),
+        };
+        polled.map(|answer| {
             // The routes turn a panic into a response, so an error here means that their runtime has ended.
             answer.unwrap_or_else(|_| {
                 let mut response = Response::new(Body::empty());
