@@ -324,11 +324,16 @@ fn os_image_with_versions(openshift_version: &str, version: &str) -> Value {
 
 /// Sends a request to add an image to one replica. Returns the status and the text of the answer.
 async fn send_os_image(inventory: &Inventory, image: &Value) -> (u16, String) {
+    send_os_image_to_app(kindling::http::app(inventory, None), image).await
+}
+
+/// The same to an app that is made once for many requests, because that takes longer than a request.
+async fn send_os_image_to_app(app: kindling::http::App, image: &Value) -> (u16, String) {
     let request = axum::http::Request::post(format!("{}/v2/os-images", Settings::API))
         .header("Content-Type", "application/json")
         .body(axum::body::Body::from(image.to_string()))
         .unwrap();
-    let answer = kindling::http::app(inventory, None).oneshot(request).await.unwrap();
+    let answer = app.oneshot(request).await.unwrap();
     let status = answer.status().as_u16();
     let text = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
     (status, String::from_utf8(text.into()).unwrap())
@@ -350,9 +355,10 @@ fn rejects_image_with_the_version_of_a_concurrently_added_image() {
 fn concurrent_additions_of_images_in_two_replicas_keep_the_rules() {
     on_each_database_by_url(async |service, url| {
         let replicas = [service.inventory.clone(), second_replica(service, url).await];
+        let apps = replicas.each_ref().map(|replica| kindling::http::app(replica, None));
         let add_all = async |images: Vec<Value>| {
             let images = images.iter().enumerate();
-            let sent = images.map(|(number, image)| send_os_image(&replicas[number % 2], image));
+            let sent = images.map(|(number, image)| send_os_image_to_app(apps[number % 2].clone(), image));
             let mut answers = [0, 0];
             for (status, text) in futures_util::future::join_all(sent).await {
                 assert!(matches!(status, 201 | 409), "{text}");
