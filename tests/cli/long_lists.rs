@@ -200,7 +200,7 @@ impl StalledClients {
 
 #[test]
 fn stalled_readers_of_long_lists_need_little_memory() {
-    const HOSTS: usize = 2000;
+    const HOSTS: usize = 1000;
     let scratch = Scratch::new();
     let hosts = HostsServer::start(&scratch, HOSTS, &[("inventory", large_inventory_report())]);
     assert!((40 << 10..80 << 10).contains(&hosts.len), "{}", hosts.len);
@@ -211,7 +211,7 @@ fn stalled_readers_of_long_lists_need_little_memory() {
 /// A page has one host if its reports are long, and these become longer as JSON in a string.
 #[test]
 fn stalled_readers_of_the_longest_reports_need_bounded_memory() {
-    const HOSTS: usize = 60;
+    const HOSTS: usize = 24;
     let scratch = Scratch::new();
     let quotes = |count: usize| "\"".repeat(count);
     let mut inventory = large_inventory_report();

@@ -5,7 +5,10 @@ use std::path::Path;
 
 use crate::program_pair::{ComparisonKind, ProgramPair};
 use crate::support::{CONFIG, KEYFILE, check_each, require_path};
-use crate::{OracleImage, all_images, full_featured_image, images_for_independent_commands};
+use crate::{
+    OracleImage, all_images, commands_for, commands_in_turn, full_featured_image,
+    images_for_independent_commands,
+};
 
 /// Files that options name.
 pub(crate) const INPUTS: &[(&str, &str)] = &[
@@ -113,7 +116,7 @@ impl ProgramPair<'_> {
 fn every_combination_of_options_gives_the_same_image() {
     check_each(images_for_independent_commands(), OracleImage::name, |subject| {
         let pair = ProgramPair::new(subject).write_sample_inputs();
-        for options in COMBINATIONS {
+        for options in commands_for(&subject.name, COMBINATIONS) {
             pair.compare_edit_line(&format!("iso customize {options}"), ComparisonKind::Image);
             pair.compare_exactly("iso ignition show image.iso");
             pair.restore_image();
@@ -133,18 +136,19 @@ fn both_refuse_wrong_options() {
 
 #[test]
 fn both_refuse_unsupported_features() {
+    let all = [
+        "--live-ignition live.ign --pre-install hook.sh",
+        "--dest-console ttyS0",
+        "--dest-device /dev/sda",
+        "--dest-ignition dest.ign",
+        "--installer-config install.yaml",
+        "--network-keyfile wired.nmconnection",
+        "--network-nmstate net.json",
+        "--live-karg-append quiet",
+    ];
     check_each(all_images(), OracleImage::name, |subject| {
         let pair = ProgramPair::new(subject).write_sample_inputs();
-        for options in [
-            "--live-ignition live.ign --pre-install hook.sh",
-            "--dest-console ttyS0",
-            "--dest-device /dev/sda",
-            "--dest-ignition dest.ign",
-            "--installer-config install.yaml",
-            "--network-keyfile wired.nmconnection",
-            "--network-nmstate net.json",
-            "--live-karg-append quiet",
-        ] {
+        for options in commands_in_turn(&subject.name, 2, &all) {
             if pair
                 .compare_as(&format!("iso customize {options} image.iso"), ComparisonKind::Image)
                 .status
@@ -189,7 +193,7 @@ fn customised_image_is_customised_again_only_with_force() {
             "iso kargs modify -a quiet image.iso",
             "iso customize --live-ignition live.ign image.iso",
         ];
-        for line in before {
+        for line in commands_for(&subject.name, &before) {
             let pair = ProgramPair::new(subject).write_sample_inputs();
             if !pair.compare_as(line, ComparisonKind::Image).status.success() {
                 continue;

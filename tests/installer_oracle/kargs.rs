@@ -2,7 +2,7 @@
 
 use crate::program_pair::{ComparisonKind, ProgramPair};
 use crate::support::check_each;
-use crate::{OracleImage, all_images, images_for_independent_commands};
+use crate::{OracleImage, all_images, commands_for, commands_in_turn, images_for_independent_commands};
 
 /// Operations on the kernel arguments; the defaults contain `ignition.firstboot` and `ignition.platform.id=metal`.
 const OPERATIONS: &[&[&str]] = &[
@@ -37,15 +37,15 @@ const OPERATIONS: &[&[&str]] = &[
 
 #[test]
 fn modify_is_identical_on_every_image() {
-    let usual: Vec<_> = OPERATIONS.iter().step_by(4).collect();
-    check_each(all_images(), OracleImage::name, |subject| assert_edits_are_identical(subject, &usual));
+    check_each(all_images(), OracleImage::name, |subject| {
+        assert_edits_are_identical(subject, &commands_in_turn(&subject.name, 8, OPERATIONS))
+    });
 }
 
 #[test]
 fn every_operation_is_identical() {
-    let all: Vec<_> = OPERATIONS.iter().collect();
     check_each(images_for_independent_commands(), OracleImage::name, |subject| {
-        assert_edits_are_identical(subject, &all)
+        assert_edits_are_identical(subject, &commands_for(&subject.name, OPERATIONS))
     });
 }
 
@@ -69,7 +69,7 @@ fn assert_edits_are_identical(subject: &OracleImage, lists: &[&&[&str]]) {
 fn edits_build_on_each_other() {
     check_each(images_for_independent_commands(), OracleImage::name, |subject| {
         let pair = ProgramPair::new(subject);
-        for operations in OPERATIONS {
+        for operations in commands_for(&subject.name, OPERATIONS) {
             pair.compare_edit(
                 &[&["iso", "kargs", "modify"][..], operations].concat(),
                 b"",

@@ -87,12 +87,16 @@ fn all_images() -> &'static [OracleImage] {
         if installer_path().is_none() {
             return Vec::new();
         }
-        let has_all = env::var_os("KINDLING_ALL_IMAGES").is_some();
-        let fixtures = all_fixtures().iter().filter(|image| has_all || is_in_every_run(image));
+        let fixtures = all_fixtures().iter().filter(|image| has_all_images() || is_in_every_run(image));
         let fixtures = fixtures.map(|image| (image.name(), image.bytes.clone()));
         fixtures.chain(published_images()).map(|(name, bytes)| OracleImage::new(name, bytes)).collect()
     });
     &SUBJECTS
+}
+
+/// Whether each command runs on all images for it.
+fn has_all_images() -> bool {
+    env::var_os("KINDLING_ALL_IMAGES").is_some()
 }
 
 /// Selects one architecture of each era in turn, and the images for independent commands.
@@ -109,6 +113,20 @@ const INDEPENDENT: [&str; 5] =
 /// Images for commands whose result depends little on the image.
 fn images_for_independent_commands() -> impl Iterator<Item = &'static OracleImage> {
     all_images().iter().filter(|subject| INDEPENDENT.contains(&subject.name.as_str()))
+}
+
+/// Selects the commands for one of these images: a run has each command on two of the five images.
+fn commands_for<'a, T>(name: &str, commands: &'a [T]) -> Vec<&'a T> {
+    let turn = INDEPENDENT.iter().position(|image| *image == name).unwrap();
+    let is_chosen = |number: usize| has_all_images() || (number + turn) % INDEPENDENT.len() < 2;
+    commands.iter().enumerate().filter(|(number, _)| is_chosen(*number)).map(|(_, command)| command).collect()
+}
+
+/// Selects one of every `step` commands for an image of [`all_images`], other ones for the next image.
+fn commands_in_turn<'a, T>(name: &str, step: usize, commands: &'a [T]) -> Vec<&'a T> {
+    let number = all_images().iter().position(|image| image.name == name).unwrap();
+    let step = if has_all_images() { 1 } else { step };
+    commands.iter().skip(number % step).step_by(step).collect()
 }
 
 /// An image that supports every command.

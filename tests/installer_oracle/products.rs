@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::program_pair::{ComparisonKind, ProgramPair, archive_members};
 use crate::relayout_kinds::{self, RelayoutKind};
 use crate::support::{CONFIG, KEYFILE, Scratch, check_each, extent_of};
-use crate::{OracleImage, images_for_independent_commands, installer_run};
+use crate::{OracleImage, commands_for, images_for_independent_commands, installer_run};
 
 /// A product as a subject, and its kind.
 struct ProductImage {
@@ -36,7 +36,10 @@ fn product_images() -> &'static [ProductImage] {
             Some(ProductImage { kind, subject: OracleImage::new(format!("{}, {kind:?}", base.name), bytes) })
         };
         images_for_independent_commands()
-            .flat_map(|base| RelayoutKind::ALL.into_iter().filter_map(move |kind| made(base, kind)))
+            .flat_map(|base| {
+                let kinds = commands_for(&base.name, &RelayoutKind::ALL);
+                kinds.into_iter().filter_map(move |kind| made(base, *kind))
+            })
             .collect()
     });
     &PRODUCTS

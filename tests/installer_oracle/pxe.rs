@@ -3,7 +3,7 @@
 use crate::customize::{COMBINATIONS, REFUSED};
 use crate::program_pair::{ComparisonKind, ProgramPair, archive_members, name_installer_as_author};
 use crate::support::{CONFIG, check_each};
-use crate::{OracleImage, all_images, full_featured_image, images_for_independent_commands};
+use crate::{OracleImage, all_images, commands_for, full_featured_image, images_for_independent_commands};
 
 #[test]
 fn both_wrap_and_unwrap_configs_alike() {
@@ -93,7 +93,7 @@ fn customised_initrds_have_the_same_members() {
     check_each(images_for_independent_commands(), OracleImage::name, |subject| {
         let pair = pair_with_initrd(subject);
         let base = pair.ours().read("initrd.img");
-        for options in COMBINATIONS {
+        for options in commands_for(&subject.name, COMBINATIONS) {
             let file = pair.compare_as(
                 &format!("pxe customize {options} -o out.img initrd.img"),
                 ComparisonKind::Initrd,
