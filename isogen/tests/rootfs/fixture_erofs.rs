@@ -43,21 +43,32 @@ fn difficult_files(program_len: usize) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-#[test]
-fn every_written_combination_is_read() {
-    let files = difficult_files(400_003);
-    for compression in [Compression::MicroLzma, Compression::Deflate, Compression::Zstd] {
-        for packing in [Packing::Nothing, Packing::Tails, Packing::Everything] {
-            for index in [IndexForm::Full, IndexForm::Compact] {
-                for (extent_blocks, attribute_words) in [(1, 0), (16, 9), (256, 4)] {
-                    assert_reads_back(
-                        Erofs { compression, packing, index, extent_blocks, attribute_words },
-                        &files,
-                    );
-                }
+/// Every combination that is written with a compression.
+fn assert_combinations_read_back(compression: Compression) {
+    let files = difficult_files(200_003);
+    for packing in [Packing::Nothing, Packing::Tails, Packing::Everything] {
+        for index in [IndexForm::Full, IndexForm::Compact] {
+            for (extent_blocks, attribute_words) in [(1, 0), (16, 9), (256, 4)] {
+                let form = Erofs { compression, packing, index, extent_blocks, attribute_words };
+                assert_reads_back(form, &files);
             }
         }
     }
+}
+
+#[test]
+fn every_combination_with_microlzma_is_read() {
+    assert_combinations_read_back(Compression::MicroLzma);
+}
+
+#[test]
+fn every_combination_with_deflate_is_read() {
+    assert_combinations_read_back(Compression::Deflate);
+}
+
+#[test]
+fn every_combination_with_zstd_is_read() {
+    assert_combinations_read_back(Compression::Zstd);
 }
 
 #[test]

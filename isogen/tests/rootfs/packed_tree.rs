@@ -66,7 +66,7 @@ pub(crate) fn tree_files(program: Vec<u8>) -> BTreeMap<String, Vec<u8>> {
     let mut add = |path: String, bytes: Vec<u8>| files.insert(path, bytes);
     let bin = format!("{DEPLOYMENT}/usr/bin");
     // Names similar to the wanted one, so many that a directory takes several metadata blocks.
-    for number in 0..1500 {
+    for number in 0..600 {
         add(format!("{bin}/program-{number:04}-with-a-long-name"), format!("#!/bin/sh\n{number}\n").into());
     }
     add(format!("{bin}/nmstatectl"), program.clone());
