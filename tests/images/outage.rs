@@ -143,7 +143,14 @@ fn lost_notification_is_repaired() {
     with_two_replicas(async |one, other, url| {
         // Until then, records are read again soon, and nothing is left to repair.
         wait_for_metric(other, "kindling_feed_connected").await;
+        let notifications = other.metric("kindling_feed_notifications_total").await;
         let (_, id) = one.create_infra_env().await;
+        // A notification during the first read of the record would keep it out of the cache.
+        let begun = Instant::now();
+        while other.metric("kindling_feed_notifications_total").await <= notifications {
+            assert!(begun.elapsed() < PATIENCE, "the infra-env is not reported");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         let path = format!("/i/{id}/full.iso");
         let before = etag(other, &path).await;
         assert_eq!(other.metric("kindling_feed_repairs_total").await, 0.0);
