@@ -327,7 +327,7 @@ async fn send_os_image(inventory: &Inventory, image: &Value) -> (u16, String) {
     send_os_image_to_app(kindling::http::app(inventory, None), image).await
 }
 
-/// The same to an app that is made once for many requests, because that takes longer than a request.
+/// Sends such a request to an app. Making an app takes longer than a request, so one app serves many.
 async fn send_os_image_to_app(app: kindling::http::App, image: &Value) -> (u16, String) {
     let request = axum::http::Request::post(format!("{}/v2/os-images", Settings::API))
         .header("Content-Type", "application/json")
