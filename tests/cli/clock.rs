@@ -1,7 +1,8 @@
 //! A running server whose clock jumps by years in both directions.
 
+use std::fs;
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fixtures::{Architecture, Era, Recipe};
@@ -90,6 +91,16 @@ impl JumpingClock {
         assert_eq!(changed.status, 201, "{changed:?}");
         let at = changed.json()["updated_at"].as_str().unwrap().to_owned();
         at.split('-').next().unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for JumpingClock {
+    /// Removes what libfaketime leaves in shared memory when its process is killed.
+    fn drop(&mut self) {
+        let process = self.server.child.id();
+        for file in [format!("faketime_shm_{process}"), format!("sem.faketime_sem_{process}")] {
+            let _ = fs::remove_file(Path::new("/dev/shm").join(file));
+        }
     }
 }
 
