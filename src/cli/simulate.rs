@@ -15,6 +15,8 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 
 use super::duration::parse_duration;
@@ -23,7 +25,7 @@ use super::progress::status_line;
 use super::serve::database::parse_secret;
 use super::serve::value::parse_id;
 use crate::inventory::Secret;
-use crate::simulation::{Simulation, SimulationOptions, SimulationReport, read_profile};
+use crate::simulation::{Simulation, SimulationError, SimulationOptions, SimulationReport, read_profile};
 use crate::trust;
 
 /// The most hosts of one process.
@@ -160,25 +162,14 @@ impl Simulate {
         let simulation = Simulation::new((&self.url, client), self.infra_env, site, options);
         let output = ReportOutput::new(self.json);
         let end = wait_for_end(self.duration)?;
-        // A closed standard output ends the command at the next report.
-        let (closed, mut is_closed) = tokio::sync::watch::channel(None);
         let end = async {
             tokio::select! {
                 () = end => {}
-                _ = is_closed.wait_for(Option::is_some) => {}
+                () = output.closed() => {}
             }
         };
-        let observe = |report: &SimulationReport| {
-            if let Err(error) = output.show(report) {
-                closed.send_replace(Some(error));
-            }
-        };
-        let report = simulation.run(end, observe).await;
-        output.clear();
-        if let Some(error) = closed.send_replace(None) {
-            return Err(error);
-        }
-        output.show_last(&report?)
+        let result = simulation.run(end, |report| output.show(report)).await;
+        output.finish(result).await
     }
 
     fn site(&self) -> Result<SimulatedSite> {
@@ -228,46 +219,82 @@ fn wait_for_end(duration: Option<Duration>) -> Result<impl Future<Output = ()>> 
     })
 }
 
-/// Shows reports: as lines of JSON, or in a line on a terminal and as text at the end.
-struct ReportOutput {
-    is_json: bool,
-    line: ProgressBar,
+/// Where reports go.
+enum ReportOutput {
+    /// A line on a terminal, and text at the end.
+    Terminal(ProgressBar),
+    /// Lines of JSON. A task writes them, because hosts must not wait for the reader of the output. If it is slow, a new
+    /// report replaces one that was not written yet.
+    Json { lines: watch::Sender<ReportLine>, writer: JoinHandle<Result<()>> },
 }
 
 /// A line of JSON.
-#[derive(Serialize)]
-struct ReportLine<'a> {
+#[derive(Clone, Debug, Serialize)]
+struct ReportLine {
     event: &'static str,
     #[serde(flatten)]
-    report: &'a SimulationReport,
+    report: SimulationReport,
 }
 
 impl ReportOutput {
     fn new(is_json: bool) -> Self {
-        let line = if is_json { ProgressBar::hidden() } else { status_line() };
-        Self { is_json, line }
-    }
-
-    fn show(&self, report: &SimulationReport) -> Result<()> {
-        if self.is_json {
-            return print_report("progress", report);
+        if !is_json {
+            return Self::Terminal(status_line());
         }
-        self.line.set_message(report.progress_line());
-        Ok(())
+        let (lines, unwritten) = watch::channel(ReportLine::progress(&SimulationReport::default()));
+        Self::Json { lines, writer: tokio::spawn(write_lines(unwritten)) }
     }
 
-    /// Removes the line from the terminal.
-    fn clear(&self) {
-        self.line.finish_and_clear();
+    /// Waits until no more reports can be written.
+    async fn closed(&self) {
+        match self {
+            Self::Terminal(_) => std::future::pending().await,
+            Self::Json { lines, .. } => lines.closed().await,
+        }
     }
 
-    fn show_last(&self, report: &SimulationReport) -> Result<()> {
-        if self.is_json { print_report("end", report) } else { print_bytes(report.to_string().as_bytes()) }
+    fn show(&self, report: &SimulationReport) {
+        match self {
+            Self::Terminal(line) => line.set_message(report.progress_line()),
+            Self::Json { lines, .. } => {
+                lines.send_replace(ReportLine::progress(report));
+            }
+        }
+    }
+
+    /// Shows the last report, and waits until it is written.
+    async fn finish(self, result: Result<SimulationReport, SimulationError>) -> Result<()> {
+        match self {
+            Self::Terminal(line) => {
+                line.finish_and_clear();
+                print_bytes(result?.to_string().as_bytes())
+            }
+            Self::Json { lines, writer } => {
+                if let Ok(report) = &result {
+                    lines.send_replace(ReportLine { event: "end", report: report.clone() });
+                }
+                drop(lines);
+                writer.await.context("writing reports")??;
+                result?;
+                Ok(())
+            }
+        }
     }
 }
 
-fn print_report(event: &'static str, report: &SimulationReport) -> Result<()> {
-    print_line(serde_json::to_string(&ReportLine { event, report }).context("writing JSON")?)
+impl ReportLine {
+    fn progress(report: &SimulationReport) -> Self {
+        Self { event: "progress", report: report.clone() }
+    }
+}
+
+/// Writes the newest line again and again, until there are no more.
+async fn write_lines(mut lines: watch::Receiver<ReportLine>) -> Result<()> {
+    while lines.changed().await.is_ok() {
+        let line = serde_json::to_string(&*lines.borrow_and_update()).context("writing JSON")?;
+        spawn_blocking(move || print_line(line)).await.context("writing to stdout")??;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -119,7 +119,7 @@ impl Simulation {
     }
 
     /// Runs the agents until `end` is ready, and passes a report to `observe` from time to time. Returns the last
-    /// report.
+    /// report. `observe` must not block, because all hosts would wait for it.
     ///
     /// # Errors
     ///

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use kindling::assisted::client::{ApiClient, ClientCredential};
 use kindling::assisted::infra_env::InfraEnvCreateParams;
 use kindling::assisted::{HostId, InfraEnvId, Secret};
 use serde_json::{Value, json};
 
-use crate::serve::ServeProcess;
+use crate::serve::{PATIENCE, ServeProcess};
 use crate::support::Scratch;
 
 /// A server, and what a user does with it.
@@ -248,6 +250,39 @@ fn simulation_ends_after_its_duration() {
     let lines: Vec<_> = text.lines().collect();
     assert!(lines[0].contains("3 of 3 hosts started"), "{text}");
     assert!(lines.iter().any(|line| line.starts_with("register ")), "{text}");
+}
+
+#[test]
+fn hosts_do_not_wait_for_the_reader_of_reports() {
+    let site = SimulationSite::start();
+    let infra_env = site.create_infra_env("unread");
+    let (reader, writer) = std::io::pipe().unwrap();
+    // A few reports fill the smallest pipe.
+    let capacity = rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
+    let run = site.scratch.command(site.arguments(infra_env, &["--duration", "120s"]));
+    let mut child = run.command().stdin(Stdio::null()).stdout(writer).spawn().unwrap();
+    let begun = Instant::now();
+    let wait_until = |is_done: &dyn Fn() -> bool| {
+        while !is_done() {
+            assert!(begun.elapsed() < PATIENCE, "the hosts or their reports have stopped");
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait_until(&|| rustix::io::ioctl_fionread(&reader).unwrap() + 1024 > u64::try_from(capacity).unwrap());
+    let polls = || {
+        let metrics = String::from_utf8(site.server.request("GET /metrics", "").body).unwrap();
+        let polls = metrics.lines().find_map(|line| line.strip_prefix("kindling_host_check_ins_total "));
+        polls.unwrap_or_else(|| panic!("{metrics}")).parse::<u64>().unwrap()
+    };
+    let enough = polls() + 30;
+    wait_until(&|| polls() >= enough);
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let lines = std::io::read_to_string(reader).unwrap();
+    assert!(child.wait().unwrap().success());
+    let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    assert_eq!(last["event"], "end", "{last}");
+    assert!(last["requests"]["poll"]["count"].as_u64() >= Some(enough), "{last}");
 }
 
 #[test]
