@@ -1,11 +1,14 @@
 //! Ctrl-C and similar signals: everything that waits checks this flag, so that servers are stopped and folders removed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// The most time between a signal and its effect.
+const REACTION: Duration = Duration::from_millis(100);
 
 /// Starts to watch for termination signals.
 ///
@@ -43,4 +46,21 @@ pub(crate) fn watch() -> Result<()> {
 pub(crate) fn check() -> Result<()> {
     ensure!(!INTERRUPTED.load(Ordering::Relaxed), "interrupted");
     Ok(())
+}
+
+/// Waits for this time.
+///
+/// # Errors
+///
+/// Returns an error if a signal was received.
+pub(crate) fn sleep(time: Duration) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        check()?;
+        let left = time.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(REACTION));
+    }
 }

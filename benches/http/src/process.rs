@@ -81,6 +81,15 @@ impl Process {
         }
     }
 
+    /// Ends the process with SIGTERM, and waits for it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it had to be killed.
+    pub(crate) fn stop(mut self) -> Result<()> {
+        self.end()
+    }
+
     fn end(&mut self) -> Result<()> {
         if self.child.try_wait()?.is_some() {
             return Ok(());

@@ -1,6 +1,5 @@
 //! The measurement of one row in one round.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
@@ -8,21 +7,19 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::fleet::{AgentFleet, CheckInResult, SimulatedHost};
+use super::images::ServerImages;
 use super::listing::{self, MeasuredList};
 use super::load::{AgentLoad, LoadTally};
 use super::population::{CLUSTER_HOSTS, CLUSTERS, in_parallel, list_of_hosts};
 use super::server::BenchServer;
-use super::workload::{CONTROL, CORE_SHARE, CPU, FIRST_BYTE, PRIVATE_MEMORY, RATE, START, SUBJECT, Sizes};
-use crate::client::{Connection, Target};
+use super::workload::{CONTROL, CORE_SHARE, CPU, FIRST_BYTE, PRIVATE_MEMORY, START, SUBJECT, Sizes};
+use crate::client::Connection;
 use crate::figures::{Better, Measure, float};
-use crate::fleet::{Client, Script, Until, run};
 use crate::interrupt;
 use crate::measure::{MIB, lower, milliseconds};
 use crate::random::Random;
 use crate::usage::{CpuTime, Memory, private_pages};
 
-/// The length of the ranges.
-const RANGE: u64 = 16 << 10;
 /// How long agents check in before the ranges begin.
 const LEAD: Duration = Duration::from_millis(100);
 /// The longest list that is kept: that of the clusters.
@@ -44,9 +41,24 @@ pub(crate) struct RoundSample {
     pub(crate) load: LoadTally,
 }
 
+impl BenchRound {
+    /// The subject and the control, in another order in each round.
+    pub(crate) fn sides<T>(self, subject: T, control: T) -> [(&'static str, T); 2] {
+        let mut sides = [(SUBJECT, subject), (CONTROL, control)];
+        if self.number.is_multiple_of(2) {
+            sides.reverse();
+        }
+        sides
+    }
+}
+
 impl RoundSample {
-    fn of_subject(measures: Vec<Measure>) -> Self {
+    pub(crate) fn of_subject(measures: Vec<Measure>) -> Self {
         Self { contestant: SUBJECT, measures, load: LoadTally::default() }
+    }
+
+    pub(crate) fn with_load(self, load: LoadTally) -> Self {
+        Self { load, ..self }
     }
 }
 
@@ -56,8 +68,8 @@ pub(crate) struct ServerPair {
     pub(crate) first: BenchServer,
     pub(crate) second: BenchServer,
     pub(crate) fleet: AgentFleet,
-    /// Images with their lengths.
-    pub(crate) images: Vec<(Arc<Target>, u64)>,
+    /// The images of the first server.
+    pub(crate) images: ServerImages,
     pub(crate) sizes: Sizes,
     /// Check-ins so far.
     pub(crate) turn: AtomicUsize,
@@ -70,42 +82,15 @@ impl ServerPair {
     ///
     /// Returns an error if a range is wrong.
     pub(crate) fn ranges(&self, round: BenchRound) -> Result<Vec<RoundSample>> {
-        let mut sides = [(SUBJECT, &self.first), (CONTROL, &self.second)];
-        if round.number.is_multiple_of(2) {
-            sides.reverse();
-        }
         let mut samples = Vec::new();
-        for (contestant, agents_at) in sides {
+        for (contestant, agents_at) in round.sides(&self.first, &self.second) {
             let (measures, load) = self.load(agents_at).during(|| {
                 std::thread::sleep(LEAD);
-                self.read_ranges(round)
+                self.images.read_ranges(&self.first, self.sizes.connections, round)
             })?;
             samples.push(RoundSample { contestant, measures, load });
         }
         Ok(samples)
-    }
-
-    fn read_ranges(&self, round: BenchRound) -> Result<Vec<Measure>> {
-        let mut clients = Vec::new();
-        for (number, (target, total)) in (0..self.sizes.connections).zip(self.images.iter().cycle()) {
-            interrupt::check()?;
-            let random = Random::new(Random::new(round.number << 32 | u64::from(number)).next());
-            clients.push(Client::open(target, *total, Script::Random { len: RANGE, random })?);
-        }
-        let before = CpuTime::read(self.first.pid())?;
-        let tally = run(clients, Until::Elapsed(round.time))?;
-        let cpu = CpuTime::read(self.first.pid())?.since(&before);
-        let requests = float(tally.requests);
-        let rate = requests / tally.elapsed.as_secs_f64();
-        Ok(vec![
-            Measure { name: RATE, unit: "requests/s", better: Better::Higher, value: rate },
-            Measure {
-                name: "processor time of the image server",
-                unit: "\u{b5}s/request",
-                better: Better::Neither,
-                value: cpu.as_secs_f64() * 1e6 / requests,
-            },
-        ])
     }
 
     /// Measures the processor time of check-ins alone.
@@ -117,30 +102,34 @@ impl ServerPair {
         let before = CpuTime::read(self.first.pid())?;
         let (begun, load) = self.load(&self.first).during(|| {
             let begun = Instant::now();
-            while begun.elapsed() < round.time {
-                interrupt::check()?;
-                std::thread::sleep((round.time - begun.elapsed().min(round.time)).min(LEAD));
-            }
+            interrupt::sleep(round.time)?;
             Ok(begun)
         })?;
         // Check-ins that began in time may end later.
-        let elapsed = begun.elapsed().as_secs_f64();
-        let cpu = CpuTime::read(self.first.pid())?.since(&before).as_secs_f64();
-        let share =
-            Measure { name: CORE_SHARE, unit: "%", better: Better::Lower, value: cpu * 100.0 / elapsed };
-        let each = lower("processor time of a check-in", MICROSECONDS, cpu * 1e6 / float(load.check_ins));
-        let replies = Measure {
-            name: "replies of a check-in",
-            unit: "",
-            better: Better::Neither,
-            value: float(load.replies) / float(load.check_ins),
-        };
-        Ok(vec![RoundSample { contestant: SUBJECT, measures: vec![share, each, replies], load }])
+        let elapsed = begun.elapsed();
+        let cpu = CpuTime::read(self.first.pid())?.since(&before);
+        Ok(vec![RoundSample::of_subject(cost_of_check_ins(cpu, elapsed, &load)).with_load(load)])
     }
 
     fn load<'a>(&'a self, server: &'a BenchServer) -> AgentLoad<'a> {
         AgentLoad { target: server.target(), fleet: &self.fleet, rate: self.sizes.rate, turn: &self.turn }
     }
+}
+
+/// The processor time that a server used for check-ins during some time.
+pub(crate) fn cost_of_check_ins(cpu: Duration, elapsed: Duration, load: &LoadTally) -> Vec<Measure> {
+    let share = cpu.as_secs_f64() * 100.0 / elapsed.as_secs_f64();
+    let each = cpu.as_secs_f64() * 1e6 / float(load.check_ins);
+    vec![
+        lower(CORE_SHARE, "%", share),
+        lower("processor time of a check-in", MICROSECONDS, each),
+        Measure {
+            name: "replies of a check-in",
+            unit: "",
+            better: Better::Neither,
+            value: float(load.replies) / float(load.check_ins),
+        },
+    ]
 }
 
 /// One server and its hosts.
@@ -260,7 +249,7 @@ pub(crate) fn clusters(server: &BenchServer, count: u32) -> Result<Vec<RoundSamp
     Ok(vec![RoundSample::of_subject(measures)])
 }
 
-fn of_list(found: &MeasuredList) -> Vec<Measure> {
+pub(crate) fn of_list(found: &MeasuredList) -> Vec<Measure> {
     let len = Measure { name: "length", unit: "MiB", better: Better::Neither, value: float(found.len) / MIB };
     vec![
         lower(CPU, "ms", milliseconds(found.cpu)),

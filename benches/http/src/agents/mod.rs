@@ -6,15 +6,16 @@
 mod database;
 mod fleet;
 mod hardware;
+mod images;
 mod listing;
 mod load;
 mod measure;
 mod population;
 mod report;
 mod server;
+mod simulation;
 mod workload;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
@@ -22,17 +23,18 @@ use anyhow::{Context, Result, ensure};
 
 use self::database::{DatabaseServer, ServerData};
 use self::fleet::AgentFleet;
+use self::images::ServerImages;
 use self::load::LoadTally;
 use self::measure::{BenchRound, PopulatedServer, RoundSample, ServerPair};
 use self::population::Population;
 use self::report::{Report, ResultRow};
-use self::server::AgentsFolder;
+use self::server::{AgentsFolder, BenchServer};
+use self::simulation::SimulatedLoad;
 use self::workload::{DataSet, Sizes, Workload};
 use crate::figures::Line;
 use crate::machine::{self, Machine};
 use crate::options::AgentsOptions;
-use crate::servers::length;
-use crate::{base, bench, infra_env, interrupt};
+use crate::{bench, interrupt};
 
 /// The longest time of a warm-up measurement.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -86,6 +88,9 @@ impl Bench<'_> {
     fn measure_data_set(&mut self, data: DataSet, workloads: &[Workload]) -> Result<()> {
         eprintln!("{}: filling the inventory", data.name());
         let server = self.house.start(self.house.create(data.name())?)?;
+        if data == DataSet::Simulated {
+            return self.on_simulated_hosts(server, workloads);
+        }
         let Some(plan) = self.sizes.plan(data) else {
             population::clusters(server.target(), self.sizes.clusters)?;
             let count = self.sizes.clusters;
@@ -125,6 +130,28 @@ impl Bench<'_> {
         self.starts(storage, &fleet, &alone)
     }
 
+    fn on_simulated_hosts(&mut self, empty: BenchServer, workloads: &[Workload]) -> Result<()> {
+        let Sizes { infra_envs, networks, .. } = self.sizes;
+        let infra_envs = population::infra_envs(empty.target(), infra_envs, networks)?;
+        let storage = empty.stop()?;
+        let server = self.house.start(self.house.copy("first", &storage)?)?;
+        let images = ServerImages::read(&server, &infra_envs)?;
+        let load = SimulatedLoad::start(server, &infra_envs, &self.house, &self.sizes)?;
+        let (alone, paired): (Vec<Workload>, Vec<Workload>) =
+            workloads.iter().partition(|workload| **workload == Workload::SimulatedList);
+        if !paired.is_empty() {
+            let second = self.house.start(self.house.copy("second", &storage)?)?;
+            let of_second = ServerImages::read(&second, &infra_envs)?;
+            self.rows(&paired, |workload, round| match workload {
+                Workload::SimulatedRanges => load.ranges(&images, (&second, &of_second), round),
+                _ => load.check_ins(round),
+            })?;
+        }
+        // Only without the second server are the pages of the program private.
+        self.rows(&alone, |_, _| load.list())?;
+        load.end()
+    }
+
     fn starts(&mut self, storage: ServerData, fleet: &AgentFleet, workloads: &[Workload]) -> Result<()> {
         let house = self.house.clone();
         let mut storage = Some(storage);
@@ -144,16 +171,7 @@ impl Bench<'_> {
         for server in [&first, &second] {
             measure::check_in_once(server, &fleet)?;
         }
-        let mut images = Vec::new();
-        for id in infra_envs {
-            let target = first.target().at(&format!("/i/{id}/full.iso"));
-            images.push((Arc::new(target.clone()), length(&target)?));
-        }
-        // All images share the pages of the base image.
-        if let Some((target, total)) = images.first() {
-            let (found, told) = (base::download(target, *total, None)?, infra_env::digest(target)?);
-            ensure!(found == told, "kindling reports SHA-256 {told}, but sends bytes with {found}");
-        }
+        let images = ServerImages::read(&first, infra_envs)?;
         let (sizes, turn) = (self.sizes.clone(), AtomicUsize::new(0));
         Ok(ServerPair { first, second, fleet, images, sizes, turn })
     }

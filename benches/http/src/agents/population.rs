@@ -42,13 +42,7 @@ pub(crate) struct Population {
 /// Returns an error if the server refuses, or if a host is not ready to be installed in the end.
 pub(crate) fn hosts(target: &Target, plan: HostPlan) -> Result<Population> {
     let mut connection = Connection::open(target)?;
-    let mut infra_envs = Vec::new();
-    for number in 0..plan.infra_envs {
-        let networks = network::hosts(u64::from(plan.networks), u64::from(number))?;
-        let name = format!("agents-{number}");
-        let body = NewInfraEnv { name: &name, version: VERSION, networks: &networks }.body();
-        infra_envs.push(infra_env::post(&mut connection, target, &body)?);
-    }
+    let infra_envs = infra_envs(target, plan.infra_envs, plan.networks)?;
     let hosts = (0..plan.hosts).zip(infra_envs.iter().cycle());
     let hosts = hosts.map(|(number, infra_env)| SimulatedHost::new(infra_env, number)).collect();
     let mut fleet = AgentFleet::new(hosts, plan.report)?;
@@ -60,6 +54,22 @@ pub(crate) fn hosts(target: &Target, plan: HostPlan) -> Result<Population> {
         ensure!(status == "known-unbound", "the status of a host is {status}: {info}");
     }
     Ok(Population { infra_envs, fleet })
+}
+
+/// Creates infra-envs with this many static networks each, and returns their ids.
+///
+/// # Errors
+///
+/// Returns an error if the server refuses.
+pub(crate) fn infra_envs(target: &Target, count: u32, networks: u32) -> Result<Vec<String>> {
+    let mut connection = Connection::open(target)?;
+    let create = |number: u32| {
+        let networks = network::hosts(u64::from(networks), u64::from(number))?;
+        let name = format!("agents-{number}");
+        let body = NewInfraEnv { name: &name, version: VERSION, networks: &networks }.body();
+        infra_env::post(&mut connection, target, &body)
+    };
+    (0..count).map(create).collect()
 }
 
 /// Creates clusters, each with an infra-env and [`CLUSTER_HOSTS`] hosts.

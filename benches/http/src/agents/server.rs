@@ -39,6 +39,15 @@ impl AgentsFolder {
         Ok(Self { files, database })
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.files.folder
+    }
+
+    /// The program.
+    pub(crate) fn kindling(&self) -> &Path {
+        &self.files.kindling
+    }
+
     /// Creates an empty database.
     ///
     /// # Errors

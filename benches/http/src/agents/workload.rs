@@ -39,6 +39,12 @@ pub(crate) enum Workload {
     Clusters,
     /// A start, and the memory after a check-in of each host.
     Start,
+    /// Ranges of images while simulated hosts check in.
+    SimulatedRanges,
+    /// Check-ins of simulated hosts alone.
+    SimulatedCheckIns,
+    /// A list of hosts, and the memory, while simulated hosts check in.
+    SimulatedList,
 }
 
 /// The data of a server. Rows with the same data share servers.
@@ -46,19 +52,27 @@ pub(crate) enum Workload {
 pub(crate) enum DataSet {
     /// Hosts of four infra-envs with static networks.
     Networks,
+    /// The same infra-envs, whose hosts are simulated.
+    Simulated,
     /// Hosts of one infra-env.
     Hosts(ReportSize),
     Clusters,
 }
 
 impl DataSet {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Networks, Self::Hosts(ReportSize::Large), Self::Hosts(ReportSize::Small), Self::Clusters];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Networks,
+        Self::Simulated,
+        Self::Hosts(ReportSize::Large),
+        Self::Hosts(ReportSize::Small),
+        Self::Clusters,
+    ];
 
     /// A name for files.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Networks => "networks",
+            Self::Simulated => "simulated",
             Self::Hosts(ReportSize::Large) => "hosts-43k",
             Self::Hosts(ReportSize::Small) => "hosts-2k",
             Self::Clusters => "clusters",
@@ -67,10 +81,13 @@ impl DataSet {
 }
 
 impl Workload {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Ranges,
         Self::CheckIns,
         Self::Start,
+        Self::SimulatedRanges,
+        Self::SimulatedCheckIns,
+        Self::SimulatedList,
         Self::Steps,
         Self::SameReport,
         Self::NewReport,
@@ -85,6 +102,9 @@ impl Workload {
             Self::Ranges => "ranges",
             Self::CheckIns => "check-ins",
             Self::Start => "start",
+            Self::SimulatedRanges => "simulated-ranges",
+            Self::SimulatedCheckIns => "simulated-check-ins",
+            Self::SimulatedList => "simulated-list",
             Self::Steps => "steps",
             Self::SameReport => "same-report",
             Self::NewReport => "new-report",
@@ -103,6 +123,17 @@ impl Workload {
             }
             Self::CheckIns => format!("{:.0} check-ins/s with all replies", sizes.rate),
             Self::Start => format!("start with {hosts} hosts, and a check-in of each"),
+            Self::SimulatedRanges => {
+                let (rate, connections) = (sizes.rate, sizes.connections);
+                format!("ranges of 16 KiB, {connections} connections, beside {rate:.0} simulated check-ins/s")
+            }
+            Self::SimulatedCheckIns => format!("{:.0} simulated check-ins/s", sizes.rate),
+            Self::SimulatedList => {
+                format!(
+                    "list of an infra-env's {} simulated hosts with 43 KiB reports",
+                    hosts / sizes.infra_envs
+                )
+            }
             Self::Steps => "GET of the steps of a host with a 43 KiB report".to_owned(),
             Self::SameReport => "inventory report of 43 KiB, unchanged".to_owned(),
             Self::NewReport => "inventory report of 43 KiB, changed".to_owned(),
@@ -115,6 +146,7 @@ impl Workload {
     pub(crate) fn data(self) -> DataSet {
         match self {
             Self::Ranges | Self::CheckIns | Self::Start => DataSet::Networks,
+            Self::SimulatedRanges | Self::SimulatedCheckIns | Self::SimulatedList => DataSet::Simulated,
             Self::Steps | Self::SameReport | Self::NewReport => DataSet::Hosts(ReportSize::Large),
             Self::Hosts(report) => DataSet::Hosts(report),
             Self::Clusters => DataSet::Clusters,
@@ -124,11 +156,17 @@ impl Workload {
     pub(crate) fn bounds(self) -> &'static [FigureBound] {
         use FigureLimit::{Highest, LowestRatio};
         match self {
-            Self::Ranges => &[FigureBound { figure: RATE, limit: LowestRatio(0.95) }],
-            Self::CheckIns => &[FigureBound { figure: CORE_SHARE, limit: Highest(15.0) }],
+            Self::Ranges | Self::SimulatedRanges => &[FigureBound { figure: RATE, limit: LowestRatio(0.95) }],
+            Self::CheckIns | Self::SimulatedCheckIns => {
+                &[FigureBound { figure: CORE_SHARE, limit: Highest(15.0) }]
+            }
             Self::Start => &[
                 FigureBound { figure: PRIVATE_MEMORY, limit: Highest(128.0) },
                 FigureBound { figure: START, limit: Highest(200.0) },
+            ],
+            Self::SimulatedList => &[
+                FigureBound { figure: PRIVATE_MEMORY, limit: Highest(128.0) },
+                FigureBound { figure: FIRST_BYTE, limit: Highest(50.0) },
             ],
             Self::Steps => &[FigureBound { figure: CPU, limit: Highest(60.0) }],
             Self::SameReport => &[FigureBound { figure: CPU, limit: Highest(150.0) }],
@@ -230,7 +268,7 @@ impl Sizes {
         match data {
             DataSet::Networks => Some(HostPlan { infra_envs, networks, hosts, report: ReportSize::Large }),
             DataSet::Hosts(report) => Some(HostPlan { infra_envs: 1, networks: 0, hosts, report }),
-            DataSet::Clusters => None,
+            DataSet::Simulated | DataSet::Clusters => None,
         }
     }
 }
