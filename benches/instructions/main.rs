@@ -19,6 +19,7 @@
 )]
 
 mod baseline;
+mod hosts;
 mod operations;
 mod service;
 #[path = "../../ignition/tests/setups/mod.rs"]

@@ -19,8 +19,8 @@ use isogen::{Archive, BaseImage, Digest, Edits, Encoding, KargsEdit, KargsOperat
 use kindling::http::{BodyMode, Representation};
 
 use super::baseline::Tolerance;
-use super::service;
 use super::setups::{self, host::host};
+use super::{hosts, service};
 
 /// Long enough for whole frames: no counted operation depends on this length.
 const ROOTFS_LEN: u64 = 8 << 20;
@@ -89,6 +89,9 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     counted("connection-2KiB-hyper", 10_000, OVER_A_CONNECTION, service::connection_range_without_fast_path),
     counted("request-infra-env", 1500, AMONG_THREADS, service::infra_env),
     counted("request-100-infra-envs", 10, ROW_BY_ROW, service::infra_envs),
+    counted("steps-of-a-host", 1500, AMONG_THREADS, hosts::steps),
+    counted("unchanged-report", 500, AMONG_THREADS, hosts::unchanged_report),
+    counted("changed-report", 200, AMONG_THREADS, hosts::changed_report),
 ];
 
 /// What operations find in their folder: an image and an inventory.

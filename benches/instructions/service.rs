@@ -25,7 +25,7 @@ use tower::ServiceExt;
 use super::operations::{Ready, image_path};
 
 const DATABASE: &str = "kindling.db";
-const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";
+pub(crate) const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";
 /// Two of these are requested: first one, then all.
 const COUNT: usize = 100;
 const ORIGIN: &str = "http://192.0.2.1";
@@ -34,7 +34,7 @@ const RANGE: &str = "bytes=4194304-4196351";
 const RANGE_LEN: usize = 2048;
 
 /// The service with its background tasks.
-struct Service {
+pub(crate) struct Service {
     runtime: Runtime,
     store: Arc<SqlStore>,
     app: App,
@@ -42,7 +42,7 @@ struct Service {
 
 impl Service {
     /// The service on the data of a folder, on the caller's thread.
-    fn open(folder: &Path) -> Self {
+    pub(crate) fn open(folder: &Path) -> Self {
         Self::open_on(Builder::new_current_thread(), folder, &own_database(folder))
     }
 
@@ -54,11 +54,11 @@ impl Service {
     }
 
     /// Reads the body of a response.
-    fn ask(&self, method: Method, path: &str, body: Option<&Value>, status: u16) -> Vec<u8> {
+    pub(crate) fn ask(&self, method: Method, path: &str, body: Option<&str>, status: u16) -> Vec<u8> {
         let request = Request::builder().method(method).uri(path).header(header::RANGE, RANGE);
         let request = match body {
             Some(body) => {
-                request.header(header::CONTENT_TYPE, "application/json").body(Body::from(body.to_string()))
+                request.header(header::CONTENT_TYPE, "application/json").body(Body::from(body.to_owned()))
             }
             None => request.body(Body::empty()),
         };
@@ -71,7 +71,7 @@ impl Service {
         })
     }
 
-    fn get(&self, path: &str, status: u16) -> Vec<u8> {
+    pub(crate) fn get(&self, path: &str, status: u16) -> Vec<u8> {
         self.ask(Method::GET, path, None, status)
     }
 }
@@ -108,7 +108,7 @@ pub(crate) fn prepare(folder: &Path) {
             "pull_secret": r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#,
             "kernel_arguments": [{"operation": "append", "value": "console=ttyS0"}],
         });
-        let made = service.ask(Method::POST, INFRA_ENVS, Some(&body), 201);
+        let made = service.ask(Method::POST, INFRA_ENVS, Some(&body.to_string()), 201);
         if number == 0 {
             let made: Value = serde_json::from_slice(&made).unwrap();
             std::fs::write(folder.join("infra-env"), made["id"].as_str().unwrap()).unwrap();
@@ -118,7 +118,7 @@ pub(crate) fn prepare(folder: &Path) {
     service.runtime.block_on(service.store.close());
 }
 
-fn id(folder: &Path) -> String {
+pub(crate) fn id(folder: &Path) -> String {
     std::fs::read_to_string(folder.join("infra-env")).unwrap()
 }
 

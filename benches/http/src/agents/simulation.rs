@@ -64,7 +64,7 @@ impl SimulatedLoad {
         sizes: &Sizes,
     ) -> Result<Self> {
         let folder = house.path();
-        // With a program of their own: the server's pages remain private.
+        // Another file, so that the pages of the server's program remain private.
         let program = folder.join("simulated-hosts");
         fs::copy(house.kindling(), &program).context("copying Kindling")?;
         let profile = folder.join("simulated-hosts.json");
@@ -214,7 +214,7 @@ impl SimulatedLoad {
 fn profile_of_large_hosts() -> Value {
     let letters = || 'a'..='z';
     let names = letters().flat_map(|first| letters().map(move |second| format!("sd{first}{second}")));
-    let disks: Vec<_> = names.take(76).map(|name| json!({"name": name, "size_gb": 480})).collect();
+    let disks: Vec<_> = names.take(92).map(|name| json!({"name": name, "size_gb": 480})).collect();
     let interfaces: Vec<_> = (1..=16).map(|number| json!({"name": format!("eno{number}")})).collect();
     json!({"groups": [{"name": "large", "disks": disks, "interfaces": interfaces}]})
 }
