@@ -135,20 +135,20 @@ impl Bench<'_> {
         let infra_envs = population::infra_envs(empty.target(), infra_envs, networks)?;
         let storage = empty.stop()?;
         let server = self.house.start(self.house.copy("first", &storage)?)?;
-        let images = ServerImages::read(&server, &infra_envs)?;
         let load = SimulatedLoad::start(server, &infra_envs, &self.house, &self.sizes)?;
         let (alone, paired): (Vec<Workload>, Vec<Workload>) =
             workloads.iter().partition(|workload| **workload == Workload::SimulatedList);
+        // Before a second server shares the pages of the program, and before those of the base image count.
+        self.rows(&alone, |_, _| load.list())?;
         if !paired.is_empty() {
             let second = self.house.start(self.house.copy("second", &storage)?)?;
+            let images = ServerImages::read(&load.server, &infra_envs)?;
             let of_second = ServerImages::read(&second, &infra_envs)?;
             self.rows(&paired, |workload, round| match workload {
                 Workload::SimulatedRanges => load.ranges(&images, (&second, &of_second), round),
                 _ => load.check_ins(round),
             })?;
         }
-        // Only without the second server are the pages of the program private.
-        self.rows(&alone, |_, _| load.list())?;
         load.end()
     }
 
