@@ -183,6 +183,7 @@ impl SimulatedLoad {
         ensure!(found.items == hosts, "the list has {} of {hosts} hosts", found.items);
         let mut measures = of_list(&found);
         measures.push(lower(PRIVATE_MEMORY, "MiB", float(private_pages(self.server.pid())?) / MIB));
+        // A list takes less than a second: too short to miss check-ins.
         Ok(vec![RoundSample::of_subject(measures).with_load(LoadTally { late: 0, ..load })])
     }
 
