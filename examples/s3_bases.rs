@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: s3_bases s3://BUCKET/KEY DIRECTORY".into());
     };
     let base = base(url, Path::new(directory)).await?;
-    let digest = base.digest().map(|digest| digest.to_string()).unwrap_or_default();
+    let digest = base.digest();
     println!("{}: {digest}", base.image().volume().id());
     Ok(())
 }

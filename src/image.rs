@@ -58,8 +58,7 @@ impl From<Arc<Plan>> for Image {
 }
 
 impl Image {
-    /// Returns the image of a plan over a base image of the library. While the base image is being downloaded, reads
-    /// wait for the bytes that they need. Reads fail if the file changed after it was hashed.
+    /// Returns the image of a plan over a base image of the library. Reads fail if the file changed after it was hashed.
     #[must_use]
     pub fn from_base_image(base: &OpenBaseImage, plan: impl Into<Arc<Plan>>) -> Self {
         Self { plan: plan.into(), base: Arc::clone(base.file()) }

@@ -218,19 +218,6 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// Returns the offset of bytes that are not available yet, if the storage returned
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock).
-    #[must_use]
-    pub fn would_block_at(&self) -> Option<u64> {
-        match self {
-            Self::Read { offset, source, .. } if source.kind() == io::ErrorKind::WouldBlock => Some(*offset),
-            Self::Read { source, .. } => source.get_ref()?.downcast_ref::<Self>()?.would_block_at(),
-            _ => None,
-        }
-    }
-}
-
 /// Why kernel arguments cannot be read or an edit of them is refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]

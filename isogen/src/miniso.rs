@@ -129,23 +129,12 @@ impl MinimalDescription {
     ///
     /// Returns an error if the digests differ or `full` cannot be read.
     pub(crate) fn verify(&self, full: &Arc<Source>) -> Result<()> {
-        // A base image that is being downloaded arrives in order. If the last byte that is needed is missing, this read
-        // names it, and the caller waits once instead of hashing again for each byte that was missing.
-        if let Some(last) = self.last_shared_byte() {
-            full.read_extent(last)?;
-        }
         let found = self.plan(full)?.sha256()?;
         if found == self.digest {
             return Ok(());
         }
         let (expected, found) = (self.digest.to_string(), found.to_string());
         Err(Error::MinimalDigest { file: full.name().to_owned(), expected, found })
-    }
-
-    /// Returns the last byte of the full image that the minimal one contains.
-    fn last_shared_byte(&self) -> Option<Extent> {
-        let ends = self.table.iter().map(|entry| Extent::at_sector(entry.full_sector, entry.len).end());
-        Extent::new(ends.max()?.checked_sub(1)?, 1)
     }
 
     /// Plans the minimal image as the builder mastered it.
@@ -306,7 +295,6 @@ mod tests {
             .flat_map(|(byte, len)| vec![byte; len])
             .collect();
         assert_eq!(description.plan(&full).unwrap().read_all(1 << 20).unwrap(), expected);
-        assert_eq!(description.last_shared_byte(), Extent::new(7 * 2048 + 2047, 1));
     }
 
     #[test]

@@ -450,29 +450,6 @@ mod tests {
         }
     }
 
-    /// Ten bytes of which the last five are not available yet.
-    #[derive(Debug)]
-    struct IncompleteReader;
-
-    impl ReadAt for IncompleteReader {
-        fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-            if offset >= 5 {
-                return Err(io::ErrorKind::WouldBlock.into());
-            }
-            Bytes::from_static(b"01234").read_at(buf, offset)
-        }
-    }
-
-    #[test]
-    fn unavailable_bytes_are_distinguished_from_missing_ones() {
-        let plan = Plan::from_source(Arc::new(Source::new("late".to_owned(), 10, IncompleteReader)));
-        assert_eq!(plan.read_all(10).unwrap_err().would_block_at(), Some(5));
-        assert_eq!(plan.sha256().unwrap_err().would_block_at(), Some(5));
-        let short =
-            Plan::from_source(Arc::new(Source::new("short".to_owned(), 10, Bytes::from_static(b"01234"))));
-        assert_eq!(short.read_all(10).unwrap_err().would_block_at(), None);
-    }
-
     #[test]
     fn hashing_ends_when_the_digest_is_not_wanted() {
         let chunks = 5;

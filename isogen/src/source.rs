@@ -20,8 +20,7 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// Returns the error of the storage, or [`WouldBlock`](io::ErrorKind::WouldBlock) if the bytes are not available
-    /// yet.
+    /// Returns the error of the storage.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Returns the file if the bytes are those of one file. In-kernel copies and mappings need it.

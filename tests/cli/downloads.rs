@@ -1,15 +1,14 @@
 //! Many concurrent downloads of one image.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::ops::Range;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use fixtures::{Architecture, Era, Recipe};
-use isogen::Digest;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -21,8 +20,8 @@ use crate::support::{CertificateAuthority, ProgramRun, Scratch, write_pair};
 const ROOTFS_LEN: u64 = 32 << 20;
 /// Extra memory that a server may use for a thousand downloads.
 const MAX_MEMORY: u64 = 32 << 20;
-/// The same for TLS and for an image that is being downloaded, where each download has a buffer or a TLS record.
-const MAX_MEMORY_WITH_BUFFERS: u64 = 60 << 20;
+/// The same for TLS, where each download has a TLS record.
+const MAX_MEMORY_WITH_TLS: u64 = 60 << 20;
 /// Extra memory that may remain after images of two thousand infra-envs, some of which are cached.
 const MAX_MEMORY_OF_IMAGES: u64 = 48 << 20;
 
@@ -88,23 +87,19 @@ impl ServedImage {
 
     /// A download whose response head was read.
     fn begin_download(&self) -> BufReader<TcpStream> {
-        begin_download(&self.server, &self.path, self.bytes.len())
+        let (path, len) = (&self.path, self.bytes.len());
+        let mut stream = self.server.connect();
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes()).unwrap();
+        // A small receive buffer, because there are many of these.
+        let mut stream = BufReader::with_capacity(4096, stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert_ne!(stream.read_line(&mut head).unwrap(), 0, "{head}");
+        }
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        assert!(head.contains(&format!("content-length: {len}\r\n")), "{head}");
+        stream
     }
-}
-
-/// Starts a download and reads the response head.
-fn begin_download(server: &ServeProcess, path: &str, len: usize) -> BufReader<TcpStream> {
-    let mut stream = server.connect();
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes()).unwrap();
-    // A small receive buffer, because there are many of these.
-    let mut stream = BufReader::with_capacity(4096, stream);
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        assert_ne!(stream.read_line(&mut head).unwrap(), 0, "{head}");
-    }
-    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
-    assert!(head.contains(&format!("content-length: {len}\r\n")), "{head}");
-    stream
 }
 
 /// A base image in which no two ranges are equal, and the offset of its root file system.
@@ -121,42 +116,6 @@ fn base_image() -> (Vec<u8>, Range<usize>) {
         word.copy_from_slice(&state.to_le_bytes());
     }
     (base, start..end)
-}
-
-/// Serves an image over HTTP, but its last MiB only after the lock is released.
-fn serve_all_but_last_mib(image: Vec<u8>, lock: Arc<RwLock<()>>) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/base.iso", listener.local_addr().unwrap());
-    let answer = move |stream: TcpStream, image: &[u8]| -> io::Result<()> {
-        let (mut reader, mut line, mut range) = (BufReader::new(&stream), String::new(), 0..image.len());
-        let mut status = "200 OK";
-        while reader.read_line(&mut line)? > 2 {
-            if let Some((_, asked)) = line.to_lowercase().trim().split_once("range: bytes=") {
-                let (from, to) = asked.split_once('-').unwrap();
-                status = "206 Partial Content";
-                range = from.parse().unwrap()..to.parse().map_or(image.len(), |to: usize| to + 1);
-            }
-            line.clear();
-        }
-        let (Range { start, end }, len) = (range, image.len());
-        write!(&stream, "HTTP/1.1 {status}\r\nContent-Range: bytes {start}-{}/{len}\r\n", end - 1)?;
-        write!(&stream, "Content-Length: {}\r\nETag: \"one\"\r\nConnection: close\r\n\r\n", end - start)?;
-        let held = end.min(len - (1 << 20)).max(start);
-        (&stream).write_all(&image[start..held])?;
-        if held < end && start < held {
-            drop(lock.read());
-        }
-        (&stream).write_all(&image[held..end])
-    };
-    let (answer, image) = (Arc::new(answer), Arc::new(image));
-    thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let (answer, image) = (Arc::clone(&answer), Arc::clone(&image));
-            // The client may have disconnected.
-            thread::spawn(move || answer(stream, &image));
-        }
-    });
-    url
 }
 
 /// Reads everything until the connection ends or breaks.
@@ -221,58 +180,6 @@ fn a_thousand_slow_readers_need_little_memory() {
     images.server.stop();
 }
 
-/// An image that is being downloaded is not mapped: each download has a buffer.
-#[test]
-fn a_thousand_slow_readers_of_a_downloading_image_need_little_memory() {
-    let (base, _) = base_image();
-    let (digest, len, lock) = (Digest::from_data(&base), base.len(), Arc::new(RwLock::new(())));
-    let held = lock.write().unwrap();
-    let url = serve_all_but_last_mib(base, Arc::clone(&lock));
-    let os_images = OsImagesVariable(
-        serde_json::json!([{
-            "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "1",
-            "url": url, "sha256": digest.to_string(),
-        }])
-        .to_string(),
-    );
-    let scratch = Scratch::new();
-    let server = ServeProcess::spawn(
-        os_images.apply_to(scratch.command(["serve", "--listen", "127.0.0.1:0"])).command(),
-        1,
-    );
-    let path = image_of_new_infra_env(&server);
-    let before = private_memory(&server);
-    let mut streams: Vec<_> = (0..1000).map(|_| begin_download(&server, &path, len)).collect();
-    let (mut most, mut parts) = (0, Vec::new());
-    for _ in 0..5 {
-        let mut part = vec![0; 20_000];
-        streams[0].read_exact(&mut part).unwrap();
-        let mut same = vec![0; part.len()];
-        for stream in &mut streams[1..] {
-            stream.read_exact(&mut same).unwrap();
-            assert!(same == part);
-        }
-        parts.extend(part);
-        most = most.max(private_memory(&server));
-    }
-    println!(
-        "private memory with an image that is being downloaded: {} KiB before, {} KiB at most",
-        before >> 10,
-        most >> 10
-    );
-    assert!(most < before + MAX_MEMORY_WITH_BUFFERS, "{before} before, {most} with 1000 downloads");
-    drop(held);
-    let image = server.request(&format!("GET {path}"), "").body;
-    assert!(image.starts_with(&parts));
-    for stream in streams.iter_mut().step_by(200) {
-        let mut tail = vec![0; image.len() - parts.len()];
-        stream.read_exact(&mut tail).unwrap();
-        assert!(tail == image[parts.len()..]);
-    }
-    drop(streams);
-    server.stop();
-}
-
 /// With TLS, base bytes go through a buffer: each connection holds the bytes that are not encrypted yet, and one
 /// record.
 #[test]
@@ -317,7 +224,7 @@ fn a_thousand_slow_readers_over_tls_need_little_memory() {
         most = most.max(private_memory(&server));
     }
     println!("private memory with TLS: {} KiB before, {} KiB at most", before >> 10, most >> 10);
-    assert!(most < before + MAX_MEMORY_WITH_BUFFERS, "{before} before, {most} with 1000 downloads");
+    assert!(most < before + MAX_MEMORY_WITH_TLS, "{before} before, {most} with 1000 downloads");
     drop(streams);
     server.stop();
 }

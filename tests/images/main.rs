@@ -9,6 +9,7 @@ mod caches;
 mod database;
 mod downloading;
 mod fast_path;
+mod hostile_mirror;
 #[path = "../library/server.rs"]
 #[allow(dead_code, reason = "the tests of the library use the rest")]
 mod image_file_server;

@@ -34,6 +34,11 @@ impl InputsGate {
     pub(crate) fn with_permits(most: usize) -> Arc<Self> {
         Arc::new(Self { open: Semaphore::new(most), asked: AtomicUsize::new(0) })
     }
+
+    /// The number of requests so far.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
 }
 
 #[async_trait]
@@ -89,11 +94,11 @@ fn request_slot_is_held_until_the_response_starts() {
                 tokio::spawn(async move { server.get(&path).await })
             })
             .collect();
-        while gate.asked.load(Ordering::SeqCst) < 2 {
+        while gate.asked() < 2 {
             tokio::task::yield_now().await;
         }
         tokio::time::sleep(Duration::from_millis(300)).await;
-        assert_eq!(gate.asked.load(Ordering::SeqCst), 2, "other requests did not wait");
+        assert_eq!(gate.asked(), 2, "other requests did not wait");
         gate.open.add_permits(1);
         // All response heads arrive while no client reads a body.
         let mut responses = Vec::new();
@@ -101,6 +106,6 @@ fn request_slot_is_held_until_the_response_starts() {
             responses.push(request.await.unwrap());
         }
         assert!(responses.iter().all(|response| response.status() == 200));
-        assert_eq!(gate.asked.load(Ordering::SeqCst), 6);
+        assert_eq!(gate.asked(), 6);
     });
 }

@@ -27,7 +27,7 @@ async fn existing_file_is_adopted_and_hashed_once() {
     let os_image = os_image(&server.url("a.iso"));
     let library = place.open([os_image.clone()]);
     let base = within_time_limit(library.base(&os_image)).await.unwrap();
-    assert_eq!(base.digest(), Some(Digest::from_data(first_image())));
+    assert_eq!(base.digest(), Digest::from_data(first_image()));
     place.assert_has_only_image(first_image());
     drop((library, base));
 
@@ -39,10 +39,7 @@ async fn existing_file_is_adopted_and_hashed_once() {
         .replace(&Digest::from_data(first_image()).to_string(), &false_digest);
     place.write(RECORD, edited.as_bytes());
     let library = place.open([os_image.clone()]);
-    assert_eq!(
-        within_time_limit(library.base(&os_image)).await.unwrap().digest(),
-        Some(Digest::from_data(b""))
-    );
+    assert_eq!(within_time_limit(library.base(&os_image)).await.unwrap().digest(), Digest::from_data(b""));
     drop(library);
 
     // Only the ctime has changed: the file is hashed again.
@@ -50,7 +47,7 @@ async fn existing_file_is_adopted_and_hashed_once() {
     let library = place.open([os_image.clone()]);
     assert_eq!(
         within_time_limit(library.base(&os_image)).await.unwrap().digest(),
-        Some(Digest::from_data(first_image()))
+        Digest::from_data(first_image())
     );
     assert!(server.requests().is_empty());
 }
@@ -83,7 +80,7 @@ async fn write_with_restored_mtime_is_detected_at_the_next_start() {
     let library = place.open([os_image.clone()]);
     assert_eq!(
         within_time_limit(library.base(&os_image)).await.unwrap().digest(),
-        Some(Digest::from_data(second_image()))
+        Digest::from_data(second_image())
     );
 }
 
@@ -126,7 +123,7 @@ async fn record_without_ctime_and_inode_is_not_trusted() {
     let library = place.open([os_image.clone()]);
     assert_eq!(
         within_time_limit(library.base(&os_image)).await.unwrap().digest(),
-        Some(Digest::from_data(first_image()))
+        Digest::from_data(first_image())
     );
 }
 
@@ -145,7 +142,7 @@ async fn files_of_the_library_are_read_only() {
     let library = place.open([os_image.clone()]);
     assert_eq!(
         within_time_limit(library.base(&os_image)).await.unwrap().digest(),
-        Some(Digest::from_data(second_image()))
+        Digest::from_data(second_image())
     );
     assert_eq!(file_mode(&place.file(NAME)), 0o400);
     drop(library);
@@ -170,7 +167,7 @@ async fn file_with_another_name_keeps_its_mode() {
         let library = place.open([os_image.clone()]);
         assert_eq!(
             within_time_limit(library.base(&os_image)).await.unwrap().digest(),
-            Some(Digest::from_data(first_image()))
+            Digest::from_data(first_image())
         );
         assert_eq!(file_mode(&path), 0o644);
         fs::remove_file(place.file(NAME)).unwrap();
@@ -191,7 +188,7 @@ async fn file_that_is_open_for_writing_is_not_used() {
     drop(writer);
     assert_eq!(
         within_time_limit(library.wait_ready(&os_image)).await.unwrap().digest(),
-        Some(Digest::from_data(first_image()))
+        Digest::from_data(first_image())
     );
 }
 
@@ -257,8 +254,8 @@ async fn replaced_file_is_detected_and_open_readers_keep_the_old_one() {
         |state| matches!(state, BaseImageState::Ready { digest: now, .. } if *now == digest),
     )
     .await;
-    assert_eq!(within_time_limit(library.base(&os_image)).await.unwrap().digest(), Some(digest));
-    assert_eq!(old.digest(), Some(Digest::from_data(first_image())));
+    assert_eq!(within_time_limit(library.base(&os_image)).await.unwrap().digest(), digest);
+    assert_eq!(old.digest(), Digest::from_data(first_image()));
     let whole = isogen::Extent::new(0, first_image().len() as u64).unwrap();
     assert!(old.image().source().read_extent(whole).unwrap() == first_image());
 
@@ -373,7 +370,7 @@ async fn read_only_directory_is_accepted() {
     for library in [&library, &second] {
         assert_eq!(
             within_time_limit(library.base(&os_image)).await.unwrap().digest(),
-            Some(Digest::from_data(first_image()))
+            Digest::from_data(first_image())
         );
     }
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();

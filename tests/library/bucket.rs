@@ -20,7 +20,7 @@ async fn process_that_fetches() {
     }
     let library = Library::open(settings, [os_image.clone()]).unwrap();
     match within_time_limit(library.base(&os_image)).await {
-        Ok(base) => println!("ready {}", base.digest().unwrap()),
+        Ok(base) => println!("ready {}", base.digest()),
         Err(error) => println!("failed {error}"),
     }
 }

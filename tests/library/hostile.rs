@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use fixtures::{Architecture, Era, Recipe};
 use isogen::Digest;
-use kindling::images::library::{BaseImageState, Library, LibraryError, ServerTrust};
+use kindling::images::library::{BaseImageState, ImageNotReady, Library, LibraryError, ServerTrust};
+use kindling::inventory::catalogue::OsImage;
 use tokio::net::TcpListener;
 
 use crate::server::{ImageFileServer, ImageReply, ReceivedRequest, ReplyGate};
@@ -139,10 +140,7 @@ async fn bytes_after_the_content_length_are_ignored() {
 async fn rejects_digest_mismatch() {
     let server = ImageFileServer::new(|request, number| {
         let bytes = if number < 1 { second_image() } else { first_image() };
-        match request.range_end() {
-            Some(_) => ImageReply::new(503, ""),
-            None => ImageReply::from_file(request, bytes, if number < 1 { "\"bad\"" } else { "\"good\"" }),
-        }
+        ImageReply::from_file(request, bytes, if number < 1 { "\"bad\"" } else { "\"good\"" })
     })
     .await;
     let place = LibraryFolder::new();
@@ -338,4 +336,30 @@ async fn failure_reports_the_next_attempt() {
     let BaseImageState::Failed { retry_at, .. } = state else { unreachable!() };
     let pause = (retry_at - before).num_seconds();
     assert!((3599..3660).contains(&pause), "{pause}");
+}
+
+/// Entries with the same version are one file.
+#[tokio::test(flavor = "multi_thread")]
+async fn digest_of_any_entry_is_checked() {
+    let (first, second) =
+        (ImageFileServer::with_file(first_image()).await, ImageFileServer::with_file(second_image()).await);
+    let place = LibraryFolder::new();
+    let old = OsImage { openshift_version: "4.13".to_owned(), ..with_digest(os_image(&first.url("a.iso"))) };
+    // The URL of the newest entry is used.
+    let new = os_image(&second.url("a.iso"));
+    let library = place.open_patiently([old.clone(), new.clone()]);
+    for os_image in [&old, &new] {
+        let told = unavailability_reason(within_time_limit(library.base(os_image)).await);
+        assert!(told.contains("the catalogue has"), "{told}");
+    }
+    drop(library);
+
+    let new = OsImage { sha256: Some(Digest::from_data(second_image())), ..new };
+    let library = place.open([old.clone(), new.clone()]);
+    within_time_limit(library.base(&new)).await.unwrap();
+    let [expected, found] = [first_image(), second_image()].map(Digest::from_data);
+    let refusal = ImageNotReady::OtherDigest { image: NAME.to_owned(), expected, found };
+    assert_eq!(within_time_limit(library.base(&old)).await.unwrap_err(), refusal);
+    assert_eq!(within_time_limit(library.wait_ready(&old)).await.unwrap_err(), refusal);
+    assert_eq!(library.base_now(&old).unwrap_err(), refusal);
 }

@@ -22,7 +22,7 @@ async fn local_images_are_opened_in_place() {
     for os_image in [&by_path, &by_url] {
         assert_eq!(
             within_time_limit(library.base(os_image)).await.unwrap().digest(),
-            Some(Digest::from_data(first_image()))
+            Digest::from_data(first_image())
         );
     }
     // The library directory contains only records. The images stay in their own directory.

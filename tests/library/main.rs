@@ -9,7 +9,6 @@ mod added_images;
 mod adoption;
 mod bucket;
 mod certificates;
-mod downloading;
 mod downloads;
 mod hostile;
 mod local_images;

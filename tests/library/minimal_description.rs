@@ -33,7 +33,7 @@ fn minimal_layout(base: &OpenBaseImage) -> LayoutStrategy {
 }
 
 /// Opens the image in a directory or at a server.
-async fn open_image(place: &LibraryFolder, server: &ImageFileServer) -> (LayoutStrategy, Option<Digest>) {
+async fn open_image(place: &LibraryFolder, server: &ImageFileServer) -> (LayoutStrategy, Digest) {
     let os_image = os_image(&server.url("a.iso"));
     let library = place.open([os_image.clone()]);
     let base = within_time_limit(library.base(&os_image)).await.unwrap();
@@ -65,7 +65,7 @@ async fn minimal_description_is_checked_while_hashing_and_recorded() {
             }
             assert_eq!(
                 open_image(&place, &server).await,
-                (strategy, Some(Digest::from_data(&bytes))),
+                (strategy, Digest::from_data(&bytes)),
                 "{is_downloaded}"
             );
             assert_eq!(
@@ -111,7 +111,7 @@ async fn record_of_an_earlier_release_is_completed_without_hashing() {
         place.write(RECORD, &serde_json::to_vec(&earlier).unwrap());
         change_record(&place, "sha256", json!(Digest::from_data(b"").to_string()));
         for _ in 0..2 {
-            assert_eq!(open_image(&place, &server).await, (strategy, Some(Digest::from_data(b""))));
+            assert_eq!(open_image(&place, &server).await, (strategy, Digest::from_data(b"")));
             assert_eq!(
                 read_record(&place)["minimal_verified"],
                 json!(strategy == LayoutStrategy::DescribedMinimal)
@@ -130,7 +130,7 @@ async fn changed_file_is_checked_again() {
     place.write(NAME, &image_with_wrong_description());
     assert_eq!(
         open_image(&place, &server).await,
-        (WRONG, Some(Digest::from_data(&image_with_wrong_description())))
+        (WRONG, Digest::from_data(&image_with_wrong_description()))
     );
     assert_eq!(read_record(&place)["minimal_verified"], json!(false));
 }

@@ -24,16 +24,10 @@ impl ReceivedRequest {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// The first requested byte.
+    /// The first requested byte. All requests are open-ended.
     pub(crate) fn range_start(&self) -> Option<usize> {
         let range = self.header("range")?.strip_prefix("bytes=").unwrap();
         Some(range.split_once('-').unwrap().0.parse().unwrap())
-    }
-
-    /// One past the last requested byte, if the request has one.
-    pub(crate) fn range_end(&self) -> Option<usize> {
-        let last = self.header("range")?.split_once('-').unwrap().1;
-        last.parse::<usize>().ok().map(|last| last + 1)
     }
 }
 
@@ -64,10 +58,9 @@ impl ImageReply {
         if from >= bytes.len() {
             return Self::new(416, "").with_header("content-range", &format!("bytes */{}", bytes.len()));
         }
-        let to = request.range_end().unwrap_or(bytes.len());
-        Self::new(206, &bytes[from..to])
+        Self::new(206, &bytes[from..])
             .with_header("etag", etag)
-            .with_header("content-range", &format!("bytes {from}-{}/{}", to - 1, bytes.len()))
+            .with_header("content-range", &format!("bytes {from}-{}/{}", bytes.len() - 1, bytes.len()))
     }
 
     /// With another header, or another value of one.
@@ -163,14 +156,9 @@ impl ImageFileServer {
         self.requests.lock().unwrap().clone()
     }
 
-    /// Where each download started. Requests with an end are out-of-order requests of readers.
+    /// Where each request started.
     pub(crate) fn download_offsets(&self) -> Vec<Option<usize>> {
-        let requests = self.requests();
-        requests
-            .iter()
-            .filter(|request| request.range_end().is_none())
-            .map(ReceivedRequest::range_start)
-            .collect()
+        self.requests().iter().map(ReceivedRequest::range_start).collect()
     }
 
     /// Waits until this many requests have arrived.

@@ -7,7 +7,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use ignition::network::{Cancel, HostError, MacAddr};
-use isogen::{Digest, Extent, PackedArchive, Plan, Segment};
+use isogen::{Digest, PackedArchive, Plan, Segment};
 use tokio::sync::OnceCell;
 
 use super::artifact::{Artifact, BaseImageFile};
@@ -77,7 +77,7 @@ impl ImageServer {
         let none = if is_of_query { bad_version_error } else { no_such_image_error };
         let image = self.os_image((version, *architecture), wanted.artifact.base_image_type());
         let image = image.ok_or_else(|| none((version, *architecture)))?;
-        let base = self.base_image(&image, wanted.is_digest).await?;
+        let base = self.base_image(&image).await?;
         let of_machine = (wanted.artifact, wanted.machine);
         let planned = self.planned_image((wanted.infra_env, &current), (&image, &base), of_machine).await?;
         let of = Some((wanted.infra_env, current));
@@ -98,7 +98,7 @@ impl ImageServer {
         let none = if of.is_none() { bad_version_error } else { no_such_image_error };
         let image = self.os_image((version, architecture), ImageType::Full);
         let image = image.ok_or_else(|| none((version, architecture)))?;
-        let base = self.base_image(&image, is_digest).await?;
+        let base = self.base_image(&image).await?;
         let planned = self.planned_file(&base, file).await?;
         self.send_planned_file(planned, is_digest, of, asked).await
     }
@@ -118,20 +118,11 @@ impl ImageServer {
         Ok((headers, script).into_response())
     }
 
-    /// Returns the base image for an entry of the catalogue. If the entry has a digest, the base image is usable during
-    /// its download: requests for downloaded ranges are answered, and other requests wait. Without a digest, the
-    /// identity of the base image is unknown until the download ends, so the caller waits for all of it. A request for
-    /// the digest of an image waits for all of it too.
-    async fn base_image(&self, image: &OsImage, is_for_digest: bool) -> Result<Arc<OpenBaseImage>, ApiError> {
+    /// Returns the base image for an entry of the catalogue. Waits for the end of its download, because no byte of it
+    /// is served before its digest is known.
+    async fn base_image(&self, image: &OsImage) -> Result<Arc<OpenBaseImage>, ApiError> {
         let library = &self.0.live_images;
-        let is_early = image.sha256.is_some() && !is_for_digest;
-        let early =
-            if is_early { Some(library.early_base(image).await.map_err(not_ready_error)?) } else { None };
-        // The library may have the base image from another entry of the catalogue, which has no digest.
-        let base = match early.filter(|base| base.digest().is_some()) {
-            Some(early) => early,
-            None => library.base(image).await.map_err(not_ready_error)?,
-        };
+        let base = library.base(image).await.map_err(not_ready_error)?;
         if base.is_unchanged() {
             return Ok(base);
         }
@@ -150,7 +141,7 @@ impl ImageServer {
     ) -> Result<Arc<PlannedFile>, ApiError> {
         let what = PlanKind::Image(artifact, machine);
         let revision = Some((infra_env, Arc::clone(&current.revision)));
-        let key = PlanKey { what, revision, base: base_digest(base)? };
+        let key = PlanKey { what, revision, base: base.digest() };
         self.0
             .plans
             .get((key, base.image()), async || {
@@ -170,7 +161,7 @@ impl ImageServer {
                 };
                 let url = self.rootfs_url(image);
                 let image = Arc::clone(base.image());
-                let made = self.make_in_request_slot(base, move |cancel| {
+                let made = self.make_in_request_slot(move |cancel| {
                     let context = BaseContext { base: &image, nmstatectl: nmstatectl.as_ref() };
                     let packing = PackedConfig::new(&rendered)?;
                     if cancel.is_cancelled() {
@@ -202,12 +193,12 @@ impl ImageServer {
         file: BaseImageFile,
     ) -> Result<Arc<PlannedFile>, ApiError> {
         let what = PlanKind::File(file);
-        let key = PlanKey { what, revision: None, base: base_digest(base)? };
+        let key = PlanKey { what, revision: None, base: base.digest() };
         self.0
             .plans
             .get((key, base.image()), async || {
                 let image = Arc::clone(base.image());
-                let made = self.make_in_request_slot(base, move |_| {
+                let made = self.make_in_request_slot(move |_| {
                     let plan = match file {
                         BaseImageFile::Kernel => image.kernel()?,
                         BaseImageFile::Rootfs => image.rootfs()?,
@@ -236,33 +227,16 @@ impl ImageServer {
         Ok(self.0.traces.boot_trace(id, with_ranges))
     }
 
-    /// Runs `make` in a request slot, on a thread that serves no requests. If `make` needs bytes that are not
-    /// downloaded yet, releases both, waits for the bytes, and runs `make` again.
+    /// Runs `make` in a request slot, on a thread that serves no requests.
     async fn make_in_request_slot<T: Send + 'static>(
         &self,
-        base: &OpenBaseImage,
-        make: impl Fn(&Cancel) -> Result<T, DiscoveryError> + Send + Sync + 'static,
+        make: impl FnOnce(&Cancel) -> Result<T, DiscoveryError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let make = Arc::new(make);
-        loop {
-            let slot = self.1.acquire().await?;
-            let begun = Instant::now();
-            let made = {
-                let make = Arc::clone(&make);
-                in_background(move |cancel| Ok(make(cancel))).await?
-            };
-            drop(slot);
-            if let Err(DiscoveryError::Image(error)) = &made
-                && let Some(missing) = error.would_block_at().and_then(|offset| Extent::new(offset, 1))
-            {
-                if let Some(available) = base.when_available(missing) {
-                    available.await;
-                }
-                continue;
-            }
-            self.0.metrics.count_plan(begun.elapsed(), made.is_ok());
-            return made.map_err(|error| cannot_make_error(&error));
-        }
+        let _slot = self.1.acquire().await?;
+        let begun = Instant::now();
+        let made = in_background(move |cancel| Ok(make(cancel))).await?;
+        self.0.metrics.count_plan(begun.elapsed(), made.is_ok());
+        made.map_err(|error| cannot_make_error(&error))
     }
 
     /// Returns the answer to a request for a plan, or for its digest. Records what is sent of an infra-env's images in
@@ -332,11 +306,6 @@ fn unavailable_file_error(name: &str, architecture: CpuArchitecture) -> ApiError
 pub(super) fn cannot_make_error(error: &(dyn std::error::Error + 'static)) -> ApiError {
     tracing::error!(error, "cannot make image");
     ApiError::internal(format!("cannot make the image: {error}"))
-}
-
-/// Returns the digest of a base image. A complete base image always has one.
-fn base_digest(base: &OpenBaseImage) -> Result<Digest, ApiError> {
-    base.digest().ok_or_else(|| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "base image is not ready yet"))
 }
 
 /// Returns the error for a base image that is not ready. It does not reveal the URL of the base image or why the

@@ -1,8 +1,7 @@
 //! The file of a base image as the server sends it.
 //!
 //! A [`BaseFile`] adds to an [`isogen::Source`] what serving needs: a mapping whose bytes the kernel sends without a
-//! copy, the evidence that the bytes are still those that were hashed, and, while the image is downloaded, the time
-//! when bytes are available.
+//! copy, and the evidence that the bytes are still those that were hashed.
 //!
 //! A [`Lease`] proves that the bytes are unchanged. The kernel grants a read lease only if no process has the file open
 //! for writing, which includes processes that have it mapped, and lets no process open it for writing before the lease
@@ -15,7 +14,6 @@
 
 use std::fs::File;
 use std::io;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
@@ -40,15 +38,6 @@ const REVOKED: u8 = 2;
 /// Longer than the longest clock tick. On kernels before 6.13, two changes within one tick have the same time.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Completes when bytes are available, or will never be.
-pub(crate) type AvailableFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// Bytes that are being downloaded while they are served.
-pub(crate) trait DownloadingBytes: std::fmt::Debug + Send + Sync {
-    /// Returns what to wait for before an extent is read; `None` if it can be read now.
-    fn when_available(&self, extent: Extent) -> Option<AvailableFuture>;
-}
-
 /// The file of a base image.
 #[derive(Debug)]
 pub(crate) struct BaseFile {
@@ -61,7 +50,6 @@ pub(crate) struct BaseFile {
     /// The stamp without a name, once the file was hashed again; the inner `None` if its bytes were changed.
     nameless: OnceCell<Option<FileStamp>>,
     resident: OnceLock<ResidentPages>,
-    download: Option<Arc<dyn DownloadingBytes>>,
 }
 
 /// A mapping of the whole file.
@@ -83,23 +71,12 @@ impl BaseFile {
             required: OnceLock::new(),
             nameless: OnceCell::new(),
             resident: OnceLock::new(),
-            download: None,
         }
-    }
-
-    /// Returns the file behind a source whose bytes are being downloaded.
-    pub(crate) fn from_download(source: Arc<Source>, download: Arc<dyn DownloadingBytes>) -> Self {
-        Self { download: Some(download), ..Self::new(source) }
     }
 
     #[inline]
     pub(crate) fn source(&self) -> &Arc<Source> {
         &self.source
-    }
-
-    /// Returns what to wait for before an extent is read; `None` if it can be read now.
-    pub(crate) fn when_available(&self, extent: Extent) -> Option<AvailableFuture> {
-        self.download.as_ref()?.when_available(extent)
     }
 
     /// Reports whether bytes are in memory. Reads nothing and waits for nothing.

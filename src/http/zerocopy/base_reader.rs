@@ -27,8 +27,6 @@ const FRAME_LEN: u64 = 1 << 20;
 /// Mapped frames that are in memory are returned together up to this length, for the kernel to take in one write. With
 /// writes of one frame, streams of several clients take an eighth more processor time.
 const MAPPED_LEN: u64 = 4 << 20;
-/// The most bytes of a base image that is being downloaded to wait for at a time.
-const DOWNLOADED_LEN: u64 = 32 << 10;
 /// The number of bytes after a frame on disk that the kernel is asked to read ahead.
 const ANNOUNCED_LEN: u64 = 2 * FRAME_LEN;
 
@@ -93,9 +91,7 @@ impl BaseReader {
             BytesAccess::Mapped(_) => MAPPED_LEN,
             BytesAccess::Read => FRAME_LEN,
             BytesAccess::ReadBlocking => {
-                let read =
-                    PendingRead::start_span(Arc::clone(&self.file), shorten_extent(extent, DOWNLOADED_LEN));
-                return Ok(NextBytes::Pending(read));
+                return Ok(NextBytes::Pending(PendingRead::start_span(Arc::clone(&self.file), extent)));
             }
         };
         if matches!(self.access, BytesAccess::Mapped(_)) && std::mem::replace(&mut self.has_begun, true) {

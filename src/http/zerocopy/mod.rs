@@ -18,7 +18,7 @@ mod socket_changes;
 mod sys;
 mod timed_socket;
 
-pub(crate) use base_file::{AvailableFuture, BaseFile, DownloadingBytes};
+pub(crate) use base_file::BaseFile;
 pub(in crate::http) use base_reader::{BaseReader, NextBytes};
 pub use body_mode::BodyMode;
 pub(in crate::http) use buffers::LONG_LEN;

@@ -1,4 +1,4 @@
-//! Reads that wait for a disk or a download, on the blocking threads of the runtime.
+//! Reads that wait for a disk, on the blocking threads of the runtime.
 
 use std::io;
 use std::pin::Pin;
@@ -42,15 +42,9 @@ impl PendingRead {
         Self(Box::pin(async move { file.rehash().await.map(|()| ReadDone::InMemory(span)) }))
     }
 
-    /// Reads a span of any storage. It first waits for bytes that are not downloaded yet, which may take minutes and
-    /// does not count as a read.
+    /// Reads the beginning of a span of any storage, up to the length of a buffer.
     pub(super) fn start_span(file: Arc<BaseFile>, span: Extent) -> Self {
-        Self(Box::pin(async move {
-            if let Some(available) = file.when_available(span) {
-                available.await;
-            }
-            on_blocking_threads(move || read_span(file.source(), span).map(ReadDone::Bytes)).await
-        }))
+        Self(Box::pin(on_blocking_threads(move || read_span(file.source(), span).map(ReadDone::Bytes))))
     }
 
     pub(in crate::http) fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<ReadDone>> {

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use ignition::network::needs_nmstatectl;
-use isogen::{BaseImage, Digest, Extent, PackedArchive};
+use isogen::{BaseImage, Digest, PackedArchive};
 use tokio::sync::OnceCell;
 
 use super::dedicated_thread::on_dedicated_thread;
 use super::error::{NmstatectlError, error_chain};
 use super::paths::{self, ImagePaths};
 use super::record::{self, ProgramRecord};
-use crate::http::zerocopy::{AvailableFuture, BaseFile, FileStamp, FileTime};
+use crate::http::zerocopy::{BaseFile, FileStamp, FileTime};
 use inventory::catalogue::OsImage;
 
 /// The maximum size of a stored program that is read. Real ones have about ten megabytes.
@@ -27,10 +27,10 @@ pub struct OpenBaseImage {
     image: Arc<BaseImage>,
     file: Arc<BaseFile>,
     os_image: OsImage,
-    digest: Option<Digest>,
+    digest: Digest,
     paths: ImagePaths,
-    /// The state of the file when it was hashed; `None` while it is downloaded.
-    stamp: Option<FileStamp>,
+    /// The state of the file when it was hashed.
+    stamp: FileStamp,
     nmstatectl: OnceCell<PackedArchive>,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Debug for OpenBaseImage {
 
 impl OpenBaseImage {
     /// Creates a base image whose file was hashed.
-    pub(super) fn from_complete(
+    pub(super) fn new(
         (image, file): (BaseImage, Arc<BaseFile>),
         os_image: OsImage,
         paths: ImagePaths,
@@ -53,29 +53,7 @@ impl OpenBaseImage {
     ) -> Self {
         image.source().set_digest(digest);
         file.require_stamp(stamp);
-        let (digest, stamp) = (Some(digest), Some(stamp));
         Self { image: Arc::new(image), file, os_image, digest, paths, stamp, nmstatectl: OnceCell::new() }
-    }
-
-    /// Creates a base image that is being downloaded.
-    pub(super) fn from_download(
-        (image, file): (BaseImage, Arc<BaseFile>),
-        os_image: OsImage,
-        paths: ImagePaths,
-    ) -> Self {
-        let digest = os_image.sha256;
-        if let Some(digest) = digest {
-            image.source().set_digest(digest);
-        }
-        Self {
-            image: Arc::new(image),
-            file,
-            os_image,
-            digest,
-            paths,
-            stamp: None,
-            nmstatectl: OnceCell::new(),
-        }
     }
 
     /// Returns the image, for planning.
@@ -89,24 +67,10 @@ impl OpenBaseImage {
         &self.file
     }
 
-    /// Returns a future that completes when an extent is readable. Returns `None` if it is readable now. Reading bytes
-    /// that are not downloaded yet fails with [`WouldBlock`](io::ErrorKind::WouldBlock).
+    /// Returns its SHA-256 digest.
     #[must_use]
-    pub fn when_available(&self, extent: Extent) -> Option<AvailableFuture> {
-        self.file.when_available(extent)
-    }
-
-    /// Returns its SHA-256 digest. `None` only during a download for a catalogue entry without a digest. In that state,
-    /// a caller that asks the source for its digest waits for all bytes.
-    #[must_use]
-    pub fn digest(&self) -> Option<Digest> {
+    pub fn digest(&self) -> Digest {
         self.digest
-    }
-
-    /// Reports whether the download is complete.
-    #[must_use]
-    pub fn is_complete(&self) -> bool {
-        self.stamp.is_some()
     }
 
     /// Reports whether its file still has the bytes that were hashed.
@@ -118,16 +82,15 @@ impl OpenBaseImage {
     /// Returns the time of the last change of its file: later than `mtime` if a process has set `mtime` back.
     #[must_use]
     pub fn changed_at(&self) -> Option<DateTime<Utc>> {
-        self.stamp.and_then(|stamp| to_utc(stamp.modified.max(stamp.changed)))
+        to_utc(self.stamp.modified.max(self.stamp.changed))
     }
 
-    pub(super) fn file_stamp(&self) -> Option<FileStamp> {
+    pub(super) fn file_stamp(&self) -> FileStamp {
         self.stamp
     }
 
     /// Returns the program `nmstatectl` of the image, packed for an initrd. Returns `None` if the initrd of this
-    /// OpenShift version does not need it. The program is extracted once, after the download, and stored next to the
-    /// image.
+    /// OpenShift version does not need it. The program is extracted once and stored next to the image.
     ///
     /// # Errors
     ///
@@ -140,23 +103,16 @@ impl OpenBaseImage {
     }
 
     async fn extract_nmstatectl(&self) -> Result<PackedArchive, NmstatectlError> {
-        let source = self.image.source();
-        if let Some(available) = Extent::new(0, source.len()).and_then(|all| self.when_available(all)) {
-            available.await;
-        }
-        // Nothing is stored for an image that may still turn out to be bad.
-        let digest = self.digest.filter(|_| self.is_complete());
+        let digest = self.digest;
         let (image, file, paths) = (Arc::clone(&self.image), Arc::clone(&self.file), self.paths.clone());
         let name = || self.paths.name().to_owned();
         let taken = on_dedicated_thread(move || {
-            if let Some(kept) = digest.and_then(|digest| read_cached_nmstatectl(&paths, digest)) {
+            if let Some(kept) = read_cached_nmstatectl(&paths, digest) {
                 return Ok(kept);
             }
             let packed = image.root_filesystem()?.pack_nmstatectl()?;
             require_unchanged(&file)?;
-            if let Some(digest) = digest {
-                cache_nmstatectl(&paths, digest, packed.as_bytes());
-            }
+            cache_nmstatectl(&paths, digest, packed.as_bytes());
             Ok(packed)
         });
         match taken.await {

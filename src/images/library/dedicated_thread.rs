@@ -1,7 +1,7 @@
 //! Blocking work on dedicated threads.
 //!
-//! The blocking pool of the runtime is not used: readers of an image that is being downloaded block there until bytes
-//! arrive. Once they occupy all threads of the pool, the writer of these bytes could not run.
+//! The blocking pool of the runtime is not used: the work takes minutes, such as a download or the hashing of an image,
+//! and the end of a runtime waits for the threads of its pool.
 
 use std::thread;
 
@@ -18,12 +18,7 @@ pub(super) async fn on_dedicated_thread<T: Send + 'static>(
         // The caller may have been dropped.
         let _ = sender.send(work());
     };
-    spawn_thread(work)?;
-    receiver.await.map_err(|_| FetchError::GivenUp)
-}
-
-/// Starts blocking work and does not wait for it.
-pub(super) fn spawn_thread(work: impl FnOnce() + Send + 'static) -> Result<(), FetchError> {
     let spawned = thread::Builder::new().name("image".to_owned()).spawn(work);
-    spawned.map(drop).map_err(|_| FetchError::GivenUp)
+    spawned.map_err(|_| FetchError::GivenUp)?;
+    receiver.await.map_err(|_| FetchError::GivenUp)
 }

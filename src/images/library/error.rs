@@ -88,6 +88,16 @@ pub enum ImageNotReady {
         /// The name of its file.
         image: String,
     },
+    /// The image was requested by an entry that has another digest.
+    #[error("base image {image} has the SHA-256 digest {found}, but the requested entry has {expected}")]
+    OtherDigest {
+        /// The name of its file.
+        image: String,
+        /// The digest of the entry.
+        expected: Digest,
+        /// The digest of the file.
+        found: Digest,
+    },
     /// The latest attempt to obtain the image failed. The library retries.
     #[error("{reason}")]
     Failed {

@@ -1,27 +1,19 @@
 //! The download of one image, in as many requests as it needs.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use isogen::Source;
-use tokio::runtime::Handle;
 use tokio::sync::mpsc;
-use tokio::sync::oneshot;
 
-use super::base::OpenBaseImage;
-use super::dedicated_thread::{on_dedicated_thread, spawn_thread};
-use super::download_progress::{DownloadingFile, RangeRequester};
+use super::dedicated_thread::on_dedicated_thread;
 use super::error::{FetchError, error_chain};
 use super::managed_image::{ManagedImage, PROGRESS_PAUSE};
-use super::partial_file::{AnnouncedPart, CompleteImage, PartialFile};
+use super::partial_file::{CompleteImage, PartialFile};
 use super::record::RemoteVersion;
 use super::remote::{ByteStream, ImageResponse};
 use super::state::BaseImageState;
-use super::verify;
-use crate::http::zerocopy::BaseFile;
 
 /// Chunks in the channel between the socket and the disk. A chunk has some ten kilobytes.
 const CHUNKS: usize = 32;
@@ -44,7 +36,6 @@ pub(super) async fn download_image(
         failures = if part.received_len() > before { 1 } else { failures + 1 };
         let is_last = !error.is_transient() || failures > retry.at_once;
         if !error.keeps_partial_file() {
-            managed.update_status(|known| known.arriving = None);
             part = wipe_partial_file(part, is_last).await?;
         }
         if is_last {
@@ -76,9 +67,7 @@ async fn finish_partial_file(
     let total = part.received_len();
     managed.publish_unready(BaseImageState::Verifying { have: total, total });
     let of = Arc::clone(managed);
-    let outcome = on_dedicated_thread(move || part.verify_and_publish(&of)).await?;
-    managed.update_status(|known| known.arriving = None);
-    outcome
+    on_dedicated_thread(move || part.verify_and_publish(&of)).await?
 }
 
 /// Sends one request and writes the response. The outer error means that the part is lost.
@@ -111,13 +100,7 @@ async fn attempt_request(
 
     let (sender, receiver) = mpsc::channel(CHUNKS);
     let have = Arc::new(AtomicU64::new(start));
-    let target = ResponseWriter {
-        managed: Arc::clone(managed),
-        origin,
-        start,
-        have: Arc::clone(&have),
-        runtime: Handle::current(),
-    };
+    let target = ResponseWriter { origin, start, have: Arc::clone(&have) };
     let writer = on_dedicated_thread(move || {
         let written = target.write_chunks(&mut part, receiver);
         (part, written)
@@ -171,11 +154,9 @@ async fn publish_progress(managed: &ManagedImage, have: &AtomicU64, total: u64) 
 
 /// Where the response of one request is written.
 struct ResponseWriter {
-    managed: Arc<ManagedImage>,
     origin: RemoteVersion,
     start: u64,
     have: Arc<AtomicU64>,
-    runtime: Handle,
 }
 
 impl ResponseWriter {
@@ -185,7 +166,6 @@ impl ResponseWriter {
         mut chunks: mpsc::Receiver<Bytes>,
     ) -> Result<(), FetchError> {
         if self.start == 0 {
-            self.managed.update_status(|known| known.arriving = None);
             part.begin_version(&self.origin)?;
         } else if self.start != part.received_len() {
             let found = format!("bytes from offset {}", self.start);
@@ -194,74 +174,7 @@ impl ResponseWriter {
         while let Some(chunk) = chunks.blocking_recv() {
             part.append(&chunk)?;
             self.have.store(part.received_len(), Ordering::Relaxed);
-            // Open it early only after the bytes are recognised as an ISO image.
-            if part.received_len() >= verify::RECOGNIZABLE
-                && let Some(announced) = part.announce()?
-            {
-                open_during_download(&self.managed, announced, self.runtime.clone())?;
-            }
         }
         Ok(())
     }
-}
-
-/// Opens an image that is being downloaded as soon as the bytes that opening needs have been received.
-fn open_during_download(
-    managed: &Arc<ManagedImage>,
-    announced: AnnouncedPart,
-    runtime: Handle,
-) -> Result<(), FetchError> {
-    let managed = Arc::clone(managed);
-    spawn_thread(move || {
-        let AnnouncedPart { file, origin, arrival } = announced;
-        let len = origin.len;
-        let ask = range_requester(&managed, origin, runtime);
-        let (file, opening) = DownloadingFile::new(file, len, Arc::clone(&arrival), Some(ask));
-        let file = Arc::new(file);
-        let name = managed.paths.image_file().display().to_string();
-        match verify::open_base_image(Source::new(name, len, Arc::clone(&file))) {
-            Ok(image) => {
-                drop(opening);
-                let file = Arc::new(BaseFile::from_download(Arc::clone(image.source()), file));
-                let base = Arc::new(OpenBaseImage::from_download(
-                    (image, file),
-                    managed.image.clone(),
-                    managed.paths.clone(),
-                ));
-                managed.update_status(|known| {
-                    if arrival.is_in_progress() && known.base.is_none() {
-                        known.arriving = Some(base);
-                    }
-                });
-            }
-            // The check of the complete file finds the same error again and reports it.
-            Err(error) => {
-                tracing::debug!(
-                    image = managed.paths.name(),
-                    error = error_chain(&error),
-                    "cannot open the base image during its download"
-                );
-            }
-        }
-    })
-}
-
-fn range_requester(managed: &Arc<ManagedImage>, origin: RemoteVersion, runtime: Handle) -> RangeRequester {
-    // Weak: readers of the image may live longer than the library.
-    let managed = Arc::downgrade(managed);
-    Box::new(move |range| {
-        let managed = managed.upgrade().ok_or(io::ErrorKind::NotConnected)?;
-        let (sender, receiver) = oneshot::channel();
-        let origin = origin.clone();
-        // Run as a task of the runtime: a runtime that shuts down drops the task, but `block_on` here would panic then.
-        runtime.spawn(async move {
-            let answer = match &managed.remote {
-                Some(remote) => remote.read_range(&origin, range).await.map_err(io::Error::other),
-                None => Err(io::ErrorKind::Unsupported.into()),
-            };
-            // The receiver exists: `blocking_recv` below waits for it.
-            let _ = sender.send(answer);
-        });
-        receiver.blocking_recv().map_err(|_| io::ErrorKind::NotConnected)?
-    })
 }

@@ -71,17 +71,12 @@ impl fmt::Debug for ManagedImage {
     }
 }
 
-/// A base image that is ready, with its digest.
-type ReadyBase = (Arc<OpenBaseImage>, Digest);
-
 /// What the library knows about an image at one time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ImageStatus {
     pub(super) state: BaseImageState,
     /// The image, if it is ready.
     pub(super) base: Option<Arc<OpenBaseImage>>,
-    /// The image, if it is being downloaded and has been opened early.
-    pub(super) arriving: Option<Arc<OpenBaseImage>>,
 }
 
 impl ManagedImage {
@@ -91,9 +86,9 @@ impl ManagedImage {
         let mut failures = 0_u32;
         loop {
             match self.obtain().await {
-                Ok((base, digest)) => {
+                Ok(base) => {
                     failures = 0;
-                    self.publish_ready(&base, digest);
+                    self.publish_ready(&base);
                     self.wait_until_replaced(&base).await;
                     tracing::info!(
                         image = self.paths.name(),
@@ -113,7 +108,7 @@ impl ManagedImage {
         }
     }
 
-    async fn obtain(self: &Arc<Self>) -> Result<ReadyBase, FetchError> {
+    async fn obtain(self: &Arc<Self>) -> Result<Arc<OpenBaseImage>, FetchError> {
         if let Some(base) = self.adopt().await? {
             return Ok(base);
         }
@@ -134,7 +129,7 @@ impl ManagedImage {
     }
 
     /// Downloads the rest of a part, unless the process that had it before has just made it the base image.
-    async fn download(self: &Arc<Self>, mut part: PartialFile) -> Result<ReadyBase, FetchError> {
+    async fn download(self: &Arc<Self>, mut part: PartialFile) -> Result<Arc<OpenBaseImage>, FetchError> {
         if let Some(base) = self.adopt().await? {
             on_dedicated_thread(move || part.discard()).await?;
             return Ok(base);
@@ -147,16 +142,14 @@ impl ManagedImage {
     fn new_ready_base(
         &self,
         opened: (BaseImage, Arc<BaseFile>),
-        (digest, stamp): (Digest, FileStamp),
-    ) -> ReadyBase {
-        let base =
-            OpenBaseImage::from_complete(opened, self.image.clone(), self.paths.clone(), (digest, stamp));
-        (Arc::new(base), digest)
+        hashed: (Digest, FileStamp),
+    ) -> Arc<OpenBaseImage> {
+        Arc::new(OpenBaseImage::new(opened, self.image.clone(), self.paths.clone(), hashed))
     }
 
     /// Returns the base image in an existing file, if it is valid. An invalid file of the library itself is downloaded
     /// again.
-    async fn adopt(self: &Arc<Self>) -> Result<Option<ReadyBase>, FetchError> {
+    async fn adopt(self: &Arc<Self>) -> Result<Option<Arc<OpenBaseImage>>, FetchError> {
         let path = self.image_path();
         match self.adopt_at(path.clone()).await {
             Ok(None) if self.remote.is_none() => {
@@ -175,7 +168,7 @@ impl ManagedImage {
         }
     }
 
-    async fn adopt_at(self: &Arc<Self>, path: PathBuf) -> Result<Option<ReadyBase>, FetchError> {
+    async fn adopt_at(self: &Arc<Self>, path: PathBuf) -> Result<Option<Arc<OpenBaseImage>>, FetchError> {
         let (image, at) = (Arc::clone(self), path.clone());
         let Some(found) = on_dedicated_thread(move || open_existing::open_existing(&at, &image)).await??
         else {
@@ -246,7 +239,7 @@ impl ManagedImage {
                 return;
             }
             match now.map(|metadata| FileStamp::from(&metadata)) {
-                Ok(stamp) if Some(stamp) != base.file_stamp() => return,
+                Ok(stamp) if stamp != base.file_stamp() => return,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
                 // A file server that does not answer has not replaced anything.
                 _ => {}
@@ -254,12 +247,12 @@ impl ManagedImage {
         }
     }
 
-    fn publish_ready(&self, base: &Arc<OpenBaseImage>, digest: Digest) {
-        let len = base.image().source().len();
+    fn publish_ready(&self, base: &Arc<OpenBaseImage>) {
+        let (len, digest) = (base.image().source().len(), base.digest());
         tracing::info!(image = self.paths.name(), len, %digest, "base image ready");
         let base = Some(Arc::clone(base));
         self.update_status(|known| {
-            *known = ImageStatus { state: BaseImageState::Ready { len, digest }, base, arriving: None }
+            *known = ImageStatus { state: BaseImageState::Ready { len, digest }, base }
         });
     }
 
@@ -270,18 +263,15 @@ impl ManagedImage {
         let reason =
             if self.is_added { format!("{name} from {location}: {}", error.public_reason()) } else { reason };
         let state = BaseImageState::Failed { reason, retry_at: retry_time_after(Utc::now(), pause) };
-        self.update_status(|known| *known = ImageStatus { state, base: None, arriving: None });
+        self.update_status(|known| *known = ImageStatus { state, base: None });
     }
 
-    /// Publishes a state in which the image is not ready. An image that was opened early stays available.
+    /// Publishes a state in which the image is not ready.
     pub(super) fn publish_unready(&self, state: BaseImageState) {
-        self.update_status(|known| {
-            known.state = state;
-            known.base = None;
-        });
+        self.update_status(|known| *known = ImageStatus { state, base: None });
     }
 
-    pub(super) fn update_status(&self, change: impl FnOnce(&mut ImageStatus)) {
+    fn update_status(&self, change: impl FnOnce(&mut ImageStatus)) {
         self.known.send_modify(change);
         self.shared.changes.send_modify(|count| *count = count.wrapping_add(1));
     }

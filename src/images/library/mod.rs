@@ -12,8 +12,8 @@
 //!   +---------------- the file was replaced or deleted ----------+
 //! ```
 //!
-//! Incomplete files have another name. A file gets the name of an image by a rename, after its length, its structure
-//! and, if the catalogue has it, its SHA-256 digest were found right. The SHA-256 digest of every ready image is known.
+//! Incomplete files have another name, and nothing is read from them. A file gets the name of an image by a rename,
+//! after its length, its structure and, if the catalogue has it, its SHA-256 digest were found right. The SHA-256 digest of every ready image is known.
 //! It comes from a record next to the file if the length, inode and times in the record match the file, and is computed
 //! otherwise. A file lease proves that the file keeps these bytes. If a process dies during a download, the next one
 //! resumes it if the server still has the same version.
@@ -29,7 +29,6 @@
 mod added_servers;
 mod base;
 mod dedicated_thread;
-mod download_progress;
 mod error;
 mod fetch;
 mod leases;
@@ -295,8 +294,8 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// Returns an error if the image is not in this library, or if the latest attempt to obtain it failed. The library
-    /// retries later.
+    /// Returns an error if the image is not in this library, if the latest attempt to obtain it failed (the library
+    /// retries later), or if `image` has another digest.
     pub async fn base(&self, image: &OsImage) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
         self.wait_for_outcome(image, ManagedImage::latest_outcome).await
     }
@@ -306,36 +305,20 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// Returns an error if the image is not in this library, is not ready, or if the latest attempt to obtain it
-    /// failed.
+    /// Returns an error if the image is not in this library, is not ready, if the latest attempt to obtain it failed, or
+    /// if `image` has another digest.
     pub fn base_now(&self, image: &OsImage) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
-        let image = self.mark_requested(image)?;
-        let outcome = image.latest_outcome(&image.known.borrow());
-        outcome.unwrap_or_else(|| Err(ImageNotReady::OnItsWay { image: image.paths.name().to_owned() }))
-    }
-
-    /// Waits until an image can be planned with, and returns it. Most of its bytes may still be missing. A reader of
-    /// missing bytes learns from [`when_available`](OpenBaseImage::when_available) what to wait for, and fails if the
-    /// download fails. The last sector is withheld until the image is verified. This base does not get a mapping when
-    /// the download completes: call [`base`](Self::base) again for one that has.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the image is not in this library, or if the latest attempt to obtain it failed. The library
-    /// retries later.
-    pub async fn early_base(&self, image: &OsImage) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
-        self.wait_for_outcome(image, |slot, known| match &known.arriving {
-            Some(base) => Some(Ok(Arc::clone(base))),
-            None => slot.latest_outcome(known),
-        })
-        .await
+        let requested = self.mark_requested(image)?;
+        let outcome = requested.latest_outcome(&requested.known.borrow());
+        let on_its_way = || ImageNotReady::OnItsWay { image: requested.paths.name().to_owned() };
+        require_digest(image, outcome.ok_or_else(on_its_way)??)
     }
 
     /// Waits until an image is ready, even if attempts to obtain it fail before, and returns it.
     ///
     /// # Errors
     ///
-    /// Returns an error if the image is not in this library.
+    /// Returns an error if the image is not in this library, or if `image` has another digest.
     pub async fn wait_ready(&self, image: &OsImage) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
         self.wait_for_outcome(image, |_, known| known.base.clone().map(Ok)).await
     }
@@ -358,7 +341,7 @@ impl Library {
             loop {
                 let found = outcome(&requested, &known.borrow_and_update());
                 match found {
-                    Some(found) => return found,
+                    Some(found) => return require_digest(image, found?),
                     // `requested` has the sender.
                     None => _ = known.changed().await,
                 }
@@ -405,7 +388,19 @@ impl ManagedImage {
     }
 }
 
-/// Reduces the catalogue to one entry per file.
+/// Refuses a base image that does not have the digest of the entry it was requested by. Entries with the same version
+/// share one file, also an added one with a configured one, and the library checks the digest of only one of them.
+fn require_digest(image: &OsImage, base: Arc<OpenBaseImage>) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
+    let found = base.digest();
+    match image.sha256.filter(|expected| *expected != found) {
+        None => Ok(base),
+        Some(expected) => {
+            Err(ImageNotReady::OtherDigest { image: ImageKey::new(image).to_string(), expected, found })
+        }
+    }
+}
+
+/// Reduces the catalogue to one entry per file. A digest of any entry applies to the file.
 fn distinct_images(
     images: impl IntoIterator<Item = OsImage>,
 ) -> Result<BTreeMap<ImageKey, OsImage>, LibraryError> {
@@ -426,7 +421,7 @@ fn distinct_images(
                     tracing::warn!(image = %ImageKey::new(&image), "catalogue lists this image with several URLs, using one of them");
                 }
                 let is_newer = version > known.parsed_version()?;
-                let sha256 = known.sha256.or(image.sha256).filter(|_| known.url == image.url);
+                let sha256 = known.sha256.or(image.sha256);
                 if is_newer {
                     *known = image;
                 }

@@ -13,7 +13,6 @@ use isogen::write::explain_full_disk;
 use isogen::{BaseImage, Digest, Hasher, Source};
 use rustix::fs::FallocateFlags;
 
-use super::download_progress::DownloadProgress;
 use super::error::FetchError;
 use super::managed_image::ManagedImage;
 use super::open_existing;
@@ -44,16 +43,6 @@ pub(super) struct PartialFile {
     have: u64,
     durable: u64,
     hasher: Hasher,
-    arrival: Arc<DownloadProgress>,
-    /// Whether readers already use the part.
-    is_announced: bool,
-}
-
-/// What readers need to read a part during the download.
-pub(super) struct AnnouncedPart {
-    pub(super) file: File,
-    pub(super) origin: RemoteVersion,
-    pub(super) arrival: Arc<DownloadProgress>,
 }
 
 /// A complete and verified image.
@@ -100,16 +89,8 @@ impl PartialFile {
         let len = file.metadata().map_err(disk_error("reading", &path))?.len();
         let record: Option<PartRecord> = record::read_record(&paths.partial_file_record());
         let record = record.filter(|record| record.origin.url == url && len <= record.origin.len);
-        let mut part = Self {
-            paths: paths.clone(),
-            file,
-            origin: None,
-            have: 0,
-            durable: 0,
-            hasher: Hasher::new(),
-            arrival: Arc::default(),
-            is_announced: false,
-        };
+        let mut part =
+            Self { paths: paths.clone(), file, origin: None, have: 0, durable: 0, hasher: Hasher::new() };
         let Some(record) = record else {
             part.wipe()?;
             return Ok(part);
@@ -120,7 +101,6 @@ impl PartialFile {
         part.origin = Some(record.origin);
         part.file.set_len(part.have).map_err(disk_error("shortening", &path))?;
         part.hash_received().map_err(disk_error("reading", &path))?;
-        part.arrival.advance(part.have);
         Ok(part)
     }
 
@@ -157,23 +137,9 @@ impl PartialFile {
         self.origin.as_ref()
     }
 
-    /// Returns what readers need to read the part during the download, once per version of the image.
-    pub(super) fn announce(&mut self) -> Result<Option<AnnouncedPart>, FetchError> {
-        let Some(origin) = self.origin.clone().filter(|_| !self.is_announced) else { return Ok(None) };
-        self.is_announced = true;
-        Ok(Some(AnnouncedPart { file: self.open_reader()?, origin, arrival: Arc::clone(&self.arrival) }))
-    }
-
-    fn open_reader(&self) -> Result<File, FetchError> {
-        let path = self.paths.partial_file();
-        File::open(&path).map_err(disk_error("opening", &path))
-    }
-
     /// Discards the received bytes.
     pub(super) fn wipe(&mut self) -> Result<(), FetchError> {
         let (path, record) = (self.paths.partial_file(), self.paths.partial_file_record());
-        self.arrival.fail("the image changed on the server");
-        (self.arrival, self.is_announced) = (Arc::default(), false);
         // Delete the record first: bytes without a record are never resumed.
         paths::remove_if_exists(&record).map_err(disk_error("deleting", &record))?;
         self.file.set_len(0).map_err(disk_error("emptying", &path))?;
@@ -229,7 +195,6 @@ impl PartialFile {
         if before < verify::RECOGNIZABLE && (have >= verify::RECOGNIZABLE || have == total) {
             self.reject_error_page()?;
         }
-        self.arrival.advance(have);
         if have - self.durable >= MAX_UNSAVED {
             self.file.sync_data().map_err(disk_error("writing", &path))?;
             self.durable = have;
@@ -279,7 +244,6 @@ impl PartialFile {
         }
         let url = self.origin.as_ref().map_or("", |origin| &origin.url);
         found.verify_and_record((&self.paths, url), &path, digest)?;
-        self.arrival.complete(&found.base_file);
         Ok(CompleteImage { image: found.image, base_file: found.base_file, digest, stamp: found.stamp })
     }
 
@@ -297,7 +261,8 @@ impl PartialFile {
         if let Some(expected) = expected.filter(|expected| *expected != digest) {
             return Err(FetchError::Digest { expected, found: digest });
         }
-        let source = Source::from_file(self.open_reader()?, image_path.display().to_string());
+        let reader = File::open(&path).map_err(disk_error("opening", &path))?;
+        let source = Source::from_file(reader, image_path.display().to_string());
         verify::open_base_image(source.map_err(|source| FetchError::Structure { source })?)?;
         self.file.sync_all().map_err(disk_error("writing", &path))?;
         fs::rename(&path, &image_path).map_err(disk_error("renaming", &path))?;
@@ -335,12 +300,6 @@ impl PartialFile {
                 "cannot delete a partial download"
             );
         }
-    }
-}
-
-impl Drop for PartialFile {
-    fn drop(&mut self) {
-        self.arrival.fail("the download was cancelled");
     }
 }
 

@@ -52,22 +52,6 @@ impl BucketSource {
         Ok(ImageResponse { origin: offered, start, body: body_stream(result) })
     }
 
-    pub(super) async fn request_range(
-        &self,
-        origin: &RemoteVersion,
-        range: &Range<u64>,
-    ) -> Result<ByteStream, FetchError> {
-        let bounds = Some(GetRange::Bounded(range.clone()));
-        let options = GetOptions { range: bounds, if_match: strong_etag(origin), ..GetOptions::default() };
-        let result = self.get_object(options).await?;
-        // Some stores ignore `If-Match`.
-        if *origin != self.remote_version(&result.meta) {
-            return Err(FetchError::Changed);
-        }
-        check_range(&result, range)?;
-        Ok(body_stream(result))
-    }
-
     /// Returns the version of the image that a response belongs to.
     fn remote_version(&self, meta: &ObjectMeta) -> RemoteVersion {
         // A weak entity tag does not identify bytes.
@@ -115,17 +99,15 @@ mod tests {
     use std::fmt;
 
     use async_trait::async_trait;
-    use bytes::Bytes;
     use chrono::{DateTime, Utc};
-    use futures_util::stream::{self, BoxStream};
+    use futures_util::stream::BoxStream;
     use object_store::memory::InMemory;
     use object_store::{
-        CopyOptions, GetResultPayload, ListResult, MultipartUpload, ObjectStoreExt, PutMultipartOptions,
-        PutOptions, PutPayload, PutResult, Result,
+        CopyOptions, ListResult, MultipartUpload, ObjectStoreExt, PutMultipartOptions, PutOptions,
+        PutPayload, PutResult, Result,
     };
 
     use super::*;
-    use crate::images::library::remote::DownloadSource;
 
     /// A store that alters the answers of another one.
     #[derive(Debug)]
@@ -191,11 +173,6 @@ mod tests {
         bucket(|_| ()).await.request_from(None).await.map(|response| response.origin).unwrap()
     }
 
-    fn content(result: &mut GetResult, bytes: &'static [u8]) {
-        let content = stream::once(async move { Ok(Bytes::from_static(bytes)) });
-        result.payload = GetResultPayload::Stream(content.boxed());
-    }
-
     #[tokio::test]
     async fn valid_answers_are_accepted_with_any_last_modified() {
         let origin = origin().await;
@@ -208,7 +185,6 @@ mod tests {
             let bucket = bucket(alter).await;
             let response = bucket.request_from(Some((4, &origin))).await.unwrap();
             assert_eq!((response.start, &response.origin), (4, &origin));
-            assert_eq!(DownloadSource::Bucket(bucket).read_range(&origin, 2..5).await.unwrap(), "234");
         }
     }
 
@@ -224,8 +200,7 @@ mod tests {
             let bucket = bucket(alter).await;
             let whole = bucket.request_from(None).await.map(drop).unwrap_err();
             let rest = bucket.request_from(Some((4, &origin))).await.map(drop).unwrap_err();
-            let part = bucket.request_range(&origin, &(2..5)).await.map(drop).unwrap_err();
-            for (error, start) in [(whole, 0), (rest, 4), (part, 2)] {
+            for (error, start) in [(whole, 0), (rest, 4)] {
                 assert!(matches!(error, FetchError::WrongRange { asked, .. } if asked == start), "{error}");
             }
         }
@@ -241,24 +216,9 @@ mod tests {
             |result: &mut GetResult| result.meta.e_tag = None,
         ] {
             let bucket = bucket(alter).await;
-            for error in [
-                bucket.request_from(Some((4, &origin))).await.map(drop).unwrap_err(),
-                bucket.request_range(&origin, &(2..5)).await.map(drop).unwrap_err(),
-            ] {
-                assert!(matches!(error, FetchError::Changed), "{error}");
-            }
+            let error = bucket.request_from(Some((4, &origin))).await.map(drop).unwrap_err();
+            assert!(matches!(error, FetchError::Changed), "{error}");
         }
-    }
-
-    #[tokio::test]
-    async fn rejects_content_with_another_length_than_its_range() {
-        let origin = origin().await;
-        let short = DownloadSource::Bucket(bucket(|result| content(result, b"23")).await);
-        let error = short.read_range(&origin, 2..5).await.unwrap_err();
-        assert!(matches!(error, FetchError::Truncated { have: 2, total: 3, .. }), "{error}");
-        let long = DownloadSource::Bucket(bucket(|result| content(result, b"2345")).await);
-        let error = long.read_range(&origin, 2..5).await.unwrap_err();
-        assert!(matches!(error, FetchError::TooLong { total: 3 }), "{error}");
     }
 
     #[tokio::test]

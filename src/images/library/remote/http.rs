@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::fs;
-use std::ops::Range;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
@@ -140,7 +139,7 @@ impl HttpSource {
                 })
             }
             (StatusCode::PARTIAL_CONTENT, Some((have, origin))) => {
-                self.check_range(&response, origin, &(have..origin.len))?;
+                check_rest(&response, origin, have)?;
                 let body = body_stream(response);
                 Ok(ImageResponse { origin: origin.clone(), start: have, body })
             }
@@ -150,50 +149,8 @@ impl HttpSource {
         }
     }
 
-    pub(super) async fn request_range(
-        &self,
-        origin: &RemoteVersion,
-        range: &Range<u64>,
-    ) -> Result<ByteStream, FetchError> {
-        let mut headers = HeaderMap::new();
-        let last = range.end.saturating_sub(1);
-        headers.insert(header::RANGE, header_value(&format!("bytes={}-{last}", range.start))?);
-        if let Some(validator) = &origin.validator {
-            headers.insert(header::IF_RANGE, header_value(validator.as_str())?);
-        }
-        let response = self.send_request(headers).await?;
-        if response.status() != StatusCode::PARTIAL_CONTENT {
-            return Err(FetchError::Status { status: response.status().as_u16() });
-        }
-        self.check_range(&response, origin, range)?;
-        Ok(body_stream(response))
-    }
-
     fn remote_version(&self, len: u64, validator: Option<VersionValidator>) -> RemoteVersion {
         RemoteVersion { url: without_credentials(&self.url), len, validator }
-    }
-
-    /// Checks that a response has the requested bytes of the requested version.
-    fn check_range(
-        &self,
-        response: &Response,
-        origin: &RemoteVersion,
-        range: &Range<u64>,
-    ) -> Result<(), FetchError> {
-        let found = header_text(response.headers(), &header::CONTENT_RANGE).unwrap_or_default();
-        let last = range.end.saturating_sub(1);
-        if found != format!("bytes {}-{last}/{}", range.start, origin.len) {
-            return Err(FetchError::WrongRange { asked: range.start, found: found.to_owned() });
-        }
-        // Some servers ignore `If-Range`.
-        let is_other = match &origin.validator {
-            Some(VersionValidator::Etag(etag)) => differs_from(response.headers(), &header::ETAG, etag),
-            Some(VersionValidator::LastModified(time)) => {
-                differs_from(response.headers(), &header::LAST_MODIFIED, time)
-            }
-            None => false,
-        };
-        if is_other { Err(FetchError::Changed) } else { Ok(()) }
     }
 
     /// Sends a request and follows redirects.
@@ -220,6 +177,24 @@ impl HttpSource {
         }
         Err(FetchError::Redirect { reason: format!("more than {MAX_REDIRECTS} times") })
     }
+}
+
+/// Checks that a response has the bytes of a version from `start` on.
+fn check_rest(response: &Response, origin: &RemoteVersion, start: u64) -> Result<(), FetchError> {
+    let found = header_text(response.headers(), &header::CONTENT_RANGE).unwrap_or_default();
+    let last = origin.len.saturating_sub(1);
+    if found != format!("bytes {start}-{last}/{}", origin.len) {
+        return Err(FetchError::WrongRange { asked: start, found: found.to_owned() });
+    }
+    // Some servers ignore `If-Range`.
+    let is_other = match &origin.validator {
+        Some(VersionValidator::Etag(etag)) => differs_from(response.headers(), &header::ETAG, etag),
+        Some(VersionValidator::LastModified(time)) => {
+            differs_from(response.headers(), &header::LAST_MODIFIED, time)
+        }
+        None => false,
+    };
+    if is_other { Err(FetchError::Changed) } else { Ok(()) }
 }
 
 /// Returns the target of a redirect. Refuses one from HTTPS to HTTP.

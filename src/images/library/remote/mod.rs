@@ -3,10 +3,7 @@
 mod bucket;
 mod http;
 
-use std::ops::Range;
-
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 
 use super::error::{FetchError, LibraryError};
@@ -58,31 +55,6 @@ impl DownloadSource {
         match self {
             Self::Server(server) => server.request_from(from).await,
             Self::Bucket(bucket) => bucket.request_from(from).await,
-        }
-    }
-
-    /// Requests a range of a version of an image.
-    pub(super) async fn read_range(
-        &self,
-        origin: &RemoteVersion,
-        range: Range<u64>,
-    ) -> Result<Bytes, FetchError> {
-        let mut body = match self {
-            Self::Server(server) => server.request_range(origin, &range).await?,
-            Self::Bucket(bucket) => bucket.request_range(origin, &range).await?,
-        };
-        let wanted = range.end.saturating_sub(range.start);
-        let mut bytes = Vec::new();
-        while let Some(chunk) = body.next().await {
-            bytes.extend_from_slice(&chunk?);
-            if bytes.len() as u64 > wanted {
-                return Err(FetchError::TooLong { total: wanted });
-            }
-        }
-        if bytes.len() as u64 == wanted {
-            Ok(bytes.into())
-        } else {
-            Err(FetchError::Truncated { have: bytes.len() as u64, total: wanted, source: None })
         }
     }
 }
