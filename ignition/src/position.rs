@@ -211,6 +211,17 @@ mod tests {
         assert_eq!(line_and_column("{\"a\":1,\n\"a\":2}", "/a"), Some((2, 5)));
     }
 
+    /// serde_json counts the same lines.
+    #[test]
+    fn lone_carriage_return_is_not_a_line_break() {
+        let text = "{\"a\":\r1,\r\n\"b\":\r[\n\r2]}";
+        assert_eq!(line_and_column(text, "/a"), Some((1, 7)));
+        assert_eq!(line_and_column(text, "/b"), Some((2, 6)));
+        assert_eq!(line_and_column(text, "/b/0"), Some((3, 2)));
+        let error = serde_json::from_str::<Value>(&text.replace('2', "x")).unwrap_err();
+        assert_eq!((error.line(), error.column()), (3, 2));
+    }
+
     fn collect_pointers(value: &Value, pointer: String, found: &mut Vec<(String, Value)>) {
         match value {
             Value::Array(items) => items

@@ -71,6 +71,38 @@ fn rejects_unusable_documents() {
     assert!(unmapped(gone).contains("has no interfaces"));
 }
 
+/// Findings are on the lines that editors show. YAML's parser counts more line breaks.
+#[test]
+fn yaml_line_breaks_that_editors_do_not_count_do_not_move_findings() {
+    for line_break in ["\r", "\u{85}", "\u{2028}", "\u{2029}"] {
+        let breaks = line_break.repeat(60);
+        let text = format!(
+            "interfaces: #{line_break}# NICs\n- {{name: v0, {breaks}type: vlan, vlan: {{id: 5000, base-iface: eth0}}}}\n"
+        );
+        let vlan = "2: interfaces[0].vlan.id: error: VLAN 5000 is not within 1 to 4094\n";
+        assert!(unmapped(&text).contains(vlan), "{line_break:?}: {}", unmapped(&text));
+        let unfinished = unmapped(&format!("interfaces:\n- [{breaks}\n"));
+        assert!(unfinished.starts_with("2: error: parsing YAML: "), "{line_break:?}: {unfinished}");
+    }
+    let text =
+        "interfaces:\r\n- name: v0\r\n  type: vlan\r\n  vlan:\r\n    id: 5000\r\n    base-iface: eth0\r\n";
+    assert!(unmapped(text).contains("5: interfaces[0].vlan.id: error: "), "{}", unmapped(text));
+}
+
+/// The inputs for which the fuzz target failed.
+#[test]
+fn former_crashes_of_the_fuzz_target_have_findings_within_the_document() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/regressions/network_input");
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let report = run(&[HostNetwork::without_macs(&*text)]);
+        let last = text.lines().count();
+        assert!(!report.findings().is_empty(), "{}", path.display());
+        assert!(report.findings().iter().all(|it| it.line.is_none_or(|line| line <= last)), "{report}");
+    }
+}
+
 /// Findings about a map, without their common prefix.
 fn mapped(pairs: &[(&str, &str)]) -> String {
     run(&[map(pairs)]).to_string().replace("a: mac_interface_map", "")

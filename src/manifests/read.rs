@@ -262,12 +262,24 @@ mod tests {
     #[test]
     fn rejects_invalid_yaml_with_its_line() {
         for (text, message) in [
-            ("kind: A\n---\nkind: B\nspec: {\n", "a.yaml:5: is not valid YAML: "),
+            ("kind: A\n---\nkind: B\nspec: {\n", "a.yaml:4: is not valid YAML: "),
+            ("kind: A\nspec: {\n---\nkind: B\n", "a.yaml:2: is not valid YAML: "),
+            ("kind: A #\rb\u{85}\n---\nkind: B #\r\u{2028}\nspec: {\n", "a.yaml:4: is not valid YAML: "),
             ("kind: A\nspec: {? [a] : b}\n", "a.yaml:2: is not valid YAML: a mapping key is a collection"),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.starts_with(message), "{text:?}: {error}");
         }
+    }
+
+    /// Editors show a lone carriage return as part of a line, YAML's parser counts it as a line break.
+    #[test]
+    fn findings_after_lone_carriage_returns_have_the_lines_that_editors_show() {
+        let text = "kind: A\n---\nkind: InfraEnv #\rx\nmetadata: {\r\rname:\r7}\n";
+        assert_eq!(
+            read(text).unwrap().findings.to_string(),
+            "a.yaml:4: metadata.name: error: has to be a string\n"
+        );
     }
 
     #[test]
@@ -309,14 +321,14 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_or_rejected(text in "[a-z:{}\\[\\]&*!|>\\-# \n\"',]{0,200}") {
+        fn any_text_is_read_or_rejected(text in "[a-z:{}\\[\\]&*!|>\\-# \n\r\u{2028}\"',]{0,200}") {
             look(&[&text]);
             look(&[&format!("kind: InfraEnv\nspec:\n  {text}"), HOSTS]);
         }
 
         #[test]
         fn any_changed_manifest_is_read_or_rejected(
-            at in 0..1usize << 16, len in 0..40usize, with in "[a-z0-9:{}\\[\\]\\- \n\"]{0,20}", is_host in proptest::bool::ANY,
+            at in 0..1usize << 16, len in 0..40usize, with in "[a-z0-9:{}\\[\\]\\- \n\r\"]{0,20}", is_host in proptest::bool::ANY,
         ) {
             let mut texts = [SITE.to_owned(), HOSTS.to_owned()];
             let text = &mut texts[usize::from(is_host)];

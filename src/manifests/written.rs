@@ -58,6 +58,7 @@ mod tests {
         let block = "# NICs\ninterfaces:\n- name: eth0\n\n  mtu: 0x5dc\n";
         assert_eq!(written(text).as_deref(), Some(block));
         assert_eq!(written(&text.replace('\n', "\r\n")).as_deref(), Some(block));
+        assert_eq!(written(&format!("# x\r# y\u{2028}\n{text}")).as_deref(), Some(block));
         let list = format!("kind: List\nitems:\n- {}", text.replace('\n', "\n  "));
         assert_eq!(written(&list).as_deref(), Some(block));
         let scalar = "kind: A\nspec:\n  config:\n      a: |\n        # x\n\n        y\n      b: 1\n";

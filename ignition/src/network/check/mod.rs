@@ -109,10 +109,7 @@ fn check_host(host: &HostNetwork, cache: &KeyfileCache) -> HostResult {
     mac_map::check(host, &mut found);
     match NetworkDocument::parse(host.document()) {
         Err(error) => {
-            // An error at the end of a text may be reported on the line after its last.
-            let last = host.document().lines().count().max(1);
-            let line =
-                if let NetworkError::Yaml(error) = &error { Some(error.line().min(last)) } else { None };
+            let line = if let NetworkError::Yaml(error) = &error { Some(error.line()) } else { None };
             let draft = DraftFinding::error(Rule::Unreadable, "", with_causes(&error));
             found.push(DraftFinding { line, ..draft });
         }

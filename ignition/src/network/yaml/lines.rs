@@ -2,9 +2,10 @@
 
 use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
 
-use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
+use libyaml_safer::{Encoding, Event, EventData, Parser, ScalarStyle};
 use serde_json::Value;
 
+use super::position::LineCounter;
 use super::reader::{MAX_DEPTH, MAX_VALUES};
 use super::{scalar, scalar_text};
 use crate::network::panics;
@@ -174,9 +175,11 @@ struct LineRecorder {
 
 impl LineRecorder {
     fn record(&mut self, text: &str) {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut parser = Parser::new();
         parser.set_encoding(Encoding::Utf8);
-        parser.set_input(text.strip_prefix('\u{feff}').unwrap_or(text).as_bytes());
+        parser.set_input(text.as_bytes());
+        let mut lines = LineCounter::new(text);
         let mut documents = 0;
         for event in parser {
             let Ok(Event { data, start_mark, .. }) = event else { return };
@@ -184,7 +187,8 @@ impl LineRecorder {
             if documents > 1 || self.frames.len() > MAX_DEPTH || self.found.lines.len() >= MAX_VALUES {
                 return;
             }
-            self.handle_event(data, line_number(start_mark));
+            let line = u32::try_from(lines.advance_to(start_mark)).unwrap_or(u32::MAX);
+            self.handle_event(data, line);
         }
     }
 
@@ -265,10 +269,6 @@ fn non_decimal_value(written: &str) -> Option<String> {
     let value = scalar::resolve(written.to_owned(), None, true).ok().filter(Value::is_number)?;
     let decimal = scalar_text(&value)?;
     (decimal != written).then(|| decimal.into_owned())
-}
-
-fn line_number(mark: Mark) -> u32 {
-    u32::try_from(mark.line).map_or(u32::MAX, |line| line.saturating_add(1))
 }
 
 #[cfg(test)]
@@ -355,6 +355,21 @@ routes:
         }
     }
 
+    #[test]
+    fn yaml_line_breaks_that_editors_do_not_count_do_not_count() {
+        for line_break in ["\r", "\u{85}", "\u{2028}", "\u{2029}"] {
+            let breaks = line_break.repeat(60);
+            let text = format!(
+                "a: 1 #{line_break}b:{line_break} 2\nc: {{d: 1,{breaks} e: 2,\n f: 3}} #{line_break}g: |\n  x{line_break}y\nh: 1\n"
+            );
+            let lines = LineIndex::read(&text);
+            let found = ["a", "b", "c", "c.d", "c.e", "c.f", "g", "h"].map(|path| lines.find(path));
+            assert_eq!(found, [1, 1, 2, 2, 2, 3, 3, 5].map(Some), "{line_break:?}");
+        }
+        let lines = LineIndex::read("a: 1\r\nb:\r\n- c\r\n");
+        assert_eq!(["a", "b", "b[0]"].map(|path| lines.find(path)), [1, 2, 3].map(Some));
+    }
+
     /// The first of several values with the same path has the line. JSON documents may repeat a key.
     #[test]
     fn first_of_repeated_keys_is_found() {
@@ -380,7 +395,7 @@ routes:
 
     proptest! {
         #[test]
-        fn any_line_is_within_the_document(text in "[a: \\-\n#\\[{\u{a0}]{0,60}", path in "[a.\\[\\]0]{0,9}") {
+        fn any_line_is_within_the_document(text in "[a: \\-\n\r\u{85}\u{2028}#\\[{\u{a0}]{0,60}", path in "[a.\\[\\]0]{0,9}") {
             let count = text.lines().count();
             prop_assert!(LineIndex::read(&text).find(&path).is_none_or(|line| line <= count));
         }

@@ -1,6 +1,7 @@
 //! Parses YAML into JSON values within limits, and finds the lines of values.
 
 mod lines;
+mod position;
 mod reader;
 mod scalar;
 

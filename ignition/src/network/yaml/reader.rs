@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
 use serde_json::{Map, Value};
 
+use super::position::position;
 use super::{quoted, scalar};
 use crate::network::panics;
 
@@ -35,13 +36,14 @@ const SECOND_DOCUMENT: &str = "a second document begins";
 #[error("{problem} at line {line} column {column}")]
 pub struct YamlError {
     problem: String,
-    line: u64,
-    column: u64,
+    line: usize,
+    column: usize,
 }
 
 impl YamlError {
-    fn new(problem: impl Into<String>, mark: Mark) -> Self {
-        Self { problem: problem.into(), line: mark.line + 1, column: mark.column + 1 }
+    fn new(problem: impl Into<String>, text: &str, mark: Mark) -> Self {
+        let (line, column) = position(text, mark);
+        Self { problem: problem.into(), line, column }
     }
 
     /// Returns the problem without its position.
@@ -58,7 +60,7 @@ impl YamlError {
     /// Returns the line of the problem. The first line is 1.
     #[must_use]
     pub fn line(&self) -> usize {
-        usize::try_from(self.line).unwrap_or(usize::MAX)
+        self.line
     }
 }
 
@@ -75,7 +77,7 @@ pub(super) fn read(text: &str, max_values: usize) -> Result<Value, YamlError> {
     let mut reader = YamlReader { max_values, ..YamlReader::default() };
     let read = panics::catch_panic(|| reader.run(text));
     read.unwrap_or_else(|panic| {
-        Err(YamlError::new(format!("the YAML parser failed: {panic}"), reader.last_mark))
+        Err(YamlError::new(format!("the YAML parser failed: {panic}"), text, reader.last_mark))
     })?;
     Ok(reader.root.unwrap_or(Value::Null))
 }
@@ -85,7 +87,7 @@ fn check_directives(text: &str) -> Result<(), YamlError> {
     if text.split(is_break).filter(|line| line.starts_with("%TAG")).nth(MAX_TAG_DIRECTIVES).is_none() {
         return Ok(());
     }
-    Err(YamlError::new(format!("more than {MAX_TAG_DIRECTIVES} %TAG directives"), Mark::default()))
+    Err(YamlError::new(format!("more than {MAX_TAG_DIRECTIVES} %TAG directives"), text, Mark::default()))
 }
 
 /// The size of a value and everything in it.
@@ -152,7 +154,7 @@ impl YamlReader {
         for event in parser {
             let Event { data, start_mark, .. } = event.map_err(|error| self.syntax_error(text, &error))?;
             self.last_mark = start_mark;
-            self.handle_event(data).map_err(|problem| YamlError::new(problem, start_mark))?;
+            self.handle_event(data).map_err(|problem| YamlError::new(problem, text, start_mark))?;
         }
         Ok(())
     }
@@ -161,9 +163,11 @@ impl YamlReader {
         let context = error.context().map(|context| format!(" {context}")).unwrap_or_default();
         let problem = format!("{}{context}", error.problem());
         match error.problem_mark() {
-            Some(mark) => tab_indentation(text, mark).unwrap_or_else(|| YamlError::new(problem, mark)),
+            Some(mark) => tab_indentation(text, mark).unwrap_or_else(|| YamlError::new(problem, text, mark)),
             // The parser decodes a text before it scans it, and reports no line for invalid characters.
-            None => forbidden_character(text).unwrap_or_else(|| YamlError::new(problem, self.last_mark)),
+            None => {
+                forbidden_character(text).unwrap_or_else(|| YamlError::new(problem, text, self.last_mark))
+            }
         }
     }
 
@@ -342,11 +346,14 @@ fn tab_indentation(text: &str, mark: Mark) -> Option<YamlError> {
     if text.trim_start().starts_with(['{', '[']) {
         return None;
     }
-    let line = text.lines().nth(usize::try_from(mark.line).ok()?)?;
-    let (column, _) =
-        (1..).zip(line.chars()).take_while(|(_, it)| [' ', '\t'].contains(it)).find(|(_, it)| *it == '\t')?;
+    let (line, _) = position(text, mark);
+    let indented = text.lines().nth(line.checked_sub(1)?)?;
+    let (column, _) = (1..)
+        .zip(indented.chars())
+        .take_while(|(_, it)| [' ', '\t'].contains(it))
+        .find(|(_, it)| *it == '\t')?;
     let problem = "the line is indented with a tab; YAML allows only spaces".to_owned();
-    Some(YamlError { problem, line: mark.line + 1, column })
+    Some(YamlError { problem, line, column })
 }
 
 /// Returns an error for the first character that YAML does not allow, with its line.
@@ -410,13 +417,31 @@ mod tests {
             ),
             (
                 "{\n\t\"a\": [\n",
-                "did not find expected node content while parsing a flow node at line 3 column 1",
+                "did not find expected node content while parsing a flow node at line 2 column 8",
             ),
             ("a:\n- b\u{7}\n", "the character '\\u{7}' is not allowed at line 2 column 4"),
         ] {
             assert_eq!(refusal(text), expected);
         }
+        for end in ["a: [", "a: [\n"] {
+            assert!(refusal(end).ends_with(" at line 1 column 5"), "{end:?}: there is no second line");
+        }
         assert!(refusal("\"\\").contains("line 1"), "an end that the parser does not expect");
+    }
+
+    #[test]
+    fn yaml_line_breaks_that_editors_do_not_count_do_not_count_in_errors() {
+        for line_break in ["\r", "\u{85}", "\u{2028}", "\u{2029}"] {
+            let duplicate =
+                format!("a: 1 #{line_break}b: {line_break} 2\nc: 3\n\u{e4}: 1 #{line_break}c: 4\n");
+            assert_eq!(refusal(&duplicate), "duplicate key \"c\" at line 3 column 9", "{line_break:?}");
+            let unfinished = format!("{{a: 1,{}\n b: [", line_break.repeat(60));
+            assert!(refusal(&unfinished).ends_with(" at line 2 column 6"), "{line_break:?}");
+            let tab = format!("# a{line_break}# b\na:\n\t- b\n");
+            let expected = "the line is indented with a tab; YAML allows only spaces at line 3 column 1";
+            assert_eq!(refusal(&tab), expected, "{line_break:?}");
+        }
+        assert_eq!(refusal("a: 1\r\nb: 2\r\na: 3\r\n"), "duplicate key \"a\" at line 3 column 1");
     }
 
     #[test]

@@ -1,0 +1,48 @@
+//! Positions in a text, with the lines that editors show.
+//!
+//! Only `\n` ends a line, alone or after `\r`, as in [`str::lines`] and in JSON. YAML's parser also counts a lone `\r`,
+//! U+0085, U+2028 and U+2029, so only the byte offsets of its marks are used.
+
+use libyaml_safer::Mark;
+
+/// Returns the line and the column of a mark, both counted from 1. The column is in characters.
+///
+/// The end of a text is the end of its last line: an error there would otherwise be on the first line of whatever
+/// follows in the file.
+pub(super) fn position(text: &str, mark: Mark) -> (usize, usize) {
+    let last_line_end = text.strip_suffix('\n').unwrap_or(text);
+    let (before, _) = last_line_end.split_at(last_line_end.floor_char_boundary(byte_offset(mark)));
+    let column = before.chars().rev().take_while(|it| *it != '\n').count();
+    (count_line_ends(before.as_bytes()).saturating_add(1), column.saturating_add(1))
+}
+
+/// Counts the lines up to each of several marks in one pass over the text. The marks ascend.
+pub(super) struct LineCounter<'a> {
+    text: &'a [u8],
+    offset: usize,
+    line: usize,
+}
+
+impl<'a> LineCounter<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text: text.as_bytes(), offset: 0, line: 1 }
+    }
+
+    /// Returns the line of the next mark.
+    pub(super) fn advance_to(&mut self, mark: Mark) -> usize {
+        let end = byte_offset(mark).min(self.text.len());
+        if let Some(passed) = self.text.get(self.offset..end) {
+            self.line = self.line.saturating_add(count_line_ends(passed));
+            self.offset = end;
+        }
+        self.line
+    }
+}
+
+fn byte_offset(mark: Mark) -> usize {
+    usize::try_from(mark.index).unwrap_or(usize::MAX)
+}
+
+fn count_line_ends(text: &[u8]) -> usize {
+    text.iter().filter(|byte| **byte == b'\n').count()
+}
