@@ -10,6 +10,7 @@
 )]
 
 mod auth;
+mod base_image_wait;
 mod clock;
 mod connection_resets;
 mod crash;

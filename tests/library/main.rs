@@ -17,4 +17,5 @@ mod nmstatectl;
 mod processes;
 mod resume;
 mod server;
+mod slow_servers;
 mod support;

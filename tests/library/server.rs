@@ -40,13 +40,15 @@ pub(crate) struct ImageReply {
     /// Sends this many bytes of the body, then waits for the gate or closes the connection.
     until: usize,
     gate: Option<watch::Receiver<bool>>,
+    /// Sends the rest of the body in single bytes, a hundred per second at most.
+    is_slow: bool,
 }
 
 impl ImageReply {
     pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();
         let headers = vec![("content-length", body.len().to_string())];
-        Self { status, headers, until: body.len(), body, gate: None }
+        Self { status, headers, until: body.len(), body, gate: None, is_slow: false }
     }
 
     /// A file as a correct server sends it.
@@ -78,6 +80,13 @@ impl ImageReply {
     /// The connection closes after this many bytes of the body.
     pub(crate) fn close_after(mut self, len: usize) -> Self {
         self.until = len.min(self.body.len());
+        self
+    }
+
+    /// After this many bytes of the body, the rest is sent in single bytes.
+    pub(crate) fn slow_after(mut self, len: usize) -> Self {
+        self.until = len.min(self.body.len());
+        self.is_slow = true;
         self
     }
 
@@ -237,6 +246,12 @@ async fn serve_request(
             return;
         }
         let _ = socket.write_all(rest).await;
+    }
+    for byte in rest.iter().filter(|_| reply.is_slow) {
+        if socket.write_all(&[*byte]).await.is_err() || socket.flush().await.is_err() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let _ = socket.shutdown().await;
 }

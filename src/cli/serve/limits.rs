@@ -7,7 +7,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::cli::duration;
 use crate::http::ServerLimits;
-use crate::http::images::MAX_REQUESTS;
+use crate::http::images::{BASE_IMAGE_WAIT, ImageServer, MAX_REQUESTS};
 
 /// File descriptors for the database, files and downloads, in addition to the connections.
 const OTHER_FILES: u64 = 256;
@@ -25,6 +25,10 @@ pub(super) struct LimitOptions {
     /// Maximum number of image requests in progress, up to the first byte of the image; further requests wait
     #[arg(long, env = "MAX_CONCURRENT_REQUESTS", value_name = "COUNT", default_value = MAX_REQUESTS.to_string(), value_parser = clap::value_parser!(u32).range(1..))]
     max_concurrent_requests: u32,
+    /// How long a request waits for a base image that is being downloaded; it is then answered with 503 and
+    /// Retry-After
+    #[arg(long, env = "KINDLING_BASE_IMAGE_WAIT", value_name = "DURATION", default_value = duration::format_duration(BASE_IMAGE_WAIT), value_parser = duration::parse_duration)]
+    base_image_wait: Duration,
     /// How long a request head may take to arrive
     #[arg(long, env = "KINDLING_HEAD_TIMEOUT", value_name = "DURATION", default_value = duration::format_duration(ServerLimits::default().head_time), value_parser = parse_positive_duration)]
     head_timeout: Duration,
@@ -69,8 +73,10 @@ impl LimitOptions {
         }
     }
 
-    pub(super) fn concurrent_requests(&self) -> usize {
-        usize::try_from(self.max_concurrent_requests).unwrap_or(usize::MAX)
+    /// Applies the limits of requests for images.
+    pub(super) fn configure_images(&self, images: ImageServer) -> ImageServer {
+        let requests = usize::try_from(self.max_concurrent_requests).unwrap_or(usize::MAX);
+        images.with_request_slots(requests).with_base_image_wait(self.base_image_wait)
     }
 
     /// Raises this process's limit of open files to what its connections need. Most systems default to 1024.

@@ -131,14 +131,13 @@ impl Serve {
         }
         let listeners = listeners.bind().await?;
         let server = self.images.configure_server(Server::new(self.limits.server_limits()));
-        let requests = self.limits.concurrent_requests();
         match role {
             ServerRole::Images(inputs) => {
                 let place = (self.database.data_dir(), self.addresses.images_url(&listeners)?);
                 let images =
                     self.images.open_external_server(inputs, catalogue.os_images().to_vec(), place)?;
                 tokio::spawn(screen.show_progress(images.library().clone()));
-                let images = images.with_request_slots(requests);
+                let images = self.limits.configure_images(images);
                 let app = crate::http::image_app(&images, &self.addresses.allowed_origins());
                 serve_until_signal(&server, listeners, &app, &mut signals).await
             }
@@ -146,7 +145,7 @@ impl Serve {
                 let inventory = self.open_inventory((policy, catalogue), &listeners).await?;
                 let images = self.images.open_server(&inventory, self.database.data_dir()).await?;
                 tokio::spawn(screen.show_progress(images.library().clone()));
-                let app = crate::http::app(&inventory, Some(&images.with_request_slots(requests)));
+                let app = crate::http::app(&inventory, Some(&self.limits.configure_images(images)));
                 let background = [
                     tokio::spawn(inventory.clone().run_monitor()),
                     tokio::spawn(inventory.clone().run_jobs()),

@@ -32,4 +32,5 @@ pub use external::{ExternalError, ExternalInputs, ExternalSettings};
 pub use inputs::{ImageCredentials, ImageInputs, InfraEnvSnapshot, InputsOrigin, SourceStatus};
 pub(crate) use recent_answers::Requester;
 pub(crate) use request_slots::MAX_REQUESTS;
+pub(crate) use server::BASE_IMAGE_WAIT;
 pub use server::ImageServer;

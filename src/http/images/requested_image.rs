@@ -1,6 +1,7 @@
 //! A parsed request for an image: its path, query and headers.
 
 use std::convert::Infallible;
+use std::future::pending;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -11,7 +12,7 @@ use ignition::network::MacAddr;
 
 use super::artifact::Artifact;
 use super::inputs::ImageCredentials;
-use crate::http::listener::ClientAddress;
+use crate::http::listener::{ClientAddress, ShutdownSignal};
 use crate::http::zerocopy::BodyMode;
 use inventory::Secret;
 use inventory::api::ApiError;
@@ -29,6 +30,8 @@ pub(super) struct ImageRequest {
     pub(super) query: Query,
     pub(super) client: ClientAddress,
     pub(super) mode: BodyMode,
+    /// Reports the shutdown of the server, if the server does.
+    shutdown: Option<ShutdownSignal>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for ImageRequest {
@@ -43,11 +46,20 @@ impl<S: Send + Sync> FromRequestParts<S> for ImageRequest {
             headers: std::mem::take(&mut parts.headers),
             client: parts.extensions.get().copied().unwrap_or_default(),
             mode: BodyMode::from_request_parts(parts, state).await?,
+            shutdown: parts.extensions.get().cloned(),
         })
     }
 }
 
 impl ImageRequest {
+    /// Waits for the beginning of the server's shutdown.
+    pub(super) async fn shutdown_begun(&self) {
+        match &self.shutdown {
+            Some(signal) => signal.clone().begun().await,
+            None => pending().await,
+        }
+    }
+
     /// Returns the credentials in the query or the headers, for paths without a token.
     pub(super) fn credentials(&self) -> ImageCredentials {
         if let Some(token) = self.query.text("api_key") {

@@ -1,6 +1,7 @@
 //! The image server: the catalogue, the base images, and its caches.
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use ignition::discovery::HttpUrl;
 
@@ -14,9 +15,13 @@ use crate::images::library::Library;
 use inventory::api::ApiError;
 use inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
 
-/// A server of images. Clones share their state.
+/// The default time that a request waits for a base image.
+pub(crate) const BASE_IMAGE_WAIT: Duration = Duration::from_secs(60);
+
+/// A server of images, with its request slots, and the time that a request waits for a base image. Clones share their
+/// state.
 #[derive(Clone, Debug)]
-pub struct ImageServer(pub(super) Arc<ServerState>, pub(super) RequestSlots);
+pub struct ImageServer(pub(super) Arc<ServerState>, pub(super) RequestSlots, pub(super) Duration);
 
 #[derive(Debug)]
 pub(super) struct ServerState {
@@ -58,7 +63,7 @@ impl ImageServer {
             metrics,
             base_url,
         };
-        Self(Arc::new(state), RequestSlots::default())
+        Self(Arc::new(state), RequestSlots::default(), BASE_IMAGE_WAIT)
     }
 
     /// Sets the base images that users added, for URLs and in the [library](Library::set_added).
@@ -72,7 +77,14 @@ impl ImageServer {
     /// Sets the number of requests that are answered at a time. Further requests wait.
     #[must_use]
     pub fn with_request_slots(self, most: usize) -> Self {
-        Self(self.0, RequestSlots::new(most))
+        Self(self.0, RequestSlots::new(most), self.2)
+    }
+
+    /// Sets how long a request waits for a base image that is being downloaded, before it is answered with 503 and
+    /// `Retry-After`.
+    #[must_use]
+    pub fn with_base_image_wait(self, most: Duration) -> Self {
+        Self(self.0, self.1, most)
     }
 
     /// Returns the metrics.

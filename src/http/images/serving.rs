@@ -28,6 +28,8 @@ use inventory::in_background;
 
 /// The `Retry-After` delay after the file of a base image was changed.
 const CHANGED_FILE_RETRY: TimeDelta = TimeDelta::seconds(1);
+/// The `Retry-After` delay while a base image is being downloaded.
+const DOWNLOAD_RETRY: TimeDelta = TimeDelta::seconds(10);
 
 impl ImageServer {
     /// Returns the current state of an infra-env if the caller has access to its images.
@@ -77,7 +79,7 @@ impl ImageServer {
         let none = if is_of_query { bad_version_error } else { no_such_image_error };
         let image = self.os_image((version, *architecture), wanted.artifact.base_image_type());
         let image = image.ok_or_else(|| none((version, *architecture)))?;
-        let base = self.base_image(&image).await?;
+        let base = self.base_image(&image, asked).await?;
         let of_machine = (wanted.artifact, wanted.machine);
         let planned = self.planned_image((wanted.infra_env, &current), (&image, &base), of_machine).await?;
         let of = Some((wanted.infra_env, current));
@@ -98,7 +100,7 @@ impl ImageServer {
         let none = if of.is_none() { bad_version_error } else { no_such_image_error };
         let image = self.os_image((version, architecture), ImageType::Full);
         let image = image.ok_or_else(|| none((version, architecture)))?;
-        let base = self.base_image(&image).await?;
+        let base = self.base_image(&image, asked).await?;
         let planned = self.planned_file(&base, file).await?;
         self.send_planned_file(planned, is_digest, of, asked).await
     }
@@ -119,10 +121,21 @@ impl ImageServer {
     }
 
     /// Returns the base image for an entry of the catalogue. Waits for the end of its download, because no byte of it
-    /// is served before its digest is known.
-    async fn base_image(&self, image: &OsImage) -> Result<Arc<OpenBaseImage>, ApiError> {
+    /// is served before its digest is known. The wait ends with an error after a while, and when the server is shut
+    /// down.
+    async fn base_image(
+        &self,
+        image: &OsImage,
+        asked: &ImageRequest,
+    ) -> Result<Arc<OpenBaseImage>, ApiError> {
         let library = &self.0.live_images;
-        let base = library.base(image).await.map_err(not_ready_error)?;
+        let outcome = tokio::select! {
+            biased;
+            outcome = library.base(image) => outcome,
+            () = tokio::time::sleep(self.2) => library.base_now(image),
+            () = asked.shutdown_begun() => library.base_now(image),
+        };
+        let base = outcome.map_err(not_ready_error)?;
         if base.is_unchanged() {
             return Ok(base);
         }
@@ -316,6 +329,10 @@ fn not_ready_error(error: ImageNotReady) -> ApiError {
             let time = retry_at.to_rfc3339_opts(SecondsFormat::Secs, true);
             let reason = format!("base image is not available, next attempt at {time}");
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, reason).with_retry_at(retry_at)
+        }
+        error @ ImageNotReady::OnItsWay { .. } => {
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+                .with_retry_at(Utc::now() + DOWNLOAD_RETRY)
         }
         error => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
     }

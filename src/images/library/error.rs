@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use isogen::Digest;
@@ -157,6 +158,10 @@ pub(super) enum FetchError {
     WrongRange { asked: u64, found: String },
     #[error("the connection ended after {have} of {total} bytes")]
     Truncated { have: u64, total: u64, source: Option<Box<dyn Error + Send + Sync>> },
+    #[error(
+        "the server sent {received} bytes in {window:?}, at least {least} are required; the download will resume"
+    )]
+    TooSlow { received: u64, least: u64, window: Duration },
     #[error("the server sends more than the announced {total} bytes")]
     TooLong { total: u64 },
     #[error("the downloaded file is not an ISO image: {found}")]
@@ -184,7 +189,11 @@ impl FetchError {
     /// Returns whether the same request may succeed soon.
     pub(super) fn is_transient(&self) -> bool {
         match self {
-            Self::Request { .. } | Self::Truncated { .. } | Self::Changed | Self::WrongRange { .. } => true,
+            Self::Request { .. }
+            | Self::Truncated { .. }
+            | Self::TooSlow { .. }
+            | Self::Changed
+            | Self::WrongRange { .. } => true,
             Self::Status { status } => *status >= 500 || matches!(*status, 408 | 425 | 429),
             _ => false,
         }
@@ -228,6 +237,7 @@ impl FetchError {
                 | Self::Status { .. }
                 | Self::Redirect { .. }
                 | Self::Truncated { .. }
+                | Self::TooSlow { .. }
                 | Self::GivenUp
         )
     }

@@ -1,11 +1,16 @@
 //! The download of one image, in as many requests as it needs.
 
+use std::convert::Infallible;
+use std::future::pending;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use tokio::sync::mpsc;
+use tokio::sync::{SemaphorePermit, mpsc};
+use tokio::time::Instant;
 
 use super::dedicated_thread::on_dedicated_thread;
 use super::error::{FetchError, error_chain};
@@ -13,6 +18,7 @@ use super::managed_image::{ManagedImage, PROGRESS_PAUSE};
 use super::partial_file::{CompleteImage, PartialFile};
 use super::record::RemoteVersion;
 use super::remote::{ByteStream, ImageResponse};
+use super::settings::LibrarySettings;
 use super::state::BaseImageState;
 
 /// Chunks in the channel between the socket and the disk. A chunk has some ten kilobytes.
@@ -33,7 +39,8 @@ pub(super) async fn download_image(
         let outcome;
         (part, outcome) = attempt_request(managed, part).await?;
         let Err(error) = outcome else { return finish_partial_file(managed, part).await };
-        failures = if part.received_len() > before { 1 } else { failures + 1 };
+        let has_advanced = part.received_len() > before && !matches!(error, FetchError::TooSlow { .. });
+        failures = if has_advanced { 1 } else { failures + 1 };
         let is_last = !error.is_transient() || failures > retry.at_once;
         if !error.keeps_partial_file() {
             part = wipe_partial_file(part, is_last).await?;
@@ -73,31 +80,48 @@ async fn finish_partial_file(
 /// Sends one request and writes the response. The outer error means that the part is lost.
 async fn attempt_request(
     managed: &Arc<ManagedImage>,
-    mut part: PartialFile,
+    part: PartialFile,
 ) -> Result<(PartialFile, Result<(), FetchError>), FetchError> {
-    let shared = &managed.shared;
-    let downloads = if managed.is_added { &shared.added_downloads } else { &shared.downloads };
-    let Ok(_permit) = downloads.acquire().await else { return Err(FetchError::GivenUp) };
-    let Some(remote) = &managed.remote else { return Err(FetchError::GivenUp) };
+    let Ok(slot) = managed.limits().downloads.acquire().await else { return Err(FetchError::GivenUp) };
     if part.is_complete() {
         return Ok((part, Ok(())));
     }
+    match request_missing_bytes(managed, &part).await {
+        Ok(response) => write_response(managed, part, (response, slot)).await,
+        Err(error) => Ok((part, Err(error))),
+    }
+}
+
+/// Requests the bytes that a part lacks, or all bytes if the part cannot be resumed.
+async fn request_missing_bytes(
+    managed: &ManagedImage,
+    part: &PartialFile,
+) -> Result<ImageResponse, FetchError> {
+    let Some(remote) = &managed.remote else { return Err(FetchError::GivenUp) };
     // Without a validator, only the SHA-256 digest of the catalogue can show whether the bytes of two requests belong
     // together.
     let can_resume = |origin: &&RemoteVersion| origin.validator.is_some() || managed.image.sha256.is_some();
-    let origin = part.remote_version().filter(|_| part.received_len() > 0).filter(can_resume).cloned();
-    let from = origin.as_ref().map(|origin| (part.received_len(), origin));
-    let offer = match remote.request_from(from).await {
-        Ok(offer) => offer,
-        Err(error) => return Ok((part, Err(error))),
-    };
-    let ImageResponse { origin, start, body } = offer;
-    let total = origin.len;
-    if managed.is_added && total > MAX_ADDED_LEN {
-        return Ok((part, Err(FetchError::TooLarge { len: total, most: MAX_ADDED_LEN })));
+    let origin = part.remote_version().filter(|_| part.received_len() > 0).filter(can_resume);
+    let from = origin.map(|origin| (part.received_len(), origin));
+    // One limit for redirects and informational responses too: each may arrive in time, and there may be many.
+    let limit = managed.shared.settings.stall;
+    let late = |_| FetchError::Request { source: format!("timed out: no response within {limit:?}").into() };
+    let response = tokio::time::timeout(limit, remote.request_from(from)).await.map_err(late)??;
+    let len = response.origin.len;
+    if managed.is_added && len > MAX_ADDED_LEN {
+        return Err(FetchError::TooLarge { len, most: MAX_ADDED_LEN });
     }
-    tracing::info!(image = managed.paths.name(), url = %managed.location, start, total, "download of the base image started");
+    Ok(response)
+}
 
+async fn write_response(
+    managed: &ManagedImage,
+    mut part: PartialFile,
+    (response, slot): (ImageResponse, SemaphorePermit<'_>),
+) -> Result<(PartialFile, Result<(), FetchError>), FetchError> {
+    let ImageResponse { origin, start, body } = response;
+    let (total, settings) = (origin.len, &managed.shared.settings);
+    tracing::info!(image = managed.paths.name(), url = %managed.location, start, total, "download of the base image started");
     let (sender, receiver) = mpsc::channel(CHUNKS);
     let have = Arc::new(AtomicU64::new(start));
     let target = ResponseWriter { origin, start, have: Arc::clone(&have) };
@@ -105,15 +129,17 @@ async fn attempt_request(
         let written = target.write_chunks(&mut part, receiver);
         (part, written)
     });
-    let work = async { tokio::join!(feed_writer(body, sender), writer) };
+    let work = async { tokio::join!(feed_writer((body, sender), settings), writer) };
+    let turn = managed.is_added.then_some(settings.added_turn);
     let (fed, written) = tokio::select! {
         done = work => done,
-        () = publish_progress(managed, &have, total) => return Err(FetchError::GivenUp),
+        never = publish_progress(managed, &have, total) => match never {},
+        never = hold_slot(slot, turn) => match never {},
     };
     let (part, written) = written?;
     let have = part.received_len();
     let outcome = match (written, fed) {
-        (Err(error), _) => Err(error),
+        (Err(error), _) | (Ok(()), Err(error @ FetchError::TooSlow { .. })) => Err(error),
         (Ok(()), Err(error)) if have < total => {
             Err(FetchError::Truncated { have, total, source: Some(Box::new(error)) })
         }
@@ -123,23 +149,48 @@ async fn attempt_request(
     Ok((part, outcome))
 }
 
-/// Passes the received chunks to the writer.
-async fn feed_writer(mut body: ByteStream, sender: mpsc::Sender<Bytes>) -> Result<(), FetchError> {
+/// Holds the slot of a download until it is dropped, or for its turn. A slow download then continues without a slot, so
+/// it keeps no other one waiting.
+async fn hold_slot(slot: SemaphorePermit<'_>, turn: Option<Duration>) -> Infallible {
+    if let Some(turn) = turn {
+        tokio::time::sleep(turn).await;
+        drop(slot);
+    }
+    pending().await
+}
+
+/// Passes the received chunks to the writer. Fails if the server sends too little.
+async fn feed_writer(
+    (mut body, sender): (ByteStream, mpsc::Sender<Bytes>),
+    settings: &LibrarySettings,
+) -> Result<(), FetchError> {
+    let (window, least) = (settings.stall, settings.least_received());
+    let mut window_end = pin!(tokio::time::sleep(window));
+    let mut received = 0;
     loop {
         // Stop when the writer stops, even if no more chunks arrive. The writer returns the reason itself.
         let chunk = tokio::select! {
             chunk = body.next() => chunk,
             () = sender.closed() => None,
+            () = &mut window_end => {
+                if received < least {
+                    return Err(FetchError::TooSlow { received, least, window });
+                }
+                received = 0;
+                window_end.as_mut().reset(Instant::now() + window);
+                continue;
+            }
         };
-        let Some(chunk) = chunk else { return Ok(()) };
-        if sender.send(chunk?).await.is_err() {
+        let Some(chunk) = chunk.transpose()? else { return Ok(()) };
+        received += chunk.len() as u64;
+        if sender.send(chunk).await.is_err() {
             return Ok(());
         }
     }
 }
 
 /// Publishes the progress until it is dropped.
-async fn publish_progress(managed: &ManagedImage, have: &AtomicU64, total: u64) {
+async fn publish_progress(managed: &ManagedImage, have: &AtomicU64, total: u64) -> Infallible {
     let mut pauses = tokio::time::interval(PROGRESS_PAUSE);
     let mut told = None;
     loop {

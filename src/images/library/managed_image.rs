@@ -25,6 +25,8 @@ use super::verify;
 use crate::http::zerocopy::{BaseFile, FileStamp};
 use inventory::catalogue::OsImage;
 
+/// Each hash computation occupies one CPU core.
+const PARALLEL_HASHES: usize = 2;
 /// The interval at which the state of a download by another process is checked.
 const OTHERS_PAUSE: Duration = Duration::from_millis(500);
 /// The interval at which the progress of a download or verification is published.
@@ -34,15 +36,27 @@ pub(super) const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct LibraryShared {
     pub(super) settings: LibrarySettings,
-    /// Limits concurrent downloads.
-    pub(super) downloads: Semaphore,
-    /// Limits concurrent downloads of images that users added.
-    pub(super) added_downloads: Semaphore,
-    /// Limits concurrent hashing.
-    pub(super) hashing: Semaphore,
+    /// The limits of images of the catalogue.
+    pub(super) configured: WorkLimits,
+    /// The limits of images that users added. Those of the catalogue do not wait for them.
+    pub(super) added: WorkLimits,
     /// Counts state changes of all images.
     pub(super) changes: watch::Sender<u64>,
     pub(super) leases: LibraryLeases,
+}
+
+/// Limits on concurrent work.
+#[derive(Debug)]
+pub(super) struct WorkLimits {
+    pub(super) downloads: Semaphore,
+    pub(super) hashing: Semaphore,
+}
+
+impl WorkLimits {
+    pub(super) fn new(downloads: usize) -> Self {
+        let downloads = Semaphore::new(downloads.clamp(1, Semaphore::MAX_PERMITS));
+        Self { downloads, hashing: Semaphore::new(PARALLEL_HASHES) }
+    }
 }
 
 /// A base image of the library.
@@ -114,8 +128,7 @@ impl ManagedImage {
         }
         self.wait_until_wanted().await;
         loop {
-            let (paths, url) = (self.paths.clone(), self.location.to_string());
-            match on_dedicated_thread(move || PartialFile::claim(&paths, &url)).await?? {
+            match self.claim_partial_file().await? {
                 PartClaim::Ours(part) => return self.download(*part).await,
                 PartClaim::Others { have, total } => {
                     self.publish_unready(BaseImageState::Downloading { have, total });
@@ -126,6 +139,13 @@ impl ManagedImage {
                 return Ok(base);
             }
         }
+    }
+
+    /// Locks the part of the image, and hashes its bytes if it is resumed.
+    async fn claim_partial_file(&self) -> Result<PartClaim, FetchError> {
+        let Ok(_permit) = self.limits().hashing.acquire().await else { return Err(FetchError::GivenUp) };
+        let (paths, url) = (self.paths.clone(), self.location.to_string());
+        on_dedicated_thread(move || PartialFile::claim(&paths, &url)).await?
     }
 
     /// Downloads the rest of a part, unless the process that had it before has just made it the base image.
@@ -190,7 +210,7 @@ impl ManagedImage {
         found: ExistingImage,
         path: PathBuf,
     ) -> Result<(ExistingImage, Digest), FetchError> {
-        let Ok(_permit) = self.shared.hashing.acquire().await else { return Err(FetchError::GivenUp) };
+        let Ok(_permit) = self.limits().hashing.acquire().await else { return Err(FetchError::GivenUp) };
         let image = Arc::clone(self);
         let examined = on_dedicated_thread(move || {
             let digest = match found.digest {
@@ -211,6 +231,10 @@ impl ManagedImage {
         // Oddities are logged once per file, not at each start.
         verify::warn_if_unusual(self.paths.name(), &self.image, &found.image);
         Ok(digest)
+    }
+
+    pub(super) fn limits(&self) -> &WorkLimits {
+        if self.is_added { &self.shared.added } else { &self.shared.configured }
     }
 
     /// Returns the path where the image is, or where it will be.

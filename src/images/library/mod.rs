@@ -48,7 +48,7 @@ use std::collections::btree_map::Entry;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use inventory::catalogue::OsImage;
@@ -63,14 +63,11 @@ pub use state::{BaseImageState, ImageState};
 use error::error_chain;
 use leases::LibraryLeases;
 use location::ImageLocation;
-use managed_image::{ImageStatus, LibraryShared, ManagedImage};
+use managed_image::{ImageStatus, LibraryShared, ManagedImage, WorkLimits};
 use paths::{ImageKey, ImagePaths};
 use remote::{DownloadSource, RemoteClient};
 
-/// Each hash computation occupies one CPU core.
-const PARALLEL_HASHES: usize = 2;
-
-/// Added images do not delay those of the catalogue, however slow their servers are.
+/// The number of concurrent downloads of added images, within their [turns](LibrarySettings::added_turn).
 const PARALLEL_ADDED_DOWNLOADS: usize = 2;
 
 /// An image library. Clones share its state; dropping the last clone stops the background work.
@@ -144,9 +141,8 @@ impl Library {
         std::fs::create_dir_all(&directory).map_err(failed)?;
         let client = RemoteClient::new(&settings)?;
         let shared = Arc::new(LibraryShared {
-            downloads: Semaphore::new(settings.parallel_downloads.clamp(1, Semaphore::MAX_PERMITS)),
-            added_downloads: Semaphore::new(PARALLEL_ADDED_DOWNLOADS),
-            hashing: Semaphore::new(PARALLEL_HASHES),
+            configured: WorkLimits::new(settings.parallel_downloads),
+            added: WorkLimits::new(PARALLEL_ADDED_DOWNLOADS),
             changes: watch::Sender::new(0),
             leases: LibraryLeases::new(),
             settings,

@@ -45,7 +45,8 @@ pub enum ServerTrust {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// The number of retries after temporary failures, such as a broken connection or a 5xx, before the image's state
-    /// becomes [`Failed`](super::BaseImageState::Failed). The count starts again whenever bytes were received.
+    /// becomes [`Failed`](super::BaseImageState::Failed). The count starts again whenever bytes were received, unless
+    /// they arrived too slowly.
     pub at_once: u32,
     /// The first pause. Each further pause is twice as long.
     pub first_pause: Duration,
@@ -75,7 +76,7 @@ pub struct LibrarySettings {
     pub directory: PathBuf,
     /// When images are downloaded.
     pub when: DownloadTiming,
-    /// The number of concurrent downloads.
+    /// The number of concurrent downloads of images of the catalogue.
     pub parallel_downloads: usize,
     /// Headers of download requests. They are sent to the origin of the catalogue's URL, and not to other origins after
     /// a redirect.
@@ -91,8 +92,15 @@ pub struct LibrarySettings {
     pub unknown: UnknownFiles,
     /// When failed downloads are retried.
     pub retry: RetryPolicy,
-    /// The time without received bytes after which a request fails.
+    /// The time without received bytes after which a request fails. The head of a response must arrive in this time
+    /// too, after any redirects and informational responses.
     pub stall: Duration,
+    /// The minimum number of bytes per second that a server must send, as an average over each period of
+    /// [`stall`](Self::stall). A request that is slower fails, and the download resumes with another one.
+    pub min_rate: u64,
+    /// How long the download of an added image keeps others from starting. There are two at a time; one that takes
+    /// longer continues beside the next ones.
+    pub added_turn: Duration,
     /// The interval at which a file in use is checked for replacement.
     pub recheck: Duration,
 }
@@ -111,8 +119,15 @@ impl LibrarySettings {
             unknown: UnknownFiles::default(),
             retry: RetryPolicy::default(),
             stall: Duration::from_secs(60),
+            min_rate: 8 << 10,
+            added_turn: Duration::from_secs(300),
             recheck: Duration::from_secs(10),
         }
+    }
+
+    /// Returns the minimum number of bytes that a server must send within `stall`.
+    pub(super) fn least_received(&self) -> u64 {
+        u64::try_from(self.stall.as_millis()).unwrap_or(u64::MAX).saturating_mul(self.min_rate) / 1000
     }
 }
 
@@ -129,6 +144,8 @@ impl fmt::Debug for LibrarySettings {
             .field("unknown", &self.unknown)
             .field("retry", &self.retry)
             .field("stall", &self.stall)
+            .field("min_rate", &self.min_rate)
+            .field("added_turn", &self.added_turn)
             .field("recheck", &self.recheck)
             .finish()
     }
