@@ -1,7 +1,9 @@
 //! Limits on the data that the agents of one infra-env can store.
 
+use kindling::inventory::store::{Changes, Filter, Kind, Outcome, Row, Step};
 use kindling::inventory::{HostLimits, Settings};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::agent::{FakeAgent, create_infra_env, events_of_infra_env, inventory_report};
 use crate::service::{PULL_SECRET, ServiceAnswer, TestService, on_each_database, on_each_database_with};
@@ -150,6 +152,35 @@ fn hosts_of_an_infra_env_are_limited() {
     });
 }
 
+/// Adds a copy of the only host of an infra-env to the database, without a registration.
+async fn copy_host(service: &TestService, host: &FakeAgent<'_>) {
+    let store = service.inventory.records().store();
+    let rows = store.list(Filter::all(Kind::Host)).await.unwrap();
+    let row = rows.into_iter().find(|row| row.key.id.to_string() == host.id).unwrap();
+    let id = Uuid::new_v4();
+    let mut copy = Row { document: row.document.replace(&host.id, &id.to_string()), generation: 1, ..row };
+    copy.key.id = id;
+    let changes = Changes { steps: vec![Step::Insert(copy)], events: Vec::new() };
+    assert_eq!(store.commit(changes).await.unwrap(), Outcome::Done);
+}
+
+#[test]
+fn reports_grow_while_an_infra_env_has_too_many_hosts() {
+    let limits = HostLimits { hosts: 1, bytes: 256 << 10, ..HostLimits::default() };
+    on_each_database_with(with_host_limits(limits), async |service| {
+        let env = create_infra_env(service, &json!({})).await;
+        let host = registered_host(service, &env).await;
+        copy_host(service, &host).await;
+        for len in [10 << 10, 100 << 10] {
+            let report = inventory_report_of_len(len);
+            host.reply_to_step("inventory", &report).await.json_with_status(204);
+        }
+        let refused = host.reply_to_step("inventory", &inventory_report_of_len(300 << 10)).await;
+        assert!(refused.refusal_reason(413).contains("(limit 262144 bytes)"), "{}", refused.text);
+        assert_eq!(FakeAgent::new(service, &env).register().await.status, 413);
+    });
+}
+
 #[test]
 fn concurrent_registrations_do_not_exceed_the_limit() {
     let limits = HostLimits { hosts: 5, ..HostLimits::default() };
@@ -174,7 +205,7 @@ fn bytes_of_an_infra_env_are_limited() {
         one.reply_to_step("inventory", &inventory_report_of_len(150 << 10)).await.json_with_status(204);
         let refused = other.reply_to_step("inventory", &inventory_report_of_len(150 << 10)).await;
         let reason = format!(
-            "infra-env {env} is full (limits: 20000 hosts, 262144 bytes of reports); delete hosts that are no longer needed"
+            "reports of all hosts of infra-env {env} too large together, discarded (limit 262144 bytes); delete hosts that are no longer needed"
         );
         assert_eq!(refused.refusal_reason(413), reason);
         // These add no data: agents still poll, and a report may be replaced.

@@ -30,14 +30,27 @@ pub(super) fn check_reports(host: &HostRecord, before: usize, limits: &HostLimit
     Err(too_large(format!("reports of host {} too large together, discarded (limit {limit} bytes)", host.id)))
 }
 
-/// Makes a change fail if the infra-env would exceed its limits on hosts and bytes.
-pub(super) fn require_room(change: &mut Change, infra_env: InfraEnvId, limits: &HostLimits) {
+/// Makes a change that adds a host fail if the infra-env would exceed its limits on hosts and bytes.
+pub(super) fn require_room_for_host(change: &mut Change, infra_env: InfraEnvId, limits: &HostLimits) {
     let HostLimits { hosts, bytes, .. } = *limits;
     let refusal = too_large(format!(
         "infra-env {infra_env} is full (limits: {hosts} hosts, {bytes} bytes of reports); delete hosts that are no \
          longer needed"
     ));
     change.require_within(Bound { kind: Kind::Host, parent: infra_env.0, records: hosts, bytes }, refusal);
+}
+
+/// Makes a change that stores reports of a host fail if the infra-env would exceed its limit on bytes.
+///
+/// The number of hosts does not matter: the host exists already. An infra-env has more hosts than its limit if the limit
+/// was lowered, or if replicas registered hosts at the same time.
+pub(super) fn require_room_for_reports(change: &mut Change, infra_env: InfraEnvId, limits: &HostLimits) {
+    let bytes = limits.bytes;
+    let refusal = too_large(format!(
+        "reports of all hosts of infra-env {infra_env} too large together, discarded (limit {bytes} bytes); delete \
+         hosts that are no longer needed"
+    ));
+    change.require_within(Bound { kind: Kind::Host, parent: infra_env.0, records: u64::MAX, bytes }, refusal);
 }
 
 /// Returns the length of a host's reports and of the values derived from them, in bytes.

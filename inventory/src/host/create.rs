@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 
-use super::bounds::require_room;
+use super::bounds::require_room_for_host;
 use super::cluster::{
     accepts_hosts, cannot_accept_hosts, find_cluster, is_add_hosts_cluster, is_single_node,
 };
@@ -92,7 +92,7 @@ impl Registration {
             }
             let host = self.new_host(cluster.as_ref(), &journal)?;
             change.insert(&host)?;
-            require_room(&mut change, self.key.infra_env_id, &inventory.settings().host_limits);
+            require_room_for_host(&mut change, self.key.infra_env_id, &inventory.settings().host_limits);
             host
         };
         journal.add_host_event(

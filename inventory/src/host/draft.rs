@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::bounds::require_room;
+use super::bounds::require_room_for_reports;
 use super::machine::Machine;
 use super::record::{HostRecord, ReportSummary};
 use crate::HostLimits;
@@ -100,7 +100,7 @@ impl HostDraft {
         limits: &HostLimits,
     ) -> Result<HostRecord, ApiError> {
         if self.add_to_change(change)? > self.size {
-            require_room(change, self.record.infra_env_id, limits);
+            require_room_for_reports(change, self.record.infra_env_id, limits);
         }
         Ok(self.record)
     }

@@ -63,7 +63,7 @@ pub struct Bound {
     pub kind: Kind,
     /// The parent of the records.
     pub parent: Uuid,
-    /// The most records, without deleted ones.
+    /// Maximum number of records, without deleted ones. `u64::MAX`: no limit.
     pub records: u64,
     /// The most [counted bytes](super::counted_size), including deleted records.
     pub bytes: u64,
