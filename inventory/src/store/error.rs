@@ -21,11 +21,14 @@ pub enum StoreError {
     /// A database in memory would be lost with the process.
     #[error("in-memory databases are not supported; name a file")]
     Memory,
-    /// The URL of a file has unknown parameters.
-    #[error("unsupported database URL at `{given}`; use `sqlite:PATH`, with `?mode=rw` or `?mode=rwc`")]
-    Parameters {
-        /// The parameters.
-        given: String,
+    /// The URL of a file has no path or unknown parameters. The message repeats no part of it, which may be a secret.
+    #[error("unsupported database URL; use `sqlite:PATH`, with `?mode=rw` or `?mode=rwc`")]
+    FileUrl,
+    /// The URL of a server has parameters that are unknown, or that would not encrypt as intended.
+    #[error("unsupported database URL: {reason}")]
+    Url {
+        /// The reason, without values of the URL.
+        reason: String,
     },
     /// A file cannot be used.
     #[error("cannot use database file {}", path.display())]

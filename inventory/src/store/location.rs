@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
 
-use super::StoreError;
+use super::{StoreError, server_url};
 
 /// The location of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,10 @@ impl DatabaseLocation {
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
         let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
         match scheme {
-            "postgres" | "postgresql" => Ok(Self::Server(url.to_owned())),
+            "postgres" | "postgresql" => {
+                server_url::check(url).map_err(|reason| StoreError::Url { reason })?;
+                Ok(Self::Server(url.to_owned()))
+            }
             "sqlite" => parse_file_location(rest.strip_prefix("//").unwrap_or(rest)),
             _ => Err(StoreError::UnknownScheme { given: scheme_only(scheme) }),
         }
@@ -46,10 +49,9 @@ fn parse_file_location(rest: &str) -> Result<DatabaseLocation, StoreError> {
     let create = match parameters {
         "" | "mode=rwc" => true,
         "mode=rw" => false,
-        _ => return Err(StoreError::Parameters { given: parameters.to_owned() }),
+        _ => return Err(StoreError::FileUrl),
     };
-    let path = decode_path(path).filter(|path| !path.as_os_str().is_empty());
-    let path = path.ok_or_else(|| StoreError::Parameters { given: rest.to_owned() })?;
+    let path = decode_path(path).filter(|path| !path.as_os_str().is_empty()).ok_or(StoreError::FileUrl)?;
     Ok(DatabaseLocation::File { path, create })
 }
 

@@ -23,6 +23,7 @@ mod record_cache;
 mod records;
 mod row;
 mod schema;
+mod server_url;
 mod session;
 mod sql;
 mod sqlite;
