@@ -45,6 +45,21 @@ impl CatalogueElement<'_> {
         self.list.error(format!("[{}].{key} {reason}", self.index))
     }
 
+    /// Requires that all keys are among `known` and that none is repeated in another case.
+    pub(super) fn require_known_keys(&self, known: &[&str]) -> Result<(), CatalogueError> {
+        for (index, key) in self.map.keys().enumerate() {
+            if !known.iter().any(|known| known.eq_ignore_ascii_case(key)) {
+                return Err(
+                    self.error(key, format_args!("is not a known key; known keys are {}", known.join(", ")))
+                );
+            }
+            if self.map.keys().take(index).any(|earlier| earlier.eq_ignore_ascii_case(key)) {
+                return Err(self.error(key, "is set twice"));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the value of a key. Keys match without case, as in Go.
     fn value(&self, key: &str) -> Option<&Value> {
         let is_key = |(found, value): &(&String, &Value)| found.eq_ignore_ascii_case(key) && !value.is_null();
@@ -57,6 +72,14 @@ impl CatalogueElement<'_> {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
             Some(_) => Err(self.error(key, "must be a string")),
+        }
+    }
+
+    /// Returns a string, or `None` if it is absent. It must not be empty.
+    pub(super) fn optional_text(&self, key: &str) -> Result<Option<&str>, CatalogueError> {
+        match self.value(key) {
+            Some(Value::String(text)) if text.is_empty() => Err(self.error(key, "is empty")),
+            _ => self.optional(key),
         }
     }
 

@@ -138,6 +138,10 @@ pub enum CatalogueError {
 
 const OS_IMAGES: CatalogueList = CatalogueList("OS_IMAGES");
 
+/// The keys of an image. `rootfs_url` is in lists of old releases of the Assisted Installer and has no effect.
+const OS_IMAGE_KEYS: [&str; 7] =
+    ["openshift_version", "cpu_architecture", "url", "version", "type", "sha256", "rootfs_url"];
+
 impl Catalogue {
     /// Parses a list of images in the format of `OS_IMAGES`.
     ///
@@ -235,6 +239,7 @@ pub(super) fn minor_text(version: &Version) -> String {
 }
 
 fn read_os_image(element: &CatalogueElement<'_>) -> Result<OsImage, CatalogueError> {
+    element.require_known_keys(&OS_IMAGE_KEYS)?;
     let openshift_version = element.text("openshift_version")?;
     if Version::parse(openshift_version).is_none() {
         return Err(element.error(
@@ -250,7 +255,7 @@ fn read_os_image(element: &CatalogueElement<'_>) -> Result<OsImage, CatalogueErr
             return Err(element.error("type", reason));
         }
     };
-    let sha256 = element.optional("sha256")?.map(str::parse).transpose();
+    let sha256 = element.optional_text("sha256")?.map(str::parse).transpose();
     let sha256 = sha256.map_err(|error| element.error("sha256", format_args!("is invalid: {error}")))?;
     Ok(OsImage {
         openshift_version: openshift_version.to_owned(),
@@ -412,7 +417,7 @@ mod tests {
         };
         assert_eq!(read(json!(digest.to_string().to_uppercase())).unwrap(), Some(digest));
         assert_eq!(read(json!(null)).unwrap(), None);
-        assert_eq!(read(json!("")).unwrap(), None);
+        assert_eq!(read(json!("")).unwrap_err().to_string(), "OS_IMAGES: [0].sha256 is empty");
         let error = read(json!("abc")).unwrap_err().to_string();
         assert_eq!(
             error,
@@ -440,6 +445,12 @@ mod tests {
             (with("url", json!(null)), "OS_IMAGES: [1].url is missing"),
             (with("version", json!("")), "OS_IMAGES: [1].version is missing"),
             (with("version", json!(4)), "OS_IMAGES: [1].version must be a string"),
+            (
+                with("sha-256", json!("")),
+                "OS_IMAGES: [1].sha-256 is not a known key; known keys are openshift_version, cpu_architecture, url, \
+                 version, type, sha256, rootfs_url",
+            ),
+            (with("Version", json!("2")), "OS_IMAGES: [1].Version is set twice"),
             (
                 with("openshift_version", json!("4")),
                 "OS_IMAGES: [1].openshift_version is \"4\", which is not a valid version",
