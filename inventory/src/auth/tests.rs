@@ -228,6 +228,16 @@ fn hostile(site: &Site) -> Vec<(&'static str, String, &'static str)> {
             "the token has expired",
         ),
         (
+            "of next year",
+            site.signed(&json!({"infra_env_id": site.own, "nbf": Utc::now().timestamp() + 31_536_000})),
+            "the token is not valid yet",
+        ),
+        (
+            "for another service",
+            site.signed(&json!({"infra_env_id": site.own, "aud": "another service"})),
+            "the token is for another audience",
+        ),
+        (
             "of people",
             site.keys.user_token(None).unwrap().reveal().to_owned(),
             "the token is not for X-Secret-Key",

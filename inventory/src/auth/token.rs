@@ -3,8 +3,11 @@
 //! A token is a JWT, signed with ES256. A token for agents and URLs has one claim, `infra_env_id` or `cluster_id`. A
 //! token for users has `"auth_scheme": "userAuth"`, a ticket for the stream of changes `"auth_scheme": "ticket"`. A
 //! ticket has an expiry time, `exp`. Any other token may have one; tokens in URLs and images have none.
+//!
+//! Tokens of users and tickets also have the time when they were made, as `iat` and `nbf`. Tokens in URLs do not: the
+//! Assisted Service makes them with one claim, and image URLs must fit in the 255 characters that some BMCs accept.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use jsonwebtoken::{Algorithm, Header, Validation, decode, decode_header, encode};
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +17,8 @@ use crate::id::{ClusterId, InfraEnvId};
 
 /// Longest token that is accepted. Tokens of this service have about 200 bytes.
 const MAX_TOKEN: usize = 4 << 10;
+/// Maximum time by which the clock of a machine that makes tokens may be ahead of this machine's.
+const MAX_CLOCK_SKEW: TimeDelta = TimeDelta::seconds(60);
 /// Value of `auth_scheme` in tokens of users.
 const USER_SCHEME: &str = "userAuth";
 /// Value of `auth_scheme` in tickets.
@@ -28,7 +33,19 @@ struct Claims {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     auth_scheme: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    iat: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nbf: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     exp: Option<i64>,
+}
+
+impl Claims {
+    /// Returns the claims of a token that is made now.
+    fn of_scheme(scheme: &str) -> Self {
+        let now = Some(Utc::now().timestamp());
+        Self { auth_scheme: Some(scheme.to_owned()), iat: now, nbf: now, ..Self::default() }
+    }
 }
 
 /// The resource that a token gives access to.
@@ -63,6 +80,10 @@ pub(super) enum TokenError {
     Signature,
     #[error("the token has expired")]
     Expired,
+    #[error("the token is not valid yet")]
+    NotYetValid,
+    #[error("the token is for another audience")]
+    Audience,
     #[error("the token does not name a scope")]
     Claims,
 }
@@ -92,8 +113,7 @@ impl LocalKeys {
     ///
     /// Returns an error if signing fails.
     pub fn user_token(&self, expires: Option<DateTime<Utc>>) -> Result<Secret, KeyError> {
-        let (auth_scheme, exp) = (Some(USER_SCHEME.to_owned()), expires.map(|end| end.timestamp()));
-        self.sign(&Claims { auth_scheme, exp, ..Claims::default() })
+        self.sign(&Claims { exp: expires.map(|end| end.timestamp()), ..Claims::of_scheme(USER_SCHEME) })
     }
 
     /// Signs a ticket for the stream of changes.
@@ -102,8 +122,7 @@ impl LocalKeys {
     ///
     /// Returns an error if signing fails.
     pub fn ticket(&self, expires: DateTime<Utc>) -> Result<Secret, KeyError> {
-        let auth_scheme = Some(TICKET_SCHEME.to_owned());
-        self.sign(&Claims { auth_scheme, exp: Some(expires.timestamp()), ..Claims::default() })
+        self.sign(&Claims { exp: Some(expires.timestamp()), ..Claims::of_scheme(TICKET_SCHEME) })
     }
 
     fn sign(&self, claims: &Claims) -> Result<Secret, KeyError> {
@@ -122,18 +141,21 @@ impl LocalKeys {
             return Err(TokenError::Malformed);
         }
         let mut rules = Validation::new(Algorithm::ES256);
-        // The expiry time is checked below, with the same clock and precision as for cached tokens.
+        // The times are checked below, with the same clock and precision as for cached tokens.
         rules.required_spec_claims.clear();
         rules.validate_exp = false;
-        rules.validate_nbf = true;
         let claims =
             decode::<Claims>(token, &self.verifying, &rules).map_err(|error| match error.kind() {
                 ErrorKind::InvalidSignature => TokenError::Signature,
-                ErrorKind::Json(_) | ErrorKind::InvalidAudience | ErrorKind::ImmatureSignature => {
-                    TokenError::Claims
-                }
+                // Any audience is another one: this service has no name.
+                ErrorKind::InvalidAudience => TokenError::Audience,
+                ErrorKind::Json(_) => TokenError::Claims,
                 _ => TokenError::Malformed,
             })?;
+        let latest = now.checked_add_signed(MAX_CLOCK_SKEW).unwrap_or(now);
+        if claims.claims.nbf.is_some_and(|begin| begin > latest.timestamp()) {
+            return Err(TokenError::NotYetValid);
+        }
         let verified = Verified { grant: grant(&claims.claims)?, expires: claims.claims.exp };
         if verified.is_over(now) { Err(TokenError::Expired) } else { Ok(verified) }
     }
@@ -155,7 +177,6 @@ fn grant(claims: &Claims) -> Result<Grant, TokenError> {
 mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
-    use chrono::TimeDelta;
     use serde_json::{Value, json};
 
     use super::super::keys::KeyTexts;
@@ -185,11 +206,15 @@ mod tests {
         assert_eq!(payload(&token), json!({"cluster_id": cluster}));
         assert_eq!(keys.verify(token.reveal(), now).unwrap().grant, Grant::Cluster(cluster));
         let token = keys.user_token(None).unwrap();
-        assert_eq!(payload(&token), json!({"auth_scheme": "userAuth"}));
+        let made = payload(&token)["iat"].as_i64().unwrap();
+        assert!((now.timestamp()..=Utc::now().timestamp()).contains(&made));
+        assert_eq!(payload(&token), json!({"auth_scheme": "userAuth", "iat": made, "nbf": made}));
         assert_eq!(keys.verify(token.reveal(), now).unwrap().grant, Grant::User);
         let end = now + chrono::TimeDelta::seconds(60);
         let token = keys.ticket(end).unwrap();
-        assert_eq!(payload(&token), json!({"auth_scheme": "ticket", "exp": end.timestamp()}));
+        let made = payload(&token)["iat"].as_i64().unwrap();
+        let claims = json!({"auth_scheme": "ticket", "iat": made, "nbf": made, "exp": end.timestamp()});
+        assert_eq!(payload(&token), claims);
         assert_eq!(keys.verify(token.reveal(), now).unwrap().grant, Grant::Ticket);
         // An image URL with a base URL of usual length then has at most 255 characters.
         assert!(keys.infra_env_token(infra_env).unwrap().reveal().len() < 210);
@@ -218,6 +243,39 @@ mod tests {
     }
 
     #[test]
+    fn token_is_valid_from_its_time_with_a_small_clock_skew() {
+        let (keys, now, infra_env) = (keys(), Utc::now(), InfraEnvId::fresh());
+        let from = |begin: TimeDelta| {
+            let claims = json!({"infra_env_id": infra_env, "nbf": (now + begin).timestamp()});
+            keys.verify(&signed(&keys, &claims), now).map(|verified| verified.grant)
+        };
+        for valid in [TimeDelta::days(-1), TimeDelta::zero(), MAX_CLOCK_SKEW] {
+            assert_eq!(from(valid), Ok(Grant::InfraEnv(infra_env)));
+        }
+        for early in [MAX_CLOCK_SKEW + TimeDelta::seconds(1), TimeDelta::days(365)] {
+            assert_eq!(from(early), Err(TokenError::NotYetValid));
+        }
+    }
+
+    #[test]
+    fn rejects_tokens_for_an_audience() {
+        let (keys, now, infra_env) = (keys(), Utc::now(), InfraEnvId::fresh());
+        for audience in [json!("another service"), json!(["kindling"])] {
+            let claims = json!({"infra_env_id": infra_env, "aud": audience});
+            assert_eq!(keys.verify(&signed(&keys, &claims), now), Err(TokenError::Audience));
+        }
+    }
+
+    #[test]
+    fn tokens_of_earlier_releases_are_valid() {
+        let (keys, now) = (keys(), Utc::now());
+        let user = signed(&keys, &json!({"auth_scheme": "userAuth"}));
+        assert_eq!(keys.verify(&user, now).unwrap().grant, Grant::User);
+        let ticket = json!({"auth_scheme": "ticket", "exp": now.timestamp() + 10});
+        assert_eq!(keys.verify(&signed(&keys, &ticket), now).unwrap().grant, Grant::Ticket);
+    }
+
+    #[test]
     fn rejects_contradictory_claims() {
         let (keys, now) = (keys(), Utc::now());
         let (infra_env, cluster) = (InfraEnvId::fresh(), ClusterId::fresh());
@@ -230,8 +288,6 @@ mod tests {
             json!({"infra_env_id": "*"}),
             json!({"infra_env_id": [infra_env]}),
             json!({"infra_env_id": infra_env, "exp": "tomorrow"}),
-            json!({"infra_env_id": infra_env, "nbf": 32_503_680_000_i64}),
-            json!({"infra_env_id": infra_env, "aud": "another service"}),
             json!({"infra_env_id": infra_env, "auth_scheme": "userAuth"}),
             json!({"auth_scheme": "agentAuth"}),
             json!({"auth_scheme": "ticket"}),
