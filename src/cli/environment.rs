@@ -1,7 +1,8 @@
 //! Environment variables of options.
 //!
 //! Variables have the names of the Assisted Installer. A variable with the prefix takes precedence over the one
-//! without. An empty variable counts as not set, because deployment templates leave many empty.
+//! without. An empty variable counts as not set, because deployment templates leave many empty. The exception is an
+//! empty variable of `serve` that decides access, encryption or integrity: clap then refuses its value.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -10,13 +11,13 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command};
 
-use super::settings_file;
+use super::{serve, settings_file};
 
 /// The prefix that the Assisted Installer's variables may have.
-const PREFIX: &str = "MYAPP_";
+pub(super) const PREFIX: &str = "MYAPP_";
 
 /// Alternative names of variables.
-const OTHER_NAMES: [(&str, &str); 4] = [
+pub(super) const OTHER_NAMES: [(&str, &str); 4] = [
     ("ASSISTED_SERVICE_API_TRUSTED_CA_FILE", "HTTPS_CA_FILE"),
     ("KINDLING_IMAGES_DIR", "DATA_DIR"),
     ("LOG_LEVEL", "LOGLEVEL"),
@@ -40,12 +41,14 @@ pub(super) fn variable_with_value(name: &str, value: Option<&OsStr>) -> Option<S
 
 /// Sets the variables of the options of a command and of its subcommands.
 pub(super) fn set_variables(command: Command) -> Command {
-    command.mut_args(set_option_variable).mut_subcommands(set_variables)
+    let is_serve = command.get_name() == serve::NAME;
+    command.mut_args(|option| set_option_variable(option, is_serve)).mut_subcommands(set_variables)
 }
 
-fn set_option_variable(option: Arg) -> Arg {
+fn set_option_variable(option: Arg, is_serve: bool) -> Arg {
     let Some(name) = option.get_env().and_then(OsStr::to_str).map(str::to_owned) else { return option };
-    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    let may_be_empty = !(is_serve && serve::is_protected(&name));
+    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !(may_be_empty && value.is_empty()));
     let option = option.hide_env_values(true);
     let others = OTHER_NAMES.iter().filter(|(known, _)| *known == name).map(|(_, other)| *other);
     for name in [name.as_str()].into_iter().chain(others) {
@@ -75,8 +78,14 @@ pub(super) fn explain_error(
     let Some(name) = option.get_env().and_then(OsStr::to_str) else { return error };
     let Some(long) = option.get_long().map(|name| format!("--{name}")) else { return error };
     let is_given = |argument: &OsString| argument.to_str().is_some_and(|text| text.starts_with(&long));
-    if env::var_os(name).is_some() && !arguments.iter().any(is_given) {
-        let tip = StyledStr::from(format!("the value comes from the variable {name}"));
+    if let Some(value) = env::var_os(name)
+        && !arguments.iter().any(is_given)
+    {
+        let tip = match value.is_empty() {
+            true => format!("the variable {name} is set but empty; unset it, or set a value"),
+            false => format!("the value comes from the variable {name}"),
+        };
+        let tip = StyledStr::from(tip);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     } else if let Some(path) = settings_file::file_that_sets(command, arguments, &option)
         && !arguments.iter().any(is_given)

@@ -36,7 +36,15 @@ pub(super) struct ServerOptions {
 impl ServerOptions {
     pub(super) fn apply_to_settings(&self, settings: &mut LibrarySettings) -> Result<()> {
         settings.trust = match &self.image_ca_file {
-            Some(file) => ServerTrust::SystemAnd(file.clone()),
+            Some(file) => {
+                if self.insecure_skip_verify {
+                    tracing::warn!(
+                        "INSECURE_SKIP_VERIFY has no effect together with --image-ca-file \
+                         (OS_IMAGE_DOWNLOAD_TRUSTED_CA_FILE)"
+                    );
+                }
+                ServerTrust::SystemAnd(file.clone())
+            }
             None if self.insecure_skip_verify => {
                 tracing::warn!(
                     "INSECURE_SKIP_VERIFY is set: base image downloads are not protected against tampering"

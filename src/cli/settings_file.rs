@@ -11,7 +11,7 @@ use clap::{Arg, Command};
 use toml::{Table, Value};
 
 /// The command that has a settings file.
-const COMMAND: &str = "serve";
+const COMMAND: &str = super::serve::NAME;
 /// The option that names the file.
 const OPTION: &str = "config";
 /// Largest file that is read. A file with all options has a few kilobytes.

@@ -35,6 +35,7 @@ mod network;
 mod nmstatectl;
 mod not_ignition;
 mod serve;
+mod settings;
 mod settings_file;
 mod simulate;
 mod standard_streams;

@@ -500,8 +500,7 @@ fn settings_come_from_options_and_variables() {
     assert_eq!(version(&[plain, ("MYAPP_SELF_VERSION", "prefixed")], &[]), "prefixed");
     assert_eq!(version(&[plain, ("MYAPP_SELF_VERSION", "")], &[]), "plain");
     assert_eq!(version(&[plain], &["--self-version", "option"]), "option");
-    let empty =
-        ["SELF_VERSION", "DB_PORT", "AUTH_TYPE", "HOST_MAX_DISCONNECTION_TIME", "OS_IMAGES", "INFRA_ENV_ID"];
+    let empty = ["SELF_VERSION", "DB_PORT", "HOST_MAX_DISCONNECTION_TIME", "OS_IMAGES", "INFRA_ENV_ID"];
     let empty = empty.map(|name| (name, ""));
     assert_eq!(version(&empty, &[]), format!("kindling-{}", env!("CARGO_PKG_VERSION")));
 }

@@ -32,9 +32,9 @@ impl Command {
 
 /// The variable of the private key, if no file is given. No option takes the key itself, because all users see the
 /// command line.
-const PRIVATE: &str = "EC_PRIVATE_KEY_PEM";
+pub(super) const PRIVATE: &str = "EC_PRIVATE_KEY_PEM";
 /// The variable of the public key.
-const PUBLIC: &str = "EC_PUBLIC_KEY_PEM";
+pub(super) const PUBLIC: &str = "EC_PUBLIC_KEY_PEM";
 /// Largest key file that is read.
 const MAX_FILE: u64 = 64 << 10;
 
@@ -52,6 +52,22 @@ pub(super) struct KeyOptions {
 }
 
 impl KeyOptions {
+    /// Returns the source of a key, for messages: the option of a file, or a variable. The private key comes first.
+    pub(super) fn source(&self) -> Option<&'static str> {
+        let sources = [
+            (self.ec_private_key_file.is_some(), "--ec-private-key-file (KINDLING_EC_PRIVATE_KEY_FILE)"),
+            (variable(PRIVATE).is_some(), PRIVATE),
+            (self.ec_public_key_file.is_some(), "--ec-public-key-file (KINDLING_EC_PUBLIC_KEY_FILE)"),
+            (variable(PUBLIC).is_some(), PUBLIC),
+        ];
+        sources.into_iter().find_map(|(is_set, source)| is_set.then_some(source))
+    }
+
+    /// Returns the file with the private key, if an option names it.
+    pub(super) fn private_key_file(&self) -> Option<&Path> {
+        self.ec_private_key_file.as_deref()
+    }
+
     pub(super) fn read_keys(&self) -> Result<LocalKeys> {
         let Some((private, private_at)) = read_key(self.ec_private_key_file.as_deref(), PRIVATE)? else {
             bail!(

@@ -1,5 +1,8 @@
 //! Options of authentication and access.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
@@ -30,7 +33,7 @@ pub(super) struct AccessOptions {
     keys: KeyOptions,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum AuthType {
     /// No authentication: every client may do everything
     None,
@@ -53,7 +56,13 @@ impl AccessOptions {
             "API requests that name other hosts or origins are refused: --allowed-hosts (KINDLING_ALLOWED_HOSTS) and \
              --allowed-domains (ALLOWED_DOMAINS) allow more"
         );
-        let listed: Vec<_> = self.allowed_hosts.iter().filter(|host| !host.is_empty()).cloned().collect();
+        if self.allowed_hosts.iter().any(|host| host == "*") {
+            tracing::warn!(
+                "--allowed-hosts (KINDLING_ALLOWED_HOSTS) contains `*`: pages of any site can use the API through DNS \
+                 rebinding"
+            );
+        }
+        let listed = self.allowed_hosts.clone();
         match is_open {
             false => AllowedHosts::Loopback(listed),
             true if listed.is_empty() => AllowedHosts::Addresses,
@@ -61,10 +70,34 @@ impl AccessOptions {
         }
     }
 
+    /// Refuses a key without a policy, and warns about options that the policy ignores.
+    fn check_combination(&self) -> Result<()> {
+        match (self.auth_type, self.keys.source()) {
+            (None, Some(key)) => bail!(
+                "{key} is set, but no authentication policy; use `--auth-type local` (AUTH_TYPE=local), or unset the key"
+            ),
+            (Some(AuthType::None), Some(key)) => {
+                tracing::warn!("{key} has no effect with --auth-type none (AUTH_TYPE=none)");
+            }
+            _ => {}
+        }
+        if self.allow_open_access && self.auth_type == Some(AuthType::Local) {
+            tracing::warn!(
+                "--allow-open-access (KINDLING_ALLOW_OPEN_ACCESS) has no effect with --auth-type local (AUTH_TYPE=local)"
+            );
+        }
+        Ok(())
+    }
+
     /// Returns the policy. `open` is an address that other machines can reach.
     pub(super) fn policy(&self, open: Option<&ListenAddr>) -> Result<Policy> {
+        self.check_combination()?;
         match (self.auth_type, open) {
-            (Some(AuthType::Local), _) => Ok(Policy::local(self.keys.read_keys()?)),
+            (Some(AuthType::Local), _) => {
+                let keys = self.keys.read_keys()?;
+                self.keys.private_key_file().inspect(|file| warn_if_exposed(file));
+                Ok(Policy::local(keys))
+            }
             (None | Some(AuthType::None), None) => Ok(Policy::Open),
             (Some(AuthType::Rhsso | AuthType::AgentInstallerLocal), _) => bail!(
                 "AUTH_TYPE (--auth-type): this policy of the Assisted Service is not supported; use `local` or `none`"
@@ -89,5 +122,20 @@ impl AccessOptions {
                  or confirm with `--auth-type none --allow-open-access` (KINDLING_ALLOW_OPEN_ACCESS=true)"
             ),
         }
+    }
+}
+
+/// Warns if other users can read a file with a private key.
+pub(super) fn warn_if_exposed(file: &Path) {
+    const READABLE_BY_OTHERS: u32 = 0o044;
+    // The caller has read the file, and reports errors.
+    let Ok(metadata) = std::fs::metadata(file) else { return };
+    let mode = metadata.permissions().mode() & 0o7777;
+    if metadata.is_file() && mode & READABLE_BY_OTHERS != 0 {
+        tracing::warn!(
+            file = %file.display(),
+            mode = format_args!("{mode:04o}"),
+            "other users can read this private key; set its mode to 0600"
+        );
     }
 }

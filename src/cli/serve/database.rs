@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use percent_encoding::utf8_percent_encode;
 
+use super::value::{parse_directory, parse_directory_or_bucket};
 use crate::cli::duration;
 use crate::http::NOT_UNRESERVED;
 use crate::inventory::files::FileStore;
@@ -17,14 +18,14 @@ use crate::inventory::{Secret, Settings};
 #[command(next_help_heading = "Database")]
 pub(super) struct DatabaseOptions {
     /// Directory of the database and of uploaded files
-    #[arg(long, env = "KINDLING_DATA_DIR", value_name = "DIR", default_value = "kindling-data")]
+    #[arg(long, env = "KINDLING_DATA_DIR", value_name = "DIR", default_value = "kindling-data", value_parser = parse_directory)]
     data_dir: PathBuf,
     /// Directory of uploaded files, or s3://BUCKET/PREFIX; replicas must share it [default: `files` in the data
     /// directory]
-    #[arg(long, env = "KINDLING_FILES", value_name = "DIR|URL")]
+    #[arg(long, env = "KINDLING_FILES", value_name = "DIR|URL", value_parser = parse_directory_or_bucket)]
     files: Option<String>,
     /// URL of a PostgreSQL or SQLite database [default: an SQLite file in the data directory]
-    #[arg(long, env = "KINDLING_DATABASE_URL", value_name = "URL", value_parser = parse_secret)]
+    #[arg(long, env = "KINDLING_DATABASE_URL", value_name = "URL", value_parser = parse_database_url)]
     database_url: Option<Secret>,
     /// Host of a PostgreSQL database, instead of a URL
     #[arg(long, env = "DB_HOST", value_name = "HOST", conflicts_with = "database_url")]
@@ -33,13 +34,13 @@ pub(super) struct DatabaseOptions {
     #[arg(long, env = "DB_PORT", value_name = "PORT", default_value_t = 5432)]
     db_port: u16,
     /// User of the PostgreSQL database
-    #[arg(long, env = "DB_USER", value_name = "NAME")]
+    #[arg(long, env = "DB_USER", value_name = "NAME", requires = "db_host")]
     db_user: Option<String>,
     /// Password of the user. Prefer the variable: all users of this machine can see command lines
-    #[arg(long, env = "DB_PASS", value_name = "PASSWORD", value_parser = parse_secret)]
+    #[arg(long, env = "DB_PASS", value_name = "PASSWORD", requires = "db_user", value_parser = parse_secret)]
     db_pass: Option<Secret>,
     /// Name of the PostgreSQL database
-    #[arg(long, env = "DB_NAME", value_name = "NAME")]
+    #[arg(long, env = "DB_NAME", value_name = "NAME", requires = "db_host")]
     db_name: Option<String>,
     /// Encryption of database connections and verification of the server, as in libpq. Only verify-full protects
     /// against a server that pretends to be the database [default: prefer]
@@ -107,6 +108,14 @@ impl SslMode {
 
 pub(in crate::cli) fn parse_secret(text: &str) -> Result<Secret, std::convert::Infallible> {
     Ok(Secret::new(text))
+}
+
+/// Parses a URL that must not be empty. The store checks it.
+fn parse_database_url(text: &str) -> Result<Secret, String> {
+    match text {
+        "" => Err("expected postgres://USER:PASSWORD@HOST:PORT/NAME or sqlite:PATH".to_owned()),
+        _ => Ok(Secret::new(text)),
+    }
 }
 
 impl DatabaseOptions {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use ignition::discovery::HttpUrl;
 
@@ -15,10 +16,10 @@ use crate::http::images::{ExternalInputs, ExternalSettings, ImageInputs};
 pub(super) struct ExternalOptions {
     /// Serve only images, for the inventory at this URL, which also authorizes the downloads. This process then has no
     /// database, no API and no access policy
-    #[arg(long, env = "KINDLING_INVENTORY_URL", value_name = "URL")]
+    #[arg(long, env = "KINDLING_INVENTORY_URL", value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     inventory_url: Option<String>,
     /// Host and port of the external inventory, instead of a URL
-    #[arg(long, env = "ASSISTED_SERVICE_HOST", value_name = "HOST[:PORT]")]
+    #[arg(long, env = "ASSISTED_SERVICE_HOST", value_name = "HOST[:PORT]", value_parser = NonEmptyStringValueParser::new())]
     assisted_service_host: Option<String>,
     /// Scheme for --assisted-service-host
     #[arg(long, env = "ASSISTED_SERVICE_SCHEME", value_name = "SCHEME", value_enum, default_value_t)]

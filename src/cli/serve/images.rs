@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use ignition::discovery::HttpUrl;
 
+use super::value::{parse_directory, parse_url_host};
 use crate::cli::servers::ServerOptions;
 use crate::http::Server;
 use crate::http::images::{EmbeddedInputs, ImageInputs, ImageServer, follow_added_images};
@@ -19,7 +20,7 @@ use crate::inventory::{Inventory, Settings};
 pub(super) struct ImageOptions {
     /// Directory of base images [default: `images` in the data directory]. DATA_DIR is read as well; DATA_TEMP_DIR is
     /// accepted but has no effect, because images are not unpacked
-    #[arg(long, env = "KINDLING_IMAGES_DIR", value_name = "DIR")]
+    #[arg(long, env = "KINDLING_IMAGES_DIR", value_name = "DIR", value_parser = parse_directory)]
     images_dir: Option<PathBuf>,
     /// When to download missing base images [default: on-first-use; at-start with an external inventory]
     #[arg(long, env = "KINDLING_FETCH_IMAGES", value_name = "WHEN", value_enum)]
@@ -33,9 +34,10 @@ pub(super) struct ImageOptions {
     /// the same as with `off`
     #[arg(long, env = "KINDLING_FAST_PATH", value_name = "SWITCH", value_enum, default_value_t)]
     fast_path: OnByDefault,
-    /// Servers that base images may come from which users add while the service runs, as host names or addresses
+    /// Servers that base images may come from which users add while the service runs, as host names or addresses,
+    /// separated by commas
     /// [default: all but this machine, link-local addresses and metadata services of clouds]
-    #[arg(long, env = "KINDLING_ADDED_IMAGE_SERVERS", value_name = "HOSTS", value_delimiter = ',')]
+    #[arg(long, env = "KINDLING_ADDED_IMAGE_SERVERS", value_name = "HOSTS", value_delimiter = ',', value_parser = parse_url_host)]
     added_image_servers: Option<Vec<String>>,
     /// Delete base images that are in no list
     #[arg(long, env = "KINDLING_PRUNE_IMAGES")]

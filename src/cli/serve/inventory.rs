@@ -68,7 +68,13 @@ impl AddressOptions {
 
     /// Returns the origins whose pages may call the API.
     pub(super) fn allowed_origins(&self) -> Vec<String> {
-        self.allowed_domains.iter().filter(|text| !text.is_empty()).cloned().collect()
+        let host = |origin: &str| origin.split_once("://").map_or(origin, |(_, host)| host).to_owned();
+        if self.allowed_domains.iter().any(|origin| host(origin) == "*") {
+            tracing::warn!(
+                "--allowed-domains (ALLOWED_DOMAINS) contains `*`: pages of any site may call the API"
+            );
+        }
+        self.allowed_domains.clone()
     }
 
     /// Returns the URL under which machines reach the images of a service that serves only images.
@@ -305,6 +311,12 @@ impl AgentOptions {
         if let Some(path) = &self.service_ca_cert_path {
             let text = read_text(path, MAX_CERTIFICATES).context("SERVICE_CA_CERT_PATH")?;
             settings.service_ca_certificates = Some(text);
+        }
+        if self.skip_cert_verification {
+            tracing::warn!(
+                "SKIP_CERT_VERIFICATION (--skip-cert-verification) is set: agents do not verify this service, so an \
+                 attacker on the path can read pull secrets and change installations"
+            );
         }
         settings.skip_certificate_verification = self.skip_cert_verification;
         settings.max_silence = self.host_max_disconnection_time;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use super::access::warn_if_exposed;
 use super::value::parse_address;
 use crate::http::{Certificate, InheritedListener, ListenAddr, Listener, TlsRules, TlsVersion};
 
@@ -56,7 +57,7 @@ pub(super) struct ListenerOptions {
     tls_min_version: TlsVersion,
     /// TLS 1.2 cipher suites to accept, separated by commas [default: all supported suites]. TLS 1.3 suites are always
     /// accepted
-    #[arg(long, env = "TLS_CIPHER_SUITES", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, env = "TLS_CIPHER_SUITES", value_name = "NAMES", value_delimiter = ',', value_parser = parse_cipher_suite)]
     tls_cipher_suites: Vec<String>,
 }
 
@@ -74,6 +75,19 @@ fn parse_tls_version(text: &str) -> Result<TlsVersion, String> {
         "VersionTLS10" | "VersionTLS11" | "VersionTLS12" => Ok(TlsVersion::V1_2),
         "VersionTLS13" => Ok(TlsVersion::V1_3),
         _ => Err("expected VersionTLS12 or VersionTLS13".to_owned()),
+    }
+}
+
+/// Parses the name of a cipher suite. Kubernetes lists suites that the server does not support, but a name of no suite
+/// is a mistake.
+fn parse_cipher_suite(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    match TlsRules::is_suite(text) {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("expected a name of IANA's registry, such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"
+                .to_owned())
+        }
     }
 }
 
@@ -97,14 +111,17 @@ enum ListenTarget {
 
 impl ListenerOptions {
     fn tls_rules(&self) -> TlsRules {
-        let suites = self.tls_cipher_suites.iter().map(|name| name.trim().to_owned());
-        TlsRules { oldest: self.tls_min_version, suites: suites.filter(|name| !name.is_empty()).collect() }
+        TlsRules { oldest: self.tls_min_version, suites: self.tls_cipher_suites.clone() }
     }
 
     /// Returns the listeners of the options and of the inherited sockets. Does not listen yet.
     pub(super) fn listen_targets(&self, inherited: Vec<InheritedListener>) -> Result<ListenTargets> {
         let certificate = match (&self.https_cert_file, &self.https_key_file) {
-            (Some(chain), Some(key)) => Some(Certificate::open_with(chain, key, &self.tls_rules())?),
+            (Some(chain), Some(key)) => {
+                let certificate = Certificate::open_with(chain, key, &self.tls_rules())?;
+                warn_if_exposed(key);
+                Some(certificate)
+            }
             _ => None,
         };
         let mut plain: Vec<ListenTarget> = self.listen.iter().cloned().map(ListenTarget::At).collect();

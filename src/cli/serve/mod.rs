@@ -9,9 +9,11 @@ mod limits;
 mod listeners;
 mod log;
 pub(super) mod value;
+mod variables;
 
 #[cfg(feature = "demo")]
 pub(super) use listeners::DEFAULT_ADDRESS;
+pub(super) use variables::is_protected;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -33,12 +35,16 @@ use crate::inventory::Inventory;
 use crate::inventory::auth::{Policy, PolicyKind};
 use crate::inventory::catalogue::Catalogue;
 
+/// The name of the command.
+pub(super) const NAME: &str = "serve";
+
 /// Serve images and the inventory API
 ///
 /// Every option can also be set with the environment variable shown after it. Variables of the Assisted Installer keep
 /// their names, and may have the prefix MYAPP_. An option overrides its variable, and a variable overrides the TOML
-/// file of `--config`, whose keys are the names of the options. An empty variable counts as not set. Durations are
-/// written as 90s, 1h30m or 4h.
+/// file of `--config`, whose keys are the names of the options. An empty variable counts as not set, but is an error if
+/// its option decides access, encryption or integrity. An unknown variable KINDLING_* is a warning, or an error if it
+/// resembles such an option's variable. Durations are written as 90s, 1h30m or 4h.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     /// TOML file with options, such as `listen = ["127.0.0.1:8090"]` or `auth-type = "local"`
@@ -89,12 +95,12 @@ const SUMMARY_NOTE: &str = "`kindling serve --help` shows all options, with vari
 
 /// Shortens the help text of `serve` if the arguments request its summary, so that it fits on a screen.
 pub(super) fn shorten_summary(program: clap::Command, arguments: &[OsString]) -> clap::Command {
-    let is_serve = arguments.get(1).is_some_and(|name| name == "serve");
+    let is_serve = arguments.get(1).is_some_and(|name| name == NAME);
     if !(is_serve && arguments.iter().any(|argument| argument == "-h")) {
         return program;
     }
     let is_shown = |name: &str| SUMMARY_OPTIONS.contains(&name);
-    program.mut_subcommand("serve", |command| {
+    program.mut_subcommand(NAME, |command| {
         let command = command.mut_args(|option| match option.get_long().is_some_and(is_shown) {
             true => option.help_heading(None::<&str>).hide_env(true),
             false => option.hide_short_help(true),
@@ -111,6 +117,7 @@ impl Serve {
         if let Some(file) = &self.config {
             tracing::info!(file = %file.display(), "options read from file");
         }
+        variables::check_environment()?;
         self.limits.raise_open_file_limit();
         let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
         runtime.block_on(self.open_and_serve(inherited, screen))?;

@@ -1,6 +1,7 @@
 //! Parsers of option values, with the expected form as the error.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 use crate::inventory::catalogue::{ImageType, Version};
 use uuid::Uuid;
@@ -60,7 +61,7 @@ fn parse_network(text: &str, is_of_version: impl Fn(&IpAddr) -> bool, longest: u
 pub(super) fn parse_origin(text: &str) -> Result<String, String> {
     let text = text.trim();
     let is_origin = text.bytes().all(|byte| byte.is_ascii_graphic()) && text.matches('*').count() <= 1;
-    match is_origin {
+    match is_origin && !text.is_empty() {
         true => Ok(text.trim_end_matches('/').to_owned()),
         false => Err("expected an origin, such as https://ui.example.com, with at most one *".to_owned()),
     }
@@ -71,7 +72,8 @@ pub(super) fn parse_host(text: &str) -> Result<String, String> {
     let text = text.trim().to_ascii_lowercase();
     let is_host = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_*[:]".contains(&byte));
     let is_address = text.starts_with('[') && text.ends_with(']');
-    match is_host && text.matches('*').count() <= 1 && (is_address || !text.contains(':')) {
+    match is_host && !text.is_empty() && text.matches('*').count() <= 1 && (is_address || !text.contains(':'))
+    {
         true => Ok(text),
         false => {
             Err("expected a host without a port, such as kindling.example.com, with at most one *".to_owned())
@@ -79,9 +81,91 @@ pub(super) fn parse_host(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses the host of a URL: a name or an address, as the parser of URLs writes it.
+pub(super) fn parse_url_host(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let url = reqwest::Url::parse(&format!("http://{text}/"));
+    let is_host = url.is_ok_and(|url| url.host_str().is_some_and(|host| host.eq_ignore_ascii_case(text)));
+    match is_host && !text.contains('*') {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("expected the host of a URL, without scheme, port and `*`: mirror.example.com, 192.0.2.1 or \
+                      [2001:db8::1]"
+                .to_owned())
+        }
+    }
+}
+
+/// Parses a directory. Refuses a URL, which would be the name of a local directory.
+pub(super) fn parse_directory(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "" => Err("expected a directory".to_owned()),
+        _ if is_like_url(text) => Err("expected a directory, not a URL".to_owned()),
+        _ => Ok(PathBuf::from(text)),
+    }
+}
+
+/// Parses a directory or the URL of a bucket.
+pub(super) fn parse_directory_or_bucket(text: &str) -> Result<String, String> {
+    match text.strip_prefix("s3://") {
+        Some(bucket) if !bucket.is_empty() => Ok(text.to_owned()),
+        _ => parse_directory(text)
+            .map(|_| text.to_owned())
+            .map_err(|_| "expected a directory, or s3://BUCKET/PREFIX".to_owned()),
+    }
+}
+
+/// Returns `true` for a URL, also without its colon or a slash: `s3//bucket`, `s3:/bucket`, `s3:bucket`.
+fn is_like_url(text: &str) -> bool {
+    let end = text.find(|character: char| !character.is_ascii_alphanumeric()).unwrap_or(text.len());
+    let (scheme, rest) = text.split_at(end);
+    !scheme.is_empty()
+        && (rest.starts_with(":/")
+            || scheme.eq_ignore_ascii_case("s3") && (rest.starts_with("//") || rest.starts_with(':')))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn directory_is_not_a_url() {
+        for text in ["data", "/srv/s3//data", "./s3://bucket", "s3", "s3/bucket", "a:b", "."] {
+            assert_eq!(parse_directory(text), Ok(PathBuf::from(text)));
+            assert_eq!(parse_directory_or_bucket(text), Ok(text.to_owned()));
+        }
+        for text in
+            ["", "s3//bucket", "S3//bucket", "s3:/bucket", "s3:bucket", "file:///srv", "http://a/b", "s3://"]
+        {
+            parse_directory(text).unwrap_err();
+            parse_directory_or_bucket(text).unwrap_err();
+        }
+        parse_directory("s3://bucket").unwrap_err();
+        parse_directory_or_bucket("s3://bucket").unwrap();
+    }
+
+    #[test]
+    fn host_is_written_as_in_a_url() {
+        for text in ["mirror.example.com", "Mirror", "192.0.2.1", "[2001:db8::1]", "a_b"] {
+            assert_eq!(parse_url_host(text), Ok(text.to_owned()));
+        }
+        for text in [
+            "",
+            "*",
+            "*.example.com",
+            "a:80",
+            "http://a",
+            "a/b",
+            "::1",
+            "[::01]",
+            "192.0.2",
+            "a b",
+            "u@a",
+            "a?",
+        ] {
+            assert!(parse_url_host(text).is_err(), "{text:?}");
+        }
+    }
 
     #[test]
     fn network_must_match_ip_version() {

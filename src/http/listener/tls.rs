@@ -16,7 +16,7 @@ use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{
-    self, InconsistentKeys, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion,
+    self, CipherSuite, InconsistentKeys, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion,
 };
 
 /// The interval between checks of the files. They are replaced days before the old certificate expires.
@@ -97,8 +97,8 @@ pub enum CertificateError {
 pub struct TlsRules {
     /// The oldest accepted version.
     pub oldest: TlsVersion,
-    /// The accepted TLS 1.2 cipher suites by their names in IANA's registry; empty for all. Unknown names are ignored.
-    /// TLS 1.3 always has all of its suites.
+    /// The accepted TLS 1.2 cipher suites by their names in IANA's registry; empty for all. Suites that the server does
+    /// not support are ignored. TLS 1.3 always has all of its suites.
     pub suites: Vec<String>,
 }
 
@@ -113,6 +113,16 @@ pub enum TlsVersion {
 }
 
 impl TlsRules {
+    /// Returns `true` if a cipher suite has this name in IANA's registry, whether the server supports it or not.
+    #[must_use]
+    pub fn is_suite(name: &str) -> bool {
+        (0..=u16::MAX).any(|id| {
+            // rustls has its own prefix for suites of TLS 1.3.
+            let known = CipherSuite::from(id).as_str().map(|known| known.replacen("TLS13_", "TLS_", 1));
+            known.as_deref() == Some(name)
+        })
+    }
+
     fn protocol_versions(&self) -> Vec<&'static SupportedProtocolVersion> {
         match self.oldest {
             TlsVersion::V1_2 => vec![&TLS13, &TLS12],
