@@ -10,6 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 use tower::Service;
 
+use super::Certificate;
 use super::content::DateHeader;
 use super::images::{CountedBody, ImageServer, Requester};
 use super::metrics::RequestArea;
@@ -27,6 +28,13 @@ pub struct App {
 impl App {
     pub(super) fn new(images: Option<&ImageServer>, routes: Router, varies: Option<HeaderValue>) -> Self {
         Self { images: images.cloned(), routes, varies }
+    }
+
+    /// Exports the validity of the server's certificate with the metrics.
+    pub fn export_certificate(&self, certificate: &Certificate) {
+        if let Some(images) = &self.images {
+            images.metrics().add_certificate(certificate);
+        }
     }
 
     /// Returns the response of the routes.

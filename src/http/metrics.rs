@@ -11,6 +11,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::certificate_metrics::CertificateCollector;
+use super::listener::Certificate;
 use super::monitor_metrics::MonitorCollector;
 use super::source_metrics::SourceMetrics;
 use super::store_metrics::StoreCollector;
@@ -43,6 +45,7 @@ struct MetricFamilies {
     live_image_bytes: Family<BaseImageLabel, Gauge>,
     store: StoreCollector,
     monitor: MonitorCollector,
+    certificate: CertificateCollector,
     memory: Gauge,
     descriptors: Gauge,
 }
@@ -146,6 +149,7 @@ impl Default for Metrics {
             live_image_bytes: Family::default(),
             store: StoreCollector::default(),
             monitor: MonitorCollector::default(),
+            certificate: CertificateCollector::default(),
             memory: Gauge::default(),
             descriptors: Gauge::default(),
         };
@@ -183,6 +187,7 @@ impl MetricFamilies {
         );
         registry.register_collector(Box::new(self.store.clone()));
         registry.register_collector(Box::new(self.monitor.clone()));
+        registry.register_collector(Box::new(self.certificate.clone()));
         registry.register("private_memory_bytes", "Anonymous memory of the process", self.memory.clone());
         registry.register(
             "open_descriptors",
@@ -230,6 +235,11 @@ impl Metrics {
     pub(super) fn add_inventory(&self, inventory: &Inventory) {
         self.0.store.set(inventory.records().store());
         self.0.monitor.set(inventory);
+    }
+
+    /// Also exports the validity of the server's certificate.
+    pub(super) fn add_certificate(&self, certificate: &Certificate) {
+        self.0.certificate.set(certificate);
     }
 
     /// Returns all metrics as text, with the current states of base images and of the source of infra-envs.

@@ -7,6 +7,7 @@
 mod access_tests;
 mod app;
 mod app_service;
+mod certificate_metrics;
 mod connection;
 pub(crate) mod content;
 mod cors;

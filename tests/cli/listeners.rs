@@ -392,3 +392,48 @@ fn tls_versions_and_cipher_suites_are_limited() {
         .expect_failure("none of the TLS 1.2 cipher suites");
     refused("TLS_MIN_VERSION", "VersionTLS14").expect_usage_error("expected VersionTLS12 or VersionTLS13");
 }
+
+/// Replaces the server's certificate with one that is valid in these years.
+fn write_certificate(scratch: &Scratch, authority: &CertificateAuthority, from: i32, until: i32) {
+    let pair = authority.issue_for_names(&["localhost"], |params| {
+        params.not_before = rcgen::date_time_ymd(from, 1, 1);
+        params.not_after = rcgen::date_time_ymd(until, 1, 1);
+    });
+    write_pair(scratch, &pair);
+}
+
+#[test]
+fn certificate_that_is_not_valid_now_is_a_warning_and_a_metric() {
+    if require_tool("curl").is_none() {
+        return;
+    }
+    let (scratch, authority) = scratch_with_certificate();
+    write_certificate(&scratch, &authority, 2001, 2002);
+    let server = spawn_server(&scratch, &CERTIFICATE, "--listen-tls 127.0.0.1:0", 1);
+    let metric = |name: &str| {
+        let text = curl_output(&scratch, &format!("--insecure https://{}/metrics", server.addresses[0]));
+        let text = String::from_utf8(text).unwrap();
+        let name = format!("kindling_tls_certificate_{name}_timestamp_seconds ");
+        text.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok())
+    };
+    let year = |year: i32| Some(rcgen::date_time_ymd(year, 1, 1).unix_timestamp());
+    assert_eq!((metric("not_before"), metric("not_after")), (year(2001), year(2002)));
+    for (from, until) in [(2020, 9000), (8000, 9000)] {
+        write_certificate(&scratch, &authority, from, until);
+        server.send_signal("HUP");
+        wait_for("the certificate is reloaded", || metric("not_before") == year(from));
+        assert_eq!(metric("not_after"), year(until));
+    }
+    let log = server.stop();
+    for part in [
+        "certificate has expired, clients refuse it chain=cert.pem end=2002-01-01 00:00:00 UTC",
+        "certificate is not valid yet, clients refuse it chain=cert.pem begin=8000-01-01 00:00:00 UTC",
+    ] {
+        assert_eq!(log.matches(part).count(), 1, "{part}: {log}");
+    }
+    assert_eq!(log.matches("clients refuse it").count(), 2, "{log}");
+    let plain = ServeProcess::start(&scratch, &[], &[]);
+    let metrics = String::from_utf8(plain.request("GET /metrics", "").body).unwrap();
+    assert!(!metrics.contains("tls_certificate"), "{metrics}");
+    plain.stop();
+}

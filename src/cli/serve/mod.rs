@@ -133,7 +133,8 @@ impl Serve {
             None => ServerRole::Everything(self.access.policy(listeners.reachable_address().as_ref())?),
         };
         let catalogue = self.catalogue.read_catalogue()?;
-        if let Some(certificate) = listeners.certificate().cloned() {
+        let certificate = listeners.certificate().cloned();
+        if let Some(certificate) = certificate.clone() {
             signals.reload_certificate_on_change(certificate);
         }
         let listeners = listeners.bind().await?;
@@ -146,6 +147,7 @@ impl Serve {
                 tokio::spawn(screen.show_progress(images.library().clone()));
                 let images = self.limits.configure_images(images);
                 let app = crate::http::image_app(&images, &self.addresses.allowed_origins());
+                certificate.inspect(|certificate| app.export_certificate(certificate));
                 serve_until_signal(&server, listeners, &app, &mut signals).await
             }
             ServerRole::Everything(policy) => {
@@ -153,6 +155,7 @@ impl Serve {
                 let images = self.images.open_server(&inventory, self.database.data_dir()).await?;
                 tokio::spawn(screen.show_progress(images.library().clone()));
                 let app = crate::http::app(&inventory, Some(&self.limits.configure_images(images)));
+                certificate.inspect(|certificate| app.export_certificate(certificate));
                 let background = [
                     tokio::spawn(inventory.clone().run_monitor()),
                     tokio::spawn(inventory.clone().run_jobs()),

@@ -13,6 +13,7 @@ mod socket;
 mod threads;
 mod tls;
 mod unix;
+mod validity;
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use chrono::Utc;
 use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -18,6 +19,8 @@ use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{
     self, CipherSuite, InconsistentKeys, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion,
 };
+
+use super::validity::ValidityPeriod;
 
 /// The interval between checks of the files. They are replaced days before the old certificate expires.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -195,6 +198,7 @@ impl Certificate {
         let seen = Mutex::new([file_version(&chain), file_version(&key)]);
         let pair = RwLock::new(Arc::new(read_pair(&chain, &key, &provider)?));
         let current = Arc::new(CurrentCertificate { chain, key, provider, pair, seen, asked: Notify::new() });
+        current.warn_unless_valid();
         let config = ServerConfig::builder_with_provider(Arc::clone(&current.provider))
             .with_protocol_versions(&rules.protocol_versions())
             .map_err(CertificateError::Setup)?;
@@ -236,6 +240,11 @@ impl Certificate {
         }
     }
 
+    /// Returns the time for which the current certificate and its chain are valid.
+    pub(in crate::http) fn validity(&self) -> Option<ValidityPeriod> {
+        self.current.validity()
+    }
+
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.config))
     }
@@ -248,7 +257,28 @@ impl CurrentCertificate {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         let pair = read_pair(&self.chain, &self.key, &self.provider)?;
         *self.pair.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
+        self.warn_unless_valid();
         Ok(())
+    }
+
+    fn pair(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.pair.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn validity(&self) -> Option<ValidityPeriod> {
+        ValidityPeriod::of_chain(&self.pair().cert)
+    }
+
+    /// Warns if clients refuse the certificate because of its dates. It stays in use, because the clock of this machine
+    /// may be wrong.
+    fn warn_unless_valid(&self) {
+        let (Some(ValidityPeriod { begin, end }), now) = (self.validity(), Utc::now()) else { return };
+        let chain = self.chain.display();
+        if now < begin {
+            tracing::warn!(%chain, %begin, "certificate is not valid yet, clients refuse it");
+        } else if now > end {
+            tracing::warn!(%chain, %end, "certificate has expired, clients refuse it");
+        }
     }
 
     fn reload_if_changed(&self, is_asked: bool) {
@@ -272,7 +302,7 @@ impl CurrentCertificate {
 
 impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.pair.read().unwrap_or_else(PoisonError::into_inner)))
+        Some(self.pair())
     }
 }
 
