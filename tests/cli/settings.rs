@@ -3,11 +3,16 @@
 use std::collections::BTreeSet;
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use Empty::{Refused, Unset};
 
 use crate::serve::ServeProcess;
-use crate::support::{RunOutput, Scratch};
+use crate::support::{KINDLING, ProgramRun, RunOutput, Scratch, require_tool};
+
+/// A user without other processes.
+const THREAD_TEST_USER: u32 = 64_123;
 
 /// The meaning of an empty variable.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -367,5 +372,63 @@ fn settings_that_open_access_are_warnings() {
     ] {
         let log = ServeProcess::start(&scratch, variables, &[]).stop();
         assert!(log.lines().any(|line| line.contains("WARN") && line.contains(phrase)), "{phrase}: {log}");
+    }
+}
+
+#[test]
+fn rejects_invalid_proxies() {
+    let scratch = Scratch::new();
+    for (variables, phrase) in [
+        (
+            &[("HTTPS_PROXY", "htp://me:secret@proxy:3128")][..],
+            "HTTPS_PROXY is not the URL of a proxy: its scheme",
+        ),
+        (&[("http_proxy", "http://me:secret@")], "http_proxy is not the URL of a proxy: "),
+        (&[("ALL_PROXY", "socks5://me:secret@proxy")], "ALL_PROXY is not the URL of a proxy: its scheme"),
+        (
+            &[("NO_PROXY", "10.0.0.0/8, 10.1.2.3:8080")],
+            "the entry \"10.1.2.3:8080\" of NO_PROXY would match no host: ports",
+        ),
+        (
+            &[("no_proxy", "*.example.com")],
+            "the entry \"*.example.com\" of no_proxy would match no host: the only wildcard",
+        ),
+    ] {
+        expect_refused(&scratch, variables, &[phrase]);
+    }
+    assert_eq!(scratch.names(), Vec::<String>::new());
+    let valid = [
+        ("HTTP_PROXY", "http://me:secret@127.0.0.1:1"),
+        ("HTTPS_PROXY", "127.0.0.1:1"),
+        ("ALL_PROXY", ""),
+        ("NO_PROXY", "*,127.0.0.1,::1,10.0.0.0/8,.example.com,localhost"),
+    ];
+    let log = ServeProcess::start(&scratch, &valid, &[]).stop();
+    assert!(!log.contains("secret"), "{log}");
+}
+
+/// Before, the async runtime waited for its threads without end.
+#[test]
+fn too_few_threads_are_an_error() {
+    if require_tool("prlimit").is_none() {
+        return;
+    }
+    let scratch = Scratch::new();
+    set_permissions(scratch.folder(), Permissions::from_mode(0o777)).unwrap();
+    let program = scratch.path("kindling");
+    std::fs::copy(KINDLING, &program).unwrap();
+    // The limit counts all processes of a user, and does not apply to root.
+    let is_root = rustix::process::geteuid().is_root();
+    for limit in if is_root { 1..=6 } else { 1..=1 } {
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--nproc={limit}")).arg(&program).args(["serve", "--listen", "127.0.0.1:0"]);
+        command.current_dir(scratch.folder());
+        if is_root {
+            command.uid(THREAD_TEST_USER);
+        }
+        let output = ProgramRun::from(command).run();
+        output.expect_failure("threads; raise the limit of processes (ulimit -u, TasksMax= of systemd");
+        output.expect_failure("Resource temporarily unavailable");
+        assert_eq!(scratch.names(), ["kindling"]);
     }
 }

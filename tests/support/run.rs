@@ -68,11 +68,17 @@ pub(crate) struct ProgramRun {
     patience: Duration,
 }
 
+impl From<Command> for ProgramRun {
+    fn from(command: Command) -> Self {
+        Self { command, stdin: Vec::new(), patience: PATIENCE }
+    }
+}
+
 impl ProgramRun {
     pub(crate) fn new(program: impl AsRef<OsStr>, folder: &Path) -> Self {
         let mut command = Command::new(program);
         command.current_dir(folder).env("LC_ALL", "C").env("RUST_BACKTRACE", "0").env("COLUMNS", "100");
-        Self { command, stdin: Vec::new(), patience: PATIENCE }
+        command.into()
     }
 
     pub(crate) fn args<S: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {

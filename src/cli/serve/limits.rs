@@ -1,7 +1,11 @@
 //! Options of limits and timeouts.
 
+use std::num::NonZero;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, available_parallelism};
 use std::time::Duration;
 
+use anyhow::{Context, Result};
 use clap::Args;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -9,6 +13,9 @@ use crate::cli::duration;
 use crate::http::ServerLimits;
 use crate::http::images::{BASE_IMAGE_WAIT, ImageServer, MAX_REQUESTS};
 
+/// Threads for the database, files and downloads, in addition to two for each processor: one for connections and one
+/// for other tasks.
+const OTHER_THREADS: usize = 4;
 /// File descriptors for the database, files and downloads, in addition to the connections.
 const OTHER_FILES: u64 = 256;
 
@@ -93,6 +100,32 @@ impl LimitOptions {
             tracing::warn!(most, wanted, "limit of open files is lower than connections need");
         }
     }
+}
+
+/// Checks that the system lets this process start the threads that it needs. The async runtime would wait for missing
+/// threads without end.
+///
+/// # Errors
+///
+/// Returns an error if the system refuses a thread.
+pub(super) fn require_threads() -> Result<()> {
+    let count =
+        available_parallelism().map_or(1, NonZero::get).saturating_mul(2).saturating_add(OTHER_THREADS);
+    // The threads wait for this lock, so that all of them exist at the same time.
+    let gate = Mutex::new(());
+    let started = thread::scope(|scope| {
+        let _closed = gate.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..count {
+            thread::Builder::new().spawn_scoped(scope, || drop(gate.lock()))?;
+        }
+        std::io::Result::Ok(())
+    });
+    started.with_context(|| {
+        format!(
+            "cannot start {count} threads; raise the limit of processes (ulimit -u, TasksMax= of systemd, pids.max of \
+             the cgroup)"
+        )
+    })
 }
 
 #[cfg(test)]

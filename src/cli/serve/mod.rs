@@ -8,6 +8,7 @@ mod inventory;
 mod limits;
 mod listeners;
 mod log;
+mod proxy;
 pub(super) mod value;
 mod variables;
 
@@ -118,7 +119,9 @@ impl Serve {
             tracing::info!(file = %file.display(), "options read from file");
         }
         variables::check_environment()?;
+        proxy::check_environment()?;
         self.limits.raise_open_file_limit();
+        limits::require_threads()?;
         let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
         runtime.block_on(self.open_and_serve(inherited, screen))?;
         Ok(ExitCode::SUCCESS)
