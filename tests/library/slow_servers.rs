@@ -94,7 +94,7 @@ async fn added_image_starts_after_the_turns_of_others() {
     assert_eq!(silent.download_offsets(), [None, None], "the slow downloads continued");
 }
 
-/// Added images have slots of their own.
+/// Added images have separate slots.
 #[tokio::test(flavor = "multi_thread")]
 async fn added_images_do_not_delay_configured_ones() {
     let never = ReplyGate::new();

@@ -9,6 +9,7 @@ use lru::LruCache;
 use tokio::sync::OnceCell;
 
 use super::artifact::{Artifact, BaseImageFile};
+use super::digest_file::SharedDigest;
 use crate::http::content::Representation;
 use inventory::api::ApiError;
 use inventory::id::InfraEnvId;
@@ -57,7 +58,7 @@ pub(super) struct PlannedFile {
     /// The number of bytes in memory that no other plan shares.
     pub(super) memory_bytes: usize,
     /// The digest of all bytes, once it was requested.
-    pub(super) sha256: OnceCell<Digest>,
+    pub(super) sha256: SharedDigest,
 }
 
 /// Plans by key. If the cache is full, the least recently used plans are dropped.

@@ -8,10 +8,10 @@ use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use ignition::network::{Cancel, HostError, MacAddr};
 use isogen::{Digest, PackedArchive, Plan, Segment};
-use tokio::sync::OnceCell;
 
 use super::artifact::{Artifact, BaseImageFile};
 use super::counted_body::{TransferRecords, count_response};
+use super::digest_file::SharedDigest;
 use super::download_log::{DownloadLog, DownloadedFile};
 use super::inputs::{ImageCredentials, InfraEnvSnapshot};
 use super::plans::{PlanKey, PlanKind, PlannedFile};
@@ -297,7 +297,13 @@ fn wrap_plan(
     let (etag, memory_bytes) = (format!("\"{identity}\""), plan.memory_bytes());
     let content = Representation::new(Arc::new(plan), etag, changed_at, media_type, Some(file_name));
     let content = content.map_err(|error| cannot_make_error(&error))?.with_base_file(Arc::clone(base.file()));
-    Ok(PlannedFile { what, base: Arc::clone(base.image()), content, memory_bytes, sha256: OnceCell::new() })
+    Ok(PlannedFile {
+        what,
+        base: Arc::clone(base.image()),
+        content,
+        memory_bytes,
+        sha256: SharedDigest::default(),
+    })
 }
 
 /// Returns how many bytes of a plan are shared: bytes of `nmstatectl` that the base image keeps in memory for all

@@ -120,7 +120,7 @@ impl LibrarySettings {
             retry: RetryPolicy::default(),
             stall: Duration::from_secs(60),
             min_rate: 8 << 10,
-            added_turn: Duration::from_secs(300),
+            added_turn: Duration::from_secs(60),
             recheck: Duration::from_secs(10),
         }
     }
