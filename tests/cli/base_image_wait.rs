@@ -20,7 +20,7 @@ fn start(options: &[&str]) -> (ServeProcess, TcpListener, Scratch) {
     (server, silent, scratch)
 }
 
-/// Reads a response and asserts that the client shall ask again.
+/// Reads a response and asserts that it asks the client to try again later.
 fn assert_refused(mut stream: TcpStream) {
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();

@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// Returns work that ends when it is cancelled, or with a digest when it is told to. It reports its start and end.
+    /// Returns work that ends when it is cancelled, or with a digest after a message. It reports its start and its end.
     fn reported_work() -> (DigestWork, UnboundedReceiver<&'static str>, mpsc::Sender<()>) {
         let (report, reports) = unbounded_channel();
         let (finish, is_finished) = mpsc::channel();

@@ -13,10 +13,10 @@
 //! ```
 //!
 //! Incomplete files have another name, and nothing is read from them. A file gets the name of an image by a rename,
-//! after its length, its structure and, if the catalogue has it, its SHA-256 digest were found right. The SHA-256 digest of every ready image is known.
-//! It comes from a record next to the file if the length, inode and times in the record match the file, and is computed
-//! otherwise. A file lease proves that the file keeps these bytes. If a process dies during a download, the next one
-//! resumes it if the server still has the same version.
+//! after its length, its structure and, if the catalogue has it, its SHA-256 digest were found right. The SHA-256 digest
+//! of every ready image is known. It comes from a record next to the file if the length, inode and times in the record
+//! match the file, and is computed otherwise. A file lease proves that the file keeps these bytes. If a process dies
+//! during a download, the next one resumes it if the server still has the same version.
 //!
 //! Several processes may use the same directory, even one that they cannot write to. Only one process downloads each
 //! image.
