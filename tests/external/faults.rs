@@ -72,9 +72,9 @@ async fn rejects_html_page_from_the_service() {
     }
 }
 
-/// A redirect on the same host is followed, and credentials are sent to no other host.
+/// A redirect within the same origin is followed without a `Referer`, and credentials are sent to no other server.
 #[tokio::test(flavor = "multi_thread")]
-async fn redirect_is_followed_only_within_the_host() {
+async fn redirect_is_followed_only_within_the_origin() {
     let go = GoService::start().await;
     let other = GoService::start().await;
     let server = ExternalImageServer::start(&strict_settings(&go.peer.url())).await;
@@ -84,10 +84,20 @@ async fn redirect_is_followed_only_within_the_host() {
     go.peer.inject_fault("discovery_iso_type", to(moved.clone()));
     assert_eq!(server.get(&full).await.status(), 200);
     assert!(go.peer.take_calls().iter().all(|call| call.header("image-token") == Some("t")));
-    let elsewhere = other.peer.url().replace("127.0.0.1", "localhost");
-    go.peer.inject_fault("discovery_iso_type", to(format!("{elsewhere}{moved}")));
-    assert_refused(&server.get(&full).await, 502, "another host");
-    assert!(other.peer.take_calls().is_empty());
+    let with_key = format!("/images/{ID}?version=4.14&type=full-iso&api_key=s3cret");
+    assert_eq!(server.get(&with_key).await.status(), 200);
+    let calls = go.peer.take_calls();
+    assert!(calls.iter().any(|call| call.target == moved), "{calls:?}");
+    assert!(calls.iter().all(|call| call.header("referer").is_none()), "{calls:?}");
+    let elsewhere = other.peer.url();
+    for target in [elsewhere.clone(), elsewhere.replace("127.0.0.1", "localhost")] {
+        go.peer.inject_fault("discovery_iso_type", to(format!("{target}{moved}")));
+        assert_refused(&server.get(&full).await, 502, "another port or host");
+        assert!(other.peer.take_calls().is_empty());
+    }
+    let encrypted = go.peer.url().replace("http:", "https:");
+    go.peer.inject_fault("discovery_iso_type", to(format!("{encrypted}{moved}")));
+    assert_refused(&server.get(&full).await, 502, "another scheme");
     go.peer.inject_fault("discovery.ign", to(moved));
     assert_refused(&server.get(&full).await, 502, "round and round");
     assert!(go.peer.take_calls().len() < 10);
@@ -126,6 +136,69 @@ async fn known_image_survives_an_outage_of_the_service() {
     go.peer.clear_faults();
     assert_eq!(readiness(&server).await, (200, "reachable".to_owned()));
     assert!(server.image(&full).await == before);
+}
+
+/// The fault of one infra-env affects only requests for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn broken_answers_for_one_infra_env_affect_only_its_images() {
+    const OTHER: &str = "8c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11";
+    let go = GoService::start().await;
+    let (_closed, gate) = watch::channel(false);
+    let settings =
+        ExternalSettings { patience: Duration::from_millis(300), ..strict_settings(&go.peer.url()) };
+    let server = ExternalImageServer::start(&settings).await;
+    let [one, other] = [ID, OTHER].map(|id| format!("/byid/{id}/4.14/x86_64/full.iso"));
+    let (known, _) = (server.image(&one).await, server.image(&other).await);
+    let answer = |status, body: &str| InjectedFault::Answer(ServiceReply::new(status, body));
+    for (fault, is_known) in [
+        (InjectedFault::Held(gate.clone()), true),
+        (InjectedFault::Down, true),
+        (InjectedFault::Cut, true),
+        (InjectedFault::Answer(ServiceReply::new(200, "{}").header("bad header", "x")), true),
+        (answer(503, ""), true),
+        (answer(500, ""), false),
+        (answer(200, "<html>"), false),
+    ] {
+        let case = format!("{fault:?}");
+        go.peer.inject_fault(ID, fault);
+        if is_known {
+            assert!(server.image(&one).await == known, "{case}");
+        } else {
+            assert!(server.get(&one).await.status().as_u16() >= 500, "{case}");
+        }
+        let unknown = server.get(&format!("{one}?api_key=new")).await;
+        assert!(unknown.status().as_u16() >= 500, "{case}");
+        assert_eq!(readiness(&server).await, (200, "reachable".to_owned()), "{case}");
+        go.peer.take_calls();
+        assert_eq!(server.get(&other).await.status(), 200, "{case}");
+        assert_eq!(server.get(&format!("{other}?api_key=new")).await.status(), 200, "{case}");
+        let calls = go.peer.take_calls();
+        assert!(calls.iter().any(|call| call.target.contains(OTHER)), "{case}: {calls:?}");
+        go.peer.clear_faults();
+        // The pause after a failed call ends.
+        go.peer.take_calls();
+        while go.peer.take_calls().is_empty() {
+            server.image(&one).await;
+        }
+    }
+}
+
+/// During the pause after a call that took long, an image is served without a call.
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_call_pauses_calls_for_its_image() {
+    let go = GoService::start().await;
+    let settings = ExternalSettings { retry: Duration::from_secs(3600), ..strict_settings(&go.peer.url()) };
+    let server = ExternalImageServer::start(&settings).await;
+    let full = format!("/byid/{ID}/4.14/x86_64/full.iso");
+    let known = server.image(&full).await;
+    go.peer.inject_fault(ID, InjectedFault::Down);
+    assert!(server.image(&full).await == known);
+    go.peer.take_calls();
+    for _ in 0..10 {
+        assert!(server.image(&full).await == known);
+    }
+    assert!(go.peer.take_calls().is_empty());
+    assert_eq!(readiness(&server).await, (200, "reachable".to_owned()));
 }
 
 /// The last word of the service counts, also if it is unreachable afterwards.

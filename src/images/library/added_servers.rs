@@ -69,16 +69,18 @@ fn literal_address(host: &str) -> Option<IpAddr> {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).parse().ok()
 }
 
-/// Converts an IPv6 address that contains the IPv4 address of the destination: a mapped address, or one that a gateway
-/// translates (RFC 6052, RFC 8215, RFC 2765, RFC 3056).
+/// Converts an IPv6 address that contains the IPv4 address of the destination: a mapped or compatible address (RFC 4291),
+/// or one that a gateway translates (RFC 6052, RFC 8215, RFC 2765, RFC 3056).
 fn canonical(address: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = address.to_canonical() else { return address.to_canonical() };
     let [_, _, a, b, c, d, .., w, x, y, z] = v6.octets();
     match v6.segments() {
-        // NAT64, and IPv4-translated addresses.
-        [0x64, 0xff9b, 0, 0, 0, 0, ..] | [0x64, 0xff9b, 1, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => {
-            Ipv4Addr::new(w, x, y, z).into()
-        }
+        // NAT64, IPv4-translated and IPv4-compatible addresses. Loopback and the unspecified address become 0.0.0.1 and
+        // 0.0.0.0, which are refused as well.
+        [0x64, 0xff9b, 0, 0, 0, 0, ..]
+        | [0x64, 0xff9b, 1, ..]
+        | [0, 0, 0, 0, 0xffff, 0, ..]
+        | [0, 0, 0, 0, 0, 0, ..] => Ipv4Addr::new(w, x, y, z).into(),
         // 6to4.
         [0x2002, ..] => Ipv4Addr::new(a, b, c, d).into(),
         _ => v6.into(),
@@ -160,6 +162,11 @@ mod tests {
             "http://[64:ff9b:1::169.254.169.254]/",
             "http://[::ffff:0:127.0.0.1]/",
             "http://[2002:7f00:1::]/",
+            "http://[::127.0.0.1]/",
+            "http://[::169.254.169.254]/",
+            "http://[::168.63.129.16]/",
+            "http://[::224.0.0.1]/",
+            "http://[::2]/",
         ];
         for url in refused {
             assert!(!is_allowed(&AddedImageServers::OtherMachines, url), "{url}");
@@ -172,6 +179,7 @@ mod tests {
             "http://[fd00:c1::1]/",
             "http://[64:ff9b::8.8.8.8]/",
             "http://[2002:808:808::1]/",
+            "http://[::8.8.8.8]/",
             "http://8.8.8.8/",
         ];
         for url in allowed {

@@ -150,9 +150,21 @@ pub(super) struct MemoEntry {
     /// When the service last confirmed the memo and the caller's access. `None` after a refusal.
     confirmed_at: Option<Instant>,
     last: Option<(Instant, Result<(), ApiError>)>,
+    /// The end of the pause after a call that failed.
+    paused_until: Option<Instant>,
 }
 
 impl MemoEntry {
+    /// Makes no calls for some time, in which the memo is used.
+    pub(super) fn pause_calls(&mut self, pause: Duration) {
+        self.paused_until = Instant::now().checked_add(pause);
+    }
+
+    /// Returns `true` if no call is due yet after one that failed.
+    pub(super) fn is_pausing(&self) -> bool {
+        self.paused_until.is_some_and(|end| Instant::now() < end)
+    }
+
     pub(super) fn memo(&self) -> Option<&Arc<InputsMemo>> {
         self.memo.as_ref()
     }

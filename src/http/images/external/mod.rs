@@ -28,8 +28,10 @@
 //!   at the next change.
 //!
 //! **Outages.** While the service cannot be reached, the last confirmed answers for a caller are used for a
-//! [grace period](ExternalSettings::outage_grace). A refusal ends that. A caller without such answers gets 503 at once:
-//! calls are made only now and then, to find out whether the service answers again.
+//! [grace period](ExternalSettings::outage_grace). A refusal ends that. A caller without such answers gets 503
+//! immediately: calls are made only now and then, to find out whether the service answers again. A call that fails after
+//! the connection was made begins no outage, as long as the service answers another request: the fault may concern one
+//! infra-env. Only requests for that image then use its last answers, and pause its calls.
 //!
 //! If the service sends no `Last-Modified` or no `Date`, all answers are requested each time, as the Go image service
 //! does. If it sends entity tags, as the inventory of this program does, it does not send an unchanged config again;
@@ -72,6 +74,7 @@ pub struct ExternalInputs {
     trust: Duration,
     quiet: Duration,
     outage_grace: Duration,
+    retry: Duration,
 }
 
 /// How long a caller waits for the service if the last answers may be used instead.
@@ -90,6 +93,7 @@ impl ExternalInputs {
             trust: settings.trust,
             quiet: settings.quiet,
             outage_grace: settings.outage_grace,
+            retry: settings.retry,
         })
     }
 
@@ -101,23 +105,29 @@ impl ExternalInputs {
         entry: &mut MemoEntry,
     ) -> Result<Arc<InputsMemo>, ApiError> {
         let confirmed = entry.confirmed_within(self.outage_grace);
-        if let Some(memo) = &confirmed
-            && self.service.outage().length().is_some()
-        {
-            let service = Arc::clone(&self.service);
-            tokio::spawn(async move { service.probe().await });
-            return Ok(Arc::clone(memo));
+        if let Some(memo) = &confirmed {
+            if self.service.outage().length().is_some() {
+                let service = Arc::clone(&self.service);
+                tokio::spawn(async move { service.probe().await });
+                return Ok(Arc::clone(memo));
+            }
+            if entry.is_pausing() {
+                return Ok(Arc::clone(memo));
+            }
         }
         let began = Instant::now();
         let check = self.check_access(subject, entry.memo());
         let outcome = match &confirmed {
             None => check.await,
             Some(_) => tokio::time::timeout(KNOWN_PATIENCE, check).await.unwrap_or_else(|_| {
-                self.service.outage().begin();
+                let service = Arc::clone(&self.service);
+                tokio::spawn(async move { service.check().await });
                 Err(outage::unreachable_error("the external inventory did not answer in time; try again"))
             }),
         };
         if let (Err(CallError::Unavailable(_)), Some(memo)) = (&outcome, confirmed) {
+            // Calls for this image must not take more than half of the time.
+            entry.pause_calls(began.elapsed().max(self.retry));
             return Ok(memo);
         }
         let outcome = outcome.map_err(ApiError::from);

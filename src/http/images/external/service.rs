@@ -31,7 +31,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const PROBE_PATIENCE: Duration = Duration::from_secs(2);
 /// The maximum size of an answer. The config of a full image for a thousand hosts has a tenth of it.
 const MAX_ANSWER: usize = 64 << 20;
-/// The maximum number of redirects. All must be to the same host.
+/// The maximum number of redirects. All must be to the same origin.
 const MAX_REDIRECTS: usize = 3;
 const IMAGE_TOKEN: HeaderName = HeaderName::from_static("image-token");
 
@@ -90,6 +90,8 @@ pub(super) struct ServiceClient {
     root: String,
     base: String,
     outage: OutageState,
+    /// The start of the last check of the service. Locked during a check.
+    checked_at: tokio::sync::Mutex<Option<Instant>>,
 }
 
 impl ServiceClient {
@@ -97,6 +99,8 @@ impl ServiceClient {
         let builder = Client::builder()
             .user_agent(concat!("kindling/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::custom(follow_redirect))
+            // The URL of a call may contain the caller's key.
+            .referer(false)
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(settings.patience);
         let builder = match &settings.ca_file {
@@ -110,6 +114,7 @@ impl ServiceClient {
             root: base.to_owned(),
             base: format!("{base}{}/v2/infra-envs", Settings::API),
             outage: OutageState::new(settings.retry),
+            checked_at: tokio::sync::Mutex::default(),
         })
     }
 
@@ -118,11 +123,22 @@ impl ServiceClient {
         &self.outage
     }
 
-    /// Asks for any answer of the service, if it is unreachable and the next call is due.
+    /// Checks whether the service answers, if it is unreachable and the next call is due.
     pub(super) async fn probe(&self) {
-        if !self.outage.take_retry() {
+        if self.outage.take_retry() {
+            self.check().await;
+        }
+    }
+
+    /// Checks whether the service answers at all, after a call that failed: the failure may concern one infra-env only.
+    /// Concurrent callers share one check.
+    pub(super) async fn check(&self) {
+        let arrived = Instant::now();
+        let mut checked_at = self.checked_at.lock().await;
+        if checked_at.is_some_and(|at| at >= arrived) {
             return;
         }
+        *checked_at = Some(Instant::now());
         let probe = self.client.get(format!("{}/ready", self.root)).timeout(PROBE_PATIENCE);
         match probe.send().await {
             Ok(_) => self.outage.end(),
@@ -223,13 +239,17 @@ impl ServiceClient {
         }
         let asked = Instant::now();
         let response = self.client.get(url).headers(headers).send().await;
-        let response = response.map_err(|error| {
-            // Other errors are about one answer, such as too many redirects.
-            if error.is_connect() || error.is_timeout() || error.is_request() {
-                self.outage.begin();
+        let response = match response {
+            Ok(response) => response,
+            Err(error) => {
+                if error.is_connect() {
+                    self.outage.begin();
+                } else {
+                    self.check().await;
+                }
+                return Err(failed_call_error(&path, error));
             }
-            failed_call_error(&path, error)
-        })?;
+        };
         self.outage.end();
         let micros = u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX);
         tracing::debug!(path, status = response.status().as_u16(), micros, "external inventory answered");
@@ -283,13 +303,10 @@ impl CallCondition {
     }
 }
 
-/// Follows redirects to the same host without a downgrade from HTTPS. Other hosts must not get the caller's
-/// credentials.
+/// Follows redirects within the same origin: scheme, host and port. Other servers must not get the caller's credentials.
 fn follow_redirect(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let Some(from) = attempt.previous().last() else { return attempt.stop() };
-    let is_same_host = from.host_str() == attempt.url().host_str();
-    let is_as_safe = attempt.url().scheme() == "https" || from.scheme() == attempt.url().scheme();
-    if is_same_host && is_as_safe && attempt.previous().len() <= MAX_REDIRECTS {
+    if from.origin() == attempt.url().origin() && attempt.previous().len() <= MAX_REDIRECTS {
         attempt.follow()
     } else {
         attempt.stop()
@@ -344,6 +361,12 @@ fn header_date(headers: &HeaderMap, name: &HeaderName) -> Option<DateTime<Utc>> 
 /// Returns the error for an unexpected status. 4xx and 5xx are relayed to the caller. Any other status becomes 502,
 /// because it must not look like an image.
 fn status_error(status: StatusCode) -> CallError {
+    if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
+        return invalid_answer_error(
+            "a redirect to another scheme, host or port, or too many redirects; use the final URL of the inventory",
+        )
+        .into();
+    }
     if !status.is_client_error() && !status.is_server_error() {
         return invalid_answer_error(&format!("unexpected status {status}")).into();
     }
