@@ -32,7 +32,7 @@ use crate::trust;
 const MAX_HOSTS: i64 = 100_000;
 
 const EXIT_CODES: &str = "Exit code: 0 the simulation ran until --duration was over or a signal ended it, 1 the server \
-    or the infra-env is not available or all agents gave up, 2 wrong usage.";
+    or the infra-env is not available, no request succeeded or all agents gave up, 2 wrong usage.";
 
 /// Simulate hosts that register, poll and reply, against any server
 ///

@@ -16,6 +16,22 @@ pub enum SimulationError {
         /// The cause.
         source: ClientError,
     },
+    /// The simulation ended before the server responded to the first requests.
+    #[error("the simulation ended before the server at {url} responded; no host was started")]
+    NoResponse {
+        /// URL of the server.
+        url: String,
+    },
+    /// All requests of agents failed.
+    #[error("none of {requests} requests of agents to the server at {url} succeeded: {error}")]
+    NoneSucceeded {
+        /// URL of the server.
+        url: String,
+        /// Number of requests.
+        requests: u64,
+        /// The most frequent error.
+        error: String,
+    },
     /// The server requires a token, or the token is not valid.
     #[error("the server does not accept the token (status 401); a token of the infra-env is needed")]
     Unauthorized {

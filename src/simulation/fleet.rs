@@ -123,7 +123,8 @@ impl Simulation {
     ///
     /// # Errors
     ///
-    /// Returns an error if the infra-env cannot be read, or when the last agent gives up.
+    /// Returns an error if the infra-env cannot be read, when the last agent gives up, or if no request has succeeded at
+    /// the end.
     pub async fn run(
         self,
         end: impl Future<Output = ()>,
@@ -131,16 +132,23 @@ impl Simulation {
     ) -> Result<SimulationReport, SimulationError> {
         let mut end = std::pin::pin!(end);
         let version = tokio::select! {
-            () = &mut end => return Ok(SimulationReport::default()),
+            () = &mut end => return Err(SimulationError::NoResponse { url: self.url }),
             version = self.prepare() => version?,
         };
+        let url = self.url.clone();
         let mut fleet = Fleet::new(self, version);
         let result = fleet.run(end, &mut observe).await;
         fleet.agents.shutdown().await;
         fleet.read_last_list().await;
         let report = fleet.report();
+        let failed = report.failed_requests();
         match result {
-            Ok(()) => Ok(report),
+            Ok(()) if failed == 0 || failed < report.all_requests() => Ok(report),
+            Ok(()) => {
+                observe(&report);
+                let error = report.most_frequent_error();
+                Err(SimulationError::NoneSucceeded { url, requests: failed, error })
+            }
             Err(source) => {
                 observe(&report);
                 Err(SimulationError::AllEnded { hosts: fleet.hosts.total, source })

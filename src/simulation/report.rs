@@ -113,8 +113,7 @@ impl SimulationReport {
     #[must_use]
     pub fn progress_line(&self) -> String {
         let HostCounts { total, started, ended, .. } = self.hosts;
-        let requests: u64 = self.requests.values().map(|figures| figures.count).sum();
-        let failed: u64 = self.requests.values().map(|figures| figures.failed).sum();
+        let (requests, failed) = (self.all_requests(), self.failed_requests());
         let mut line = format!("{started}/{total} hosts, {requests} requests, {failed} failed");
         if ended > 0 {
             line.push_str(&format!(", {ended} ended"));
@@ -124,5 +123,21 @@ impl SimulationReport {
             line.push_str(&format_counts(statuses));
         }
         line
+    }
+
+    /// Returns the number of requests of all agents.
+    pub(super) fn all_requests(&self) -> u64 {
+        self.requests.values().map(|figures| figures.count).sum()
+    }
+
+    /// Returns the number of failed requests of all agents.
+    pub(super) fn failed_requests(&self) -> u64 {
+        self.requests.values().map(|figures| figures.failed).sum()
+    }
+
+    /// Returns the text of the most frequent error.
+    pub(super) fn most_frequent_error(&self) -> String {
+        let most = self.errors.iter().max_by_key(|(_, count)| **count);
+        most.map_or_else(|| "unknown error".to_owned(), |(text, _)| text.clone())
     }
 }

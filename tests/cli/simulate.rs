@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::io::{BufRead, BufReader, Lines};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -311,6 +311,58 @@ fn missing_infra_env_and_unreachable_server_are_named() {
     let scratch = Scratch::new();
     site.server.stop();
     scratch.command(arguments).run().expect_failure(&format!("cannot reach the server at {url}"));
+}
+
+#[test]
+fn server_that_never_responds_is_an_error() {
+    let scratch = Scratch::new();
+    // Connections are accepted by the kernel, and no response follows.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let infra_env = "4f630ba3-0297-4d99-a7c7-f62e7bca1332";
+    for json in ["", " --json"] {
+        let line = format!("simulate --url {url} --infra-env {infra_env} --duration 300ms{json}");
+        let phrase = format!("the simulation ended before the server at {url} responded");
+        scratch.run_kindling(&line).expect_failure(&phrase);
+    }
+}
+
+/// Responds to the request for the infra-env, and closes all other connections.
+fn serve_only_the_infra_env(listener: std::net::TcpListener, id: String) {
+    let body = json!({"id": id, "kind": "InfraEnv", "href": "", "name": "x", "type": "full-iso"}).to_string();
+    for connection in listener.incoming() {
+        let mut reader = BufReader::new(connection.unwrap());
+        let mut lines = std::iter::from_fn(|| {
+            let mut line = String::new();
+            reader.read_line(&mut line).ok().filter(|len| *len > 2).map(|_| line)
+        });
+        let Some(first) = lines.next() else { continue };
+        lines.for_each(drop);
+        if first.contains(&format!("GET /api/assisted-install/v2/infra-envs/{id} ")) {
+            let len = body.len();
+            let head =
+                format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len}\r\n\r\n");
+            let _ = reader.get_mut().write_all(format!("{head}{body}").as_bytes());
+        }
+    }
+}
+
+#[test]
+fn simulation_without_a_successful_request_is_an_error() {
+    let scratch = Scratch::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let id = "4f630ba3-0297-4d99-a7c7-f62e7bca1332";
+    thread::spawn(move || serve_only_the_infra_env(listener, id.to_owned()));
+    let line = format!(
+        "simulate --url {url} --infra-env {id} --agent-version quay.io/a/b:c --hosts 1 --report-interval 200ms --json"
+    );
+    let mut simulation = RunningSimulation::spawn(scratch.command(line.split(' ')).command());
+    simulation.wait_until(|report| report["requests"]["register"]["failed"].as_u64() > Some(0));
+    let process = simulation.child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &process]).status().unwrap().success());
+    simulation.lines.by_ref().for_each(drop);
+    assert_eq!(simulation.child.wait().unwrap().code(), Some(1));
 }
 
 #[test]
