@@ -3,6 +3,7 @@
 //! Files are in a directory, or in a bucket that several replicas share. Each write is atomic: a reader sees the old or
 //! the new file as a whole. A client that reads a file while it is replaced gets all of the old file.
 
+mod in_bucket;
 mod parts;
 
 use std::error::Error;
@@ -22,11 +23,15 @@ use futures_util::{Stream, StreamExt, TryStreamExt};
 use object_store::buffered::BufWriter;
 use object_store::local::LocalFileSystem;
 use object_store::prefix::PrefixStore;
-use object_store::{ObjectStore, ObjectStoreExt, RetryConfig};
+use object_store::{ObjectStore, ObjectStoreExt};
 use tokio::io::AsyncWriteExt;
+use tokio::runtime::Handle;
 
-use crate::bucket::s3_from_env;
+use crate::bucket::{BucketFailure, s3_from_env, without_response};
 use crate::discovery::LongName;
+
+pub use in_bucket::BucketLimits;
+use in_bucket::FileBucket;
 
 /// Longer files are uploaded in parts of this length, two at a time. The minimum of S3 is 5 MiB.
 const PART_LEN: usize = 8 << 20;
@@ -39,8 +44,8 @@ const MAX_NAME: usize = 200;
 const MAX_PATH: usize = 800;
 /// The most files of a folder that can be listed. No record has that many.
 const MAX_LISTED: usize = 10_000;
-/// A store that does not answer within this time is considered unavailable.
-const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Age after which an incomplete upload is abandoned. Stalled clients are disconnected long before.
+const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The path of a file or folder. Its names have no special meaning in file systems and need no escapes in URLs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -155,6 +160,16 @@ pub enum FileError {
         /// The cause.
         source: Cause,
     },
+    /// The bucket does not exist.
+    #[error("{path} cannot be {done}: bucket {bucket} does not exist; create it, or use another one")]
+    MissingBucket {
+        /// The file or folder.
+        path: FilePath,
+        /// The operation, as a past participle.
+        done: &'static str,
+        /// The bucket.
+        bucket: String,
+    },
     /// A folder has too many files to list.
     #[error("{folder} has more than {MAX_LISTED} files")]
     TooMany {
@@ -174,6 +189,13 @@ pub enum FileError {
 }
 
 impl FileError {
+    /// Returns `true` if the storage did not answer. The same operation may succeed later.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        let Self::Failed { source, .. } = self else { return false };
+        matches!(source.downcast_ref(), Some(BucketFailure::Unavailable { .. }))
+    }
+
     /// Returns `true` if the disk is full or a quota is used up.
     #[must_use]
     pub(crate) fn is_full(&self) -> bool {
@@ -195,6 +217,7 @@ impl FileError {
 #[derive(Clone, Debug)]
 pub struct FileStore {
     objects: Arc<dyn ObjectStore>,
+    bucket: Option<Arc<FileBucket>>,
     /// The lock that tells other processes that parts in the directory may belong to uploads in progress.
     _in_use: Option<Arc<File>>,
 }
@@ -229,16 +252,25 @@ impl FileStore {
     /// `AWS_*`, the endpoint `S3_ENDPOINT_URL` if it is set, and the certificates in `SSL_CERT_FILE` instead of the
     /// system's.
     ///
-    /// If the process is killed during an upload, the parts stay in the bucket: a lifecycle rule of the bucket should
-    /// remove incomplete multipart uploads.
+    /// If the process is killed during an upload, the parts stay until they are
+    /// [removed](Self::remove_abandoned_uploads).
     ///
     /// # Errors
     ///
     /// Returns an error if the directory cannot be created or the bucket settings are invalid. Does not connect to the
     /// bucket.
     pub fn open(place: &str) -> Result<Self, FileError> {
+        Self::open_with_limits(place, BucketLimits::default())
+    }
+
+    /// Opens a store as [`open`](Self::open) does, with these time limits for a bucket.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors.
+    pub fn open_with_limits(place: &str, limits: BucketLimits) -> Result<Self, FileError> {
         match place.split_once("://") {
-            Some(("s3", bucket)) => Self::in_bucket(bucket),
+            Some(("s3", bucket)) => Self::in_bucket(bucket, limits),
             Some((scheme, _)) => Err(FileError::UnknownScheme { scheme: scheme.to_owned() }),
             None => Self::in_directory(Path::new(place)),
         }
@@ -259,23 +291,64 @@ impl FileStore {
         let objects = LocalFileSystem::new_with_prefix(directory)
             .map_err(|source| FileError::Open { place: place(), source: source.into() })?
             .with_fsync(true);
-        Ok(Self { objects: Arc::new(objects), _in_use: Some(Arc::new(in_use)) })
+        Ok(Self { objects: Arc::new(objects), bucket: None, _in_use: Some(Arc::new(in_use)) })
     }
 
-    fn in_bucket(place: &str) -> Result<Self, FileError> {
-        let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
-        let retry = RetryConfig { retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
-        let failed = |source: object_store::Error| FileError::Open {
-            place: format!("s3://{place}"),
-            source: source.into(),
-        };
-        let objects = s3_from_env(bucket).with_retry(retry).build().map_err(failed)?;
+    fn in_bucket(place: &str, limits: BucketLimits) -> Result<Self, FileError> {
+        let (name, prefix) = place.split_once('/').unwrap_or((place, ""));
+        let settings = s3_from_env(name).map_err(|source| {
+            // The name of an invalid bucket may contain credentials.
+            FileError::Open { place: "an S3 bucket".to_owned(), source: source.into() }
+        })?;
         let prefix = prefix.trim_matches('/');
-        if prefix.is_empty() {
-            return Ok(Self { objects: Arc::new(objects), _in_use: None });
+        let prefix = if prefix.is_empty() { None } else { Some(FilePath::from_names(prefix.split('/'))?) };
+        let bucket = FileBucket::open(settings, name, prefix.as_ref(), limits)
+            .map_err(|source| FileError::Open { place: format!("s3://{place}"), source })?;
+        let objects: Arc<dyn ObjectStore> = match prefix {
+            Some(prefix) => Arc::new(PrefixStore::new(bucket.objects(), prefix.to_object())),
+            None => Arc::new(bucket.objects()),
+        };
+        Ok(Self { objects, bucket: Some(Arc::new(bucket)), _in_use: None })
+    }
+
+    /// Returns `true` if the files are in a bucket.
+    #[must_use]
+    pub fn is_in_bucket(&self) -> bool {
+        self.bucket.is_some()
+    }
+
+    /// Checks that a bucket answers and exists. A directory is not checked.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the bucket does not answer, does not exist, or refuses the credentials.
+    pub async fn check(&self) -> Result<(), FileError> {
+        if self.bucket.is_some() {
+            // No file has this name.
+            self.get(&FilePath::from_names(["kindling-check"])?).await?;
         }
-        let prefix = FilePath::from_names(prefix.split('/'))?.to_object();
-        Ok(Self { objects: Arc::new(PrefixStore::new(objects, prefix)), _in_use: None })
+        Ok(())
+    }
+
+    /// Removes uploads to a bucket that have been incomplete for a day: their processes were killed. Those in a
+    /// directory are removed when it is opened.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the storage fails.
+    pub async fn remove_abandoned_uploads(&self) -> Result<usize, FileError> {
+        self.remove_incomplete_uploads(ABANDONED).await
+    }
+
+    /// Removes uploads to a bucket that began more than `age` ago and are incomplete. Returns their number.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the storage fails.
+    pub async fn remove_incomplete_uploads(&self, age: Duration) -> Result<usize, FileError> {
+        let Some(bucket) = &self.bucket else { return Ok(0) };
+        let removed = bucket.remove_incomplete_uploads(age).await;
+        removed.map_err(self.error(&FilePath::from_names(["incomplete-uploads"])?, "removed"))
     }
 
     /// Writes a file, replacing an existing one, and returns its length. If writing fails, no partial file is visible.
@@ -292,16 +365,15 @@ impl FileStore {
     where
         E: Into<Cause>,
     {
-        let mut writer = BufWriter::with_capacity(Arc::clone(&self.objects), path.to_object(), PART_LEN)
+        let writer = BufWriter::with_capacity(Arc::clone(&self.objects), path.to_object(), PART_LEN)
             .with_max_concurrency(MAX_PARTS_AT_ONCE);
-        let filled = write_content(&mut writer, path, content, most).await;
-        if filled.is_err()
-            && let Err(error) = writer.abort().await
-        {
-            tracing::warn!(%path, %error, "could not abort an upload");
-        }
-        let len = filled?;
-        writer.shutdown().await.map_err(file_error(path, "written"))?;
+        let mut upload = PendingUpload { writer: Some(writer), path: path.clone() };
+        let len = self.write_content(&mut upload, content, most).await?;
+        let Some(mut writer) = upload.writer.take() else { return Ok(len) };
+        // The task continues if the caller leaves: it completes the upload or removes its parts.
+        let completed = tokio::spawn(async move { writer.shutdown().await });
+        let completed = completed.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+        completed.map_err(self.error(path, "written"))?;
         Ok(len)
     }
 
@@ -313,12 +385,12 @@ impl FileStore {
     pub async fn get(&self, path: &FilePath) -> Result<Option<OpenFile>, FileError> {
         let result = match self.objects.get(&path.to_object()).await {
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
-            result => result.map_err(file_error(path, "read"))?,
+            result => result.map_err(self.error(path, "read"))?,
         };
         let info =
             FileInfo { path: path.clone(), len: result.meta.size, written_at: result.meta.last_modified };
-        let path = path.clone();
-        let content = result.into_stream().map_err(move |error| file_error(&path, "read")(error)).boxed();
+        let (path, store) = (path.clone(), self.clone());
+        let content = result.into_stream().map_err(move |error| store.error(&path, "read")(error)).boxed();
         Ok(Some(OpenFile { info, content }))
     }
 
@@ -330,7 +402,7 @@ impl FileStore {
     pub async fn delete(&self, path: &FilePath) -> Result<(), FileError> {
         match self.objects.delete(&path.to_object()).await {
             Err(object_store::Error::NotFound { .. }) => Ok(()),
-            result => result.map_err(file_error(path, "deleted")),
+            result => result.map_err(self.error(path, "deleted")),
         }
     }
 
@@ -355,7 +427,7 @@ impl FileStore {
         let mut found = Vec::new();
         let mut objects = self.objects.list(Some(&folder.to_object()));
         while let Some(object) = objects.next().await {
-            let object = object.map_err(file_error(folder, "listed"))?;
+            let object = object.map_err(self.error(folder, "listed"))?;
             // Skip objects that other programs put there.
             let Ok(path) = FilePath::from_names(object.location.as_ref().split('/')) else { continue };
             if found.len() == MAX_LISTED {
@@ -366,33 +438,69 @@ impl FileStore {
         found.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(found)
     }
-}
 
-fn file_error<E: Into<Cause>>(path: &FilePath, done: &'static str) -> impl FnOnce(E) -> FileError {
-    let path = path.clone();
-    move |source| FileError::Failed { path, done, source: source.into() }
-}
-
-async fn write_content<E>(
-    writer: &mut BufWriter,
-    path: &FilePath,
-    content: impl Stream<Item = Result<Bytes, E>> + Send,
-    most: u64,
-) -> Result<u64, FileError>
-where
-    E: Into<Cause>,
-{
-    let mut content = pin!(content);
-    let mut received: u64 = 0;
-    while let Some(bytes) = content.next().await {
-        let broken_off =
-            |error: E| FileError::BrokenOff { path: path.clone(), received, source: error.into() };
-        let bytes = bytes.map_err(broken_off)?;
-        received = u64::try_from(bytes.len()).map_or(u64::MAX, |len| received.saturating_add(len));
-        if received > most {
-            return Err(FileError::TooLong { path: path.clone(), most });
+    /// Returns a function that converts an error of the storage. Nothing of what a bucket's server sent is in the
+    /// result.
+    fn error<E: Into<Cause>>(
+        &self,
+        path: &FilePath,
+        done: &'static str,
+    ) -> impl FnOnce(E) -> FileError + use<E> {
+        let (path, bucket) = (path.clone(), self.bucket.clone());
+        move |source| {
+            let source = without_response(source.into());
+            match (source.downcast_ref(), bucket) {
+                (Some(BucketFailure::MissingBucket), Some(bucket)) => {
+                    FileError::MissingBucket { path, done, bucket: bucket.name().to_owned() }
+                }
+                _ => FileError::Failed { path, done, source },
+            }
         }
-        writer.put(bytes).await.map_err(file_error(path, "written"))?;
     }
-    Ok(received)
+
+    async fn write_content<E>(
+        &self,
+        upload: &mut PendingUpload,
+        content: impl Stream<Item = Result<Bytes, E>> + Send,
+        most: u64,
+    ) -> Result<u64, FileError>
+    where
+        E: Into<Cause>,
+    {
+        let PendingUpload { writer: Some(writer), path } = upload else { return Ok(0) };
+        let mut content = pin!(content);
+        let mut received: u64 = 0;
+        while let Some(bytes) = content.next().await {
+            let broken_off =
+                |error: E| FileError::BrokenOff { path: path.clone(), received, source: error.into() };
+            let bytes = bytes.map_err(broken_off)?;
+            received = u64::try_from(bytes.len()).map_or(u64::MAX, |len| received.saturating_add(len));
+            if received > most {
+                return Err(FileError::TooLong { path: path.clone(), most });
+            }
+            writer.put(bytes).await.map_err(self.error(path, "written"))?;
+        }
+        Ok(received)
+    }
+}
+
+/// An upload in progress. Its parts are removed if it is dropped, for example because the client has disconnected.
+struct PendingUpload {
+    /// `None` once all content was written.
+    writer: Option<BufWriter>,
+    path: FilePath,
+}
+
+impl Drop for PendingUpload {
+    fn drop(&mut self) {
+        let (Some(mut writer), Ok(runtime)) = (self.writer.take(), Handle::try_current()) else { return };
+        let path = self.path.clone();
+        runtime.spawn(async move {
+            if let Err(error) = writer.abort().await {
+                let error = without_response(error.into());
+                let error = &*error as &dyn Error;
+                tracing::warn!(%path, error, "could not remove the parts of an incomplete upload");
+            }
+        });
+    }
 }

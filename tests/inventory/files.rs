@@ -177,6 +177,36 @@ fn rejects_invalid_locations() {
     assert!(matches!(FileStore::in_directory(file.path()), Err(FileError::Directory { .. })));
 }
 
+/// The keys of all incomplete uploads of a bucket.
+async fn incomplete_uploads(bucket: &str) -> Vec<String> {
+    let server = env::var("S3_ENDPOINT_URL").unwrap();
+    let list = reqwest::get(format!("{server}/{bucket}?uploads")).await.unwrap().text().await.unwrap();
+    let keys = list.split("<Key>").skip(1).map(|rest| rest.split('<').next().unwrap().to_owned());
+    let mut keys: Vec<_> = keys.collect();
+    keys.sort();
+    keys
+}
+
+async fn assert_incomplete_uploads_are_removed(files: &FileStore, bucket: &str) {
+    // Those of callers that have left or sent too much are removed without a further call.
+    for _ in 0..500 {
+        if incomplete_uploads(bucket).await.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(incomplete_uploads(bucket).await.is_empty());
+    let server = env::var("S3_ENDPOINT_URL").unwrap();
+    for key in ["some/prefix/clusters/a/logs", "some/prefix/.other", "elsewhere/file"] {
+        let begun = reqwest::Client::new().post(format!("{server}/{bucket}/{key}?uploads")).send().await;
+        assert!(begun.unwrap().status().is_success());
+    }
+    assert_eq!(incomplete_uploads(bucket).await.len(), 3);
+    assert_eq!(files.remove_incomplete_uploads(Duration::ZERO).await.unwrap(), 1);
+    assert_eq!(incomplete_uploads(bucket).await, ["elsewhere/file", "some/prefix/.other"]);
+    assert_eq!(files.remove_abandoned_uploads().await.unwrap(), 0);
+}
+
 #[test]
 fn bucket_stores_files() {
     let Ok(server) = env::var("KINDLING_TEST_S3") else {
@@ -211,6 +241,19 @@ fn process_on_a_bucket() {
         assert_eq!(file_names(&root, "some/prefix/ab").await, ["some/prefix/ab/other"]);
         assert_eq!(read_file(&root, "some/prefix/kept/file").await.unwrap(), b"old");
         let elsewhere = FileStore::open(&format!("s3://{bucket}-none")).unwrap();
-        assert!(matches!(elsewhere.list(&file_path("a")).await, Err(FileError::Failed { .. })));
+        files.check().await.unwrap();
+        for missing in [
+            elsewhere.list(&file_path("a")).await.map(drop),
+            elsewhere.get(&file_path("a")).await.map(drop),
+            elsewhere.check().await,
+            elsewhere.put(&file_path("a"), one_chunk_stream(b"a"), 1).await.map(drop),
+        ] {
+            let error = missing.unwrap_err();
+            assert!(
+                matches!(&error, FileError::MissingBucket { bucket: name, .. } if *name == format!("{bucket}-none")),
+                "{error}"
+            );
+        }
+        assert_incomplete_uploads_are_removed(&files, &bucket).await;
     });
 }

@@ -8,6 +8,7 @@
 mod agent;
 mod auth;
 mod bounds;
+mod buckets;
 mod changes;
 mod check_ins;
 mod cluster_networks;

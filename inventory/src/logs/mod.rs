@@ -4,6 +4,8 @@ mod download;
 mod routes;
 mod upload;
 
+use axum::http::StatusCode;
+
 use super::Inventory;
 use super::files::{FileError, FilePath};
 use super::id::{ClusterId, HostId, InfraEnvId};
@@ -57,6 +59,34 @@ impl From<FileError> for ApiError {
         if error.is_full() {
             return Self::insufficient_storage("uploaded files");
         }
+        if error.is_outage() {
+            let reason = "the storage of uploaded files does not answer; try again";
+            return Self::new(StatusCode::SERVICE_UNAVAILABLE, reason);
+        }
+        if matches!(error, FileError::MissingBucket { .. }) {
+            return Self::internal("the bucket of uploaded files does not exist; see the log of the service");
+        }
         Self::internal("cannot store or read files; see the log of the service")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BucketFailure;
+
+    #[test]
+    fn storage_that_does_not_answer_is_unavailable_and_a_missing_bucket_is_not() {
+        let path = || FilePath::from_names(["a"]).unwrap();
+        let failed =
+            |source: BucketFailure| FileError::Failed { path: path(), done: "read", source: source.into() };
+        let status = |error: FileError| ApiError::from(error).status().as_u16();
+        assert_eq!(status(failed(BucketFailure::Unavailable { reason: "away".to_owned() })), 503);
+        let refused = BucketFailure::Refused { status: 403, reason: "no".to_owned() };
+        assert_eq!(status(failed(refused)), 500);
+        let missing = FileError::MissingBucket { path: path(), done: "read", bucket: "logs".to_owned() };
+        let error = ApiError::from(missing);
+        assert_eq!(error.status().as_u16(), 500);
+        assert!(error.reason().contains("bucket of uploaded files does not exist"));
     }
 }

@@ -142,6 +142,8 @@ pub(super) enum FetchError {
     Request { source: Box<dyn Error + Send + Sync> },
     #[error("the server answered with status {status}")]
     Status { status: u16 },
+    #[error("the bucket does not exist; create it, or correct the URL of the image")]
+    MissingBucket,
     #[error("the server redirects {reason}")]
     Redirect { reason: String },
     #[error("images must not be added from {host}; see --added-image-servers")]

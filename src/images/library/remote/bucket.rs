@@ -10,7 +10,7 @@ use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, Ret
 use super::{ByteStream, ImageResponse, RemoteClient};
 use crate::images::library::error::{FetchError, LibraryError};
 use crate::images::library::record::{RemoteVersion, VersionValidator};
-use inventory::s3_from_env;
+use inventory::{BucketFailure, s3_from_env, without_response};
 
 /// Short, because the library retries and reports failures itself.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -25,10 +25,15 @@ pub(in crate::images::library) struct BucketSource {
 
 impl BucketSource {
     /// Creates the client of one object, with the settings in the [environment](s3_from_env).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the settings are invalid.
     pub(super) fn new(bucket: &str, key: &str, client: &RemoteClient) -> Result<Self, LibraryError> {
         let failed = |error: object_store::Error| LibraryError::Client { source: error.into() };
         let retry = RetryConfig { max_retries: 1, retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
-        let builder = s3_from_env(bucket).with_retry(retry).with_http_connector(client.clone());
+        let settings = s3_from_env(bucket).map_err(|error| LibraryError::Client { source: error.into() })?;
+        let builder = settings.with_retry(retry).with_http_connector(client.clone());
         let objects = Box::new(builder.build().map_err(failed)?);
         Ok(Self { objects, key: Path::from(key), url: format!("s3://{bucket}/{key}") })
     }
@@ -89,8 +94,11 @@ fn bucket_error(error: object_store::Error) -> FetchError {
     match error {
         object_store::Error::Precondition { .. } => FetchError::Changed,
         object_store::Error::NotFound { .. } => FetchError::Status { status: 404 },
-        object_store::Error::PermissionDenied { .. } => FetchError::Status { status: 403 },
-        error => FetchError::Request { source: error.into() },
+        error => match BucketFailure::find(&error) {
+            Some(BucketFailure::MissingBucket) => FetchError::MissingBucket,
+            Some(BucketFailure::Refused { status, .. }) => FetchError::Status { status },
+            _ => FetchError::Request { source: without_response(error.into()) },
+        },
     }
 }
 

@@ -17,6 +17,7 @@ use crate::images::library::location::without_credentials;
 use crate::images::library::record::{RemoteVersion, VersionValidator};
 use crate::images::library::settings::{LibrarySettings, ServerTrust};
 use crate::trust;
+use inventory::BucketTransport;
 
 /// The limit of redirects. Mirrors have one or two.
 const MAX_REDIRECTS: usize = 10;
@@ -26,6 +27,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub(in crate::images::library) struct RemoteClient {
     client: reqwest::Client,
+    stall: Duration,
     headers: HeaderMap,
     query: Vec<(String, String)>,
     /// The servers that images may come from. Without it, all of them.
@@ -59,7 +61,7 @@ impl RemoteClient {
         }
         let client = build(client_builder(settings)?)?;
         let query = settings.request_query.clone().into_iter().collect();
-        Ok(Self { client, headers, query, servers: None })
+        Ok(Self { client, stall: settings.stall, headers, query, servers: None })
     }
 
     /// Returns the client for images that are added later. It sends no headers and parameters of the settings, which
@@ -73,7 +75,8 @@ impl RemoteClient {
             None => builder,
         };
         let servers = Some(settings.added_from.clone());
-        Ok(Self { client: build(builder)?, headers: HeaderMap::new(), query: Vec::new(), servers })
+        let client = build(builder)?;
+        Ok(Self { client, stall: settings.stall, headers: HeaderMap::new(), query: Vec::new(), servers })
     }
 }
 
@@ -107,7 +110,7 @@ fn client_builder(settings: &LibrarySettings) -> Result<ClientBuilder, LibraryEr
 /// buckets have their own credentials.
 impl HttpConnector for RemoteClient {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(self.client.clone()))
+        Ok(HttpClient::new(BucketTransport::new(self.client.clone(), self.stall)))
     }
 }
 

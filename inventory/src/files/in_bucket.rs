@@ -1,0 +1,66 @@
+//! Files in a bucket of an object store.
+
+use std::time::Duration;
+
+use object_store::RetryConfig;
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+
+use super::{Cause, FilePath};
+use crate::bucket::{BucketTransport, remove_incomplete_uploads};
+
+/// The time limits for requests to an object store. No limit applies to a whole transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BucketLimits {
+    /// The time without sent or received bytes after which a request fails. The kernel buffers what is sent, so a part
+    /// of this time may pass while the last bytes of a slow upload are on their way.
+    pub stall: Duration,
+    /// The time from the start of a request after which it is not sent again.
+    pub retry: Duration,
+}
+
+impl Default for BucketLimits {
+    fn default() -> Self {
+        Self { stall: Duration::from_secs(60), retry: Duration::from_secs(10) }
+    }
+}
+
+/// A bucket with a prefix for the keys of files.
+#[derive(Debug)]
+pub(super) struct FileBucket {
+    bucket: AmazonS3,
+    transport: BucketTransport,
+    name: String,
+    /// Empty, or a path that ends with a slash.
+    prefix: String,
+}
+
+impl FileBucket {
+    /// Opens a bucket, without a request.
+    pub(super) fn open(
+        settings: AmazonS3Builder,
+        name: &str,
+        prefix: Option<&FilePath>,
+        limits: BucketLimits,
+    ) -> Result<Self, Cause> {
+        let transport = BucketTransport::with_system_certificates(limits.stall)?;
+        let retry = RetryConfig { retry_timeout: limits.retry, ..RetryConfig::default() };
+        let bucket = settings.with_retry(retry).with_http_connector(transport.clone()).build()?;
+        let prefix = prefix.map(|prefix| format!("{prefix}/")).unwrap_or_default();
+        Ok(Self { bucket, transport, name: name.to_owned(), prefix })
+    }
+
+    /// Returns the objects of the bucket.
+    pub(super) fn objects(&self) -> AmazonS3 {
+        self.bucket.clone()
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Removes uploads of files that began more than `age` ago. Other programs may upload to the same bucket.
+    pub(super) async fn remove_incomplete_uploads(&self, age: Duration) -> Result<usize, Cause> {
+        let is_own = |path: &str| FilePath::from_names(path.split('/')).is_ok();
+        remove_incomplete_uploads((&self.bucket, &self.transport), &self.prefix, age, is_own).await
+    }
+}

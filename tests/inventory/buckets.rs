@@ -1,0 +1,206 @@
+//! Object stores that are hostile, slow or away.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Output;
+use std::thread;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use kindling::inventory::files::{BucketLimits, FileError, FilePath, FileStore};
+
+use crate::store::{block_on, process_task, test_process};
+
+/// What must not be in any error: a token in a response.
+const SECRET: &str = "s3cret-session-token";
+/// Short, because a store that is away must not delay the tests.
+const LIMITS: BucketLimits =
+    BucketLimits { stall: Duration::from_millis(300), retry: Duration::from_millis(100) };
+
+/// Starts a store that sends the same response to each request, or none. Returns its URL.
+fn start_store(response: Option<Vec<u8>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        // Connections without a response stay open until the process ends.
+        let mut open = Vec::new();
+        for connection in listener.incoming() {
+            let connection = connection.unwrap();
+            match response.clone() {
+                Some(response) => drop(thread::spawn(move || send_response(connection, &response))),
+                None => open.push(connection),
+            }
+        }
+    });
+    url
+}
+
+/// Reads one request, and sends a response.
+fn send_response(mut connection: TcpStream, response: &[u8]) {
+    let mut request = Vec::new();
+    let mut buffer = [0; 65536];
+    let head_len = loop {
+        let Ok(len @ 1..) = connection.read(&mut buffer) else { return };
+        request.extend_from_slice(&buffer[..len]);
+        if let Some(end) = request.windows(4).position(|window| window == b"\r\n\r\n") {
+            break end + 4;
+        }
+    };
+    let head = String::from_utf8_lossy(&request[..head_len]).to_ascii_lowercase();
+    let body_len: usize = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .map_or(0, |len| len.trim().parse().unwrap());
+    while request.len() < head_len + body_len {
+        let Ok(len @ 1..) = connection.read(&mut buffer) else { return };
+        request.extend_from_slice(&buffer[..len]);
+    }
+    // The client may leave before the end of a long response.
+    let _ = connection.write_all(response);
+}
+
+fn response(status: u16, body: &str) -> Option<Vec<u8>> {
+    let len = body.len();
+    let head = format!("HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {len}\r\n\r\n");
+    Some(format!("{head}{body}").into_bytes())
+}
+
+fn error_body(code: &str, len: usize) -> String {
+    let filler = "x".repeat(len);
+    format!("<Error><Code>{code}</Code><Message>{SECRET} {filler}</Message><Token>{SECRET}</Token></Error>")
+}
+
+/// Uses a bucket in a process of its own, because the settings are variables.
+fn use_bucket(task: &str, endpoint: &str) -> Output {
+    test_process("buckets::process_that_uses_a_bucket", task)
+        .env("S3_ENDPOINT_URL", endpoint)
+        .env("AWS_ACCESS_KEY_ID", "test")
+        .env("AWS_SECRET_ACCESS_KEY", "test")
+        .env("AWS_SESSION_TOKEN", SECRET)
+        .env("AWS_REGION", "us-east-1")
+        .env_remove("HTTP_PROXY")
+        .env_remove("http_proxy")
+        .stderr(std::process::Stdio::piped())
+        .output()
+        .unwrap()
+}
+
+/// Returns the lines of all failed operations, which never contain the secret.
+#[track_caller]
+fn failures(response: Option<Vec<u8>>) -> Vec<String> {
+    let output = use_bucket("operations", &start_store(response));
+    let [text, log] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(output.status.success(), "{text}{log}");
+    assert!(!text.contains(SECRET) && !log.contains(SECRET), "{text}{log}");
+    let lines: Vec<_> = text.lines().filter(|line| line.starts_with("failed ")).map(str::to_owned).collect();
+    assert!(lines.iter().all(|line| line.len() < 500), "{lines:?}");
+    lines
+}
+
+fn report<T>(operation: &str, result: Result<T, FileError>) {
+    let Err(error) = result else { return println!("done {operation}") };
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    println!("failed {operation} outage={} {text}", error.is_outage());
+}
+
+#[test]
+#[ignore = "the process that the other tests start"]
+fn process_that_uses_a_bucket() {
+    let task = process_task();
+    block_on(async {
+        let files = match FileStore::open_with_limits("s3://kindling-files/prefix", LIMITS) {
+            Ok(files) => files,
+            Err(error) => return report("open", Err::<(), _>(error)),
+        };
+        if task == "open" {
+            return println!("opened");
+        }
+        let path = FilePath::from_names(["clusters", "a", "logs"]).unwrap();
+        report("get", files.get(&path).await);
+        report("list", files.list(&path).await);
+        report("delete", files.delete(&path).await);
+        report("check", files.check().await);
+        report("clean", files.remove_incomplete_uploads(Duration::ZERO).await);
+        for mebibytes in [1, 20] {
+            let pieces = (0..mebibytes).map(|_| Ok::<_, std::io::Error>(Bytes::from(vec![7; 1 << 20])));
+            report("put", files.put(&path, stream::iter(pieces), u64::MAX).await);
+        }
+    });
+}
+
+#[test]
+fn errors_do_not_contain_what_the_store_sent() {
+    for len in [0, 3 << 20] {
+        let lines = failures(response(403, &error_body("AccessDenied", len)));
+        assert_eq!(lines.len(), 7, "{lines:?}");
+        for line in lines {
+            assert!(line.contains("outage=false") && line.contains("status 403 (AccessDenied)"), "{line}");
+        }
+    }
+    let lines = failures(response(500, &error_body("InternalError", 3 << 20)));
+    assert_eq!(lines.len(), 7, "{lines:?}");
+    assert!(lines.iter().all(|line| line.contains("outage=true")), "{lines:?}");
+    // Successful responses that make no sense.
+    for body in [error_body("InternalError", 10), SECRET.to_owned(), format!("<{SECRET}>")] {
+        let lines = failures(response(200, &body));
+        let operations: Vec<_> = lines.iter().map(|line| line.split(' ').nth(1).unwrap()).collect();
+        assert!(operations.contains(&"put"), "{lines:?}");
+    }
+}
+
+#[test]
+fn missing_bucket_is_reported_by_name() {
+    let lines = failures(response(404, &error_body("NoSuchBucket", 0)));
+    assert_eq!(lines.len(), 7, "{lines:?}");
+    for line in lines {
+        assert!(line.contains("outage=false"), "{line}");
+        assert!(line.contains("bucket kindling-files does not exist; create it"), "{line}");
+    }
+    // A missing file is no error of reading it.
+    let lines = failures(response(404, &error_body("NoSuchKey", 0)));
+    assert!(lines.iter().all(|line| !line.starts_with("failed get ")), "{lines:?}");
+}
+
+#[test]
+fn store_that_is_away_or_silent_is_an_outage() {
+    let lines = failures(None);
+    assert_eq!(lines.len(), 7, "{lines:?}");
+    assert!(lines.iter().all(|line| line.contains("outage=true")), "{lines:?}");
+    assert!(lines.iter().all(|line| line.contains("no progress for 300ms")), "{lines:?}");
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let output = use_bucket("operations", &format!("http://{nobody}"));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.matches("outage=true").count(), 7, "{text}");
+}
+
+#[test]
+fn rejects_invalid_settings_when_the_store_is_opened() {
+    for (name, value) in [
+        ("S3_ENDPOINT_URL", "http://user:s3cret-session-token@127.0.0.1:9"),
+        ("S3_ENDPOINT_URL", "127.0.0.1:9"),
+        ("S3_ENDPOINT_URL", "http://a b"),
+        ("AWS_REGION", "us east 1"),
+        ("AWS_ACCESS_KEY_ID", "a\nb"),
+        ("AWS_SECRET_ACCESS_KEY", ""),
+        ("AWS_SESSION_TOKEN", "s3cret-session-token\r\nX: y"),
+    ] {
+        let mut command = test_process("buckets::process_that_uses_a_bucket", "open");
+        command.env("S3_ENDPOINT_URL", "http://127.0.0.1:9").env("AWS_REGION", "us-east-1");
+        command.env("AWS_ACCESS_KEY_ID", "test").env("AWS_SECRET_ACCESS_KEY", "test").env(name, value);
+        let output = command.output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let expected = if name == "S3_ENDPOINT_URL" {
+            "cannot store files at an S3 bucket: S3_ENDPOINT_URL"
+        } else {
+            name
+        };
+        assert!(text.contains("failed open") && text.contains(expected), "{name}={value:?}: {text}");
+        assert!(!text.contains(SECRET), "{text}");
+    }
+}
