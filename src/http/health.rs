@@ -1,6 +1,7 @@
 //! The health endpoints for supervisors.
 
-use std::time::Duration;
+mod dependencies;
+mod shared_check;
 
 use axum::extract::State as Extracted;
 use axum::http::StatusCode;
@@ -14,22 +15,21 @@ use inventory::api::json;
 use inventory::api::only_reads;
 use inventory::auth::{GuardedRouter, RouteAccess};
 use inventory::catalogue::CpuArchitecture;
-use inventory::infra_env::DatabaseStatus;
 use inventory::monitor::MonitorHealth;
 
-/// The time limit for a reply of the database.
-const PATIENCE: Duration = Duration::from_secs(2);
+use dependencies::{DependencyChecks, DependencyState};
 
 /// The sources of a server that its health depends on.
 #[derive(Clone, Debug)]
 struct HealthSources {
-    inventory: Option<Inventory>,
+    inventory: Option<DependencyChecks>,
     images: Option<ImageServer>,
 }
 
 /// Returns `/health`, `/ready` and `/live` of a server with an inventory.
 pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> GuardedRouter {
-    let sources = HealthSources { inventory: Some(inventory.clone()), images: images.cloned() };
+    let sources =
+        HealthSources { inventory: Some(DependencyChecks::new(inventory)), images: images.cloned() };
     guarded_router(sources)
 }
 
@@ -58,7 +58,10 @@ async fn always_ok() -> StatusCode {
 struct Readiness {
     ready: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    database: Option<Reachability>,
+    database: Option<DependencyState>,
+    /// The bucket of uploaded files. The server stays ready without it, because images do not need it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<DependencyState>,
     /// The external inventory.
     #[serde(skip_serializing_if = "Option::is_none")]
     inventory: Option<Reachability>,
@@ -78,28 +81,32 @@ impl Reachability {
 }
 
 /// Answers `/ready`. During an outage of the database or of the external inventory, the server stays ready while it
-/// serves images that it knows.
+/// serves images that it knows. With a database that answers but cannot be used, it is not ready.
 async fn ready(Extracted(sources): Extracted<HealthSources>) -> Response {
     let readiness = match (&sources.inventory, &sources.images) {
-        (Some(inventory), _) => {
-            let DatabaseStatus { mut is_reachable, mut serves_known_images, .. } =
-                inventory.database_status();
-            if inventory.records().store().is_alone() {
-                // No connection watches the file of this process.
-                is_reachable = database_health(inventory).await == DatabaseHealth::Ready;
-                serves_known_images = is_reachable;
-            }
-            let database = Some(Reachability::new(is_reachable));
-            Readiness { ready: serves_known_images, database, inventory: None }
-        }
+        (Some(checks), _) => readiness_with_database(checks).await,
         (None, Some(images)) => {
             let SourceStatus { is_reachable, serves_known_images } = images.source_status().await;
             let inventory = Some(Reachability::new(is_reachable));
-            Readiness { ready: serves_known_images, database: None, inventory }
+            Readiness { ready: serves_known_images, database: None, files: None, inventory }
         }
-        (None, None) => Readiness { ready: true, database: None, inventory: None },
+        (None, None) => Readiness { ready: true, database: None, files: None, inventory: None },
     };
     json(ready_status(readiness.ready), &readiness)
+}
+
+async fn readiness_with_database(checks: &DependencyChecks) -> Readiness {
+    let (database, files) = tokio::join!(checks.database(), checks.files());
+    let inventory = checks.inventory();
+    let ready = match database {
+        DependencyState::Reachable => true,
+        DependencyState::Unusable => false,
+        // No other process answers for the file of this one.
+        DependencyState::Unreachable => {
+            !inventory.records().store().is_alone() && inventory.database_status().serves_known_images
+        }
+    };
+    Readiness { ready, database: Some(database), files, inventory: None }
 }
 
 fn ready_status(is_ready: bool) -> StatusCode {
@@ -109,11 +116,14 @@ fn ready_status(is_ready: bool) -> StatusCode {
 /// The health of a server.
 #[derive(Debug, Serialize)]
 struct HealthReport {
-    /// Whether the database replies, the monitor is not stuck, and all base images that are fetched at start are ready.
+    /// Whether the database can be used, the monitor is not stuck, and all base images that are fetched at start are ready.
     /// A ready image is served even if others are not.
     ready: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<DatabaseHealth>,
+    /// The bucket of uploaded files, which does not count for `ready`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<DependencyState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     monitor: Option<MonitorHealth>,
     images: Vec<BaseImageHealth>,
@@ -124,6 +134,15 @@ struct HealthReport {
 enum DatabaseHealth {
     Ready,
     Failed,
+}
+
+impl From<DependencyState> for DatabaseHealth {
+    fn from(state: DependencyState) -> Self {
+        match state {
+            DependencyState::Reachable => Self::Ready,
+            DependencyState::Unusable | DependencyState::Unreachable => Self::Failed,
+        }
+    }
 }
 
 /// A base image and its state. The reason of a failure names its source without credentials.
@@ -153,18 +172,22 @@ impl From<ImageState> for BaseImageHealth {
 }
 
 async fn health(Extracted(sources): Extracted<HealthSources>) -> Response {
-    let database = match &sources.inventory {
-        Some(inventory) => Some(database_health(inventory).await),
-        None => None,
+    let (database, files, monitor) = match &sources.inventory {
+        Some(checks) => {
+            let (database, files) = tokio::join!(checks.database(), checks.files());
+            let inventory = checks.inventory();
+            let monitor = inventory.monitor().health(inventory.settings().monitor_timeout);
+            (Some(DatabaseHealth::from(database)), files, monitor)
+        }
+        None => (None, None, None),
     };
-    let timeout = |inventory: &Inventory| inventory.settings().monitor_timeout;
-    let monitor = sources.inventory.as_ref().and_then(|it| it.monitor().health(timeout(it)));
     let live_images = sources.images.as_ref().map(ImageServer::library);
     let report = HealthReport {
         ready: database != Some(DatabaseHealth::Failed)
             && monitor != Some(MonitorHealth::Stuck)
             && live_images.is_none_or(Library::is_ready),
         database,
+        files,
         monitor,
         images: live_images
             .map(Library::states)
@@ -174,18 +197,4 @@ async fn health(Extracted(sources): Extracted<HealthSources>) -> Response {
             .collect(),
     };
     json(ready_status(report.ready), &report)
-}
-
-async fn database_health(inventory: &Inventory) -> DatabaseHealth {
-    match tokio::time::timeout(PATIENCE, inventory.records().store().ping()).await {
-        Ok(Ok(())) => DatabaseHealth::Ready,
-        Ok(Err(error)) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, "the database does not answer");
-            DatabaseHealth::Failed
-        }
-        Err(_) => {
-            tracing::warn!(patience = ?PATIENCE, "the database does not answer in time");
-            DatabaseHealth::Failed
-        }
-    }
 }

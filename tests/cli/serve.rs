@@ -655,3 +655,47 @@ fn two_servers_do_not_share_a_data_directory() {
     server.stop();
     ServeProcess::start(&scratch, &[], &[]).stop();
 }
+
+#[test]
+fn rejects_invalid_bucket_settings_at_start() {
+    let scratch = Scratch::new();
+    for (name, value, phrase) in [
+        ("S3_ENDPOINT_URL", "http://user:s3cret@127.0.0.1:9", "a URL with a user or password"),
+        ("S3_ENDPOINT_URL", "s3cret:9000", "S3_ENDPOINT_URL"),
+        ("AWS_REGION", "us east", "AWS_REGION: \"us east\" is not a region"),
+        ("AWS_SECRET_ACCESS_KEY", "s3cret\n", "AWS_SECRET_ACCESS_KEY: contains characters"),
+    ] {
+        let run = scratch.command(["serve", "--listen", "127.0.0.1:0", "--files", "s3://kindling-files/a"]);
+        let run = run.env("S3_ENDPOINT_URL", "http://127.0.0.1:9").env("AWS_REGION", "us-east-1");
+        let run = run.env("AWS_ACCESS_KEY_ID", "test").env("AWS_SECRET_ACCESS_KEY", "test");
+        let output = run.env(name, value).run();
+        output.expect_failure(phrase);
+        assert!(!output.stderr.contains("s3cret"), "{}", output.stderr);
+    }
+    let images = json!([{
+        "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.94.1",
+        "url": "s3://images/a.iso",
+    }]);
+    let run = scratch.command(["serve", "--listen", "127.0.0.1:0"]).env("OS_IMAGES", &images.to_string());
+    run.env("S3_ENDPOINT_URL", "http://a b").run().expect_failure("S3_ENDPOINT_URL");
+}
+
+/// Images do not need the bucket of uploaded files, so the server stays ready.
+#[test]
+fn bucket_that_is_away_is_visible_in_readiness() {
+    let scratch = Scratch::new();
+    let away = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let endpoint = format!("http://{away}");
+    let variables = [
+        ("KINDLING_FILES", "s3://kindling-files"),
+        ("S3_ENDPOINT_URL", &endpoint),
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+    ];
+    let server = ServeProcess::start(&scratch, &variables, &[]);
+    for path in ["/ready", "/health"] {
+        let answer = server.request(&format!("GET {path}"), "");
+        assert_eq!((answer.status, &answer.json()["files"]), (200, &json!("unreachable")), "{answer:?}");
+    }
+    server.stop();
+}

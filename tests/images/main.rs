@@ -20,6 +20,7 @@ mod outage;
 mod own_postgres;
 mod replicas;
 mod request_slots;
+mod unusable;
 
 use std::path::Path;
 use std::sync::Arc;

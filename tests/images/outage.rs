@@ -16,7 +16,7 @@ use super::{API, ImageTestServer, base_image_bytes, header, run};
 /// The grace period of servers whose database stops.
 const GRACE: Duration = Duration::from_secs(8);
 /// A time that no step takes on any machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a response may take that waits for nothing.
 const AT_ONCE: Duration = Duration::from_millis(1500);
 
@@ -37,16 +37,16 @@ async fn start_replica(
     ImageTestServer::start_with_grace(((store, url, None), grace), directory, access, image, None).await
 }
 
-async fn start_open_replica(url: &str) -> ImageTestServer {
+pub(super) async fn start_open_replica(url: &str) -> ImageTestServer {
     start_replica((url, Some(URL)), (Policy::Open, None), PATIENCE).await
 }
 
-async fn get_range(server: &ImageTestServer, path: &str) -> Response {
+pub(super) async fn get_range(server: &ImageTestServer, path: &str) -> Response {
     let request = server.client.get(format!("{}{path}", server.base));
     request.header("range", "bytes=32768-34815").send().await.unwrap()
 }
 
-async fn etag(server: &ImageTestServer, path: &str) -> String {
+pub(super) async fn etag(server: &ImageTestServer, path: &str) -> String {
     let response = get_range(server, path).await;
     assert_eq!(response.status(), 206, "{path}");
     header(&response, "etag")
@@ -63,7 +63,7 @@ async fn wait_for_change(server: &ImageTestServer, path: &str, before: &str) -> 
 }
 
 /// Waits until a metric is at least one.
-async fn wait_for_metric(server: &ImageTestServer, name: &str) {
+pub(super) async fn wait_for_metric(server: &ImageTestServer, name: &str) {
     let begun = Instant::now();
     while server.metric(name).await < 1.0 {
         assert!(begun.elapsed() < PATIENCE, "{name}");
@@ -76,7 +76,7 @@ async fn append_argument(server: &ImageTestServer, id: &str, value: &str) {
     server.api(Method::PATCH, &format!("/infra-envs/{id}"), &change).await;
 }
 
-async fn sql(url: &str, statement: &str) {
+pub(super) async fn sql(url: &str, statement: &str) {
     let mut connection = PgConnection::connect(url).await.unwrap();
     connection.execute(AssertSqlSafe(statement.to_owned())).await.unwrap();
     connection.close().await.unwrap();
@@ -203,7 +203,7 @@ async fn readiness(server: &ImageTestServer) -> (u16, Value) {
     (response.status().as_u16(), response.json().await.unwrap())
 }
 
-async fn wait_for_readiness(server: &ImageTestServer, expected: (u16, &str)) {
+pub(super) async fn wait_for_readiness(server: &ImageTestServer, expected: (u16, &str)) {
     let begun = Instant::now();
     loop {
         let (status, body) = readiness(server).await;

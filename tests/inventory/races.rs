@@ -187,8 +187,8 @@ impl Store for InterruptedStore {
         self.store.is_alone()
     }
 
-    async fn ping(&self) -> Result<(), StoreError> {
-        self.store.ping().await
+    async fn check_usable(&self) -> Result<(), StoreError> {
+        self.store.check_usable().await
     }
 
     async fn close(&self) {

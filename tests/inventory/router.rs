@@ -1,5 +1,7 @@
 //! Responses outside of any operation.
 
+use std::time::{Duration, Instant};
+
 use reqwest::Method;
 
 use crate::service::{on_each_database, send_request};
@@ -61,6 +63,12 @@ fn health_follows_the_database() {
         let ask = async |path: &str| send_request(service.request_at_root(Method::GET, path)).await.status;
         assert_eq!((ask("/health").await, ask("/ready").await, ask("/live").await), (200, 200, 200));
         service.inventory.records().store().close().await;
-        assert_eq!((ask("/health").await, ask("/live").await), (503, 200));
+        // The result of a check serves further requests for a moment.
+        let begun = Instant::now();
+        while ask("/health").await == 200 {
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!((ask("/health").await, ask("/ready").await, ask("/live").await), (503, 503, 200));
     });
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use ignition::discovery::DiscoveryImage;
 use ignition::network::MacAddr;
+use tokio::time::timeout;
 
 use super::NOT_FOUND;
 use super::record::InfraEnvRecord;
@@ -25,7 +26,8 @@ use crate::{Inventory, Secret, in_background};
 
 /// The most infra-envs in the cache.
 const MAX_CACHED: NonZero<usize> = NonZero::new(2048).unwrap();
-/// How long a request waits while the change feed reconnects. Then a cached infra-env is used.
+/// How long a request waits while the change feed reconnects, or for a database that does not answer. Then a cached
+/// infra-env is used.
 const RECONNECT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// An infra-env in the cache.
@@ -43,7 +45,7 @@ fn key(id: InfraEnvId) -> Key {
 /// The state of the database, as far as images depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatabaseStatus {
-    /// Whether the database answers, as far as is known.
+    /// Whether the database answers and its tables can be read, as far as is known.
     pub is_reachable: bool,
     /// Whether images of known infra-envs are served: the database answers, or the grace period has not ended.
     pub serves_known_images: bool,
@@ -56,7 +58,7 @@ impl Inventory {
     #[must_use]
     pub fn database_status(&self) -> DatabaseStatus {
         let feed = self.records().store().feed();
-        let is_reachable = feed.contact() != Contact::Unreachable;
+        let is_reachable = !matches!(feed.contact(), Contact::Unreachable | Contact::Unusable);
         let silence = if is_reachable { Duration::ZERO } else { feed.silence() };
         let serves_known_images = silence <= self.settings().database_outage_grace;
         DatabaseStatus { is_reachable, serves_known_images, silence }
@@ -65,7 +67,7 @@ impl Inventory {
     /// Returns the current infra-env, if the caller has access to its images.
     ///
     /// Changes made by this process are visible at once, those of another process within half a second. While the
-    /// database is unreachable, an infra-env that was served before stays available for a grace period.
+    /// database is unreachable or unusable, an infra-env that was served before stays available for a grace period.
     ///
     /// # Errors
     ///
@@ -98,10 +100,17 @@ impl Inventory {
             }
             Some(CacheEntry::Removed) | None => None,
         };
-        match self.infra_env_cache().read(self.records(), key(id)).await {
+        let read = self.infra_env_cache().read(self.records(), key(id));
+        let read = match &kept {
+            Some(_) => timeout(RECONNECT_PATIENCE, read)
+                .await
+                .unwrap_or(Err(StoreError::Silent { doing: "reading a known infra-env" })),
+            None => read.await,
+        };
+        match read {
             Ok(Some(read)) => Ok(read),
             Ok(None) => Err(ApiError::not_found(NOT_FOUND)),
-            Err(error) if error.is_outage() => self.during_outage(id, kept, error),
+            Err(error) if error.is_of_database() => self.during_outage(id, kept, error),
             Err(error) => Err(error.into()),
         }
     }

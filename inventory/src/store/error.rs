@@ -93,6 +93,30 @@ pub enum StoreError {
         /// The cause. Several changes may fail with the same cause.
         source: Arc<sqlx::Error>,
     },
+    /// The database accepts no changes.
+    #[error("the database is read-only while {doing}; connect to a server that accepts changes")]
+    ReadOnly {
+        /// The operation.
+        doing: &'static str,
+        /// The cause. Several changes may fail with the same cause.
+        source: Arc<sqlx::Error>,
+    },
+    /// Another session has locked the tables.
+    #[error("the tables of the database are locked by another session while {doing}")]
+    Locked {
+        /// The operation.
+        doing: &'static str,
+    },
+    /// The file of the database was removed or replaced while it was open.
+    #[error(
+        "database file {} was removed or replaced while in use; its content is lost at the next restart unless it is \
+         restored",
+        path.display()
+    )]
+    Moved {
+        /// The file.
+        path: PathBuf,
+    },
     /// The database is not reachable.
     #[error("the database could not be reached while {doing}")]
     Unreachable {
@@ -164,6 +188,11 @@ impl StoreError {
         matches!(self, Self::Silent { .. } | Self::Unreachable { .. } | Self::Outage { .. })
     }
 
+    /// Returns `true` if the database failed, and the error says nothing about the record that was read.
+    pub(crate) fn is_of_database(&self) -> bool {
+        self.is_outage() || matches!(self, Self::Statement { .. } | Self::Locked { .. } | Self::Contended)
+    }
+
     /// Logs the error. An outage is logged once, when it begins.
     pub(crate) fn log(&self, what: &str) {
         let error = self as &dyn std::error::Error;
@@ -187,6 +216,12 @@ impl From<StoreError> for ApiError {
             | StoreError::Outage { .. }
             | StoreError::Closed => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "the database does not answer; try again")
+            }
+            StoreError::ReadOnly { .. } => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "the database is read-only; try again")
+            }
+            StoreError::Locked { .. } => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "the database is locked; try again")
             }
             StoreError::Full { .. } => Self::insufficient_storage("the database"),
             _ => Self::internal("the database failed"),

@@ -25,6 +25,8 @@ pub(super) fn store_error(doing: &'static str, error: impl Into<Arc<sqlx::Error>
     match &*source {
         sqlx::Error::PoolClosed => StoreError::Closed,
         error if is_lock_timeout(error) => StoreError::Contended,
+        error if is_read_only(error) => StoreError::ReadOnly { doing, source },
+        error if is_locked_file(error) => StoreError::Locked { doing },
         error if is_full(error) => StoreError::Full { doing, source },
         error if is_unreachable(error) => StoreError::Unreachable { doing, source },
         _ => StoreError::Statement { doing, source },
@@ -35,6 +37,23 @@ pub(super) fn store_error(doing: &'static str, error: impl Into<Arc<sqlx::Error>
 /// cannot grow), or disk_full of PostgreSQL.
 fn is_full(error: &sqlx::Error) -> bool {
     sql_state(error).is_some_and(|state| ["13", "4874", "53100"].contains(&&*state))
+}
+
+/// Returns `true` if a database accepts no changes: SQLITE_READONLY, or read_only_sql_transaction of PostgreSQL, also
+/// during recovery.
+fn is_read_only(error: &sqlx::Error) -> bool {
+    sqlite_code(error) == Some(8) || sql_state(error).as_deref() == Some("25006")
+}
+
+/// Returns `true` if another process has locked a SQLite file: SQLITE_BUSY or SQLITE_LOCKED.
+fn is_locked_file(error: &sqlx::Error) -> bool {
+    matches!(sqlite_code(error), Some(5 | 6))
+}
+
+/// Returns the primary error code of SQLite. Codes of PostgreSQL have five characters, which no code of SQLite has.
+fn sqlite_code(error: &sqlx::Error) -> Option<u32> {
+    let code = sql_state(error).filter(|code| code.len() < 5)?;
+    code.parse::<u32>().ok().map(|code| code & 0xff)
 }
 
 /// Returns `true` if a database is not reachable. The same query may succeed later.
@@ -121,7 +140,13 @@ mod tests {
             assert!(matches!(of(Coded(code)), StoreError::Full { .. }), "{code}");
         }
         // Error codes of SQLite are numbers.
-        for code in ["42P01", "57014", "10", "8"] {
+        for code in ["25006", "8", "264", "520", "1032"] {
+            assert!(matches!(of(Coded(code)), StoreError::ReadOnly { .. }), "{code}");
+        }
+        for code in ["5", "6", "261", "262", "517"] {
+            assert!(matches!(of(Coded(code)), StoreError::Locked { .. }), "{code}");
+        }
+        for code in ["42P01", "57014", "10"] {
             assert!(matches!(of(Coded(code)), StoreError::Statement { .. }), "{code}");
         }
     }

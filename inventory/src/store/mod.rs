@@ -166,8 +166,9 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Returns `true` if only this store can change the records: no other process, and no other store of this process.
     fn is_alone(&self) -> bool;
 
-    /// Checks that the database answers.
-    async fn ping(&self) -> Result<(), StoreError>;
+    /// Checks that the database can do what requests need: read the tables and change them. Changes nothing, writes
+    /// nothing to the disk, and waits only briefly for locked tables.
+    async fn check_usable(&self) -> Result<(), StoreError>;
 
     /// Completes pending changes and closes the database.
     async fn close(&self);

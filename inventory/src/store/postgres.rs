@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
-use sqlx::{ConnectOptions as _, Connection as _, Executor, PgPool};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor, PgPool};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use lease::{LeasedConnection, LeasedTransaction};
@@ -21,7 +21,7 @@ use super::feed::OwnChange;
 use super::feed::listener::{ListenerTask, notify};
 use super::location::without_password;
 use super::session::Session;
-use super::statements::commit::{Prepared, apply, lock};
+use super::statements::commit::{Prepared, TEST_STATEMENTS, apply, lock};
 use super::{Changes, Feed, Key, Outcome, Reservation, StoreError, schema, sql};
 
 /// A connection that was idle for less time is used without a ping.
@@ -44,6 +44,9 @@ pub(super) struct PostgresParts {
 const MAX_RESERVATIONS: usize = 4;
 
 const WRITING: &str = "writing a change";
+const TESTING: &str = "testing the tables";
+/// How long a test of the tables waits for a lock. The implicit transaction of the test ends this setting.
+const TEST_PATIENCE: &str = "SET LOCAL lock_timeout = '1s'";
 const LOCKING: &str = "locking records";
 
 /// Opens a database and migrates its tables.
@@ -110,6 +113,24 @@ impl PostgresParts {
         let begun = with_time_limit(WRITING, self.begin());
         let transaction = self.feed.while_reachable(WRITING, begun).await?;
         with_time_limit(WRITING, commit_in(transaction, change, &self.feed)).await
+    }
+
+    /// Checks that the tables can be read and changed. All statements are one message.
+    pub(super) async fn check_usable(&self) -> Result<(), StoreError> {
+        let statements = format!("{TEST_PATIENCE}; {}", TEST_STATEMENTS.join("; "));
+        let work = async {
+            let mut lease = self.acquire().await?;
+            let result = Executor::execute(&mut *lease, AssertSqlSafe(statements)).await;
+            lease.complete();
+            result
+        };
+        let tested = self.feed.while_reachable(TESTING, with_time_limit(TESTING, work)).await;
+        match tested {
+            Ok(_) => Ok(()),
+            // The tables were not granted in time.
+            Err(StoreError::Contended) => Err(StoreError::Locked { doing: TESTING }),
+            Err(error) => Err(error),
+        }
     }
 
     /// Ends the connection for notifications, and those of the pool.

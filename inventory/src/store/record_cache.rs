@@ -59,8 +59,8 @@ impl<R> CachedRecord<R> {
         self.checked.elapsed()
     }
 
-    /// Reports whether the record is known to be current. While the database is unreachable, a record counts as current
-    /// for a grace period.
+    /// Reports whether the record is known to be current. While the database is unreachable or unusable, a record counts
+    /// as current for a grace period.
     #[must_use]
     pub(crate) fn is_current(&self, feed: &Feed, outage_grace: Duration) -> bool {
         !self.is_outdated()
@@ -68,7 +68,7 @@ impl<R> CachedRecord<R> {
                 // Notifications may have been lost before the feed listened.
                 Contact::Connected => self.listening_since.load(Ordering::Acquire) == feed.listening_since(),
                 Contact::Polling => self.age() < FRESH,
-                Contact::Reconnecting | Contact::Unreachable => {
+                Contact::Reconnecting | Contact::Unusable | Contact::Unreachable => {
                     feed.silence().min(self.age()) <= outage_grace && !outage_grace.is_zero()
                 }
             }

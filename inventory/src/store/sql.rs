@@ -13,7 +13,7 @@ use super::failure::with_time_limit;
 use super::location::DatabaseLocation;
 use super::metrics::{Operation, StoreMetrics};
 use super::postgres::PostgresParts;
-use super::session::{Session as _, Statement};
+use super::session::Session as _;
 use super::sqlite::SqliteParts;
 use super::statements::commit::Prepared;
 use super::statements::{check_ins, events, leases, records, reports};
@@ -26,6 +26,8 @@ use crate::id::{ClusterId, HostId};
 
 /// A few connections keep a database busy. Further queries wait in this process, where waiting is cheap.
 pub(super) const MAX_CONNECTIONS: u32 = 10;
+/// The key of no record.
+const NO_RECORD: Key = Key { kind: Kind::Cluster, parent: None, id: Uuid::nil() };
 /// A query that waits longer for a connection fails.
 pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -280,16 +282,12 @@ impl Store for SqlStore {
         matches!(self.backend, Backend::Sqlite(_))
     }
 
-    async fn ping(&self) -> Result<(), StoreError> {
-        if let Backend::Sqlite(parts) = &self.backend {
-            if !parts.writer.is_open() {
-                return Err(StoreError::Closed);
-            }
-            if parts.writer.is_stuck() {
-                return Err(StoreError::Silent { doing: sqlite::WRITING });
-            }
+    async fn check_usable(&self) -> Result<(), StoreError> {
+        match &self.backend {
+            Backend::Sqlite(parts) => parts.check_usable().await?,
+            Backend::Postgres(parts) => parts.check_usable().await?,
         }
-        query!(self, "testing the connection", |connection| connection.has_row(Statement::new("SELECT 1")))?;
+        query!(self, "testing the tables", |connection| records::get(connection, NO_RECORD))?;
         Ok(())
     }
 

@@ -65,7 +65,7 @@ pub(super) struct DatabaseOptions {
     )]
     deleted_unregistered_after: Duration,
     /// How long images that were served before stay available while the PostgreSQL database or the external inventory
-    /// is unreachable
+    /// cannot be used
     #[arg(
         long,
         env = "KINDLING_DATABASE_OUTAGE_GRACE",

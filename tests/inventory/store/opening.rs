@@ -134,7 +134,7 @@ fn replicas_may_start_concurrently() {
         let opened = futures_util::future::join_all((0..6).map(|_| SqlStore::open(&fixture.url))).await;
         for store in opened {
             let store = store.unwrap();
-            store.ping().await.unwrap();
+            store.check_usable().await.unwrap();
             store.close().await;
         }
     });

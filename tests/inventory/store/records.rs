@@ -279,14 +279,14 @@ fn undecodable_record_is_reported_as_damaged() {
 #[test]
 fn closed_store_is_reported() {
     on_each_store(async |fixture| {
-        fixture.store.ping().await.unwrap();
+        fixture.store.check_usable().await.unwrap();
         fixture.store.close().await;
         fixture.store.close().await;
         let key = new_cluster_key();
         let changes = Changes { steps: vec![Step::Insert(new_row(key))], events: Vec::new() };
         assert!(matches!(fixture.store.commit(changes).await, Err(StoreError::Closed)));
         assert!(matches!(fixture.store.get(key).await, Err(StoreError::Closed)));
-        assert!(matches!(fixture.store.ping().await, Err(StoreError::Closed)));
+        assert!(matches!(fixture.store.check_usable().await, Err(StoreError::Closed)));
     });
 }
 

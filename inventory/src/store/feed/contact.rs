@@ -16,12 +16,16 @@ pub enum Contact {
     Polling,
     /// The connection for notifications has just ended. Whether the database answers is known within a moment.
     Reconnecting,
+    /// The database accepts connections, but its tables cannot be read: they are locked or missing, or it is too slow.
+    /// Operations still ask it.
+    Unusable,
     /// The database does not answer.
     Unreachable,
 }
 
 impl Contact {
-    const ALL: [Self; 4] = [Self::Connected, Self::Polling, Self::Reconnecting, Self::Unreachable];
+    const ALL: [Self; 5] =
+        [Self::Connected, Self::Polling, Self::Reconnecting, Self::Unusable, Self::Unreachable];
 }
 
 /// The current contact, and the time of the last answer. Both can be read without a lock.
@@ -32,6 +36,8 @@ pub(super) struct ContactState {
     started: Instant,
     /// Time of the last answer, in microseconds after `started`.
     answered: AtomicU64,
+    /// When the feed began to reconnect, in microseconds after `started`.
+    reconnecting_since: AtomicU64,
     times_listening: AtomicU64,
 }
 
@@ -42,6 +48,7 @@ impl ContactState {
             code: AtomicU8::new(contact as u8),
             started,
             answered: AtomicU64::new(0),
+            reconnecting_since: AtomicU64::new(0),
             times_listening: AtomicU64::new(0),
         }
     }
@@ -53,20 +60,29 @@ impl ContactState {
     }
 
     pub(super) fn set(&self, contact: Contact) {
+        if contact == Contact::Reconnecting && self.get() != contact {
+            self.reconnecting_since.store(self.micros(), Ordering::Release);
+        }
         self.code.store(contact as u8, Ordering::Release);
         self.contact.send_replace(contact);
     }
 
     /// Records an answer of the database.
     pub(super) fn record_answer(&self) {
-        let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.answered.fetch_max(micros, Ordering::AcqRel);
+        self.answered.fetch_max(self.micros(), Ordering::AcqRel);
     }
 
     /// Returns the time since the last answer.
     pub(super) fn silence(&self) -> Duration {
-        let answered = Duration::from_micros(self.answered.load(Ordering::Acquire));
-        self.started.elapsed().saturating_sub(answered)
+        self.time_since(&self.answered)
+    }
+
+    fn micros(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn time_since(&self, micros: &AtomicU64) -> Duration {
+        self.started.elapsed().saturating_sub(Duration::from_micros(micros.load(Ordering::Acquire)))
     }
 
     /// Records that a new connection listens.
@@ -84,10 +100,11 @@ impl ContactState {
         let _ = self.contact.subscribe().wait_for(|contact| *contact == Contact::Unreachable).await;
     }
 
-    /// Waits while the feed reconnects, at most for `patience`.
+    /// Waits while the feed reconnects, until it has reconnected for `patience`. Later callers do not wait.
     pub(super) async fn wait_until_settled(&self, patience: Duration) -> Contact {
         let contact = self.get();
-        if contact != Contact::Reconnecting {
+        let patience = patience.saturating_sub(self.time_since(&self.reconnecting_since));
+        if contact != Contact::Reconnecting || patience.is_zero() {
             return contact;
         }
         let mut changes = self.contact.subscribe();
@@ -106,6 +123,11 @@ mod tests {
     async fn waiting_ends_with_the_result_or_at_the_timeout() {
         let state = ContactState::new(Contact::Reconnecting, Instant::now());
         assert_eq!(state.wait_until_settled(Duration::from_millis(5)).await, Contact::Reconnecting);
+        // The time has passed for all later callers.
+        let at_once = state.wait_until_settled(Duration::ZERO);
+        assert_eq!(futures_util::FutureExt::now_or_never(at_once), Some(Contact::Reconnecting));
+        state.set(Contact::Connected);
+        state.set(Contact::Reconnecting);
         let settled = state.wait_until_settled(Duration::from_secs(60));
         let decided = async { state.set(Contact::Unreachable) };
         let (contact, ()) = tokio::join!(settled, decided);

@@ -74,9 +74,18 @@ async fn listen(feed: Feed, options: PgConnectOptions) {
             Ok(mut listener) => {
                 // A subscriber from before the first connection has lost nothing.
                 listener.is_gap = !is_first;
-                let Err(error) = listener.run().await;
-                tracing::warn!(error = &error as &dyn std::error::Error, "connection for notifications lost");
-                feed.0.contact.set(Contact::Reconnecting);
+                let Err(failure) = listener.run().await;
+                if failure.is_lost() {
+                    let error = &failure as &dyn std::error::Error;
+                    tracing::warn!(error, "connection for notifications lost");
+                    // An outage that is known already is not in doubt again.
+                    if matches!(feed.contact(), Contact::Connected | Contact::Polling) {
+                        feed.0.contact.set(Contact::Reconnecting);
+                    }
+                } else {
+                    report_unusable(&feed, &failure);
+                    sleep(RETRY).await;
+                }
             }
             Err(failure) => {
                 report_failure(&feed, &failure);
@@ -84,6 +93,31 @@ async fn listen(feed: Feed, options: PgConnectOptions) {
             }
         }
         is_first = false;
+    }
+}
+
+/// Why a connection no longer listens.
+#[derive(Debug, thiserror::Error)]
+enum ListenFailure {
+    #[error("the check of the tables took more than {CHECK_PATIENCE:?}")]
+    Late,
+    #[error(transparent)]
+    Failed(#[from] sqlx::Error),
+}
+
+impl ListenFailure {
+    /// Returns `true` if the connection has ended. Otherwise the tables cannot be read.
+    fn is_lost(&self) -> bool {
+        matches!(self, Self::Failed(error) if is_unreachable(error))
+    }
+}
+
+/// Sets the contact after a check that could not read the tables. Logs only the first one.
+fn report_unusable(feed: &Feed, failure: &ListenFailure) {
+    if feed.contact() != Contact::Unusable {
+        let error = failure as &dyn std::error::Error;
+        tracing::error!(error, "the tables of the database cannot be read, serving known images, retrying");
+        feed.0.contact.set(Contact::Unusable);
     }
 }
 
@@ -162,7 +196,7 @@ impl<'a> NotificationListener<'a> {
     }
 
     /// Reports changes until the connection fails.
-    async fn run(&mut self) -> Result<Infallible, sqlx::Error> {
+    async fn run(&mut self) -> Result<Infallible, ListenFailure> {
         let mut checks = interval_at(Instant::now(), CHECK_INTERVAL);
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -178,7 +212,7 @@ impl<'a> NotificationListener<'a> {
         }
     }
 
-    async fn check_in_time(&mut self) -> Result<(), sqlx::Error> {
+    async fn check_in_time(&mut self) -> Result<(), ListenFailure> {
         let is_late = self.ping.is_some_and(|(_, sent)| sent.elapsed() >= CHECK_PATIENCE);
         if is_late && self.feed.contact() != Contact::Polling {
             tracing::warn!(
@@ -188,7 +222,7 @@ impl<'a> NotificationListener<'a> {
             self.is_gap = true;
         }
         let checked = timeout(CHECK_PATIENCE, self.check()).await;
-        checked.map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))??;
+        checked.map_err(|_| ListenFailure::Late)??;
         self.feed.0.contact.record_answer();
         Ok(())
     }

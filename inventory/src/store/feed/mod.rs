@@ -172,7 +172,8 @@ impl Feed {
         self.0.contact.get()
     }
 
-    /// Returns the contact to the database. While the feed reconnects, waits for the result, at most for `patience`.
+    /// Returns the contact to the database. While the feed reconnects, waits for the result, at most until it has
+    /// reconnected for `patience`.
     pub async fn settled_contact(&self, patience: Duration) -> Contact {
         self.0.contact.wait_until_settled(patience).await
     }

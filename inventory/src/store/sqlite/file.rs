@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::store::StoreError;
@@ -12,8 +12,13 @@ use crate::store::StoreError;
 #[derive(Debug)]
 pub(in crate::store) struct OwnedFile {
     path: PathBuf,
+    /// Identifies the file among those that have had its path.
+    id: FileId,
     lock: File,
 }
+
+/// The device and the inode of a file.
+type FileId = (u64, u64);
 
 impl OwnedFile {
     /// Locks a file, and creates it first if `create` is set.
@@ -43,7 +48,19 @@ impl OwnedFile {
                 _ => {}
             }
         }
-        Ok(Self { path, lock })
+        let id = file_id(&path).map_err(|source| StoreError::File { path: path.clone(), source })?;
+        Ok(Self { path, id, lock })
+    }
+
+    /// Returns an error if another file or none has the path now. Changes would be lost with the process.
+    pub(super) fn check_in_place(&self) -> Result<(), StoreError> {
+        match file_id(&self.path) {
+            Ok(id) if id == self.id => Ok(()),
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(StoreError::File { path: self.path.clone(), source })
+            }
+            _ => Err(StoreError::Moved { path: self.path.clone() }),
+        }
     }
 
     /// Returns the canonical path.
@@ -63,6 +80,11 @@ impl fmt::Display for OwnedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.path.display().fmt(f)
     }
+}
+
+fn file_id(path: &Path) -> io::Result<FileId> {
+    let metadata = fs::metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
 fn path_with_suffix(path: &Path, end: &str) -> PathBuf {
@@ -102,6 +124,20 @@ mod tests {
         assert!(matches!(OwnedFile::lock(&link, true), Err(StoreError::InUse { .. })));
         owned.release();
         OwnedFile::lock(&link, false).unwrap();
+    }
+
+    #[test]
+    fn removed_or_replaced_file_is_not_in_place() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("kindling.db");
+        let owned = OwnedFile::lock(&path, true).unwrap();
+        owned.check_in_place().unwrap();
+        fs::rename(&path, directory.path().join("moved.db")).unwrap();
+        assert!(matches!(owned.check_in_place(), Err(StoreError::Moved { .. })));
+        fs::write(&path, "").unwrap();
+        assert!(matches!(owned.check_in_place(), Err(StoreError::Moved { .. })));
+        fs::rename(directory.path().join("moved.db"), &path).unwrap();
+        owned.check_in_place().unwrap();
     }
 
     #[test]

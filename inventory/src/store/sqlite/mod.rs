@@ -13,9 +13,9 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{ConnectOptions as _, SqlitePool};
 
 use file::OwnedFile;
-pub(super) use writer::WRITING;
-use writer::Writer;
+use writer::{WRITING, Writer};
 
+use super::statements::commit::Prepared;
 use super::statements::records::PAGE_ROWS;
 use super::{Feed, StoreError, schema, sql};
 
@@ -45,6 +45,15 @@ pub(super) struct SqliteParts {
 }
 
 impl SqliteParts {
+    /// Checks that the writer can change the tables, and that the file is still the one that was opened.
+    pub(super) async fn check_usable(&self) -> Result<(), StoreError> {
+        self.file.check_in_place()?;
+        if self.writer.is_stuck() {
+            return Err(StoreError::Silent { doing: WRITING });
+        }
+        self.writer.commit(Prepared::testing()).await.map(drop)
+    }
+
     pub(super) async fn close(&self) {
         self.pool.close().await;
         self.writer.close().await;

@@ -22,7 +22,7 @@ const MAX_WAITING: usize = 256;
 /// The most changes of one transaction. The first change waits for the last.
 const MAX_TOGETHER: usize = 64;
 
-pub(in crate::store) const WRITING: &str = "writing a change";
+pub(super) const WRITING: &str = "writing a change";
 
 /// Accepts changes for a file.
 #[derive(Debug)]
@@ -67,11 +67,6 @@ impl Writer {
 
     fn queue(&self) -> Option<mpsc::Sender<QueuedChange>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Returns `true` if the writer accepts changes.
-    pub(in crate::store) fn is_open(&self) -> bool {
-        self.queue().is_some_and(|queue| !queue.is_closed())
     }
 
     /// Returns `true` if the running transaction takes too long, for example because the disk does not answer.

@@ -1,0 +1,124 @@
+//! The checks of what requests need, for `/ready` and `/health`: the database and the bucket of uploaded files.
+
+use std::error::Error;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use inventory::Inventory;
+use inventory::store::Contact;
+
+use super::shared_check::SharedCheck;
+
+/// How long the result of a check of the database serves further requests.
+const DATABASE_FRESH: Duration = Duration::from_secs(1);
+/// How long the result of a check of the bucket serves further requests. Providers charge for each request.
+const FILES_FRESH: Duration = Duration::from_secs(10);
+
+/// The state of a service that requests need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum DependencyState {
+    /// Requests can use it.
+    Reachable,
+    /// It answers, but requests fail. Tables of a database are missing or locked, or it is read-only; a bucket is
+    /// missing or refuses the credentials.
+    Unusable,
+    /// It does not answer.
+    Unreachable,
+}
+
+/// The checks of an inventory. Clones are the same checks.
+#[derive(Clone, Debug)]
+pub(super) struct DependencyChecks {
+    inventory: Inventory,
+    database: SharedCheck<DependencyState>,
+    files: SharedCheck<DependencyState>,
+}
+
+impl DependencyChecks {
+    pub(super) fn new(inventory: &Inventory) -> Self {
+        Self {
+            inventory: inventory.clone(),
+            database: SharedCheck::new(DATABASE_FRESH),
+            files: SharedCheck::new(FILES_FRESH),
+        }
+    }
+
+    pub(super) fn inventory(&self) -> &Inventory {
+        &self.inventory
+    }
+
+    /// Returns the state of the database.
+    pub(super) async fn database(&self) -> DependencyState {
+        if self.contact() == Some(Contact::Unreachable) {
+            return DependencyState::Unreachable;
+        }
+        let inventory = self.inventory.clone();
+        let check = |before| async move {
+            let checked = inventory.records().store().check_usable().await;
+            let state = match &checked {
+                Ok(()) => DependencyState::Reachable,
+                Err(error) if error.is_outage() => DependencyState::Unreachable,
+                Err(_) => DependencyState::Unusable,
+            };
+            log_change(
+                "database",
+                (before, state),
+                checked.as_ref().err().map(|error| error as &(dyn Error + 'static)),
+            );
+            state
+        };
+        self.database.result(check).await.unwrap_or_else(|| match self.contact() {
+            // All connections wait for locked tables.
+            None | Some(Contact::Unusable) => DependencyState::Unusable,
+            Some(_) => DependencyState::Unreachable,
+        })
+    }
+
+    /// Returns the contact to a database server, or `None` for a file of this process.
+    fn contact(&self) -> Option<Contact> {
+        let store = self.inventory.records().store();
+        (!store.is_alone()).then(|| store.feed().contact())
+    }
+
+    /// Returns the state of the bucket of uploaded files, if they are in a bucket.
+    pub(super) async fn files(&self) -> Option<DependencyState> {
+        let files = self.inventory.files().clone();
+        if !files.is_in_bucket() {
+            return None;
+        }
+        let check = |before| async move {
+            let checked = files.check().await;
+            let state = match &checked {
+                Ok(()) => DependencyState::Reachable,
+                Err(error) if error.is_outage() => DependencyState::Unreachable,
+                Err(_) => DependencyState::Unusable,
+            };
+            log_change(
+                "bucket",
+                (before, state),
+                checked.as_ref().err().map(|error| error as &(dyn Error + 'static)),
+            );
+            state
+        };
+        Some(self.files.result(check).await.unwrap_or(DependencyState::Unreachable))
+    }
+}
+
+/// Logs a change of the state. Checks are frequent.
+fn log_change(
+    dependency: &'static str,
+    (before, state): (Option<DependencyState>, DependencyState),
+    error: Option<&(dyn Error + 'static)>,
+) {
+    match error {
+        Some(error) if before != Some(state) => {
+            tracing::error!(error, ?state, "the {dependency} cannot be used");
+        }
+        None if before.is_some_and(|before| before != state) => {
+            tracing::info!("the {dependency} can be used again");
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,184 @@
+//! A database that answers and cannot be used: locked, renamed, missing, read-only or removed.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use kindling::inventory::store::{Contact, Feed};
+use reqwest::Method;
+use serde_json::json;
+use sqlx::{Connection, Executor, PgConnection, SqliteConnection};
+
+use super::database::{TestDatabase, postgres_url};
+use super::outage::{
+    PATIENCE, etag, get_range, sql, start_open_replica, wait_for_metric, wait_for_readiness,
+};
+use super::{API, ImageTestServer, header, run};
+
+/// A server on its own database of the shared PostgreSQL server, with an infra-env that it knows.
+fn with_known_image(test: impl AsyncFn(&ImageTestServer, &TestDatabase, &str)) {
+    run(async {
+        let Some(postgres) = postgres_url() else { return };
+        let database = TestDatabase::create(&postgres).await;
+        let server = start_open_replica(&database.url).await;
+        wait_for_metric(&server, "kindling_feed_connected").await;
+        let (_, id) = server.create_infra_env().await;
+        let path = format!("/i/{id}/full.iso");
+        etag(&server, &path).await;
+        test(&server, &database, &path).await;
+        drop(server);
+        database.drop().await;
+    });
+}
+
+async fn health(server: &ImageTestServer) -> u16 {
+    server.get("/health").await.status().as_u16()
+}
+
+fn feed(server: &ImageTestServer) -> &Feed {
+    server.inventory.records().store().feed()
+}
+
+async fn wait_for_contact(server: &ImageTestServer, expected: Contact) {
+    let begun = Instant::now();
+    while feed(server).contact() != expected {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", feed(server).contact());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[test]
+fn locked_tables_do_not_delay_known_images() {
+    with_known_image(async |server, database, path| {
+        let before = etag(server, path).await;
+        let mut blocker = PgConnection::connect(&database.url).await.unwrap();
+        blocker.execute("BEGIN; LOCK TABLE records IN ACCESS EXCLUSIVE MODE").await.unwrap();
+        wait_for_readiness(server, (503, "unusable")).await;
+        assert_eq!(health(server).await, 503);
+        wait_for_contact(server, Contact::Unusable).await;
+        // Long enough for several attempts to read the tables. No request must wait for one of them.
+        let (begun, mut times) = (Instant::now(), Vec::new());
+        while begun.elapsed() < Duration::from_secs(7) {
+            // Longer than an answer is reused.
+            tokio::time::sleep(Duration::from_millis(520)).await;
+            let asked = Instant::now();
+            assert_eq!(etag(server, path).await, before);
+            times.push(asked.elapsed());
+            assert_eq!(feed(server).contact(), Contact::Unusable);
+        }
+        // On a busy machine, single times may be longer.
+        times.sort();
+        assert!(times[times.len() / 2] < Duration::from_millis(500), "{times:?}");
+        wait_for_readiness(server, (503, "unusable")).await;
+
+        blocker.execute("ROLLBACK").await.unwrap();
+        wait_for_readiness(server, (200, "reachable")).await;
+        assert_eq!(health(server).await, 200);
+        wait_for_contact(server, Contact::Connected).await;
+        assert_eq!(etag(server, path).await, before);
+        blocker.close().await.unwrap();
+    });
+}
+
+#[test]
+fn missing_tables_make_the_server_unready() {
+    with_known_image(async |server, database, path| {
+        let before = etag(server, path).await;
+        sql(&database.url, "ALTER TABLE records RENAME TO elsewhere").await;
+        wait_for_readiness(server, (503, "unusable")).await;
+        assert_eq!(health(server).await, 503);
+        wait_for_contact(server, Contact::Unusable).await;
+        assert_eq!(etag(server, path).await, before, "a known image");
+        sql(&database.url, "ALTER TABLE elsewhere RENAME TO records; DROP TABLE leases").await;
+        wait_for_readiness(server, (503, "unusable")).await;
+        wait_for_contact(server, Contact::Connected).await;
+        assert_eq!(health(server).await, 503);
+        assert_eq!(etag(server, path).await, before);
+    });
+}
+
+#[test]
+fn tables_that_others_lock_against_writes_make_the_server_unready() {
+    with_known_image(async |server, database, path| {
+        let mut blocker = PgConnection::connect(&database.url).await.unwrap();
+        blocker.execute("BEGIN; LOCK TABLE events IN SHARE MODE").await.unwrap();
+        wait_for_readiness(server, (503, "unusable")).await;
+        assert_eq!(get_range(server, path).await.status(), 206);
+        blocker.execute("ROLLBACK").await.unwrap();
+        wait_for_readiness(server, (200, "reachable")).await;
+        blocker.close().await.unwrap();
+    });
+}
+
+#[test]
+fn read_only_database_answers_503() {
+    with_known_image(async |server, database, path| {
+        let (address, name) = database.url.rsplit_once('/').unwrap();
+        let elsewhere = format!("{address}/postgres");
+        let end_connections =
+            format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'");
+        sql(&elsewhere, &format!("ALTER DATABASE {name} SET default_transaction_read_only = on")).await;
+        sql(&elsewhere, &end_connections).await;
+        wait_for_readiness(server, (503, "unusable")).await;
+        assert_eq!(health(server).await, 503);
+        assert_eq!(get_range(server, path).await.status(), 206);
+        let create = server.client.post(format!("{}{API}/infra-envs", server.base));
+        let body = json!({
+            "name": "more", "pull_secret": r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#,
+        });
+        let refused = create.json(&body).send().await.unwrap();
+        assert_eq!((refused.status().as_u16(), header(&refused, "retry-after")), (503, "5".to_owned()));
+        assert!(refused.text().await.unwrap().contains("the database is read-only"));
+
+        sql(&elsewhere, &format!("ALTER DATABASE {name} RESET default_transaction_read_only")).await;
+        sql(&elsewhere, &end_connections).await;
+        wait_for_readiness(server, (200, "reachable")).await;
+        server.api(Method::POST, "/infra-envs", &body).await;
+    });
+}
+
+#[test]
+fn sqlite_file_that_cannot_be_changed_makes_the_server_unready() {
+    run(async {
+        let server = ImageTestServer::start_without_tokens().await;
+        wait_for_readiness(&server, (200, "reachable")).await;
+        let file = server.directory.path().join("kindling.db");
+        let mut blocker = SqliteConnection::connect(&format!("sqlite:{}", file.display())).await.unwrap();
+        blocker.execute("BEGIN IMMEDIATE").await.unwrap();
+        wait_for_readiness(&server, (503, "unusable")).await;
+        assert_eq!(health(&server).await, 503);
+        blocker.execute("ROLLBACK").await.unwrap();
+        wait_for_readiness(&server, (200, "reachable")).await;
+        blocker.close().await.unwrap();
+
+        let moved = server.directory.path().join("moved.db");
+        std::fs::rename(&file, &moved).unwrap();
+        wait_for_readiness(&server, (503, "unusable")).await;
+        std::fs::rename(&moved, &file).unwrap();
+        wait_for_readiness(&server, (200, "reachable")).await;
+    });
+}
+
+/// However many clients ask, the database is tested once for all of them.
+#[test]
+fn concurrent_requests_share_one_check_of_the_database() {
+    with_known_image(async |server, database, _| {
+        let mut blocker = PgConnection::connect(&database.url).await.unwrap();
+        blocker.execute("BEGIN; LOCK TABLE records IN ACCESS EXCLUSIVE MODE").await.unwrap();
+        let mut requests = std::pin::pin!(join_all((0..50).map(|_| server.get("/ready"))));
+        let mut most = 0;
+        let responses = loop {
+            let query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
+                         AND datname = current_database() AND query LIKE '%INSERT INTO records%'";
+            let count = sqlx::query_scalar::<_, i64>(query).fetch_one(&mut blocker);
+            tokio::select! {
+                biased;
+                count = count => most = most.max(count.unwrap()),
+                responses = &mut requests => break responses,
+            }
+        };
+        assert_eq!(most, 1);
+        assert!(responses.iter().all(|response| response.status() == 503));
+        blocker.execute("ROLLBACK").await.unwrap();
+        blocker.close().await.unwrap();
+    });
+}
