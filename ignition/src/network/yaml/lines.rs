@@ -360,7 +360,7 @@ routes:
         for line_break in ["\r", "\u{85}", "\u{2028}", "\u{2029}"] {
             let breaks = line_break.repeat(60);
             let text = format!(
-                "a: 1 #{line_break}b:{line_break} 2\nc: {{d: 1,{breaks} e: 2,\n f: 3}} #{line_break}g: |\n  x{line_break}y\nh: 1\n"
+                "a: 1 #{line_break}b:{line_break} 2\nc: {{d: 1,{breaks} e: 2,\n f: 3}} #{line_break}g: |\n  x{line_break}  y\nh: 1\n"
             );
             let lines = LineIndex::read(&text);
             let found = ["a", "b", "c", "c.d", "c.e", "c.f", "g", "h"].map(|path| lines.find(path));

@@ -434,7 +434,7 @@ mod tests {
         for line_break in ["\r", "\u{85}", "\u{2028}", "\u{2029}"] {
             let duplicate =
                 format!("a: 1 #{line_break}b: {line_break} 2\nc: 3\n\u{e4}: 1 #{line_break}c: 4\n");
-            assert_eq!(refusal(&duplicate), "duplicate key \"c\" at line 3 column 9", "{line_break:?}");
+            assert_eq!(refusal(&duplicate), "duplicate key \"c\" at line 3 column 8", "{line_break:?}");
             let unfinished = format!("{{a: 1,{}\n b: [", line_break.repeat(60));
             assert!(refusal(&unfinished).ends_with(" at line 2 column 6"), "{line_break:?}");
             let tab = format!("# a{line_break}# b\na:\n\t- b\n");
