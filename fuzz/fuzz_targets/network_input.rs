@@ -11,7 +11,8 @@
 
 use ignition::network::check::{ClusterNetworks, NetworkFinding, NetworkReport, Rule, check_hosts};
 use ignition::network::{
-    NetworkGeneration, HostNetwork, InitrdOptions, Keyfile, KeyfileCache, MacInterface, HostNetworkFiles, keyfiles, read_hosts,
+    HostNetwork, HostNetworkFiles, InitrdOptions, Keyfile, KeyfileCache, MacInterface, NetworkGeneration,
+    keyfiles, read_hosts,
 };
 use isogen_fuzz::keyfile::comparable_lines;
 use libfuzzer_sys::fuzz_target;
@@ -21,7 +22,9 @@ use nmstate::NetworkState;
 /// It refuses some documents that we accept: null for a whole section, and no-break spaces in the indentation.
 fn compare(document: &str, files: &[Keyfile]) {
     let Ok(state) = NetworkState::new_from_yaml(document) else { return };
-    let Ok(mut generated) = state.gen_conf() else { panic!("nmstate refuses its own reading of the document") };
+    let Ok(mut generated) = state.gen_conf() else {
+        panic!("nmstate refuses its own reading of the document")
+    };
     let mut others: Vec<(String, Vec<String>)> = generated
         .remove("NetworkManager")
         .unwrap_or_default()

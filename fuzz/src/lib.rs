@@ -14,6 +14,9 @@ use isogen::{BaseImage, Plan, ReadAt, RootFilesystem, Source};
 #[path = "../../isogen/tests/image_operations/mod.rs"]
 mod image_operations;
 pub mod keyfile;
+pub mod mutants;
+#[path = "../../benches/http/src/random.rs"]
+mod random;
 
 /// Runs every operation of an open image that the first byte of an input selects.
 pub fn run_operations(image: &BaseImage, first: u8) {

@@ -1,6 +1,11 @@
-//! Writes the initial inputs of the fuzz targets to `fuzz/corpus`: pieces of valid images, the hostile images of
+//! Writes the initial inputs of the fuzz targets to a folder: pieces of valid images, the hostile images of
 //! `fixtures` as patches of valid ones, archives of all kinds, and the configs and networks of the test cases of
 //! `ignition`.
+//!
+//! ```text
+//! seeds FOLDER             the seeds
+//! seeds FOLDER changed     the seeds and a fixed number of changed copies
+//! ```
 
 use std::fs;
 use std::io;
@@ -8,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fixtures::erofs::{Compression, Erofs, IndexForm, Packing};
+use isogen_fuzz::mutants::{mutants, random_bytes};
 use isogen_fuzz::{AT_ANY_OFFSET, BASES, BaseFixture, PLAN_RELAYOUTS, RAW_IMAGE, READ_CONTENTS};
 
 /// The largest input that is worth mutating.
@@ -17,14 +23,45 @@ const MAX_CHANGE: usize = 200;
 /// Archives that are longer and take a minute to create.
 const LONG_ARCHIVES: [&str; 3] = ["gzip-bomb", "zeros-bomb", "million-members"];
 
+/// The number of changed inputs of each target. All targets together take about a minute of CPU time.
+const CHANGED_INPUTS: [(&str, usize); 8] = [
+    ("ignition_config", 20_000),
+    ("image_open", 5000),
+    ("initrd_read", 20_000),
+    ("kargs_area", 5000),
+    ("miniso", 2000),
+    ("network_input", 5000),
+    ("plan_read", 20_000),
+    ("rootfs_read", 2000),
+];
+
 fn main() -> io::Result<()> {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-    write_images(&corpus)?;
-    write_archives(&corpus)?;
-    write_configs(&corpus)?;
-    write_root_filesystems(&corpus)?;
-    write_networks(&corpus)?;
-    write_descriptions(&corpus)
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (folder, with_changed) = match &arguments[..] {
+        [folder] => (Path::new(folder), false),
+        [folder, changed] if changed == "changed" => (Path::new(folder), true),
+        _ => return Err(io::Error::other("usage: seeds FOLDER [changed]")),
+    };
+    write_images(folder)?;
+    write_archives(folder)?;
+    write_configs(folder)?;
+    write_root_filesystems(folder)?;
+    write_networks(folder)?;
+    write_descriptions(folder)?;
+    for (target, count) in CHANGED_INPUTS.into_iter().filter(|_| with_changed) {
+        write_changed(&folder.join(target), count)?;
+    }
+    Ok(())
+}
+
+/// Writes changed copies of the seeds in a folder.
+fn write_changed(folder: &Path, count: usize) -> io::Result<()> {
+    let mut paths = fs::read_dir(folder)?.map(|file| Ok(file?.path())).collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    let seeds = paths.iter().map(fs::read).collect::<io::Result<Vec<_>>>()?;
+    mutants(&seeds, count)
+        .enumerate()
+        .try_for_each(|(number, input)| fs::write(folder.join(format!("changed-{number}")), input))
 }
 
 fn write(folder: PathBuf, name: &str, bytes: &[u8]) -> io::Result<()> {
@@ -171,6 +208,13 @@ fn write_root_filesystems(corpus: &Path) -> io::Result<()> {
             "-noappend",
             "-nopad",
             "-quiet",
+            "-no-progress",
+            // The seeds are the same in every run.
+            "-all-root",
+            "-all-time",
+            "0",
+            "-mkfs-time",
+            "0",
         ]);
         if command.status().is_err() {
             eprintln!("SKIPPED: mksquashfs is not installed, so no squashfs seeds are written");
@@ -210,7 +254,7 @@ fn write_networks(corpus: &Path) -> io::Result<()> {
     write(folder, "list", list.to_string().as_bytes())
 }
 
-/// The targets with structured inputs need no seeds; a description gives `miniso` its magic.
+/// The description of a minimal image for `miniso`. Other structured inputs are made from any bytes.
 fn write_descriptions(corpus: &Path) -> io::Result<()> {
     let minimal = BASES.iter().filter_map(|base| base.mastered.minimal.as_ref());
     for (number, minimal) in minimal.enumerate() {
@@ -218,6 +262,12 @@ fn write_descriptions(corpus: &Path) -> io::Result<()> {
         let input = [&[0; 4], &minimal.description[..]].concat();
         write(corpus.join("miniso"), &format!("description-{number}"), &input)?;
     }
-    write(corpus.join("kargs_area"), "zeros", &[0; 64])?;
-    write(corpus.join("plan_read"), "zeros", &[0; 64])
+    for target in ["kargs_area", "plan_read"] {
+        write(corpus.join(target), "zeros", &[0; 64])?;
+        for number in 0..16 {
+            let input = random_bytes(number, 64 << (number % 4));
+            write(corpus.join(target), &format!("random-{number}"), &input)?;
+        }
+    }
+    Ok(())
 }
