@@ -264,7 +264,7 @@ mod tests {
         for (text, message) in [
             ("kind: A\n---\nkind: B\nspec: {\n", "a.yaml:4: is not valid YAML: "),
             ("kind: A\nspec: {\n---\nkind: B\n", "a.yaml:2: is not valid YAML: "),
-            ("kind: A #\rb\u{85}\n---\nkind: B #\r\u{2028}\nspec: {\n", "a.yaml:4: is not valid YAML: "),
+            ("kind: A #\r# b\u{85}\n---\nkind: B #\r\u{2028}\nspec: {\n", "a.yaml:4: is not valid YAML: "),
             ("kind: A\nspec: {? [a] : b}\n", "a.yaml:2: is not valid YAML: a mapping key is a collection"),
         ] {
             let error = read(text).unwrap_err().to_string();
@@ -275,7 +275,7 @@ mod tests {
     /// Editors show a lone carriage return as part of a line, YAML's parser counts it as a line break.
     #[test]
     fn findings_after_lone_carriage_returns_have_the_lines_that_editors_show() {
-        let text = "kind: A\n---\nkind: InfraEnv #\rx\nmetadata: {\r\rname:\r7}\n";
+        let text = "kind: A\n---\nkind: InfraEnv #\r# x\nmetadata: {\r\rname:\r7}\n";
         assert_eq!(
             read(text).unwrap().findings.to_string(),
             "a.yaml:4: metadata.name: error: has to be a string\n"

@@ -244,7 +244,7 @@ fn malformed_manifests_are_findings() {
         (1, line.to_owned(), String::new())
     );
     scratch.write("broken.yaml", format!("{text}---\nkind: [\n"));
-    let line = "broken.yaml:21: error: is not valid YAML: did not find expected node content while parsing a flow node\n\
+    let line = "broken.yaml:20: error: is not valid YAML: did not find expected node content while parsing a flow node\n\
                 1 host, 1 error, 0 warnings\n";
     assert_eq!(
         exit_code_and_output(&scratch, "network check broken.yaml"),

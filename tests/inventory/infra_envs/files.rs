@@ -248,8 +248,8 @@ fn network_files_without_hosts_have_findings() {
         let yaml = "is not valid YAML: did not find expected ',' or ']' while parsing a flow sequence";
         let kind = "is not an nmstate document, an NMStateConfig or a list of hosts";
         for (text, line, path, message) in [
-            ("- name: [eth0\n", 2, None, yaml),
-            ("interfaces:\n- name: [eth0\n", 3, None, yaml),
+            ("- name: [eth0\n", 1, None, yaml),
+            ("interfaces:\n- name: [eth0\n", 2, None, yaml),
             ("hello\n", 1, None, kind),
             ("", 0, None, "has no hosts"),
             ("# nothing\n---\n", 0, None, "has no hosts"),
