@@ -63,7 +63,7 @@ const TOKENS: [&[u8]; 44] = [
 /// Returns changed copies of the seeds: at least `count`, and as many of each seed.
 ///
 /// A copy depends on its seed and, if it contains a block of another, on the seed after it: a new seed leaves most
-/// copies as they are.
+/// copies unchanged.
 pub fn mutants(seeds: &[Vec<u8>], count: usize) -> impl Iterator<Item = Vec<u8>> {
     let rounds = count.div_ceil(seeds.len().max(1)) as u64;
     let next = seeds.iter().cycle().skip(1);
