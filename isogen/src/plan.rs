@@ -416,7 +416,6 @@ fn try_join(first: &Segment, second: &Segment) -> Option<Segment> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::ReadAt;
 
     fn base() -> Arc<Source> {
         Arc::new(Source::from_bytes("base", &b"0123456789"[..]))
