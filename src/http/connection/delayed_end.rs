@@ -5,13 +5,17 @@
 //! more but still waits for the response (`nc -N`), so hyper learns of it only after the response is sent, or when
 //! there was nothing to send for as long as [`PATIENCE`]. This also holds while the reader of a request body waits for
 //! more of it: hyper may have the last bytes already.
+//!
+//! hyper does not read while it holds bytes of the next request, and would not notice that their sender has left. A
+//! [`DelayedEnd`] then reads ahead.
 
 use std::io::{self, IoSlice};
-use std::mem;
+use std::mem::{self, MaybeUninit};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
+use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
@@ -20,6 +24,8 @@ use crate::http::zerocopy::ConnectionProgress;
 /// The time that a client that sends nothing more waits for a response to begin or to continue. A program that has
 /// ended looks the same until the server writes.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Maximum number of bytes to read ahead. The end after more bytes is noticed once hyper has taken some of them.
+const MAX_AHEAD: usize = 16 << 10;
 
 /// A stream that delays its end while a request is being answered.
 pub(super) struct DelayedEnd<S> {
@@ -31,11 +37,26 @@ pub(super) struct DelayedEnd<S> {
     patience: Option<Pin<Box<Sleep>>>,
     /// The task that waits for the end. After a flush, hyper does not read again without it.
     reader: Option<Waker>,
+    /// Whether hyper waits for bytes.
+    is_reading: bool,
+    /// The bytes that were read ahead.
+    ahead: BytesMut,
+    /// Whether nothing follows these bytes.
+    has_ended: bool,
 }
 
 impl<S> DelayedEnd<S> {
     pub(super) fn new(stream: S, progress: ConnectionProgress) -> Self {
-        Self { stream, progress, is_flushed: true, patience: None, reader: None }
+        Self {
+            stream,
+            progress,
+            is_flushed: true,
+            patience: None,
+            reader: None,
+            is_reading: false,
+            ahead: BytesMut::new(),
+            has_ended: false,
+        }
     }
 
     /// Waits before hyper learns that the client sends nothing more.
@@ -64,6 +85,27 @@ impl<S> DelayedEnd<S> {
     }
 }
 
+impl<S: AsyncRead + Unpin> DelayedEnd<S> {
+    /// Reads ahead while a request is being answered and hyper does not read. Returns an error if the client has reset
+    /// the connection, or has sent nothing more for as long as it is waited for.
+    fn poll_ahead(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        while !self.has_ended && self.ahead.len() < MAX_AHEAD {
+            let mut bytes = [MaybeUninit::uninit(); 4096];
+            let mut buf = ReadBuf::uninit(&mut bytes);
+            let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(context, &mut buf) else {
+                return Ok(());
+            };
+            read?;
+            self.has_ended = buf.filled().is_empty();
+            self.ahead.extend_from_slice(buf.filled());
+        }
+        if self.has_ended && self.poll_end(context).is_ready() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        Ok(())
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for DelayedEnd<S> {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -71,16 +113,28 @@ impl<S: AsyncRead + Unpin> AsyncRead for DelayedEnd<S> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let before = buf.filled().len();
-        ready!(Pin::new(&mut this.stream).poll_read(context, buf))?;
-        if buf.filled().len() == before {
-            return this.poll_end(context).map(Ok);
+        this.is_reading = false;
+        if !this.ahead.is_empty() {
+            let len = this.ahead.len().min(buf.remaining());
+            buf.put_slice(&this.ahead.split_to(len));
+            return Poll::Ready(Ok(()));
         }
-        Poll::Ready(Ok(()))
+        let before = buf.filled().len();
+        let read = if this.has_ended {
+            Poll::Ready(Ok(()))
+        } else {
+            Pin::new(&mut this.stream).poll_read(context, buf)
+        };
+        let read = match read {
+            Poll::Ready(Ok(())) if buf.filled().len() == before => this.poll_end(context).map(Ok),
+            read => read,
+        };
+        this.is_reading = read.is_pending();
+        read
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for DelayedEnd<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for DelayedEnd<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(context, &[IoSlice::new(bytes)])
     }
@@ -103,6 +157,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for DelayedEnd<S> {
         let this = self.get_mut();
         ready!(Pin::new(&mut this.stream).poll_flush(context))?;
         this.record_flush();
+        if !this.is_reading && this.progress.is_answering() {
+            this.poll_ahead(context)?;
+        }
         Poll::Ready(Ok(()))
     }
 
@@ -202,6 +259,46 @@ mod tests {
         client.set_zero_linger().unwrap();
         drop(client);
         assert_eq!(next_report(&mut reports).await, Some("ended"));
+    }
+
+    /// hyper holds bytes of the second request, and does not read.
+    #[tokio::test]
+    async fn work_stops_when_a_client_with_two_requests_leaves() {
+        for is_reset in [false, true] {
+            for second in ["GET /soon", "x"] {
+                let path = format!("/work HTTP/1.1\r\nhost: localhost\r\n\r\n{second}");
+                let (client, mut reports) = request_work(&path).await;
+                assert_eq!(next_report(&mut reports).await, Some("begun"));
+                if is_reset {
+                    client.set_zero_linger().unwrap();
+                }
+                drop(client);
+                assert_eq!(next_report(&mut reports).await, Some("ended"));
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn requests_after_a_waiting_one_are_answered_in_full() {
+        let (mut client, mut reports) =
+            request_work("/soon HTTP/1.1\r\nhost: localhost\r\n\r\nGET /soon").await;
+        assert_eq!(next_report(&mut reports).await, Some("begun"));
+        // More than is read ahead.
+        const MORE: usize = 1000;
+        let more = "GET /none HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(MORE);
+        let (mut reader, mut writer) = client.split();
+        let write = async {
+            writer.write_all(more.as_bytes()).await.unwrap();
+            writer.shutdown().await.unwrap();
+        };
+        let read = async {
+            let mut answers = String::new();
+            reader.read_to_string(&mut answers).await.unwrap();
+            answers
+        };
+        let (answers, ()) = tokio::join!(read, write);
+        assert_eq!(answers.matches("HTTP/1.1 200 OK\r\n").count(), 2);
+        assert_eq!(answers.matches("HTTP/1.1 404 Not Found\r\n").count(), MORE);
     }
 
     #[tokio::test]
