@@ -3,16 +3,15 @@
 //! Files are in a directory, or in a bucket that several replicas share. Each write is atomic: a reader sees the old or
 //! the new file as a whole. A client that reads a file while it is replaced gets all of the old file.
 
+mod error;
 mod in_bucket;
 mod parts;
+mod upload;
 
-use std::error::Error;
 use std::fmt;
 use std::fs::{DirBuilder, File};
-use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
-use std::pin::pin;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,14 +23,13 @@ use object_store::buffered::BufWriter;
 use object_store::local::LocalFileSystem;
 use object_store::prefix::PrefixStore;
 use object_store::{ObjectStore, ObjectStoreExt};
-use tokio::io::AsyncWriteExt;
-use tokio::runtime::Handle;
 
 use crate::bucket::{BucketFailure, s3_from_env, without_response};
-use crate::discovery::LongName;
 
+pub use error::{Cause, FileError};
 pub use in_bucket::BucketLimits;
 use in_bucket::FileBucket;
+use upload::PendingUpload;
 
 /// Longer files are uploaded in parts of this length, two at a time. The minimum of S3 is 5 MiB.
 const PART_LEN: usize = 8 << 20;
@@ -102,115 +100,6 @@ impl fmt::Display for FilePath {
 fn is_name(name: &str) -> bool {
     let is_harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     !name.is_empty() && name.len() <= MAX_NAME && !name.starts_with('.') && name.bytes().all(is_harmless)
-}
-
-/// The cause of a file error.
-pub type Cause = Box<dyn Error + Send + Sync>;
-
-/// Why a file operation failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FileError {
-    /// A name is not valid in a path.
-    #[error("{name:?} is not allowed in the path of a file")]
-    Name {
-        /// The name.
-        name: String,
-    },
-    /// The name of a file is too long for an archive.
-    #[error(transparent)]
-    Archive(#[from] LongName),
-    /// The location is neither a directory nor a bucket.
-    #[error("unsupported file storage `{scheme}:`; use a directory or `s3://BUCKET/PREFIX`")]
-    UnknownScheme {
-        /// The scheme of the location.
-        scheme: String,
-    },
-    /// The directory cannot be used.
-    #[error("cannot use directory {} for files", path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// The location cannot be used.
-    #[error("cannot store files at {place}")]
-    Open {
-        /// The location.
-        place: String,
-        /// The cause.
-        source: Cause,
-    },
-    /// A file is too long.
-    #[error("{path} is longer than {most} bytes")]
-    TooLong {
-        /// The file.
-        path: FilePath,
-        /// The limit in bytes.
-        most: u64,
-    },
-    /// The sender of a file stopped before the end.
-    #[error("the upload of {path} was interrupted after {received} bytes")]
-    BrokenOff {
-        /// The file.
-        path: FilePath,
-        /// Number of bytes received.
-        received: u64,
-        /// The cause.
-        source: Cause,
-    },
-    /// The bucket does not exist.
-    #[error("{path} cannot be {done}: bucket {bucket} does not exist; create it, or use another one")]
-    MissingBucket {
-        /// The file or folder.
-        path: FilePath,
-        /// The operation, as a past participle.
-        done: &'static str,
-        /// The bucket.
-        bucket: String,
-    },
-    /// A folder has too many files to list.
-    #[error("{folder} has more than {MAX_LISTED} files")]
-    TooMany {
-        /// The folder.
-        folder: FilePath,
-    },
-    /// An operation of the storage failed.
-    #[error("{path} cannot be {done}")]
-    Failed {
-        /// The file or folder.
-        path: FilePath,
-        /// The operation, as a past participle.
-        done: &'static str,
-        /// The cause.
-        source: Cause,
-    },
-}
-
-impl FileError {
-    /// Returns `true` if the storage did not answer. The same operation may succeed later.
-    #[must_use]
-    pub fn is_outage(&self) -> bool {
-        let Self::Failed { source, .. } = self else { return false };
-        matches!(source.downcast_ref(), Some(BucketFailure::Unavailable { .. }))
-    }
-
-    /// Returns `true` if the disk is full or a quota is used up.
-    #[must_use]
-    pub(crate) fn is_full(&self) -> bool {
-        let mut cause: Option<&(dyn Error + 'static)> = Some(self);
-        while let Some(error) = cause {
-            let io = error.downcast_ref::<io::Error>();
-            if io.is_some_and(|io| matches!(io.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)) {
-                return true;
-            }
-            // `io::Error::source` skips the error that it wraps.
-            let inner = io.and_then(io::Error::get_ref).map(|inner| inner as &(dyn Error + 'static));
-            cause = inner.or_else(|| error.source());
-        }
-        false
-    }
 }
 
 /// A storage for files. Clones use the same storage.
@@ -367,13 +256,9 @@ impl FileStore {
     {
         let writer = BufWriter::with_capacity(Arc::clone(&self.objects), path.to_object(), PART_LEN)
             .with_max_concurrency(MAX_PARTS_AT_ONCE);
-        let mut upload = PendingUpload { writer: Some(writer), path: path.clone() };
-        let len = self.write_content(&mut upload, content, most).await?;
-        let Some(mut writer) = upload.writer.take() else { return Ok(len) };
-        // The task continues if the caller leaves: it completes the upload or removes its parts.
-        let completed = tokio::spawn(async move { writer.shutdown().await });
-        let completed = completed.await.unwrap_or_else(|error| Err(io::Error::other(error)));
-        completed.map_err(self.error(path, "written"))?;
+        let mut upload = PendingUpload::new(writer, path.clone());
+        let len = upload.write(self, content, most).await?;
+        upload.complete().await.map_err(self.error(path, "written"))?;
         Ok(len)
     }
 
@@ -456,51 +341,5 @@ impl FileStore {
                 _ => FileError::Failed { path, done, source },
             }
         }
-    }
-
-    async fn write_content<E>(
-        &self,
-        upload: &mut PendingUpload,
-        content: impl Stream<Item = Result<Bytes, E>> + Send,
-        most: u64,
-    ) -> Result<u64, FileError>
-    where
-        E: Into<Cause>,
-    {
-        let PendingUpload { writer: Some(writer), path } = upload else { return Ok(0) };
-        let mut content = pin!(content);
-        let mut received: u64 = 0;
-        while let Some(bytes) = content.next().await {
-            let broken_off =
-                |error: E| FileError::BrokenOff { path: path.clone(), received, source: error.into() };
-            let bytes = bytes.map_err(broken_off)?;
-            received = u64::try_from(bytes.len()).map_or(u64::MAX, |len| received.saturating_add(len));
-            if received > most {
-                return Err(FileError::TooLong { path: path.clone(), most });
-            }
-            writer.put(bytes).await.map_err(self.error(path, "written"))?;
-        }
-        Ok(received)
-    }
-}
-
-/// An upload in progress. Its parts are removed if it is dropped, for example because the client has disconnected.
-struct PendingUpload {
-    /// `None` once all content was written.
-    writer: Option<BufWriter>,
-    path: FilePath,
-}
-
-impl Drop for PendingUpload {
-    fn drop(&mut self) {
-        let (Some(mut writer), Ok(runtime)) = (self.writer.take(), Handle::try_current()) else { return };
-        let path = self.path.clone();
-        runtime.spawn(async move {
-            if let Err(error) = writer.abort().await {
-                let error = without_response(error.into());
-                let error = &*error as &dyn Error;
-                tracing::warn!(%path, error, "could not remove the parts of an incomplete upload");
-            }
-        });
     }
 }

@@ -97,3 +97,17 @@ async fn bucket_with_a_self_signed_certificate_needs_it_configured() {
     assert!(told.contains("ready "), "{told}");
     place.assert_has_only_image(first_image());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_of_a_bucket_have_the_problem_and_not_the_body() {
+    for (status, code, expected) in
+        [(404, "NoSuchBucket", "the bucket does not exist"), (403, "AccessDenied", "status 403")]
+    {
+        let body = format!("<Error><Code>{code}</Code><Token>s3cret</Token>{}</Error>", "x".repeat(1 << 20));
+        let server = ImageFileServer::new(move |_, _| ImageReply::new(status, body.clone())).await;
+        let place = LibraryFolder::new();
+        let told = fetch_in_process(&place, &server, "a.iso");
+        assert!(told.contains("failed ") && told.contains(expected), "{told}");
+        assert!(!told.contains("s3cret"), "{told}");
+    }
+}

@@ -1,0 +1,118 @@
+//! Errors of the storage for files.
+
+use std::error::Error;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+
+use super::{FilePath, MAX_LISTED};
+use crate::bucket::BucketFailure;
+use crate::discovery::LongName;
+
+/// The cause of a file error.
+pub type Cause = Box<dyn Error + Send + Sync>;
+
+/// Why a file operation failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// A name is not valid in a path.
+    #[error("{name:?} is not allowed in the path of a file")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// The name of a file is too long for an archive.
+    #[error(transparent)]
+    Archive(#[from] LongName),
+    /// The location is neither a directory nor a bucket.
+    #[error("unsupported file storage `{scheme}:`; use a directory or `s3://BUCKET/PREFIX`")]
+    UnknownScheme {
+        /// The scheme of the location.
+        scheme: String,
+    },
+    /// The directory cannot be used.
+    #[error("cannot use directory {} for files", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The location cannot be used.
+    #[error("cannot store files at {place}")]
+    Open {
+        /// The location.
+        place: String,
+        /// The cause.
+        source: Cause,
+    },
+    /// A file is too long.
+    #[error("{path} is longer than {most} bytes")]
+    TooLong {
+        /// The file.
+        path: FilePath,
+        /// The limit in bytes.
+        most: u64,
+    },
+    /// The sender of a file stopped before the end.
+    #[error("the upload of {path} was interrupted after {received} bytes")]
+    BrokenOff {
+        /// The file.
+        path: FilePath,
+        /// Number of bytes received.
+        received: u64,
+        /// The cause.
+        source: Cause,
+    },
+    /// The bucket does not exist.
+    #[error("{path} cannot be {done}: bucket {bucket} does not exist; create it, or use another one")]
+    MissingBucket {
+        /// The file or folder.
+        path: FilePath,
+        /// The operation, as a past participle.
+        done: &'static str,
+        /// The bucket.
+        bucket: String,
+    },
+    /// A folder has too many files to list.
+    #[error("{folder} has more than {MAX_LISTED} files")]
+    TooMany {
+        /// The folder.
+        folder: FilePath,
+    },
+    /// An operation of the storage failed.
+    #[error("{path} cannot be {done}")]
+    Failed {
+        /// The file or folder.
+        path: FilePath,
+        /// The operation, as a past participle.
+        done: &'static str,
+        /// The cause.
+        source: Cause,
+    },
+}
+
+impl FileError {
+    /// Returns `true` if the storage did not answer. The same operation may succeed later.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        let Self::Failed { source, .. } = self else { return false };
+        matches!(source.downcast_ref(), Some(BucketFailure::Unavailable { .. }))
+    }
+
+    /// Returns `true` if the disk is full or a quota is used up.
+    #[must_use]
+    pub(crate) fn is_full(&self) -> bool {
+        let mut cause: Option<&(dyn Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            let io = error.downcast_ref::<io::Error>();
+            if io.is_some_and(|io| matches!(io.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)) {
+                return true;
+            }
+            // `io::Error::source` skips the error that it wraps.
+            let inner = io.and_then(io::Error::get_ref).map(|inner| inner as &(dyn Error + 'static));
+            cause = inner.or_else(|| error.source());
+        }
+        false
+    }
+}
