@@ -57,17 +57,7 @@ impl DependencyChecks {
         let inventory = self.inventory.clone();
         let check = |before| async move {
             let checked = inventory.records().store().check_usable().await;
-            let state = match &checked {
-                Ok(()) => DependencyState::Reachable,
-                Err(error) if error.is_outage() => DependencyState::Unreachable,
-                Err(_) => DependencyState::Unusable,
-            };
-            log_change(
-                "database",
-                (before, state),
-                checked.as_ref().err().map(|error| error as &(dyn Error + 'static)),
-            );
-            state
+            state_from("database", before, checked.map_err(|error| (error.is_outage(), error)))
         };
         self.database.result(check).await.unwrap_or_else(|| match self.contact() {
             // All connections wait for locked tables.
@@ -90,30 +80,27 @@ impl DependencyChecks {
         }
         let check = |before| async move {
             let checked = files.check().await;
-            let state = match &checked {
-                Ok(()) => DependencyState::Reachable,
-                Err(error) if error.is_outage() => DependencyState::Unreachable,
-                Err(_) => DependencyState::Unusable,
-            };
-            log_change(
-                "bucket",
-                (before, state),
-                checked.as_ref().err().map(|error| error as &(dyn Error + 'static)),
-            );
-            state
+            state_from("bucket", before, checked.map_err(|error| (error.is_outage(), error)))
         };
         Some(self.files.result(check).await.unwrap_or(DependencyState::Unreachable))
     }
 }
 
-/// Logs a change of the state. Checks are frequent.
-fn log_change(
+/// Returns the state that a check has found. An error says whether it is an outage. Logs only changes of the state,
+/// because checks are frequent.
+fn state_from<E: Error + 'static>(
     dependency: &'static str,
-    (before, state): (Option<DependencyState>, DependencyState),
-    error: Option<&(dyn Error + 'static)>,
-) {
+    before: Option<DependencyState>,
+    checked: Result<(), (bool, E)>,
+) -> DependencyState {
+    let (state, error) = match &checked {
+        Ok(()) => (DependencyState::Reachable, None),
+        Err((true, error)) => (DependencyState::Unreachable, Some(error)),
+        Err((false, error)) => (DependencyState::Unusable, Some(error)),
+    };
     match error {
         Some(error) if before != Some(state) => {
+            let error = error as &(dyn Error + 'static);
             tracing::error!(error, ?state, "the {dependency} cannot be used");
         }
         None if before.is_some_and(|before| before != state) => {
@@ -121,4 +108,5 @@ fn log_change(
         }
         _ => {}
     }
+    state
 }
