@@ -38,7 +38,7 @@ pub use settings::{AllowedHosts, ClusterNetworks, HostLimits, Settings};
 
 use ignition::network::KeyfileCache;
 
-use api::LargeBodies;
+use api::{AvailableMemory, LargeBodies, WorkRoom};
 use auth::Policy;
 use catalogue::Catalogue;
 use files::FileStore;
@@ -64,6 +64,7 @@ struct InventoryParts {
     recent_replies: host::RecentReplies,
     large_bodies: LargeBodies,
     uploads: LargeBodies,
+    work_room: WorkRoom,
     monitor: MonitorState,
 }
 
@@ -83,6 +84,8 @@ impl Inventory {
         let keyfiles = KeyfileCache::new(MAX_KEYFILES);
         let infra_env_cache = infra_env::infra_env_cache(store.feed());
         let host_cache = host::host_cache(store.feed());
+        let memory = AvailableMemory::from_process();
+        let work_room = WorkRoom::within(memory, settings.after_large_request);
         Self(Arc::new(InventoryParts {
             records: Records::new(store),
             files,
@@ -93,8 +96,9 @@ impl Inventory {
             infra_env_cache,
             host_cache,
             recent_replies: host::RecentReplies::default(),
-            large_bodies: LargeBodies::default(),
-            uploads: LargeBodies::default(),
+            large_bodies: LargeBodies::within(memory),
+            uploads: LargeBodies::within(memory),
+            work_room,
             monitor: MonitorState::new(),
         }))
     }
@@ -146,6 +150,11 @@ impl Inventory {
     /// Returns the memory limit for bodies that are streamed to the file store.
     pub(crate) fn uploads(&self) -> &LargeBodies {
         &self.0.uploads
+    }
+
+    /// Returns the memory limit for the work on bodies that were read whole.
+    pub(crate) fn work_room(&self) -> &WorkRoom {
+        &self.0.work_room
     }
 
     /// Returns the cache of generated network files.

@@ -65,6 +65,9 @@ pub struct Settings {
     pub upgrade_agents: bool,
     /// Limits for the hosts of one infra-env.
     pub host_limits: HostLimits,
+    /// Called on a background thread after each request whose body took much memory. An allocator may keep memory that
+    /// was freed, so that the limit on the work does not limit the memory of the process.
+    pub after_large_request: fn(),
 }
 
 /// Limits for the hosts of one infra-env. Any client with its token can register hosts and send reports.
@@ -197,6 +200,7 @@ impl Settings {
             allowed_hosts: AllowedHosts::Loopback(Vec::new()),
             upgrade_agents: Self::UPGRADE_AGENTS,
             host_limits: HostLimits::default(),
+            after_large_request: || (),
         }
     }
 

@@ -29,6 +29,7 @@ mod host_limits;
 mod hostile;
 mod ignition;
 mod installer_link;
+mod large_bodies;
 mod listeners;
 mod long_lists;
 mod network;

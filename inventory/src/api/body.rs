@@ -1,12 +1,16 @@
 //! Request bodies.
 
+use std::fmt;
+
 use axum::extract::{FromRequest, Request};
 use axum::http::header;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::large::{JsonContent, ReceivedBody};
 use super::schema::{SchemaFault, Schemas, UnknownKeys, join, path_for_message};
+use super::work_room::{RequestMemory, WorkRoom};
 use crate::Inventory;
 use crate::api::ApiError;
 use crate::background::in_background;
@@ -54,14 +58,13 @@ impl<T: RequestBody> FromRequest<Inventory> for Body<T> {
     }
 }
 
-/// A longer body is parsed in the background: 1 MiB may take a quarter of a second.
-const LONG_BODY: usize = 64 << 10;
-
 /// A request body that is not parsed yet.
 #[derive(Debug)]
 pub struct UnparsedBody {
-    bytes: Vec<u8>,
+    body: ReceivedBody,
     unknown: UnknownKeys,
+    room: WorkRoom,
+    memory: RequestMemory,
 }
 
 impl FromRequest<Inventory> for UnparsedBody {
@@ -69,32 +72,43 @@ impl FromRequest<Inventory> for UnparsedBody {
 
     async fn from_request(request: Request, inventory: &Inventory) -> Result<Self, ApiError> {
         require_json(&request)?;
-        let bytes = inventory.large_bodies().read(request).await?;
+        let memory = RequestMemory::from_request(&request);
+        let body = inventory.large_bodies().read(request).await?;
         let unknown =
             if inventory.settings().reject_unknown_fields { UnknownKeys::Refuse } else { UnknownKeys::Drop };
-        Ok(Self { bytes, unknown })
+        Ok(Self { body, unknown, room: inventory.work_room().clone(), memory })
     }
 }
 
 impl UnparsedBody {
     /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.body.bytes
     }
 
     /// Parses the body, and checks it against the schema of its type. Meanwhile, other requests do not wait: this one
-    /// yields first, and a long body is parsed on another thread.
+    /// yields first, and a large body is parsed on another thread, because 1 MiB may take a quarter of a second. A large
+    /// body waits for the memory that its parsing takes.
     ///
     /// # Errors
     ///
-    /// Returns an error if the body is not valid JSON or does not match the schema.
+    /// Returns an error if the body is not valid JSON or does not match the schema, or if too many large bodies are in
+    /// work.
     pub async fn parse<T: RequestBody>(self) -> Result<T, ApiError> {
-        let Self { bytes, unknown } = self;
-        if bytes.len() > LONG_BODY {
-            return in_background(move |_| read(&bytes, unknown)).await;
+        let Self { body, unknown, room, memory } = self;
+        if !body.is_large() {
+            tokio::task::yield_now().await;
+            return read(body, unknown);
         }
-        tokio::task::yield_now().await;
-        read(&bytes, unknown)
+        require_few_values(body.content).map_err(|reason| parsing_error::<T>(&reason))?;
+        memory.reserve(&room, &body).await?;
+        in_background(move |_| {
+            let parsed = read(body, unknown);
+            // The parsing continues if the client disconnects.
+            drop(memory);
+            parsed
+        })
+        .await
     }
 }
 
@@ -111,36 +125,37 @@ fn require_json(request: &Request) -> Result<(), ApiError> {
     Err(ApiError::malformed(message))
 }
 
-/// The most values of a body. A parsed value takes about ten times the memory of its text. A static network of ten
-/// thousand hosts has a tenth of this number.
+/// Maximum number of values of a body. A parsed value takes about ten times the memory of its text. A static network of
+/// ten thousand hosts has a tenth of this number.
 const MAX_VALUES: usize = 1 << 20;
 
 /// Returns an error if a body has too many values, before memory is allocated for them.
-fn require_few_values(bytes: &[u8]) -> Result<(), String> {
-    let begins = |byte: &&u8| matches!(byte, b',' | b'[' | b'{');
-    // A body has more bytes than values.
-    if bytes.len() > MAX_VALUES && bytes.iter().filter(begins).count() > MAX_VALUES {
+fn require_few_values(content: JsonContent) -> Result<(), String> {
+    if content.values > MAX_VALUES {
         return Err(format!("it has more than {MAX_VALUES} values"));
     }
     Ok(())
 }
 
+fn parsing_error<T: RequestBody>(reason: &dyn fmt::Display) -> ApiError {
+    ApiError::malformed(format!("parsing {} body from \"\" failed, because {reason}", T::NAME))
+}
+
 /// Parses the first JSON value of the body. Ignores the bytes after it.
-fn read<T: RequestBody>(bytes: &[u8], unknown: UnknownKeys) -> Result<T, ApiError> {
-    let parsing = |reason: String| {
-        ApiError::malformed(format!("parsing {} body from \"\" failed, because {reason}", T::NAME))
-    };
-    require_few_values(bytes).map_err(parsing)?;
-    let first = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>().next();
+fn read<T: RequestBody>(body: ReceivedBody, unknown: UnknownKeys) -> Result<T, ApiError> {
+    let parsing = |reason: &dyn fmt::Display| parsing_error::<T>(reason);
+    let first = serde_json::Deserializer::from_slice(&body.bytes).into_iter::<Value>().next();
+    // The value is converted without the memory of its text.
+    drop(body);
     let mut value = match first {
         None | Some(Ok(Value::Null)) => {
             return Err(ApiError::malformed(format!("{} in body is required", T::NAME)));
         }
-        Some(value) => value.map_err(|error| parsing(error.to_string()))?,
+        Some(value) => value.map_err(|error| parsing(&error))?,
     };
     T::prepare(&mut value);
     T::rules().check(&mut value, unknown).map_err(|fault| match fault {
-        SchemaFault::Form(reason) => parsing(reason),
+        SchemaFault::Form(reason) => parsing(&reason),
         SchemaFault::Value(message) => ApiError::malformed(message),
         SchemaFault::Schema(what) => ApiError::broken(format_args!("the schema of {}: {what}", T::NAME)),
     })?;
@@ -150,7 +165,7 @@ fn read<T: RequestBody>(bytes: &[u8], unknown: UnknownKeys) -> Result<T, ApiErro
             path_for_message(&place)
         )));
     }
-    serde_json::from_value(value).map_err(|error| parsing(error.to_string()))
+    serde_json::from_value(value).map_err(|error| parsing(&error))
 }
 
 /// Returns the path of a string or key with a NUL character, which databases, logs and hosts do not handle.
@@ -176,6 +191,8 @@ fn path_of_nul(value: &Value) -> Option<String> {
 mod tests {
     use serde::Deserialize;
 
+    use super::super::large::SMALL;
+    use super::super::memory_limit::AvailableMemory;
     use super::*;
 
     #[derive(Debug, Deserialize, ToSchema)]
@@ -187,16 +204,31 @@ mod tests {
         Note: "note";
     }
 
+    fn note(text: &str) -> Vec<u8> {
+        serde_json::to_vec(&serde_json::json!({"text": text})).unwrap()
+    }
+
+    async fn unparsed(bytes: Vec<u8>) -> UnparsedBody {
+        let (body, room) =
+            (ReceivedBody::from_bytes(bytes).await, WorkRoom::within(AvailableMemory::default(), || ()));
+        UnparsedBody { body, unknown: UnknownKeys::Refuse, room, memory: RequestMemory::default() }
+    }
+
     #[tokio::test]
     async fn short_bodies_are_parsed_after_other_requests() {
-        for len in [1, LONG_BODY] {
+        for len in [1, SMALL] {
             let text = "a".repeat(len);
-            let bytes = serde_json::to_vec(&serde_json::json!({"text": text})).unwrap();
-            let mut parsing =
-                std::pin::pin!(UnparsedBody { bytes, unknown: UnknownKeys::Refuse }.parse::<Note>());
+            let mut parsing = std::pin::pin!(unparsed(note(&text)).await.parse::<Note>());
             // The other thread that parses a long body may be as fast as this one.
-            assert!(len == LONG_BODY || futures_util::poll!(&mut parsing).is_pending());
+            assert!(len == SMALL || futures_util::poll!(&mut parsing).is_pending());
             assert_eq!(parsing.await.unwrap().text, text);
         }
+    }
+
+    #[tokio::test]
+    async fn rejects_a_body_with_too_many_values() {
+        let refusal = unparsed(note(&",".repeat(MAX_VALUES))).await.parse::<Note>().await.unwrap_err();
+        assert!(refusal.reason().ends_with("it has more than 1048576 values"), "{refusal}");
+        unparsed(note(&",".repeat(MAX_VALUES - 1))).await.parse::<Note>().await.unwrap();
     }
 }

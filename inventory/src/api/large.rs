@@ -1,7 +1,8 @@
 //! Limits on memory for bodies while clients send them. A client may take minutes to send one, and many may do so at
 //! once.
 //!
-//! Bodies that are read whole and logs that are streamed to the file store have separate limits.
+//! Bodies that are read whole and logs that are streamed to the file store have separate limits. The memory for parsing
+//! a body is reserved later: see [`WorkRoom`](super::WorkRoom).
 
 use std::sync::Arc;
 
@@ -12,14 +13,17 @@ use axum::http::StatusCode;
 use http_body_util::{BodyExt, LengthLimitError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::memory_limit::AvailableMemory;
 use crate::api::ApiError;
 
-/// Bytes of each request that do not count against the limit. Nearly all bodies are shorter.
-const SMALL: usize = 64 << 10;
+/// Maximum length of a body that is not limited, in bytes. Nearly all bodies are shorter.
+pub(super) const SMALL: usize = 64 << 10;
 /// The limit of all requests together, beyond `SMALL` bytes each.
 const ROOM: usize = 256 << 20;
+/// The part of the available memory that the limit may be.
+const PART: u64 = 8;
 /// Memory is reserved in pieces of this many bytes.
-const PIECE: usize = 64 << 10;
+pub(super) const PIECE: usize = 64 << 10;
 
 /// The memory limit for large bodies of all requests. Clones share it.
 #[derive(Clone, Debug)]
@@ -32,30 +36,64 @@ pub(crate) struct ReservedMemory {
     pieces: Vec<OwnedSemaphorePermit>,
 }
 
-impl Default for LargeBodies {
-    fn default() -> Self {
-        Self::with_max_bytes(ROOM)
+/// A body that was read whole, with its reserved memory.
+#[derive(Debug)]
+pub(super) struct ReceivedBody {
+    pub(super) bytes: Vec<u8>,
+    /// What the body contains. Not counted if the body is small.
+    pub(super) content: JsonContent,
+    _memory: ReservedMemory,
+}
+
+/// The number of values and objects of a JSON text, each at most one too low. Texts within the JSON are counted too,
+/// because they may be JSON themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct JsonContent {
+    pub(super) values: usize,
+    pub(super) objects: usize,
+    /// The length of the counted bytes.
+    counted: usize,
+}
+
+impl JsonContent {
+    /// Counts the bytes that were not counted before.
+    fn count_to_end(&mut self, text: &[u8]) {
+        let new = text.get(self.counted..).unwrap_or_default();
+        let count = |of: fn(&u8) -> bool| new.iter().filter(|byte| of(byte)).count();
+        self.values = self.values.saturating_add(count(|byte| matches!(byte, b',' | b'[' | b'{')));
+        self.objects = self.objects.saturating_add(count(|byte| *byte == b'{'));
+        self.counted = text.len();
     }
 }
 
 impl LargeBodies {
+    /// Returns the limit for this process.
+    pub(crate) fn within(memory: AvailableMemory) -> Self {
+        Self::with_max_bytes(memory.limit(ROOM, PART))
+    }
+
     pub(crate) fn with_max_bytes(bytes: usize) -> Self {
         Self(Arc::new(Semaphore::new(bytes / PIECE)))
     }
 
-    /// Reads a body up to the limit of its route. The reservation ends with the read: memory for the parsed value is
-    /// limited elsewhere and is not held while a client sends.
-    pub(crate) async fn read(&self, request: Request) -> Result<Vec<u8>, ApiError> {
+    /// Reads a body up to the limit of its route.
+    pub(super) async fn read(&self, request: Request) -> Result<ReceivedBody, ApiError> {
         let mut body = request.with_limited_body().into_body();
         let declared = usize::try_from(body.size_hint().lower()).map_or(SMALL, |len| len.min(SMALL));
-        let (mut bytes, mut room) = (Vec::with_capacity(declared), self.empty_reservation());
+        let (mut bytes, mut memory) = (Vec::with_capacity(declared), self.empty_reservation());
+        let mut content = JsonContent::default();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| unreadable(&error))?;
             let Ok(data) = frame.into_data() else { continue };
-            room.extend_to(bytes.len() + data.len())?;
+            memory.extend_to(bytes.len().saturating_add(data.len()))?;
+            // If the address space is limited, an allocation that must succeed would end the process.
+            bytes.try_reserve(data.len()).map_err(|_| too_many())?;
             bytes.extend_from_slice(&data);
+            if bytes.len() > SMALL {
+                content.count_to_end(&bytes);
+            }
         }
-        Ok(bytes)
+        Ok(ReceivedBody { bytes, content, _memory: memory })
     }
 
     /// Returns an empty reservation for one request.
@@ -64,18 +102,32 @@ impl LargeBodies {
     }
 }
 
+impl ReceivedBody {
+    #[cfg(test)]
+    pub(super) async fn from_bytes(bytes: impl Into<axum::body::Body>) -> Self {
+        LargeBodies::with_max_bytes(ROOM).read(Request::new(bytes.into())).await.unwrap()
+    }
+
+    /// Returns `true` if the body is longer than most. Its parsing then takes noticeable time and memory.
+    pub(super) fn is_large(&self) -> bool {
+        self.bytes.len() > SMALL
+    }
+}
+
 impl ReservedMemory {
     /// Extends the reservation to `len` bytes.
     pub(crate) fn extend_to(&mut self, len: usize) -> Result<(), ApiError> {
         while len > SMALL + self.pieces.len() * PIECE {
-            let piece = Arc::clone(&self.of.0).try_acquire_owned().map_err(|_| {
-                let reason = "too many large bodies are being sent at the moment";
-                ApiError::infra_error(StatusCode::SERVICE_UNAVAILABLE, reason)
-            })?;
+            let piece = Arc::clone(&self.of.0).try_acquire_owned().map_err(|_| too_many())?;
             self.pieces.push(piece);
         }
         Ok(())
     }
+}
+
+fn too_many() -> ApiError {
+    let reason = "too many large bodies are being sent at the moment";
+    ApiError::infra_error(StatusCode::SERVICE_UNAVAILABLE, reason)
 }
 
 fn unreadable(error: &axum::Error) -> ApiError {
@@ -102,10 +154,14 @@ mod tests {
         let body = |len| Request::new(Body::from(vec![b'x'; len]));
         let mut room = large.empty_reservation();
         room.extend_to(SMALL + 6 * PIECE).unwrap();
-        assert_eq!(large.read(body(SMALL + 4 * PIECE)).await.unwrap().len(), SMALL + 4 * PIECE);
+        let read = large.read(body(SMALL + 4 * PIECE)).await.unwrap();
+        assert_eq!(read.bytes.len(), SMALL + 4 * PIECE);
+        let refused = large.read(body(SMALL + 1)).await.unwrap_err();
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        drop(read);
         let refused = large.read(body(SMALL + 4 * PIECE + 1)).await.unwrap_err();
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(large.read(body(SMALL)).await.unwrap().len(), SMALL, "small bodies are still read");
+        assert_eq!(large.read(body(SMALL)).await.unwrap().bytes.len(), SMALL, "small bodies are still read");
         drop(room);
         assert!(large.read(body(SMALL + 10 * PIECE)).await.is_ok(), "all is given back");
     }
@@ -114,7 +170,17 @@ mod tests {
     async fn incomplete_body_is_a_client_error() {
         let parts = [Ok(Bytes::from_static(b"{")), Err(std::io::Error::other("gone"))];
         let request = Request::new(Body::from_stream(stream::iter(parts)));
-        let refused = LargeBodies::default().read(request).await.unwrap_err();
+        let refused = LargeBodies::with_max_bytes(ROOM).read(request).await.unwrap_err();
         assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+    }
+
+    #[tokio::test]
+    async fn content_of_large_bodies_is_counted_across_frames() {
+        let text = format!(r#"{{"a":[{{}},1],"b":"{}"}}"#, "x".repeat(SMALL));
+        let parts =
+            text.as_bytes().chunks(5).map(|part| Ok::<_, std::io::Error>(Bytes::copy_from_slice(part)));
+        let body = ReceivedBody::from_bytes(Body::from_stream(stream::iter(parts.collect::<Vec<_>>()))).await;
+        let expected = JsonContent { values: 5, objects: 2, counted: text.len() };
+        assert_eq!((body.bytes.as_slice(), body.content), (text.as_bytes(), expected));
     }
 }

@@ -7,10 +7,12 @@ mod examples;
 mod id;
 mod large;
 mod list;
+mod memory_limit;
 mod not_implemented;
 mod query;
 mod router;
 mod schema;
+mod work_room;
 
 pub(crate) use body::request_bodies;
 pub use body::{Body, RequestBody, UnparsedBody};
@@ -24,6 +26,8 @@ pub(crate) use large::{LargeBodies, ReservedMemory};
 pub(crate) use list::{
     JsonPieces, comma_separated, json_array, json_list, json_piece, json_text, part_of_list,
 };
+pub(crate) use memory_limit::AvailableMemory;
 pub use query::Query;
 pub use router::{openapi, operations};
 pub use schema::Schemas;
+pub(crate) use work_room::WorkRoom;

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use utoipa::OpenApi;
 
+use super::work_room::RequestMemory;
 use super::{ApiError, EitherError, InfraError, OperationError, examples, not_implemented};
 use crate::auth::{GuardedRouter, Operation, Operations, RouteAccess};
 use crate::{Inventory, Settings, cluster, events, host, infra_env, logs, version};
@@ -47,7 +48,7 @@ impl Inventory {
         let api = router.merge(documents).layer(DefaultBodyLimit::max(MAX_BODY)).with_state(self.clone());
         api.under(Settings::API)
             .route(RouteAccess::open("/openapi.json"), served)
-            .wrap(from_fn(shape_errors_of_router))
+            .wrap(from_fn(run_operation))
     }
 }
 
@@ -74,10 +75,13 @@ pub fn operations(more: impl IntoIterator<Item = Operation>) -> Operations {
     operations
 }
 
-/// Converts the router's own 404 and 405 answers into errors of the API.
-async fn shape_errors_of_router(request: Request, next: Next) -> Response {
+/// Holds the memory for the work on a body until the response is built. Converts the router's own 404 and 405 responses
+/// into errors of the API.
+async fn run_operation(mut request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let memory = RequestMemory::attach_to(&mut request);
     let response = next.run(request).await;
+    drop(memory);
     let is_routers = !response.headers().contains_key(header::CONTENT_TYPE);
     match response.status() {
         StatusCode::NOT_FOUND if is_routers => {

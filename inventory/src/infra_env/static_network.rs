@@ -11,13 +11,13 @@ use crate::api::ApiError;
 
 /// Sorts networks into their stored order. The order in the request has no meaning.
 pub(super) fn in_stored_order(mut hosts: Vec<HostStaticNetwork>) -> Vec<HostStaticNetwork> {
+    fn key(host: &HostStaticNetwork) -> impl Ord {
+        (host.network_yaml.as_str(), host.mac_interface_map.as_slice())
+    }
     for host in &mut hosts {
         host.mac_interface_map.sort();
     }
-    hosts.sort_by(|one, other| {
-        let key = |host: &HostStaticNetwork| (host.network_yaml.clone(), host.mac_interface_map.clone());
-        key(one).cmp(&key(other))
-    });
+    hosts.sort_by(|one, other| key(one).cmp(&key(other)));
     hosts
 }
 

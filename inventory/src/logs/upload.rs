@@ -194,7 +194,10 @@ mod tests {
     #[tokio::test]
     async fn incomplete_upload_reports_its_cause() {
         let pieces = [Ok(Bytes::from_static(b"x")), Err(io::Error::other("gone"))];
-        let content = with_reserved_memory(LargeBodies::default().empty_reservation(), stream::iter(pieces));
+        let content = with_reserved_memory(
+            LargeBodies::with_max_bytes(MAX_BUFFERED).empty_reservation(),
+            stream::iter(pieces),
+        );
         let cause = content.try_for_each(|_| async { Ok(()) }).await.unwrap_err();
         assert_eq!(interrupted_upload_error(cause).reason(), "the upload of logs was interrupted: gone");
     }

@@ -1,5 +1,5 @@
 //! System calls that no library has a safe form of: file leases, unacknowledged bytes of a socket, cached pages of a
-//! file.
+//! file, memory that the allocator keeps.
 //!
 //! With [`isogen::mapping`], this is all the `unsafe` code of the workspace.
 
@@ -97,6 +97,16 @@ pub(super) fn has_all_pages(file: &File, extent: Extent) -> bool {
     let Some(page) = u64::try_from(page).ok().filter(|page| *page > 0) else { return false };
     let pages = extent.end().div_ceil(page).saturating_sub(extent.offset() / page);
     answer == 0 && counts.cached >= pages
+}
+
+/// Returns memory to the system that was freed. glibc keeps it for each arena, and there are eight for each processor.
+/// Other allocators return it themselves.
+pub(crate) fn return_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the call takes a number, and locks what it changes.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 #[cfg(test)]
