@@ -1,6 +1,5 @@
 //! Many concurrent downloads of one image.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
@@ -14,7 +13,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::serve::{PATIENCE, ServeProcess};
-use crate::support::{CertificateAuthority, ProgramRun, Scratch, write_pair};
+use crate::support::{CertificateAuthority, ProgramRun, Scratch, private_memory, write_pair};
 
 /// Longer than all buffers between server and client.
 const ROOTFS_LEN: u64 = 32 << 20;
@@ -42,13 +41,6 @@ impl OsImagesVariable {
         // The image contains the server's URL, and the port differs from start to start.
         run.env("OS_IMAGES", &self.0).env("SERVICE_BASE_URL", "http://service.example.com")
     }
-}
-
-/// The private memory of a server.
-fn private_memory(server: &ServeProcess) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
-    line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() << 10
 }
 
 /// Creates an infra-env and returns the path of its image.
@@ -156,7 +148,7 @@ fn log_has_one_line_for_each_download_and_none_for_ranges() {
 #[test]
 fn a_thousand_slow_readers_need_little_memory() {
     let images = ServedImage::start(&[]);
-    let before = private_memory(&images.server);
+    let before = private_memory(images.server.child.id());
     let mut streams: Vec<_> = (0..1000).map(|_| images.begin_download()).collect();
     let (mut most, mut at, mut buffer) = (0, 0, vec![0; 20_000]);
     for _ in 0..10 {
@@ -165,7 +157,7 @@ fn a_thousand_slow_readers_need_little_memory() {
             assert!(buffer == images.bytes[at..at + buffer.len()]);
         }
         at += buffer.len();
-        most = most.max(private_memory(&images.server));
+        most = most.max(private_memory(images.server.child.id()));
     }
     println!("private memory: {} KiB before, {} KiB at most", before >> 10, most >> 10);
     assert!(most < before + MAX_MEMORY, "{before} before, {most} with 1000 downloads");
@@ -195,7 +187,7 @@ fn a_thousand_slow_readers_over_tls_need_little_memory() {
     roots.add(CertificateDer::from_pem_slice(authority.pem.as_bytes()).unwrap()).unwrap();
     let config = Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth());
     let name = ServerName::try_from("localhost").unwrap();
-    let before = private_memory(&server);
+    let before = private_memory(server.child.id());
     let mut streams = Vec::new();
     for _ in 0..1000 {
         let connection = ClientConnection::new(Arc::clone(&config), name.clone()).unwrap();
@@ -221,7 +213,7 @@ fn a_thousand_slow_readers_over_tls_need_little_memory() {
             assert!(buffer == bytes[at..at + buffer.len()]);
         }
         at += buffer.len();
-        most = most.max(private_memory(&server));
+        most = most.max(private_memory(server.child.id()));
     }
     println!("private memory with TLS: {} KiB before, {} KiB at most", before >> 10, most >> 10);
     assert!(most < before + MAX_MEMORY_WITH_TLS, "{before} before, {most} with 1000 downloads");
@@ -232,14 +224,14 @@ fn a_thousand_slow_readers_over_tls_need_little_memory() {
 #[test]
 fn images_of_many_infra_envs_leave_little_memory() {
     let images = ServedImage::start(&[]);
-    let before = private_memory(&images.server);
+    let before = private_memory(images.server.child.id());
     for _ in 0..2000 {
         let path = image_of_new_infra_env(&images.server);
         let answer = images.server.request(&format!("GET {path}"), "Range: bytes=32768-34815");
         assert_eq!(answer.status, 206, "{}", answer.head);
         assert!(answer.body == images.bytes[32_768..34_816]);
     }
-    let after = private_memory(&images.server);
+    let after = private_memory(images.server.child.id());
     println!("private memory: {} KiB before, {} KiB after 2000 images", before >> 10, after >> 10);
     assert!(after < before + MAX_MEMORY_OF_IMAGES, "{before} before, {after} after 2000 images");
     images.server.stop();

@@ -1,7 +1,6 @@
 //! Clients that request long lists and do not read them.
 
 use std::cell::Cell;
-use std::fs;
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::thread;
@@ -16,7 +15,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::serve::ServeProcess;
-use crate::support::Scratch;
+use crate::support::{Scratch, private_memory};
 
 const CLIENTS: usize = 16;
 /// How often memory is measured, and how long after the last change. Building a whole list takes longer than that.
@@ -87,12 +86,6 @@ fn copy_host_in_database(scratch: &Scratch, count: usize) -> usize {
         }
     });
     len.get()
-}
-
-fn private_memory(server: &ServeProcess) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
-    line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() << 10
 }
 
 /// A client that has sent its request and read one byte of the response.
@@ -166,16 +159,16 @@ struct StalledClients {
 
 impl StalledClients {
     fn start(server: &ServeProcess, paths: &[String]) -> Self {
-        let before = private_memory(server);
+        let before = private_memory(server.child.id());
         let mut clients = Self { before, most: before, streams: Vec::new() };
         for client in 0..CLIENTS {
             let coding = if client % 8 < 4 { "identity" } else { "gzip" };
             clients.streams.push(begin_response(server, &paths[client % paths.len()], coding));
-            clients.most = clients.most.max(private_memory(server));
+            clients.most = clients.most.max(private_memory(server.child.id()));
         }
         for _ in 0..MEMORY_SAMPLES {
             thread::sleep(PAUSE);
-            clients.most = clients.most.max(private_memory(server));
+            clients.most = clients.most.max(private_memory(server.child.id()));
         }
         println!("private memory: {} KiB before, {} KiB at most", before >> 10, clients.most >> 10);
         clients
@@ -192,7 +185,7 @@ impl StalledClients {
         BufReader::new(&mut self.streams[0]).read_to_string(&mut text).unwrap();
         let list: Value = serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap();
         assert_eq!(list.as_array().unwrap().len(), len);
-        let kept = private_memory(server);
+        let kept = private_memory(server.child.id());
         println!("private memory after one list: {} KiB", kept >> 10);
         assert!(kept < before + max_memory, "{before} before, {kept} after one list");
     }

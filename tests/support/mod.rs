@@ -35,6 +35,13 @@ pub(crate) const CONFIG: &str = r#"{"ignition":{"version":"3.3.0"},"passwd":{"us
 /// A `NetworkManager` keyfile.
 pub(crate) const KEYFILE: &str = "[connection]\nid=wired\ntype=ethernet\n\n[ipv4]\nmethod=auto\n";
 
+/// The private memory of a process in bytes.
+pub(crate) fn private_memory(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() << 10
+}
+
 /// Finds a program in `PATH`. Prints a notice if it is missing, or fails with `KINDLING_REQUIRE_TOOLS=1`.
 pub(crate) fn require_tool(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
