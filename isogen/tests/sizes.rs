@@ -173,6 +173,33 @@ fn assert_extracted(plan: &Plan, what: &str) {
     }
 }
 
+/// Asserts that a plan keeps no more memory than it counts, however large its uncompressed config is.
+fn assert_kept_memory_is_counted() {
+    const UNCOUNTED_LEN: usize = 64 << 10;
+    let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12);
+    let base = BaseImage::from_source(Source::from_bytes(recipe.name(), recipe.build())).unwrap();
+    for (what, config) in
+        [("compressible", vec![b'a'; 9 << 20]), ("incompressible", incompressible_bytes(9 << 20))]
+    {
+        let packed = || PackedArchive::from_file("config.ign", 0o100_600, &config, Encoding::Gzip).unwrap();
+        let full = || base.plan(&Edits::new().archive(packed())).unwrap();
+        let minimal = || base.plan(&Edits::new().archive(packed()).minimal(Some(ROOTFS_URL))).unwrap();
+        let initrd = || base.initrd([packed()]).unwrap();
+        let planners: [(&str, &dyn Fn() -> Plan); 3] =
+            [("full", &full), ("minimal", &minimal), ("initrd", &initrd)];
+        for (form, make_plan) in planners {
+            // The base image keeps what the first plan has read.
+            make_plan();
+            let before = ALLOCATED_BYTES.load(Ordering::Relaxed);
+            let plan = make_plan();
+            let kept = ALLOCATED_BYTES.load(Ordering::Relaxed).saturating_sub(before);
+            let counted = plan.memory_bytes();
+            println!("{what}, {form}: {kept} bytes kept, {counted} counted");
+            assert!(kept < counted + UNCOUNTED_LEN, "{what}, {form}: {kept} bytes kept, {counted} counted");
+        }
+    }
+}
+
 #[test]
 fn images_for_twenty_thousand_hosts_stay_within_limits() {
     let network = keyfiles();
@@ -215,4 +242,5 @@ fn images_for_twenty_thousand_hosts_stay_within_limits() {
         let missing = both.iter().find(|(name, bytes)| booted.get(name) != Some(*bytes));
         assert_eq!(missing.map(|(name, _)| name), None, "{what}");
     }
+    assert_kept_memory_is_counted();
 }

@@ -28,6 +28,7 @@ mod help;
 mod host_limits;
 mod hostile;
 mod ignition;
+mod image_memory;
 mod installer_link;
 mod large_bodies;
 mod listeners;

@@ -8,6 +8,7 @@
 mod faults;
 mod go_service;
 mod inventory;
+mod memory;
 mod peer_service;
 mod process;
 mod serve;

@@ -10,7 +10,7 @@ use reqwest::Client;
 use serde_json::Value;
 
 use crate::server::{get_image, get_response};
-use crate::support::Scratch;
+use crate::support::{Scratch, private_memory};
 
 /// A server in its own scratch folder.
 pub(crate) struct ServerProcess {
@@ -41,6 +41,10 @@ impl ServerProcess {
         let base = line.trim().strip_prefix("listening on ").map(str::to_owned);
         let base = base.unwrap_or_else(|| panic!("{}", log.lock().unwrap()));
         Self { child, base: base.replace("0.0.0.0", "127.0.0.1"), client: Client::new(), log }
+    }
+
+    pub(crate) fn private_memory(&self) -> u64 {
+        private_memory(self.child.id())
     }
 
     pub(crate) fn log(&self) -> String {

@@ -12,6 +12,7 @@ use kindling::inventory::api::ApiError;
 use kindling::inventory::auth::Policy;
 use kindling::inventory::catalogue::CpuArchitecture;
 use kindling::inventory::id::InfraEnvId;
+use kindling::inventory::infra_env::ServedInfraEnv;
 use tokio::sync::Semaphore;
 
 use crate::{ImageTestServer, run};
@@ -63,8 +64,8 @@ impl ImageInputs for GatedInputs {
         self.embedded.render_config(current, artifact, machine).await
     }
 
-    fn is_current(&self, current: &InfraEnvSnapshot) -> bool {
-        self.embedded.is_current(current)
+    fn is_current(&self, served: &ServedInfraEnv) -> bool {
+        self.embedded.is_current(served)
     }
 
     async fn base_image_version(

@@ -167,7 +167,8 @@ impl<'a> ArchiveWriter<'a> {
         let trailer = newc::CpioMember { name: newc::TRAILER, inode: 0, mode: 0, data_len: 0 };
         self.bytes.extend(trailer.to_header());
         let encoded = compress(self.bytes, encoding).map_err(|source| ArchiveError::Pack { source })?;
-        Ok(PackedArchive::from_encoded(encoded.into()))
+        // `Bytes` would keep the spare capacity, which is up to as large as the archive.
+        Ok(PackedArchive::from_encoded(encoded.into_boxed_slice().into()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Answers from the recent answers, without routes, inventory or planning.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Instant;
 
 use axum::body::Body;
@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, Method, Request, Response, StatusCode, header};
 
 use super::counted_body::{CountedBody, count_response};
 use super::download_log::DownloadedFile;
-use super::inputs::InfraEnvSnapshot;
+use super::inputs::{InfraEnvSnapshot, InputsOrigin};
 use super::plans::PlannedFile;
 use super::recent_answers::{FRESH, RecentAnswer, Requester};
 use super::requested_image::ImageRequest;
@@ -16,6 +16,7 @@ use super::server::ImageServer;
 use super::trace::ReaderTrace;
 use crate::http::content::{AnswerBody, DateHeader, Representation};
 use crate::http::metrics::FileMeter;
+use inventory::infra_env::ServedInfraEnv;
 
 impl ImageServer {
     /// Returns the answer to a request if the same URL was answered recently. Requests with credentials or an `Origin`
@@ -83,11 +84,14 @@ impl ImageServer {
     /// Reports whether an answer is recent and its infra-env unchanged.
     fn is_still_valid(&self, answered: &RecentAnswer, now: Instant) -> bool {
         let is_fresh = now.saturating_duration_since(answered.at) < FRESH;
-        let is_current = |current: &InfraEnvSnapshot| self.0.inputs.is_current(current);
-        is_fresh && answered.current.as_ref().is_none_or(is_current)
+        let is_current = |infra_env: &Weak<ServedInfraEnv>| {
+            infra_env.upgrade().is_some_and(|infra_env| self.0.inputs.is_current(&infra_env))
+        };
+        is_fresh && answered.infra_env.as_ref().is_none_or(is_current)
     }
 
-    /// Adds an answer to the recent answers, unless the request had credentials or an `Origin` header.
+    /// Adds an answer to the recent answers, unless the request had credentials or an `Origin` header, or only an
+    /// external inventory knows whether the infra-env is current.
     pub(super) fn remember_answer(
         &self,
         asked: &ImageRequest,
@@ -99,12 +103,17 @@ impl ImageServer {
             return;
         }
         let Some(url) = asked.uri.path_and_query() else { return };
+        let infra_env = match current.map(|current| current.origin) {
+            None => None,
+            Some(InputsOrigin::Record(served)) => Some(Arc::downgrade(&served)),
+            Some(InputsOrigin::Rendered(_)) => return,
+        };
         self.0.recent.add(RecentAnswer {
             url: url.clone(),
             client: asked.client,
             mode: asked.mode,
             at: Instant::now(),
-            current,
+            infra_env,
             planned: Arc::downgrade(planned),
             trace: trace.cloned(),
             meter: meter.clone(),

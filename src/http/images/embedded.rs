@@ -12,7 +12,7 @@ use inventory::Inventory;
 use inventory::api::ApiError;
 use inventory::catalogue::CpuArchitecture;
 use inventory::id::InfraEnvId;
-use inventory::infra_env::{DatabaseStatus, IpxeScript};
+use inventory::infra_env::{DatabaseStatus, IpxeScript, ServedInfraEnv};
 use inventory::store::Store;
 
 /// Image inputs from the inventory of this process.
@@ -60,11 +60,8 @@ impl ImageInputs for EmbeddedInputs {
         })
     }
 
-    fn is_current(&self, current: &InfraEnvSnapshot) -> bool {
-        match &current.origin {
-            InputsOrigin::Record(served) => self.0.is_current(served),
-            InputsOrigin::Rendered(_) => false,
-        }
+    fn is_current(&self, served: &ServedInfraEnv) -> bool {
+        self.0.is_current(served)
     }
 
     async fn render_config(

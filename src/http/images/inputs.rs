@@ -64,9 +64,9 @@ pub trait ImageInputs: fmt::Debug + Send + Sync {
         access: &ImageCredentials,
     ) -> Result<InfraEnvSnapshot, ApiError>;
 
-    /// Reports whether a snapshot is known to be still current, without asking another service. Every range of an image
-    /// calls this.
-    fn is_current(&self, current: &InfraEnvSnapshot) -> bool;
+    /// Returns `true` if an infra-env of the inventory of this process is known to be still current. Every range of an
+    /// image calls this.
+    fn is_current(&self, served: &ServedInfraEnv) -> bool;
 
     /// Returns the inputs of an image: with a MAC address, only the network config of the host that has it. Called once
     /// for each revision.

@@ -12,13 +12,13 @@ use lru::LruCache;
 
 use super::counted_body::TransferRecords;
 use super::download_log::{DownloadLog, DownloadedFile};
-use super::inputs::InfraEnvSnapshot;
 use super::plans::PlannedFile;
 use super::trace::ReaderTrace;
 use crate::http::content::AnswerBody;
 use crate::http::listener::ClientAddress;
 use crate::http::metrics::FileMeter;
 use crate::http::zerocopy::BodyMode;
+use inventory::infra_env::ServedInfraEnv;
 
 /// The number of answers that are kept.
 const MAX_ANSWERS: NonZero<usize> = NonZero::new(2048).unwrap();
@@ -39,8 +39,9 @@ pub(super) struct RecentAnswer {
     pub(super) client: ClientAddress,
     pub(super) mode: BodyMode,
     pub(super) at: Instant,
-    /// The infra-env, if the request was for one.
-    pub(super) current: Option<InfraEnvSnapshot>,
+    /// The infra-env, if the request was for one. Weak: the inventory keeps it in its cache, which is bounded. A record
+    /// that has left that cache is no longer known to be current.
+    pub(super) infra_env: Option<Weak<ServedInfraEnv>>,
     /// Weak: the plans are kept in [`SharedPlanCache`](super::plans::SharedPlanCache), which is bounded.
     pub(super) planned: Weak<PlannedFile>,
     pub(super) trace: Option<Arc<ReaderTrace>>,

@@ -1,5 +1,5 @@
-//! System calls that no library has a safe form of: file leases, unacknowledged bytes of a socket, cached pages of a
-//! file, memory that the allocator keeps.
+//! Calls of the system that no library has a safe form of: file leases, unacknowledged bytes of a socket, cached pages
+//! of a file, what the allocator keeps.
 //!
 //! With [`isogen::mapping`], this is all the `unsafe` code of the workspace.
 
@@ -16,6 +16,24 @@ use isogen::Extent;
 const F_SETSIG: c_int = 10;
 /// `cachestat`, which `libc` names for some architectures only. It is the same on all architectures of base images.
 const CACHESTAT: c_long = 451;
+
+/// Makes the allocator of glibc return each block of at least 1 MiB to the system when it is freed. By default, it reuses
+/// freed blocks of up to 32 MiB for smaller ones: after many large configs, each small block that is kept holds on to
+/// the memory of a large one. Other allocators are left unchanged. Call it before threads are started.
+pub(crate) fn return_freed_blocks() {
+    #[cfg(target_env = "gnu")]
+    {
+        const LARGE_BLOCK_LEN: c_int = 1 << 20;
+        // The allocator derives the second setting from the first one only as long as neither is set.
+        let settings =
+            [(libc::M_MMAP_THRESHOLD, LARGE_BLOCK_LEN), (libc::M_TRIM_THRESHOLD, 2 * LARGE_BLOCK_LEN)];
+        for (name, value) in settings {
+            // It fails only for a first value above 32 MiB.
+            // SAFETY: the call takes two numbers, and the caller has no other thread yet.
+            unsafe { libc::mallopt(name, value) };
+        }
+    }
+}
 
 /// Takes a read lease of a file. The kernel sends `signal` to this process when another process wants to write.
 ///

@@ -57,6 +57,7 @@ use crate::discovery::RenderedConfig;
 use inventory::api::ApiError;
 use inventory::catalogue::CpuArchitecture;
 use inventory::id::InfraEnvId;
+use inventory::infra_env::ServedInfraEnv;
 
 use image_kind::ImageKind;
 use memo::{InputsMemo, MemoEntry, MemoKey, SharedMemoCache};
@@ -206,7 +207,7 @@ impl ImageInputs for ExternalInputs {
     }
 
     /// Only the other service knows. The time for which its answers are trusted is applied in the cache of memos.
-    fn is_current(&self, _current: &InfraEnvSnapshot) -> bool {
+    fn is_current(&self, _served: &ServedInfraEnv) -> bool {
         false
     }
 

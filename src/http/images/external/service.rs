@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use ignition::discovery::kernel_arguments::KernelArguments;
 use isogen::PackedArchive;
@@ -330,14 +330,15 @@ fn insert_token(headers: &mut HeaderMap, name: HeaderName, token: &Secret) -> Re
 /// Reads the body of an answer. Returns an error if it is too long.
 async fn read_body(mut response: Response) -> Result<Bytes, CallError> {
     let path = response.url().path().to_owned();
-    let mut body = BytesMut::new();
+    let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| failed_call_error(&path, error))? {
         if body.len() + chunk.len() > MAX_ANSWER {
             return Err(invalid_answer_error(&format!("larger than {MAX_ANSWER} bytes")).into());
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(body.freeze())
+    // `Bytes` would keep the spare capacity, which is up to as large as the body.
+    Ok(body.into_boxed_slice().into())
 }
 
 /// Returns an error if the body is not a config, for example an error page of a proxy in front of the service.
