@@ -43,6 +43,7 @@ struct MetricFamilies {
     plan_seconds: Histogram,
     live_images: Family<BaseImageStateLabels, Gauge>,
     live_image_bytes: Family<BaseImageLabel, Gauge>,
+    deleted_image_bytes: Gauge,
     store: StoreCollector,
     monitor: MonitorCollector,
     certificate: CertificateCollector,
@@ -147,6 +148,7 @@ impl Default for Metrics {
             plan_seconds: duration_histogram(),
             live_images: Family::default(),
             live_image_bytes: Family::default(),
+            deleted_image_bytes: Gauge::default(),
             store: StoreCollector::default(),
             monitor: MonitorCollector::default(),
             certificate: CertificateCollector::default(),
@@ -184,6 +186,11 @@ impl MetricFamilies {
             "live_image_bytes",
             "Bytes of a base image that the library has",
             self.live_image_bytes.clone(),
+        );
+        registry.register(
+            "deleted_image_bytes",
+            "Bytes of removed or replaced base images that readers in progress keep on the disk",
+            self.deleted_image_bytes.clone(),
         );
         registry.register_collector(Box::new(self.store.clone()));
         registry.register_collector(Box::new(self.monitor.clone()));
@@ -243,11 +250,16 @@ impl Metrics {
     }
 
     /// Returns all metrics as text, with the current states of base images and of the source of infra-envs.
+    /// `deleted_bytes` is the length of deleted base images that are still open.
     ///
     /// # Errors
     ///
     /// Returns an error if a metric cannot be written as text.
-    pub(super) fn to_text(&self, images: &[ImageState], source: SourceMetrics) -> Result<String, ApiError> {
+    pub(super) fn to_text(
+        &self,
+        (images, deleted_bytes): (&[ImageState], u64),
+        source: SourceMetrics,
+    ) -> Result<String, ApiError> {
         self.0.live_images.clear();
         self.0.live_image_bytes.clear();
         for image in images {
@@ -264,6 +276,7 @@ impl Metrics {
             let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
             self.0.live_image_bytes.get_or_create(&BaseImageLabel { image: name() }).set(bytes);
         }
+        self.0.deleted_image_bytes.set(i64::try_from(deleted_bytes).unwrap_or(i64::MAX));
         // If the system does not report a value, the metric keeps its last one.
         private_memory().map(|bytes| self.0.memory.set(bytes));
         open_descriptors().map(|count| self.0.descriptors.set(count));
@@ -357,8 +370,11 @@ mod tests {
     fn metric_without_text_is_an_error() {
         let source = || SourceMetrics { store: None, is_reachable: true };
         let mut metrics = Metrics::default();
-        metrics.to_text(&[], source()).unwrap();
+        metrics.to_text((&[], 0), source()).unwrap();
         Arc::get_mut(&mut metrics.0).unwrap().registry.register("unwritable", "No text", Unwritable);
-        assert_eq!(metrics.to_text(&[], source()).unwrap_err().status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(
+            metrics.to_text((&[], 0), source()).unwrap_err().status(),
+            StatusCode::INTERNAL_SERVER_ERROR
+        );
     }
 }

@@ -15,6 +15,7 @@ mod clock;
 mod connection_resets;
 mod crash;
 mod cross_site;
+mod deleted_images;
 #[cfg(feature = "demo")]
 mod demo;
 mod disconnects;

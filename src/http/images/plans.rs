@@ -1,25 +1,29 @@
 //! A cache of the plans of recently requested images.
+//!
+//! A plan leaves the cache with its infra-env, and with its base image: a plan keeps the file of its base image open,
+//! and the space of a deleted file is free only after that. Responses that are being sent keep their plans.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ignition::network::MacAddr;
-use isogen::{BaseImage, Digest};
+use isogen::BaseImage;
 use lru::LruCache;
 use tokio::sync::OnceCell;
 
 use super::artifact::{Artifact, BaseImageFile};
 use super::digest_file::SharedDigest;
 use crate::http::content::Representation;
+use crate::images::library::{BaseImageId, OpenBaseImage};
 use inventory::api::ApiError;
 use inventory::id::InfraEnvId;
+use inventory::store::{ChangeKind, FeedCache, Key, Kind, RecordChange};
 
-/// The key of a plan: the file, the infra-env with its revision, and the digest of the base image.
+/// The key of a plan: the file, the infra-env with its revision, and the base image.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PlanKey {
     pub(super) what: PlanKind,
     pub(super) revision: Option<(InfraEnvId, Arc<str>)>,
-    pub(super) base: Digest,
+    pub(super) base: BaseImageId,
 }
 
 /// The file that a plan describes.
@@ -67,13 +71,12 @@ pub(super) struct SharedPlanCache(Mutex<PlanCache>);
 
 /// The most bytes of plans: enough for hundreds of images with typical configs.
 const MAX_BYTES: usize = 16 << 20;
+/// The size of an entry without the segments of its plan.
+const ENTRY_OVERHEAD: usize = 1024;
 
 #[derive(Debug)]
 struct PlanCache {
     entries: LruCache<PlanKey, PlanEntry>,
-    /// The base images of the plans. A base image that is opened again, after its download or because it was broken, is
-    /// another object, and its old plans are dropped.
-    bases: HashMap<Digest, Weak<BaseImage>>,
     bytes: usize,
 }
 
@@ -85,26 +88,31 @@ struct PlanEntry {
 
 impl Default for SharedPlanCache {
     fn default() -> Self {
-        let cache = PlanCache { entries: LruCache::unbounded(), bases: HashMap::new(), bytes: 0 };
-        Self(Mutex::new(cache))
+        Self(Mutex::new(PlanCache { entries: LruCache::unbounded(), bytes: 0 }))
     }
 }
 
 impl SharedPlanCache {
-    /// Returns the plan for a key. The first caller makes it, and concurrent callers wait for the result.
+    /// Returns the plan for a key. The first caller makes it, and concurrent callers wait for the result. A plan over a
+    /// base image that the library has released is made for this caller alone.
     pub(super) async fn get(
         &self,
-        (key, base): (PlanKey, &Arc<BaseImage>),
+        (key, base): (PlanKey, &OpenBaseImage),
         make: impl AsyncFnOnce() -> Result<PlannedFile, ApiError>,
     ) -> Result<Arc<PlannedFile>, ApiError> {
-        let cell = self.with_cache(|cache| cache.plan_cell(&key, base));
+        // Checked under the lock: an image that is released later drops its plans after this one was added.
+        let cell = self.with_cache(|cache| match base.is_released() {
+            true => Arc::default(),
+            false => cache.plan_cell(&key),
+        });
         if let Some(planned) = cell.get() {
             return Ok(Arc::clone(planned));
         }
         let planned = cell.get_or_try_init(async || make().await.map(Arc::new)).await;
         match planned {
             Ok(planned) => {
-                self.with_cache(|cache| cache.record_size(&key, planned.memory_bytes, MAX_BYTES));
+                let bytes = planned.memory_bytes + ENTRY_OVERHEAD;
+                drop(self.with_cache(|cache| cache.record_size(&key, bytes, MAX_BYTES)));
                 Ok(Arc::clone(planned))
             }
             Err(refusal) => {
@@ -114,6 +122,19 @@ impl SharedPlanCache {
         }
     }
 
+    /// Drops the plans over a base image.
+    pub(super) fn drop_base(&self, base: BaseImageId) {
+        drop(self.with_cache(|cache| cache.remove_all(|key| key.base == base)));
+    }
+
+    /// Drops the plans of an infra-env.
+    fn drop_infra_env(&self, id: InfraEnvId) {
+        let is_of = |key: &PlanKey| key.revision.as_ref().is_some_and(|(infra_env, _)| *infra_env == id);
+        drop(self.with_cache(|cache| cache.remove_all(is_of)));
+    }
+
+    /// Calls `use_it` with the cache. Entries that it removes are returned and dropped without the lock: the last plan
+    /// of a base image closes its file.
     fn with_cache<T>(&self, use_it: impl FnOnce(&mut PlanCache) -> T) -> T {
         // A panic leaves the map valid, because each entry can be made again.
         use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -121,55 +142,114 @@ impl SharedPlanCache {
 }
 
 impl PlanCache {
-    fn plan_cell(&mut self, key: &PlanKey, base: &Arc<BaseImage>) -> Arc<OnceCell<Arc<PlannedFile>>> {
-        let base = Arc::downgrade(base);
-        if self.bases.get(&key.base).is_none_or(|known| !known.ptr_eq(&base)) {
-            self.bases.insert(key.base, base);
-            let keys = self.entries.iter().map(|(other, _)| other).filter(|other| other.base == key.base);
-            let outdated: Vec<PlanKey> = keys.cloned().collect();
-            outdated.iter().for_each(|other| self.remove(other));
-        }
+    fn plan_cell(&mut self, key: &PlanKey) -> Arc<OnceCell<Arc<PlannedFile>>> {
         Arc::clone(&self.entries.get_or_insert_mut_ref(key, PlanEntry::default).cell)
     }
 
-    fn remove(&mut self, key: &PlanKey) {
-        if let Some(entry) = self.entries.pop(key) {
-            self.bytes -= entry.bytes;
-        }
+    fn remove_all(&mut self, is_removed: impl Fn(&PlanKey) -> bool) -> Vec<PlanEntry> {
+        let keys = self.entries.iter().map(|(key, _)| key).filter(|key| is_removed(key));
+        let keys: Vec<PlanKey> = keys.cloned().collect();
+        let removed: Vec<_> = keys.iter().filter_map(|key| self.entries.pop(key)).collect();
+        self.bytes -= removed.iter().map(|entry| entry.bytes).sum::<usize>();
+        removed
     }
 
+    /// Removes an entry whose plan could not be made. It has no size yet.
     fn remove_unmade(&mut self, key: &PlanKey) {
         if self.entries.peek(key).is_some_and(|entry| !entry.cell.initialized()) {
-            self.remove(key);
+            self.entries.pop(key);
         }
     }
 
-    /// Records the size of a plan, and drops the least recently used plans if the cache is too big.
-    fn record_size(&mut self, key: &PlanKey, bytes: usize, most_bytes: usize) {
+    /// Records the size of a plan. If the cache is too big, removes and returns the least recently used plans.
+    fn record_size(&mut self, key: &PlanKey, bytes: usize, most_bytes: usize) -> Vec<PlanEntry> {
         if let Some(entry) = self.entries.get_mut(key)
             && entry.bytes == 0
         {
             entry.bytes = bytes;
             self.bytes += bytes;
         }
+        let mut removed = Vec::new();
         // The plan itself is the most recently used one, so it stays.
         while self.bytes > most_bytes
             && self.entries.len() > 1
             && let Some((_, entry)) = self.entries.pop_lru()
         {
             self.bytes -= entry.bytes;
+            removed.push(entry);
+        }
+        removed
+    }
+}
+
+/// A change of an infra-env that does not change its image keeps its plans, so only a removal drops them. After lost
+/// events, plans of removed infra-envs stay until others need their room.
+impl FeedCache for SharedPlanCache {
+    fn cached(&self) -> Vec<(Key, i64)> {
+        Vec::new()
+    }
+
+    fn drop_changed(&self, change: &RecordChange) {
+        if (change.kind, change.key.kind) == (ChangeKind::Removed, Kind::InfraEnv) {
+            self.drop_infra_env(InfraEnvId(change.key.id));
         }
     }
+
+    fn drop_all(&self) {}
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const BASE: BaseImageId = BaseImageId::from_number(1);
+    const OTHER_BASE: BaseImageId = BaseImageId::from_number(2);
+
     fn plan_key(number: usize) -> PlanKey {
         let infra_env = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11".parse().unwrap();
         let revision = Some((infra_env, Arc::from(number.to_string())));
-        PlanKey { what: PlanKind::Image(Artifact::FullIso, None), revision, base: Digest([0; 32]) }
+        PlanKey { what: PlanKind::Image(Artifact::FullIso, None), revision, base: BASE }
+    }
+
+    #[test]
+    fn plans_are_dropped_with_their_base_image_and_infra_env() {
+        let plans = SharedPlanCache::default();
+        let other_env = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c12".parse().unwrap();
+        let other_revision = Some((other_env, Arc::from("0")));
+        let file = PlanKey { what: PlanKind::File(BaseImageFile::Kernel), revision: None, ..plan_key(0) };
+        let keys = [
+            plan_key(0),
+            plan_key(1),
+            PlanKey { base: OTHER_BASE, ..plan_key(0) },
+            PlanKey { revision: other_revision, ..plan_key(0) },
+            file,
+        ];
+        let add_all = || {
+            for key in &keys {
+                plans.with_cache(|cache| {
+                    cache.plan_cell(key);
+                    cache.record_size(key, 100, MAX_BYTES);
+                });
+            }
+        };
+        let kept = || {
+            plans.with_cache(|cache| {
+                assert_eq!(cache.bytes, 100 * cache.entries.len());
+                keys.iter().map(|key| cache.entries.contains(key)).collect::<Vec<_>>()
+            })
+        };
+        add_all();
+        plans.drop_base(BASE);
+        assert_eq!(kept(), [false, false, true, false, false]);
+        add_all();
+        let key = |kind| Key { kind, parent: None, id: plan_key(0).revision.unwrap().0.0 };
+        let change = |kind, of| RecordChange { key: key(of), kind, generation: 2 };
+        plans.drop_changed(&change(ChangeKind::Written, Kind::InfraEnv));
+        plans.drop_changed(&change(ChangeKind::Removed, Kind::Host));
+        plans.drop_all();
+        assert_eq!(kept(), [true; 5]);
+        plans.drop_changed(&change(ChangeKind::Removed, Kind::InfraEnv));
+        assert_eq!(kept(), [false, false, false, true, true]);
     }
 
     #[test]

@@ -146,7 +146,8 @@ async fn metrics(State(server): State<ImageServer>) -> Result<impl IntoResponse,
         store: server.0.inputs.store().cloned(),
         is_reachable: server.source_status().await.is_reachable,
     };
-    let text = server.metrics().to_text(&server.library().states(), source)?;
+    let library = server.library();
+    let text = server.metrics().to_text((&library.states(), library.deleted_bytes()), source)?;
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text))
 }
 

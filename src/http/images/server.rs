@@ -14,6 +14,7 @@ use crate::http::metrics::Metrics;
 use crate::images::library::Library;
 use inventory::api::ApiError;
 use inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
+use inventory::store::FeedCache;
 
 /// The default time that a request waits for a base image.
 pub(crate) const BASE_IMAGE_WAIT: Duration = Duration::from_secs(60);
@@ -31,7 +32,7 @@ pub(super) struct ServerState {
     pub(super) added_images: RwLock<Vec<Arc<OsImage>>>,
     pub(super) live_images: Library,
     pub(super) inputs: Arc<dyn ImageInputs>,
-    pub(super) plans: SharedPlanCache,
+    pub(super) plans: Arc<SharedPlanCache>,
     pub(super) recent: RecentAnswers,
     pub(super) traces: ReaderTraces,
     pub(super) metrics: Metrics,
@@ -51,7 +52,8 @@ impl ImageServer {
     ) -> Self {
         let images = images.into_iter().map(Arc::new).collect();
         let added_images = RwLock::default();
-        let (plans, recent, traces, metrics) = Default::default();
+        let (recent, traces, metrics) = Default::default();
+        let plans = new_plan_cache(&library, inputs.as_ref());
         let state = ServerState {
             images,
             added_images,
@@ -127,6 +129,22 @@ impl ImageServer {
         let base = self.0.base_url.as_str().trim_end_matches('/');
         format!("{base}/boot-artifacts/rootfs?arch={}&version={}", image.cpu_architecture, image.version)
     }
+}
+
+/// Returns a plan cache that the library and the change feed of the inventory keep current.
+fn new_plan_cache(library: &Library, inputs: &dyn ImageInputs) -> Arc<SharedPlanCache> {
+    let plans = Arc::<SharedPlanCache>::default();
+    let released = Arc::downgrade(&plans);
+    library.on_release(move |base| {
+        if let Some(plans) = released.upgrade() {
+            plans.drop_base(base.id());
+        }
+    });
+    if let Some(store) = inputs.store() {
+        let cache: Arc<dyn FeedCache> = Arc::<SharedPlanCache>::clone(&plans);
+        store.feed().add_cache(&cache);
+    }
+    plans
 }
 
 /// Returns the error for a version without a base image.

@@ -154,10 +154,10 @@ impl ImageServer {
     ) -> Result<Arc<PlannedFile>, ApiError> {
         let what = PlanKind::Image(artifact, machine);
         let revision = Some((infra_env, Arc::clone(&current.revision)));
-        let key = PlanKey { what, revision, base: base.digest() };
+        let key = PlanKey { what, revision, base: base.id() };
         self.0
             .plans
-            .get((key, base.image()), async || {
+            .get((key, base), async || {
                 let rendered = {
                     let _slot = self.1.acquire().await?;
                     self.0.inputs.render_config(current, artifact, machine).await?
@@ -206,10 +206,10 @@ impl ImageServer {
         file: BaseImageFile,
     ) -> Result<Arc<PlannedFile>, ApiError> {
         let what = PlanKind::File(file);
-        let key = PlanKey { what, revision: None, base: base.digest() };
+        let key = PlanKey { what, revision: None, base: base.id() };
         self.0
             .plans
-            .get((key, base.image()), async || {
+            .get((key, base), async || {
                 let image = Arc::clone(base.image());
                 let made = self.make_in_request_slot(move |_| {
                     let plan = match file {

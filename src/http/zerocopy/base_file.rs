@@ -12,7 +12,6 @@
 //! progress. A file that was replaced by another one has a new stamp. It is hashed again, so that answers that have
 //! begun can end with its bytes.
 
-use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -26,6 +25,7 @@ use tokio::sync::OnceCell;
 
 use super::file_stamp::FileStamp;
 use super::lease::Lease;
+use super::lending::LendableFile;
 use super::residency::{Residency, ResidentPages, advise_will_need, truncated_error};
 
 /// No lease is held: the stamp is compared each time.
@@ -57,7 +57,7 @@ pub(crate) struct BaseFile {
 struct FileMapping {
     mapping: Mapping,
     /// The same file, for the kernel to take pages from.
-    file: Arc<File>,
+    pages: LendableFile,
 }
 
 impl BaseFile {
@@ -129,17 +129,18 @@ impl BaseFile {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let file = self.source.as_file().ok_or(io::ErrorKind::Unsupported)?;
-        let mapped = FileMapping { mapping: mapping::map_file(file)?, file: Arc::new(file.try_clone()?) };
+        let pages = LendableFile::new(file.try_clone()?);
+        let mapped = FileMapping { mapping: mapping::map_file(file)?, pages };
         Ok(self.mapped.get_or_init(|| mapped).mapping.bytes().clone())
     }
 
     /// Returns the file and the offset of mapped bytes in it, for the kernel to send its pages. `None` if the bytes are
     /// not of this mapping, or the lease was given back.
-    pub(super) fn file_pages(&self, bytes: &[u8]) -> Option<(&Arc<File>, u64)> {
+    pub(super) fn file_pages(&self, bytes: &[u8]) -> Option<(&LendableFile, u64)> {
         let mapped = self.mapped.get().filter(|_| self.allows_mapping())?;
         let start = bytes.as_ptr().addr().checked_sub(mapped.mapping.bytes().as_ptr().addr())?;
         let end = start.checked_add(bytes.len())?;
-        (end <= mapped.mapping.bytes().len()).then_some((&mapped.file, start as u64))
+        (end <= mapped.mapping.bytes().len()).then_some((&mapped.pages, start as u64))
     }
 
     #[inline]
@@ -284,7 +285,7 @@ impl BaseFile {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::OpenOptions;
+    use std::fs::{File, OpenOptions};
     use std::io::Write;
     use std::os::unix::fs::FileExt;
     use std::path::Path;
@@ -418,8 +419,8 @@ mod tests {
         let [first, second] = [open_base(&first), open_base(&second)];
         let [bytes, other] = [first.mapped_bytes().unwrap(), second.mapped_bytes().unwrap()];
         let (pages, offset) = first.file_pages(&bytes.slice(4000..9000)).unwrap();
-        assert_eq!((pages.metadata().unwrap().len(), offset), (LEN as u64, 4000));
-        assert!(Arc::ptr_eq(pages, first.file_pages(&bytes).unwrap().0));
+        assert_eq!((pages.file().metadata().unwrap().len(), offset), (LEN as u64, 4000));
+        assert!(Arc::ptr_eq(pages.file(), first.file_pages(&bytes).unwrap().0.file()));
         assert_eq!(first.file_pages(&bytes.slice(LEN..)).unwrap().1, LEN as u64);
         assert!(first.file_pages(&other).is_none() && first.file_pages(&[0; 9]).is_none());
     }

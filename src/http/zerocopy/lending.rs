@@ -6,6 +6,9 @@
 //! while the server holds a [lease](super::lease) of the file. A process that opens the file for writing then waits,
 //! while the server closes the connections that have not sent all of their pages. After that, the server copies the
 //! bytes. A file that cannot be leased is always copied.
+//!
+//! The descriptor and the lease of a file belong to its [`LendableFile`] and to the connections that have its pages.
+//! When the base image is dropped, these connections are woken to return the pages that their clients have received.
 
 use std::fs::{self, File};
 use std::io;
@@ -44,8 +47,16 @@ struct LendingState {
 /// The state of a file's lease.
 #[derive(Debug)]
 enum LeaseState {
-    Leased(Arc<LentFile>),
+    Leased(Weak<LentFile>),
     Refused(Instant),
+}
+
+/// A file whose pages may be lent. It keeps its leases between two connections.
+#[derive(Debug)]
+pub(super) struct LendableFile {
+    file: Arc<File>,
+    /// The leases: one, unless several servers use the file.
+    lent: Mutex<Vec<Arc<LentFile>>>,
 }
 
 /// A leased file whose pages are lent.
@@ -57,6 +68,8 @@ struct LentFile {
     /// The path of the file, for the log.
     name: String,
     is_recalled: AtomicBool,
+    /// Whether only connections that have sent its pages still use the file.
+    is_unused: AtomicBool,
     /// The connections that have pages, and the wakers of their tasks.
     borrowers: Mutex<Vec<(u64, Waker)>>,
     next: AtomicU64,
@@ -72,28 +85,29 @@ pub(in crate::http) struct LentPages {
 impl PageLending {
     /// Lends pages of a file to a connection, whose task is woken when they are recalled. Returns `None` if the bytes
     /// have to be copied.
-    pub(in crate::http) fn borrow(&self, file: &Arc<File>, waker: &Waker) -> Option<LentPages> {
+    pub(super) fn borrow(&self, file: &LendableFile, waker: &Waker) -> Option<LentPages> {
         let lent = self.lent_file(file)?;
         let number = lent.next.fetch_add(1, Ordering::Relaxed);
         lock_unpoisoned(&lent.borrowers).push((number, waker.clone()));
         Some(LentPages { lent, number })
     }
 
-    fn lent_file(&self, file: &Arc<File>) -> Option<Arc<LentFile>> {
+    fn lent_file(&self, lendable: &LendableFile) -> Option<Arc<LentFile>> {
+        let file = &lendable.file;
         let mut files = lock_unpoisoned(&self.0.files);
-        let known = files.iter_mut().find(|(known, _)| known.as_ptr() == Arc::as_ptr(file));
-        match known {
-            Some((_, LeaseState::Leased(lent))) => return Some(Arc::clone(lent)),
-            Some((_, LeaseState::Refused(until))) if Instant::now() < *until => return None,
+        let known = files.iter().find(|(known, _)| known.as_ptr() == Arc::as_ptr(file));
+        match known.map(|(_, state)| state) {
+            Some(LeaseState::Leased(lent)) if lent.strong_count() > 0 => return lent.upgrade(),
+            Some(LeaseState::Refused(until)) if Instant::now() < *until => return None,
             _ => {}
         }
         let watched = self.0.is_watched.get_or_init(|| self.start_watching().is_ok());
         let lent = watched.then(|| LentFile::acquire_lease(file)).and_then(Result::ok).map(Arc::new);
         let state = match &lent {
-            Some(lent) => LeaseState::Leased(Arc::clone(lent)),
+            Some(lent) => LeaseState::Leased(lendable.keep_lease(lent)),
             None => LeaseState::Refused(Instant::now() + RETRY_DELAY),
         };
-        files.retain(|(known, state)| known.as_ptr() != Arc::as_ptr(file) && !state.is_unused(known));
+        files.retain(|(known, _)| known.as_ptr() != Arc::as_ptr(file) && known.strong_count() > 0);
         files.push((Arc::downgrade(file), state));
         lent
     }
@@ -112,9 +126,9 @@ async fn watch_leases(parts: Weak<LendingState>, mut signals: Signal) {
         let Some(parts) = parts.upgrade() else { return };
         for (_, state) in lock_unpoisoned(&parts.files).iter_mut() {
             if let LeaseState::Leased(lent) = state
+                && let Some(lent) = lent.upgrade()
                 && lock_unpoisoned(&lent.lease).as_ref().is_some_and(Lease::is_breaking)
             {
-                let lent = Arc::clone(lent);
                 *state = LeaseState::Refused(Instant::now() + RETRY_DELAY);
                 tokio::spawn(lent.end_lease());
             }
@@ -122,13 +136,30 @@ async fn watch_leases(parts: Weak<LendingState>, mut signals: Signal) {
     }
 }
 
-impl LeaseState {
-    /// Reports whether only the lease itself uses the file.
-    fn is_unused(&self, file: &Weak<File>) -> bool {
-        match self {
-            // `LentFile` has one reference to the file, and its lease the other.
-            Self::Leased(lent) => Arc::strong_count(lent) == 1 && file.strong_count() == 2,
-            Self::Refused(_) => file.strong_count() == 0,
+impl LendableFile {
+    pub(super) fn new(file: File) -> Self {
+        Self { file: Arc::new(file), lent: Mutex::default() }
+    }
+
+    pub(super) fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    /// Keeps a lease as long as the file is used, unless it is recalled earlier.
+    fn keep_lease(&self, lent: &Arc<LentFile>) -> Weak<LentFile> {
+        let mut leases = lock_unpoisoned(&self.lent);
+        leases.retain(|lent| !lent.is_recalled.load(Ordering::SeqCst));
+        leases.push(Arc::clone(lent));
+        Arc::downgrade(lent)
+    }
+}
+
+impl Drop for LendableFile {
+    /// Wakes the connections that have pages, so that they return those that were sent.
+    fn drop(&mut self) {
+        for lent in self.lent.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            lent.is_unused.store(true, Ordering::SeqCst);
+            lent.wake_borrowers();
         }
     }
 }
@@ -138,9 +169,19 @@ impl LentFile {
         let lease = Lease::acquire(Arc::clone(file))?;
         let name = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let name = name.map_or_else(|_| String::new(), |path| path.display().to_string());
-        let (is_recalled, borrowers) = (AtomicBool::new(false), Mutex::default());
-        let (file, lease) = (Arc::clone(file), Mutex::new(Some(lease)));
-        Ok(Self { file, lease, name, is_recalled, borrowers, next: AtomicU64::new(0) })
+        Ok(Self {
+            file: Arc::clone(file),
+            lease: Mutex::new(Some(lease)),
+            name,
+            is_recalled: AtomicBool::new(false),
+            is_unused: AtomicBool::new(false),
+            borrowers: Mutex::default(),
+            next: AtomicU64::new(0),
+        })
+    }
+
+    fn wake_borrowers(&self) {
+        lock_unpoisoned(&self.borrowers).iter().for_each(|(_, waker)| waker.wake_by_ref());
     }
 
     /// Recalls all pages, and gives the lease back.
@@ -153,7 +194,7 @@ impl LentFile {
             connections,
             "base image opened for writing, draining zero-copy connections"
         );
-        lock_unpoisoned(&self.borrowers).iter().for_each(|(_, waker)| waker.wake_by_ref());
+        self.wake_borrowers();
         while !lock_unpoisoned(&self.borrowers).is_empty() && begun.elapsed() < PATIENCE {
             sleep(CHECK_INTERVAL).await;
         }
@@ -166,8 +207,13 @@ impl LentFile {
 
 impl LentPages {
     /// Reports whether the pages are of `file`.
-    pub(in crate::http) fn belong_to(&self, file: &Arc<File>) -> bool {
-        Arc::ptr_eq(&self.lent.file, file)
+    pub(super) fn belong_to(&self, lendable: &LendableFile) -> bool {
+        Arc::ptr_eq(&self.lent.file, &lendable.file)
+    }
+
+    /// Returns `true` if only connections still use the file: its base image was dropped.
+    pub(super) fn is_unused(&self) -> bool {
+        self.lent.is_unused.load(Ordering::SeqCst)
     }
 
     /// Reports whether the pages are recalled.

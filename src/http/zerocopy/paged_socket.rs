@@ -6,10 +6,12 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg, sockopt};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
 
 use super::direct_socket::{DirectSocket, discard_received};
 use super::lending::{LentPages, PageLending};
@@ -23,6 +25,8 @@ pub(in crate::http) const PAGES_LEN: usize = 64 << 10;
 /// The number of unflushed bytes after which more is expected to follow. A shorter write, such as one TLS record and
 /// the bytes with it, may be the whole response.
 const STREAM_LEN: usize = 20 << 10;
+/// The interval between checks whether the client has acknowledged the pages of a file that is otherwise unused.
+const RETURN_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A socket, with the pages that are on their way through it.
 #[derive(Debug)]
@@ -32,6 +36,8 @@ pub(in crate::http) struct PagedSocket {
     lending: Option<PageLending>,
     sending: SendingFile,
     lent: Option<LentPages>,
+    /// The time of the next check of pages that are still to be returned.
+    returning: Option<Pin<Box<Sleep>>>,
     /// The most bytes to put into the pipe at a time. It follows the number that the socket last took: filling a pipe
     /// takes time as well.
     room: usize,
@@ -50,6 +56,7 @@ impl PagedSocket {
             lending,
             sending,
             lent: None,
+            returning: None,
             room: PIPE_LEN / 4,
             unflushed: 0,
             is_corked: false,
@@ -84,6 +91,19 @@ impl PagedSocket {
         self.lent.is_some() && !self.has_sent_all()
     }
 
+    /// Returns the pages of a file whose base image was dropped as soon as the client has acknowledged them. Otherwise, a
+    /// connection that waits for its next request would keep a deleted file open. The kernel has no event for the
+    /// acknowledgement, so it is checked repeatedly.
+    fn return_unused_pages(&mut self, context: &mut Context<'_>) {
+        while self.lent.as_ref().is_some_and(LentPages::is_unused) && !self.has_sent_all() {
+            let timer = self.returning.get_or_insert_with(|| Box::pin(sleep(RETURN_INTERVAL)));
+            if timer.as_mut().poll(context).is_pending() {
+                return;
+            }
+            self.returning = None;
+        }
+    }
+
     /// Makes the kernel send full packets only, or also the incomplete packet that waits for more. Without this, the
     /// rest of a write becomes a separate packet as soon as the client acknowledges more: a stream of pages takes up to
     /// twice as many packets, and a stream of TLS records four times as many.
@@ -111,7 +131,7 @@ impl PagedSocket {
         }
         // A file that was revoked before this lease began may have other bytes by now.
         let is_mapped = || base.file_pages(bytes).is_some();
-        (self.lent.is_some() && is_mapped()).then(|| (Arc::clone(file), offset))
+        (self.lent.is_some() && is_mapped()).then(|| (Arc::clone(file.file()), offset))
     }
 
     /// Sends pages if the first large slice is in a lent file, and copies otherwise.
@@ -181,6 +201,7 @@ impl AsyncRead for PagedSocket {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.require_not_recalled()?;
+        this.return_unused_pages(context);
         Pin::new(&mut this.socket).poll_read(context, buf)
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -21,9 +22,27 @@ use inventory::catalogue::OsImage;
 /// The maximum size of a stored program that is read. Real ones have about ten megabytes.
 const MAX_PROGRAM: u64 = 256 << 20;
 
+/// The identity of an [`OpenBaseImage`] in this process. A file that is opened again has another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct BaseImageId(u64);
+
+impl BaseImageId {
+    #[cfg(test)]
+    pub(crate) const fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Returns an id that no other base image has.
+    fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// An open base image on this machine. Its bytes stay the same for the lifetime of this object, even if another file
 /// replaces its file.
 pub struct OpenBaseImage {
+    id: BaseImageId,
     image: Arc<BaseImage>,
     file: Arc<BaseFile>,
     os_image: OsImage,
@@ -32,6 +51,8 @@ pub struct OpenBaseImage {
     /// The state of the file when it was hashed.
     stamp: FileStamp,
     nmstatectl: OnceCell<PackedArchive>,
+    /// Whether the library has removed or replaced it.
+    is_released: AtomicBool,
 }
 
 impl fmt::Debug for OpenBaseImage {
@@ -53,13 +74,36 @@ impl OpenBaseImage {
     ) -> Self {
         image.source().set_digest(digest);
         file.require_stamp(stamp);
-        Self { image: Arc::new(image), file, os_image, digest, paths, stamp, nmstatectl: OnceCell::new() }
+        Self {
+            id: BaseImageId::next(),
+            image: Arc::new(image),
+            file,
+            os_image,
+            digest,
+            paths,
+            stamp,
+            nmstatectl: OnceCell::new(),
+            is_released: AtomicBool::new(false),
+        }
     }
 
     /// Returns the image, for planning.
     #[must_use]
     pub fn image(&self) -> &Arc<BaseImage> {
         &self.image
+    }
+
+    pub(crate) fn id(&self) -> BaseImageId {
+        self.id
+    }
+
+    /// Returns `true` if the library has removed or replaced the image: nothing may be cached that keeps it open.
+    pub(crate) fn is_released(&self) -> bool {
+        self.is_released.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn mark_released(&self) {
+        self.is_released.store(true, Ordering::SeqCst);
     }
 
     /// Returns the file, for serving.

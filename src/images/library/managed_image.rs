@@ -18,6 +18,7 @@ use super::location::ImageLocation;
 use super::open_existing::{self, ExistingImage};
 use super::partial_file::{PartClaim, PartialFile};
 use super::paths::ImagePaths;
+use super::released::ReleasedImages;
 use super::remote::DownloadSource;
 use super::settings::{DownloadTiming, LibrarySettings};
 use super::state::BaseImageState;
@@ -43,6 +44,7 @@ pub(super) struct LibraryShared {
     /// Counts state changes of all images.
     pub(super) changes: watch::Sender<u64>,
     pub(super) leases: LibraryLeases,
+    pub(super) released: ReleasedImages,
 }
 
 /// Limits on concurrent work.
@@ -295,8 +297,20 @@ impl ManagedImage {
         self.update_status(|known| *known = ImageStatus { state, base: None });
     }
 
-    fn update_status(&self, change: impl FnOnce(&mut ImageStatus)) {
-        self.known.send_modify(change);
+    /// Changes the status, and releases the open image that it had before. A removed image has none.
+    pub(super) fn update_status(&self, change: impl FnOnce(&mut ImageStatus)) {
+        let mut released = None;
+        self.known.send_modify(|known| {
+            let before = known.base.clone();
+            change(known);
+            if *self.removed.borrow() {
+                *known = ImageStatus::default();
+            }
+            let is_open =
+                |image: &Arc<OpenBaseImage>| known.base.as_ref().is_some_and(|open| Arc::ptr_eq(open, image));
+            released = before.filter(|image| !is_open(image));
+        });
+        released.iter().for_each(|image| self.shared.released.release(image));
         self.shared.changes.send_modify(|count| *count = count.wrapping_add(1));
     }
 }

@@ -38,6 +38,7 @@ mod open_existing;
 mod partial_file;
 mod paths;
 mod record;
+mod released;
 mod remote;
 mod settings;
 mod state;
@@ -54,6 +55,7 @@ use tokio::task::JoinHandle;
 use inventory::catalogue::OsImage;
 
 pub use added_servers::AddedImageServers;
+pub(crate) use base::BaseImageId;
 pub use base::OpenBaseImage;
 pub use error::{ImageNotReady, LibraryError, NmstatectlError};
 pub use location::ImageLocationError;
@@ -65,6 +67,7 @@ use leases::LibraryLeases;
 use location::ImageLocation;
 use managed_image::{ImageStatus, LibraryShared, ManagedImage, WorkLimits};
 use paths::{ImageKey, ImagePaths};
+use released::ReleasedImages;
 use remote::{DownloadSource, RemoteClient};
 
 /// The number of concurrent downloads of added images, within their [turns](LibrarySettings::added_turn).
@@ -96,6 +99,8 @@ impl Drop for LibrarySlot {
     fn drop(&mut self) {
         self.image.removed.send_replace(true);
         self.task.abort();
+        // Tasks that wait for the image may hold it longer than its file.
+        self.image.update_status(|known| *known = ImageStatus::default());
     }
 }
 
@@ -145,6 +150,7 @@ impl Library {
             added: WorkLimits::new(PARALLEL_ADDED_DOWNLOADS),
             changes: watch::Sender::new(0),
             leases: LibraryLeases::new(),
+            released: ReleasedImages::default(),
             settings,
         });
         let images = distinct_images(images)?.into_iter().map(|(key, image)| {
@@ -324,6 +330,18 @@ impl Library {
         if let Some(image) = self.find_image(image) {
             image.doubted.notify_one();
         }
+    }
+
+    /// Calls `hook` with each base image that is removed or replaced from now on, so that caches drop what keeps its
+    /// file open. Readers in progress finish.
+    pub(crate) fn on_release(&self, hook: impl Fn(&OpenBaseImage) + Send + Sync + 'static) {
+        self.inner.shared.released.add_hook(Box::new(hook));
+    }
+
+    /// Returns the length of all files of removed or replaced base images that readers in progress keep on the disk.
+    #[must_use]
+    pub fn deleted_bytes(&self) -> u64 {
+        self.inner.shared.released.deleted_bytes()
     }
 
     async fn wait_for_outcome(
