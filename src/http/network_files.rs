@@ -1,11 +1,12 @@
 //! The operation `ReadNetworkFiles`: reads a user's network files into the form that an infra-env stores. The web page
 //! fills its form with the result.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use ignition::network::check::{DeclaredInterface, declared_interfaces};
 use ignition::network::{Cancel, HostsFileError, yaml};
+use ignition::report::Severity;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -16,15 +17,21 @@ use inventory::auth::{Caller, Operation, User, WholeService};
 use inventory::in_background;
 use inventory::infra_env::MacInterface;
 
-use crate::discovery::{DiscoveryFinding, Host, SourceLocation};
+use crate::discovery::{DiscoveryFinding, DiscoveryReport, Host, SourceLocation};
 use crate::manifests::HostFiles;
+
+/// Maximum number of files, and of hosts in all of them. Each host takes time and, however short its document is, about
+/// 100 bytes of the response.
+const MAX_HOSTS: usize = 10_000;
+/// Maximum number of findings that are listed one by one.
+const MAX_FINDINGS: usize = 1000;
 
 /// Files with static networks of hosts.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = network_files)]
 pub(crate) struct NetworkFiles {
-    /// The files.
+    /// The files. At most 10,000, with at most 10,000 hosts.
     pub files: Vec<NetworkFile>,
 }
 
@@ -34,6 +41,8 @@ pub(crate) struct NetworkFiles {
 #[schema(as = network_file)]
 pub(crate) struct NetworkFile {
     /// Name of the file, for messages.
+    // The response has it for each host.
+    #[schema(max_length = 255, pattern = r"^[^\u0000-\u001f]*$")]
     pub name: String,
     /// Text of the file.
     pub text: String,
@@ -45,7 +54,8 @@ pub(crate) struct NetworkFile {
 pub(crate) struct NetworkFileHosts {
     /// Hosts, in the order of the files.
     pub hosts: Vec<NetworkFileHost>,
-    /// Findings in the files: severity, file, line, path and message.
+    /// Findings in the files: severity, file, line, path and message. If there are more than 1000, the last ones count
+    /// the other findings of each file.
     #[schema(value_type = Vec<Object>)]
     pub findings: Vec<DiscoveryFinding>,
 }
@@ -103,7 +113,10 @@ async fn read_network_files(
 }
 
 fn read(files: &[NetworkFile], cancel: &Cancel) -> Result<NetworkFileHosts, ApiError> {
-    let (mut read, mut indexes) = (HostFiles::default(), Vec::new());
+    if files.len() > MAX_HOSTS {
+        return Err(ApiError::bad(format!("{} files; at most {MAX_HOSTS} are accepted", files.len())));
+    }
+    let (mut read, mut indexes) = (HostFiles::with_max_hosts(MAX_HOSTS), Vec::new());
     for (index, file) in files.iter().enumerate() {
         require_wanted(cancel)?;
         if let Err(HostsFileError { file, line, path, reason }) = read.add(&file.name, file.text.as_bytes()) {
@@ -121,7 +134,24 @@ fn read(files: &[NetworkFile], cancel: &Cancel) -> Result<NetworkFileHosts, ApiE
             None => readable.push(host(index, found)),
         }
     }
-    Ok(NetworkFileHosts { hosts: readable, findings: findings.as_slice().to_vec() })
+    Ok(NetworkFileHosts { hosts: readable, findings: limited(findings.as_slice()) })
+}
+
+/// Returns the first findings. The others are counted for each file, with their highest severity: the page rejects the
+/// files that have errors.
+fn limited(findings: &[DiscoveryFinding]) -> Vec<DiscoveryFinding> {
+    let (listed, others) = findings.split_at(findings.len().min(MAX_FINDINGS));
+    let mut counts: BTreeMap<&str, (Severity, usize)> = BTreeMap::new();
+    for DiscoveryFinding { severity, place, .. } in others {
+        let (highest, count) = counts.entry(&place.file).or_insert((*severity, 0));
+        *highest = (*highest).min(*severity);
+        *count += 1;
+    }
+    let mut limited = DiscoveryReport::default();
+    for (file, (severity, count)) in counts {
+        limited.push(severity, SourceLocation::whole(file), format!("has {count} more findings"));
+    }
+    [listed, limited.as_slice()].concat()
 }
 
 /// Returns an error if no client waits for the result.
@@ -186,11 +216,57 @@ fn with_line_breaks(document: &str) -> String {
 mod tests {
     use super::*;
 
+    fn file(name: &str, text: impl Into<String>) -> NetworkFile {
+        NetworkFile { name: name.to_owned(), text: text.into() }
+    }
+
+    fn response_len(hosts: &NetworkFileHosts) -> usize {
+        serde_json::to_vec(hosts).unwrap().len()
+    }
+
+    /// Two files of 439 KiB.
+    #[test]
+    fn response_to_many_short_documents_is_short() {
+        let text = "---\na: 1\n".repeat(50_000);
+        let hosts = read(&[file("one.yaml", text.clone()), file("two.yaml", text)], &Cancel::new()).unwrap();
+        // The documents are counted, and not read.
+        assert!(hosts.hosts.is_empty());
+        let reasons: Vec<_> = hosts.findings.iter().map(ToString::to_string).collect();
+        let reason = "error: with this file there are 50000 documents; at most 10000 hosts are accepted";
+        assert_eq!(reasons, ["one.yaml", "two.yaml"].map(|file| format!("{file}: {reason}")));
+        let hosts = read(&[file("one.yaml", "---\na: 1\n".repeat(MAX_HOSTS))], &Cancel::new()).unwrap();
+        assert_eq!(hosts.hosts.len(), MAX_HOSTS);
+        assert!(response_len(&hosts) < 2 << 20, "{}", response_len(&hosts));
+    }
+
+    #[test]
+    fn findings_beyond_the_limit_are_counted_for_each_file() {
+        let items = |count: usize| format!("kind: List\nitems: [{}]\n", "1,".repeat(count));
+        let files =
+            [file("one.yaml", items(200_000)), file("two.yaml", items(9)), file("three.yaml", "hello\n")];
+        let hosts = read(&files, &Cancel::new()).unwrap();
+        assert!(response_len(&hosts) < 1 << 20, "{}", response_len(&hosts));
+        let (listed, counted) = hosts.findings.split_at(MAX_FINDINGS);
+        assert!(listed.iter().all(|finding| finding.place.file == "one.yaml"));
+        let counted: Vec<_> = counted.iter().map(ToString::to_string).collect();
+        let expected = [
+            "one.yaml: warning: has 199000 more findings",
+            "three.yaml: error: has 1 more findings",
+            "two.yaml: warning: has 9 more findings",
+        ];
+        assert_eq!(counted, expected);
+    }
+
+    #[test]
+    fn rejects_too_many_files() {
+        let files = vec![file("a", ""); MAX_HOSTS + 1];
+        let refusal = read(&files, &Cancel::new()).unwrap_err();
+        assert_eq!(refusal.reason(), "10001 files; at most 10000 are accepted");
+    }
+
     #[test]
     fn reading_ends_when_the_client_disconnects() {
-        let text = "interfaces:\n- name: eth0\n";
-        let file = |number| NetworkFile { name: format!("{number}.yaml"), text: text.to_owned() };
-        let files: Vec<NetworkFile> = (0..3).map(file).collect();
+        let files = ["1", "2", "3"].map(|name| file(name, "interfaces:\n- name: eth0\n"));
         let cancel = Cancel::new();
         assert_eq!(read(&files, &cancel).unwrap().hosts.len(), 3);
         cancel.cancel();

@@ -13,7 +13,7 @@ use super::read::{ReadError, documents, parse};
 use crate::discovery::{DiscoveryReport, Host, HostOrigin, SourceLocation};
 
 /// The hosts in several files, which may also contain manifests of other kinds.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct HostFiles {
     /// The hosts, in the order of the files.
     pub hosts: Vec<Host>,
@@ -23,9 +23,27 @@ pub struct HostFiles {
     others: Vec<Object>,
     /// The files that contain manifests but no host.
     without_hosts: Vec<String>,
+    max_hosts: usize,
+}
+
+impl Default for HostFiles {
+    fn default() -> Self {
+        Self::with_max_hosts(MAX_HOSTS)
+    }
 }
 
 impl HostFiles {
+    /// Creates an empty set of hosts that accepts at most `max_hosts`.
+    pub(crate) fn with_max_hosts(max_hosts: usize) -> Self {
+        Self {
+            hosts: Vec::new(),
+            findings: DiscoveryReport::default(),
+            others: Vec::new(),
+            without_hosts: Vec::new(),
+            max_hosts,
+        }
+    }
+
     /// Adds the hosts of a file. Each YAML document is the nmstate of one host or a manifest. A list has the shape of
     /// the inventory API's `static_network_config`.
     ///
@@ -38,30 +56,24 @@ impl HostFiles {
     /// documents are a finding.
     pub fn add(&mut self, file: &str, bytes: &[u8]) -> Result<(), HostsFileError> {
         let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| !is_host_list(text)) else {
-            self.hosts.extend(
-                ignition::network::read_hosts(file, bytes)?
-                    .into_iter()
-                    .map(|it| host_without_manifest(file, it)),
-            );
+            let listed = ignition::network::read_hosts(file, bytes)?;
+            self.hosts.extend(listed.into_iter().map(|it| host_without_manifest(file, it)));
+            self.limit_hosts(file);
             return Ok(());
         };
         let name: Arc<str> = file.into();
         let parts: Vec<_> = documents(text).filter(|(_, document)| has_content(document)).collect();
-        let count = self.hosts.len().saturating_add(parts.len());
-        if count > MAX_HOSTS {
+        let (count, max) = (self.hosts.len().saturating_add(parts.len()), self.max_hosts);
+        if count > max {
             let reason =
-                format!("with this file there are {count} documents; at most {MAX_HOSTS} hosts are accepted");
+                format!("with this file there are {count} documents; at most {max} hosts are accepted");
             self.findings.error(SourceLocation::whole(file), reason);
             return Ok(());
         }
         let (hosts_before, errors_before) = (self.hosts.len(), self.findings.as_slice().len());
         for part in &parts {
             self.add_part(&name, *part, parts.len());
-            if self.hosts.len() > MAX_HOSTS {
-                let reason =
-                    format!("with this file there are more than {MAX_HOSTS} hosts, which is the limit");
-                self.findings.error(SourceLocation::whole(file), reason);
-                self.hosts.truncate(MAX_HOSTS);
+            if self.limit_hosts(file) {
                 return Ok(());
             }
         }
@@ -71,6 +83,18 @@ impl HostFiles {
             self.without_hosts.push(file.to_owned());
         }
         Ok(())
+    }
+
+    /// Removes the hosts beyond the limit. Returns `true` if there were any, which is a finding.
+    fn limit_hosts(&mut self, file: &str) -> bool {
+        let max = self.max_hosts;
+        let is_exceeded = self.hosts.len() > max;
+        if is_exceeded {
+            let reason = format!("with this file there are more than {max} hosts, which is the limit");
+            self.findings.error(SourceLocation::whole(file), reason);
+            self.hosts.truncate(max);
+        }
+        is_exceeded
     }
 
     /// Adds one of the documents of a file.
@@ -145,6 +169,21 @@ fn host_of_document((file, label): (&Arc<str>, &str), skipped: usize, document: 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_of_all_forms_count_against_the_limit() {
+        let list = r#"[{"network_yaml": "{}"}, {"network_yaml": "{}"}]"#;
+        let manifest = "{kind: NMStateConfig, spec: {config: {}, interfaces: [{name: a, macAddress: m}]}}";
+        let manifests = format!("kind: List\nitems: [{manifest}, {manifest}]\n");
+        for text in [list, &manifests, "a: 1\n---\nb: 1\n"] {
+            let mut files = HostFiles::with_max_hosts(2);
+            files.add("one.yaml", b"interfaces: []\n").unwrap();
+            files.add("two.yaml", text.as_bytes()).unwrap();
+            assert!((1..=2).contains(&files.hosts.len()), "{text}");
+            let last = files.findings.as_slice().last().map(ToString::to_string).unwrap_or_default();
+            assert!(last.starts_with("two.yaml: error: with this file there are"), "{text}: {last}");
+        }
+    }
 
     #[test]
     fn rejects_more_documents_than_hosts() {

@@ -105,7 +105,7 @@ fn concurrent_large_bodies_need_bounded_memory() {
     let scratch = Scratch::new();
     let server = start(&scratch);
     let body = body_with_text(16 * MIB);
-    let statuses = post_from_each(10, &server, &body);
+    let statuses = post_from_each(14, &server, &body);
     println!("{statuses:?}, peak {} MiB", memory(&server, "VmHWM:") / MIB);
     assert!(statuses.contains(&201), "{statuses:?}");
     assert!(statuses.iter().all(|status| [201, 503].contains(status)), "{statuses:?}");

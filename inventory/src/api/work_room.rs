@@ -43,7 +43,7 @@ pub(crate) struct WorkRoom(Arc<Room>);
 struct Room {
     bytes: usize,
     pieces: Arc<Semaphore>,
-    /// The turn of large requests: only one waits for memory at a time, so that smaller ones are not behind all of them.
+    /// The turn of large bodies: only one waits for memory at a time, so that smaller ones do not wait for all of them.
     turn: Arc<Semaphore>,
     /// Whether allocations may fail.
     is_scarce: bool,
