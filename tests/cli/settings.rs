@@ -32,7 +32,11 @@ const SETTINGS: &[(&str, Empty, &[WrongValue])] = &[
     (
         "ALLOWED_DOMAINS",
         Refused,
-        &[("https://*.*", "expected an origin"), ("https://a,,https://b", "expected an origin")],
+        &[
+            ("https://*.*", "expected an origin"),
+            ("https://a,,https://b", "expected an origin"),
+            ("ui.example.com", "expected an origin"),
+        ],
     ),
     ("ASSISTED_SERVICE_API_TRUSTED_CA_FILE", Refused, &[]),
     ("ASSISTED_SERVICE_HOST", Refused, &[("http://assisted", "HOST[:PORT]")]),

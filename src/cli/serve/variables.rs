@@ -107,7 +107,7 @@ fn is_empty_key(name: &str, value: &OsStr) -> bool {
     [PRIVATE, PUBLIC].contains(&name.strip_prefix(PREFIX).unwrap_or(name)) && value.is_empty()
 }
 
-/// The variables that `serve` reads, and those that it inherits from tests.
+/// The names of the variables that `serve` reads.
 struct KnownVariables(Vec<String>);
 
 /// The use of a variable.
