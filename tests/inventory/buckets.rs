@@ -71,7 +71,7 @@ fn error_body(code: &str, len: usize) -> String {
     format!("<Error><Code>{code}</Code><Message>{SECRET} {filler}</Message><Token>{SECRET}</Token></Error>")
 }
 
-/// Uses a bucket in a process of its own, because the settings are variables.
+/// Uses a bucket in a separate process, because the settings are variables.
 fn use_bucket(task: &str, endpoint: &str) -> Output {
     test_process("buckets::process_that_uses_a_bucket", task)
         .env("S3_ENDPOINT_URL", endpoint)
@@ -162,7 +162,7 @@ fn missing_bucket_is_reported_by_name() {
         assert!(line.contains("outage=false"), "{line}");
         assert!(line.contains("bucket kindling-files does not exist; create it"), "{line}");
     }
-    // A missing file is no error of reading it.
+    // Reading a missing file does not fail.
     let lines = failures(response(404, &error_body("NoSuchKey", 0)));
     assert!(lines.iter().all(|line| !line.starts_with("failed get ")), "{lines:?}");
 }
