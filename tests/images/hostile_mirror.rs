@@ -40,9 +40,12 @@ impl HostileMirror {
         let server = {
             let (good, is_good, gate) = (good.clone(), Arc::clone(&is_good), gate.clone());
             // The entity tag is the same, so that the mirror itself does not show the difference.
-            ImageFileServer::new(move |request, _| match is_good.load(Ordering::SeqCst) {
-                true => ImageReply::from_file(request, &good, "\"one\""),
-                false => ImageReply::from_file(request, &bad, "\"one\"").wait_after(bad.len() - 1, &gate),
+            ImageFileServer::new(move |request, _| {
+                if is_good.load(Ordering::SeqCst) {
+                    ImageReply::from_file(request, &good, "\"one\"")
+                } else {
+                    ImageReply::from_file(request, &bad, "\"one\"").wait_after(bad.len() - 1, &gate)
+                }
             })
             .await
         };

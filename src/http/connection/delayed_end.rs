@@ -280,11 +280,11 @@ mod tests {
 
     #[tokio::test]
     async fn requests_after_a_waiting_one_are_answered_in_full() {
+        /// More than are read ahead.
+        const MORE: usize = 1000;
         let (mut client, mut reports) =
             request_work("/soon HTTP/1.1\r\nhost: localhost\r\n\r\nGET /soon").await;
         assert_eq!(next_report(&mut reports).await, Some("begun"));
-        // More than is read ahead.
-        const MORE: usize = 1000;
         let more = "GET /none HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(MORE);
         let (mut reader, mut writer) = client.split();
         let write = async {
