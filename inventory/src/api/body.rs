@@ -87,8 +87,8 @@ impl UnparsedBody {
     }
 
     /// Parses the body, and checks it against the schema of its type. Meanwhile, other requests do not wait: this one
-    /// yields first, and a large body is parsed on another thread, because 1 MiB may take a quarter of a second. It also
-    /// waits for the memory that its parsing takes.
+    /// yields first, and a large body is parsed on another thread, because 1 MiB may take a quarter of a second. It
+    /// also waits for the memory that it takes.
     ///
     /// # Errors
     ///
