@@ -277,6 +277,13 @@ impl BaseImage {
         Ok(Arc::clone(self.minimal.get_or_init(|| read)))
     }
 
+    /// Returns how many bytes of a plan this image keeps in memory for all of its plans: bytes of the minimal ISO that
+    /// `miniso.dat` contains.
+    #[must_use]
+    pub fn shared_bytes(&self, plan: &Plan) -> usize {
+        self.minimal.get().map_or(0, |description| plan.bytes_within(&description.literal))
+    }
+
     fn read_minimal_description(&self) -> Result<MinimalDescription> {
         let missing = || Error::NoMinimal { file: self.source().name().to_owned() };
         let extent = self.volume().file(miniso::MINISO_PATH).ok_or_else(missing)?.extent;

@@ -57,7 +57,7 @@ pub(crate) struct MinimalDescription {
     /// The digest of the minimal image.
     pub(crate) digest: Digest,
     /// All other bytes, in order.
-    literal: Bytes,
+    pub(crate) literal: Bytes,
 }
 
 impl MinimalDescription {

@@ -214,6 +214,17 @@ impl Plan {
         self.layout().iter().map(|placed| own(placed) + size_of::<PlacedSegment>()).sum()
     }
 
+    /// Returns how many bytes of the plan are in the memory of `shared`, which others use as well.
+    #[must_use]
+    pub fn bytes_within(&self, shared: &Bytes) -> usize {
+        let shared = shared.as_ptr_range();
+        let len = |placed: &PlacedSegment| match &placed.segment {
+            Segment::Bytes(bytes) if shared.contains(&bytes.as_ptr()) => bytes.len(),
+            _ => 0,
+        };
+        self.layout().iter().map(len).sum()
+    }
+
     /// Returns all segments with their positions.
     #[must_use]
     pub fn layout(&self) -> &[PlacedSegment] {

@@ -7,7 +7,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use ignition::network::{Cancel, HostError, MacAddr};
-use isogen::{Digest, PackedArchive, Plan, Segment};
+use isogen::{Digest, PackedArchive, Plan};
 
 use super::artifact::{Artifact, BaseImageFile};
 use super::counted_body::{TransferRecords, count_response};
@@ -188,7 +188,8 @@ impl ImageServer {
                             image.initrd_addrsize(packing.network_initrd(context)?.len())?
                         }
                     };
-                    let shared = nmstatectl.as_ref().map_or(0, |program| shared_len(&plan, program));
+                    let program = nmstatectl.as_ref().map(PackedArchive::as_bytes);
+                    let shared = image.shared_bytes(&plan) + program.map_or(0, |it| plan.bytes_within(it));
                     Ok((plan.identity()?, plan, shared))
                 });
                 let (identity, plan, shared) = made.await?;
@@ -304,17 +305,6 @@ fn wrap_plan(
         memory_bytes,
         sha256: SharedDigest::default(),
     })
-}
-
-/// Returns how many bytes of a plan are shared: bytes of `nmstatectl` that the base image keeps in memory for all
-/// plans.
-fn shared_len(plan: &Plan, program: &PackedArchive) -> usize {
-    let kept = program.as_bytes().as_ptr_range();
-    let shared = |segment: &Segment| match segment {
-        Segment::Bytes(bytes) if kept.contains(&bytes.as_ptr()) => bytes.len(),
-        _ => 0,
-    };
-    plan.layout().iter().map(|placed| shared(&placed.segment)).sum()
 }
 
 fn unavailable_file_error(name: &str, architecture: CpuArchitecture) -> ApiError {
