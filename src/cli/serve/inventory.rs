@@ -14,7 +14,7 @@ use super::value::{
 use crate::cli::auth::read_text;
 use crate::cli::duration;
 use crate::http::Listener;
-use crate::http::zerocopy::return_freed_memory;
+use crate::http::zerocopy::trim_freed_memory;
 use crate::inventory::catalogue::{ImageType, Version};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::{ClusterNetworks, HostLimits, Settings};
@@ -64,7 +64,7 @@ impl AddressOptions {
             HttpUrl::parse("IMAGE_SERVICE_BASE_URL", images)?,
         );
         settings.allowed_origins = self.allowed_origins();
-        settings.after_large_request = return_freed_memory;
+        settings.after_large_request = trim_freed_memory;
         Ok(settings)
     }
 

@@ -31,7 +31,7 @@ use tokio::task::JoinSet;
 use crate::cli::catalogue::CatalogueOptions;
 use crate::cli::progress::StderrScreen;
 use crate::http::images::ImageInputs;
-use crate::http::zerocopy::return_freed_blocks;
+use crate::http::zerocopy::unmap_large_blocks_when_freed;
 use crate::http::{App, Certificate, InheritedListener, Listener, Server};
 use crate::inventory::Inventory;
 use crate::inventory::auth::{Policy, PolicyKind};
@@ -114,7 +114,7 @@ pub(super) fn shorten_summary(program: clap::Command, arguments: &[OsString]) ->
 impl Serve {
     pub(super) fn run(self) -> Result<ExitCode> {
         // Before any other code opens descriptors or starts threads.
-        return_freed_blocks();
+        unmap_large_blocks_when_freed();
         let inherited = InheritedListener::take_all().context("cannot take over the sockets from systemd")?;
         let screen = self.log.init()?;
         if let Some(file) = &self.config {

@@ -1,5 +1,5 @@
 //! Calls of the system that no library has a safe form of: file leases, unacknowledged bytes of a socket, cached pages
-//! of a file, what the allocator keeps.
+//! of a file, memory that the allocator keeps.
 //!
 //! With [`isogen::mapping`], this is all the `unsafe` code of the workspace.
 
@@ -20,7 +20,7 @@ const CACHESTAT: c_long = 451;
 /// Makes the allocator of glibc return each block of at least 1 MiB to the system when it is freed. By default, it reuses
 /// freed blocks of up to 32 MiB for smaller ones: after many large configs, each small block that is kept holds on to
 /// the memory of a large one. Other allocators are left unchanged. Call it before threads are started.
-pub(crate) fn return_freed_blocks() {
+pub(crate) fn unmap_large_blocks_when_freed() {
     #[cfg(target_env = "gnu")]
     {
         const LARGE_BLOCK_LEN: c_int = 1 << 20;
@@ -119,7 +119,7 @@ pub(super) fn has_all_pages(file: &File, extent: Extent) -> bool {
 
 /// Returns memory to the system that was freed. glibc keeps it for each arena, and there are eight for each processor.
 /// Other allocators return it themselves.
-pub(crate) fn return_freed_memory() {
+pub(crate) fn trim_freed_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: the call takes a number, and locks what it changes.
     unsafe {
