@@ -676,7 +676,7 @@ fn rejects_invalid_bucket_settings_at_start() {
         "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.94.1",
         "url": "s3://images/a.iso",
     }]);
-    let run = scratch.command(["serve", "--listen", "127.0.0.1:0"]).env("OS_IMAGES", &images.to_string());
+    let run = scratch.command(["serve", "--listen", "127.0.0.1:0"]).env("OS_IMAGES", images.to_string());
     run.env("S3_ENDPOINT_URL", "http://a b").run().expect_failure("S3_ENDPOINT_URL");
 }
 

@@ -264,17 +264,15 @@ mod tests {
     /// hyper holds bytes of the second request, and does not read.
     #[tokio::test]
     async fn work_stops_when_a_client_with_two_requests_leaves() {
-        for is_reset in [false, true] {
-            for second in ["GET /soon", "x"] {
-                let path = format!("/work HTTP/1.1\r\nhost: localhost\r\n\r\n{second}");
-                let (client, mut reports) = request_work(&path).await;
-                assert_eq!(next_report(&mut reports).await, Some("begun"));
-                if is_reset {
-                    client.set_zero_linger().unwrap();
-                }
-                drop(client);
-                assert_eq!(next_report(&mut reports).await, Some("ended"));
+        for (second, is_reset) in [("GET /soon", false), ("GET /soon", true), ("x", false), ("x", true)] {
+            let path = format!("/work HTTP/1.1\r\nhost: localhost\r\n\r\n{second}");
+            let (client, mut reports) = request_work(&path).await;
+            assert_eq!(next_report(&mut reports).await, Some("begun"));
+            if is_reset {
+                client.set_zero_linger().unwrap();
             }
+            drop(client);
+            assert_eq!(next_report(&mut reports).await, Some("ended"));
         }
     }
 

@@ -39,12 +39,16 @@ impl ValidityPeriod {
             let time = UnixTime::since_unix_epoch(at);
             verify_server_cert_signed_by_trust_anchor(&parsed, &RootCertStore::empty(), &[], time, algorithms)
         };
-        let (begin, end) = match (verify(Duration::ZERO), verify(AFTER_ALL)) {
-            (
-                Err(Error::InvalidCertificate(CertificateError::NotValidYetContext { not_before, .. })),
-                Err(Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })),
-            ) => (not_before, not_after),
-            _ => return None,
+        let Err(Error::InvalidCertificate(CertificateError::NotValidYetContext {
+            not_before: begin, ..
+        })) = verify(Duration::ZERO)
+        else {
+            return None;
+        };
+        let Err(Error::InvalidCertificate(CertificateError::ExpiredContext { not_after: end, .. })) =
+            verify(AFTER_ALL)
+        else {
+            return None;
         };
         let date = |time: UnixTime| DateTime::from_timestamp(i64::try_from(time.as_secs()).ok()?, 0);
         Some(Self { begin: date(begin)?, end: date(end)? })
@@ -53,6 +57,8 @@ impl ValidityPeriod {
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 
     use super::*;
@@ -71,8 +77,8 @@ mod tests {
     fn validity_is_common_to_all_certificates_of_a_chain() {
         let (first, second) = (certificate(2001, 2040), certificate(2020, 2060));
         let period = |begin, end| Some(ValidityPeriod { begin: date(begin), end: date(end) });
-        assert_eq!(ValidityPeriod::of_chain(&[first.clone()]), period("2001-01-02", "2040-03-04"));
-        assert_eq!(ValidityPeriod::of_chain(&[second.clone()]), period("2020-01-02", "2060-03-04"));
+        assert_eq!(ValidityPeriod::of_chain(from_ref(&first)), period("2001-01-02", "2040-03-04"));
+        assert_eq!(ValidityPeriod::of_chain(from_ref(&second)), period("2020-01-02", "2060-03-04"));
         assert_eq!(ValidityPeriod::of_chain(&[first, second]), period("2020-01-02", "2040-03-04"));
         assert_eq!(ValidityPeriod::of_chain(&[certificate(1999, 9999)]), period("1999-01-02", "9999-03-04"));
     }

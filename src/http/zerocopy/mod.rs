@@ -30,5 +30,5 @@ pub(in crate::http) use paged_socket::{PAGES_LEN, PagedSocket};
 pub(in crate::http) use read_ahead::{PendingRead, ReadDone};
 pub(in crate::http) use record_stream::{RecordBursts, RecordStream};
 pub(in crate::http) use sending_file::SendingFile;
-pub(crate) use sys::{unmap_large_blocks_when_freed, trim_freed_memory};
+pub(crate) use sys::{trim_freed_memory, unmap_large_blocks_when_freed};
 pub(in crate::http) use timed_socket::{ClientTimeout, ConnectionProgress, TimedSocket};
