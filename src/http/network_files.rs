@@ -149,7 +149,11 @@ fn limited(findings: &[DiscoveryFinding]) -> Vec<DiscoveryFinding> {
     }
     let mut limited = DiscoveryReport::default();
     for (file, (severity, count)) in counts {
-        limited.push(severity, SourceLocation::whole(file), format!("has {count} more findings"));
+        let message = match count {
+            1 => "1 further finding is not listed".to_owned(),
+            _ => format!("{count} further findings are not listed"),
+        };
+        limited.push(severity, SourceLocation::whole(file), message);
     }
     [listed, limited.as_slice()].concat()
 }
@@ -250,9 +254,9 @@ mod tests {
         assert!(listed.iter().all(|finding| finding.place.file == "one.yaml"));
         let counted: Vec<_> = counted.iter().map(ToString::to_string).collect();
         let expected = [
-            "one.yaml: warning: has 199000 more findings",
-            "three.yaml: error: has 1 more findings",
-            "two.yaml: warning: has 9 more findings",
+            "one.yaml: warning: 199000 further findings are not listed",
+            "three.yaml: error: 1 further finding is not listed",
+            "two.yaml: warning: 9 further findings are not listed",
         ];
         assert_eq!(counted, expected);
     }

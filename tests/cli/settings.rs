@@ -86,6 +86,7 @@ const SETTINGS: &[(&str, Empty, &[WrongValue])] = &[
         &[("a:80", "expected a host without a port"), ("a,,b", "expected a host")],
     ),
     ("KINDLING_ALLOW_OPEN_ACCESS", Refused, &[("flase", "[possible values: true, false]")]),
+    ("KINDLING_BASE_IMAGE_WAIT", Unset, &[("soon", "expected a duration")]),
     ("KINDLING_CONFIG", Refused, &[("missing.toml", "missing.toml: No such file")]),
     ("KINDLING_COPY_IMAGES", Unset, &[("yes", "[possible values: true, false]")]),
     ("KINDLING_DATABASE_OUTAGE_GRACE", Unset, &[("10", "expected a duration")]),
@@ -390,12 +391,16 @@ fn rejects_invalid_proxies() {
         (&[("http_proxy", "http://me:secret@")], "http_proxy is not the URL of a proxy: "),
         (&[("ALL_PROXY", "socks5://me:secret@proxy")], "ALL_PROXY is not the URL of a proxy: its scheme"),
         (
-            &[("NO_PROXY", "10.0.0.0/8, 10.1.2.3:8080")],
-            "the entry \"10.1.2.3:8080\" of NO_PROXY would match no host: ports",
+            &[("ALL_PROXY", "proxy:1"), ("NO_PROXY", "10.0.0.0/8, 10.1.2.3:8080")],
+            "entry 2 of NO_PROXY would match no host: ports",
         ),
         (
-            &[("no_proxy", "*.example.com")],
-            "the entry \"*.example.com\" of no_proxy would match no host: the only wildcard",
+            &[("ALL_PROXY", "proxy:1"), ("no_proxy", "*.example.com")],
+            "entry 1 of no_proxy would match no host: the only wildcard",
+        ),
+        (
+            &[("HTTP_PROXY", "proxy:1"), ("NO_PROXY", "http://me:secret@proxy:3128")],
+            "entry 1 of NO_PROXY would match no host: ports",
         ),
     ] {
         expect_refused(&scratch, variables, &[phrase]);
@@ -409,6 +414,8 @@ fn rejects_invalid_proxies() {
     ];
     let log = ServeProcess::start(&scratch, &valid, &[]).stop();
     assert!(!log.contains("secret"), "{log}");
+    // Exceptions to no proxy.
+    ServeProcess::start(&scratch, &[("NO_PROXY", "localhost:8080")], &[]).stop();
 }
 
 /// Before, the async runtime waited for its threads without end.

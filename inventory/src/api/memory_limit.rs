@@ -17,7 +17,7 @@ pub(crate) struct AvailableMemory {
 }
 
 impl AvailableMemory {
-    /// Returns the memory that this process may allocate in addition to what it uses now.
+    /// Returns the address space that this process may still use, and the limit of its control groups.
     pub(crate) fn from_process() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let rest = |resource: Resource, used: &str| {

@@ -34,7 +34,7 @@ pub(super) struct ImageOptions {
     /// the same as with `off`
     #[arg(long, env = "KINDLING_FAST_PATH", value_name = "SWITCH", value_enum, default_value_t)]
     fast_path: OnByDefault,
-    /// Servers that base images may come from which users add while the service runs, as host names or addresses,
+    /// Servers from which users may add base images while the service runs, as host names or addresses,
     /// separated by commas
     /// [default: all but this machine, link-local addresses and metadata services of clouds]
     #[arg(long, env = "KINDLING_ADDED_IMAGE_SERVERS", value_name = "HOSTS", value_delimiter = ',', value_parser = parse_url_host)]

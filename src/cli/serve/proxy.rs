@@ -1,8 +1,8 @@
 //! Checks the variables that name a proxy for the requests of the service.
 //!
 //! The HTTP client reads these variables itself. It ignores values that it cannot parse, so that requests would bypass
-//! the proxy, or go to it although an exception was meant. A message contains no value of a proxy, because it may have
-//! a password.
+//! the proxy, or go to it although an exception was meant. Messages contain no values: the URL of a proxy may have a
+//! password, also in the wrong variable.
 
 use std::env;
 use std::net::IpAddr;
@@ -22,17 +22,22 @@ const EXCEPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
 ///
 /// Returns an error that names the variable with an invalid value.
 pub(super) fn check_environment() -> Result<()> {
+    let mut has_proxy = false;
     for names in PROXIES {
-        if let Some((name, value)) = effective_variable(names)?
-            && let Err(reason) = check_proxy(&value)
-        {
-            bail!("{name} is not the URL of a proxy: {reason}; use http://HOST:PORT");
+        if let Some((name, value)) = effective_variable(names)? {
+            has_proxy = true;
+            if let Err(reason) = check_proxy(&value) {
+                bail!("{name} is not the URL of a proxy: {reason}; use http://HOST:PORT");
+            }
         }
     }
-    if let Some((name, value)) = effective_variable(EXCEPTIONS)? {
-        for entry in value.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+    // Without a proxy, exceptions mean nothing.
+    if has_proxy && let Some((name, value)) = effective_variable(EXCEPTIONS)? {
+        for (number, entry) in
+            (1..).zip(value.split(',').map(str::trim)).filter(|(_, entry)| !entry.is_empty())
+        {
             if let Err(remedy) = check_exception(entry) {
-                bail!("the entry {entry:?} of {name} would match no host: {remedy}");
+                bail!("entry {number} of {name} would match no host: {remedy}");
             }
         }
     }

@@ -117,8 +117,9 @@ pub(super) fn has_all_pages(file: &File, extent: Extent) -> bool {
     answer == 0 && counts.cached >= pages
 }
 
-/// Returns memory to the system that was freed. glibc keeps it for each arena, and there are eight for each processor.
-/// Other allocators return it themselves.
+/// Returns freed memory to the system: blocks below 1 MiB, which glibc keeps in its arenas, up to eight for each
+/// processor. Larger ones are returned when they are freed: see [`unmap_large_blocks_when_freed`]. Other allocators
+/// return memory themselves.
 pub(crate) fn trim_freed_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: the call takes a number, and locks what it changes.
