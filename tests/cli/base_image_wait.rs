@@ -25,7 +25,7 @@ fn assert_refused(mut stream: TcpStream) {
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
     assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
-    assert!(response.to_lowercase().contains("\r\nretry-after: "), "{response}");
+    assert!(response.to_lowercase().contains("\r\nretry-after: 10\r\n"), "{response}");
     assert!(response.contains("base image rhcos-full-iso-1-x86_64.iso is not ready yet"), "{response}");
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use axum::body::Body;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use ignition::network::check::NetworkFinding;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -148,7 +148,7 @@ impl IntoResponse for ApiError {
         let code = self.status.as_u16();
         let is_unknown = self.status == StatusCode::UNAUTHORIZED;
         let is_later = self.status == StatusCode::SERVICE_UNAVAILABLE;
-        let retry_after = self.retry_at.map_or(RETRY_AFTER, |at| (at - Utc::now()).num_seconds().max(1));
+        let retry_after = self.retry_at.map_or(RETRY_AFTER, |at| whole_seconds(at - Utc::now()));
         let mut response = match self.shape {
             Shape::Operation => json(
                 self.status,
@@ -171,6 +171,12 @@ impl IntoResponse for ApiError {
         }
         response
     }
+}
+
+/// Returns a time in whole seconds, rounded up, and at least 1.
+fn whole_seconds(time: TimeDelta) -> i64 {
+    let has_fraction = time.subsec_nanos() > 0;
+    (time.num_seconds() + i64::from(has_fraction)).max(1)
 }
 
 /// Returns a response with a JSON body: compact, with a final newline, as the Go service writes it.
@@ -297,4 +303,27 @@ pub async fn only_reads(method: Method) -> ApiError {
         StatusCode::METHOD_NOT_ALLOWED,
         format!("method {method} is not allowed, but [GET,HEAD] are"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_seconds_are_rounded_up() {
+        for (milliseconds, expected) in [
+            (-1500, 1),
+            (-1, 1),
+            (0, 1),
+            (1, 1),
+            (1000, 1),
+            (1001, 2),
+            (9999, 10),
+            (10_000, 10),
+            (10_001, 11),
+        ] {
+            let time = TimeDelta::milliseconds(milliseconds);
+            assert_eq!(whole_seconds(time), expected, "{milliseconds} ms");
+        }
+    }
 }
