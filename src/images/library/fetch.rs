@@ -159,7 +159,8 @@ async fn hold_slot(slot: SemaphorePermit<'_>, turn: Option<Duration>) -> Infalli
     pending().await
 }
 
-/// Passes the received chunks to the writer. Fails if the server sends too little.
+/// Passes the received chunks to the writer. Fails if the server sends too little. The time that the writer takes does
+/// not count.
 async fn feed_writer(
     (mut body, sender): (ByteStream, mpsc::Sender<Bytes>),
     settings: &LibrarySettings,
@@ -183,9 +184,13 @@ async fn feed_writer(
         };
         let Some(chunk) = chunk.transpose()? else { return Ok(()) };
         received += chunk.len() as u64;
+        let sending = Instant::now();
         if sender.send(chunk).await.is_err() {
             return Ok(());
         }
+        // Nothing is received meanwhile, and that is not the fault of the server.
+        let end = window_end.deadline() + sending.elapsed();
+        window_end.as_mut().reset(end);
     }
 }
 
@@ -227,5 +232,53 @@ impl ResponseWriter {
             self.have.store(part.received_len(), Ordering::Relaxed);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+
+    const WINDOW: Duration = Duration::from_secs(60);
+    /// How long the writer takes before it receives the first chunk.
+    const DISK: Duration = Duration::from_secs(100);
+
+    fn chunk(len: usize) -> Result<Bytes, FetchError> {
+        Ok(Bytes::from(vec![0; len]))
+    }
+
+    /// Returns the outcome of a download, and its time. The server sends 20 bytes at once and 60 more after a pause.
+    async fn download_to_slow_disk(pause: Duration) -> (Result<(), FetchError>, Duration) {
+        let mut settings = LibrarySettings::new("/nonexistent");
+        (settings.stall, settings.min_rate) = (WINDOW, 1);
+        let last = stream::once(async move {
+            tokio::time::sleep(pause).await;
+            chunk(60)
+        });
+        let body = stream::iter([chunk(10), chunk(10)]).chain(last).boxed();
+        // The second chunk waits until the first one is received.
+        let (sender, mut receiver) = mpsc::channel(1);
+        let begun = Instant::now();
+        let writer = async {
+            tokio::time::sleep(DISK).await;
+            while receiver.recv().await.is_some() {}
+        };
+        let (fed, ()) = tokio::join!(feed_writer((body, sender), &settings), writer);
+        (fed, begun.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_disk_does_not_count_as_slow_server() {
+        let (fed, _) = download_to_slow_disk(WINDOW / 2).await;
+        assert!(fed.is_ok(), "{fed:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_server_fails_after_the_window_and_the_time_of_the_disk() {
+        let (fed, time) = download_to_slow_disk(WINDOW * 2).await;
+        assert!(matches!(fed, Err(FetchError::TooSlow { received: 20, least: 60, .. })), "{fed:?}");
+        assert!((DISK + WINDOW..DISK + WINDOW * 2).contains(&time), "{time:?}");
     }
 }

@@ -96,7 +96,8 @@ pub struct LibrarySettings {
     /// too, after any redirects and informational responses.
     pub stall: Duration,
     /// The minimum number of bytes per second that a server must send, as an average over each period of
-    /// [`stall`](Self::stall). A request that is slower fails, and the download resumes with another one.
+    /// [`stall`](Self::stall), without the time that the disk takes. A request that is slower fails, and the download
+    /// resumes with another one.
     pub min_rate: u64,
     /// How long the download of an added image keeps others from starting. There are two at a time; one that takes
     /// longer continues beside the next ones.
