@@ -80,9 +80,12 @@ struct PlanCache {
     bytes: usize,
 }
 
+/// The plan of an entry, once it is made.
+type PlanCell = Arc<OnceCell<Arc<PlannedFile>>>;
+
 #[derive(Debug, Default)]
 struct PlanEntry {
-    cell: Arc<OnceCell<Arc<PlannedFile>>>,
+    cell: PlanCell,
     bytes: usize,
 }
 
@@ -94,10 +97,12 @@ impl Default for SharedPlanCache {
 
 impl SharedPlanCache {
     /// Returns the plan for a key. The first caller makes it, and concurrent callers wait for the result. A plan over a
-    /// base image that the library has released is made for this caller alone.
+    /// base image that the library has released is made for this caller alone. A plan that is not current when it is
+    /// made leaves the cache.
     pub(super) async fn get(
         &self,
         (key, base): (PlanKey, &OpenBaseImage),
+        is_current: impl Fn() -> bool,
         make: impl AsyncFnOnce() -> Result<PlannedFile, ApiError>,
     ) -> Result<Arc<PlannedFile>, ApiError> {
         // Checked under the lock: an image that is released later drops its plans after this one was added.
@@ -112,11 +117,15 @@ impl SharedPlanCache {
         match planned {
             Ok(planned) => {
                 let bytes = planned.memory_bytes + ENTRY_OVERHEAD;
-                drop(self.with_cache(|cache| cache.record_size(&key, bytes, MAX_BYTES)));
+                drop(self.with_cache(|cache| cache.record_size((&key, &cell), bytes, MAX_BYTES)));
+                // The infra-env may have been deleted before the entry was added.
+                if !is_current() {
+                    drop(self.with_cache(|cache| cache.remove_cell(&key, &cell)));
+                }
                 Ok(Arc::clone(planned))
             }
             Err(refusal) => {
-                self.with_cache(|cache| cache.remove_unmade(&key));
+                drop(self.with_cache(|cache| cache.remove_unmade(&key, &cell)));
                 Err(refusal)
             }
         }
@@ -142,28 +151,43 @@ impl SharedPlanCache {
 }
 
 impl PlanCache {
-    fn plan_cell(&mut self, key: &PlanKey) -> Arc<OnceCell<Arc<PlannedFile>>> {
+    fn plan_cell(&mut self, key: &PlanKey) -> PlanCell {
         Arc::clone(&self.entries.get_or_insert_mut_ref(key, PlanEntry::default).cell)
     }
 
     fn remove_all(&mut self, is_removed: impl Fn(&PlanKey) -> bool) -> Vec<PlanEntry> {
         let keys = self.entries.iter().map(|(key, _)| key).filter(|key| is_removed(key));
         let keys: Vec<PlanKey> = keys.cloned().collect();
-        let removed: Vec<_> = keys.iter().filter_map(|key| self.entries.pop(key)).collect();
-        self.bytes -= removed.iter().map(|entry| entry.bytes).sum::<usize>();
-        removed
+        keys.iter().filter_map(|key| self.remove(key)).collect()
     }
 
-    /// Removes an entry whose plan could not be made. It has no size yet.
-    fn remove_unmade(&mut self, key: &PlanKey) {
-        if self.entries.peek(key).is_some_and(|entry| !entry.cell.initialized()) {
-            self.entries.pop(key);
-        }
+    fn remove(&mut self, key: &PlanKey) -> Option<PlanEntry> {
+        let removed = self.entries.pop(key)?;
+        self.bytes -= removed.bytes;
+        Some(removed)
     }
 
-    /// Records the size of a plan. If the cache is too big, removes and returns the least recently used plans.
-    fn record_size(&mut self, key: &PlanKey, bytes: usize, most_bytes: usize) -> Vec<PlanEntry> {
+    /// Removes the entry of a cell. An entry that was evicted may have been replaced by another caller's, which stays.
+    fn remove_cell(&mut self, key: &PlanKey, cell: &PlanCell) -> Option<PlanEntry> {
+        let is_own = self.entries.peek(key).is_some_and(|entry| Arc::ptr_eq(&entry.cell, cell));
+        if is_own { self.remove(key) } else { None }
+    }
+
+    /// Removes the entry of a cell whose plan could not be made.
+    fn remove_unmade(&mut self, key: &PlanKey, cell: &PlanCell) -> Option<PlanEntry> {
+        if cell.initialized() { None } else { self.remove_cell(key, cell) }
+    }
+
+    /// Records the size of the plan in a cell, unless its entry was removed or replaced. If the cache is too big,
+    /// removes and returns the least recently used plans.
+    fn record_size(
+        &mut self,
+        (key, cell): (&PlanKey, &PlanCell),
+        bytes: usize,
+        most_bytes: usize,
+    ) -> Vec<PlanEntry> {
         if let Some(entry) = self.entries.get_mut(key)
+            && Arc::ptr_eq(&entry.cell, cell)
             && entry.bytes == 0
         {
             entry.bytes = bytes;
@@ -227,8 +251,8 @@ mod tests {
         let add_all = || {
             for key in &keys {
                 plans.with_cache(|cache| {
-                    cache.plan_cell(key);
-                    cache.record_size(key, 100, MAX_BYTES);
+                    let cell = cache.plan_cell(key);
+                    cache.record_size((key, &cell), 100, MAX_BYTES);
                 });
             }
         };
@@ -257,10 +281,10 @@ mod tests {
         let plans = SharedPlanCache::default();
         plans.with_cache(|cache| {
             let add = |cache: &mut PlanCache, number, bytes| {
-                cache.entries.put(plan_key(number), PlanEntry::default());
+                let cell = cache.plan_cell(&plan_key(number));
                 // A request for the first plan in between.
                 cache.entries.get(&plan_key(0));
-                cache.record_size(&plan_key(number), bytes, 350);
+                cache.record_size((&plan_key(number), &cell), bytes, 350);
             };
             for number in 0..10 {
                 add(cache, number, 100);
@@ -274,6 +298,26 @@ mod tests {
             assert_eq!((cache.entries.len(), cache.bytes), (1, 1000));
             add(cache, 11, 100);
             assert_eq!((cache.entries.len(), cache.bytes), (1, 100));
+        });
+    }
+
+    /// The plan of an entry may be made after the entry was evicted and made again by another request.
+    #[test]
+    fn entry_of_another_request_keeps_its_size() {
+        let plans = SharedPlanCache::default();
+        let key = plan_key(0);
+        plans.with_cache(|cache| {
+            let first = cache.plan_cell(&key);
+            cache.remove_all(|_| true);
+            let second = cache.plan_cell(&key);
+            cache.record_size((&key, &first), 100, MAX_BYTES);
+            cache.remove_unmade(&key, &first);
+            assert_eq!((cache.entries.len(), cache.bytes), (1, 0));
+            cache.record_size((&key, &second), 200, MAX_BYTES);
+            cache.remove_cell(&key, &first);
+            assert_eq!((cache.entries.len(), cache.bytes), (1, 200));
+            cache.remove_cell(&key, &second);
+            assert_eq!((cache.entries.len(), cache.bytes), (0, 0));
         });
     }
 }

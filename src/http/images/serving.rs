@@ -13,7 +13,7 @@ use super::artifact::{Artifact, BaseImageFile};
 use super::counted_body::{TransferRecords, count_response};
 use super::digest_file::SharedDigest;
 use super::download_log::{DownloadLog, DownloadedFile};
-use super::inputs::{ImageCredentials, InfraEnvSnapshot};
+use super::inputs::{ImageCredentials, InfraEnvSnapshot, InputsOrigin};
 use super::plans::{PlanKey, PlanKind, PlannedFile};
 use super::requested_image::{ImageRequest, RequestedImage};
 use super::server::{ImageServer, bad_version_error, no_such_image_error};
@@ -155,9 +155,13 @@ impl ImageServer {
         let what = PlanKind::Image(artifact, machine);
         let revision = Some((infra_env, Arc::clone(&current.revision)));
         let key = PlanKey { what, revision, base: base.id() };
+        let is_current = || match &current.origin {
+            InputsOrigin::Record(served) => self.0.inputs.is_current(served),
+            InputsOrigin::Rendered(_) => true,
+        };
         self.0
             .plans
-            .get((key, base), async || {
+            .get((key, base), is_current, async || {
                 let rendered = {
                     let _slot = self.1.acquire().await?;
                     self.0.inputs.render_config(current, artifact, machine).await?
@@ -208,9 +212,11 @@ impl ImageServer {
     ) -> Result<Arc<PlannedFile>, ApiError> {
         let what = PlanKind::File(file);
         let key = PlanKey { what, revision: None, base: base.id() };
+        // It is of no infra-env.
+        let is_current = || true;
         self.0
             .plans
-            .get((key, base), async || {
+            .get((key, base), is_current, async || {
                 let image = Arc::clone(base.image());
                 let made = self.make_in_request_slot(move |_| {
                     let plan = match file {
