@@ -352,14 +352,35 @@ async fn digest_of_any_entry_is_checked() {
         let told = unavailability_reason(within_time_limit(library.base(os_image)).await);
         assert!(told.contains("the catalogue has"), "{told}");
     }
-    drop(library);
+}
 
-    let new = OsImage { sha256: Some(Digest::from_data(second_image())), ..new };
-    let library = place.open([old.clone(), new.clone()]);
-    within_time_limit(library.base(&new)).await.unwrap();
-    let [expected, found] = [first_image(), second_image()].map(Digest::from_data);
+#[tokio::test(flavor = "multi_thread")]
+async fn rejects_entries_of_one_image_with_different_digests() {
+    let place = LibraryFolder::new();
+    let old =
+        OsImage { openshift_version: "4.13".to_owned(), ..with_digest(os_image("http://127.0.0.1:1/a.iso")) };
+    let new = OsImage { sha256: Some(Digest::from_data(second_image())), ..os_image(&old.url) };
+    for images in [[old.clone(), new.clone()], [new, old]] {
+        let error = Library::open(place.settings(), images).unwrap_err();
+        assert!(matches!(&error, LibraryError::ContradictoryDigest { image } if image == NAME), "{error}");
+        let told = error.to_string();
+        assert!(told.contains(NAME) && told.contains("same version, architecture and type"), "{told}");
+    }
+}
+
+/// An added image with the version of a configured one uses the file of that one.
+#[tokio::test(flavor = "multi_thread")]
+async fn added_entry_with_another_digest_is_refused() {
+    let server = ImageFileServer::with_file(first_image()).await;
+    let place = LibraryFolder::new();
+    let configured = os_image(&server.url("a.iso"));
+    let [expected, found] = [second_image(), first_image()].map(Digest::from_data);
+    let added =
+        OsImage { openshift_version: "4.13".to_owned(), sha256: Some(expected), ..configured.clone() };
+    let library = Library::open_with_added(place.settings(), [configured.clone()], [added.clone()]).unwrap();
+    within_time_limit(library.base(&configured)).await.unwrap();
     let refusal = ImageNotReady::OtherDigest { image: NAME.to_owned(), expected, found };
-    assert_eq!(within_time_limit(library.base(&old)).await.unwrap_err(), refusal);
-    assert_eq!(within_time_limit(library.wait_ready(&old)).await.unwrap_err(), refusal);
-    assert_eq!(library.base_now(&old).unwrap_err(), refusal);
+    assert_eq!(within_time_limit(library.base(&added)).await.unwrap_err(), refusal);
+    assert_eq!(within_time_limit(library.wait_ready(&added)).await.unwrap_err(), refusal);
+    assert_eq!(library.base_now(&added).unwrap_err(), refusal);
 }

@@ -336,6 +336,25 @@ fn not_ready_error(error: ImageNotReady) -> ApiError {
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
                 .with_retry_at(Utc::now() + DOWNLOAD_RETRY)
         }
+        error @ ImageNotReady::OtherDigest { .. } => {
+            tracing::error!(%error, "the catalogue contradicts an added base image");
+            ApiError::internal("base image has another SHA-256 digest than the one that its entry names")
+        }
         error => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A retry would not help, and clients need not know the digests.
+    #[test]
+    fn contradictory_digest_is_an_internal_error_without_details() {
+        let (expected, found) = (Digest::from_data(b"one"), Digest::from_data(b"two"));
+        let error =
+            not_ready_error(ImageNotReady::OtherDigest { image: "a.iso".to_owned(), expected, found });
+        let reason = "base image has another SHA-256 digest than the one that its entry names";
+        assert_eq!((error.status(), error.reason()), (StatusCode::INTERNAL_SERVER_ERROR, reason));
     }
 }

@@ -31,6 +31,15 @@ pub enum LibraryError {
         /// The version.
         version: String,
     },
+    /// Entries of one image have different digests.
+    #[error(
+        "base image {image} has entries with different values of sha256; entries with the same version, architecture \
+         and type share one file, so give all of them the same sha256, or correct the version of one"
+    )]
+    ContradictoryDigest {
+        /// The name of its file.
+        image: String,
+    },
     /// The OpenShift version of an image is invalid.
     #[error(transparent)]
     OpenshiftVersion(#[from] CatalogueError),

@@ -121,8 +121,8 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// Returns an error if the settings or an entry of the catalogue are invalid, if the directory cannot be used, or
-    /// if the caller is not in a Tokio runtime.
+    /// Returns an error if the settings or an entry of the catalogue are invalid, if two entries of one image have
+    /// different digests, if the directory cannot be used, or if the caller is not in a Tokio runtime.
     pub fn open(
         settings: LibrarySettings,
         images: impl IntoIterator<Item = OsImage>,
@@ -338,7 +338,8 @@ impl Library {
         self.inner.shared.released.add_hook(Box::new(hook));
     }
 
-    /// Returns the length of all files of removed or replaced base images that readers in progress keep on the disk.
+    /// Returns the length of all files of removed or replaced base images that readers in progress keep on the disk,
+    /// without those of which only sent pages remain that a client has not acknowledged yet.
     #[must_use]
     pub fn deleted_bytes(&self) -> u64 {
         self.inner.shared.released.deleted_bytes()
@@ -402,8 +403,8 @@ impl ManagedImage {
     }
 }
 
-/// Refuses a base image that does not have the digest of the entry it was requested by. Entries with the same version
-/// share one file, also an added one with a configured one, and the library checks the digest of only one of them.
+/// Refuses a base image that does not have the digest of the entry it was requested by. An added entry shares the file
+/// of another one with the same version, and the library checks the digest of only one of them.
 fn require_digest(image: &OsImage, base: Arc<OpenBaseImage>) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
     let found = base.digest();
     match image.sha256.filter(|expected| *expected != found) {
@@ -431,6 +432,13 @@ fn distinct_images(
             }
             Entry::Occupied(mut entry) => {
                 let known = entry.get_mut();
+                if let (Some(one), Some(other)) = (known.sha256, image.sha256)
+                    && one != other
+                {
+                    return Err(LibraryError::ContradictoryDigest {
+                        image: ImageKey::new(&image).to_string(),
+                    });
+                }
                 if known.url != image.url {
                     tracing::warn!(image = %ImageKey::new(&image), "catalogue lists this image with several URLs, using one of them");
                 }
