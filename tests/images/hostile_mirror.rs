@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::image_file_server::{ImageFileServer, ImageReply, ReplyGate};
-use super::{API, ImageTestServer, Policy, header, run};
+use super::{API, ImageTestServer, InputsGate, Policy, header, run};
 
 /// The changed bytes, in the root file system.
 const CHANGED_LEN: usize = 4096;
@@ -120,7 +120,7 @@ async fn assert_shows_nothing(what: &str, response: Response) {
 /// Sends requests for all files, whole and by ranges, before the last byte of the changed image has arrived. They must
 /// show nothing, and neither must requests afterwards.
 async fn assert_changed_image_is_not_served(
-    server: &ImageTestServer,
+    (server, inputs): (&ImageTestServer, &InputsGate),
     mirror: &HostileMirror,
     (id, paths): (&str, &[String]),
 ) {
@@ -143,10 +143,17 @@ async fn assert_changed_image_is_not_served(
         }
         responses
     };
-    let early = send_all();
     // The script names the files; it has no bytes and no entity tag of the image.
     let script = server.get(&format!("/i/{id}/script.ipxe")).await;
     assert!(script.status() == 200 && !script.headers().contains_key("etag"));
+    let of_infra_env = paths.iter().filter(|path| path.contains(id)).count() * (ranges.len() + 1);
+    let all_asked = inputs.asked() + of_infra_env;
+    let early = send_all();
+    // Otherwise the download could fail before they ask for the image. Requests for boot artifacts do not ask the
+    // inventory, so they are not counted.
+    while inputs.asked() < all_asked {
+        tokio::task::yield_now().await;
+    }
     mirror.gate.open();
     wait_for_base(server, |state| matches!(state, BaseImageState::Failed { .. })).await;
     for (what, response) in early.into_iter().chain(send_all()) {
@@ -193,18 +200,19 @@ async fn test_mirror(architecture: (Architecture, &str), is_added: bool) {
     let mirror = HostileMirror::start(architecture.0).await;
     let entry = mirror.entry(architecture.1);
     let directory = TempDir::new().unwrap();
-    let access = (Policy::Open, None);
+    let (access, inputs) = ((Policy::Open, None), InputsGate::with_permits(100));
+    let gate = Some(Arc::clone(&inputs));
     let server = if is_added {
         let other = json!({"openshift_version": "4.1", "url": "/none.iso"});
-        let server = ImageTestServer::start_in_directory(directory, access, other, None).await;
+        let server = ImageTestServer::start_in_directory(directory, access, other, gate).await;
         let added = server.client.post(format!("{}{API}/os-images", server.base)).json(&entry).send().await;
         assert_eq!(added.unwrap().status(), 201);
         server
     } else {
-        ImageTestServer::start_in_directory(directory, access, entry, None).await
+        ImageTestServer::start_in_directory(directory, access, entry, gate).await
     };
     let (id, paths) = paths_of_new_infra_env(&server, architecture.1).await;
-    assert_changed_image_is_not_served(&server, &mirror, (&id, &paths)).await;
+    assert_changed_image_is_not_served((&server, &inputs), &mirror, (&id, &paths)).await;
     mirror.is_good.store(true, Ordering::SeqCst);
     wait_for_base(&server, BaseImageState::is_ready).await;
     assert_right_image_is_served(&server, &mirror, (&id, &paths)).await;

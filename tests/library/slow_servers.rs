@@ -61,10 +61,21 @@ async fn slow_downloads_give_up_their_slots() {
             };
             wait_for_state(&library, slow, is_reported).await;
         }
-        // Each further request continues where the last one ended.
-        let starts = servers[0].download_offsets();
+        // Each further request continues where the last one ended. A server that gets no processor time may send nothing
+        // in the time of one request.
+        let mut changes = library.state_changes();
+        let starts = within_time_limit(async {
+            loop {
+                let starts = servers[0].download_offsets();
+                if starts.last() > starts.get(1) {
+                    return starts;
+                }
+                changes.changed().await.unwrap();
+            }
+        })
+        .await;
         assert!(starts[0].is_none() && starts[1] >= Some(1000), "{starts:?}");
-        assert!(starts[1..].windows(2).all(|pair| pair[0] < pair[1]), "{starts:?}");
+        assert!(starts[1..].windows(2).all(|pair| pair[0] <= pair[1]), "{starts:?}");
     }
 }
 
