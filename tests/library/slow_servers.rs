@@ -40,6 +40,22 @@ async fn two_slow_images() -> (Vec<ImageFileServer>, Vec<OsImage>) {
     (servers, images)
 }
 
+/// Waits for a request that continues after the second one, and returns the offsets of all requests. A server that gets
+/// no processor time may send nothing in the time of one request.
+async fn wait_for_progress(library: &Library, server: &ImageFileServer) -> Vec<Option<usize>> {
+    let mut changes = library.state_changes();
+    within_time_limit(async {
+        loop {
+            let starts = server.download_offsets();
+            if starts.last() > starts.get(1) {
+                return starts;
+            }
+            changes.changed().await.unwrap();
+        }
+    })
+    .await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_downloads_give_up_their_slots() {
     for are_added in [true, false] {
@@ -61,19 +77,8 @@ async fn slow_downloads_give_up_their_slots() {
             };
             wait_for_state(&library, slow, is_reported).await;
         }
-        // Each further request continues where the last one ended. A server that gets no processor time may send nothing
-        // in the time of one request.
-        let mut changes = library.state_changes();
-        let starts = within_time_limit(async {
-            loop {
-                let starts = servers[0].download_offsets();
-                if starts.last() > starts.get(1) {
-                    return starts;
-                }
-                changes.changed().await.unwrap();
-            }
-        })
-        .await;
+        // Each further request continues where the last one ended.
+        let starts = wait_for_progress(&library, &servers[0]).await;
         assert!(starts[0].is_none() && starts[1] >= Some(1000), "{starts:?}");
         assert!(starts[1..].windows(2).all(|pair| pair[0] <= pair[1]), "{starts:?}");
     }
