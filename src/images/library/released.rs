@@ -42,7 +42,8 @@ impl ReleasedImages {
         open.push(Arc::downgrade(base.image().source()));
     }
 
-    /// Returns the length of all released files that were deleted and are still open.
+    /// Returns the length of all released files that were deleted and are still open. A connection whose client has not
+    /// acknowledged all pages of a file keeps it open without its source, which is not counted.
     pub(super) fn deleted_bytes(&self) -> u64 {
         let mut open = lock_unpoisoned(&self.open);
         open.retain(|source| source.strong_count() > 0);
