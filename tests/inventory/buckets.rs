@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Output;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -18,26 +19,31 @@ const SECRET: &str = "s3cret-session-token";
 const LIMITS: BucketLimits =
     BucketLimits { stall: Duration::from_millis(300), retry: Duration::from_millis(100) };
 
-/// Starts a store that sends the same response to each request, or none. Returns its URL.
-fn start_store(response: Option<Vec<u8>>) -> String {
+/// Starts a server, and returns its URL.
+fn start_server(mut serve: impl FnMut(TcpStream) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    thread::spawn(move || {
-        // Connections without a response stay open until the process ends.
-        let mut open = Vec::new();
-        for connection in listener.incoming() {
-            let connection = connection.unwrap();
-            match response.clone() {
-                Some(response) => drop(thread::spawn(move || send_response(connection, &response))),
-                None => open.push(connection),
-            }
-        }
-    });
+    thread::spawn(move || listener.incoming().for_each(|connection| serve(connection.unwrap())));
     url
 }
 
+/// Starts a store that responds to the head of each request. Returns its URL.
+fn start_store(respond: impl Fn(&str) -> Vec<u8> + Clone + Send + 'static) -> String {
+    start_server(move |connection| {
+        let respond = respond.clone();
+        thread::spawn(move || send_response(connection, respond));
+    })
+}
+
+/// Starts a store that does not respond. Returns its URL.
+fn start_silent_store() -> String {
+    // Connections stay open until the process ends.
+    let mut open = Vec::new();
+    start_server(move |connection| open.push(connection))
+}
+
 /// Reads one request, and sends a response.
-fn send_response(mut connection: TcpStream, response: &[u8]) {
+fn send_response(mut connection: TcpStream, respond: impl Fn(&str) -> Vec<u8>) {
     let mut request = Vec::new();
     let mut buffer = [0; 65536];
     let head_len = loop {
@@ -47,8 +53,9 @@ fn send_response(mut connection: TcpStream, response: &[u8]) {
             break end + 4;
         }
     };
-    let head = String::from_utf8_lossy(&request[..head_len]).to_ascii_lowercase();
+    let head = String::from_utf8_lossy(&request[..head_len]).into_owned();
     let body_len: usize = head
+        .to_ascii_lowercase()
         .lines()
         .find_map(|line| line.strip_prefix("content-length: "))
         .map_or(0, |len| len.trim().parse().unwrap());
@@ -57,13 +64,13 @@ fn send_response(mut connection: TcpStream, response: &[u8]) {
         request.extend_from_slice(&buffer[..len]);
     }
     // The client may leave before the end of a long response.
-    let _ = connection.write_all(response);
+    let _ = connection.write_all(&respond(&head));
 }
 
-fn response(status: u16, body: &str) -> Option<Vec<u8>> {
+fn response(status: u16, body: &str) -> Vec<u8> {
     let len = body.len();
     let head = format!("HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {len}\r\n\r\n");
-    Some(format!("{head}{body}").into_bytes())
+    format!("{head}{body}").into_bytes()
 }
 
 fn error_body(code: &str, len: usize) -> String {
@@ -86,10 +93,16 @@ fn use_bucket(task: &str, endpoint: &str) -> Output {
         .unwrap()
 }
 
+/// Returns the failures of operations at a store that sends the same response to each request.
+#[track_caller]
+fn failures(response: Vec<u8>) -> Vec<String> {
+    failures_at(&start_store(move |_| response.clone()))
+}
+
 /// Returns the lines of all failed operations, which never contain the secret.
 #[track_caller]
-fn failures(response: Option<Vec<u8>>) -> Vec<String> {
-    let output = use_bucket("operations", &start_store(response));
+fn failures_at(url: &str) -> Vec<String> {
+    let output = use_bucket("operations", url);
     let [text, log] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
     assert!(output.status.success(), "{text}{log}");
     assert!(!text.contains(SECRET) && !log.contains(SECRET), "{text}{log}");
@@ -120,6 +133,9 @@ fn process_that_uses_a_bucket() {
         };
         if task == "open" {
             return println!("opened");
+        }
+        if task == "clean" {
+            return report("clean", files.remove_incomplete_uploads(Duration::ZERO).await);
         }
         let path = FilePath::from_names(["clusters", "a", "logs"]).unwrap();
         report("get", files.get(&path).await);
@@ -169,7 +185,7 @@ fn missing_bucket_is_reported_by_name() {
 
 #[test]
 fn store_that_is_away_or_silent_is_an_outage() {
-    let lines = failures(None);
+    let lines = failures_at(&start_silent_store());
     assert_eq!(lines.len(), 7, "{lines:?}");
     assert!(lines.iter().all(|line| line.contains("outage=true")), "{lines:?}");
     assert!(lines.iter().all(|line| line.contains("no progress for 300ms")), "{lines:?}");
@@ -177,6 +193,41 @@ fn store_that_is_away_or_silent_is_an_outage() {
     let output = use_bucket("operations", &format!("http://{nobody}"));
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text.matches("outage=true").count(), 7, "{text}");
+}
+
+/// A list of one old upload, which ends with `end`.
+fn upload_list(key: &str, end: &str) -> String {
+    format!(
+        "<ListMultipartUploadsResult><Upload><Key>{key}</Key><UploadId>id-1</UploadId>\
+         <Initiated>2024-05-06T07:08:09.000Z</Initiated></Upload>{end}</ListMultipartUploadsResult>"
+    )
+}
+
+#[test]
+fn incomplete_uploads_of_all_lists_are_removed() {
+    let first = upload_list(
+        "prefix/a&amp;b",
+        "<IsTruncated>true</IsTruncated><NextKeyMarker>prefix/a&amp;b</NextKeyMarker>\
+         <NextUploadIdMarker>id=1</NextUploadIdMarker>",
+    );
+    let last = upload_list("prefix/clusters/a/logs", "<IsTruncated>false</IsTruncated>");
+    let targets = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&targets);
+    let url = start_store(move |head| {
+        let target = head.lines().next().unwrap().to_owned();
+        let list = if target.contains("key-marker=") { &last } else { &first };
+        seen.lock().unwrap().push(target);
+        response(200, list)
+    });
+    let output = use_bucket("clean", &url);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("done clean"), "{text}");
+    let targets = targets.lock().unwrap();
+    let [first, second, removal] = &targets[..] else { panic!("{targets:?}") };
+    assert!(first.starts_with("GET ") && !first.contains("key-marker="), "{first}");
+    assert!(second.contains("&key-marker=prefix%2Fa%26b&upload-id-marker=id%3D1"), "{second}");
+    assert!(removal.starts_with("DELETE "), "{removal}");
+    assert!(removal.contains("/prefix/clusters/a/logs?uploadId=id-1"), "{removal}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! HTTP requests to an object store: limits on the lack of progress, and errors without the bodies of responses.
 //!
 //! A whole transfer has no time limit: a file may be large, and a line or the reader slow. The limit is the time
-//! without progress, in each direction.
+//! without progress, in each direction. Only the body of an error must arrive within that time as a whole.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::failure::ServiceError;
 
-/// The most bytes of a response that is an error. Only its code is read.
+/// Maximum number of bytes to read of an error response.
 const MAX_ERROR: usize = 64 << 10;
 /// Bytes of a request that count as one step of progress.
 const STEP: usize = 64 << 10;
@@ -31,7 +31,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct BucketTransport {
     client: Client,
-    /// The time without progress after which a request fails.
+    /// The time without progress after which a request fails. The time limit for the body of an error.
     stall: Duration,
 }
 
@@ -93,7 +93,7 @@ impl HttpService for BucketTransport {
         if status.is_success() || status.is_redirection() {
             return Ok(HttpResponse::from_parts(parts, body));
         }
-        let error = ServiceError { status, code: error_code(body).await };
+        let error = ServiceError { status, code: error_code(body, self.stall).await };
         // The client of the object store distinguishes these statuses itself.
         let is_known = matches!(status, StatusCode::NOT_FOUND | StatusCode::PRECONDITION_FAILED);
         if is_known && !error.is_missing_bucket() {
@@ -106,8 +106,19 @@ impl HttpService for BucketTransport {
     }
 }
 
-/// Returns the code of an error response, such as `NoSuchBucket`. The rest may contain credentials.
-async fn error_code(body: HttpResponseBody) -> Option<String> {
+/// Returns the code of an error response, such as `NoSuchBucket`, or `None` if the body does not arrive within `limit`.
+/// The rest of the body may contain credentials.
+async fn error_code(body: HttpResponseBody, limit: Duration) -> Option<String> {
+    let text = timeout(limit, first_bytes(body)).await.ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let (_, rest) = text.split_once("<Code>")?;
+    let (code, _) = rest.split_once("</Code>")?;
+    let is_code = (1..=64).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_code.then(|| code.to_owned())
+}
+
+/// Returns the beginning of an error response, at most [`MAX_ERROR`] bytes.
+async fn first_bytes(body: HttpResponseBody) -> Vec<u8> {
     let mut text = Vec::new();
     let mut chunks = body.bytes_stream();
     while let Some(Ok(chunk)) = chunks.next().await {
@@ -117,11 +128,7 @@ async fn error_code(body: HttpResponseBody) -> Option<String> {
             break;
         }
     }
-    let text = String::from_utf8_lossy(&text);
-    let (_, rest) = text.split_once("<Code>")?;
-    let (code, _) = rest.split_once("</Code>")?;
-    let is_code = (1..=64).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    is_code.then(|| code.to_owned())
+    text
 }
 
 /// Converts an error, without its URL.
@@ -214,7 +221,9 @@ mod tests {
 
     use super::*;
 
-    /// Far longer than any pause of a transfer that makes progress, and shorter than the transfer.
+    // The clock of these tests is paused: it moves on only while all tasks wait for it.
+
+    /// Longer than any pause of a transfer that makes progress, and shorter than the transfer.
     const STALL: Duration = Duration::from_secs(4);
     const PAUSE: Duration = Duration::from_millis(50);
     const STEPS: usize = 90;
@@ -226,7 +235,7 @@ mod tests {
         })
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn slow_response_is_complete_and_a_stalled_one_fails() {
         let begun = Instant::now();
         let slow = without_stalls(Body::wrap_stream(pieces()), STALL);
@@ -237,7 +246,23 @@ mod tests {
         assert_eq!(error.kind(), HttpErrorKind::Timeout);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
+    async fn error_body_that_takes_too_long_has_no_code() {
+        let read_code = |pause: Duration| {
+            let body =
+                stream::iter(b"<Error><Code>AccessDenied</Code></Error>").then(move |byte| async move {
+                    sleep(pause).await;
+                    Ok::<_, std::io::Error>(Bytes::copy_from_slice(&[*byte]))
+                });
+            error_code(without_stalls(Body::wrap_stream(body), STALL), STALL)
+        };
+        assert_eq!(read_code(Duration::ZERO).await.as_deref(), Some("AccessDenied"));
+        let begun = Instant::now();
+        assert_eq!(read_code(STALL / 2).await, None);
+        assert!(begun.elapsed() < STALL * 2);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn slow_reader_is_not_a_stall() {
         let ready = stream::iter([(); 3].map(|()| Ok::<_, std::io::Error>(Bytes::from_static(b"piece"))));
         let mut chunks = without_stalls(Body::wrap_stream(ready), PAUSE).bytes_stream();
@@ -248,7 +273,7 @@ mod tests {
         assert!(chunks.next().await.is_none());
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn slow_upload_is_complete_and_a_stalled_one_fails() {
         let progress = Progress::default();
         let payload = HttpRequestBody::from(PutPayload::from(vec![7; STEPS * STEP + 1]));

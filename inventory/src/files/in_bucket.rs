@@ -11,8 +11,9 @@ use crate::bucket::{BucketTransport, remove_incomplete_uploads};
 /// The time limits for requests to an object store. No limit applies to a whole transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketLimits {
-    /// The time without sent or received bytes after which a request fails. The kernel buffers what is sent, so a part
-    /// of this time may pass while the last bytes of a slow upload are on their way.
+    /// The time without sent or received bytes after which a request fails, and the time limit for the body of an
+    /// error. The kernel buffers what is sent, so a part of this time may pass while the last bytes of a slow upload are
+    /// on their way.
     pub stall: Duration,
     /// The time from the start of a request after which it is not sent again.
     pub retry: Duration,
