@@ -1,7 +1,7 @@
 //! The file of a SQLite database: created privately, and locked for one store.
 
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -48,14 +48,16 @@ impl OwnedFile {
                 _ => {}
             }
         }
-        let id = file_id(&path).map_err(|source| StoreError::File { path: path.clone(), source })?;
+        let metadata =
+            fs::metadata(&path).map_err(|source| StoreError::File { path: path.clone(), source })?;
+        let id = file_id(&metadata);
         Ok(Self { path, id, lock })
     }
 
     /// Returns an error if another file or none has the path now. Changes would be lost with the process.
-    pub(super) fn check_in_place(&self) -> Result<(), StoreError> {
-        match file_id(&self.path) {
-            Ok(id) if id == self.id => Ok(()),
+    pub(super) async fn check_in_place(&self) -> Result<(), StoreError> {
+        match tokio::fs::metadata(&self.path).await {
+            Ok(metadata) if file_id(&metadata) == self.id => Ok(()),
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 Err(StoreError::File { path: self.path.clone(), source })
             }
@@ -82,9 +84,8 @@ impl fmt::Display for OwnedFile {
     }
 }
 
-fn file_id(path: &Path) -> io::Result<FileId> {
-    let metadata = fs::metadata(path)?;
-    Ok((metadata.dev(), metadata.ino()))
+fn file_id(metadata: &Metadata) -> FileId {
+    (metadata.dev(), metadata.ino())
 }
 
 fn path_with_suffix(path: &Path, end: &str) -> PathBuf {
@@ -126,18 +127,18 @@ mod tests {
         OwnedFile::lock(&link, false).unwrap();
     }
 
-    #[test]
-    fn removed_or_replaced_file_is_not_in_place() {
+    #[tokio::test]
+    async fn removed_or_replaced_file_is_not_in_place() {
         let directory = tempfile::TempDir::new().unwrap();
         let path = directory.path().join("kindling.db");
         let owned = OwnedFile::lock(&path, true).unwrap();
-        owned.check_in_place().unwrap();
+        owned.check_in_place().await.unwrap();
         fs::rename(&path, directory.path().join("moved.db")).unwrap();
-        assert!(matches!(owned.check_in_place(), Err(StoreError::Moved { .. })));
+        assert!(matches!(owned.check_in_place().await, Err(StoreError::Moved { .. })));
         fs::write(&path, "").unwrap();
-        assert!(matches!(owned.check_in_place(), Err(StoreError::Moved { .. })));
+        assert!(matches!(owned.check_in_place().await, Err(StoreError::Moved { .. })));
         fs::rename(directory.path().join("moved.db"), &path).unwrap();
-        owned.check_in_place().unwrap();
+        owned.check_in_place().await.unwrap();
     }
 
     #[test]

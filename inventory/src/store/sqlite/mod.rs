@@ -47,7 +47,7 @@ pub(super) struct SqliteParts {
 impl SqliteParts {
     /// Checks that the writer can change the tables, and that the file is still the one that was opened.
     pub(super) async fn check_usable(&self) -> Result<(), StoreError> {
-        self.file.check_in_place()?;
+        self.file.check_in_place().await?;
         if self.writer.is_stuck() {
             return Err(StoreError::Silent { doing: WRITING });
         }
