@@ -129,11 +129,14 @@ impl ImageServer {
         asked: &ImageRequest,
     ) -> Result<Arc<OpenBaseImage>, ApiError> {
         let library = &self.0.live_images;
-        let outcome = tokio::select! {
-            biased;
-            outcome = library.base(image) => outcome,
-            () = tokio::time::sleep(self.2) => library.base_now(image),
-            () = asked.shutdown_begun() => library.base_now(image),
+        let outcome = match library.base_now(image) {
+            Err(ImageNotReady::OnItsWay { .. }) => tokio::select! {
+                biased;
+                outcome = library.base(image) => outcome,
+                () = tokio::time::sleep(self.2) => library.base_now(image),
+                () = asked.shutdown_begun() => library.base_now(image),
+            },
+            outcome => outcome,
         };
         let base = outcome.map_err(not_ready_error)?;
         if base.is_unchanged() {

@@ -103,8 +103,11 @@ impl ContactState {
     /// Waits while the feed reconnects, until it has reconnected for `patience`. Later callers do not wait.
     pub(super) async fn wait_until_settled(&self, patience: Duration) -> Contact {
         let contact = self.get();
+        if contact != Contact::Reconnecting {
+            return contact;
+        }
         let patience = patience.saturating_sub(self.time_since(&self.reconnecting_since));
-        if contact != Contact::Reconnecting || patience.is_zero() {
+        if patience.is_zero() {
             return contact;
         }
         let mut changes = self.contact.subscribe();
