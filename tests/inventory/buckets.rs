@@ -189,8 +189,8 @@ fn store_that_is_away_or_silent_is_an_outage() {
     assert_eq!(lines.len(), 7, "{lines:?}");
     assert!(lines.iter().all(|line| line.contains("outage=true")), "{lines:?}");
     assert!(lines.iter().all(|line| line.contains("no progress for 300ms")), "{lines:?}");
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let output = use_bucket("operations", &format!("http://{nobody}"));
+    let closed_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let output = use_bucket("operations", &format!("http://{closed_port}"));
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text.matches("outage=true").count(), 7, "{text}");
 }

@@ -59,8 +59,8 @@ impl<R> CachedRecord<R> {
         self.checked.elapsed()
     }
 
-    /// Reports whether the record is known to be current. While the database is unreachable or unusable, a record counts
-    /// as current for a grace period.
+    /// Returns `true` if the record is known to be current. While the database is unreachable or unusable, a record
+    /// counts as current for a grace period.
     #[must_use]
     pub(crate) fn is_current(&self, feed: &Feed, outage_grace: Duration) -> bool {
         !self.is_outdated()

@@ -81,7 +81,7 @@ impl ImageServer {
         Some(use_it(answered, &planned.content))
     }
 
-    /// Reports whether an answer is recent and its infra-env unchanged.
+    /// Returns `true` if an answer is recent and its infra-env unchanged.
     fn is_still_valid(&self, answered: &RecentAnswer, now: Instant) -> bool {
         let is_fresh = now.saturating_duration_since(answered.at) < FRESH;
         let is_current = |infra_env: &Weak<ServedInfraEnv>| {
