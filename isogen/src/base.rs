@@ -187,7 +187,8 @@ impl BaseImage {
             |catalog: &BootCatalog| catalog.entries.iter().any(|entry| entry.platform == BootPlatform::Bios);
         if has("images/cdboot.img") {
             Some(Architecture::S390x)
-        } else if has("ppc") || has("boot/grub/grub.cfg") {
+        } else if self.catalog.is_none() && (has("ppc") || has("boot/grub/grub.cfg")) {
+            // Images for ppc64le have no boot catalog. Images of other architectures may have files of GRUB.
             Some(Architecture::Ppc64le)
         } else if has("isolinux/isolinux.bin") || self.catalog.as_ref().is_some_and(bios) {
             Some(Architecture::X86_64)

@@ -150,6 +150,27 @@ fn xorriso_lists_edited_images_as_this_crate_does() {
     }
 }
 
+/// Other images may have the same file as the boot configuration of ppc64le.
+#[test]
+fn image_with_a_boot_catalog_and_grub_files_is_not_for_ppc64le() {
+    if !are_installed(&["xorriso"]) {
+        return;
+    }
+    for fixture in images_with_ignition_area() {
+        let original = fixture.open();
+        if original.boot_catalog().is_none() {
+            continue;
+        }
+        let edited = EditedImage::new(fixture);
+        let copy = ["xorriso", "-indev", "image.iso", "-outdev", "grub.iso", "-boot_image", "any", "keep"];
+        let add = ["-map", "/etc/hostname", "/boot/grub/grub.cfg"];
+        edited.run(&[&copy[..], &add[..]].concat());
+        let copied = BaseImage::open(edited.folder.path().join("grub.iso")).unwrap();
+        assert!(copied.volume().tree().find("boot/grub/grub.cfg").is_some(), "{}", fixture.name());
+        assert_eq!(copied.architecture(), original.architecture(), "{}", fixture.name());
+    }
+}
+
 /// The complete path of a config: written to the area by this crate, extracted by other programs.
 #[test]
 fn xorriso_xz_and_cpio_find_the_config_of_an_edited_image() {
