@@ -63,6 +63,8 @@ pub struct Settings {
     pub allowed_hosts: AllowedHosts,
     /// Whether an agent from another container image must upgrade to [`Self::agent_image`].
     pub upgrade_agents: bool,
+    /// Whether `cvo` is an operator of each cluster, next to `console`.
+    pub check_cluster_version: bool,
     /// Limits for the hosts of one infra-env.
     pub host_limits: HostLimits,
     /// Called on a background thread after each request whose body took much memory. An allocator may keep memory that
@@ -167,6 +169,8 @@ impl Settings {
     pub const DATABASE_OUTAGE_GRACE: Duration = Duration::from_secs(10 * 60);
     /// The default of [`Self::upgrade_agents`].
     pub const UPGRADE_AGENTS: bool = true;
+    /// The default of [`Self::check_cluster_version`].
+    pub const CHECK_CLUSTER_VERSION: bool = false;
 
     /// Returns settings with these base URLs and defaults for all else.
     #[must_use]
@@ -199,6 +203,7 @@ impl Settings {
             allowed_origins: Vec::new(),
             allowed_hosts: AllowedHosts::Loopback(Vec::new()),
             upgrade_agents: Self::UPGRADE_AGENTS,
+            check_cluster_version: Self::CHECK_CLUSTER_VERSION,
             host_limits: HostLimits::default(),
             after_large_request: || (),
         }

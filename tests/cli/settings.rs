@@ -42,6 +42,7 @@ const SETTINGS: &[(&str, Empty, &[WrongValue])] = &[
     ("ASSISTED_SERVICE_HOST", Refused, &[("http://assisted", "HOST[:PORT]")]),
     ("ASSISTED_SERVICE_SCHEME", Refused, &[("htps", "[possible values: http, https]")]),
     ("AUTH_TYPE", Refused, &[("loacl", "[possible values: none, local]"), ("rhsso", "is not supported")]),
+    ("CHECK_CLUSTER_VERSION", Unset, &[("yes", "expected true or false")]),
     ("CLUSTER_NETWORK_CIDR", Unset, &[("10.128.0.0", "expected a network")]),
     ("CLUSTER_NETWORK_CIDR_IPV6", Unset, &[("10.0.0.0/8", "expected a network")]),
     ("CLUSTER_NETWORK_HOST_PREFIX", Unset, &[("0", "is not in 1..=32")]),

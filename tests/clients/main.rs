@@ -71,6 +71,10 @@ impl ClientSite {
         BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
         scratch.write("pull-secret.json", r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#);
+        // The default path of `aicli`: some verbs need a key and accept none in their arguments.
+        std::fs::create_dir(scratch.path(".ssh")).unwrap();
+        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILZ8SSEeQFGsUW8F0Xk3NxGWr0Y6nWn2oPkBQvIdVhjJ admin";
+        scratch.write(".ssh/id_rsa.pub", key);
         Some(Self { clients, scratch, server, url })
     }
 
@@ -124,10 +128,6 @@ impl Drop for ClientSite {
 #[test]
 fn aicli_manages_clusters_infra_envs_and_hosts() {
     let Some(site) = ClientSite::start() else { return };
-    // Its default path: some verbs need a key and accept none in their arguments.
-    std::fs::create_dir(site.scratch.path(".ssh")).unwrap();
-    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILZ8SSEeQFGsUW8F0Xk3NxGWr0Y6nWn2oPkBQvIdVhjJ admin";
-    site.scratch.write(".ssh/id_rsa.pub", key);
     let given = "-P pull_secret=pull-secret.json -P openshift_version=4.18";
 
     site.expect_aicli(&format!("create cluster {given} -P base_dns_domain=example.com edge"));
@@ -174,16 +174,29 @@ fn aicli_manages_clusters_infra_envs_and_hosts() {
         assert!(text.contains("is not implemented by this service yet"), "aicli {line}: {text}");
     }
 
-    // The service has no cluster validations yet, and `aicli` reads `validations_info` without checking that it is set.
-    let output = site.run_aicli("info validation edge");
-    assert!(output.stderr.contains("TypeError"), "{}{}", output.stdout_text(), output.stderr);
-
     site.expect_aicli(&format!("delete host --yes {HOST}"));
     assert!(!site.expect_aicli("list hosts").contains(HOST));
     site.expect_aicli("delete infraenv --yes lone");
     site.expect_aicli("delete cluster --yes edge");
     assert!(!site.expect_aicli("list clusters").contains("edge"));
     assert!(!site.expect_aicli("list infraenvs").contains("lone"));
+}
+
+#[test]
+fn aicli_shows_clusters_without_validations() {
+    let Some(site) = ClientSite::start() else { return };
+    let parameters =
+        "-P pull_secret=pull-secret.json -P openshift_version=4.18 -P base_dns_domain=example.com";
+    site.expect_aicli(&format!("create cluster {parameters} edge"));
+    let validations = site.expect_aicli("info validation edge");
+    let rows: Vec<_> = validations.lines().filter(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), 1, "only a heading: {validations}");
+    assert!(rows[0].contains("Message"), "{validations}");
+    let shown = site.expect_aicli("info cluster edge");
+    assert!(shown.contains("name: edge") && shown.contains("'name': 'console'"), "{shown}");
+    let full = site.expect_aicli("info cluster edge --full");
+    assert!(full.contains("validations_info: {}"), "{full}");
+    assert!(site.expect_aicli("list cluster").contains("| insufficient | example.com |"));
 }
 
 #[test]

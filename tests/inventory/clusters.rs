@@ -47,10 +47,14 @@ const FRESH: &str = r#"{
     "disk_encryption": {"enable_on": "none", "mode": "tpmv2"},
     "ignition_endpoint": {},
     "load_balancer": {"type": "cluster-managed"},
-    "monitored_operators": [],
+    "monitored_operators": [{
+        "cluster_id": "<id>", "name": "console", "operator_type": "builtin", "timeout_seconds": 3600,
+        "status_updated_at": "0001-01-01T00:00:00.000Z", "bundles": [], "source_bundles": []
+    }],
     "operator_bundles": [],
     "progress": {},
     "last-installation-preparation": {"status": "not_started"},
+    "validations_info": "{}",
     "image_info": {"created_at": "0001-01-01T00:00:00Z", "expires_at": "0001-01-01T00:00:00.000Z"},
     "controller_logs_collected_at": "0001-01-01T00:00:00.000Z",
     "controller_logs_started_at": "0001-01-01T00:00:00.000Z",
@@ -152,7 +156,7 @@ fn all_values() -> (Value, Value) {
         "service_network_cidr": "172.16.0.0/16",
         "machine_network_cidr": "192.0.2.0/24",
         "ssh_public_key": sent["ssh_public_key"].as_str().unwrap().trim(),
-        "ingress_vips": [{"ip": "192.0.2.3", "verification": "unverified"}],
+        "ingress_vips": [{"ip": "192.0.2.3"}],
     });
     (sent, shown)
 }
@@ -180,9 +184,17 @@ fn assert_shows(shown: &Value, sent: &Value, otherwise: &Value) {
     }
     if let Some(operators) = sent["olm_operators"].as_array() {
         let name = |operator: &Value| (operator["name"].clone(), operator["properties"].clone());
-        let found: Vec<_> = shown["monitored_operators"].as_array().unwrap().iter().map(name).collect();
+        let (built_in, requested) = shown["monitored_operators"].as_array().unwrap().split_at(1);
+        assert_eq!(built_in[0]["name"], "console");
+        let found: Vec<_> = requested.iter().map(name).collect();
         assert_eq!(found, operators.iter().map(name).collect::<Vec<_>>());
     }
+}
+
+/// The names of a cluster's operators.
+fn operator_names(cluster: &Value) -> Vec<&str> {
+    let operators = cluster["monitored_operators"].as_array().unwrap();
+    operators.iter().map(|operator| operator["name"].as_str().unwrap()).collect()
 }
 
 #[test]
@@ -278,7 +290,7 @@ fn empty_values_remove_settings() {
             assert_eq!(changed.get(key), None, "{key}");
         }
         assert_eq!(changed["api_vips"], json!([]));
-        assert_eq!(changed["monitored_operators"], json!([]));
+        assert_eq!(operator_names(&changed), ["console"]);
         assert_eq!(changed["ignition_endpoint"], json!({"url": "https://ign.example.com:22624/config"}));
         assert_eq!(changed["pull_secret_set"], true);
     });
@@ -522,6 +534,28 @@ fn deleted_cluster_is_listed_on_request() {
         send_request(asking(&cluster_path(&made), "perhaps")).await.refusal_reason(404);
         let told = events_of_cluster(service, &made).await;
         assert_eq!(told.last().unwrap().0, "cluster_deregistered");
+    });
+}
+
+#[test]
+fn built_in_operators_depend_on_kind_and_setting() {
+    let check = |settings: &mut kindling::inventory::Settings| settings.check_cluster_version = true;
+    on_each_database_with(check, async |service| {
+        let requested = json!({"olm_operators": [{"name": "lvm"}, {"name": "console"}]});
+        let made = create_cluster(service, &requested).await;
+        assert_eq!(operator_names(&made), ["console", "cvo", "lvm"]);
+        assert_eq!(made["monitored_operators"][1]["timeout_seconds"], 3600);
+        assert_eq!(made["monitored_operators"][2].get("timeout_seconds"), None);
+        let id = "3f3a0a3c-60b4-4c4b-8a3c-0d7c1b1d3c10";
+        let import =
+            json!({"name": "given", "api_vip_dnsname": "api.there.example.com", "openshift_cluster_id": id});
+        let imported = service.post("/v2/clusters/import", &import).await.json_with_status(201);
+        assert_eq!(imported["monitored_operators"], json!([]));
+        service.delete(&cluster_path(&made)).await.json_with_status(204);
+        let request =
+            service.request(Method::GET, &cluster_path(&made)).header("get_unregistered_clusters", "true");
+        let deleted = send_request(request).await.json_with_status(200);
+        assert_eq!(deleted["monitored_operators"], json!([]));
     });
 }
 

@@ -80,11 +80,35 @@ async fn load_into_postgres(url: &str) {
     run_sql(url, DUMP.lines().filter(is_row).collect::<Vec<_>>().join("\n")).await;
 }
 
+/// Changes the clusters in an old response to how they are shown since then: with validations and built-in operators,
+/// and without the result of checks of VIPs that were not made.
+fn add_what_clusters_show_now(answer: &mut Value) {
+    if let Some(items) = answer.as_array_mut() {
+        return items.iter_mut().for_each(add_what_clusters_show_now);
+    }
+    let Some(kind) = answer["kind"].as_str().filter(|kind| kind.ends_with("Cluster")) else { return };
+    if kind == "Cluster" && answer["deleted_at"].is_null() {
+        let console = json!({
+            "cluster_id": answer["id"], "name": "console", "operator_type": "builtin", "timeout_seconds": 3600,
+            "status_updated_at": "0001-01-01T00:00:00.000Z", "bundles": [], "source_bundles": [],
+        });
+        answer["monitored_operators"].as_array_mut().unwrap().insert(0, console);
+    }
+    answer["validations_info"] = json!("{}");
+    for key in ["api_vips", "ingress_vips"] {
+        for vip in answer[key].as_array_mut().unwrap() {
+            let verification = vip.as_object_mut().unwrap().shift_remove("verification");
+            assert_eq!(verification, Some(json!("unverified")));
+        }
+    }
+}
+
 /// Compares what the API shows with what it showed before.
 async fn check(url: &str) {
     let store = SqlStore::open(url).await.unwrap();
     let service = TestService::start_on_store(store, None, Policy::Open, ever_connected).await;
-    let expected: BTreeMap<String, Value> = serde_json::from_str(ANSWERS).unwrap();
+    let mut expected: BTreeMap<String, Value> = serde_json::from_str(ANSWERS).unwrap();
+    expected.values_mut().for_each(add_what_clusters_show_now);
     let found = answers(&service).await;
     assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
     for (path, answer) in &expected {

@@ -226,9 +226,9 @@ pub struct Cluster {
     #[serde(rename = "last-installation-preparation", default)]
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub last_installation_preparation: LastInstallationPreparation,
-    /// Results of the cluster's validations, as JSON in a string.
+    /// Results of the cluster's validations, as JSON in a string. Always `{}`: the service does not validate clusters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[cfg_attr(feature = "openapi", schema(ignore))]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub validations_info: String,
     /// Largest sets of hosts that reach each other, as JSON in a string.
     #[serde(default, skip_serializing_if = "String::is_empty")]

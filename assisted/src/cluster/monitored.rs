@@ -45,14 +45,14 @@ pub struct MonitoredOperator {
     pub subscription_name: String,
     /// Type of the operator: `builtin` or `olm`.
     #[serde(default)]
-    #[cfg_attr(feature = "openapi", schema(required = true, schema_with = schema::olm))]
+    #[cfg_attr(feature = "openapi", schema(required = true, schema_with = schema::operator_type))]
     pub operator_type: Cow<'static, str>,
     /// Properties of the operator, in its own format.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub properties: String,
     /// Seconds until the operator counts as failed.
     #[serde(default, skip_serializing_if = "is_default")]
-    #[cfg_attr(feature = "openapi", schema(ignore))]
+    #[cfg_attr(feature = "openapi", schema(required = false))]
     pub timeout_seconds: i64,
     /// State of the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,8 +115,8 @@ pub struct CompletionParams {
 mod schema {
     use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
-    pub(super) fn olm() -> Object {
-        let description = "Type of the operator. Always `olm`.";
+    pub(super) fn operator_type() -> Object {
+        let description = "Type of the operator: `builtin` or `olm`.";
         ObjectBuilder::new().schema_type(Type::String).description(Some(description)).build()
     }
 }

@@ -112,14 +112,15 @@ pub(super) async fn text(
     record: ClusterRecord,
     shown: ShownHosts,
 ) -> Result<JsonPieces, ApiError> {
-    let id = record.id;
+    let (id, settings) = (record.id, inventory.settings());
     if shown == ShownHosts::Counted {
         let counts = host::host_counts(inventory, &[id]).await?;
-        return to_json(&Cluster::from_record(record, Hosts::counted(counts.get(&id)))).map(json_piece);
+        return to_json(&Cluster::from_record(record, Hosts::counted(counts.get(&id)), settings))
+            .map(json_piece);
     }
     let (hosts, texts) = summary(inventory, id, shown).await?;
     if hosts.counts.total == 0 {
-        return to_json(&Cluster::from_record(record, hosts)).map(json_piece);
+        return to_json(&Cluster::from_record(record, hosts, settings)).map(json_piece);
     }
     let texts = texts.map_or_else(
         || {
@@ -128,7 +129,7 @@ pub(super) async fn text(
         },
         json_piece,
     );
-    let text = to_json(&Cluster { hosts: vec![()], ..Cluster::from_record(record, hosts) })?;
+    let text = to_json(&Cluster { hosts: vec![()], ..Cluster::from_record(record, hosts, settings) })?;
     let (start, end) = around_hosts(&text)
         .ok_or_else(|| ApiError::broken(format_args!("the JSON of cluster {id} has no list of hosts")))?;
     Ok(json_piece(start).chain(texts).chain(json_piece(end)).boxed())
@@ -141,9 +142,10 @@ pub(super) async fn counted_texts(
 ) -> Result<Vec<Vec<u8>>, ApiError> {
     let ids: Vec<_> = records.iter().map(|record| record.id).collect();
     let counts = if ids.is_empty() { BTreeMap::new() } else { host::host_counts(inventory, &ids).await? };
+    let settings = inventory.settings();
     let text = |record: ClusterRecord| {
         let hosts = Hosts::counted(counts.get(&record.id));
-        to_json(&Cluster::from_record(record, hosts))
+        to_json(&Cluster::from_record(record, hosts, settings))
     };
     records.into_iter().map(text).collect()
 }

@@ -197,7 +197,7 @@ impl Inventory {
             })
             .await?;
         // No client knows its id yet, so it has no hosts.
-        Ok(Cluster::from_record(record, Hosts::default()))
+        Ok(Cluster::from_record(record, Hosts::default(), self.settings()))
     }
 
     /// Changes a cluster, and returns its JSON text. A request without changes writes nothing.

@@ -8,7 +8,7 @@ use super::network::Subnet;
 use super::parts::{
     ClusterKind, ClusterNetwork, ClusterStatus, DiskEncryption, HighAvailabilityMode, HostNetwork,
     IgnitionEndpoint, KnownPlatform, LoadBalancer, MonitoredOperator, Network, NetworkType, NodeRoles,
-    OlmOperator, OperatorBundle, Vip,
+    OperatorBundle, Vip,
 };
 use super::record::ClusterRecord;
 use crate::Settings;
@@ -16,6 +16,9 @@ use crate::catalogue::ReleaseArchitecture;
 use crate::host::HostCounts;
 use crate::id::ClusterId;
 use crate::time::{Micros, Millis};
+
+/// Time in which a built-in operator must become available.
+const BUILT_IN_TIMEOUT_SECONDS: i64 = 3600;
 
 /// A cluster.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -157,6 +160,8 @@ pub(crate) struct Cluster {
     /// Result of the last attempt to prepare the installation.
     #[serde(rename = "last-installation-preparation")]
     pub last_installation_preparation: LastInstallationPreparation,
+    /// Results of the cluster's validations, as JSON in a string. Always `{}`: the service does not validate clusters.
+    pub validations_info: &'static str,
     /// Tags, separated by commas.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub tags: String,
@@ -226,7 +231,8 @@ impl Hosts {
 
 impl Cluster {
     /// Returns the response for a cluster.
-    pub(crate) fn from_record(record: ClusterRecord, hosts: Hosts) -> Self {
+    pub(crate) fn from_record(record: ClusterRecord, hosts: Hosts, settings: &Settings) -> Self {
+        let monitored_operators = monitored_operators(&record, settings);
         let high_availability_mode = record.high_availability_mode();
         let (status, status_info) = (record.status(), record.status_info().to_owned());
         let status_updated_at = record.status_updated_at();
@@ -252,7 +258,7 @@ impl Cluster {
             cluster_network_host_prefix: first.map(|network| network.host_prefix),
             service_network_cidr: spec.service_networks.first().cloned(),
             machine_network_cidr: spec.machine_networks.first().cloned(),
-            monitored_operators: monitored_operators(id, &spec.olm_operators),
+            monitored_operators,
             cluster_networks: cluster_networks_of(id, spec.cluster_networks),
             service_networks: networks_of(id, spec.service_networks),
             machine_networks: networks_of(id, spec.machine_networks),
@@ -285,6 +291,7 @@ impl Cluster {
             operator_bundles: spec.operator_bundles,
             progress: Progress {},
             last_installation_preparation: LastInstallationPreparation { status: "not_started" },
+            validations_info: "{}",
             tags: spec.tags,
             image_info: ImageInfo::default(),
             logs_info: record.logs_info,
@@ -311,15 +318,43 @@ fn vips_of(id: ClusterId, vips: Vec<Vip>) -> Vec<Vip> {
     vips.into_iter().map(|vip| Vip { cluster_id: Some(id), ..vip }).collect()
 }
 
-fn monitored_operators(id: ClusterId, operators: &[OlmOperator]) -> Vec<MonitoredOperator> {
-    let monitored = |operator: &OlmOperator| MonitoredOperator {
-        cluster_id: id,
-        name: operator.name.clone(),
-        operator_type: "olm",
+/// Returns the operators of a cluster: the built-in ones, then the requested ones.
+fn monitored_operators(record: &ClusterRecord, settings: &Settings) -> Vec<MonitoredOperator> {
+    let built_in = built_in_operators(record, settings);
+    let requested = record.spec.olm_operators.iter().filter(|operator| !built_in.contains(&&*operator.name));
+    let requested = requested.map(|operator| MonitoredOperator {
         properties: operator.properties.clone(),
-        status_updated_at: Millis::default(),
-        bundles: Vec::new(),
-        source_bundles: Vec::new(),
-    };
-    operators.iter().map(monitored).collect()
+        ..MonitoredOperator::new(record.id, &operator.name, "olm")
+    });
+    let built_in = built_in.iter().map(|name| MonitoredOperator {
+        timeout_seconds: Some(BUILT_IN_TIMEOUT_SECONDS),
+        ..MonitoredOperator::new(record.id, name, "builtin")
+    });
+    built_in.chain(requested).collect()
+}
+
+/// Returns the names of the operators that every installation of the cluster's kind has. A deleted cluster has none.
+fn built_in_operators(record: &ClusterRecord, settings: &Settings) -> &'static [&'static str] {
+    match record.kind {
+        ClusterKind::Cluster if !record.is_deleted() => match settings.check_cluster_version {
+            true => &["console", "cvo"],
+            false => &["console"],
+        },
+        _ => &[],
+    }
+}
+
+impl MonitoredOperator {
+    fn new(cluster_id: ClusterId, name: &str, operator_type: &'static str) -> Self {
+        Self {
+            cluster_id,
+            name: name.to_owned(),
+            operator_type,
+            properties: String::new(),
+            timeout_seconds: None,
+            status_updated_at: Millis::default(),
+            bundles: Vec::new(),
+            source_bundles: Vec::new(),
+        }
+    }
 }

@@ -297,6 +297,13 @@ pub enum VipVerification {
     Succeeded,
 }
 
+impl VipVerification {
+    /// Returns `true` if the address was not checked. Responses omit this result, as upstream does.
+    fn is_unverified(&self) -> bool {
+        *self == Self::Unverified
+    }
+}
+
 /// A virtual IP address of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -313,7 +320,7 @@ pub struct Vip {
     )]
     pub ip: String,
     /// Result of checking that the address is free.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "VipVerification::is_unverified")]
     #[schema(required = false)]
     pub verification: VipVerification,
 }
@@ -354,11 +361,15 @@ pub struct MonitoredOperator {
     pub cluster_id: ClusterId,
     /// Name of the operator.
     pub name: String,
-    /// Type of the operator. Always `olm`.
+    /// Type of the operator: `builtin` or `olm`.
     pub operator_type: &'static str,
     /// Properties of the operator, in its own format.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub properties: String,
+    /// Seconds until the operator counts as failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = i64, required = false)]
+    pub timeout_seconds: Option<i64>,
     /// Time of the last change of the status.
     pub status_updated_at: Millis,
     /// Bundles that contain the operator.

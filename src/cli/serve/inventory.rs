@@ -186,10 +186,20 @@ pub(super) struct ClusterDefaultOptions {
     /// IPv6 network of services
     #[arg(long, env = "SERVICE_NETWORK_CIDR_IPV6", value_name = "CIDR", default_value_t = ClusterNetworks::v6().service_cidr, value_parser = parse_network_v6)]
     service_network_cidr_ipv6: String,
+    /// List the operator cvo (cluster version) in each cluster
+    #[arg(
+        long,
+        env = "CHECK_CLUSTER_VERSION",
+        value_name = "BOOL",
+        default_value_t = Settings::CHECK_CLUSTER_VERSION,
+        value_parser = parse_switch
+    )]
+    check_cluster_version: bool,
 }
 
 impl ClusterDefaultOptions {
     pub(super) fn apply_to_settings(&self, settings: &mut Settings) {
+        settings.check_cluster_version = self.check_cluster_version;
         settings.cluster_networks = ClusterNetworks {
             cluster_cidr: self.cluster_network_cidr.clone(),
             host_prefix: self.cluster_network_host_prefix,
