@@ -7,7 +7,7 @@ use kindling::inventory::store::{Change, Stored};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use crate::agent::{FakeAgent, inventory_report};
+use crate::agent::{FakeAgent, create_infra_env, inventory_report};
 use crate::service::{
     PULL_SECRET, TestService, on_each_database, on_each_database_with, send_request, with_status,
 };
@@ -534,6 +534,55 @@ fn deleted_cluster_is_listed_on_request() {
         send_request(asking(&cluster_path(&made), "perhaps")).await.refusal_reason(404);
         let told = events_of_cluster(service, &made).await;
         assert_eq!(told.last().unwrap().0, "cluster_deregistered");
+    });
+}
+
+/// Registers a host in an infra-env of a cluster.
+async fn host_in_cluster<'a>(service: &'a TestService, cluster: &Value) -> FakeAgent<'a> {
+    let infra_env = create_infra_env(service, &json!({"cluster_id": cluster["id"]})).await;
+    let agent = FakeAgent::new(service, &infra_env);
+    agent.register().await.json_with_status(201);
+    agent.reply_to_step("inventory", &inventory_report("node-1")).await.json_with_status(204);
+    agent
+}
+
+#[test]
+fn deleted_hosts_are_returned_on_request() {
+    on_each_database(async |service| {
+        let (deleted, live) =
+            (create_cluster(service, &json!({})).await, create_cluster(service, &json!({})).await);
+        let of_deleted = host_in_cluster(service, &deleted).await;
+        let (of_live, gone) = (host_in_cluster(service, &live).await, host_in_cluster(service, &live).await);
+        service.delete(&cluster_path(&deleted)).await.json_with_status(204);
+        service.delete(&gone.path()).await.json_with_status(204);
+        let ask = async |path: &str| {
+            let request = service.request(Method::GET, path).header("get_unregistered_clusters", "true");
+            send_request(request).await.json_with_status(200)
+        };
+        let hosts = |cluster: &Value| -> Vec<(String, bool)> {
+            let host =
+                |host: &Value| (host["id"].as_str().unwrap().to_owned(), !host["deleted_at"].is_null());
+            cluster["hosts"].as_array().unwrap().iter().map(host).collect()
+        };
+        let expected =
+            [vec![(of_deleted.id.clone(), true)], vec![(of_live.id.clone(), false), (gone.id.clone(), true)]];
+        let listed = ask("/v2/clusters?with_hosts=true").await;
+        assert_eq!([hosts(&listed[0]), hosts(&listed[1])], expected);
+        assert_eq!(
+            [hosts(&ask(&cluster_path(&deleted)).await), hosts(&ask(&cluster_path(&live)).await)],
+            expected
+        );
+        // The numbers are those of the shown hosts, as upstream.
+        for list in [&listed, &ask("/v2/clusters").await] {
+            let counts = [&list[0], &list[1]].map(|cluster| cluster["total_host_count"].clone());
+            assert_eq!(counts, [json!(1), json!(2)]);
+        }
+        let plain = service.get("/v2/clusters?with_hosts=true").await.json_with_status(200);
+        assert_eq!(
+            (plain.as_array().unwrap().len(), hosts(&plain[0])),
+            (1, vec![(of_live.id.clone(), false)])
+        );
+        assert_eq!(plain[0]["total_host_count"], 1);
     });
 }
 

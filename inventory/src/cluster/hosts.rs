@@ -11,7 +11,7 @@ use super::record::ClusterRecord;
 use crate::Inventory;
 use crate::api::{ApiError, append_json, to_json};
 use crate::api::{JsonPieces, comma_separated, json_piece};
-use crate::host::{self, HostCounts, HostDetail};
+use crate::host::{self, DeletedHosts, HostCounts, HostDetail};
 use crate::id::{ClusterId, HostId};
 use crate::store::{Change, ReadSet};
 
@@ -88,11 +88,12 @@ async fn summary(
     inventory: &Inventory,
     id: ClusterId,
     shown: ShownHosts,
+    deleted: DeletedHosts,
 ) -> Result<(Hosts, Option<Vec<u8>>), ApiError> {
     let mut counts = HostCounts::default();
     let mut networks = HostNetworks::default();
     let mut texts = Some(Vec::new());
-    let mut hosts = host::views_of_cluster(inventory, id, shown.host_detail(), host::ALL_SHOWN);
+    let mut hosts = host::views_of_cluster(inventory, id, shown.host_detail(), deleted);
     while let Some(host) = hosts.try_next().await? {
         counts.add(host.status);
         networks.add(host.id, &host.addresses()?);
@@ -111,20 +112,21 @@ pub(super) async fn text(
     inventory: &Inventory,
     record: ClusterRecord,
     shown: ShownHosts,
+    deleted: DeletedHosts,
 ) -> Result<JsonPieces, ApiError> {
     let (id, settings) = (record.id, inventory.settings());
     if shown == ShownHosts::Counted {
-        let counts = host::host_counts(inventory, &[id]).await?;
+        let counts = host::host_counts(inventory, &[id], deleted).await?;
         return to_json(&Cluster::from_record(record, Hosts::counted(counts.get(&id)), settings))
             .map(json_piece);
     }
-    let (hosts, texts) = summary(inventory, id, shown).await?;
+    let (hosts, texts) = summary(inventory, id, shown, deleted).await?;
     if hosts.counts.total == 0 {
         return to_json(&Cluster::from_record(record, hosts, settings)).map(json_piece);
     }
     let texts = texts.map_or_else(
         || {
-            let views = host::views_of_cluster(inventory, id, shown.host_detail(), host::ALL_SHOWN);
+            let views = host::views_of_cluster(inventory, id, shown.host_detail(), deleted);
             comma_separated(views.map(|host| to_json(&host?).map(json_piece)))
         },
         json_piece,
@@ -139,9 +141,11 @@ pub(super) async fn text(
 pub(super) async fn counted_texts(
     inventory: &Inventory,
     records: Vec<ClusterRecord>,
+    deleted: DeletedHosts,
 ) -> Result<Vec<Vec<u8>>, ApiError> {
     let ids: Vec<_> = records.iter().map(|record| record.id).collect();
-    let counts = if ids.is_empty() { BTreeMap::new() } else { host::host_counts(inventory, &ids).await? };
+    let counts =
+        if ids.is_empty() { BTreeMap::new() } else { host::host_counts(inventory, &ids, deleted).await? };
     let settings = inventory.settings();
     let text = |record: ClusterRecord| {
         let hosts = Hosts::counted(counts.get(&record.id));

@@ -42,6 +42,7 @@ use super::store::{Change, Filter, Kind, ListRange, PageQuery, ReadSet, Reader, 
 use super::time::Micros;
 use super::{Inventory, Secret};
 use crate::api::{ApiError, JsonPieces, json_array, json_piece, part_of_list};
+use crate::host::DeletedHosts;
 use crate::jobs::{JobRecord, JobWork};
 
 /// Selects clusters.
@@ -98,10 +99,10 @@ impl Inventory {
     /// Returns an error if the cluster does not exist.
     pub(crate) async fn cluster(&self, id: ClusterId, hosts: ShownHosts) -> Result<JsonPieces, ApiError> {
         let record = self.stored_cluster(id).await?.record;
-        hosts::text(self, record, hosts).await
+        hosts::text(self, record, hosts, DeletedHosts::Omitted).await
     }
 
-    /// Returns the JSON text of a cluster, even if it is deleted.
+    /// Returns the JSON text of a cluster, even if it is deleted, with its deleted hosts.
     ///
     /// # Errors
     ///
@@ -113,24 +114,26 @@ impl Inventory {
     ) -> Result<JsonPieces, ApiError> {
         let found: Option<Stored<ClusterRecord>> = self.records().find(None, id.0).await?;
         let record = found.ok_or_else(|| ApiError::not_found(NOT_FOUND))?.record;
-        hosts::text(self, record, hosts).await
+        hosts::text(self, record, hosts, DeletedHosts::Included).await
     }
 
-    /// Returns the clusters that a query selects, as a JSON array.
+    /// Returns the clusters that a query selects, as a JSON array. If it selects deleted clusters, all clusters have
+    /// their deleted hosts, as upstream.
     pub(crate) fn clusters(&self, query: ClusterQuery, hosts: ShownHosts) -> JsonPieces {
         /// As many as the store reads at once.
         const COUNTED_TOGETHER: usize = 64;
         let inventory = self.clone();
+        let deleted = if query.deleted { DeletedHosts::Included } else { DeletedHosts::Omitted };
         let records = self.cluster_records(query);
         if hosts != ShownHosts::Counted {
             return json_array(records.and_then(move |record| {
                 let inventory = inventory.clone();
-                async move { hosts::text(&inventory, record, hosts).await }
+                async move { hosts::text(&inventory, record, hosts, deleted).await }
             }));
         }
         let texts = records.try_chunks(COUNTED_TOGETHER).map_err(|error| error.1).and_then(move |records| {
             let inventory = inventory.clone();
-            async move { hosts::counted_texts(&inventory, records).await }
+            async move { hosts::counted_texts(&inventory, records, deleted).await }
         });
         json_array(
             texts
@@ -227,7 +230,7 @@ impl Inventory {
                 Ok((change, record))
             })
             .await?;
-        hosts::text(self, record, ShownHosts::InFull).await
+        hosts::text(self, record, ShownHosts::InFull, DeletedHosts::Omitted).await
     }
 
     /// Deletes a cluster. Its hosts leave it, or are deleted with it. The record is kept for a while.

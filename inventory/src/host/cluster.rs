@@ -68,14 +68,23 @@ impl HostCounts {
     }
 }
 
+/// Whether a response contains deleted hosts of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeletedHosts {
+    Omitted,
+    Included,
+}
+
 /// Returns the number of hosts of each cluster that has any. One query counts them without reading the hosts.
 pub(crate) async fn host_counts(
     inventory: &Inventory,
     clusters: &[ClusterId],
+    deleted: DeletedHosts,
 ) -> Result<BTreeMap<ClusterId, HostCounts>, ApiError> {
     let ids: Vec<_> = clusters.iter().map(|id| id.0).collect();
     let mut counts = BTreeMap::<_, HostCounts>::new();
-    for found in inventory.records().host_counts(&ids).await? {
+    let found = inventory.records().host_counts(&ids).await?;
+    for found in found.into_iter().filter(|found| deleted == DeletedHosts::Included || !found.deleted) {
         // More than `i64::MAX` hosts cannot be stored.
         let hosts = i64::try_from(found.hosts).unwrap_or(i64::MAX);
         let of_cluster = counts.entry(ClusterId(found.cluster)).or_default();

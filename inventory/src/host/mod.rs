@@ -28,7 +28,7 @@ mod update;
 mod validation;
 mod view;
 
-pub(crate) use cluster::{HostCounts, find_in_cluster, host_counts, release_hosts};
+pub(crate) use cluster::{DeletedHosts, HostCounts, find_in_cluster, host_counts, release_hosts};
 pub(crate) use key::{HostKey, host_cache};
 pub(crate) use model::LogsProgressParams;
 pub(crate) use progress::record_log_upload;
@@ -41,4 +41,4 @@ pub(crate) use state::statuses_before_disconnection;
 pub use status::{HostKind, HostStatus, MediaStatus};
 pub(crate) use validation::connected_since;
 pub use validation::{Validation, ValidationStatus};
-pub(crate) use view::{ALL_SHOWN, HostDetail, views_of_cluster};
+pub(crate) use view::{HostDetail, views_of_cluster};

@@ -4,6 +4,7 @@ use chrono::Utc;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 
+use super::cluster::DeletedHosts;
 use super::machine::Machine;
 use super::model::{Host, HostProgress};
 use super::record::HostRecord;
@@ -158,13 +159,14 @@ pub(crate) fn views(
     hosts.map(move |host| host.and_then(&view)).boxed()
 }
 
-/// Returns the hosts of a cluster as clients see them, with reports of some kinds.
+/// Returns the hosts of a cluster as clients see them.
 pub(crate) fn views_of_cluster(
     inventory: &Inventory,
     cluster: ClusterId,
     shown: HostDetail,
-    reports: ReportKinds,
+    deleted: DeletedHosts,
 ) -> BoxStream<'static, Result<Host, ApiError>> {
-    let query = PageQuery::first(Filter::all(Kind::Host).of_cluster(cluster.0));
-    views(inventory, query.with_reports(reports), shown)
+    let hosts = Filter::all(Kind::Host).of_cluster(cluster.0);
+    let hosts = if deleted == DeletedHosts::Included { hosts.with_deleted() } else { hosts };
+    views(inventory, PageQuery::first(hosts).with_reports(ALL_SHOWN), shown)
 }

@@ -45,13 +45,15 @@ impl Filter {
     }
 }
 
-/// The number of hosts of one cluster that have one status.
+/// The number of hosts of one cluster that have one status, either deleted or not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostCount {
     /// The cluster.
     pub cluster: Uuid,
     /// The status.
     pub status: String,
+    /// Whether these hosts are deleted.
+    pub deleted: bool,
     /// The number of hosts.
     pub hosts: u64,
 }

@@ -96,7 +96,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Returns the number of records that match a filter.
     async fn count(&self, filter: Filter) -> Result<u64, StoreError>;
 
-    /// Returns the numbers of hosts of these clusters, by cluster and status, without deleted hosts.
+    /// Returns the numbers of hosts of these clusters, by cluster, status, and whether they are deleted.
     async fn host_counts(&self, clusters: &[Uuid]) -> Result<Vec<HostCount>, StoreError>;
 
     /// Returns those of these hosts that are in a cluster, without deleted hosts, in the order of their creation. Reads

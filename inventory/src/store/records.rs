@@ -205,7 +205,7 @@ impl Records {
         self.store.reports(host, kinds).await
     }
 
-    /// Returns the numbers of hosts of these clusters, by cluster and status.
+    /// Returns the numbers of hosts of these clusters, by cluster, status, and whether they are deleted.
     ///
     /// # Errors
     ///

@@ -68,8 +68,18 @@ fn host_counts_are_by_cluster_and_status() {
         fixture.commit_steps(hosts.map(|columns| Step::Insert(row_with(new_host_key(env), columns)))).await;
         let mut found = fixture.store.host_counts(&[one, two, empty]).await.unwrap();
         found.sort();
-        let count = |cluster, status: &str, hosts| HostCount { cluster, status: status.to_owned(), hosts };
-        let mut expected = [count(one, "known", 2), count(one, "disabled", 1), count(two, "known", 1)];
+        let count = |cluster, status: &str, deleted, hosts| HostCount {
+            cluster,
+            status: status.to_owned(),
+            deleted,
+            hosts,
+        };
+        let mut expected = [
+            count(one, "known", false, 2),
+            count(one, "disabled", false, 1),
+            count(two, "known", false, 1),
+            count(two, "known", true, 1),
+        ];
         expected.sort();
         assert_eq!(found, expected);
         assert_eq!(fixture.store.host_counts(&[]).await.unwrap(), []);

@@ -240,13 +240,13 @@ pub(in crate::store) async fn count(
     unsigned("count", found.ok_or(sqlx::Error::RowNotFound)?)
 }
 
-/// Returns a statement for the numbers of hosts of clusters, by status.
+/// Returns a statement for the numbers of hosts of clusters, by status, and whether they are deleted.
 pub(super) fn select_host_counts(clusters: &[Uuid], dialect: Dialect) -> Statement {
     let clusters: Vec<_> = clusters.iter().map(Uuid::to_string).collect();
     let of_clusters = dialect.is_one_of("cluster_id", "$1");
     let sql = format!(
-        "SELECT cluster_id, status, COUNT(*) AS hosts FROM records \
-         WHERE kind = 'host' AND deleted = 0 AND {of_clusters} GROUP BY cluster_id, status"
+        "SELECT cluster_id, status, deleted, COUNT(*) AS hosts FROM records \
+         WHERE kind = 'host' AND {of_clusters} GROUP BY cluster_id, status, deleted"
     );
     Statement::composed(sql).bind(dialect.list(clusters.iter().map(String::as_str)))
 }
@@ -260,6 +260,7 @@ pub(in crate::store) async fn host_counts<S: Session>(
         Ok(HostCount {
             cluster: cluster.parse().map_err(|_| decode_error("id", cluster))?,
             status: row.text("status")?.to_owned(),
+            deleted: row.integer("deleted")? != 0,
             hosts: unsigned("count", row.integer("hosts")?)?,
         })
     };
