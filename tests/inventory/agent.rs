@@ -486,6 +486,89 @@ fn hostile_reports_are_refused_or_kept() {
     });
 }
 
+/// Sends the output of an inventory step that the service refuses.
+async fn send_refused_inventory(agent: &FakeAgent<'_>, output: &str) -> String {
+    let reply = json!({"step_type": "inventory", "step_id": "x", "exit_code": 0, "output": output});
+    let answer = agent.send_reply(&reply).await;
+    assert!([400, 413].contains(&answer.status), "{}", answer.text);
+    answer.json()["reason"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn refused_report_is_an_event_and_the_reason_of_the_status() {
+    const WAITING: &str = "Waiting for host to send hardware details";
+    on_each_database(async |service| {
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
+        let info = async || agent.get_host().await["status_info"].as_str().unwrap().to_owned();
+        let events = async || {
+            messages_of_event(&events_of_infra_env(service, &agent.infra_env).await, "host_report_refused")
+        };
+        let invalid = send_refused_inventory(&agent, "[]").await;
+        assert_eq!(info().await, format!("{WAITING}; its last report was refused: {invalid}"));
+        let written = agent.get_host().await["updated_at"].clone();
+        // Repetitions with other values are neither stored nor reported.
+        for output in ["[1]", "[]", "{"] {
+            send_refused_inventory(&agent, output).await;
+        }
+        assert_eq!(agent.get_host().await["updated_at"], written);
+        let too_large = send_refused_inventory(&agent, &" ".repeat((1 << 20) + 1)).await;
+        assert_eq!(too_large, "inventory report too large, discarded (limit 1048576 bytes)");
+        assert_eq!(info().await, format!("{WAITING}; its last report was refused: {too_large}"));
+        // A check-in keeps the reason.
+        agent.request_steps().await.json_with_status(200);
+        assert_eq!(info().await, format!("{WAITING}; its last report was refused: {too_large}"));
+        agent.send_reply(&json!({"step_type": "ntp-synchronizer", "output": "1"})).await.refusal_reason(400);
+        let refused = [invalid.clone(), too_large]
+            .map(|reason| format!("Host {}: Refused its inventory report: {reason}", agent.id));
+        let told = events().await;
+        assert_eq!((&told[..2], told.len()), (&refused[..], 3));
+        assert!(told[2].contains("Refused its ntp-synchronizer report: "), "{}", told[2]);
+
+        agent.reply_to_step("inventory", &inventory_report("node-1")).await.json_with_status(204);
+        assert_eq!(info().await, "Host is ready to be bound to a cluster");
+        // Good and bad reports in turn do not add events within an hour, and a good host keeps its text.
+        send_refused_inventory(&agent, "[]").await;
+        assert_eq!(info().await, "Host is ready to be bound to a cluster");
+        agent.reply_to_step("inventory", &json!({"hostname": "node-1"})).await.json_with_status(204);
+        let poor = info().await;
+        send_refused_inventory(&agent, "[]").await;
+        assert_eq!(info().await, format!("{poor}; its last report was refused: {invalid}"));
+        assert_eq!(events().await.len(), 3);
+        // A boot discards it.
+        agent.register().await.json_with_status(201);
+        assert_eq!(info().await, WAITING);
+    });
+}
+
+#[test]
+fn refused_body_is_the_reason_of_the_status_until_the_inventory_arrives() {
+    on_each_database(async |service| {
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
+        let refusal = agent.send_reply(&json!({"exit_code": "0"})).await;
+        let reason = refusal.json()["message"].as_str().unwrap().to_owned();
+        let host = agent.get_host().await;
+        let info =
+            format!("Waiting for host to send hardware details; its last report was refused: {reason}");
+        assert_eq!((&host["status"], &host["status_info"]), (&json!("discovering-unbound"), &json!(info)));
+        let path = format!("{}/instructions", FakeAgent::new(service, &agent.infra_env).path());
+        assert_eq!(service.post(&path, &json!({"exit_code": "0"})).await.status, 404);
+        agent.reply_to_step("inventory", &inventory_report("node-1")).await.json_with_status(204);
+        assert_eq!(agent.host_status().await, "known-unbound");
+        agent.reply_to_step("inventory", &json!({})).await.json_with_status(204);
+        let info = agent.get_host().await["status_info"].clone();
+        assert!(!info.as_str().unwrap().contains("refused"), "{info}");
+        // A body that is refused before it is read.
+        let path = format!("{}/instructions", agent.path());
+        let request = service.request(Method::POST, &path).header("content-type", "text/plain").body("{}");
+        send_request(request).await.refusal_reason(400);
+        let info = agent.get_host().await["status_info"].clone();
+        assert!(info.as_str().unwrap().ends_with("only [application/json] are allowed"), "{info}");
+        agent.reply_to_step("inventory", &json!({})).await.json_with_status(204);
+        let info = agent.get_host().await["status_info"].clone();
+        assert!(!info.as_str().unwrap().contains("refused"), "{info}");
+    });
+}
+
 #[test]
 fn step_results_are_stored_under_their_keys() {
     on_each_database(async |service| {

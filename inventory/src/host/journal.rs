@@ -89,12 +89,19 @@ impl Journal {
         severity: Severity,
         message: &str,
     ) {
-        let last = host.hourly_events.get(name).and_then(|last| last.0);
-        if last.is_some_and(|last| self.now.signed_duration_since(last) < chrono::Duration::hours(1)) {
-            return;
+        if self.starts_hour(host, name.to_owned()) {
+            self.add_host_event(host, name, severity, message);
         }
-        host.hourly_events.insert(name.to_owned(), self.millis());
-        self.add_host_event(host, name, severity, message);
+    }
+
+    /// Returns `true`, and starts an hour, unless the host is within the hour that started with the same key.
+    pub(super) fn starts_hour(&self, host: &mut HostRecord, key: String) -> bool {
+        let last = host.hourly_events.get(&key).and_then(|last| last.0);
+        if last.is_some_and(|last| self.now.signed_duration_since(last) < chrono::Duration::hours(1)) {
+            return false;
+        }
+        host.hourly_events.insert(key, self.millis());
+        true
     }
 
     /// Changes the status of a host. A new status adds an event.

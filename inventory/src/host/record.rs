@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::key::HostKey;
+use super::refused_report::RefusedReport;
 use super::stage::{HostRole, HostStage, LogsState};
 use super::state::Transition;
 use super::status::{HostKind, HostStatus, MediaStatus};
@@ -128,6 +129,9 @@ pub struct HostFindings {
     pub media: Option<MediaStatus>,
     /// The stored reports, by the name of their [`ReportKind`].
     pub reports: BTreeMap<String, ReportSummary>,
+    /// The steps whose last report was refused, by their name; empty if the step is unknown.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, RefusedReport>,
 }
 
 impl HostFindings {

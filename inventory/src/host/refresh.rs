@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use super::draft::HostDraft;
 use super::journal::Journal;
 use super::record::HostRecord;
+use super::refused_report;
 use super::state::{HostEvent, HostFacts, becomes_disconnected, find_rule};
 use super::validation::{
     blocking_validations, connected_since, has_media, has_minimum_hardware, is_connected,
@@ -19,7 +20,8 @@ use crate::{Inventory, Settings};
 pub(super) fn refresh(host: &mut HostRecord, settings: &Settings, journal: &mut Journal) {
     let (facts, failures) = facts(host, settings, journal.now());
     if let Some(rule) = find_rule(host.status(), HostEvent::Refresh, &facts) {
-        journal.apply(host, &rule.transition(&failures));
+        let transition = refused_report::with_reason(&host.findings, rule.transition(&failures));
+        journal.apply(host, &transition);
     }
 }
 

@@ -126,6 +126,11 @@ impl<'a> StepOutput<'a> {
         }
     }
 
+    /// Returns `true` if the step succeeded, so that its output is a report.
+    pub(super) fn is_accepted_report(&self) -> bool {
+        !matches!(self, Self::MediaLost | Self::Ignored)
+    }
+
     /// Returns `true` if a repetition of the reply never changes anything. An upgrade adds an event again after an
     /// hour. Image availability and disk speed are added to stored reports, which may be damaged.
     pub(super) fn is_repeatable(&self) -> bool {

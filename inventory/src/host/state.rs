@@ -202,6 +202,11 @@ impl Transition {
         self.info.as_deref()
     }
 
+    /// Returns the transition with a longer status text, unless the text stays.
+    pub(super) fn with_info_suffix(self, suffix: &str) -> Self {
+        Self { info: self.info.map(|info| info + suffix), ..self }
+    }
+
     /// Returns `true` if everything that the agent has reported since the last boot is discarded.
     pub(super) fn resets_boot(&self) -> bool {
         self.resets_boot

@@ -17,8 +17,9 @@ use super::super::model::{
 };
 use super::super::progress::{update_logs_state, update_progress};
 use super::super::recent_replies::ReplyDigest;
+use super::super::refused_report::{self, Refusal};
 use super::super::reply::StepOutput;
-use super::super::steps::{StepReply, Steps};
+use super::super::steps::{StepReply, StepType, Steps};
 use super::super::view::HostDetail;
 use crate::Inventory;
 use crate::api::ApiError;
@@ -127,29 +128,44 @@ async fn post_step_reply(
     Caller { target: key, .. }: Caller<Agent, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
-    body: UnparsedBody,
+    body: Result<UnparsedBody, ApiError>,
 ) -> Result<StatusCode, ApiError> {
+    let mut step = None;
+    if let Err(error) = store_reply(&inventory, (key, request), body, &mut step).await {
+        Refusal { key, request, step, error: &error }.record(&inventory).await?;
+        return Err(error);
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Stores the reply in a body. Sets its step as soon as it is known.
+async fn store_reply(
+    inventory: &Inventory,
+    (key, request): (HostKey, RequestId),
+    body: Result<UnparsedBody, ApiError>,
+    step: &mut Option<StepType>,
+) -> Result<(), ApiError> {
+    let body = body?;
     let digest = ReplyDigest::new(body.bytes());
     if let Some(generation) = inventory.recent_replies().generation_after(key, digest)
-        && key.find_cached(&inventory).await?.generation() == generation
+        && key.find_cached(inventory).await?.generation() == generation
     {
-        return Ok(StatusCode::NO_CONTENT);
+        return Ok(());
     }
     let reply: StepReply = body.parse().await?;
-    let output = match StepOutput::parse(&reply, &inventory.settings().host_limits) {
-        Ok(output) => output,
-        Err(error) => {
-            key.find_cached(&inventory).await?;
-            return Err(error);
+    *step = reply.step_type;
+    let output = StepOutput::parse(&reply, &inventory.settings().host_limits)?;
+    let store = |draft: &mut HostDraft, journal: &mut Journal| {
+        if let Some(step) = reply.step_type.filter(|_| output.is_accepted_report()) {
+            refused_report::forget(&mut draft.record.findings, step);
         }
+        output.store(draft, inventory.settings(), journal)
     };
-    let store =
-        |draft: &mut HostDraft, journal: &mut Journal| output.store(draft, inventory.settings(), journal);
-    let generation = key.change_if_edited(&inventory, request, output.needed_reports(), store).await?;
+    let generation = key.change_if_edited(inventory, request, output.needed_reports(), store).await?;
     if let Some(step) = reply.step_type.filter(|_| output.is_repeatable()) {
         inventory.recent_replies().remember(key, step, digest, generation);
     }
-    Ok(StatusCode::NO_CONTENT)
+    Ok(())
 }
 
 /// Updates the installation progress of a host
