@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
 use fixtures::{Architecture, Era};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use support::{ProgramRun, RunOutput, Scratch, fixture, require_path};
 
@@ -197,6 +197,51 @@ fn aicli_shows_clusters_without_validations() {
     let full = site.expect_aicli("info cluster edge --full");
     assert!(full.contains("validations_info: {}"), "{full}");
     assert!(site.expect_aicli("list cluster").contains("| insufficient | example.com |"));
+}
+
+/// Parameters of an infra-env whose MAC addresses have no quotes, in each form that `aicli` accepts.
+const NETWORKS: &str = "
+static_network_config:
+- interfaces:
+  - name: eth0
+    type: ethernet
+    state: up
+    mac-address: 52:54:00:00:00:01
+- network_yaml: |
+    interfaces:
+    - name: eth0
+      type: ethernet
+      state: up
+      mac-address: 52:54:00:00:00:02
+  mac_interface_map:
+  - mac_address: 52:54:00:00:00:02
+    logical_nic_name: eth0
+- network_yaml:
+    interfaces:
+    - name: eth0
+      type: ethernet
+      state: up
+  mac_interface_map:
+  - mac_address: 52:54:00:aa:bb:03
+    logical_nic_name: eth0
+";
+
+#[test]
+fn aicli_creates_infra_env_with_unquoted_macs() {
+    let Some(site) = ClientSite::start() else { return };
+    site.scratch.write("networks.yaml", NETWORKS);
+    let parameters = "-P pull_secret=pull-secret.json -P openshift_version=4.18 --paramfile networks.yaml";
+    site.expect_aicli(&format!("create infraenv {parameters} racks"));
+    let shown = site.expect_aicli("info infraenv racks");
+    let config = shown.lines().find_map(|line| line.strip_prefix("static_network_config: ")).unwrap();
+    let hosts: Value = serde_json::from_str(config).unwrap();
+    let mut macs: Vec<_> =
+        hosts.as_array().unwrap().iter().map(|host| &host["mac_interface_map"][0]).collect();
+    macs.sort_by_key(|entry| entry["mac_address"].to_string());
+    let expected = ["52:54:00:00:00:01", "52:54:00:00:00:02", "52:54:00:aa:bb:03"]
+        .map(|mac| json!({"mac_address": mac, "logical_nic_name": "eth0"}));
+    assert_eq!(macs, expected.iter().collect::<Vec<_>>());
+    assert!(config.contains(r#"mac-address: \"52:54:00:00:00:01\""#), "{config}");
 }
 
 #[test]

@@ -26,6 +26,35 @@ pub struct MacError {
 const MAX_SHOWN_CHARS: usize = 40;
 
 impl MacAddr {
+    /// Returns the address that a YAML 1.1 tool read as a number, because the text had no quotes.
+    ///
+    /// In YAML 1.1, groups of decimal digits with colons between them are a number in base 60, if the first digit is not
+    /// 0 and each group after the first one is at most 59. So an address with any other group is not read as a number,
+    /// and a number has at most one address. Returns `None` if it has none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ignition::network::MacAddr;
+    ///
+    /// let mac = MacAddr::from_base_60(41_135_040_001).unwrap();
+    /// assert_eq!(mac.to_string(), "52:54:00:00:00:01");
+    /// assert_eq!(MacAddr::from_base_60(525_400_000_001), None);
+    /// ```
+    #[must_use]
+    pub fn from_base_60(number: u64) -> Option<Self> {
+        let (mut bytes, mut rest) = ([0; 6], number);
+        let [first, others @ ..] = &mut bytes;
+        // The decimal digits of a group are the hexadecimal digits of a byte.
+        let byte = |group: u64| u8::from_str_radix(&format!("{group:02}"), 16).ok();
+        for other in others.iter_mut().rev() {
+            *other = byte(rest % 60)?;
+            rest /= 60;
+        }
+        *first = byte(rest).filter(|byte| *byte >= 0x10)?;
+        Some(Self(bytes))
+    }
+
     /// Returns whether an interface may have the address: it is neither a group address nor zero.
     pub(super) fn is_unicast(self) -> bool {
         let [first, ..] = self.0;
@@ -69,6 +98,37 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Reads an integer with colons as YAML 1.1 does: `[1-9][0-9_]*(:[0-5]?[0-9])+`.
+    fn yaml_1_1_integer(text: &str) -> Option<u64> {
+        let (first, others) = text.split_once(':')?;
+        let is_decimal = |group: &str| !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_decimal(first) || first.starts_with('0') {
+            return None;
+        }
+        others.split(':').try_fold(first.parse().ok()?, |number: u64, group| {
+            let group = Some(group).filter(|group| is_decimal(group) && group.len() <= 2)?;
+            let group: u64 = group.parse().ok().filter(|group| *group < 60)?;
+            number.checked_mul(60)?.checked_add(group)
+        })
+    }
+
+    proptest! {
+        /// No address is read as the number of another one, and no other number has an address.
+        #[test]
+        fn numbers_of_yaml_1_1_are_the_addresses_that_were_written(
+            bytes in prop::array::uniform6(prop_oneof![any::<u8>(), (0_u8..6, 0_u8..10).prop_map(|(a, b)| a * 16 + b)]),
+            number in prop_oneof![any::<u64>(), 7_000_000_000_u64..80_000_000_000],
+        ) {
+            let mac = MacAddr(bytes);
+            if let Some(number) = yaml_1_1_integer(&mac.to_string()) {
+                prop_assert_eq!(MacAddr::from_base_60(number), Some(mac));
+            }
+            if let Some(mac) = MacAddr::from_base_60(number) {
+                prop_assert_eq!(yaml_1_1_integer(&mac.to_string()), Some(number));
+            }
+        }
+    }
 
     #[test]
     fn rejects_invalid_addresses() {

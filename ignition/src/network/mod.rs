@@ -83,6 +83,7 @@ mod input;
 mod keyfile;
 mod mac;
 mod nmstate_policy;
+mod numeric_mac;
 mod panics;
 mod parallel;
 mod version;
@@ -97,6 +98,7 @@ pub use host::{HostNetwork, MacInterface};
 pub use input::{HostsFileError, is_host_list, read_hosts};
 pub use keyfile::Keyfile;
 pub use mac::{MacAddr, MacError};
+pub use numeric_mac::restore_macs;
 pub use version::{NetworkGeneration, needs_nmstatectl};
 
 /// Maximum number of hosts of one image.

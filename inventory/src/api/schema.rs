@@ -329,7 +329,11 @@ fn wrong_type(path: &str, expected: &str, found: &Value) -> SchemaFault {
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     };
-    SchemaFault::Form(format!("{} must be {expected}, not {found}", path_for_message(path)))
+    let hint = match (expected, found) {
+        ("a string", "a number") => "; quote it: YAML tools read some texts without quotes as numbers",
+        _ => "",
+    };
+    SchemaFault::Form(format!("{} must be {expected}, not {found}{hint}", path_for_message(path)))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Infra-envs in API requests and answers.
 
+use ignition::network::{self, MacAddr};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -266,8 +267,32 @@ pub struct InfraEnvUpdateParams {
 }
 
 request_bodies! {
-    InfraEnvCreateParams: "infraenvCreateParams";
-    InfraEnvUpdateParams: "infraEnvUpdateParams", prepared by convert_response_fields;
+    InfraEnvCreateParams: "infraenvCreateParams", prepared by restore_macs;
+    InfraEnvUpdateParams: "infraEnvUpdateParams", prepared by prepare_update;
+}
+
+fn prepare_update(body: &mut Value) {
+    convert_response_fields(body);
+    restore_macs(body);
+}
+
+/// Replaces the numbers that a YAML 1.1 tool, such as `aicli`, read instead of MAC addresses without quotes. Other
+/// numbers stay, and are refused.
+fn restore_macs(body: &mut Value) {
+    let hosts = body.get_mut("static_network_config").and_then(Value::as_array_mut);
+    for host in hosts.into_iter().flatten() {
+        let map = host.get_mut("mac_interface_map").and_then(Value::as_array_mut);
+        for mac in map.into_iter().flatten().filter_map(|entry| entry.get_mut("mac_address")) {
+            if let Some(restored) = mac.as_u64().and_then(MacAddr::from_base_60) {
+                *mac = restored.to_string().into();
+            }
+        }
+        if let Some(Value::String(document)) = host.get_mut("network_yaml")
+            && let Some(restored) = network::restore_macs(document)
+        {
+            *document = restored;
+        }
+    }
 }
 
 /// Converts the body of a GET answer into a valid PATCH body.

@@ -106,6 +106,39 @@ fn every_sent_value_is_returned() {
 }
 
 #[test]
+fn macs_that_yaml_read_as_numbers_are_restored() {
+    on_each_database(async |service| {
+        // 52:54:00:00:00:01 and :02 in base 60.
+        let document =
+            "interfaces:\n- mac-address: 41135040001\n  name: eth0\n  type: ethernet\n  state: up\n";
+        let host = |mac: Value| json!({"network_yaml": document, "mac_interface_map": [{"mac_address": mac, "logical_nic_name": "eth0"}]});
+        let made =
+            create_infra_env(service, &json!({"static_network_config": [host(json!(41_135_040_001_u64))]}))
+                .await;
+        let stored = |infra_env: &Value| -> Value {
+            serde_json::from_str(infra_env["static_network_config"].as_str().unwrap()).unwrap()
+        };
+        let shown = stored(&made);
+        assert_eq!(shown[0]["mac_interface_map"][0]["mac_address"], "52:54:00:00:00:01");
+        let restored = document.replace("41135040001", "\"52:54:00:00:00:01\"");
+        assert_eq!(shown[0]["network_yaml"], restored);
+        let mut other = host(json!(41_135_040_002_u64));
+        other["network_yaml"] = json!(document.replace("41135040001", "41135040002"));
+        let body = json!({"static_network_config": [other]});
+        let changed = service.patch(&infra_env_path(&made), &body).await.json_with_status(201);
+        assert_eq!(stored(&changed)[0]["mac_interface_map"][0]["mac_address"], "52:54:00:00:00:02");
+        assert!(stored(&changed)[0]["network_yaml"].as_str().unwrap().contains("\"52:54:00:00:00:02\""));
+        // The last number is 01:00:00:00:00:00.
+        for number in [json!(525_400_000_001_u64), json!(-1), json!(1.5), json!(777_600_000)] {
+            let body = create_body(&json!({"static_network_config": [host(number)]}));
+            let reason = service.post("/v2/infra-envs", &body).await.refusal_reason(400);
+            let expected = "static_network_config.0.mac_interface_map.0.mac_address must be a string, not a number; quote it";
+            assert!(reason.contains(expected), "{reason}");
+        }
+    });
+}
+
+#[test]
 fn get_response_is_accepted_by_patch() {
     on_each_database(async |service| {
         let made = create_infra_env(
