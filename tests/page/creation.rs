@@ -183,8 +183,35 @@ fn manifests_and_documents_fill_the_form() {
     });
 }
 
+/// The machine ignores the entry, so the finding is a warning everywhere.
 #[test]
-fn rejects_map_with_an_interface_that_the_document_does_not_declare() {
+fn map_with_an_interface_that_the_document_does_not_declare_is_a_warning() {
+    run_test(async {
+        let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
+        browser.open_creation_form(&service, "rack-12").await;
+        let map = json!([
+            {"mac_address": "52:54:00:00:00:11", "logical_nic_name": "eth0"},
+            {"mac_address": "52:54:00:00:00:12", "logical_nic_name": "eth7"},
+        ]);
+        let hosts = json!([{"network_yaml": NMSTATE, "mac_interface_map": map}]);
+        browser.upload_network("hosts.json", &hosts.to_string()).await;
+        browser.submit_form().await;
+        browser
+            .wait_until("return document.getElementById('news').textContent === 'rack-12 was created.'")
+            .await;
+        browser
+            .wait_until("return document.body.innerText.includes('the document has no interface eth7')")
+            .await;
+        let severities = "return [...document.querySelectorAll('.findings li')].map((it) => it.textContent)";
+        let told = browser.run_script(severities).await.to_string();
+        assert!(told.contains("warning") && !told.contains("error"), "{told}");
+        assert_eq!(service.infra_envs().await.len(), 1);
+    });
+}
+
+#[test]
+fn rejects_map_without_a_mac_address() {
     run_test(async {
         let service = PageService::start().await;
         let Some(browser) = Browser::start().await else { return };
@@ -200,8 +227,7 @@ fn rejects_map_with_an_interface_that_the_document_does_not_declare() {
         let told = browser.find_visible("#creation-problem").await.text().await;
         assert_eq!(
             told.split('\n').collect::<Vec<_>>().join(" "),
-            "Nothing was created: the static networks have errors. error the document has no interface eth7 Host 2: hosts.json, \
-             mac_interface_map[0].logical_nic_name Go there error eth0 has no MAC address Host 2: hosts.json, \
+            "Nothing was created: the static networks have errors. error eth0 has no MAC address Host 2: hosts.json, \
              mac_interface_map[1].mac_address Go there"
         );
         assert_eq!(service.infra_envs().await.len(), 0);
