@@ -9,8 +9,8 @@ use kindling::inventory::catalogue::OsImage;
 
 use crate::server::{ImageFileServer, ImageReply, ReplyGate};
 use crate::support::{
-    LibraryFolder, NAME, first_image, os_image, second_image, unavailability_reason, wait_for_state,
-    within_time_limit,
+    LibraryFolder, NAME, arm_image, first_image, os_image, second_image, unavailability_reason,
+    wait_for_state, within_time_limit,
 };
 
 /// Settings that allow the test servers.
@@ -203,6 +203,17 @@ async fn failure_of_an_added_image_shows_nothing_of_the_response() {
     library.set_added([added.clone()]);
     let reason = unavailability_reason(within_time_limit(library.base(&added)).await);
     assert!(reason.ends_with(": the file is not an ISO image"), "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rejects_added_image_for_another_architecture() {
+    let (place, server) = (LibraryFolder::new(), ImageFileServer::with_file(arm_image()).await);
+    let library = Library::open(settings(&place), []).unwrap();
+    let added = other_image(&server.url("a.iso"));
+    library.set_added([added.clone()]);
+    let reason = unavailability_reason(within_time_limit(library.base(&added)).await);
+    assert!(reason.ends_with(": the image is for another CPU architecture than its entry"), "{reason}");
+    assert!(library.is_ready());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,8 +14,8 @@ use tokio::net::TcpListener;
 
 use crate::server::{ImageFileServer, ImageReply, ReceivedRequest, ReplyGate};
 use crate::support::{
-    LibraryFolder, NAME, first_image, os_image, second_image, unavailability_reason, wait_for_state,
-    with_digest, within_time_limit,
+    LibraryFolder, NAME, arm_image, first_image, os_image, second_image, unavailability_reason,
+    wait_for_state, with_digest, within_time_limit,
 };
 
 /// Asserts that an image cannot be fetched from a server with this reply, and why.
@@ -152,6 +152,16 @@ async fn rejects_digest_mismatch() {
         told.ends_with(&format!("SHA-256 digest is {found}, but the catalogue has {expected}")),
         "{told}"
     );
+    place.assert_empty();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rejects_download_for_another_architecture() {
+    let (server, place) = (ImageFileServer::with_file(arm_image()).await, LibraryFolder::new());
+    let os_image = os_image(&server.url("a.iso"));
+    let library = place.open_patiently([os_image.clone()]);
+    let told = unavailability_reason(within_time_limit(library.base(&os_image)).await);
+    assert!(told.contains("the image is for CPU architecture arm64, expected x86_64"), "{told}");
     place.assert_empty();
 }
 

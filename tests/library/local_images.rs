@@ -5,8 +5,8 @@ use kindling::images::library::BaseImageState;
 use kindling::inventory::catalogue::OsImage;
 
 use crate::support::{
-    LibraryFolder, NAME, first_image, os_image, second_image, unavailability_reason, wait_for_state,
-    with_digest, within_time_limit,
+    LibraryFolder, NAME, arm_image, first_image, image_without_architecture, os_image, second_image,
+    unavailability_reason, wait_for_state, with_digest, within_time_limit,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -53,6 +53,20 @@ async fn invalid_local_images_are_reported_and_kept() {
     }
     assert_eq!(elsewhere.names().len(), 2);
     assert!(elsewhere.read("other.iso") == second_image());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rejects_local_image_for_another_architecture() {
+    let (elsewhere, place) = (LibraryFolder::new(), LibraryFolder::new());
+    let arm = os_image(elsewhere.write("arm.iso", arm_image()).to_str().unwrap());
+    let unknown = elsewhere.write("unknown.iso", &image_without_architecture());
+    let unknown = OsImage { version: "2".to_owned(), ..os_image(unknown.to_str().unwrap()) };
+    let library = place.open_patiently([arm.clone(), unknown.clone()]);
+    let told = unavailability_reason(within_time_limit(library.base(&arm)).await);
+    let problem = "the image is for CPU architecture arm64, expected x86_64";
+    assert!(told.contains(problem) && told.contains(&arm.url), "{told}");
+    let base = within_time_limit(library.base(&unknown)).await.unwrap();
+    assert_eq!(base.image().architecture(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,6 +34,26 @@ pub(crate) fn second_image() -> &'static [u8] {
     &IMAGE
 }
 
+/// The image of another architecture than that of [`os_image`].
+pub(crate) fn arm_image() -> &'static [u8] {
+    static IMAGE: LazyLock<Vec<u8>> =
+        LazyLock::new(|| Recipe::new(Architecture::Aarch64, Era::E2024_12).build());
+    &IMAGE
+}
+
+/// An image for 64-bit ARM that does not show it.
+pub(crate) fn image_without_architecture() -> Vec<u8> {
+    let mut bytes = arm_image().to_vec();
+    // In the directory, and in its Rock Ridge extension.
+    for name in [&b"EFIBOOT.IMG"[..], b"efiboot.img"] {
+        let positions = bytes.windows(name.len()).enumerate().filter(|(_, window)| *window == name);
+        for at in positions.map(|(at, _)| at).collect::<Vec<_>>() {
+            bytes[at] = if name[0] == b'E' { b'X' } else { b'x' };
+        }
+    }
+    bytes
+}
+
 pub(crate) fn os_image(url: &str) -> OsImage {
     OsImage {
         openshift_version: "4.14".to_owned(),

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::cli::catalogue::OsImagesOptions;
 use crate::cli::progress::StderrScreen;
 use crate::cli::servers::ServerOptions;
-use crate::images::library::{Library, LibrarySettings};
+use crate::images::library::{Library, LibrarySettings, image_architecture};
 use inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
 
 #[derive(Debug, Args)]
@@ -141,11 +141,6 @@ impl BaseOptions {
 fn parse_architecture(name: &str) -> Result<CpuArchitecture, String> {
     CpuArchitecture::from_name(name)
         .ok_or_else(|| format!("no base images exist for CPU architecture {name:?}"))
-}
-
-/// Returns the architecture of a base image, if the image states it.
-pub(super) fn image_architecture(image: &BaseImage) -> Option<CpuArchitecture> {
-    CpuArchitecture::from_name(&format!("{:?}", image.architecture()?).to_ascii_lowercase())
 }
 
 /// Returns an error if the scheme is not supported.

@@ -7,9 +7,10 @@ use clap::Args;
 use ignition::network::KeyfileCache;
 use ignition::report::Severity;
 
-use super::base::{BaseOptions, OpenedBase, image_architecture};
+use super::base::{BaseOptions, OpenedBase};
 use super::inputs::{InfraEnvOptions, ServiceOptions};
 use crate::discovery::{DiscoveryReport, Draft, ImageSet, Located, ServiceContext, SourceLocation};
+use crate::images::library::image_architecture;
 use inventory::catalogue::CpuArchitecture;
 
 /// Limit in bytes of the cached keyfiles. The check of the networks fills the cache, and making the images reads it.

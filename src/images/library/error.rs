@@ -11,7 +11,7 @@ use isogen::Digest;
 
 use super::location::ImageLocationError;
 use super::paths::ImageKey;
-use inventory::catalogue::CatalogueError;
+use inventory::catalogue::{CatalogueError, CpuArchitecture};
 
 /// Why the library cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -181,6 +181,10 @@ pub(super) enum FetchError {
     Structure { source: isogen::Error },
     #[error("volume identifier {volume_id:?} is not that of a CoreOS live ISO")]
     VolumeId { volume_id: String },
+    #[error(
+        "the image is for CPU architecture {found}, expected {expected}; correct the architecture, or use another image"
+    )]
+    Architecture { expected: CpuArchitecture, found: CpuArchitecture },
     #[error("SHA-256 digest is {found}, but the catalogue has {expected}")]
     Digest { expected: Digest, found: Digest },
     #[error("{doing} {} failed", path.display())]
@@ -230,6 +234,9 @@ impl FetchError {
             Self::NotAnImage { .. } => "the file is not an ISO image".to_owned(),
             Self::Structure { .. } => "the file is not a usable base image".to_owned(),
             Self::VolumeId { .. } => "the file is not a CoreOS live ISO".to_owned(),
+            Self::Architecture { .. } => {
+                "the image is for another CPU architecture than its entry".to_owned()
+            }
             Self::Digest { .. } => "the file has another SHA-256 digest".to_owned(),
             _ => error_chain(self),
         }
@@ -237,7 +244,10 @@ impl FetchError {
 
     /// Returns whether the error is about the contents of a file, as opposed to access to it.
     pub(super) fn is_content_error(&self) -> bool {
-        matches!(self, Self::Structure { .. } | Self::VolumeId { .. } | Self::Digest { .. })
+        matches!(
+            self,
+            Self::Structure { .. } | Self::VolumeId { .. } | Self::Architecture { .. } | Self::Digest { .. }
+        )
     }
 
     /// Returns whether the received bytes may still be the start of the image.

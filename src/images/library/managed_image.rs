@@ -157,7 +157,7 @@ impl ManagedImage {
             return Ok(base);
         }
         let complete = fetch::download_image(self, part).await?;
-        verify::warn_if_unusual(self.paths.name(), &self.image, &complete.image);
+        verify::warn_if_unusual(self.paths.name(), &complete.image);
         Ok(self.new_ready_base((complete.image, complete.base_file), (complete.digest, complete.stamp)))
     }
 
@@ -231,7 +231,7 @@ impl ManagedImage {
         let digest = found
             .hash_file(path, |have| progress.publish_progress(BaseImageState::Verifying { have, total }))?;
         // Oddities are logged once per file, not at each start.
-        verify::warn_if_unusual(self.paths.name(), &self.image, &found.image);
+        verify::warn_if_unusual(self.paths.name(), &found.image);
         Ok(digest)
     }
 

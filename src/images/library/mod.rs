@@ -61,6 +61,7 @@ pub use error::{ImageNotReady, LibraryError, NmstatectlError};
 pub use location::ImageLocationError;
 pub use settings::{DownloadTiming, LibrarySettings, RetryPolicy, ServerTrust, UnknownFiles};
 pub use state::{BaseImageState, ImageState};
+pub(crate) use verify::image_architecture;
 
 use error::error_chain;
 use leases::LibraryLeases;

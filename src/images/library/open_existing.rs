@@ -65,7 +65,7 @@ pub(super) fn open_existing(
     // Taken before any byte is read.
     let lease = managed.shared.leases.acquire(path, &file)?;
     let stamp = settled_stamp(path, &file)?;
-    let image = verify::open_base_image(source)?;
+    let image = verify::open_base_image(source, managed.image.cpu_architecture)?;
     let base_file = Arc::new(BaseFile::new(Arc::clone(image.source())));
     if let Some(lease) = lease {
         base_file.hold_lease(lease);

@@ -9,6 +9,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
 
+use inventory::catalogue::OsImage;
 use isogen::write::explain_full_disk;
 use isogen::{BaseImage, Digest, Hasher, Source};
 use rustix::fs::FallocateFlags;
@@ -230,7 +231,7 @@ impl PartialFile {
         mut self,
         slot: &Arc<ManagedImage>,
     ) -> Result<CompleteImage, FetchError> {
-        let made = self.make_image(slot.image.sha256);
+        let made = self.make_image(&slot.image);
         let digest = made.inspect_err(|_| self.discard())?;
         // The rename has succeeded: the file must not be discarded any more.
         let path = self.paths.image_file();
@@ -248,7 +249,7 @@ impl PartialFile {
     }
 
     /// Verifies the part, renames it to the image, and returns its digest.
-    fn make_image(&mut self, expected: Option<Digest>) -> Result<Digest, FetchError> {
+    fn make_image(&mut self, image: &OsImage) -> Result<Digest, FetchError> {
         let (path, image_path) = (self.paths.partial_file(), self.paths.image_file());
         let total = self.total_len();
         if self.have != total {
@@ -258,12 +259,13 @@ impl PartialFile {
             self.reject_error_page()?;
         }
         let digest = std::mem::take(&mut self.hasher).finish();
-        if let Some(expected) = expected.filter(|expected| *expected != digest) {
+        if let Some(expected) = image.sha256.filter(|expected| *expected != digest) {
             return Err(FetchError::Digest { expected, found: digest });
         }
         let reader = File::open(&path).map_err(disk_error("opening", &path))?;
         let source = Source::from_file(reader, image_path.display().to_string());
-        verify::open_base_image(source.map_err(|source| FetchError::Structure { source })?)?;
+        let source = source.map_err(|source| FetchError::Structure { source })?;
+        verify::open_base_image(source, image.cpu_architecture)?;
         self.file.sync_all().map_err(disk_error("writing", &path))?;
         fs::rename(&path, &image_path).map_err(disk_error("renaming", &path))?;
         // The image is complete. A failure of the remaining steps is only logged.

@@ -6,7 +6,7 @@ use std::path::Path;
 use isogen::{BaseImage, Source};
 
 use super::error::{FetchError, error_chain};
-use inventory::catalogue::OsImage;
+use inventory::catalogue::CpuArchitecture;
 
 /// Prefixes of the volume identifiers of base images.
 const VOLUME_IDS: [&str; 3] = ["rhcos-", "fedora-coreos-", "scos-"];
@@ -21,8 +21,9 @@ pub(super) const MARK: &[u8] = b"CD001";
 /// The number of bytes that show whether a file is an ISO image.
 pub(super) const RECOGNIZABLE: u64 = MARK_AT + 5;
 
-/// Opens a base image and checks that it contains all files that artifacts need.
-pub(super) fn open_base_image(source: Source) -> Result<BaseImage, FetchError> {
+/// Opens a base image and checks that it contains all files that artifacts need, and that it is for the architecture of
+/// its entry, if it states one.
+pub(super) fn open_base_image(source: Source, expected: CpuArchitecture) -> Result<BaseImage, FetchError> {
     let image = BaseImage::from_source(source).map_err(structure_error)?;
     let volume_id = image.volume().id();
     if !VOLUME_IDS.iter().any(|prefix| volume_id.starts_with(prefix)) {
@@ -31,7 +32,15 @@ pub(super) fn open_base_image(source: Source) -> Result<BaseImage, FetchError> {
     image.kernel().map_err(structure_error)?;
     image.require_file(INITRD).map_err(structure_error)?;
     image.rootfs().map_err(structure_error)?;
-    Ok(image)
+    match image_architecture(&image).filter(|found| *found != expected) {
+        None => Ok(image),
+        Some(found) => Err(FetchError::Architecture { expected, found }),
+    }
+}
+
+/// Returns the architecture of a base image, if the image states it.
+pub(crate) fn image_architecture(image: &BaseImage) -> Option<CpuArchitecture> {
+    CpuArchitecture::from_name(&format!("{:?}", image.architecture()?).to_ascii_lowercase())
 }
 
 /// Returns whether minimal ISOs can be made from the image's own description. If not, Kindling re-lays out minimal
@@ -58,7 +67,7 @@ pub(super) fn has_valid_minimal_description(
 }
 
 /// Logs what is unusual about a valid image.
-pub(super) fn warn_if_unusual(name: &str, wanted: &OsImage, image: &BaseImage) {
+pub(super) fn warn_if_unusual(name: &str, image: &BaseImage) {
     let lens = [("kernel", image.kernel(), USUAL_KERNEL), ("rootfs", image.rootfs(), USUAL_ROOTFS)];
     for (file, plan, usual) in lens {
         let Ok(len) = plan.map(|plan| plan.len()) else { continue };
@@ -79,12 +88,6 @@ pub(super) fn warn_if_unusual(name: &str, wanted: &OsImage, image: &BaseImage) {
             backup,
             "base image has no backup partition table, its last bytes may be missing"
         );
-    }
-    let wanted = wanted.cpu_architecture;
-    let found = image.architecture().map(|architecture| format!("{architecture:?}").to_ascii_lowercase());
-    let is_other = |found: &str| inventory::catalogue::CpuArchitecture::from_name(found) != Some(wanted);
-    if let Some(found) = found.filter(|found| is_other(found)) {
-        tracing::warn!(image = name, %wanted, found, "base image seems to be for another architecture");
     }
 }
 
