@@ -6,6 +6,7 @@
 import os
 import sys
 
+import yaml
 from assisted_service_client import ApiClient, Configuration, api, models
 from assisted_service_client.rest import ApiException
 
@@ -46,6 +47,8 @@ call(versions.v2_list_component_versions)
 cluster = call(installer.v2_register_cluster, models.ClusterCreateParams(
     name="edge", openshift_version="4.18", pull_secret=PULL_SECRET, base_dns_domain="example.com"))
 expect(cluster.status == "insufficient", cluster.status)
+expect(cluster.validations_info == "{}", cluster.validations_info)
+expect([operator.name for operator in cluster.monitored_operators] == ["console"], cluster.monitored_operators)
 cluster_id = cluster.id
 call(installer.v2_update_cluster, cluster_id, models.V2ClusterUpdateParams(name="renamed"))
 expect(call(installer.v2_get_cluster, cluster_id).name == "renamed", "the name of the cluster")
@@ -55,6 +58,13 @@ call(installer.v2_get_cluster_default_config)
 infra_env = call(installer.register_infra_env, models.InfraEnvCreateParams(
     name="lone", openshift_version="4.18", pull_secret=PULL_SECRET, image_type="full-iso"))
 infra_env_id = infra_env.id
+# A MAC address without quotes, as Python's YAML reads it.
+racks = call(installer.register_infra_env, models.InfraEnvCreateParams(
+    name="racks", openshift_version="4.18", pull_secret=PULL_SECRET, static_network_config=[models.HostStaticNetworkConfig(
+        network_yaml="interfaces:\n- {name: eth0, type: ethernet, state: up}\n",
+        mac_interface_map=[{"mac_address": yaml.safe_load("52:54:00:00:00:01"), "logical_nic_name": "eth0"}])]))
+expect('"52:54:00:00:00:01"' in racks.static_network_config, racks.static_network_config)
+call(installer.deregister_infra_env, racks.id)
 call(installer.update_infra_env, infra_env_id, models.InfraEnvUpdateParams(additional_ntp_sources="ntp.example.com"))
 expect(call(installer.get_infra_env, infra_env_id).additional_ntp_sources == "ntp.example.com", "its NTP sources")
 expect(len(call(installer.list_infra_envs)) == 1, "the list of infra-envs")
@@ -94,3 +104,6 @@ call(installer.v2_deregister_host, infra_env_id, host_id)
 call(installer.deregister_infra_env, infra_env_id)
 call(installer.v2_deregister_cluster, cluster_id)
 expect(call(installer.v2_list_clusters) == [], "no clusters are left")
+# The host was deleted before it had a cluster again.
+deleted = call(installer.v2_list_clusters, get_unregistered_clusters=True, with_hosts=True)
+expect([(found["id"], found["hosts"]) for found in deleted] == [(cluster_id, [])], deleted)
