@@ -211,6 +211,27 @@ fn limit_and_offset_select_a_part_of_each_list() {
     });
 }
 
+/// Programs that count hosts need not read tens of kilobytes for each of them.
+#[test]
+fn host_list_of_an_infra_env_omits_inventory_reports_on_request() {
+    on_each_database(async |service| {
+        let (infra_env, ids) = many_hosts(&service).await;
+        let path = format!("/v2/infra-envs/{infra_env}/hosts");
+        let full = service.get(&path).await.json_with_status(200);
+        let short = service.get(&format!("{path}?with-inventory=false")).await.json_with_status(200);
+        assert_eq!(ids_in_list(&short), ids);
+        let mut expected = full.clone();
+        for host in expected.as_array_mut().unwrap() {
+            assert!(host.as_object_mut().unwrap().remove("inventory").is_some(), "{host}");
+        }
+        assert_eq!(short, expected);
+        let host_len = short[0].to_string().len();
+        assert!(host_len < 4 << 10, "a host takes {host_len} bytes");
+        let again = service.get(&format!("{path}?with-inventory=true")).await.json_with_status(200);
+        assert_eq!(again, full);
+    });
+}
+
 #[test]
 fn deleted_records_do_not_count_in_a_range() {
     on_each_database(async |service| {

@@ -30,6 +30,8 @@ pub(super) fn routes() -> Vec<Operation> {
     tag = "hosts",
     params(
         ("infra_env_id" = uuid::Uuid, Path),
+        ("with-inventory" = Option<bool>, Query, description = "Include the inventory reports. Default: true"),
+        ("with-connectivity" = Option<bool>, Query, description = "Include the connectivity to other hosts. Default: true"),
         ("limit" = Option<i64>, Query, minimum = 1, description = "Maximum number of hosts. Default: no limit"),
         ("offset" = Option<i64>, Query, minimum = 0, description = "Number of hosts to skip")
     ),
@@ -43,7 +45,10 @@ async fn list_hosts(
     let range = query.list_range()?;
     let found = inventory.records().find::<InfraEnvRecord>(None, id.0).await?;
     found.ok_or_else(|| ApiError::not_found("record not found"))?;
-    let hosts = PageQuery::first(Filter::all(Kind::Host).within(id.0)).with_reports(ALL_SHOWN);
+    // The Assisted Installer always includes the reports.
+    let is_included = |name: &str| query.text(name).is_none_or(Query::is_yes);
+    let reports = reports_in_host_list(is_included("with-inventory"), is_included("with-connectivity"));
+    let hosts = PageQuery::first(Filter::all(Kind::Host).within(id.0)).with_reports(reports);
     json_list(views(&inventory, hosts.in_range(range), HostDetail::InFull)).await
 }
 
@@ -93,7 +98,7 @@ async fn list_cluster_hosts(
     json_list(part_of_list(hosts, range)).await
 }
 
-/// Returns the reports in a list of a cluster's hosts. The two longest ones are optional.
+/// Returns the reports in a list of hosts. The two longest ones are optional.
 fn reports_in_host_list(with_inventory: bool, with_connectivity: bool) -> ReportKinds {
     macro_rules! report_kinds {
         ($($optional:ident),*) => {
