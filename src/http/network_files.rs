@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use ignition::network::check::{DeclaredInterface, declared_interfaces};
-use ignition::network::{Cancel, HostsFileError, yaml};
+use ignition::network::check::{
+    DeclaredInterface, NetworkFinding, check_hosts_cancellable, declared_interfaces,
+};
+use ignition::network::{Cancel, HostNetwork, HostsFileError, KeyfileCache, yaml};
 use ignition::report::Severity;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -33,6 +35,10 @@ const MAX_FINDINGS: usize = 1000;
 pub(crate) struct NetworkFiles {
     /// The files. At most 10,000, with at most 10,000 hosts.
     pub files: Vec<NetworkFile>,
+    /// Whether the networks are checked too, like the static networks of an infra-env.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub check: bool,
 }
 
 /// A file with nmstate documents, with `NMStateConfig` manifests, or with a list as in `static_network_config`.
@@ -58,6 +64,11 @@ pub(crate) struct NetworkFileHosts {
     /// the other findings of each file.
     #[schema(value_type = Vec<Object>)]
     pub findings: Vec<DiscoveryFinding>,
+    /// The first 1000 findings of the check of the networks, as in the preflight of an infra-env. `host` is the index
+    /// of the host among all hosts of the files, including the ones that `hosts` lacks because of their errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub network: Option<Vec<NetworkFinding>>,
 }
 
 /// A host that was read from a network file.
@@ -108,11 +119,11 @@ async fn read_network_files(
     _caller: Caller<User, WholeService>,
     Body(files): Body<NetworkFiles>,
 ) -> Result<Reply<NetworkFileHosts>, ApiError> {
-    let hosts = in_background(move |cancel| read(&files.files, cancel)).await?;
+    let hosts = in_background(move |cancel| read(&files, cancel)).await?;
     Ok(Reply(StatusCode::OK, hosts))
 }
 
-fn read(files: &[NetworkFile], cancel: &Cancel) -> Result<NetworkFileHosts, ApiError> {
+fn read(NetworkFiles { files, check }: &NetworkFiles, cancel: &Cancel) -> Result<NetworkFileHosts, ApiError> {
     if files.len() > MAX_HOSTS {
         return Err(ApiError::bad(format!("{} files; at most {MAX_HOSTS} are accepted", files.len())));
     }
@@ -126,6 +137,7 @@ fn read(files: &[NetworkFile], cancel: &Cancel) -> Result<NetworkFileHosts, ApiE
     }
     read.require_hosts();
     let HostFiles { hosts, mut findings, .. } = read;
+    let network = check.then(|| check_networks(files, &indexes, &hosts, cancel)).transpose()?;
     let mut readable = Vec::new();
     for (index, found) in indexes.into_iter().zip(hosts) {
         require_wanted(cancel)?;
@@ -134,7 +146,29 @@ fn read(files: &[NetworkFile], cancel: &Cancel) -> Result<NetworkFileHosts, ApiE
             None => readable.push(host(index, found)),
         }
     }
-    Ok(NetworkFileHosts { hosts: readable, findings: limited(findings.as_slice()) })
+    Ok(NetworkFileHosts { hosts: readable, findings: limited(findings.as_slice()), network })
+}
+
+/// Returns the first findings of the check of all networks. `indexes` are the files of the hosts.
+fn check_networks(
+    files: &[NetworkFile],
+    indexes: &[usize],
+    hosts: &[Host],
+    cancel: &Cancel,
+) -> Result<Vec<NetworkFinding>, ApiError> {
+    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+    for index in indexes {
+        *counts.entry(*index).or_default() += 1;
+    }
+    let named = |(index, host): (&usize, &Host)| {
+        // The only host of a file has the name of the file, even if it is in a list.
+        let file = files.get(*index).filter(|_| counts.get(index) == Some(&1));
+        host.network.clone().with_name(file.map_or(host.name.as_str(), |file| file.name.as_str()))
+    };
+    let networks: Vec<HostNetwork> = indexes.iter().zip(hosts).map(named).collect();
+    let report = check_hosts_cancellable(&networks, &KeyfileCache::default(), cancel);
+    let report = report.ok_or_else(|| ApiError::internal("the client disconnected"))?;
+    Ok(report.findings().iter().take(MAX_FINDINGS).cloned().collect())
 }
 
 /// Returns the first findings. The others are counted for each file, with their highest severity: the page rejects the
@@ -222,6 +256,10 @@ mod tests {
 
     fn file(name: &str, text: impl Into<String>) -> NetworkFile {
         NetworkFile { name: name.to_owned(), text: text.into() }
+    }
+
+    fn read(files: &[NetworkFile], cancel: &Cancel) -> Result<NetworkFileHosts, ApiError> {
+        super::read(&NetworkFiles { files: files.to_vec(), check: false }, cancel)
     }
 
     fn response_len(hosts: &NetworkFileHosts) -> usize {

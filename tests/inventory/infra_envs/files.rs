@@ -236,6 +236,44 @@ fn network_files_are_read_as_hosts() {
     });
 }
 
+#[test]
+fn networks_in_files_are_checked_on_request() {
+    on_each_database(async |service| {
+        let host = |name: &str, mac: &str, network: &str| {
+            let map = [json!({"mac_address": mac, "logical_nic_name": "eth0"})];
+            let list = json!([{"network_yaml": network, "mac_interface_map": map}]);
+            json!({"name": name, "text": list.to_string()})
+        };
+        let network = |vlan: usize| {
+            format!(
+                "interfaces:\n- {{name: eth0, type: ethernet}}\n- {{name: v0, type: vlan, vlan: {{id: {vlan}, base-iface: eth0}}}}\n"
+            )
+        };
+        let same = "52:54:00:00:00:01";
+        let files = [
+            host("Host 1", same, &network(7)),
+            host("Host 2: b", "", "interfaces: ["),
+            host("Host 3", same, &network(5000)),
+        ];
+        let request = json!({"files": files, "check": true});
+        let found = service.post("/v2/network-files", &request).await.json_with_status(200);
+        assert_eq!(found["hosts"].as_array().unwrap().len(), 2);
+        let network = found["network"].as_array().unwrap();
+        let has = |host: usize, text: &str| {
+            network.iter().any(|it| it["host"] == host && it["message"].as_str().unwrap().contains(text))
+        };
+        assert!(has(2, "VLAN 5000 is not within 1 to 4094"), "{found}");
+        assert!(has(2, "52:54:00:00:00:01 is also the address of eth0 in Host 1"), "{found}");
+        assert!(
+            network.iter().any(|it| it["host"] == 1 && it["path"] == "mac_interface_map[0].mac_address"),
+            "{found}"
+        );
+        let unchecked =
+            service.post("/v2/network-files", &json!({"files": files})).await.json_with_status(200);
+        assert_eq!(unchecked["network"], Value::Null);
+    });
+}
+
 /// The findings about one network file.
 async fn network_file_findings(service: &TestService, name: &str, text: &str) -> Value {
     let files = json!({"files": [{"name": name, "text": text}]});
