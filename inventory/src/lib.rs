@@ -34,7 +34,7 @@ use std::sync::Arc;
 pub use assisted::Secret;
 pub use background::in_background;
 pub use bucket::{BucketError, BucketFailure, BucketTransport, s3_from_env, without_response};
-pub use settings::{AllowedHosts, ClusterNetworks, HostLimits, Settings};
+pub use settings::{AddedImageRule, AllowedHosts, ClusterNetworks, HostLimits, Settings};
 
 use ignition::network::KeyfileCache;
 

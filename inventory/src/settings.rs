@@ -1,5 +1,7 @@
 //! Settings of the inventory, which the operator chooses.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ignition::discovery::HttpUrl;
@@ -70,6 +72,37 @@ pub struct Settings {
     /// Called on a background thread after each request whose body took much memory. An allocator may keep memory that
     /// was freed, so that the limit on the work does not limit the memory of the process.
     pub after_large_request: fn(),
+    /// Rules for the URLs of base images that users add.
+    pub added_image_rule: AddedImageRule,
+}
+
+/// A rule of the program for the URLs of base images that users add. The error is the reason for users.
+#[derive(Clone)]
+pub struct AddedImageRule(Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>);
+
+impl AddedImageRule {
+    /// Creates a rule from its check.
+    pub fn new(check: impl Fn(&str) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+
+    /// Checks an HTTP or HTTPS URL.
+    pub(crate) fn check(&self, url: &str) -> Result<(), String> {
+        (self.0)(url)
+    }
+}
+
+impl Default for AddedImageRule {
+    /// Accepts every URL.
+    fn default() -> Self {
+        Self::new(|_| Ok(()))
+    }
+}
+
+impl fmt::Debug for AddedImageRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AddedImageRule").finish_non_exhaustive()
+    }
 }
 
 /// Limits for the hosts of one infra-env. Any client with its token can register hosts and send reports.
@@ -206,6 +239,7 @@ impl Settings {
             check_cluster_version: Self::CHECK_CLUSTER_VERSION,
             host_limits: HostLimits::default(),
             after_large_request: || (),
+            added_image_rule: AddedImageRule::default(),
         }
     }
 

@@ -129,6 +129,18 @@ fn credentials_in_the_url_of_an_os_image_are_not_shown() {
 }
 
 #[test]
+fn url_of_an_os_image_is_stored_without_white_space_around_it() {
+    on_each_database(async |service| {
+        let mut image = os_image("4.99");
+        image["url"] = json!(" http://mirror.example/live.iso\n");
+        let added = service.post("/v2/os-images", &image).await.json_with_status(201);
+        assert_eq!(added["url"], "http://mirror.example/live.iso");
+        let stored = service.inventory.added_images().await.unwrap();
+        assert_eq!(stored[0].url, "http://mirror.example/live.iso");
+    });
+}
+
+#[test]
 fn added_os_image_in_use_cannot_be_deleted() {
     on_each_database(async |service| {
         let body = json!({"name": "demo", "pull_secret": PULL_SECRET, "openshift_version": "4.99.1"});

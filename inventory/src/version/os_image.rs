@@ -191,7 +191,7 @@ impl Inventory {
             let reason = format!("openshift_version {openshift_version:?} is not valid");
             return Err(ApiError::bad(reason));
         }
-        HttpUrl::parse("url", &url).map_err(|error| ApiError::bad(error.to_string()))?;
+        let url = self.added_image_url(&url)?;
         let image_type = ImageType::Full;
         let image = OsImage { openshift_version, cpu_architecture, url, version, image_type, sha256 };
         if !image.has_safe_version() {
@@ -220,6 +220,14 @@ impl Inventory {
             })
             .await?;
         Ok(view(image, false))
+    }
+
+    /// Returns the URL of a base image to add without the white space around it, if an image can be downloaded from it.
+    fn added_image_url(&self, text: &str) -> Result<String, ApiError> {
+        let url = HttpUrl::parse("url", text).map_err(|error| ApiError::bad(error.to_string()))?;
+        let refusal = |reason| ApiError::bad(format!("url {:?}: {reason}", masked_url(url.as_str())));
+        self.settings().added_image_rule.check(url.as_str()).map_err(refusal)?;
+        Ok(url.as_str().to_owned())
     }
 
     /// Refuses a base image if there is another one of its version and architecture, from another URL: their files

@@ -13,7 +13,7 @@ use crate::http::Server;
 use crate::http::images::{EmbeddedInputs, ImageInputs, ImageServer, follow_added_images};
 use crate::images::library::{AddedImageServers, DownloadTiming, Library, LibrarySettings, UnknownFiles};
 use crate::inventory::catalogue::OsImage;
-use crate::inventory::{Inventory, Settings};
+use crate::inventory::{AddedImageRule, Inventory, Settings};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Base images")]
@@ -73,6 +73,18 @@ impl ImageOptions {
         }
     }
 
+    fn added_from(&self) -> AddedImageServers {
+        self.added_image_servers.as_ref().map_or_else(AddedImageServers::default, |servers| {
+            AddedImageServers::Listed(servers.iter().cloned().collect())
+        })
+    }
+
+    /// Lets the inventory refuse images that the library would not download.
+    pub(super) fn apply_to_settings(&self, settings: &mut Settings) {
+        let servers = self.added_from();
+        settings.added_image_rule = AddedImageRule::new(move |url| servers.check_url(url));
+    }
+
     /// Opens the image library, and returns the server of an inventory's images.
     pub(super) async fn open_server(&self, inventory: &Inventory, data_dir: &Path) -> Result<ImageServer> {
         let images = inventory.catalogue().os_images().to_vec();
@@ -85,9 +97,7 @@ impl ImageOptions {
             );
         }
         let mut settings = self.library_settings(data_dir, DownloadTiming::OnFirstUse)?;
-        if let Some(servers) = &self.added_image_servers {
-            settings.added_from = AddedImageServers::Listed(servers.iter().cloned().collect());
-        }
+        settings.added_from = self.added_from();
         let library = Library::open_with_added(settings, images.clone(), added)?;
         let inputs = Arc::new(EmbeddedInputs::new(inventory.clone()));
         let base_url = inventory.settings().image_service_base_url.clone();

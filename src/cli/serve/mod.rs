@@ -192,6 +192,7 @@ impl Serve {
         self.clusters.apply_to_settings(&mut settings);
         self.agents.apply_to_settings(&mut settings)?;
         self.database.apply_to_settings(&mut settings);
+        self.images.apply_to_settings(&mut settings);
         let store = Arc::new(self.database.open_store().await?);
         let files = self.database.file_store()?;
         let inventory = Inventory::new(store, files, catalogue, settings, policy);

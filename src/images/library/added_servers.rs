@@ -45,6 +45,17 @@ pub enum AddedImageServers {
 }
 
 impl AddedImageServers {
+    /// Checks the URL of an image to add, as far as possible without a lookup of its host name. Downloads check the
+    /// addresses of host names and the targets of redirects.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if no image can be downloaded from the URL.
+    pub fn check_url(&self, text: &str) -> Result<(), String> {
+        let url = Url::parse(text).map_err(|error| error.to_string())?;
+        self.check(&url).map_err(|error| error.to_string())
+    }
+
     /// Refuses a URL whose host is not allowed. Of a host name, the [resolver](Self::resolver) refuses addresses.
     pub(super) fn check(&self, url: &Url) -> Result<(), FetchError> {
         let host = url.host_str().unwrap_or_default();
@@ -125,6 +136,15 @@ mod tests {
 
     fn is_allowed(servers: &AddedImageServers, url: &str) -> bool {
         servers.check(&url.parse().unwrap()).is_ok()
+    }
+
+    #[test]
+    fn urls_that_no_download_accepts_have_a_reason() {
+        let reason = |url: &str| AddedImageServers::OtherMachines.check_url(url).unwrap_err();
+        assert_eq!(reason("http://10.0.0.256/a.iso"), "invalid IPv4 address");
+        let near = "images must not be added from 127.0.0.1; see --added-image-servers";
+        assert_eq!(reason("http://127.1/a.iso"), near);
+        assert_eq!(AddedImageServers::OtherMachines.check_url("http://mirror.example/a.iso"), Ok(()));
     }
 
     #[test]
