@@ -191,3 +191,37 @@ fn base_image_is_added_with_progress_and_removed() {
         browser.find_visible("#no-base-images").await;
     });
 }
+
+/// What no download could use is refused before anything is stored: by the page, or by the service.
+#[test]
+fn rejects_impossible_base_image_urls() {
+    run_test(async {
+        let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
+        browser.open_url(&service.url("/")).await;
+        browser.find_visible("#new-image").await.click().await;
+        let fault = "const field = document.querySelector('#image-form [name=url]'); field.value = URL; \
+                     field.dispatchEvent(new Event('input', {bubbles: true})); return field.validationMessage";
+        for (url, reason) in [
+            ("ftp://mirror.example/a.iso", "The URL must begin with http:// or https://."),
+            ("/srv/a.iso", "The URL must begin with http:// or https://."),
+            ("http://mirror.example/my image.iso", "The URL contains \" \". Write it percent-encoded."),
+            ("http://mirror.example:99999/a.iso", "The URL has no valid host or port."),
+            ("http://:80/a.iso", "The URL has no valid host or port."),
+            ("https://reader:secret@mirror.example/a.iso?b=c", ""),
+        ] {
+            let script = fault.replace("URL", &serde_json::to_string(url).unwrap());
+            assert_eq!(browser.run_script(&script).await, reason, "{url}");
+        }
+        browser.run_script("document.querySelector('#image-form [name=url]').value = ''").await;
+        browser.find_visible("#image-form [name=url]").await.type_text("http://127.0.0.1/live.iso").await;
+        browser.find_visible("#image-form [name=openshift_version]").await.type_text("4.99").await;
+        browser.find_visible("#image-form [name=version]").await.type_text("499.1").await;
+        browser.find_visible("#image-form button.primary").await.click().await;
+        let refusal = browser.find_visible("#image-problem").await.text().await;
+        let near = "images must not be added from 127.0.0.1; see --added-image-servers";
+        assert_eq!(refusal, format!("url \"http://127.0.0.1/live.iso\": {near}"));
+        let images = service.api_json(reqwest::Method::GET, "/os-images", &serde_json::json!(null)).await;
+        assert_eq!(images.as_array().unwrap().len(), 1);
+    });
+}

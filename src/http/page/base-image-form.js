@@ -8,7 +8,12 @@ const FIELDS = ["url", "openshift_version", "version", "cpu_architecture", "sha2
 
 const form = byId("image-form");
 
+/** Characters that no URL contains, by the rules of the service. */
+const FORBIDDEN = /[^A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]/u;
+const MAX_URL_LEN = 1000;
+
 export function begin() {
+  form.elements.url.addEventListener("input", ({ target }) => target.setCustomValidity(urlProblem(target.value.trim())));
   byId("new-image").addEventListener("click", () => (form.hidden ? unfold() : fold()));
   byId("cancel-image").addEventListener("click", fold);
   form.addEventListener("submit", (event) => {
@@ -17,6 +22,16 @@ export function begin() {
   });
   // The rows are renewed every second, so the list itself listens.
   byId("base-images").addEventListener("click", ({ target }) => target.matches("button[data-version]") && remove(target));
+}
+
+/** Returns why the service would refuse a URL. It refuses more: it knows which servers are allowed. */
+function urlProblem(text) {
+  if (!text) return "";
+  if (!/^https?:\/\//i.test(text)) return "The URL must begin with http:// or https://.";
+  if (text.length > MAX_URL_LEN) return `The URL is longer than ${MAX_URL_LEN} characters.`;
+  const forbidden = text.match(FORBIDDEN)?.[0];
+  if (forbidden) return `The URL contains ${JSON.stringify(forbidden)}. Write it percent-encoded.`;
+  return URL.canParse(text) ? "" : "The URL has no valid host or port.";
 }
 
 function unfold() {
@@ -28,6 +43,7 @@ function unfold() {
 function fold() {
   form.hidden = true;
   form.reset();
+  form.elements.url.setCustomValidity("");
   showProblem(byId("image-problem"), null);
   byId("new-image").setAttribute("aria-expanded", "false");
   byId("new-image").focus();
