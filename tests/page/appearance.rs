@@ -197,3 +197,21 @@ fn page_is_readable_in_light_and_dark_and_on_a_phone() {
         assert_eq!(browser.find_visible(".files td").await.role().await, "cell");
     });
 }
+
+#[test]
+fn footer_has_the_version_and_links() {
+    run_test(async {
+        let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
+        browser.open_url(&service.url("/")).await;
+        let version = format!("kindling-{}", env!("CARGO_PKG_VERSION"));
+        browser
+            .wait_until(&format!("return document.getElementById('version').textContent === '{version}'"))
+            .await;
+        let links = "return [...document.querySelectorAll('footer a')].map((link) => link.pathname)";
+        assert_eq!(browser.run_script(links).await, json!(["/docs", "/openapi.json", "/health", "/metrics"]));
+        for path in ["/openapi.json", "/health", "/metrics"] {
+            assert_eq!(service.get(path).await.status(), 200, "{path}");
+        }
+    });
+}

@@ -55,6 +55,7 @@ const ofInfraEnv = (infraEnv) => `${V2}infra-envs/${infraEnv.id}`;
 export const api = {
   /** Returns the state of the service and its base images. The status is 503 if the service is not ready. */
   health: () => ask("health", { accepts: [503] }),
+  componentVersions: () => ask(`${V2}component-versions`),
   osImages: () => ask(`${V2}os-images`),
   addOsImage: (body) => ask(`${V2}os-images`, { method: "POST", body }),
   removeOsImage: (version, architecture) =>

@@ -1,6 +1,6 @@
 // The entry point of the page.
 
-import { token } from "./api.js";
+import { api, token } from "./api.js";
 import * as baseImageForm from "./base-image-form.js";
 import * as creation from "./creation.js";
 import { byId, showProblem, tell } from "./dom.js";
@@ -21,6 +21,7 @@ async function load() {
     infraEnvs.listen();
     showContent();
     showProblem(byId("problem"), null);
+    showVersion();
     return true;
   } catch (refusal) {
     if (refusal.status === 401) askForToken(refusal);
@@ -30,6 +31,13 @@ async function load() {
     }
     return false;
   }
+}
+
+/** Shows the version of the service, once. Like the list, it may need a token. */
+async function showVersion() {
+  if (byId("version").textContent) return;
+  const { versions } = await api.componentVersions().catch(() => ({}));
+  if (versions) byId("version").textContent = versions["assisted-installer-service"];
 }
 
 function showContent() {
