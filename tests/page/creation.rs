@@ -8,7 +8,7 @@ use crate::service::{NMSTATE, PULL_SECRET, PageService};
 
 impl Browser {
     /// Opens the form and fills in the required fields.
-    async fn open_creation_form(&self, service: &PageService, name: &str) {
+    pub(crate) async fn open_creation_form(&self, service: &PageService, name: &str) {
         self.open_url(&service.url("/")).await;
         self.find_visible("#new").await.click().await;
         self.wait_until("return document.querySelector('[name=openshift_version]').value").await;
@@ -17,12 +17,12 @@ impl Browser {
     }
 
     /// Uploads a network document of a host.
-    async fn upload_network(&self, name: &str, text: &str) {
+    pub(crate) async fn upload_network(&self, name: &str, text: &str) {
         self.upload_and_wait_for_host(name, text, name).await;
     }
 
     /// Uploads a file, and waits for a host of this name.
-    async fn upload_and_wait_for_host(&self, name: &str, text: &str, host: &str) {
+    pub(crate) async fn upload_and_wait_for_host(&self, name: &str, text: &str, host: &str) {
         let path = self.file_to_upload(name, text);
         let fields = self.find_all("#nmstate").await;
         fields[0].type_text(path.to_str().unwrap()).await;
@@ -30,7 +30,7 @@ impl Browser {
             .await;
     }
 
-    async fn submit_form(&self) {
+    pub(crate) async fn submit_form(&self) {
         self.find_visible("#creation button.primary").await.click().await;
     }
 }
@@ -228,7 +228,10 @@ fn rejects_map_without_a_mac_address() {
         assert_eq!(
             told.split('\n').collect::<Vec<_>>().join(" "),
             "Nothing was created: the static networks have errors. error eth0 has no MAC address Host 2: hosts.json, \
-             mac_interface_map[1].mac_address Go there"
+             mac_interface_map[1].mac_address Go there warning VLAN 0 is not a VLAN: it only marks the priority of packets Host 1: \
+             hosts.json, line 15, interfaces[1].vlan.id id: 0 Go there warning VLAN 0 is not a VLAN: it only marks the priority of \
+             packets Host 2: hosts.json, line 15, interfaces[1].vlan.id id: 0 Go there warning the document has no interface eth7 \
+             Host 2: hosts.json, mac_interface_map[0].logical_nic_name Go there"
         );
         assert_eq!(service.infra_envs().await.len(), 0);
     });

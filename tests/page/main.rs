@@ -13,6 +13,7 @@ mod base_images;
 mod browser;
 mod creation;
 mod downloads;
+mod form_hosts;
 mod hosts;
 mod infra_envs;
 mod page_files;

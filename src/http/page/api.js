@@ -61,8 +61,11 @@ export const api = {
   removeOsImage: (version, architecture) =>
     ask(`${V2}os-images/${encodeURIComponent(version)}/${architecture}`, { method: "DELETE" }),
   infraEnvs: () => ask(`${V2}infra-envs`),
-  /** Returns the hosts in files: their documents, MAC addresses, and the interfaces that the documents declare. */
-  readNetworkFiles: (files) => ask(`${V2}network-files`, { method: "POST", body: { files } }),
+  /**
+   * Returns the hosts in files: their documents, MAC addresses, and the interfaces that the documents declare. With
+   * `check`, it also returns the findings in their networks.
+   */
+  readNetworkFiles: (files, check = false) => ask(`${V2}network-files`, { method: "POST", body: { files, check } }),
   create: (body) => ask(`${V2}infra-envs`, { method: "POST", body }),
   delete: (infraEnv) => ask(ofInfraEnv(infraEnv), { method: "DELETE" }),
   /** Returns the first hosts of an infra-env, with the inventory reports of their agents. */

@@ -1,7 +1,7 @@
 // The card of an infra-env. An open card shows files, findings and readers, and refreshes the readers.
 
 import { api } from "./api.js";
-import { badge, copyButton, element, finding, findingList, fromTemplate, humanBytes, progressBar, renew, showProblem } from "./dom.js";
+import { badge, copyButton, element, finding, findingList, fromTemplate, humanBytes, plural, progressBar, renew, showProblem } from "./dom.js";
 import { hasFailed } from "./base-images.js";
 import * as changes from "./changes.js";
 
@@ -204,8 +204,6 @@ function inOrder({ files, script_url }) {
 }
 
 const addressesOf = (machine) => (machine?.mac_interface_map ?? []).map((map) => map.mac_address);
-
-const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 /** Creates a cell with the name of its column, which narrow screens show instead of a table head. */
 const cell = (column, ...children) => element("td", { "data-column": column }, ...children);

@@ -1,7 +1,10 @@
 // The form that creates an infra-env.
 
 import { api, Refusal } from "./api.js";
-import { byId, element, finding, findingList, fromTemplate, showProblem, tell } from "./dom.js";
+import { byId, element, finding, findingList, showProblem, tell } from "./dom.js";
+import { findingsIn } from "./form-check.js";
+import * as formHosts from "./form-hosts.js";
+import { addRow, goInto, rowValues } from "./form-hosts.js";
 import { open, refresh } from "./infra-envs.js";
 
 /** Fields that are copied into the request as typed, unless they are empty. */
@@ -24,8 +27,6 @@ const ABOUT = {
 };
 
 const form = byId("creation");
-/** The errors in uploaded files, by file name. The form is not sent until these files are replaced or removed. */
-const rejected = new Map();
 /** The base images that infra-envs can be created for. */
 let osImages = [];
 
@@ -33,8 +34,7 @@ export function begin() {
   byId("new").addEventListener("click", () => (form.hidden ? unfold() : fold()));
   byId("cancel").addEventListener("click", () => fold());
   byId("add-argument").addEventListener("click", ({ target }) => goInto(addRow("argument", byId("arguments"), target)));
-  byId("add-machine").addEventListener("click", () => goInto(addMachines([{}])));
-  byId("nmstate").addEventListener("change", readFiles);
+  formHosts.begin(show);
   form.elements.openshift_version.addEventListener("change", offerArchitectures);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -51,7 +51,7 @@ async function unfold() {
     offerVersions();
     if (osImages.length === 0) throw new Refusal(0, "This service has no base image, so no infra-env can be created.");
   } catch (refusal) {
-    showRefusal(refusal);
+    show(refusal);
   }
 }
 
@@ -59,9 +59,8 @@ function fold() {
   form.hidden = true;
   form.reset();
   byId("arguments").replaceChildren();
-  byId("machines").replaceChildren();
-  rejected.clear();
-  showRefusal(null);
+  formHosts.clear();
+  show(null);
   byId("new").setAttribute("aria-expanded", "false");
   byId("new").focus();
 }
@@ -84,170 +83,31 @@ function offer(name, values) {
   form.elements[name].replaceChildren(...values.map((value) => element("option", { value }, value)));
 }
 
-const goInto = (part) => part?.querySelector("input, textarea").focus();
-
-/** Adds a removable row. When it is removed, `adder` gets the focus. */
-function addRow(template, list, adder, values = {}) {
-  const [row, slots] = fromTemplate(template);
-  for (const [name, value] of Object.entries(values)) row.querySelector(`[name=${name}]`).value = value;
-  slots.remove.addEventListener("click", () => {
-    row.remove();
-    adder.focus();
-  });
-  list.append(row);
-  return row;
-}
-
-/** Adds hosts to the form, and returns the first. */
-function addMachines(networks) {
-  const [first] = networks.map(addMachine);
-  countMachines();
-  return first;
-}
-
-function addMachine({ file, title, network_yaml = "", mac_interface_map = [{}] }) {
-  const [machine, slots] = fromTemplate("machine");
-  machine.dataset.file = file ?? "";
-  machine.dataset.title = title ?? "";
-  machine.querySelector("textarea").value = network_yaml;
-  const addMac = (map) => addRow("mac", slots.macs, slots.add, map);
-  byId("machines").append(machine);
-  mac_interface_map.forEach(addMac);
-  slots.add.addEventListener("click", () => goInto(addMac({})));
-  slots.remove.addEventListener("click", () => {
-    machine.remove();
-    countMachines();
-    byId("add-machine").focus();
-  });
-  return machine;
-}
-
-const machines = () => [...byId("machines").children];
-
-function countMachines() {
-  machines().forEach((machine, index) => {
-    const title = machine.dataset.title;
-    machine.querySelector("legend").textContent = `Host ${index + 1}${title ? `: ${title}` : ""}`;
-  });
-}
-
-/** Adds a host for each document or manifest in files. The service parses them, so the page needs no YAML parser. */
-async function readFiles({ target }) {
-  const files = [...target.files];
-  target.value = "";
-  showRefusal(null);
-  try {
-    const texts = await Promise.all(files.map((file) => file.text()));
-    const { hosts, findings } = await api.readNetworkFiles(files.map(({ name }, index) => ({ name, text: texts[index] })));
-    const names = files.map((file) => file.name);
-    names.filter((name) => rejected.has(name)).forEach(removeFile);
-    // Hosts in a list are numbered by their position in the form.
-    const first = addMachines(hosts.map((host) => ({ ...host, file: names[host.file], title: withoutIndex(host.name) })));
-    for (const name of names) {
-      const errors = findings.filter(({ severity, file }) => severity === "error" && withoutIndex(file) === name);
-      if (errors.length) rejected.set(name, errors);
-    }
-    emptyField(first)?.focus();
-    const others = findings.filter(({ severity }) => severity !== "error");
-    if (rejected.size || others.length) showFileFindings("Some content of the files cannot be used.", others);
-    const count = machines().length;
-    tell(`${names.join(", ")}: ${count} host${count === 1 ? "" : "s"} in total.`);
-  } catch (refusal) {
-    showRefusal(refusal);
-  }
-}
-
-const withoutIndex = (name) => name.replace(/\[\d+\]$/, "");
-
-/** Removes an uploaded file with its hosts. */
-function removeFile(name) {
-  machines().filter((machine) => machine.dataset.file === name).forEach((machine) => machine.remove());
-  rejected.delete(name);
-  countMachines();
-}
-
-/** Returns the field that gets the focus after an upload: the first missing MAC address, else the first field. */
-function emptyField(machine) {
-  const fields = [...(machine?.querySelectorAll("input") ?? [])];
-  return fields.find((field) => !field.value) ?? fields[0];
-}
-
-/** Shows the findings about uploaded files, with a button to remove each rejected file. */
-function showFileFindings(title, others = []) {
-  const place = byId("creation-problem");
-  showProblem(place, title);
-  const findings = [...rejected.values(), others].flat();
-  place.append(findingList(findings, ({ severity, message, file, line, path }) =>
-    finding(severity, message, [file, line ? `line ${line}` : "", path].filter(Boolean).join(", "))));
-  place.append(...[...rejected.keys()].map((name) => {
-    const button = element("button", { type: "button", className: "small" }, `Remove ${name}`);
-    button.addEventListener("click", () => {
-      removeFile(name);
-      if (rejected.size) showFileFindings(title);
-      else showRefusal(null);
-      tell(`${name} was removed.`);
-      byId("nmstate").focus();
-    });
-    return button;
-  }));
-}
-
-/** Rejects invalid maps with a finding for each field: the service would report only the host. */
-function checkMaps(networks) {
-  const findings = networks.flatMap(({ mac_interface_map: map }, host) => (
-    faultsOf(map).map(([path, message]) => (
-      { severity: "error", message, host, line: null, path: `mac_interface_map${path}` }))));
-  if (findings.length) throw new Refusal(0, "", findings);
-}
-
-/** Returns the errors of a map. */
-function faultsOf(map) {
-  if (!map.length) return [["", "the host has no MAC address, so no machine can match it"]];
-  return map.flatMap(({ mac_address, logical_nic_name: name }, index) => {
-    const isFirst = (key, value) => map.findIndex((entry) => entry[key].toLowerCase() === value.toLowerCase()) === index;
-    const faults = [];
-    if (!mac_address) faults.push([`[${index}].mac_address`, `${name || "the interface"} has no MAC address`]);
-    else if (!isFirst("mac_address", mac_address)) faults.push([`[${index}].mac_address`, `${mac_address} is in the map twice`]);
-    if (!isFirst("logical_nic_name", name)) faults.push([`[${index}].logical_nic_name`, `${name} is in the map twice`]);
-    return faults;
-  });
-}
-
 /** Returns the body of the request, without empty fields. */
-function body() {
+function body(networks) {
   const written = (names) => {
     const pairs = names.map((name) => [name, form.elements[name].value.trim()]);
     return Object.fromEntries(pairs.filter(([, value]) => value));
   };
-  const rows = (list, names) => [...list.children]
-    .map((row) => Object.fromEntries(names.map((name) => [name, row.querySelector(`[name=${name}]`).value.trim()])));
   const params = { name: form.elements.name.value, pull_secret: form.elements.pull_secret.value, ...written(TEXTS) };
-  const [proxy, kernelArguments] = [written(PROXIES), rows(byId("arguments"), ["value"])];
+  const [proxy, kernelArguments] = [written(PROXIES), rowValues(byId("arguments"), ["value"])];
   if (Object.keys(proxy).length) params.proxy = proxy;
   // The form only appends arguments.
   if (kernelArguments.length) params.kernel_arguments = kernelArguments.map((row) => ({ operation: "append", ...row }));
-  if (machines().length) {
-    params.static_network_config = machines().map((machine) => ({
-      network_yaml: machine.querySelector("textarea").value,
-      mac_interface_map: rows(machine.querySelector("ul"), ["mac_address", "logical_nic_name"]),
-    }));
-  }
+  if (networks.length) params.static_network_config = networks;
   return params;
 }
 
 async function create() {
   const button = form.querySelector("button.primary");
-  showRefusal(null);
-  if (rejected.size) {
-    showFileFindings("Nothing was created: some network files cannot be used. Replace them, or remove them.");
-    byId("creation-problem").focus();
-    return;
-  }
+  show(null);
   button.disabled = true;
   try {
-    const params = body();
-    if (params.static_network_config) checkMaps(params.static_network_config);
-    const made = await api.create(params);
+    const hosts = formHosts.hosts();
+    const findings = await findingsIn(hosts);
+    const hasErrors = findings.some(({ severity }) => severity === "error");
+    if (formHosts.hasRejected() || hasErrors) return showReasons(findings.map(ofDocument(hosts)), hasErrors);
+    const made = await api.create(body(hosts.map(({ network }) => network)));
     await refresh();
     fold();
     await open(made.id);
@@ -259,20 +119,36 @@ async function create() {
   }
 }
 
-/** Shows an error next to the submit button, with a button to go to each finding in a document. */
+/** Shows why the form was not sent: the errors in rejected files and the findings in the form's networks. */
+function showReasons(findings, hasErrors) {
+  const files = "some network files cannot be used. Replace them, or remove them.";
+  const networks = "the static networks have errors.";
+  const reasons = formHosts.hasRejected() ? (hasErrors ? `${files} Also, ${networks}` : files) : networks;
+  formHosts.showFileFindings(`Nothing was created: ${reasons}`, findings);
+  byId("creation-problem").focus();
+}
+
+/** Shows the service's reasons not to create the infra-env. */
 function showRefusal(refusal) {
+  if (!refusal.findings?.length) return show(refusal);
+  const findings = refusal.findings.map(ofDocument(formHosts.hosts()));
+  show("Nothing was created: the static networks have errors.", findings);
+  byId("creation-problem").focus();
+}
+
+/** Shows a title or an error next to the submit button, with findings and buttons below it; or clears all of it. */
+function show(problem, findings = [], buttons = []) {
   const place = byId("creation-problem");
-  showProblem(place, refusal && (refusal.findings.length ? "Nothing was created: the static networks have errors." : refusal));
+  showProblem(place, problem);
   for (const field of form.elements) {
     field.removeAttribute("aria-invalid");
     field.removeAttribute("aria-describedby");
   }
-  if (!refusal) return;
-  if (refusal.findings.length) {
-    place.append(findingList(refusal.findings, ofDocument));
-  } else {
-    mark(refusal.message);
-  }
+  if (!problem) return;
+  if (findings.length) place.append(findingList(findings, (toItem) => toItem()));
+  place.append(...buttons);
+  if (!problem.message) return;
+  mark(problem.message);
   place.focus();
 }
 
@@ -287,19 +163,19 @@ function mark(message) {
   if (folded) folded.open = true;
 }
 
-function ofDocument({ severity, message, host, path, line }) {
-  const machine = machines()[host];
-  const document = machine?.querySelector("textarea");
-  const title = machine?.querySelector("legend").textContent ?? `Host ${host + 1}`;
-  const text = line === null ? undefined : document?.value.split("\n")[line - 1]?.trim();
+/** Returns a function that creates a finding about one of the hosts, with a button to go to its document. */
+const ofDocument = (hosts) => ({ severity, message, host, path, line }) => () => {
+  const { machine, title = `Host ${host + 1}`, network } = hosts[host] ?? {};
+  const text = line === null ? undefined : network?.network_yaml.split("\n")[line - 1]?.trim();
   const item = finding(severity, message, [title, line === null ? "" : `line ${line}`, path].filter(Boolean).join(", "), text);
-  if (!document) return item;
-  document.setAttribute("aria-invalid", "true");
-  const show = element("button", { type: "button", className: "small" }, "Go there");
-  show.addEventListener("click", () => select(document, line));
-  item.append(show);
+  if (!machine) return item;
+  const document = machine.querySelector("textarea");
+  if (severity === "error") document.setAttribute("aria-invalid", "true");
+  const go = element("button", { type: "button", className: "small" }, "Go there");
+  go.addEventListener("click", () => select(document, line));
+  item.append(go);
   return item;
-}
+};
 
 /** Selects a line in a text area. */
 function select(area, line) {

@@ -75,6 +75,8 @@ export function progressBar(label, value, max) {
   return element("progress", properties);
 }
 
+export const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
 /** Creates a badge for a state. */
 export const badge = (state, text = state) => element("span", { className: `badge ${state}` }, text);
 

@@ -19,19 +19,21 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
 /// The files of the page: path, media type and contents.
-const PARTS: [(&str, &str, &str); 12] = [
+const PARTS: [(&str, &str, &str); 14] = [
     ("/", HTML, include_str!("index.html")),
     ("/page/page.css", CSS, include_str!("page.css")),
     ("/page/icon.svg", SVG, include_str!("icon.svg")),
     ("/page/page.js", SCRIPT, include_str!("page.js")),
     ("/page/api.js", SCRIPT, include_str!("api.js")),
     ("/page/dom.js", SCRIPT, include_str!("dom.js")),
+    ("/page/base-image-form.js", SCRIPT, include_str!("base-image-form.js")),
+    ("/page/base-images.js", SCRIPT, include_str!("base-images.js")),
     ("/page/card.js", SCRIPT, include_str!("card.js")),
     ("/page/changes.js", SCRIPT, include_str!("changes.js")),
     ("/page/creation.js", SCRIPT, include_str!("creation.js")),
+    ("/page/form-check.js", SCRIPT, include_str!("form-check.js")),
+    ("/page/form-hosts.js", SCRIPT, include_str!("form-hosts.js")),
     ("/page/infra-envs.js", SCRIPT, include_str!("infra-envs.js")),
-    ("/page/base-image-form.js", SCRIPT, include_str!("base-image-form.js")),
-    ("/page/base-images.js", SCRIPT, include_str!("base-images.js")),
 ];
 
 /// The content security policy of the page. Users choose the names of infra-envs, so a name may contain HTML. Scripts
