@@ -200,6 +200,55 @@ fn infra_env_is_deleted_after_confirmation() {
 }
 
 #[test]
+fn infra_env_is_deleted_with_its_hosts_only_by_choice() {
+    run_test(async {
+        let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
+        let made = service.create_infra_env("rack").await;
+        let hosts = ["0f2a5d3c-1111-4222-8333-444455556661", "0f2a5d3c-1111-4222-8333-444455556662"];
+        for host in hosts {
+            service.register_host(&made, host).await;
+        }
+        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        browser.find_visible("[data-slot=delete]").await.click().await;
+        let choice = browser.find_visible("#delete-hosts").await;
+        assert_eq!(choice.accessible_name().await, "Also delete its 2 hosts");
+        assert_eq!(choice.property("checked").await, false);
+        browser.find_visible("#delete").await.click().await;
+        let told = browser.find_visible("dialog .problem").await.text().await;
+        assert!(told.starts_with("Nothing was deleted: the infra-env still has 2 hosts."), "{told}");
+        assert_eq!((service.hosts(&made).await.len(), service.infra_envs().await.len()), (2, 1));
+        // The second deletion fails.
+        let fail = format!(
+            "const real = window.fetch; window.fetch = (url, options) => options.method === 'DELETE' && `${{url}}`.endsWith('{}') \
+             ? Promise.resolve(new Response('{{\"reason\": \"the database is gone\"}}', {{status: 500}})) : real(url, options)",
+            hosts[1]
+        );
+        browser.run_script(&fail).await;
+        choice.click().await;
+        browser.find_visible("#delete").await.click().await;
+        browser
+            .wait_until("return document.querySelector('dialog .problem').textContent.includes('failed')")
+            .await;
+        let told = browser.find_visible("dialog .problem").await.text().await;
+        let failure =
+            format!("1 of 2 hosts were deleted. Deleting host {} failed: the database is gone", hosts[1]);
+        assert_eq!(told, failure);
+        browser.wait_until("return document.querySelector('dialog [data-slot=hosts]').textContent === 'Also delete its 1 host'").await;
+        assert_eq!(choice.property("checked").await, false);
+        assert_eq!((service.hosts(&made).await.len(), service.infra_envs().await.len()), (1, 1));
+        browser.run_script("delete window.fetch").await;
+        browser.open_url(&service.url("/?again")).await;
+        browser.find_visible(".opener").await.click().await;
+        browser.find_visible("[data-slot=delete]").await.click().await;
+        browser.find_visible("#delete-hosts").await.click().await;
+        browser.find_visible("#delete").await.click().await;
+        browser.wait_until("return document.querySelectorAll('.card').length === 0").await;
+        assert_eq!(service.infra_envs().await.len(), 0);
+    });
+}
+
+#[test]
 fn infra_envs_are_filtered_by_name() {
     run_test(async {
         let service = PageService::start().await;

@@ -109,6 +109,19 @@ impl PageService {
     }
 }
 
+impl PageService {
+    /// Registers a host in an infra-env, without a report about its hardware.
+    pub(crate) async fn register_host(&self, infra_env: &Value, host: &str) {
+        let path = format!("/infra-envs/{}/hosts", infra_env["id"].as_str().unwrap());
+        self.api_json(Method::POST, &path, &json!({"host_id": host})).await;
+    }
+
+    pub(crate) async fn hosts(&self, infra_env: &Value) -> Vec<Value> {
+        let path = format!("/infra-envs/{}/hosts", infra_env["id"].as_str().unwrap());
+        self.api_json(Method::GET, &path, &json!(null)).await.as_array().unwrap().clone()
+    }
+}
+
 impl Drop for PageService {
     fn drop(&mut self) {
         let _ = self.child.kill();

@@ -68,8 +68,11 @@ export const api = {
   readNetworkFiles: (files, check = false) => ask(`${V2}network-files`, { method: "POST", body: { files, check } }),
   create: (body) => ask(`${V2}infra-envs`, { method: "POST", body }),
   delete: (infraEnv) => ask(ofInfraEnv(infraEnv), { method: "DELETE" }),
+  deleteHost: (infraEnv, id) => ask(`${ofInfraEnv(infraEnv)}/hosts/${id}`, { method: "DELETE" }),
   /** Returns the first hosts of an infra-env, with the inventory reports of their agents. */
   hosts: (infraEnv, limit) => ask(`${ofInfraEnv(infraEnv)}/hosts?limit=${limit}`),
+  hostsWithoutReports: (infraEnv, limit, offset = 0) =>
+    ask(`${ofInfraEnv(infraEnv)}/hosts?with-inventory=false&with-connectivity=false&limit=${limit}&offset=${offset}`),
   preflight: (infraEnv) => ask(`${ofInfraEnv(infraEnv)}/preflight`),
   files: (infraEnv) => ask(`i/${nameInUrls(infraEnv)}`),
   /** Returns the size of a file for one host, if it exists. The listing does not contain it. */

@@ -3,7 +3,8 @@
 import { api } from "./api.js";
 import { Card } from "./card.js";
 import * as changes from "./changes.js";
-import { byId, showProblem, tell } from "./dom.js";
+import { confirmDeletion } from "./deletion.js";
+import { byId } from "./dom.js";
 
 /** The maximum number of cards that are shown. Users with thousands of infra-envs use the filter. */
 const MAX_SHOWN = 200;
@@ -77,28 +78,12 @@ export const listen = () => changes.follow(note);
 export const followCards = () => Promise.all([...cards.values()].map((card) => card.follow()));
 
 function cardOf(infraEnv) {
-  if (!cards.has(infraEnv.id)) cards.set(infraEnv.id, new Card(infraEnv, confirmDeletion));
+  if (!cards.has(infraEnv.id)) cards.set(infraEnv.id, new Card(infraEnv, (deleted) => confirmDeletion(deleted, afterDeletion)));
   return cards.get(infraEnv.id);
 }
 
-/** Asks the user to confirm, then deletes an infra-env. */
-function confirmDeletion(infraEnv) {
-  const dialog = byId("deletion");
-  const problem = dialog.querySelector(".problem");
-  dialog.querySelector("[data-slot=name]").textContent = infraEnv.name;
-  showProblem(problem, null);
-  byId("keep").onclick = () => dialog.close();
-  byId("delete").onclick = async () => {
-    try {
-      await api.delete(infraEnv);
-      dialog.close();
-      history.replaceState(null, "", location.pathname);
-      await refresh();
-      byId("new").focus();
-      tell(`${infraEnv.name} was deleted.`);
-    } catch (refusal) {
-      showProblem(problem, refusal);
-    }
-  };
-  dialog.showModal();
+async function afterDeletion() {
+  history.replaceState(null, "", location.pathname);
+  await refresh();
+  byId("new").focus();
 }

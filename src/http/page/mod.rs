@@ -19,7 +19,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
 /// The files of the page: path, media type and contents.
-const PARTS: [(&str, &str, &str); 14] = [
+const PARTS: [(&str, &str, &str); 15] = [
     ("/", HTML, include_str!("index.html")),
     ("/page/page.css", CSS, include_str!("page.css")),
     ("/page/icon.svg", SVG, include_str!("icon.svg")),
@@ -31,6 +31,7 @@ const PARTS: [(&str, &str, &str); 14] = [
     ("/page/card.js", SCRIPT, include_str!("card.js")),
     ("/page/changes.js", SCRIPT, include_str!("changes.js")),
     ("/page/creation.js", SCRIPT, include_str!("creation.js")),
+    ("/page/deletion.js", SCRIPT, include_str!("deletion.js")),
     ("/page/form-check.js", SCRIPT, include_str!("form-check.js")),
     ("/page/form-hosts.js", SCRIPT, include_str!("form-hosts.js")),
     ("/page/infra-envs.js", SCRIPT, include_str!("infra-envs.js")),

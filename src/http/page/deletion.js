@@ -1,0 +1,99 @@
+// The dialog that deletes an infra-env, and its hosts if the user chooses that.
+
+import { api } from "./api.js";
+import { byId, plural, showProblem, tell } from "./dom.js";
+
+/** The number of hosts in one response. */
+const PAGE = 500;
+
+const dialog = byId("deletion");
+const slot = (name) => dialog.querySelector(`[data-slot=${name}]`);
+const problem = dialog.querySelector(".problem");
+const choice = byId("delete-hosts");
+
+/** The infra-env that the dialog is about. */
+let asked;
+
+/** Asks the user to confirm, then deletes an infra-env. Calls `onDeleted` afterwards. */
+export function confirmDeletion(infraEnv, onDeleted) {
+  asked = infraEnv;
+  slot("name").textContent = infraEnv.name;
+  slot("progress").textContent = "";
+  showProblem(problem, null);
+  offerHosts([]);
+  let hosts = readHosts(infraEnv);
+  byId("keep").onclick = () => dialog.close();
+  byId("delete").onclick = async () => {
+    byId("delete").disabled = true;
+    showProblem(problem, null);
+    try {
+      if (!mayDelete(await hosts)) return;
+      await deleteHosts(infraEnv, await hosts);
+      await api.delete(infraEnv);
+      dialog.close();
+      await onDeleted();
+      tell(`${infraEnv.name} was deleted.`);
+    } catch (refusal) {
+      slot("progress").textContent = "";
+      showProblem(problem, refusal);
+      // Some hosts may be deleted, and others may have registered.
+      hosts = readHosts(infraEnv);
+    } finally {
+      byId("delete").disabled = false;
+    }
+  };
+  dialog.showModal();
+}
+
+/** Reads the hosts and offers to delete them. */
+function readHosts(infraEnv) {
+  const hosts = readAll(infraEnv).then((all) => {
+    if (asked === infraEnv) offerHosts(all);
+    return all;
+  });
+  // The user sees the error after a click.
+  hosts.catch(() => {});
+  return hosts;
+}
+
+async function readAll(infraEnv) {
+  const hosts = [];
+  for (let page; page === undefined || page.length === PAGE; ) {
+    page = await api.hostsWithoutReports(infraEnv, PAGE, hosts.length);
+    hosts.push(...page);
+  }
+  return hosts;
+}
+
+function offerHosts(hosts) {
+  const bound = hosts.filter(({ cluster_id }) => cluster_id).length;
+  choice.checked = false;
+  choice.closest("label").hidden = hosts.length === 0;
+  slot("hosts").textContent = `Also delete its ${plural(hosts.length, "host")}`;
+  slot("bound").hidden = bound === 0;
+  slot("bound").textContent =
+    `Bound to a cluster: ${bound} of ${hosts.length}. The service removes them from it, even during an installation.`;
+}
+
+/** Returns whether the user chose to delete all that has to be deleted. */
+function mayDelete(hosts) {
+  if (hosts.length === 0 || choice.checked) return true;
+  showProblem(problem, `Nothing was deleted: the infra-env still has ${plural(hosts.length, "host")}. Select the box to delete them too.`);
+  choice.focus();
+  return false;
+}
+
+async function deleteHosts(infraEnv, hosts) {
+  for (const [index, host] of hosts.entries()) {
+    const done = `${index} of ${plural(hosts.length, "host")} were deleted`;
+    if (!dialog.open) throw new Error(`${done}, then the dialog was closed.`);
+    slot("progress").textContent = `Deleting host ${index + 1} of ${hosts.length}.`;
+    try {
+      await api.deleteHost(infraEnv, host.id);
+    } catch (refusal) {
+      // Another client was first.
+      if (refusal.status === 404) continue;
+      throw new Error(`${done}. Deleting host ${host.requested_hostname || host.id} failed: ${refusal.message}`);
+    }
+  }
+}
