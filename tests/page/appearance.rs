@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::browser::Browser;
 use crate::run_test;
-use crate::service::{NMSTATE, PULL_SECRET, PageService, VERSION, file_url, small_recipe};
+use crate::service::{NMSTATE, PULL_SECRET, PageService, VERSION, file_url, hardware, small_recipe};
 use crate::support::Scratch;
 
 /// The minimum contrast of text, by WCAG 2.2, 1.4.3.
@@ -39,15 +39,21 @@ const WORST: &str = r"
     });
     return [seen.length, ...measured.sort((one, next) => one[0] - next[0])[0]];";
 
-/// Shows every part of the page: the form with a host, an open infra-env with a reader; dialogs separately.
+/// Shows every part of the page: the form with a host, an open infra-env with a reader and an open host; dialogs
+/// separately.
 async fn open_all_sections(browser: &Browser, service: &PageService) {
     service.create_infra_env("rack-12").await;
     let made = service.create_infra_env("edge-munich").await;
     let id = made["id"].as_str().unwrap();
     let url = service.url(&format!("/i/{id}/full.iso"));
     service.client.get(url).header("range", "bytes=0-400000").send().await.unwrap().bytes().await.unwrap();
+    let host = "0f2a5d3c-1111-4222-8333-444455556666";
+    service.register_host(&made, host).await;
+    service.report_hardware(&made, host, &hardware("node-1")).await;
     browser.open_url(&service.url(&format!("/#{id}"))).await;
     browser.find_visible("[data-slot=readers] progress").await;
+    browser.find_visible("[data-slot=hosts] button").await.click().await;
+    browser.find_visible("tr.details .findings").await;
     browser.find_visible("#new").await.click().await;
     browser.wait_until("return document.querySelector('[name=openshift_version]').value").await;
     browser.find_visible("#add-argument").await.click().await;

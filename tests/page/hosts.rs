@@ -3,14 +3,19 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::browser::Browser;
+use crate::browser::{Browser, key};
 use crate::run_test;
-use crate::service::PageService;
+use crate::service::{PULL_SECRET, PageService, hardware, small_recipe};
+use crate::support::Scratch;
 
 /// The cells of the rows of all hosts.
 const HOSTS: &str = "
-    const rows = [...document.querySelectorAll('[data-slot=hosts] tr')].filter((row) => row.offsetParent);
+    const rows = [...document.querySelectorAll('[data-slot=hosts] > tr')].filter((row) => row.offsetParent);
     return rows.map((row) => [...row.children].map((cell) => cell.innerText.replaceAll('\\n', ' ')))";
+/// The text of the details of the first host.
+const DETAILS: &str = "return document.querySelector('tr.details').innerText";
+const HOST: &str = "0f2a5d3c-1111-4222-8333-444455556666";
+const OTHER_HOST: &str = "0f2a5d3c-1111-4222-8333-444455557777";
 
 /// Hosts appear and change without reloading the page.
 #[test]
@@ -19,32 +24,213 @@ fn hosts_are_listed_with_their_current_status() {
         let service = PageService::start().await;
         let Some(browser) = Browser::start().await else { return };
         let made = service.create_infra_env("demo").await;
-        let id = made["id"].as_str().unwrap();
-        browser.open_url(&service.url(&format!("/#{id}"))).await;
+        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
         browser.find_visible("[data-slot=noHosts]").await;
-        let host = "0f2a5d3c-1111-4222-8333-444455556666";
-        let hosts = format!("/infra-envs/{id}/hosts");
-        service.api_json(Method::POST, &hosts, &json!({"host_id": host})).await;
+        service.register_host(&made, HOST).await;
         let row = browser
             .wait_until(&format!("{HOSTS}.find((row) => row[1].startsWith('discovering-unbound'))"))
             .await;
-        assert_eq!(row[0], host);
-        let inventory = json!({
-            "hostname": "node-1", "cpu": {"count": 1, "architecture": "x86_64"},
-            "memory": {"physical_bytes": 1 << 30, "usable_bytes": 1 << 30},
-            "interfaces": [{"name": "eth0", "ipv4_addresses": ["192.0.2.7/24"], "ipv6_addresses": ["2001:db8::7/64"]}],
-        });
-        let reply = json!({"step_type": "inventory", "step_id": "1", "output": inventory.to_string()});
-        let url = service.url(&format!("{}{hosts}/{host}/instructions", crate::service::API));
-        assert_eq!(service.client.post(url).json(&reply).send().await.unwrap().status(), 204);
+        assert_eq!((&row[0], &row[4]), (&json!(HOST), &json!("no cluster")));
+        let mut report = hardware("node-1");
+        report["cpu"]["count"] = json!(1);
+        service.report_hardware(&made, HOST, &report).await;
         let row = browser.wait_until(&format!("{HOSTS}.find((row) => row[0].startsWith('node-1'))")).await;
-        assert_eq!(row[0], format!("node-1 {host}"));
+        assert_eq!(row[0], format!("node-1 {HOST}"));
         assert!(row[1].as_str().unwrap().starts_with("insufficient-unbound Host does not meet"), "{row}");
         assert_eq!((&row[2], &row[3]), (&json!("auto-assign"), &json!("192.0.2.7, 2001:db8::7")));
         assert_eq!(
             browser.find_visible("[data-slot=hosts] .badge").await.text().await,
             "insufficient-unbound"
         );
+        assert_eq!(browser.console_messages().await, [""; 0]);
+    });
+}
+
+#[test]
+fn host_row_opens_to_its_hardware_and_validations() {
+    run_test(async {
+        let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
+        let made = service.create_infra_env("demo").await;
+        service.register_host(&made, HOST).await;
+        service.report_hardware(&made, HOST, &hardware("node-1")).await;
+        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        let button = browser.find_visible("[data-slot=hosts] button").await;
+        assert_eq!(
+            (button.role().await, button.accessible_name().await),
+            ("button".to_owned(), "node-1".to_owned())
+        );
+        let state = "const button = document.querySelector('[data-slot=hosts] button'); \
+                     const details = document.getElementById(button.getAttribute('aria-controls')); \
+                     return [button.getAttribute('aria-expanded'), details.checkVisibility()]";
+        assert_eq!(browser.run_script(state).await, json!(["false", false]));
+        browser.run_script("document.querySelector('[data-slot=hosts] button').focus()").await;
+        browser.press_keys(key::ENTER).await;
+        assert_eq!(browser.run_script(state).await, json!(["true", true]));
+        let text = browser.run_script(DETAILS).await.as_str().unwrap().to_owned();
+        for part in [
+            "16 cores, Example CPU 7, x86_64",
+            "64.0 GiB",
+            "Example Blade 3",
+            "SN-0042",
+            "198.51.100.9",
+            "480 GB",
+            "not eligible",
+            "Disk is too small (disk only has 20 GB, but 100 GB are required)",
+            "52:54:00:00:00:01",
+            "192.0.2.7/24, 2001:db8::7/64",
+            "25,000 Mb/s",
+            "up",
+            "down",
+            "Sufficient CPU cores",
+            "hardware: has-min-cpu-cores",
+        ] {
+            assert!(text.contains(part), "{part} is missing: {text}");
+        }
+        // A newer report changes an open row in place.
+        browser.run_script("document.querySelector('tr.details dl').mark = 'kept'").await;
+        let mut report = hardware("node-1");
+        report["cpu"]["count"] = json!(1);
+        service.report_hardware(&made, HOST, &report).await;
+        browser.wait_until(&format!("{}.includes('found only 1')", DETAILS)).await;
+        let first = "return document.querySelector('tr.details .findings .badge').textContent";
+        assert_eq!(browser.run_script(first).await, "failure");
+        let mark = "return document.querySelector('tr.details dl').mark ?? null";
+        assert_eq!(browser.run_script(mark).await, "kept");
+        assert_eq!(browser.run_script(state).await, json!(["true", true]));
+        assert_eq!(browser.focused_element().await.accessible_name().await, "node-1");
+        browser.press_keys(key::ENTER).await;
+        assert_eq!(browser.run_script(state).await, json!(["false", false]));
+        assert_eq!(browser.console_messages().await, [""; 0]);
+    });
+}
+
+/// Agents are not trusted: any client with the token of an infra-env can send reports.
+#[test]
+fn hostile_report_is_shown_as_text() {
+    run_test(async {
+        let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
+        let made = service.create_infra_env("demo").await;
+        service.register_host(&made, HOST).await;
+        let hostile = "<img src=x onerror=\"window.hacked=1\">";
+        let mut report = hardware(hostile);
+        report["system_vendor"]["manufacturer"] = json!(hostile);
+        report["disks"][1]["installation_eligibility"]["not_eligible_reasons"] = json!([hostile]);
+        report["interfaces"][0]["name"] = json!(hostile);
+        report["interfaces"][1]["ipv4_addresses"] = json!(null);
+        service.report_hardware(&made, HOST, &report).await;
+        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        browser.find_visible("[data-slot=hosts] button").await.click().await;
+        let text = browser.run_script(DETAILS).await.as_str().unwrap().to_owned();
+        assert!(text.matches(hostile).count() >= 3, "{text}");
+        let hacked = "return [window.hacked ?? null, document.images.length]";
+        assert_eq!(browser.run_script(hacked).await, json!([null, 1]));
+        assert_eq!(browser.console_messages().await, [""; 0]);
+    });
+}
+
+#[test]
+fn closed_cards_count_their_hosts_by_status() {
+    run_test(async {
+        let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
+        service.create_infra_env("empty").await;
+        let made = service.create_infra_env("demo").await;
+        service.register_host(&made, HOST).await;
+        service.report_hardware(&made, HOST, &hardware("node-1")).await;
+        browser.open_url(&service.url("/")).await;
+        let counts = "return [...document.querySelectorAll('[data-slot=hostCounts]')].map((it) => \
+                      [...it.children].map((badge) => badge.textContent))";
+        let status = service.hosts(&made).await[0]["status"].as_str().unwrap().to_owned();
+        let one = json!([[format!("1 {status}")], []]);
+        browser.wait_until(&format!("{counts}[0].length === 1")).await;
+        assert_eq!(browser.run_script(counts).await, one);
+        // No request asks for the inventory reports, and each card is counted once.
+        let asked = browser.new_requests().await;
+        let asked: Vec<_> = asked.iter().filter(|url| url.contains("/hosts?")).collect();
+        assert_eq!(asked.len(), 2, "{asked:?}");
+        assert!(
+            asked.iter().all(|url| url.contains("with-inventory=false") && url.contains("limit=501")),
+            "{asked:?}"
+        );
+        service.register_host(&made, OTHER_HOST).await;
+        browser.wait_until(&format!("{counts}[0].length === 2")).await;
+        browser.find_visible(".opener").await.click().await;
+        browser.find_visible("[data-slot=hosts] button").await;
+        let two = json!([["1 discovering-unbound", format!("1 {status}")], []]);
+        assert_eq!(browser.run_script(counts).await, two);
+        assert_eq!(browser.console_messages().await, [""; 0]);
+    });
+}
+
+#[test]
+fn cluster_of_a_host_has_its_name() {
+    run_test(async {
+        let Some(browser) = Browser::start().await else { return };
+        let release = json!([{
+            "openshift_version": "4.17", "cpu_architecture": "x86_64", "version": "4.17.9", "url": "quay.io/a:1",
+        }]);
+        let release = release.to_string();
+        let options = ["--listen", "127.0.0.1:0", "--release-images", &release];
+        let service = PageService::start_with_options(Scratch::new(), small_recipe(), &options).await;
+        let cluster = json!({"name": "munich", "openshift_version": "4.17", "pull_secret": PULL_SECRET});
+        let cluster = service.api_json(Method::POST, "/clusters", &cluster).await;
+        let cluster = cluster["id"].as_str().unwrap();
+        let body = json!({"name": "demo", "pull_secret": PULL_SECRET, "openshift_version": "4.17", "cluster_id": cluster});
+        let made = service.api_json(Method::POST, "/infra-envs", &body).await;
+        service.register_host(&made, HOST).await;
+        service.register_host(&made, OTHER_HOST).await;
+        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        browser.wait_until(&format!("{HOSTS}.length === 2")).await;
+        let rows = browser.run_script(HOSTS).await;
+        for row in rows.as_array().unwrap() {
+            assert_eq!(row[4], format!("munich {cluster}"));
+        }
+        browser.find_visible("#refresh").await.click().await;
+        let asked = browser.new_requests().await;
+        assert_eq!(asked.iter().filter(|url| url.ends_with("/clusters")).count(), 1, "{asked:?}");
+        // Deleting the infra-env names what happens to the cluster's hosts.
+        browser.find_visible("[data-slot=delete]").await.click().await;
+        let bound = browser.find_visible("dialog [data-slot=bound]").await.text().await;
+        assert!(bound.starts_with("Bound to a cluster: 2 of 2."), "{bound}");
+        browser.find_visible("#delete-hosts").await.click().await;
+        browser.find_visible("#delete").await.click().await;
+        browser.wait_until("return document.querySelectorAll('.card').length === 0").await;
+        let path = format!("/clusters/{cluster}/hosts");
+        assert_eq!(service.api_json(Method::GET, &path, &json!(null)).await, json!([]));
+        assert_eq!(browser.console_messages().await, [""; 0]);
+    });
+}
+
+/// The test moves the clock of the page.
+#[test]
+fn relative_times_stay_current_while_the_page_is_open() {
+    run_test(async {
+        let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
+        let made = service.create_infra_env("demo").await;
+        service.register_host(&made, HOST).await;
+        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        let host = service.hosts(&made).await.remove(0);
+        let time = "const time = document.querySelector('[data-slot=hosts] time')";
+        browser.wait_until(&format!("{time}; return time?.textContent === 'less than a minute ago'")).await;
+        let read = format!(
+            "{time}; return [Date.parse(time.dateTime) === Date.parse({}), time.title === new Date(time.dateTime).toLocaleString()]",
+            host["checked_in_at"]
+        );
+        assert_eq!(browser.run_script(&read).await, json!([true, true]));
+        for (seconds, text) in
+            [(185, "3 minutes ago"), (2 * 3600 + 60, "2 hours ago"), (26 * 3600, "1 day ago")]
+        {
+            let shift = format!("window.now ??= Date.now; Date.now = () => window.now() + {seconds} * 1000");
+            browser.run_script(&shift).await;
+            // The page renews the row of the host. Only the clock changes the other time.
+            for shown in ["[data-slot=hosts] time", "[data-slot=about] time"] {
+                let read = format!("return document.querySelector('{shown}').textContent === '{text}'");
+                browser.wait_until(&read).await;
+            }
+        }
         assert_eq!(browser.console_messages().await, [""; 0]);
     });
 }

@@ -116,10 +116,50 @@ impl PageService {
         self.api_json(Method::POST, &path, &json!({"host_id": host})).await;
     }
 
+    /// Sends the report about a host's hardware.
+    pub(crate) async fn report_hardware(&self, infra_env: &Value, host: &str, report: &Value) {
+        let id = infra_env["id"].as_str().unwrap();
+        let reply = json!({"step_type": "inventory", "step_id": "1", "output": report.to_string()});
+        let url = self.url(&format!("{API}/infra-envs/{id}/hosts/{host}/instructions"));
+        assert_eq!(self.client.post(url).json(&reply).send().await.unwrap().status(), 204);
+    }
+
     pub(crate) async fn hosts(&self, infra_env: &Value) -> Vec<Value> {
         let path = format!("/infra-envs/{}/hosts", infra_env["id"].as_str().unwrap());
         self.api_json(Method::GET, &path, &json!(null)).await.as_array().unwrap().clone()
     }
+}
+
+/// The report about the hardware of a host with a small disk.
+pub(crate) fn hardware(name: &str) -> Value {
+    let disk = |name: &str, gigabytes: u64, reasons: &[&str]| {
+        json!({
+            "id": format!("/dev/disk/by-id/wwn-{name}"), "by_id": format!("/dev/disk/by-id/wwn-{name}"), "name": name,
+            "path": format!("/dev/{name}"), "drive_type": "SSD", "size_bytes": gigabytes * 1_000_000_000,
+            "vendor": "ATA", "model": "DataStore 5", "serial": format!("S-{name}"),
+            "installation_eligibility": {"eligible": reasons.is_empty(), "not_eligible_reasons": reasons},
+        })
+    };
+    let small = "Disk is too small (disk only has 20 GB, but 100 GB are required)";
+    json!({
+        "hostname": name,
+        "cpu": {"count": 16, "architecture": "x86_64", "model_name": "Example CPU 7", "flags": []},
+        "memory": {"physical_bytes": 64_u64 << 30, "usable_bytes": 63_u64 << 30},
+        "disks": [disk("sda", 480, &[]), disk("sdb", 20, &[small])],
+        "interfaces": [
+            {
+                "name": "eth0", "mac_address": "52:54:00:00:00:01", "has_carrier": true, "speed_mbps": 25_000,
+                "vendor": "Example", "product": "NetCard 2", "mtu": 1500, "flags": [],
+                "ipv4_addresses": ["192.0.2.7/24"], "ipv6_addresses": ["2001:db8::7/64"],
+            },
+            {
+                "name": "eth1", "mac_address": "52:54:00:00:00:02", "has_carrier": false, "speed_mbps": -1,
+                "mtu": 1500, "flags": [], "ipv4_addresses": [], "ipv6_addresses": [],
+            },
+        ],
+        "system_vendor": {"manufacturer": "Example", "product_name": "Blade 3", "serial_number": "SN-0042"},
+        "bmc_address": "198.51.100.9", "bmc_v6address": "::/0", "boot": {"current_boot_mode": "uefi"},
+    })
 }
 
 impl Drop for PageService {

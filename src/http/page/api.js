@@ -70,9 +70,10 @@ export const api = {
   delete: (infraEnv) => ask(ofInfraEnv(infraEnv), { method: "DELETE" }),
   deleteHost: (infraEnv, id) => ask(`${ofInfraEnv(infraEnv)}/hosts/${id}`, { method: "DELETE" }),
   /** Returns the first hosts of an infra-env, with the inventory reports of their agents. */
-  hosts: (infraEnv, limit) => ask(`${ofInfraEnv(infraEnv)}/hosts?limit=${limit}`),
+  hosts: (infraEnv, limit) => ask(`${ofInfraEnv(infraEnv)}/hosts?with-connectivity=false&limit=${limit}`),
   hostsWithoutReports: (infraEnv, limit, offset = 0) =>
     ask(`${ofInfraEnv(infraEnv)}/hosts?with-inventory=false&with-connectivity=false&limit=${limit}&offset=${offset}`),
+  clusters: () => ask(`${V2}clusters`),
   preflight: (infraEnv) => ask(`${ofInfraEnv(infraEnv)}/preflight`),
   files: (infraEnv) => ask(`i/${nameInUrls(infraEnv)}`),
   /** Returns the size of a file for one host, if it exists. The listing does not contain it. */

@@ -1,7 +1,7 @@
 // The base images and the state of their downloads.
 
 import { api } from "./api.js";
-import { badge, byId, element, humanBytes, progressBar, renew } from "./dom.js";
+import { badge, byId, cell, element, humanBytes, progressBar, renew } from "./dom.js";
 
 /** The last response shown, as text. The page is updated only if it changes. */
 let shown;
@@ -45,7 +45,6 @@ function overall({ ready, database }) {
 }
 
 function row(image) {
-  const cell = (column, ...children) => element("td", { "data-column": column }, ...children);
   return element("tr", {},
     element("th", { scope: "row" }, image.openshift_version),
     cell("Base image", image.version, element("span", { className: "hint" }, image.name)),

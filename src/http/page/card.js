@@ -1,9 +1,13 @@
 // The card of an infra-env. An open card shows files, findings and readers, and refreshes the readers.
 
 import { api } from "./api.js";
-import { badge, copyButton, element, finding, findingList, fromTemplate, humanBytes, plural, progressBar, renew, showProblem } from "./dom.js";
 import { hasFailed } from "./base-images.js";
-import * as changes from "./changes.js";
+import {
+  badge, cell, copyButton, definitions, element, finding, findingList, fromTemplate, humanBytes, plural, progressBar, renew,
+  showProblem,
+} from "./dom.js";
+import { Hosts } from "./hosts.js";
+import { timeElement } from "./time.js";
 
 const USES = {
   "full.iso": "Includes the root file system",
@@ -15,14 +19,6 @@ const USES = {
 
 const WAITING = "The base image is not ready yet. Sizes appear as soon as it is; downloads wait for it.";
 const FAILED = "The base image is not available: see Base images below. The service retries; downloads wait for it.";
-
-/** The maximum number of hosts that are shown. Each comes with its inventory report, which has tens of kilobytes. */
-const MAX_HOSTS = 50;
-/**
- * The refresh interval of the hosts in milliseconds, while the stream tells what changes and otherwise. It does not tell
- * of check-ins: agents poll once a minute.
- */
-const HOSTS_INTERVAL = { withStream: 30_000, alone: 3000 };
 
 /** The severities of findings, the worst first, with the nouns for their counts. */
 const SEVERITIES = [["error", "error"], ["warning", "warning"], ["info", "note"]];
@@ -41,11 +37,13 @@ export class Card {
     this.opener.addEventListener("click", () => (this.isOpen ? this.close() : this.open()));
     this.slots.delete.addEventListener("click", () => onDelete(this.infraEnv));
     this.slots.machine.addEventListener("change", () => this.attempt(() => this.listFiles()));
+    this.hosts = new Hosts(this.slots);
     this.head(infraEnv);
-    // A list may have hundreds of cards: request the findings only for cards on the screen.
+    // A list may have hundreds of cards: request the findings and hosts only for cards on the screen.
     new IntersectionObserver((entries) => {
       this.isOnScreen = entries.at(-1).isIntersecting;
       this.countFindings();
+      this.countHosts();
     }).observe(this.root);
   }
 
@@ -99,6 +97,11 @@ export class Card {
     }
   }
 
+  /** Shows the number of hosts by status on a closed card. */
+  async countHosts() {
+    if (!this.isOpen && this.isOnScreen) await this.hosts.countIfOutdated(this.infraEnv);
+  }
+
   showCounts(findings) {
     const counts = SEVERITIES.map(([severity, noun]) => [severity, noun, findings.filter((it) => it.severity === severity).length]);
     const badges = counts.filter(([, , count]) => count > 0).map(([severity, noun, count]) => badge(severity, plural(count, noun)));
@@ -106,21 +109,21 @@ export class Card {
   }
 
   async load() {
-    this.slots.about.replaceChildren(...about(this.infraEnv));
-    this.machines = JSON.parse(this.infraEnv.static_network_config || "[]");
+    this.slots.about.replaceChildren(about(this.infraEnv));
+    this.machines = machinesOf(this.infraEnv);
     this.offerMachines();
     await this.attempt(async () => {
-      await Promise.all([this.listFiles(), this.listFindings(), this.listHosts(), this.listReaders()]);
+      await Promise.all([this.listFiles(), this.listFindings(), this.hosts.list(this.infraEnv), this.listReaders()]);
     });
   }
 
   async follow() {
-    if (!this.isOpen || !this.root.isConnected) return;
+    if (!this.root.isConnected) return;
+    if (!this.isOpen) return this.countHosts();
     await this.attempt(async () => {
       // Once the list of files is complete, do not replace it: its links and buttons may be in use.
       if (!this.isReady) await this.listFiles();
-      const interval = changes.isOpen() ? HOSTS_INTERVAL.withStream : HOSTS_INTERVAL.alone;
-      if (Date.now() - this.hostsAt >= interval) await this.listHosts();
+      await this.hosts.follow(this.infraEnv);
       await this.listReaders();
     });
   }
@@ -136,10 +139,10 @@ export class Card {
   offerMachines() {
     const { choice, machine } = this.slots;
     const chosen = machine.value;
-    const addresses = this.machines.map(addressesOf).filter((addresses) => addresses.length);
-    const options = addresses.map((addresses) => element("option", { value: addresses[0] }, addresses.join(", ")));
+    const offered = this.machines.filter(({ addresses }) => addresses.length);
+    const options = offered.map(({ addresses }) => element("option", { value: addresses[0] }, addresses.join(", ")));
     machine.replaceChildren(element("option", { value: "" }, "all machines"), ...options);
-    machine.value = addresses.some(([first]) => first === chosen) ? chosen : "";
+    machine.value = offered.some(({ addresses: [first] }) => first === chosen) ? chosen : "";
     choice.hidden = options.length === 0;
   }
 
@@ -177,17 +180,6 @@ export class Card {
     this.slots.findings.replaceChildren(list);
   }
 
-  async listHosts() {
-    this.hostsAt = Date.now();
-    const hosts = await api.hosts(this.infraEnv, MAX_HOSTS + 1);
-    const { noHosts, hostTable, moreHosts } = this.slots;
-    noHosts.hidden = hosts.length > 0;
-    hostTable.hidden = hosts.length === 0;
-    moreHosts.hidden = hosts.length <= MAX_HOSTS;
-    moreHosts.textContent = `Showing the first ${MAX_HOSTS} hosts. The API lists all of them.`;
-    renew(this.slots.hosts, hosts.slice(0, MAX_HOSTS).map(hostRow));
-  }
-
   async listReaders() {
     const { readers } = await api.bootTrace(this.infraEnv);
     this.slots.nobody.hidden = readers.length > 0;
@@ -203,20 +195,21 @@ function inOrder({ files, script_url }) {
   return [...files.filter(isImage), script, ...files.filter((file) => !isImage(file))];
 }
 
-const addressesOf = (machine) => (machine?.mac_interface_map ?? []).map((map) => map.mac_address);
-
-/** Creates a cell with the name of its column, which narrow screens show instead of a table head. */
-const cell = (column, ...children) => element("td", { "data-column": column }, ...children);
+/** Returns the machines with static networks, in their stored order. */
+function machinesOf({ static_network_config }) {
+  const networks = JSON.parse(static_network_config || "[]");
+  const addressesOf = ({ mac_interface_map: map }) => (map ?? []).map(({ mac_address }) => mac_address);
+  return networks.map((network) => ({ addresses: addressesOf(network), text: network.network_yaml }));
+}
 
 function about({ id, created_at, pull_secret_set, ssh_authorized_key, kernel_arguments }) {
-  const facts = [
+  return definitions([
     ["Id", element("code", {}, id), " ", copyButton(id, "the id")],
-    ["Created", new Date(created_at).toLocaleString()],
+    ["Created", timeElement(created_at)],
     ["Pull secret", pull_secret_set ? "set" : "none"],
     ["SSH keys", `${(ssh_authorized_key ?? "").split("\n").filter(Boolean).length}`],
     ["Kernel arguments", JSON.parse(kernel_arguments || "[]").map(argument).join(", ") || "none"],
-  ];
-  return facts.map(([name, ...value]) => element("div", {}, element("dt", {}, name), element("dd", {}, ...value)));
+  ]);
 }
 
 const argument = ({ operation, value }) => (operation === "append" ? value : `${operation} ${value}`);
@@ -236,35 +229,16 @@ const sizeOf = (bytes) => element("span", {},
   element("data", { value: bytes }, humanBytes(bytes)),
   element("span", { className: "hint exact" }, `${bytes.toLocaleString("en")} B`));
 
-/** Creates a finding about a host's network. MAC addresses identify the host, because file names are not stored. */
+/** Creates a finding about a host's network. MAC addresses identify the host, because the API stores no names. */
 function ofMachine({ severity, message, host, path, line }, machines) {
-  const machine = machines[host];
-  const addresses = addressesOf(machine).join(", ");
-  const text = line === null ? undefined : machine?.network_yaml.split("\n")[line - 1]?.trim();
-  const place = [`Host ${host + 1}`, addresses && ` (${addresses})`, line === null ? "" : `, line ${line}`, path && `, ${path}`];
-  return finding(severity, message, place.join(""), text);
+  const { addresses = [], text = "" } = machines[host] ?? {};
+  const about = [`Host ${host + 1}`, addresses.length ? ` (${addresses.join(", ")})` : ""];
+  const place = [...about, line === null ? "" : `, line ${line}`, path && `, ${path}`];
+  return finding(severity, message, place.join(""), line === null ? undefined : text.split("\n")[line - 1]?.trim());
 }
 
 const ofOverride = ({ severity, message, pointer, line }) =>
   finding(severity, message, `Ignition override${line ? `, line ${line}` : ""}${pointer ? `, ${pointer}` : ""}`);
-
-function hostRow({ id, requested_hostname, status, status_info, role, inventory, checked_in_at }) {
-  const hasName = requested_hostname && requested_hostname !== id;
-  return element("tr", {},
-    element("th", { scope: "row" }, hasName ? requested_hostname : id, hasName ? element("span", { className: "hint" }, id) : null),
-    cell("Status", badge(status), element("span", { className: "hint" }, status_info)),
-    cell("Role", role),
-    cell("Address", addressesOfHost(inventory).join(", ")),
-    cell("Last check-in", element("time", { dateTime: checked_in_at }, new Date(checked_in_at).toLocaleTimeString())),
-  );
-}
-
-/** Returns the IP addresses in an inventory report, without the lengths of their prefixes. */
-function addressesOfHost(inventory) {
-  const { interfaces } = JSON.parse(inventory || "{}");
-  const ofInterface = ({ ipv4_addresses, ipv6_addresses }) => [...(ipv4_addresses ?? []), ...(ipv6_addresses ?? [])];
-  return (interfaces ?? []).flatMap(ofInterface).map((address) => address.split("/")[0]);
-}
 
 function readerRow({ client, machine, file, state, size, percent, bytes_sent, answers, last_range, last_at }) {
   const label = `Progress of ${client} reading ${file}`;
@@ -274,7 +248,7 @@ function readerRow({ client, machine, file, state, size, percent, bytes_sent, an
     cell("File", file, element("span", { className: "hint" }, humanBytes(size))),
     cell("Read", element("span", { className: "meter" }, progressBar(label, percent, 100), element("span", { className: "percent" }, `${percent} %`)),
       element("span", { className: "hint" }, `${humanBytes(bytes_sent)} in ${plural(answers, "answer")}`)),
-    cell("State", badge(state), element("span", { className: "hint" }, new Date(last_at).toLocaleTimeString())),
+    cell("State", badge(state), element("span", { className: "hint" }, timeElement(last_at))),
     cell("Last range", last_range.file ?? "", element("span", { className: "hint" }, range)),
   );
 }

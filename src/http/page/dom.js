@@ -45,6 +45,15 @@ function takeOver(there, wanted) {
   renew(there, [...wanted.childNodes]);
 }
 
+/** Sets the children of a list. Children that stay are not moved without need, because they may have the focus. */
+export function arrange(list, wanted) {
+  const stays = new Set(wanted);
+  for (const child of [...list.children]) if (!stays.has(child)) child.remove();
+  wanted.forEach((child, index) => {
+    if (list.children[index] !== child) list.insertBefore(child, list.children[index] ?? null);
+  });
+}
+
 /** Announces a message to users of screen readers. */
 export function tell(news) {
   const region = byId("news");
@@ -76,6 +85,14 @@ export function progressBar(label, value, max) {
 }
 
 export const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
+/** Creates a cell with the name of its column, which narrow screens show instead of a table head. */
+export const cell = (column, ...children) => element("td", { "data-column": column }, ...children);
+
+/** Creates a list of names with their values. */
+export const definitions = (pairs) => element("dl", { className: "about" }, ...pairs.map(definition));
+
+const definition = ([name, ...value]) => element("div", {}, element("dt", {}, name), element("dd", {}, ...value));
 
 /** Creates a badge for a state. */
 export const badge = (state, text = state) => element("span", { className: `badge ${state}` }, text);

@@ -3,8 +3,9 @@
 import { api } from "./api.js";
 import { Card } from "./card.js";
 import * as changes from "./changes.js";
+import * as clusters from "./clusters.js";
 import { confirmDeletion } from "./deletion.js";
-import { byId } from "./dom.js";
+import { arrange, byId } from "./dom.js";
 
 /** The maximum number of cards that are shown. Users with thousands of infra-envs use the filter. */
 const MAX_SHOWN = 200;
@@ -39,7 +40,7 @@ export function show() {
   const fits = ({ name, id }) => name.toLowerCase().includes(wanted) || id.includes(wanted);
   const found = infraEnvs.filter(fits);
   const shown = found.slice(0, MAX_SHOWN);
-  place(byId("infra-envs"), shown.map((infraEnv) => cardOf(infraEnv).root));
+  arrange(byId("infra-envs"), shown.map((infraEnv) => cardOf(infraEnv).root));
   byId("count").textContent = infraEnvs.length;
   const nothing = byId("nothing");
   nothing.hidden = found.length > 0 && shown.length === found.length;
@@ -47,12 +48,6 @@ export function show() {
     infraEnvs.length === 0 ? "No infra-envs yet."
     : found.length === 0 ? "No infra-env matches this name or id."
     : `Showing the newest ${shown.length} of ${found.length}. Use the filter to find others.`;
-}
-
-/** Sets the elements of a list. Does not touch a list that is already the same, because it may be in use. */
-function place(list, wanted) {
-  const isThere = list.children.length === wanted.length && wanted.every((element, index) => list.children[index] === element);
-  if (!isThere) list.replaceChildren(...wanted);
 }
 
 /** Opens the card of an infra-env, even if the filter hides it, and focuses it. */
@@ -68,13 +63,14 @@ export async function open(id) {
 /** Notes which parts of the page a change makes outdated. Without a change, any part may be. */
 function note(change) {
   if (!change || change.resource === "infra-env") outdated = true;
-  for (const [id, card] of cards) if (!change || change.infra_env_id === id) card.hostsAt = 0;
+  if (!change || change.resource === "cluster") clusters.forget();
+  for (const [id, card] of cards) if (!change || change.infra_env_id === id) card.hosts.invalidate();
 }
 
 /** Starts to listen to changes. */
 export const listen = () => changes.follow(note);
 
-/** Refreshes the parts of open cards that have changed without user action. */
+/** Refreshes the parts of cards that have changed without user action. */
 export const followCards = () => Promise.all([...cards.values()].map((card) => card.follow()));
 
 function cardOf(infraEnv) {

@@ -19,7 +19,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
 /// The files of the page: path, media type and contents.
-const PARTS: [(&str, &str, &str); 15] = [
+const PARTS: [(&str, &str, &str); 20] = [
     ("/", HTML, include_str!("index.html")),
     ("/page/page.css", CSS, include_str!("page.css")),
     ("/page/icon.svg", SVG, include_str!("icon.svg")),
@@ -30,11 +30,16 @@ const PARTS: [(&str, &str, &str); 15] = [
     ("/page/base-images.js", SCRIPT, include_str!("base-images.js")),
     ("/page/card.js", SCRIPT, include_str!("card.js")),
     ("/page/changes.js", SCRIPT, include_str!("changes.js")),
+    ("/page/clusters.js", SCRIPT, include_str!("clusters.js")),
     ("/page/creation.js", SCRIPT, include_str!("creation.js")),
     ("/page/deletion.js", SCRIPT, include_str!("deletion.js")),
     ("/page/form-check.js", SCRIPT, include_str!("form-check.js")),
     ("/page/form-hosts.js", SCRIPT, include_str!("form-hosts.js")),
+    ("/page/host-details.js", SCRIPT, include_str!("host-details.js")),
+    ("/page/host-row.js", SCRIPT, include_str!("host-row.js")),
+    ("/page/hosts.js", SCRIPT, include_str!("hosts.js")),
     ("/page/infra-envs.js", SCRIPT, include_str!("infra-envs.js")),
+    ("/page/time.js", SCRIPT, include_str!("time.js")),
 ];
 
 /// The content security policy of the page. Users choose the names of infra-envs, so a name may contain HTML. Scripts

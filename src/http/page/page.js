@@ -6,6 +6,7 @@ import * as creation from "./creation.js";
 import { byId, showProblem, tell } from "./dom.js";
 import * as infraEnvs from "./infra-envs.js";
 import * as baseImages from "./base-images.js";
+import * as time from "./time.js";
 
 /** The refresh interval of readers and downloads, in milliseconds. */
 const OFTEN = 1000;
@@ -75,6 +76,7 @@ document.addEventListener("visibilitychange", () => !document.hidden && signIn.h
 byId("filter").addEventListener("input", infraEnvs.show);
 creation.begin();
 baseImageForm.begin();
+time.begin();
 
 /** Repeats `work`, which returns the pause in milliseconds. Pauses while the page is hidden. */
 async function forever(work) {

@@ -1,0 +1,91 @@
+// The hosts of an infra-env on its card: their numbers by status, and the list on an open card.
+
+import { api } from "./api.js";
+import * as changes from "./changes.js";
+import { clusterNames } from "./clusters.js";
+import { arrange, badge } from "./dom.js";
+import { HostRow } from "./host-row.js";
+
+/** The maximum number of hosts that are listed. Each comes with its inventory report, which has tens of kilobytes. */
+const MAX_LISTED = 50;
+/** The maximum number of hosts that are counted. Each takes 2 KB of the response. */
+const MAX_COUNTED = 500;
+/**
+ * The refresh interval of the list in milliseconds, while the stream tells what changes and otherwise. It does not tell
+ * of check-ins: agents poll once a minute.
+ */
+const LIST_INTERVAL = { withStream: 30_000, alone: 3000 };
+/** The minimum time between two counts in milliseconds, and the part of it for each host. */
+const COUNT_INTERVAL = { least: 3000, perHost: 50 };
+
+export class Hosts {
+  /** `slots` are the slots of a card. */
+  constructor(slots) {
+    this.slots = slots;
+    this.rows = new Map();
+    this.listedAt = 0;
+    this.countedAt = 0;
+    this.count = 0;
+    this.isOutdated = true;
+  }
+
+  /** Notes that the hosts may have changed. */
+  invalidate() {
+    this.listedAt = 0;
+    this.isOutdated = true;
+  }
+
+  /** Lists the hosts if they may have changed since the last time. */
+  async follow(infraEnv) {
+    const interval = changes.isOpen() ? LIST_INTERVAL.withStream : LIST_INTERVAL.alone;
+    if (Date.now() - this.listedAt >= interval) await this.list(infraEnv);
+  }
+
+  async list(infraEnv) {
+    this.listedAt = Date.now();
+    const hosts = await api.hosts(infraEnv, MAX_LISTED + 1);
+    const clusters = await clusterNames(hosts.map(({ cluster_id }) => cluster_id).filter(Boolean));
+    const { hosts: body, noHosts, hostTable, moreHosts } = this.slots;
+    noHosts.hidden = hosts.length > 0;
+    hostTable.hidden = hosts.length === 0;
+    moreHosts.hidden = hosts.length <= MAX_LISTED;
+    moreHosts.textContent = `Showing the first ${MAX_LISTED} hosts. The API lists all of them.`;
+    const shown = hosts.slice(0, MAX_LISTED);
+    const ids = new Set(shown.map(({ id }) => id));
+    for (const id of this.rows.keys()) if (!ids.has(id)) this.rows.delete(id);
+    const rows = shown.map((host) => this.rowOf(host));
+    shown.forEach((host, index) => rows[index].update(host, clusters));
+    arrange(body, rows.flatMap(({ summary, details }) => [summary, details]));
+    if (hosts.length <= MAX_LISTED) this.showCounts(hosts);
+    else await this.countIfOutdated(infraEnv);
+  }
+
+  rowOf(host) {
+    if (!this.rows.has(host.id)) this.rows.set(host.id, new HostRow(host));
+    return this.rows.get(host.id);
+  }
+
+  /** Counts the hosts if they may have changed. An error leaves the counts as they are. */
+  async countIfOutdated(infraEnv) {
+    const pause = COUNT_INTERVAL.least + this.count * COUNT_INTERVAL.perHost;
+    const age = Date.now() - this.countedAt;
+    if (age < pause || (changes.isOpen() && !this.isOutdated)) return;
+    this.countedAt = Date.now();
+    this.isOutdated = false;
+    try {
+      this.showCounts(await api.hostsWithoutReports(infraEnv, MAX_COUNTED + 1));
+    } catch {
+      this.isOutdated = true;
+    }
+  }
+
+  showCounts(hosts) {
+    this.count = hosts.length;
+    const counts = new Map();
+    for (const { status } of hosts.slice(0, MAX_COUNTED)) counts.set(status, (counts.get(status) ?? 0) + 1);
+    const sorted = [...counts].sort(([one, many], [other, more]) => more - many || one.localeCompare(other));
+    const badges = sorted.map(([status, count]) => badge(status, `${count} ${status}`));
+    if (hosts.length > MAX_COUNTED) badges.push(`of the first ${MAX_COUNTED} hosts`);
+    this.slots.hostCounts.replaceChildren(...badges);
+  }
+}
