@@ -1,10 +1,10 @@
 //! The hosts with static networks in the form that creates an infra-env.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::browser::Browser;
 use crate::run_test;
-use crate::service::{NMSTATE, PageService};
+use crate::service::{API, NMSTATE, PageService};
 
 /// Two manifests of hosts, in an order that the service does not keep.
 fn two_manifests() -> String {
@@ -21,6 +21,42 @@ fn two_manifests() -> String {
 /// The titles of the hosts in the form.
 const TITLES: &str =
     "return [...document.querySelectorAll('.machine legend')].map((legend) => legend.textContent)";
+
+#[test]
+fn names_and_order_of_manifests_are_kept_in_the_list_of_machines() {
+    run_test(async {
+        let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
+        browser.open_creation_form(&service, "rack-12").await;
+        browser.upload_and_wait_for_host("site.yaml", &two_manifests(), "apple").await;
+        browser.submit_form().await;
+        let options =
+            "return [...document.querySelectorAll('[data-slot=machine] option')].map((it) => it.textContent)";
+        browser.wait_until(&format!("{options}.length === 3")).await;
+        let kept =
+            json!(
+                ["all machines", "Host 1: zebra · 52:54:00:00:02:00", "Host 2: apple · 52:54:00:00:01:00",]
+            );
+        assert_eq!(browser.run_script(options).await, kept);
+        let findings = browser.find_visible("[data-slot=findings] .findings").await.text().await;
+        assert!(findings.contains("Host 2: apple (52:54:00:00:01:00), line"), "{findings}");
+        // The service has sorted them.
+        let made = &service.infra_envs().await[0];
+        let networks: Value = serde_json::from_str(made["static_network_config"].as_str().unwrap()).unwrap();
+        assert_eq!(networks[0]["mac_interface_map"][0]["mac_address"], "52:54:00:00:01:00");
+        // This browser keeps the names after a reload, and forgets them with the infra-env.
+        let open = service.url(&format!("/?reload#{}", made["id"].as_str().unwrap()));
+        browser.open_url(&open).await;
+        browser.wait_until(&format!("{options}.length === 3")).await;
+        assert_eq!(browser.run_script(options).await, kept);
+        let path = format!("{API}/infra-envs/{}", made["id"].as_str().unwrap());
+        service.client.delete(service.url(&path)).send().await.unwrap();
+        browser.open_url(&service.url("/?gone")).await;
+        browser.wait_until("return document.getElementById('nothing').checkVisibility()").await;
+        assert_eq!(browser.run_script("return localStorage.length").await, 0);
+        assert_eq!(browser.console_messages().await, [""; 0]);
+    });
+}
 
 #[test]
 fn pasted_manifests_and_dropped_files_become_hosts() {

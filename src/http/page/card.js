@@ -6,6 +6,7 @@ import {
   badge, cell, copyButton, definitions, element, finding, findingList, fromTemplate, humanBytes, plural, progressBar, renew,
   showProblem,
 } from "./dom.js";
+import { namesOf } from "./host-names.js";
 import { Hosts } from "./hosts.js";
 import { timeElement } from "./time.js";
 
@@ -139,8 +140,10 @@ export class Card {
   offerMachines() {
     const { choice, machine } = this.slots;
     const chosen = machine.value;
-    const offered = this.machines.filter(({ addresses }) => addresses.length);
-    const options = offered.map(({ addresses }) => element("option", { value: addresses[0] }, addresses.join(", ")));
+    const offered = this.machines.filter(({ addresses }) => addresses.length)
+      .sort((one, other) => (one.position === other.position ? 0 : one.position - other.position));
+    const options = offered.map(({ name, addresses }) =>
+      element("option", { value: addresses[0] }, [name, addresses.join(", ")].filter(Boolean).join(" · ")));
     machine.replaceChildren(element("option", { value: "" }, "all machines"), ...options);
     machine.value = offered.some(({ addresses: [first] }) => first === chosen) ? chosen : "";
     choice.hidden = options.length === 0;
@@ -195,11 +198,12 @@ function inOrder({ files, script_url }) {
   return [...files.filter(isImage), script, ...files.filter((file) => !isImage(file))];
 }
 
-/** Returns the machines with static networks, in their stored order. */
-function machinesOf({ static_network_config }) {
+/** Returns the machines with static networks, in their stored order, with the names that this browser knows. */
+function machinesOf({ id, static_network_config }) {
   const networks = JSON.parse(static_network_config || "[]");
+  const names = namesOf(id, networks);
   const addressesOf = ({ mac_interface_map: map }) => (map ?? []).map(({ mac_address }) => mac_address);
-  return networks.map((network) => ({ addresses: addressesOf(network), text: network.network_yaml }));
+  return networks.map((network, index) => ({ ...names[index], addresses: addressesOf(network), text: network.network_yaml }));
 }
 
 function about({ id, created_at, pull_secret_set, ssh_authorized_key, kernel_arguments }) {
@@ -231,8 +235,8 @@ const sizeOf = (bytes) => element("span", {},
 
 /** Creates a finding about a host's network. MAC addresses identify the host, because the API stores no names. */
 function ofMachine({ severity, message, host, path, line }, machines) {
-  const { addresses = [], text = "" } = machines[host] ?? {};
-  const about = [`Host ${host + 1}`, addresses.length ? ` (${addresses.join(", ")})` : ""];
+  const { name, addresses = [], text = "" } = machines[host] ?? {};
+  const about = [name || `Host ${host + 1}`, addresses.length ? ` (${addresses.join(", ")})` : ""];
   const place = [...about, line === null ? "" : `, line ${line}`, path && `, ${path}`];
   return finding(severity, message, place.join(""), line === null ? undefined : text.split("\n")[line - 1]?.trim());
 }

@@ -5,6 +5,7 @@ import { byId, element, finding, findingList, showProblem, tell } from "./dom.js
 import { findingsIn } from "./form-check.js";
 import * as formHosts from "./form-hosts.js";
 import { addRow, goInto, rowValues } from "./form-hosts.js";
+import { keepNames } from "./host-names.js";
 import { open, refresh } from "./infra-envs.js";
 
 /** Fields that are copied into the request as typed, unless they are empty. */
@@ -108,6 +109,7 @@ async function create() {
     const hasErrors = findings.some(({ severity }) => severity === "error");
     if (formHosts.hasRejected() || hasErrors) return showReasons(findings.map(ofDocument(hosts)), hasErrors);
     const made = await api.create(body(hosts.map(({ network }) => network)));
+    if (hosts.length) keepNames(made.id, hosts.map(named));
     await refresh();
     fold();
     await open(made.id);
@@ -118,6 +120,8 @@ async function create() {
     button.disabled = false;
   }
 }
+
+const named = ({ title, network }) => ({ name: title, macs: network.mac_interface_map.map(({ mac_address }) => mac_address) });
 
 /** Shows why the form was not sent: the errors in rejected files and the findings in the form's networks. */
 function showReasons(findings, hasErrors) {

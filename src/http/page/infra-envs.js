@@ -6,6 +6,7 @@ import * as changes from "./changes.js";
 import * as clusters from "./clusters.js";
 import { confirmDeletion } from "./deletion.js";
 import { arrange, byId } from "./dom.js";
+import { forgetOthers } from "./host-names.js";
 
 /** The maximum number of cards that are shown. Users with thousands of infra-envs use the filter. */
 const MAX_SHOWN = 200;
@@ -14,6 +15,8 @@ let infraEnvs = [];
 /** The cards by infra-env id. Open cards stay open when the list is refreshed. */
 const cards = new Map();
 
+/** Whether the list was ever loaded. Names for infra-envs that are created later must stay. */
+let isLoaded = false;
 /** Whether an infra-env may have changed since the list was requested. */
 let outdated = false;
 export const isOutdated = () => outdated;
@@ -30,6 +33,8 @@ export async function refresh() {
   infraEnvs.sort((one, other) => other.created_at.localeCompare(one.created_at));
   const ids = new Set(infraEnvs.map((infraEnv) => infraEnv.id));
   for (const id of cards.keys()) if (!ids.has(id)) cards.delete(id);
+  if (!isLoaded) forgetOthers(ids);
+  isLoaded = true;
   await Promise.all(infraEnvs.map((infraEnv) => cards.get(infraEnv.id)?.update(infraEnv)));
   show();
 }

@@ -19,7 +19,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
 /// The files of the page: path, media type and contents.
-const PARTS: [(&str, &str, &str); 20] = [
+const PARTS: [(&str, &str, &str); 21] = [
     ("/", HTML, include_str!("index.html")),
     ("/page/page.css", CSS, include_str!("page.css")),
     ("/page/icon.svg", SVG, include_str!("icon.svg")),
@@ -36,6 +36,7 @@ const PARTS: [(&str, &str, &str); 20] = [
     ("/page/form-check.js", SCRIPT, include_str!("form-check.js")),
     ("/page/form-hosts.js", SCRIPT, include_str!("form-hosts.js")),
     ("/page/host-details.js", SCRIPT, include_str!("host-details.js")),
+    ("/page/host-names.js", SCRIPT, include_str!("host-names.js")),
     ("/page/host-row.js", SCRIPT, include_str!("host-row.js")),
     ("/page/hosts.js", SCRIPT, include_str!("hosts.js")),
     ("/page/infra-envs.js", SCRIPT, include_str!("infra-envs.js")),

@@ -4,6 +4,7 @@ import { api, token } from "./api.js";
 import * as baseImageForm from "./base-image-form.js";
 import * as creation from "./creation.js";
 import { byId, showProblem, tell } from "./dom.js";
+import { forgetAll } from "./host-names.js";
 import * as infraEnvs from "./infra-envs.js";
 import * as baseImages from "./base-images.js";
 import * as time from "./time.js";
@@ -68,6 +69,7 @@ signIn.addEventListener("submit", async (event) => {
 
 byId("forget").addEventListener("click", () => {
   token.forget();
+  forgetAll();
   location.reload();
 });
 byId("refresh").addEventListener("click", async () => (await load()) && tell("The list is up to date."));
