@@ -174,6 +174,30 @@ fn long_messages_and_lists_do_not_break_words() {
     });
 }
 
+/// A full IPv6 address has 39 characters.
+#[test]
+fn hosts_with_long_addresses_fit_into_their_card() {
+    run_test(async {
+        let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
+        let made = service.create_infra_env("demo").await;
+        let host = "0f2a5d3c-1111-4222-8333-444455556666";
+        service.register_host(&made, host).await;
+        let mut report = hardware("node-1");
+        report["interfaces"][0]["ipv6_addresses"] = json!(["2001:0db8:1111:2222:3333:4444:5555:6666/64"]);
+        service.report_hardware(&made, host, &report).await;
+        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        browser.find_visible("[data-slot=hosts] button").await.click().await;
+        browser
+            .wait_until("return document.querySelector('tr.details').innerText.includes('2001:0db8:1111')")
+            .await;
+        for width in [1200, 900, 800, 390] {
+            browser.resize_window(width, 900).await;
+            assert_eq!(browser.run_script(WIDER).await, json!([]), "{width}");
+        }
+    });
+}
+
 #[test]
 fn page_is_readable_in_light_and_dark_and_on_a_phone() {
     run_test(async {

@@ -214,7 +214,7 @@ fn relative_times_stay_current_while_the_page_is_open() {
         browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
         let host = service.hosts(&made).await.remove(0);
         let time = "const time = document.querySelector('[data-slot=hosts] time')";
-        browser.wait_until(&format!("{time}; return time?.textContent === 'less than a minute ago'")).await;
+        browser.wait_until(&format!("{time}; return time?.textContent === 'just now'")).await;
         let read = format!(
             "{time}; return [Date.parse(time.dateTime) === Date.parse({}), time.title === new Date(time.dateTime).toLocaleString()]",
             host["checked_in_at"]

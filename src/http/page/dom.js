@@ -89,6 +89,12 @@ export const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"
 /** Creates a cell with the name of its column, which narrow screens show instead of a table head. */
 export const cell = (column, ...children) => element("td", { "data-column": column }, ...children);
 
+/** Creates a list of IP addresses. Lines may break inside of IPv6 addresses, which are too long a word for a table. */
+export function addressList(addresses) {
+  const parts = addresses.join(", ").split(":");
+  return element("span", {}, ...parts.flatMap((part, index) => (index ? [element("wbr"), `:${part}`] : [part])));
+}
+
 /** Creates a list of names with their values. */
 export const definitions = (pairs) => element("dl", { className: "about" }, ...pairs.map(definition));
 

@@ -1,6 +1,6 @@
 // The details of a host: its hardware, disks, network interfaces and validations.
 
-import { badge, cell, definitions, element, humanBytes } from "./dom.js";
+import { addressList, badge, cell, definitions, element, humanBytes } from "./dom.js";
 
 /** The statuses of validations, the most important first. */
 const STATUSES = ["failure", "error", "pending", "success"];
@@ -70,7 +70,7 @@ function interfaces(list) {
 function interfaceRow({ name, mac_address, ipv4_addresses, ipv6_addresses, speed_mbps, has_carrier, vendor, product }) {
   return row([name, hint(joined(" ", vendor, product))],
     cell("MAC address", mac_address),
-    cell("Addresses", [...(ipv4_addresses ?? []), ...(ipv6_addresses ?? [])].join(", ")),
+    cell("Addresses", addressList([...(ipv4_addresses ?? []), ...(ipv6_addresses ?? [])])),
     cell("Speed", speed_mbps > 0 ? `${speed_mbps.toLocaleString("en")} Mb/s` : ""),
     cell("Link", has_carrier ? badge("success", "up") : badge("down")));
 }

@@ -1,6 +1,6 @@
 // The row of a host, and the row with its details below it.
 
-import { badge, cell, element, renew } from "./dom.js";
+import { addressList, badge, cell, element, renew } from "./dom.js";
 import { hostDetails } from "./host-details.js";
 import { timeElement } from "./time.js";
 
@@ -30,7 +30,7 @@ export class HostRow {
     renew(this.summary, [this.name,
       cell("Status", badge(status), element("span", { className: "hint" }, status_info)),
       cell("Role", role),
-      cell("Address", addressesOf(inventory).join(", ")),
+      cell("Address", addressList(addressesOf(inventory))),
       cell("Cluster", ...ofCluster(cluster_id, clusters)),
       cell("Last check-in", timeElement(checked_in_at)),
     ]);

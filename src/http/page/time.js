@@ -22,7 +22,7 @@ function relativeText(date) {
   const seconds = (date - Date.now()) / 1000;
   const unit = UNITS.find(([, length]) => Math.abs(seconds) >= length);
   // The clocks of the service and of the browser may differ by seconds.
-  return unit ? words.format(Math.trunc(seconds / unit[1]), unit[0]) : "less than a minute ago";
+  return unit ? words.format(Math.trunc(seconds / unit[1]), unit[0]) : "just now";
 }
 
 function updateAll() {
