@@ -10,6 +10,7 @@
 //!
 //! * [`Discovery`] composes the config.
 //! * [`ipxe`] writes the scripts with which machines boot over the network.
+//! * [`service_url`] reads the URL of the service out of a config.
 //! * [`kernel_arguments`] are not part of the config, but belong to the same infra-env.
 //!
 //! # Examples
@@ -44,6 +45,7 @@ pub(crate) mod overrides;
 mod proxy;
 mod registries;
 mod secret;
+mod service_url;
 mod ssh;
 mod time;
 mod url;
@@ -56,6 +58,7 @@ pub use mirror::Mirrors;
 pub use overrides::{ComposeError, ComposedConfig, Override};
 pub use proxy::Proxies;
 pub use secret::{AgentToken, PasswordHash, PullSecret};
+pub use service_url::service_url;
 pub use ssh::SshKeys;
 pub use time::{NtpSource, TimeSources};
 pub use url::{HttpUrl, masked_url};

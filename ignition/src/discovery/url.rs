@@ -1,6 +1,7 @@
 //! URLs of services and proxies.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::input::InputError;
 use super::secret::REDACTED;
@@ -51,6 +52,44 @@ impl HttpUrl {
         &self.0
     }
 
+    /// Returns why other machines cannot reach this URL: its host is a loopback or unspecified address, or the name of
+    /// one, so that each machine that uses the URL connects to itself. `None` for all other hosts.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ignition::discovery::HttpUrl;
+    ///
+    /// assert!(HttpUrl::parse("base_url", "http://[::]:8090")?.unreachable_reason().is_some());
+    /// assert_eq!(HttpUrl::parse("base_url", "http://192.0.2.1:8090")?.unreachable_reason(), None);
+    /// # Ok::<(), ignition::discovery::InputError>(())
+    /// ```
+    #[must_use]
+    pub fn unreachable_reason(&self) -> Option<String> {
+        let host = self.host();
+        let is_own = match host_address(host) {
+            Some(address) => is_loopback_or_unspecified(address),
+            None => is_loopback_name(host),
+        };
+        is_own.then(|| {
+            format!(
+                "{} has a loopback or unspecified address: machines that boot an image with it connect to themselves",
+                masked_url(&self.0)
+            )
+        })
+    }
+
+    /// Returns the host: a name, or an IP address without brackets. URLs with IPv6 zones are invalid.
+    fn host(&self) -> &str {
+        let rest = self.0.split_once("://").map_or(self.0.as_str(), |(_, rest)| rest);
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        match host.strip_prefix('[') {
+            Some(address) => address.split_once(']').map_or(address, |(address, _)| address),
+            None => host.split_once(':').map_or(host, |(name, _)| name),
+        }
+    }
+
     /// Returns whether the scheme is `https`.
     pub(crate) fn is_https(&self) -> bool {
         self.0.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("https:"))
@@ -92,6 +131,55 @@ pub fn masked_url(text: &str) -> String {
         Some((_, host)) => format!("{scheme}{REDACTED}@{host}{query}"),
         None => format!("{scheme}{rest}{query}"),
     }
+}
+
+fn is_loopback_or_unspecified(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    address.is_loopback() || address.is_unspecified()
+}
+
+/// Returns `true` for the names that systems resolve to a loopback address without a name server.
+fn is_loopback_name(host: &str) -> bool {
+    const NAMES: [&str; 6] = [
+        "ip6-localhost",
+        "ip6-loopback",
+        "localhost4",
+        "localhost4.localdomain4",
+        "localhost6",
+        "localhost6.localdomain6",
+    ];
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let host = host.strip_suffix(".localdomain").unwrap_or(&host);
+    host == "localhost" || host.ends_with(".localhost") || NAMES.contains(&host)
+}
+
+/// Returns the address that a host is the text of. An IPv4 address may have the short and hexadecimal forms that the
+/// resolvers of C libraries accept, such as `127.1`.
+fn host_address(host: &str) -> Option<IpAddr> {
+    if let Ok(address) = host.parse::<Ipv6Addr>() {
+        return Some(address.into());
+    }
+    let numbers: Vec<u32> = host.trim_end_matches('.').split('.').map(c_number).collect::<Option<_>>()?;
+    let (last, bytes) = numbers.split_last()?;
+    let shift = 8 * u32::try_from(4_usize.checked_sub(bytes.len())?).ok()?;
+    let bits =
+        bytes.iter().try_fold(0_u64, |bits, byte| Some(bits << 8 | u64::from(u8::try_from(*byte).ok()?)))?;
+    let bits = bits << shift;
+    let is_too_large = u64::from(*last) >= 1_u64 << shift;
+    let bits = u32::try_from(bits | u64::from(*last)).ok().filter(|_| !is_too_large)?;
+    Some(Ipv4Addr::from_bits(bits).into())
+}
+
+/// Parses a number in the notation of C: decimal, hexadecimal with `0x`, or octal with `0`.
+fn c_number(text: &str) -> Option<u32> {
+    let lower = text.to_ascii_lowercase();
+    let (digits, radix) = match (lower.strip_prefix("0x"), lower.strip_prefix('0')) {
+        (Some(digits), _) => (digits, 16),
+        (None, Some(digits)) if !digits.is_empty() => (digits, 8),
+        _ => (lower.as_str(), 10),
+    };
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u32::from_str_radix(digits, radix).ok().filter(|_| is_number)
 }
 
 fn url_problem(text: &str) -> Option<String> {
@@ -171,6 +259,7 @@ mod tests {
             ("http://a?hunter2=%zz b", "' '"),
             ("http://u%zzhunter2@a", "%"),
             ("http://a/ä", "'ä'"),
+            ("http://[::1%25lo]", "'%'"),
         ] {
             let error = HttpUrl::parse("proxy.http_proxy", bad).unwrap_err().to_string();
             assert!(error.starts_with("proxy.http_proxy ") && error.contains(reason), "{bad}: {error}");
@@ -183,6 +272,76 @@ mod tests {
     fn debug_shows_neither_password_nor_query() {
         let url = HttpUrl::parse("f", "http://user:hunter2@a:1/b?api_key=hunter2").unwrap();
         assert_eq!(format!("{url:?}"), r#""http://*****@a:1/b?*****""#);
+    }
+
+    #[test]
+    fn loopback_and_unspecified_hosts_are_unreachable() {
+        for host in [
+            "127.0.0.1",
+            "127.255.0.9:8090",
+            "0.0.0.0:8090",
+            "127.0.0.1.",
+            "127.1",
+            "0",
+            "0x7f.1",
+            "2130706433",
+            "0177.0.0.1",
+            "[::1]:80",
+            "[::]",
+            "[0:0:0:0:0:0:0:1]",
+            "[::ffff:127.0.0.1]",
+            "[::FFFF:0.0.0.0]",
+            "localhost",
+            "LOCALHOST:8090",
+            "localhost.",
+            "a.b.localhost.",
+            "Localhost.LocalDomain",
+            "localhost4.localdomain4",
+            "localhost6",
+            "ip6-localhost",
+            "ip6-loopback:1",
+            "user:192.0.2.1@127.0.0.1:8090",
+        ] {
+            for url in [format!("http://{host}"), format!("HTTPS://{host}/path?host=192.0.2.1#@a")] {
+                let parsed = HttpUrl::parse("f", &url).unwrap();
+                assert!(parsed.unreachable_reason().is_some(), "{url}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_hosts_are_not_called_unreachable() {
+        for url in [
+            "http://192.0.2.1:8090",
+            "http://10.0.0.1",
+            "http://[fe80::1]:80",
+            "http://[2001:db8::1]",
+            "http://[::ffff:192.0.2.1]",
+            "http://localhost.example.com",
+            "http://mylocalhost",
+            "http://localdomain",
+            "http://127.0.0.1.nip.io",
+            "http://127.example.com",
+            "http://localhost@192.0.2.1",
+            "http://192.0.2.1/localhost",
+            "http://256.1",
+            "http://1.2.3.4.5",
+            "http://4294967296",
+            "http://0x",
+            "http://+1",
+        ] {
+            let parsed = HttpUrl::parse("f", url).unwrap();
+            assert_eq!(parsed.unreachable_reason(), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn unreachable_reason_shows_neither_password_nor_query() {
+        let reason =
+            HttpUrl::parse("f", "http://u:hunter2@localhost:1/b?k=hunter2").unwrap().unreachable_reason();
+        let expected = "http://*****@localhost:1/b?***** has a loopback or unspecified address: machines that boot an \
+                        image with it connect to themselves";
+        assert_eq!(reason.unwrap(), expected);
     }
 
     #[test]

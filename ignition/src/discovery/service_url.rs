@@ -1,0 +1,292 @@
+//! Reads the URL of the service out of a discovery config.
+//!
+//! The URL is the value of the agent's option `--url`, in the unit that runs the agent. Configs of other programs may have
+//! the unit in a config that they merge, or change it with a drop-in. The config is not trusted: it may come from an image
+//! of any server.
+
+use serde_json::Value;
+
+use super::agent::AGENT_UNIT;
+use super::url::HttpUrl;
+use crate::resource::gunzip;
+use crate::validate::url::decode_data_url;
+
+/// Maximum size in bytes of all merged configs together, after decompression.
+const MAX_MERGED_BYTES: usize = 16 << 20;
+/// Maximum number of configs that merge the next one.
+const MAX_DEPTH: u8 = 4;
+
+/// Returns the URL of the service to which the agent of a discovery config registers its machine.
+///
+/// `None` if the text is not a config, if it does not run the agent, or if the URL is only known at boot, such as a URL in
+/// an environment variable. Configs that Ignition would download are not read.
+///
+/// # Examples
+///
+/// ```
+/// use ignition::discovery::service_url;
+///
+/// let config = br#"{"ignition": {"version": "3.1.0"}, "systemd": {"units": [{"name": "agent.service",
+///     "contents": "[Service]\nExecStart=/usr/local/bin/agent --url https://assisted.example.com"}]}}"#;
+/// assert_eq!(service_url(config).unwrap().as_str(), "https://assisted.example.com");
+/// assert_eq!(service_url(br#"{"ignition": {"version": "3.1.0"}}"#), None);
+/// ```
+#[must_use]
+pub fn service_url(config: &[u8]) -> Option<HttpUrl> {
+    let mut command = None;
+    ConfigReader { merged_bytes: MAX_MERGED_BYTES }.read(config, MAX_DEPTH, &mut command);
+    HttpUrl::parse("service URL", &url_option(&command?)?).ok()
+}
+
+/// Reads configs until they have a total size.
+struct ConfigReader {
+    merged_bytes: usize,
+}
+
+impl ConfigReader {
+    /// Sets `command` to the command of the agent in a config and in the configs that it merges. Later ones override
+    /// earlier ones.
+    fn read(&mut self, config: &[u8], depth: u8, command: &mut Option<String>) {
+        let Ok(config) = serde_json::from_slice::<Value>(config) else { return };
+        let Some(depth) = depth.checked_sub(1) else { return };
+        if let Some(replacement) = config.pointer("/ignition/config/replace").filter(|it| has_source(it)) {
+            return self.read_child(replacement, depth, command);
+        }
+        for unit in items(&config, "/systemd/units").filter(|unit| text(unit, "name") == AGENT_UNIT) {
+            read_unit(unit, command);
+        }
+        for child in items(&config, "/ignition/config/merge") {
+            self.read_child(child, depth, command);
+        }
+    }
+
+    fn read_child(&mut self, child: &Value, depth: u8, command: &mut Option<String>) {
+        let Ok(mut config) = decode_data_url(text(child, "source")) else { return };
+        if text(child, "compression") == "gzip" {
+            let Ok(contents) = gunzip(&config, self.merged_bytes) else { return };
+            config = contents;
+        }
+        let Some(rest) = self.merged_bytes.checked_sub(config.len()) else { return };
+        self.merged_bytes = rest;
+        self.read(&config, depth, command);
+    }
+}
+
+fn has_source(resource: &Value) -> bool {
+    !text(resource, "source").is_empty()
+}
+
+fn items<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
+    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Returns the text of a key. An absent text is an empty one, as in Ignition.
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Sets `command` to the command of a unit with its drop-ins.
+fn read_unit(unit: &Value, command: &mut Option<String>) {
+    let contents = text(unit, "contents");
+    if !contents.is_empty() {
+        *command = None;
+        read_commands(contents, command);
+    }
+    let mut dropins: Vec<&Value> = items(unit, "/dropins").collect();
+    dropins.sort_by_key(|dropin| text(dropin, "name"));
+    dropins.iter().for_each(|dropin| read_commands(text(dropin, "contents"), command));
+    if unit.get("mask").and_then(Value::as_bool) == Some(true) {
+        *command = None;
+    }
+}
+
+/// Sets `command` to the value of the last `ExecStart=` in the text of a unit. An empty value removes earlier ones.
+fn read_commands(unit: &str, command: &mut Option<String>) {
+    let mut line = String::new();
+    for part in unit.lines().filter(|part| !part.trim_start().starts_with(['#', ';'])) {
+        if let Some(part) = part.strip_suffix('\\') {
+            line.push_str(part);
+            line.push(' ');
+            continue;
+        }
+        line.push_str(part);
+        if let Some(("ExecStart", value)) =
+            line.split_once('=').map(|(key, value)| (key.trim(), value.trim()))
+        {
+            *command = Some(value.to_owned()).filter(|value| !value.is_empty());
+        }
+        line.clear();
+    }
+}
+
+/// Returns the value of the last option `--url` of a command. Go's programs also accept one dash.
+fn url_option(command: &str) -> Option<String> {
+    let words = unit_words(command);
+    let mut url = None;
+    for (index, word) in words.iter().enumerate() {
+        match word.strip_prefix("--").or_else(|| word.strip_prefix('-')) {
+            Some("url") => url = words.get(index + 1).cloned(),
+            Some(option) => url = option.strip_prefix("url=").map(str::to_owned).or(url),
+            None => {}
+        }
+    }
+    url
+}
+
+/// Splits a command of a systemd unit into words. The inverse of [`unit_argument`](super::escape::unit_argument).
+fn unit_words(command: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut chars = command.chars().peekable();
+    while let Some(next) = chars.next() {
+        match next {
+            '"' | '\'' if quote == Some(next) => quote = None,
+            '"' | '\'' if quote.is_none() => {
+                quote = Some(next);
+                word.get_or_insert_default();
+            }
+            _ if quote.is_none() && next.is_ascii_whitespace() => words.extend(word.take()),
+            '\\' => word.get_or_insert_default().extend(chars.next()),
+            _ => {
+                // `%%` and `$$` are escaped characters.
+                if matches!(next, '%' | '$') {
+                    chars.next_if_eq(&next);
+                }
+                word.get_or_insert_default().push(next);
+            }
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::super::escape::unit_argument;
+    use super::*;
+    use crate::resource::{data_url, gzip};
+
+    fn config_with_units(units: Value) -> Vec<u8> {
+        json!({"ignition": {"version": "3.1.0"}, "systemd": {"units": units}}).to_string().into_bytes()
+    }
+
+    fn config_with_unit(contents: &str) -> Vec<u8> {
+        config_with_units(json!([{"name": "agent.service", "contents": contents}]))
+    }
+
+    fn config_with_url(url: &str) -> Vec<u8> {
+        config_with_unit(&format!("[Service]\nExecStart=/usr/local/bin/agent --url {url} --insecure=false\n"))
+    }
+
+    fn parent_of(key: &str, children: &Value) -> Vec<u8> {
+        json!({"ignition": {"version": "3.1.0", "config": {key: children}}}).to_string().into_bytes()
+    }
+
+    fn gzip_child(config: &[u8]) -> Value {
+        json!({"source": data_url(&gzip(config)), "compression": "gzip"})
+    }
+
+    fn url_in(config: &[u8]) -> String {
+        service_url(config).map(|url| url.as_str().to_owned()).unwrap_or_default()
+    }
+
+    #[test]
+    fn url_is_read_in_each_form_of_the_option() {
+        for (command, url) in [
+            ("agent --url http://a:1/x --agent-version v", "http://a:1/x"),
+            ("agent --url=http://a", "http://a"),
+            ("agent -url http://a", "http://a"),
+            ("agent \"--url=http://a\"", "http://a"),
+            ("agent --url \\\n    \"http://u%%40:p$$@a\" \\\n    --x", "http://u%40:p$@a"),
+            ("agent \\\n# a comment\\\n  --url 'http://a'", "http://a"),
+            ("agent --url http://a --url http://b", "http://b"),
+            ("agent --url http://a\nExecStart=\nExecStart = agent --url http://b", "http://b"),
+            ("agent --url http://a\nExecStart=", ""),
+            ("agent --url", ""),
+            ("agent --url ${SERVICE_URL}", ""),
+            ("agent --url not-a-url", ""),
+            ("agent --base-url http://a", ""),
+            ("agent \"--url http://a", ""),
+            ("agent\nExecStartPre=agent --url http://a\n#ExecStart=agent --url http://a", ""),
+        ] {
+            let unit = format!("[Service]\nExecStart={command}");
+            assert_eq!(url_in(&config_with_unit(&unit)), url, "{command}");
+        }
+    }
+
+    #[test]
+    fn only_the_agent_unit_counts_and_the_last_one_wins() {
+        let unit =
+            |name: &str, url: &str| json!({"name": name, "contents": format!("ExecStart=agent --url {url}")});
+        let units = json!([unit("agent.service", "http://a"), unit("agent.service", "http://b"),
+            unit("other-agent.service", "http://c"), {"name": "agent.service"}, 1, {"contents": 2}]);
+        assert_eq!(url_in(&config_with_units(units)), "http://b");
+        assert_eq!(url_in(&config_with_units(json!([unit("my-agent.service", "http://a")]))), "");
+    }
+
+    #[test]
+    fn dropins_and_mask_change_the_unit() {
+        let unit = |mask: bool| {
+            json!([{"name": "agent.service", "mask": mask, "contents": "ExecStart=agent --url http://a", "dropins": [
+                {"name": "20.conf", "contents": "[Service]\nExecStart=\nExecStart=agent --url http://c"},
+                {"name": "10.conf", "contents": "[Service]\nExecStart=\nExecStart=agent --url http://b"}]}])
+        };
+        assert_eq!(url_in(&config_with_units(unit(false))), "http://c");
+        assert_eq!(url_in(&config_with_units(unit(true))), "");
+    }
+
+    #[test]
+    fn merged_configs_are_read_plain_and_compressed() {
+        let (first, second) = (config_with_url("http://a"), config_with_url("http://b"));
+        let plain = json!({"source": data_url(&first)});
+        assert_eq!(url_in(&parent_of("merge", &json!([plain, gzip_child(&second)]))), "http://b");
+        assert_eq!(url_in(&parent_of("merge", &json!([gzip_child(&second), plain]))), "http://a");
+        assert_eq!(url_in(&parent_of("replace", &plain)), "http://a");
+        let remote = json!([plain, {"source": "http://192.0.2.1/config.ign"}, {"source": "data:;base64,!"}]);
+        assert_eq!(url_in(&parent_of("merge", &remote)), "http://a");
+    }
+
+    #[test]
+    fn merged_configs_are_limited_in_depth_and_size() {
+        let wrap = |config: Vec<u8>| parent_of("merge", &json!([gzip_child(&config)]));
+        let shallow = (1..MAX_DEPTH).fold(config_with_url("http://a"), |config, _| wrap(config));
+        assert_eq!(url_in(&shallow), "http://a");
+        assert_eq!(url_in(&wrap(shallow)), "");
+        let bomb = gzip_child(&vec![b' '; MAX_MERGED_BYTES + 1]);
+        let child = gzip_child(&config_with_url("http://a"));
+        assert_eq!(url_in(&parent_of("merge", &json!([bomb, child]))), "http://a");
+        let large = gzip_child(&vec![b' '; MAX_MERGED_BYTES]);
+        assert_eq!(url_in(&parent_of("merge", &json!([large, child]))), "");
+    }
+
+    #[test]
+    fn texts_that_are_no_discovery_configs_have_no_url() {
+        let other: [&[u8]; 7] = [
+            b"",
+            b"not JSON",
+            b"[]",
+            b"{\"systemd\": {\"units\": 1}}",
+            b"{\"ignition\": {\"config\": {\"merge\": {}, \"replace\": {}}}}",
+            b"{\"ignition\": {\"version\": \"3.1.0\"}}",
+            b"\x1f\x8b\x08\0",
+        ];
+        for config in other {
+            assert_eq!(service_url(config), None, "{config:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn words_are_the_inverse_of_escaping(values: Vec<String>) {
+            let command = values.iter().map(|value| unit_argument(value)).collect::<Vec<_>>().join(" ");
+            prop_assert_eq!(unit_words(&command), values);
+        }
+
+        #[test]
+        fn any_unit_is_read_without_panic(unit: String) {
+            let _ = service_url(&config_with_unit(&unit));
+        }
+    }
+}
