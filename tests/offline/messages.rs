@@ -45,6 +45,31 @@ fn versions_outside_the_known_range_are_a_warning() {
 }
 
 #[test]
+fn loopback_service_urls_are_a_warning() {
+    let scratch = scratch_with_site("disconnected");
+    let create = |url: &str, image: &str, more: &[&str]| {
+        let line =
+            ["discovery", "create", "--manifests", "manifests", "--base", "base.iso", "--service-url", url];
+        scratch.command(line.iter().chain(&["--full", image]).chain(more)).run()
+    };
+    let output = create("http://u:hunter2@127.0.0.1", "a.iso", &[]);
+    let reason =
+        "other machines cannot reach http://*****@127.0.0.1: its host is a loopback or unspecified address";
+    assert_eq!(output.stderr, format!("--service-url: warning: {reason}\n"));
+    output.expect_success();
+    let output = create("http://localhost:8090", "b.iso", &["--strict"]);
+    output.expect_failure("1 warning, an error because of --strict");
+    assert!(
+        output
+            .stderr
+            .starts_with("--service-url: warning: other machines cannot reach http://localhost:8090:"),
+        "{}",
+        output.stderr
+    );
+    assert!(!scratch.has_file("b.iso"));
+}
+
+#[test]
 fn swapped_arguments_are_recognised() {
     let scratch = scratch_with_site("disconnected");
     scratch.command(["discovery", "plan", "-o", "site.plan"].iter().chain(&SOURCE)).run().expect_success();

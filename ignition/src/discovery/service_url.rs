@@ -12,7 +12,7 @@ use crate::resource::gunzip;
 use crate::validate::url::decode_data_url;
 
 /// Maximum size in bytes of all merged configs together, after decompression.
-const MAX_MERGED_BYTES: usize = 16 << 20;
+const MAX_MERGED_BYTES: usize = 8 << 20;
 /// Maximum number of configs that merge the next one.
 const MAX_DEPTH: u8 = 4;
 
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_discovery_configs_have_no_url() {
+    fn other_texts_have_no_service_url() {
         let other: [&[u8]; 7] = [
             b"",
             b"not JSON",

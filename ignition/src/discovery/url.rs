@@ -73,7 +73,7 @@ impl HttpUrl {
         };
         is_own.then(|| {
             format!(
-                "{} has a loopback or unspecified address: machines that boot an image with it connect to themselves",
+                "other machines cannot reach {}: its host is a loopback or unspecified address",
                 masked_url(&self.0)
             )
         })
@@ -339,8 +339,7 @@ mod tests {
     fn unreachable_reason_shows_neither_password_nor_query() {
         let reason =
             HttpUrl::parse("f", "http://u:hunter2@localhost:1/b?k=hunter2").unwrap().unreachable_reason();
-        let expected = "http://*****@localhost:1/b?***** has a loopback or unspecified address: machines that boot an \
-                        image with it connect to themselves";
+        let expected = "other machines cannot reach http://*****@localhost:1/b?*****: its host is a loopback or unspecified address";
         assert_eq!(reason.unwrap(), expected);
     }
 

@@ -59,6 +59,9 @@ impl SourceOptions {
         let OpenedBase { image, version } =
             self.base.open(draft.architecture.as_ref().map(|it| it.value.as_str()))?;
         check_architecture(&draft, &image, &mut findings);
+        if let Some(reason) = service.base_url.unreachable_reason() {
+            findings.warning(SourceLocation::whole("--service-url"), reason);
+        }
         let inputs = draft.inputs(&ServiceContext { service, version });
         let inputs = match inputs {
             Ok(inputs) if !self.is_failure(&findings) => inputs,
