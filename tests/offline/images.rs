@@ -161,6 +161,8 @@ fn options_alone_are_enough() {
     );
     let text = scratch.run_kindling(&line).expect_text();
     assert!(text.contains("hosts.json[0]") && text.contains("SHA-256"), "{text}");
+    let report = scratch.run_kindling("iso inspect full.iso").expect_text();
+    assert!(report.contains(&format!("\nService:       {}\n", crate::SERVICE)), "{report}");
     let files = file_sources(&embedded_config(&scratch, "full.iso"));
     assert!(files.contains_key("/etc/assisted/network/host0/eth0.nmconnection"), "{files:?}");
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use anyhow::Result;
 use clap::Args;
+use ignition::discovery::{masked_url, service_url};
 use ignition::summary::ConfigSummary;
 use isogen::inspect::{BootFileSummary, IgnitionSummary, Inspection, KargsSummary};
 use isogen::{BaseImage, Extent};
@@ -31,6 +32,8 @@ struct InspectReport {
     image: Inspection,
     ignition: Option<ConfigSummary>,
     ignition_error: Option<String>,
+    /// The URL to which machines register, without secrets.
+    service_url: Option<String>,
     /// The boot files that differ from those of `--base`, or are in one image only.
     #[serde(skip_serializing_if = "Option::is_none")]
     boot_files_differing: Option<Vec<String>>,
@@ -47,9 +50,12 @@ impl Inspect {
             Some(Err(error)) => (None, Some(error.to_string())),
             None => (None, None),
         };
+        let service_url = config.and_then(|config| service_url(config)).map(|url| masked_url(url.as_str()));
         let base_files = self.base.as_ref().map(|base| BaseImage::open(base)?.boot_files()).transpose()?;
         let boot_files_differing = base_files.map(|files| differing_boot_files(&files, &image.boot_files));
-        let report = InspectReport { image, ignition, ignition_error, boot_files_differing, base: self.base };
+        let base = self.base;
+        let report =
+            InspectReport { image, ignition, ignition_error, service_url, boot_files_differing, base };
         if self.json { print_json(&report) } else { print_bytes(report_text(&report)?.as_bytes()) }
     }
 }
@@ -82,6 +88,9 @@ fn report_text(report: &InspectReport) -> Result<String> {
     match &image.ignition_area {
         Some(area) => write_ignition(&mut out, area, report)?,
         None => writeln!(out, "Ignition area: none")?,
+    }
+    if let Some(url) = &report.service_url {
+        writeln!(out, "Service:       {url}")?;
     }
     match &image.kargs {
         Some(summary) => write_kargs(&mut out, summary)?,
