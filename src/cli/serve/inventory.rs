@@ -5,16 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ignition::discovery::HttpUrl;
 use ignition::network::NetworkGeneration;
 
 use super::value::{
-    parse_id, parse_image_type, parse_network_v4, parse_network_v6, parse_origin, parse_switch, parse_version,
+    parse_id, parse_image_type, parse_network_v4, parse_network_v6, parse_switch, parse_version,
 };
 use crate::cli::auth::read_text;
 use crate::cli::duration;
-use crate::http::Listener;
-use crate::http::zerocopy::trim_freed_memory;
 use crate::inventory::catalogue::{ImageType, Version};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::{ClusterNetworks, HostLimits, Settings};
@@ -22,84 +19,10 @@ use crate::inventory::{ClusterNetworks, HostLimits, Settings};
 /// Largest file of certificates that is read. An Ignition config can hold that many.
 const MAX_CERTIFICATES: u64 = 256 << 10;
 
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Addresses")]
-pub(super) struct AddressOptions {
-    /// URL at which machines reach the API, without the API's path [default: the first listener, TLS first]
-    #[arg(long, env = "SERVICE_BASE_URL", value_name = "URL")]
-    service_base_url: Option<String>,
-    /// URL at which machines reach images [default: the URL of the API]
-    #[arg(long, env = "IMAGE_SERVICE_BASE_URL", value_name = "URL")]
-    image_service_base_url: Option<String>,
-    /// Origins whose pages may call the API, separated by commas; `*` matches any part of an origin
-    #[arg(
-        long,
-        env = "ALLOWED_DOMAINS",
-        value_name = "ORIGINS",
-        value_delimiter = ',',
-        value_parser = parse_origin
-    )]
-    allowed_domains: Vec<String>,
-}
-
 /// Returns the default of `--min-version-for-nmstate-service`, without the patch number.
 fn first_nmstate_version() -> String {
     let (major, minor) = NetworkGeneration::FIRST_NMSTATE_VERSION.minor();
     format!("{major}.{minor}")
-}
-
-impl AddressOptions {
-    /// Returns the settings of a service with these listeners.
-    pub(super) fn settings(&self, listeners: &[Listener]) -> Result<Settings> {
-        let (own, is_known) = reachable_url(listeners);
-        if self.service_base_url.is_none() && !is_known {
-            tracing::warn!(
-                "SERVICE_BASE_URL is not set and cannot be derived from the listeners: machines cannot reach this service"
-            );
-        }
-        let service = self.service_base_url.as_deref().unwrap_or(&own);
-        let images = self.image_service_base_url.as_deref().unwrap_or(service);
-        let mut settings = Settings::new(
-            HttpUrl::parse("SERVICE_BASE_URL", service)?,
-            HttpUrl::parse("IMAGE_SERVICE_BASE_URL", images)?,
-        );
-        settings.allowed_origins = self.allowed_origins();
-        settings.after_large_request = trim_freed_memory;
-        Ok(settings)
-    }
-
-    /// Returns the origins whose pages may call the API.
-    pub(super) fn allowed_origins(&self) -> Vec<String> {
-        let host = |origin: &str| origin.split_once("://").map_or(origin, |(_, host)| host).to_owned();
-        if self.allowed_domains.iter().any(|origin| host(origin) == "*") {
-            tracing::warn!(
-                "--allowed-domains (ALLOWED_DOMAINS) contains `*`: pages of any site may call the API"
-            );
-        }
-        self.allowed_domains.clone()
-    }
-
-    /// Returns the URL under which machines reach the images of a service that serves only images.
-    pub(super) fn images_url(&self, listeners: &[Listener]) -> Result<HttpUrl> {
-        let (own, is_known) = reachable_url(listeners);
-        if self.image_service_base_url.is_none() && !is_known {
-            tracing::warn!(
-                "IMAGE_SERVICE_BASE_URL is not set and cannot be derived from the listeners: machines cannot download \
-                 root file systems"
-            );
-        }
-        let url = self.image_service_base_url.as_deref().unwrap_or(&own);
-        Ok(HttpUrl::parse("IMAGE_SERVICE_BASE_URL", url)?)
-    }
-}
-
-/// Returns the URL of a service with these listeners, and whether machines can reach it.
-fn reachable_url(listeners: &[Listener]) -> (String, bool) {
-    // Listeners with TLS come first. If both kinds exist, those without TLS serve only what machines need before they
-    // can use TLS.
-    let own = listeners.iter().find(|listener| listener.url().is_some());
-    let is_known = own.and_then(Listener::ip).is_some_and(|address| !address.is_unspecified());
-    (own.and_then(Listener::url).unwrap_or_else(|| "http://localhost".to_owned()), is_known)
 }
 
 #[derive(Debug, Args)]

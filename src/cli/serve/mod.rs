@@ -1,6 +1,7 @@
 //! `kindling serve`.
 
 mod access;
+mod addresses;
 pub(super) mod database;
 mod external;
 mod images;
@@ -55,7 +56,7 @@ pub(super) struct Serve {
     #[command(flatten)]
     listeners: listeners::ListenerOptions,
     #[command(flatten)]
-    addresses: inventory::AddressOptions,
+    addresses: addresses::AddressOptions,
     #[command(flatten)]
     access: access::AccessOptions,
     #[command(flatten)]
