@@ -4,6 +4,7 @@
 //! types), its `record` (stored types), its rules and its `routes`. `docs/api-compatibility.md` lists the differences
 //! from the Assisted Installer.
 
+mod address_finding;
 pub mod api;
 pub mod auth;
 mod background;
@@ -31,6 +32,7 @@ pub mod version;
 
 use std::sync::Arc;
 
+pub use address_finding::AddressFinding;
 pub use assisted::Secret;
 pub use background::in_background;
 pub use bucket::{BucketError, BucketFailure, BucketTransport, s3_from_env, without_response};

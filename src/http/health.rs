@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use super::images::{ImageServer, SourceStatus};
 use crate::images::library::{BaseImageState, ImageState, Library};
-use inventory::Inventory;
 use inventory::api::json;
 use inventory::api::only_reads;
 use inventory::auth::{GuardedRouter, RouteAccess};
 use inventory::catalogue::CpuArchitecture;
 use inventory::monitor::MonitorHealth;
+use inventory::{AddressFinding, Inventory};
 
 use dependencies::{DependencyChecks, DependencyState};
 
@@ -126,6 +126,9 @@ struct HealthReport {
     files: Option<DependencyState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     monitor: Option<MonitorHealth>,
+    /// Base URLs that machines cannot reach, which do not count for `ready`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    addresses: Vec<AddressFinding>,
     images: Vec<BaseImageHealth>,
 }
 
@@ -172,14 +175,15 @@ impl From<ImageState> for BaseImageHealth {
 }
 
 async fn health(Extracted(sources): Extracted<HealthSources>) -> Response {
-    let (database, files, monitor) = match &sources.inventory {
+    let (database, files, monitor, addresses) = match &sources.inventory {
         Some(checks) => {
             let (database, files) = tokio::join!(checks.database(), checks.files());
             let inventory = checks.inventory();
-            let monitor = inventory.monitor().health(inventory.settings().monitor_timeout);
-            (Some(DatabaseHealth::from(database)), files, monitor)
+            let settings = inventory.settings();
+            let monitor = inventory.monitor().health(settings.monitor_timeout);
+            (Some(DatabaseHealth::from(database)), files, monitor, settings.address_findings())
         }
-        None => (None, None, None),
+        None => (None, None, None, Vec::new()),
     };
     let live_images = sources.images.as_ref().map(ImageServer::library);
     let report = HealthReport {
@@ -189,6 +193,7 @@ async fn health(Extracted(sources): Extracted<HealthSources>) -> Response {
         database,
         files,
         monitor,
+        addresses,
         images: live_images
             .map(Library::states)
             .unwrap_or_default()

@@ -140,12 +140,12 @@ fn with_variables(run: ProgramRun, variables: &[(&str, &str)]) -> ProgramRun {
 }
 
 /// A key pair in the scratch folder, and the option that names it.
-fn make_keys(scratch: &Scratch) -> [&'static str; 4] {
+pub(crate) fn make_keys(scratch: &Scratch) -> [&'static str; 4] {
     scratch.run_kindling("auth keys --out keys").expect_success();
     ["--auth-type", "local", "--ec-private-key-file", "keys/ec-private-key.pem"]
 }
 
-fn make_token(scratch: &Scratch, line: &str) -> String {
+pub(crate) fn make_token(scratch: &Scratch, line: &str) -> String {
     let line = format!("auth token --ec-private-key-file keys/ec-private-key.pem {line}");
     scratch.run_kindling(&line).expect_text().trim().to_owned()
 }
@@ -160,11 +160,13 @@ fn open_server_answers_without_a_token() {
     assert_eq!((ready.status, ready.json()), (200, json!({"ready": true, "database": "reachable"})));
     let health = server.request("GET /health", "");
     assert_eq!(health.status, 200);
+    let mut health = health.json();
+    // The base URL is a loopback address.
+    let addresses = health.as_object_mut().unwrap().remove("addresses").unwrap();
+    assert_eq!(addresses[0]["url"], format!("http://{}", server.addresses[0]));
     // The monitor begins while the server starts.
-    let is_begun = health.json()["monitor"] == "active";
-    let monitor = if is_begun { "active" } else { "standby" };
-    let expected = json!({"ready": true, "database": "ready", "monitor": monitor, "images": []});
-    assert_eq!(health.json(), expected);
+    let monitor = if health["monitor"] == "active" { "active" } else { "standby" };
+    assert_eq!(health, json!({"ready": true, "database": "ready", "monitor": monitor, "images": []}));
     assert_eq!(
         server.request(&format!("GET {VERSIONS}"), "").json()["versions"].as_object().unwrap().len(),
         4

@@ -1,6 +1,7 @@
 //! Checks an infra-env's networks and config before a machine boots its image.
 
-use ignition::discovery::DiscoveryImage;
+use ignition::config::Config;
+use ignition::discovery::{DiscoveryImage, service_url};
 use ignition::network::check::{self, NetworkFinding};
 use ignition::network::{Cancel, HostError};
 use ignition::report;
@@ -10,12 +11,13 @@ use utoipa::ToSchema;
 use super::record::InfraEnvRecord;
 use super::rules::config_api_error;
 use super::static_network;
+use crate::address_finding::AddressFinding;
 use crate::api::ApiError;
 use crate::discovery::DiscoveryError;
 use crate::id::InfraEnvId;
 use crate::{Inventory, in_background};
 
-/// All findings in the static networks and in the config of an infra-env.
+/// All findings in the static networks, in the config and in the addresses of an infra-env.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = preflight)]
 pub(crate) struct Preflight {
@@ -29,6 +31,9 @@ pub(crate) struct Preflight {
     /// Findings in the Ignition config override: severity, pointer, line and message.
     #[schema(value_type = Vec<Object>)]
     pub ignition: Vec<report::ConfigFinding>,
+    /// URLs in the image that machines cannot reach: severity, URL and message.
+    #[schema(value_type = Vec<Object>)]
+    pub addresses: Vec<AddressFinding>,
 }
 
 impl Inventory {
@@ -56,6 +61,15 @@ impl Inventory {
             image_generation: record.image_generation,
             network: network.findings().to_vec(),
             ignition: composed.warnings.findings().to_vec(),
+            addresses: self.address_findings_in(&composed.config)?,
         })
+    }
+
+    /// Returns the findings about the URLs in an image with this config. A user's override may change the service's.
+    fn address_findings_in(&self, config: &Config) -> Result<Vec<AddressFinding>, ApiError> {
+        let json = config.to_json().map_err(|error| ApiError::internal(error.to_string()))?;
+        let service = service_url(json.as_bytes());
+        let images = &self.settings().image_service_base_url;
+        Ok(AddressFinding::about(service.as_ref(), images))
     }
 }

@@ -187,6 +187,25 @@ fn preflight_lists_warnings() {
         assert_eq!(found["network"][0]["rule"], "unused-mac", "{found}");
         assert_eq!(found["network"][0]["severity"], "warning", "{found}");
         assert_eq!(found["ignition"][0]["pointer"], "/storage/files/0/mode", "{found}");
+        // The service of the test listens on a loopback address.
+        let addresses = found["addresses"].as_array().unwrap();
+        assert_eq!(addresses.len(), 1, "{found}");
+        assert_eq!(addresses[0]["severity"], "warning", "{found}");
+        assert!(addresses[0]["url"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{found}");
+    });
+}
+
+#[test]
+fn preflight_checks_the_service_url_of_the_override() {
+    on_each_database(async |service| {
+        let unit = "[Service]\nExecStart=/usr/local/bin/agent --url http://192.0.2.1:8090";
+        let config = json!({
+            "ignition": {"version": "3.1.0"},
+            "systemd": {"units": [{"name": "agent.service", "contents": unit}]},
+        });
+        let made = create_infra_env(service, &json!({"ignition_config_override": config.to_string()})).await;
+        let found = service.get(&format!("{}/preflight", infra_env_path(&made))).await.json_with_status(200);
+        assert_eq!(found["addresses"], json!([]), "{found}");
     });
 }
 
