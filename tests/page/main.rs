@@ -18,6 +18,7 @@ mod hosts;
 mod infra_envs;
 mod page_files;
 mod service;
+mod service_address;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -29,11 +29,18 @@ function show(health) {
   if (text === shown) return;
   shown = text;
   images = health.images;
+  showUnreachable(health.addresses ?? []);
   const hasNone = images.length === 0;
   byId("no-base-images").hidden = !hasNone;
   byId("base-images").closest("table").hidden = hasNone;
   byId("health").replaceChildren(...overall(health));
   renew(byId("base-images"), images.map(row));
+}
+
+/** Shows the base URLs that machines cannot reach. */
+function showUnreachable(findings) {
+  byId("unreachable").hidden = findings.length === 0;
+  renew(byId("unreachable-urls"), findings.map(({ message }) => element("li", {}, message)));
 }
 
 function overall({ ready, database }) {
