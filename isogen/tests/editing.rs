@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 use images::{FixtureImage, diverse_images, extent_bytes, images_with_ignition_area};
 use isogen::initrd::ArchiveLimits;
 use isogen::{
-    Archive, BaseImage, Digest, Edits, Encoding, Error, KargsEdit, KargsError, KargsOperations,
+    Archive, BaseImage, Digest, Edits, Encoding, Error, IgnitionArea, KargsEdit, KargsError, KargsOperations,
     PackedArchive, Plan, Source,
 };
 use proptest::collection::vec;
@@ -114,6 +114,7 @@ fn embed_areas_are_found() {
             "{}",
             fixture.name()
         );
+        assert_eq!(IgnitionArea::find(image.source()).unwrap(), image.ignition_area(), "{}", fixture.name());
         let areas = image.kargs().map_or(&[][..], |kargs| kargs.areas());
         let areas: Vec<_> = areas.iter().map(|area| fixture_extent(area.extent)).collect();
         assert_eq!(areas, fixture.mastered.kargs, "{}", fixture.name());
@@ -142,6 +143,7 @@ fn rejects_archive_for_images_without_an_area() {
         let bytes = recipe.clone().rootfs_len(80 << 10).build();
         let image = BaseImage::from_source(Source::from_bytes(recipe.name(), bytes)).unwrap();
         assert!(image.ignition_area().is_none() && image.kargs().is_none(), "{}", recipe.name());
+        assert_eq!(IgnitionArea::find(image.source()).unwrap(), None, "{}", recipe.name());
         let (packed, _) = &ARCHIVES[0];
         let refused = image.plan(&edits_with(Some(packed), None));
         assert!(matches!(refused, Err(Error::NotCoreOs { .. })), "{}", recipe.name());

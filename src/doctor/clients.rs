@@ -22,6 +22,7 @@ const ALL: &[Requirement] = &[
     (DoctorCheck::Complete, Refuses, "it receives only a part of the file"),
     (DoctorCheck::Identity, Refuses, "it does not decompress responses"),
     (DoctorCheck::SameBytes, Refuses, "bytes from different requests do not match"),
+    (DoctorCheck::ServiceUrl, Remark, "machines that boot the image do not register with its service"),
 ];
 
 /// Requirements of clients that verify certificates.

@@ -368,6 +368,8 @@ checks! {
     SameBytes = "same-bytes",
     /// The file is of a type that boots.
     Content = "content",
+    /// Machines that boot the image can reach the service to which they register.
+    ServiceUrl = "service-url",
 }
 
 impl fmt::Display for DoctorCheck {

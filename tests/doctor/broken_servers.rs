@@ -425,7 +425,7 @@ fn redirect_cases() -> Vec<BrokenServerCase> {
     ]
 }
 
-/// Checks of certificates and of the URL itself, which have their own tests.
+/// Checks of certificates, of the URL itself and of the service URL, which have their own tests.
 const ELSEWHERE: &[DoctorCheck] = &[
     DoctorCheck::UrlShort,
     DoctorCheck::UrlWithoutQuery,
@@ -444,6 +444,7 @@ const ELSEWHERE: &[DoctorCheck] = &[
     DoctorCheck::Tls12,
     DoctorCheck::RedirectScheme,
     DoctorCheck::Content,
+    DoctorCheck::ServiceUrl,
 ];
 
 #[test]

@@ -14,6 +14,7 @@ mod hostile;
 mod other_servers;
 mod own_server;
 mod raw_server;
+mod service_url;
 #[path = "../support/mod.rs"]
 mod support;
 

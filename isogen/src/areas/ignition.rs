@@ -8,6 +8,8 @@ use super::header::SystemAreaHeaders;
 use crate::error::{Error, Result};
 use crate::extent::Extent;
 use crate::plan::{Patch, Segment};
+use crate::source::Source;
+use crate::volume::Volume;
 
 /// `coreos/igninfo.json`.
 #[derive(Deserialize)]
@@ -41,6 +43,18 @@ pub struct IgnitionArea {
 }
 
 impl IgnitionArea {
+    /// Finds the area of an image. Reads only the directory and the descriptions of the area, for sources whose reads are
+    /// slow.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the storage fails, if the source is not a complete ISO 9660 image, or if it contradicts
+    /// itself.
+    pub fn find(source: &Source) -> Result<Option<Self>> {
+        let volume = Volume::read(source)?;
+        Self::read(DescribedImage { source, volume: &volume }, &SystemAreaHeaders::read(source)?)
+    }
+
     /// Finds the area. Images for s390x from before 2023 do not have one.
     pub(crate) fn read(image: DescribedImage<'_>, headers: &SystemAreaHeaders) -> Result<Option<Self>> {
         if let Some(description) = image.read_description(IGNITION_INFO)? {

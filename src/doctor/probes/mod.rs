@@ -6,6 +6,7 @@ mod content;
 mod length;
 mod ranges;
 mod redirects;
+mod service;
 mod url;
 
 use super::fault::RequestFault;
@@ -189,4 +190,5 @@ async fn run_probes(subject: &mut ProbedImage<'_>, report: &mut DoctorReport) {
     report.add_findings(ranges::probe_ranges(subject).await);
     report.add_findings(conditions::probe_conditions(subject).await);
     report.add_findings(connections::probe_connections(subject).await);
+    report.add_findings(service::probe_service(subject).await);
 }
