@@ -37,6 +37,7 @@ mod long_lists;
 mod network;
 mod nmstatectl;
 mod not_ignition;
+mod reach;
 mod serve;
 mod settings;
 mod settings_file;
