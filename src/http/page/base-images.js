@@ -40,7 +40,8 @@ function show(health) {
 /** Shows the base URLs that machines cannot reach. */
 function showUnreachable(findings) {
   byId("unreachable").hidden = findings.length === 0;
-  renew(byId("unreachable-urls"), findings.map(({ message }) => element("li", {}, message)));
+  const urls = findings.flatMap(({ url }) => [" and ", element("code", {}, url)]).slice(1);
+  byId("unreachable-urls").replaceChildren(...urls);
 }
 
 function overall({ ready, database }) {
