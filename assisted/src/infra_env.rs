@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::architecture::{CpuArchitecture, ImageType};
 use crate::extensible::Extensible;
@@ -214,6 +215,21 @@ pub struct KernelArgument {
 }
 
 lenient!(Proxy, HostStaticNetwork, MacInterface, KernelArgument);
+
+/// Findings about the static networks and the config of an infra-env. Only Kindling has this resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preflight {
+    /// Id of the infra-env.
+    pub infra_env_id: InfraEnvId,
+    /// Generation of the image that was checked.
+    pub image_generation: u64,
+    /// Findings in the static networks. Each has at least `severity` and `message`.
+    #[serde(default)]
+    pub network: Vec<Value>,
+    /// Findings in the Ignition config override. Each has at least `severity` and `message`.
+    #[serde(default)]
+    pub ignition: Vec<Value>,
+}
 
 /// Parameters of a new infra-env.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,6 +12,7 @@ mod simulated_agent;
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -204,7 +205,13 @@ async fn operations_on_infra_envs_send_the_documented_requests() {
     sends!(201, response, it => it.register_infra_env(&params), "POST /infra-envs", body);
     sends!(200, "[]", it => it.list_infra_envs(None), "GET /infra-envs");
     sends!(200, recorded!("infra_envs"), it => it.list_infra_envs(Some(cluster)), "GET /infra-envs?cluster_id={c}");
+    let visit = |_: Value| ControlFlow::Continue(());
+    sends!(200, "[]", it => it.visit_infra_envs(visit), "GET /infra-envs");
+    sends!(200, "[]", it => it.infra_envs_with_name("edge"), "GET /infra-envs");
     sends!(200, response, it => it.get_infra_env(infra_env), "GET /infra-envs/{i}");
+    let findings =
+        format!(r#"{{"infra_env_id": "{infra_env}", "image_generation": 1, "network": [], "ignition": []}}"#);
+    sends!(200, &findings, it => it.preflight(infra_env), "GET /infra-envs/{i}/preflight");
     let changes =
         InfraEnvUpdateParams { kernel_arguments: Some(Vec::new()), ..InfraEnvUpdateParams::default() };
     let body = json!({"kernel_arguments": []});
@@ -218,6 +225,36 @@ async fn operations_on_infra_envs_send_the_documented_requests() {
     sends!(200, url, it => it.file_url(infra_env, InfraEnvFile::BootOrderScript),
         "GET /infra-envs/{i}/downloads/files-presigned?file_name=ipxe-script&ipxe_script_type=boot-order-control");
     sends!(204, "", it => it.regenerate_signing_key(infra_env), "POST /infra-envs/{i}/regenerate-signing-key");
+}
+
+#[tokio::test]
+async fn infra_envs_are_found_by_their_exact_name() {
+    let ids = [INFRA_ENV, CLUSTER, HOST];
+    let items = ids.iter().zip(["edge", "edge2", "edge"]).map(|(id, name)| json!({"id": id, "name": name}));
+    let server = Server::start(200, &[], &Value::from_iter(items).to_string()).await;
+    let found = client(&server.url).infra_envs_with_name("edge").await.unwrap();
+    assert_eq!(found.iter().map(InfraEnvId::to_string).collect::<Vec<_>>(), [INFRA_ENV, HOST]);
+}
+
+#[tokio::test]
+async fn visit_of_a_list_ends_when_it_breaks() {
+    let server = Server::start(200, &[], "[1, 2, 3, {]").await;
+    let mut visited = Vec::new();
+    let visit = |item: u8| {
+        visited.push(item);
+        if item == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    client(&server.url).visit_infra_envs(visit).await.unwrap();
+    assert_eq!(visited, [1, 2]);
+}
+
+#[tokio::test]
+async fn page_instead_of_a_list_is_an_error() {
+    for body in ["<html><body>Welcome</body></html>", r#"{"items": []}"#, ""] {
+        let server = Server::start(200, &[], body).await;
+        let error = client(&server.url).infra_envs_with_name("edge").await.unwrap_err();
+        assert!(matches!(error, ClientError::Decode { .. }), "{body}: {error:?}");
+    }
 }
 
 #[tokio::test]

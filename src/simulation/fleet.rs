@@ -1,6 +1,7 @@
 //! The agents of a simulation.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -358,6 +359,7 @@ async fn count_statuses(
             *statuses.entry(host.status).or_default() += 1;
             listed += 1;
         }
+        ControlFlow::Continue(())
     };
     settings.client.visit_hosts(settings.infra_env, count).await?;
     let missing = u64::try_from(ids.len()).unwrap_or(u64::MAX).saturating_sub(listed);

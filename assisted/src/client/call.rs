@@ -1,5 +1,6 @@
 //! One request and its response.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -67,27 +68,34 @@ impl Call<'_> {
         Ok((response.headers().clone(), value))
     }
 
-    /// Sends the request, and passes each item of the list in the response to `visit`.
+    /// Sends the request, and passes each item of the list in the response to `visit`, until it breaks.
     pub(super) async fn visit_items<T: DeserializeOwned>(
         self,
-        mut visit: impl FnMut(T),
+        mut visit: impl FnMut(T) -> ControlFlow<()>,
     ) -> Result<(), ClientError> {
         let (operation, limit) = (self.operation, self.client.max_response);
-        let invalid = |source| ClientError::Decode { operation, source };
+        let invalid = |source| Err(ClientError::Decode { operation, source });
         let mut response = self.send().await?;
         let mut splitter = ItemSplitter::default();
         while let Some(chunk) =
             response.chunk().await.map_err(|error| ClientError::transport(operation, error))?
         {
-            splitter.push(&chunk, |item| serde_json::from_slice(item).map(&mut visit)).map_err(invalid)?;
-            if splitter.pending() > limit {
-                return Err(ClientError::TooLarge { operation, limit });
+            let visited = splitter.push(&chunk, |item| match serde_json::from_slice(item).map(&mut visit) {
+                Ok(ControlFlow::Continue(())) => Ok(()),
+                Ok(ControlFlow::Break(())) => Err(None),
+                Err(error) => Err(Some(error)),
+            });
+            match visited {
+                Ok(()) if splitter.is_other() => return invalid(custom_error("expected a JSON list")),
+                Ok(()) if splitter.pending() > limit => {
+                    return Err(ClientError::TooLarge { operation, limit });
+                }
+                Ok(()) => {}
+                Err(None) => return Ok(()),
+                Err(Some(error)) => return invalid(error),
             }
         }
-        if splitter.is_complete() {
-            return Ok(());
-        }
-        Err(invalid(serde::de::Error::custom("the list is incomplete")))
+        if splitter.is_complete() { Ok(()) } else { invalid(custom_error("the list is incomplete")) }
     }
 
     /// Sends the request, and ignores the body of the response. `expected` is the status of this operation's successful
@@ -112,6 +120,10 @@ impl Call<'_> {
             Err(read_error_response(operation, response).await)
         }
     }
+}
+
+fn custom_error(message: &str) -> serde_json::Error {
+    serde::de::Error::custom(message)
 }
 
 /// Reads an error response.

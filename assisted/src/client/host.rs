@@ -1,5 +1,7 @@
 //! Operations of users on hosts.
 
+use std::ops::ControlFlow;
+
 use serde::de::DeserializeOwned;
 
 use super::{ApiClient, ClientError};
@@ -43,7 +45,7 @@ impl ApiClient {
         self.get("list hosts", &["infra-envs", &infra_env.to_string(), "hosts"]).read().await
     }
 
-    /// Passes each host of an infra-env to `visit`. Memory does not depend on the number of hosts. `T` may have only
+    /// Passes each host of an infra-env to `visit`, until it breaks. Memory does not depend on the number of hosts. `T` may have only
     /// the fields that the caller needs.
     ///
     /// # Errors
@@ -55,20 +57,26 @@ impl ApiClient {
     /// ```no_run
     /// # use assisted::client::{ApiClient, ClientError};
     /// # use assisted::InfraEnvId;
+    /// use std::ops::ControlFlow;
+    ///
     /// #[derive(serde::Deserialize)]
     /// struct HostName {
     ///     requested_hostname: Option<String>,
     /// }
     ///
     /// # async fn example(client: ApiClient, infra_env: InfraEnvId) -> Result<(), ClientError> {
-    /// client.visit_hosts(infra_env, |host: HostName| println!("{:?}", host.requested_hostname)).await?;
+    /// let print_name = |host: HostName| {
+    ///     println!("{:?}", host.requested_hostname);
+    ///     ControlFlow::Continue(())
+    /// };
+    /// client.visit_hosts(infra_env, print_name).await?;
     /// # Ok(())
     /// # }
     /// ```
     pub async fn visit_hosts<T: DeserializeOwned>(
         &self,
         infra_env: InfraEnvId,
-        visit: impl FnMut(T),
+        visit: impl FnMut(T) -> ControlFlow<()>,
     ) -> Result<(), ClientError> {
         self.get("list hosts", &["infra-envs", &infra_env.to_string(), "hosts"]).visit_items(visit).await
     }

@@ -1,8 +1,13 @@
 //! Operations on infra-envs.
 
+use std::ops::ControlFlow;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
 use super::{ApiClient, ClientError};
 use crate::id::{ClusterId, InfraEnvId};
-use crate::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, PresignedUrl};
+use crate::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, Preflight, PresignedUrl};
 
 /// A file of an infra-env for which the service makes a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +19,13 @@ pub enum InfraEnvFile {
     BootScript,
     /// The iPXE script that boots the discovery image or the disk, depending on the state of the host.
     BootOrderScript,
+}
+
+/// The part of an infra-env that a search by name reads.
+#[derive(Deserialize)]
+struct NamedInfraEnv {
+    id: InfraEnvId,
+    name: String,
 }
 
 impl ApiClient {
@@ -62,6 +74,85 @@ impl ApiClient {
     pub async fn list_infra_envs(&self, cluster: Option<ClusterId>) -> Result<Vec<InfraEnv>, ClientError> {
         let query: Vec<_> = cluster.map(|id| ("cluster_id", id.to_string())).into_iter().collect();
         self.get("list infra-envs", &["infra-envs"]).query(&query).read().await
+    }
+
+    /// Passes each infra-env to `visit`, until it breaks. Memory does not depend on the number of infra-envs. `T` may
+    /// have only the fields that the caller needs.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request or its response fails. `visit` may have been called before.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use assisted::client::{ApiClient, ClientError};
+    /// use std::ops::ControlFlow;
+    ///
+    /// use assisted::infra_env::InfraEnv;
+    ///
+    /// # async fn example(client: ApiClient) -> Result<(), ClientError> {
+    /// let print_name = |infra_env: InfraEnv| {
+    ///     println!("{}", infra_env.name);
+    ///     ControlFlow::Continue(())
+    /// };
+    /// client.visit_infra_envs(print_name).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn visit_infra_envs<T: DeserializeOwned>(
+        &self,
+        visit: impl FnMut(T) -> ControlFlow<()>,
+    ) -> Result<(), ClientError> {
+        self.get("list infra-envs", &["infra-envs"]).visit_items(visit).await
+    }
+
+    /// Returns the ids of all infra-envs with a name. Names are not unique.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request or its response fails.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use assisted::client::{ApiClient, ClientError};
+    /// # async fn example(client: ApiClient) -> Result<(), ClientError> {
+    /// let ids = client.infra_envs_with_name("edge").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn infra_envs_with_name(&self, name: &str) -> Result<Vec<InfraEnvId>, ClientError> {
+        let mut ids = Vec::new();
+        let add_id = |infra_env: NamedInfraEnv| {
+            if infra_env.name == name {
+                ids.push(infra_env.id);
+            }
+            ControlFlow::Continue(())
+        };
+        self.visit_infra_envs(add_id).await?;
+        Ok(ids)
+    }
+
+    /// Returns the findings about the static networks and the config of an infra-env. Only Kindling has this operation;
+    /// other services respond with 404.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request or its response fails.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use assisted::client::{ApiClient, ClientError};
+    /// # use assisted::InfraEnvId;
+    /// # async fn example(client: ApiClient, id: InfraEnvId) -> Result<(), ClientError> {
+    /// let findings = client.preflight(id).await?.network;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn preflight(&self, id: InfraEnvId) -> Result<Preflight, ClientError> {
+        self.get("check infra-env", &["infra-envs", &id.to_string(), "preflight"]).read().await
     }
 
     /// Returns an infra-env.

@@ -10,6 +10,8 @@ pub(super) struct ItemSplitter {
     depth: usize,
     is_in_string: bool,
     is_escaped: bool,
+    has_begun: bool,
+    is_other: bool,
 }
 
 impl ItemSplitter {
@@ -35,6 +37,10 @@ impl ItemSplitter {
     }
 
     fn step(&mut self, byte: u8) {
+        if !self.has_begun && !byte.is_ascii_whitespace() {
+            self.has_begun = true;
+            self.is_other = byte != b'[';
+        }
         if self.is_escaped {
             self.is_escaped = false;
         } else if self.is_in_string {
@@ -58,9 +64,14 @@ impl ItemSplitter {
         self.item.len()
     }
 
+    /// Returns `true` if the bytes do not begin a list: an HTML page, for example.
+    pub(super) fn is_other(&self) -> bool {
+        self.is_other
+    }
+
     /// Returns `true` if the list is complete.
     pub(super) fn is_complete(&self) -> bool {
-        self.depth == 0 && !self.is_in_string
+        self.has_begun && self.depth == 0 && !self.is_in_string
     }
 }
 
@@ -100,5 +111,15 @@ mod tests {
         assert_eq!(found, [r#"{"a": 1}"#]);
         assert!(!is_complete);
         assert_eq!(items(&[b"[]"]), (Vec::new(), true));
+        assert_eq!(items(&[b" \n"]), (Vec::new(), false));
+    }
+
+    #[test]
+    fn page_and_object_are_not_lists() {
+        for (text, is_other) in [("<html></html>", true), (" {\"items\": []}", true), ("\n [1]", false)] {
+            let mut splitter = ItemSplitter::default();
+            assert_eq!(splitter.push(text.as_bytes(), |_| Ok::<_, Infallible>(())), Ok(()));
+            assert_eq!(splitter.is_other(), is_other, "{text}");
+        }
     }
 }
