@@ -104,6 +104,20 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("discovery apply", &["kindling discovery apply base.iso site.plan -o discovery.iso"]),
     (
+        "infra-env create",
+        &[
+            "kindling infra-env create edge --openshift-version 4.18 \\\n\
+             \x20   --pull-secret pull-secret.json --ssh-key id_ed25519.pub",
+            "kindling infra-env create rack7 --openshift-version 4.18 --arch arm64 \\\n\
+             \x20   --pull-secret pull-secret.json --network hosts.yaml",
+            "kindling infra-env create --manifests site/ \\\n\
+             \x20   --url https://assisted.example.com:8090 --ca ca.pem",
+        ],
+    ),
+    ("infra-env list", &["kindling infra-env list", "kindling infra-env list --json"]),
+    ("infra-env show", &["kindling infra-env show edge", "kindling infra-env show --json edge"]),
+    ("infra-env hosts", &["kindling infra-env hosts edge", "kindling infra-env hosts --json edge"]),
+    (
         "serve",
         &[
             "kindling serve --os-images '[{\"openshift_version\": \"4.20\",\n\

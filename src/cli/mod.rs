@@ -7,6 +7,7 @@ mod auth;
 mod boot_test;
 mod catalogue;
 mod completions;
+mod connection;
 mod created_files;
 #[cfg(feature = "demo")]
 mod demo;
@@ -19,6 +20,7 @@ mod examples;
 #[cfg(feature = "demo")]
 mod fixture;
 mod ignition;
+mod infra_env;
 mod input;
 mod installer;
 mod iso;
@@ -27,10 +29,12 @@ mod network;
 mod output;
 mod progress;
 mod pxe;
+mod refusal;
 mod serve;
 mod servers;
 mod settings_file;
 mod simulate;
+mod table;
 
 use std::ffi::OsString;
 use std::io;
@@ -64,6 +68,9 @@ enum Command {
     /// Commands to make the discovery images of an infra-env, without a service
     #[command(subcommand)]
     Discovery(discovery::Command),
+    /// Commands to create and show the infra-envs of a service, and their hosts
+    #[command(subcommand)]
+    InfraEnv(infra_env::Command),
     /// Serve images and the inventory API
     Serve(Box<serve::Serve>),
     /// Serve throw-away data, with commands to try
@@ -150,6 +157,7 @@ impl Command {
             Self::Ignition(command) => command.run(),
             Self::Network(command) => command.run(),
             Self::Discovery(command) => command.run(),
+            Self::InfraEnv(command) => command.run().map(|()| ExitCode::SUCCESS),
             Self::Serve(command) => command.run(),
             #[cfg(feature = "demo")]
             Self::Demo(command) => command.run(),
@@ -187,7 +195,8 @@ fn error_message(error: &anyhow::Error) -> String {
             text.push_str(cause);
         }
     }
-    text
+    // A server may have written a part of the text.
+    text.replace(|it: char| it.is_control() && it != '\n' && it != '\t', "\u{fffd}")
 }
 
 /// Formats an error with the command that helps. Libraries do not know about commands.
@@ -221,6 +230,12 @@ mod tests {
         let expected =
             "a.iso: an in-place edit was interrupted before it was complete; `iso reset` repairs the image";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn control_characters_in_errors_are_replaced() {
+        let error = anyhow::anyhow!("a\u{1b}[31m\nb").context("top");
+        assert_eq!(error_message(&error), "top\n\nCaused by:\n    a\u{fffd}[31m\nb");
     }
 
     #[test]

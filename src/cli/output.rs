@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -156,15 +157,22 @@ impl EscapedLines {
     }
 }
 
+/// Escapes control characters.
+pub(super) fn escape_controls(text: &str) -> String {
+    let mut escaped = String::new();
+    for character in text.chars() {
+        if character.is_control() {
+            escaped.extend(character.escape_default());
+        } else {
+            escaped.push(character);
+        }
+    }
+    escaped
+}
+
 impl fmt::Write for EscapedLines {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        for character in text.chars() {
-            if character.is_control() {
-                self.0.extend(character.escape_default());
-            } else {
-                self.0.push(character);
-            }
-        }
+        self.0.push_str(&escape_controls(text));
         Ok(())
     }
 
@@ -186,3 +194,42 @@ pub(super) fn print_line(line: impl std::fmt::Display) -> Result<()> {
 pub(super) fn print_json(value: &impl serde::Serialize) -> Result<()> {
     print_line(serde_json::to_string_pretty(value).context("writing JSON")?)
 }
+
+/// A JSON list that is printed while its items arrive, one per line.
+#[derive(Debug, Default)]
+pub(super) struct JsonListOutput {
+    is_begun: bool,
+    failure: Option<anyhow::Error>,
+}
+
+impl JsonListOutput {
+    /// Prints an item. Breaks if stdout cannot be written.
+    pub(super) fn push(&mut self, item: &serde_json::Value) -> ControlFlow<()> {
+        let start = if self.is_begun { ",\n" } else { "[\n" };
+        match print_bytes(format!("{start}{item}").as_bytes()) {
+            Ok(()) => {
+                self.is_begun = true;
+                ControlFlow::Continue(())
+            }
+            Err(error) => {
+                self.failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    /// Prints the end of the list. `result` is that of the source of items.
+    pub(super) fn finish(self, result: Result<()>) -> Result<()> {
+        match (result, self.failure) {
+            (_, Some(failure)) => Err(failure),
+            (Err(error), None) if self.is_begun => Err(error.context(IncompleteOutput)),
+            (Err(error), None) => Err(error),
+            (Ok(()), None) => print_line(if self.is_begun { "\n]" } else { "[]" }),
+        }
+    }
+}
+
+/// The context of an error after a part of the output was printed.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the printed list is incomplete")]
+pub(super) struct IncompleteOutput;

@@ -1,7 +1,5 @@
 //! `kindling simulate`: simulated hosts against any server.
 
-use std::fs;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +17,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 
+use super::connection::ConnectionOptions;
 use super::duration::parse_duration;
 use super::output::{print_bytes, print_line};
 use super::progress::status_line;
@@ -26,7 +25,6 @@ use super::serve::database::parse_secret;
 use super::serve::value::parse_id;
 use crate::inventory::Secret;
 use crate::simulation::{Simulation, SimulationError, SimulationOptions, SimulationReport, read_profile};
-use crate::trust;
 
 /// The most hosts of one process.
 const MAX_HOSTS: i64 = 100_000;
@@ -42,9 +40,8 @@ const EXIT_CODES: &str = "Exit code: 0 the simulation ran until --duration was o
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(super) struct Simulate {
-    /// URL of the server, without the path of the API
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8090")]
-    url: String,
+    #[command(flatten)]
+    connection: ConnectionOptions,
     /// Infra-env in which hosts register
     #[arg(long, value_name = "ID", value_parser = parse_id::<InfraEnvId>)]
     infra_env: InfraEnvId,
@@ -83,12 +80,6 @@ pub(super) struct Simulate {
     /// Container image of the agent [default: the one that the server is configured with]
     #[arg(long, value_name = "IMAGE")]
     agent_version: Option<String>,
-    /// File with CA certificates, in PEM, to trust in addition to those of the system
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
-    /// Accept any certificate of the server (insecure)
-    #[arg(long, conflicts_with = "ca")]
-    insecure: bool,
     /// Print a line of JSON at each report and at the end
     #[arg(long)]
     json: bool,
@@ -159,7 +150,7 @@ impl Simulate {
             connections: self.connections.into(),
             report_interval: self.report_interval.unwrap_or(usual_interval),
         };
-        let simulation = Simulation::new((&self.url, client), self.infra_env, site, options);
+        let simulation = Simulation::new((&self.connection.url, client), self.infra_env, site, options);
         let output = ReportOutput::new(self.json);
         let end = wait_for_end(self.duration)?;
         let end = async {
@@ -182,16 +173,8 @@ impl Simulate {
     }
 
     fn client(&self) -> Result<ApiClient> {
-        let mut transport = Client::builder().pool_max_idle_per_host(self.connections.into());
-        if let Some(path) = &self.ca {
-            let pem = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-            let config = trust::client_config(&pem).map_err(|error| anyhow::anyhow!("{error}"));
-            let config = config.with_context(|| format!("invalid certificates in {}", path.display()))?;
-            transport = transport.tls_backend_preconfigured(config);
-        } else if self.insecure {
-            transport = transport.tls_danger_accept_invalid_certs(true);
-        }
-        let mut builder = ApiClient::builder(&self.url).transport(transport);
+        let transport = Client::builder().pool_max_idle_per_host(self.connections.into());
+        let mut builder = self.connection.client_builder(transport)?;
         if let Some(token) = &self.token {
             let token = assisted::Secret::new(token.reveal());
             builder = builder.credential(ClientCredential::Agent(token));

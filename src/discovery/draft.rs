@@ -24,6 +24,8 @@ pub type Text = Located<String>;
 /// An infra-env as the user wrote it. Its values are not checked yet.
 #[derive(Clone, Default)]
 pub struct Draft {
+    /// The name of the infra-env.
+    pub name: Option<Text>,
     /// The id of the infra-env in the inventory.
     pub id: Option<Text>,
     /// The pull secret.
@@ -129,6 +131,7 @@ impl Draft {
             one
         };
         Self {
+            name: overrides.name.or(self.name),
             id: overrides.id.or(self.id),
             pull_secret: overrides.pull_secret.or(self.pull_secret),
             ssh_keys: overrides.ssh_keys.or(self.ssh_keys),
@@ -233,6 +236,15 @@ impl Draft {
         if self.id.is_none() {
             findings.error(SourceLocation::whole("infra-env"), "id is missing");
         }
+        self.settings(id, findings)
+    }
+
+    /// Parses the values that an [`InfraEnvSettings`] has. Reports all problems, even without an id.
+    pub(super) fn settings(
+        &self,
+        id: Option<InfraEnvId>,
+        findings: &mut DiscoveryReport,
+    ) -> Option<InfraEnvSettings> {
         let secret = parse_or_report(self.pull_secret.as_ref(), findings, PullSecret::parse);
         if self.pull_secret.is_none() {
             findings.error(SourceLocation::whole("infra-env"), "pull secret is missing");
@@ -275,7 +287,7 @@ impl Draft {
         findings.value(&registries.place, mirrors)
     }
 
-    fn kernel_arguments(&self, findings: &mut DiscoveryReport) -> KernelArguments {
+    pub(super) fn kernel_arguments(&self, findings: &mut DiscoveryReport) -> KernelArguments {
         if let Some(first) = self.kernel_arguments.get(MAX_CHANGES) {
             findings
                 .error(first.place.clone(), format!("more than {MAX_CHANGES} changes of kernel arguments"));
@@ -290,17 +302,17 @@ impl Draft {
         self.kernel_arguments.iter().filter_map(&mut change).collect()
     }
 
+    /// Returns the version, if the draft has a valid one.
+    pub(super) fn own_version(&self, findings: &mut DiscoveryReport) -> Option<String> {
+        let version = self.version.as_ref()?;
+        let is_version = Version::parse(&version.value).is_some();
+        let message = || format!("{:?} is not an OpenShift version such as 4.18", version.value);
+        findings.value(&version.place, is_version.then(|| version.value.clone()).ok_or_else(message))
+    }
+
     fn version(&self, service_context: &ServiceContext, findings: &mut DiscoveryReport) -> Option<String> {
-        let is_version = |text: &str| Version::parse(text).is_some();
         match (&self.version, &service_context.version) {
-            (Some(given), _) if is_version(&given.value) => Some(given.value.clone()),
-            (Some(given), _) => {
-                findings.error(
-                    given.place.clone(),
-                    format!("{:?} is not an OpenShift version such as 4.18", given.value),
-                );
-                None
-            }
+            (Some(_), _) => self.own_version(findings),
             (None, Some(known)) => Some(known.clone()),
             (None, None) => {
                 const REMEDY: &str = "set --openshift-version or spec.osImageVersion";
@@ -319,7 +331,7 @@ impl Draft {
         }
     }
 
-    fn image_type(&self, findings: &mut DiscoveryReport) -> DiscoveryImage {
+    pub(super) fn image_type(&self, findings: &mut DiscoveryReport) -> DiscoveryImage {
         match self.image_type.as_ref().map(|it| (it.value.as_str(), &it.place)) {
             None | Some(("full-iso", _)) => DiscoveryImage::Full,
             Some(("minimal-iso", _)) => DiscoveryImage::Minimal,

@@ -4,6 +4,7 @@
 //! the inventory, an external inventory and files on the command line.
 
 mod build;
+mod create_params;
 mod draft;
 mod finding;
 mod image_set;

@@ -107,6 +107,7 @@ impl<'a> InfraEnvReader<'a> {
         self.object.has_fields("spec.proxy", &PROXY_FIELDS, &mut self.findings);
         let is_cluster_sound = self.is_reference("spec.clusterRef");
         let mut draft = Draft {
+            name: self.name(),
             id: self.infra_env_id(),
             ssh_keys: self.text("spec.sshAuthorizedKey"),
             http_proxy: self.text("spec.proxy.httpProxy"),
@@ -146,6 +147,11 @@ impl<'a> InfraEnvReader<'a> {
             draft.hosts = self.hosts();
         }
         draft
+    }
+
+    fn name(&self) -> Option<Text> {
+        let name = Located::new(self.object.name().to_owned(), self.object.location_of("metadata.name"));
+        Some(name).filter(|name| !name.value.is_empty())
     }
 
     fn text(&mut self, path: &str) -> Option<Text> {

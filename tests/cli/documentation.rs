@@ -93,6 +93,7 @@ fn documented_commands_work() {
             "doctor",
             "getting-started",
             "images",
+            "infra-envs",
             "ipxe",
             "simulate"
         ]

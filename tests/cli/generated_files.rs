@@ -19,7 +19,7 @@ fn bash_completes_verbs_options_and_values() {
     let scratch = Scratch::new();
     scratch.write("kindling.bash", completion_script(&scratch, "bash"));
     for (words, expected) in [
-        ("kindling i", "ignition iso"),
+        ("kindling i", "ignition infra-env iso"),
         ("kindling iso ver", "verify"),
         ("kindling iso verify --js", "--json"),
         ("kindling doctor --client q", "qemu"),

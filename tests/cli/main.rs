@@ -30,6 +30,7 @@ mod host_limits;
 mod hostile;
 mod ignition;
 mod image_memory;
+mod infra_env;
 mod installer_link;
 mod large_bodies;
 mod listeners;

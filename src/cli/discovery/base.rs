@@ -138,7 +138,7 @@ impl BaseOptions {
     }
 }
 
-fn parse_architecture(name: &str) -> Result<CpuArchitecture, String> {
+pub(in crate::cli) fn parse_architecture(name: &str) -> Result<CpuArchitecture, String> {
     CpuArchitecture::from_name(name)
         .ok_or_else(|| format!("no base images exist for CPU architecture {name:?}"))
 }

@@ -37,21 +37,35 @@ pub(super) struct ServiceOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Infra-env")]
 pub(super) struct InfraEnvOptions {
+    #[command(flatten)]
+    shared: SharedInfraEnvOptions,
+    /// OpenShift version of the base image [default: that of the manifests or of the image]
+    #[arg(long, value_name = "VERSION")]
+    openshift_version: Option<String>,
+    /// Id of the infra-env in the service [default: derived from namespace and name]
+    #[arg(long, value_name = "UUID", required_unless_present_any = ["manifests", "from_plan"])]
+    infra_env_id: Option<String>,
+    /// File with the pull secret
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["manifests", "from_plan"])]
+    pull_secret: Option<String>,
+    /// registries.conf file with registry mirrors
+    #[arg(long, value_name = "FILE")]
+    registries: Option<String>,
+    /// File with the CA certificates of the mirrors, in PEM
+    #[arg(long, value_name = "FILE", requires = "registries")]
+    registries_ca: Option<String>,
+}
+
+/// The options of `discovery create` and `infra-env create`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Infra-env")]
+pub(in crate::cli) struct SharedInfraEnvOptions {
     /// Directory of manifests, or one manifest file
     #[arg(long, value_name = "DIR")]
     manifests: Option<PathBuf>,
     /// InfraEnv to use if the manifests contain several
     #[arg(long, value_name = "[NAMESPACE/]NAME", requires = "manifests")]
     infra_env: Option<String>,
-    /// Id of the infra-env in the service [default: derived from namespace and name]
-    #[arg(long, value_name = "UUID", required_unless_present_any = ["manifests", "from_plan"])]
-    infra_env_id: Option<String>,
-    /// OpenShift version of the base image [default: that of the manifests or of the image]
-    #[arg(long, value_name = "VERSION")]
-    openshift_version: Option<String>,
-    /// File with the pull secret
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["manifests", "from_plan"])]
-    pull_secret: Option<String>,
     /// File with public SSH keys that may log in as core
     #[arg(long, value_name = "FILE")]
     ssh_key: Vec<String>,
@@ -73,12 +87,6 @@ pub(super) struct InfraEnvOptions {
     /// File with additional CA certificates to trust, in PEM
     #[arg(long, value_name = "FILE")]
     trust_bundle: Option<String>,
-    /// registries.conf file with registry mirrors
-    #[arg(long, value_name = "FILE")]
-    registries: Option<String>,
-    /// File with the CA certificates of the mirrors, in PEM
-    #[arg(long, value_name = "FILE", requires = "registries")]
-    registries_ca: Option<String>,
     /// File with an Ignition override, which is merged over the generated config
     #[arg(long, value_name = "FILE")]
     ignition_override: Option<String>,
@@ -124,7 +132,22 @@ impl ServiceOptions {
 impl InfraEnvOptions {
     /// Returns the draft of manifests and options, and the findings about the manifests.
     pub(super) fn draft(&self) -> Result<(Draft, DiscoveryReport)> {
-        let (over, mut findings) = self.overriding_draft()?;
+        self.shared.draft(Draft {
+            id: option_text("--infra-env-id", self.infra_env_id.as_ref()),
+            version: option_text("--openshift-version", self.openshift_version.as_ref()),
+            pull_secret: self.pull_secret.as_deref().map(read_option_file).transpose()?,
+            registries: self.registries.as_deref().map(read_option_file).transpose()?,
+            registries_authority: self.registries_ca.as_deref().map(read_option_file).transpose()?,
+            ..Draft::default()
+        })
+    }
+}
+
+impl SharedInfraEnvOptions {
+    /// Returns the draft of manifests and options, and the findings about the manifests. `own` has the values of the
+    /// options that only one command has.
+    pub(in crate::cli) fn draft(&self, own: Draft) -> Result<(Draft, DiscoveryReport)> {
+        let (over, mut findings) = self.overriding_draft(own)?;
         let Some(directory) = &self.manifests else { return Ok((over, findings)) };
         let (draft, found) = Manifests::read(directory)?.draft(self.infra_env.as_deref(), over);
         findings.append(found);
@@ -132,7 +155,7 @@ impl InfraEnvOptions {
     }
 
     /// Returns the draft of the options alone.
-    fn overriding_draft(&self) -> Result<(Draft, DiscoveryReport)> {
+    fn overriding_draft(&self, own: Draft) -> Result<(Draft, DiscoveryReport)> {
         let list = |option: &str, values: &[String]| {
             (!values.is_empty()).then(|| Located::new(values.join(","), SourceLocation::whole(option)))
         };
@@ -142,8 +165,6 @@ impl InfraEnvOptions {
         });
         let (hosts, findings) = self.hosts()?;
         let draft = Draft {
-            id: option_text("--infra-env-id", self.infra_env_id.as_ref()),
-            pull_secret: self.pull_secret.as_deref().map(read_option_file).transpose()?,
             ssh_keys: keys,
             http_proxy: option_text("--http-proxy", self.http_proxy.as_ref()),
             https_proxy: option_text("--https-proxy", self.https_proxy.as_ref()),
@@ -151,16 +172,13 @@ impl InfraEnvOptions {
             additional_ntp_sources: list("--additional-ntp-source", &self.additional_ntp_source),
             ntp_sources: list("--ntp-source", &self.ntp_source),
             trust_bundle: self.trust_bundle.as_deref().map(read_option_file).transpose()?,
-            registries: self.registries.as_deref().map(read_option_file).transpose()?,
-            registries_authority: self.registries_ca.as_deref().map(read_option_file).transpose()?,
             config_override: self.ignition_override.as_deref().map(read_option_file).transpose()?,
             kernel_arguments: self.kernel_arguments(),
             hosts,
-            version: option_text("--openshift-version", self.openshift_version.as_ref()),
             discovery_delay_seconds: self
                 .discovery_delay
                 .map(|seconds| Located::new(seconds, SourceLocation::whole("--discovery-delay"))),
-            ..Draft::default()
+            ..own
         };
         Ok((draft, findings))
     }
@@ -190,12 +208,12 @@ impl InfraEnvOptions {
     }
 }
 
-fn option_text(name: &str, value: Option<&String>) -> Option<Text> {
+pub(in crate::cli) fn option_text(name: &str, value: Option<&String>) -> Option<Text> {
     value.map(|value| Located::new(value.clone(), SourceLocation::whole(name)))
 }
 
 /// Returns the text of a file that an option names.
-fn read_option_file(path: &str) -> Result<Text> {
+pub(in crate::cli) fn read_option_file(path: &str) -> Result<Text> {
     let text = String::from_utf8(input::read_input(Some(path))?)
         .with_context(|| format!("{path} is not valid UTF-8"))?;
     Ok(Located::new(text, SourceLocation::whole(path)))

@@ -11,6 +11,8 @@ mod private_files;
 mod summary;
 
 pub(super) use apply::read_plan_file as read_plan;
+pub(super) use base::parse_architecture;
+pub(super) use inputs::{SharedInfraEnvOptions, option_text, read_option_file};
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

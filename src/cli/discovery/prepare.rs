@@ -9,6 +9,7 @@ use ignition::report::Severity;
 
 use super::base::{BaseOptions, OpenedBase};
 use super::inputs::{InfraEnvOptions, ServiceOptions};
+use crate::cli::refusal::RefusedInputs;
 use crate::discovery::{DiscoveryReport, Draft, ImageSet, Located, ServiceContext, SourceLocation};
 use crate::images::library::image_architecture;
 use inventory::catalogue::CpuArchitecture;
@@ -54,7 +55,7 @@ impl SourceOptions {
         let cache = KeyfileCache::new(CACHE);
         findings.append(draft.check(&cache));
         if findings.is_fatal() {
-            return Err(self.refusal(&findings));
+            return Err(self.refusal(findings));
         }
         let OpenedBase { image, version } =
             self.base.open(draft.architecture.as_ref().map(|it| it.value.as_str()))?;
@@ -65,10 +66,10 @@ impl SourceOptions {
         let inputs = draft.inputs(&ServiceContext { service, version });
         let inputs = match inputs {
             Ok(inputs) if !self.is_failure(&findings) => inputs,
-            Ok(_) => return Err(self.refusal(&findings)),
+            Ok(_) => return Err(self.refusal(findings)),
             Err(more) => {
                 findings.append(more);
-                return Err(self.refusal(&findings));
+                return Err(self.refusal(findings));
             }
         };
         eprint!("{findings}");
@@ -81,23 +82,9 @@ impl SourceOptions {
     }
 
     /// Prints the findings and returns the error that ends the command.
-    fn refusal(&self, findings: &DiscoveryReport) -> anyhow::Error {
-        eprint!("{findings}");
-        let errors = findings.count(Severity::Error);
-        let warnings = if self.strict { findings.count(Severity::Warning) } else { 0 };
-        let strictly = match warnings {
-            0 => String::new(),
-            1 => "1 warning, an error because of --strict".to_owned(),
-            _ => format!("{warnings} warnings, errors because of --strict"),
-        };
-        let parts = [if errors > 0 { count_with_noun(errors, "error") } else { String::new() }, strictly];
-        let counts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
-        anyhow::anyhow!("{}; nothing was written", counts.join(", "))
+    fn refusal(&self, findings: DiscoveryReport) -> anyhow::Error {
+        RefusedInputs::report(findings, self.strict, "nothing was written").into()
     }
-}
-
-fn count_with_noun(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Adds an error if the base image has another architecture than the manifests: it would boot none of the machines.

@@ -50,8 +50,8 @@ const PROTECTED: [&str; 27] = [
     "TLS_MIN_VERSION",
 ];
 
-/// The variables of the project's tests and CI, which a server that a test starts inherits.
-const OF_TESTS: [&str; 16] = [
+/// The variables of other commands, and of the project's tests and CI, which a server inherits.
+const OF_OTHERS: [&str; 17] = [
     "KINDLING_ALL_IMAGES",
     "KINDLING_BOOT_FOREIGN",
     "KINDLING_BOOT_KERNEL",
@@ -67,6 +67,7 @@ const OF_TESTS: [&str; 16] = [
     "KINDLING_TEST_POSTGRES_CA",
     "KINDLING_TEST_S3",
     "KINDLING_TEST_TASK",
+    "KINDLING_TOKEN",
     "KINDLING_URL",
 ];
 
@@ -138,7 +139,7 @@ impl KnownVariables {
             return VariableUse::Known;
         }
         let is_own = name.starts_with(OWN_PREFIX);
-        if is_own && (OF_TESTS.contains(&name) || is_service_link(name)) {
+        if is_own && (OF_OTHERS.contains(&name) || is_service_link(name)) {
             return VariableUse::Other;
         }
         let nearest = |is_candidate: fn(&str) -> bool| {

@@ -1,0 +1,89 @@
+//! `kindling infra-env create`.
+
+use std::io::{self, IsTerminal};
+
+use anyhow::Result;
+use assisted::infra_env::InfraEnv;
+use clap::Args;
+use ignition::network::KeyfileCache;
+
+use super::EXIT_CODES;
+use crate::cli::connection::UserConnectionOptions;
+use crate::cli::discovery::{SharedInfraEnvOptions, option_text, parse_architecture, read_option_file};
+use crate::cli::output::{escape_controls, print_json, print_line};
+use crate::cli::refusal::RefusedInputs;
+use crate::discovery::{Draft, Located, SourceLocation};
+use crate::inventory::catalogue::CpuArchitecture;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(in crate::cli) struct Create {
+    /// Print the API's resource as JSON
+    #[arg(long)]
+    json: bool,
+    /// Name of the infra-env [default: that of the InfraEnv in the manifests]
+    #[arg(value_name = "NAME", required_unless_present = "manifests")]
+    name: Option<String>,
+    /// OpenShift version of the base image [default: that of the manifests, or the newest of the service]
+    #[arg(long, value_name = "VERSION", help_heading = "Infra-env")]
+    openshift_version: Option<String>,
+    /// CPU architecture of the machines [default: that of the manifests, or x86_64]
+    #[arg(
+        long,
+        visible_alias = "cpu-architecture",
+        value_name = "ARCH",
+        value_parser = parse_architecture,
+        help_heading = "Infra-env"
+    )]
+    arch: Option<CpuArchitecture>,
+    /// Type of the image [default: that of the manifests, or of the service]
+    #[arg(long, value_name = "TYPE", value_parser = ["full-iso", "minimal-iso"], help_heading = "Infra-env")]
+    image_type: Option<String>,
+    /// File with the pull secret
+    #[arg(long, value_name = "FILE", required_unless_present = "manifests", help_heading = "Infra-env")]
+    pull_secret: Option<String>,
+    #[command(flatten)]
+    infra_env: SharedInfraEnvOptions,
+    #[command(flatten)]
+    connection: UserConnectionOptions,
+}
+
+impl Create {
+    pub(super) fn run(self) -> Result<()> {
+        let (draft, mut findings) = self.infra_env.draft(self.own_draft()?)?;
+        findings.append(draft.check(&KeyfileCache::default()));
+        let (params, more) = draft.create_params();
+        findings.append(more);
+        let Some(params) = params.filter(|_| !findings.is_fatal()) else {
+            return Err(RefusedInputs::report(findings, false, "no infra-env was created").into());
+        };
+        eprint!("{findings}");
+        let created = self
+            .connection
+            .call(|builder| builder, async |client| Ok(client.register_infra_env(&params).await?))?;
+        if self.json { print_json(&created) } else { print_created(&created) }
+    }
+
+    /// Returns the values of the options that only this command has.
+    fn own_draft(&self) -> Result<Draft> {
+        let architecture = self.arch.map(|arch| arch.to_string());
+        Ok(Draft {
+            name: self.name.clone().map(|name| Located::new(name, SourceLocation::whole("NAME"))),
+            version: option_text("--openshift-version", self.openshift_version.as_ref()),
+            architecture: option_text("--arch", architecture.as_ref()),
+            image_type: option_text("--image-type", self.image_type.as_ref()),
+            pull_secret: self.pull_secret.as_deref().map(read_option_file).transpose()?,
+            ..Draft::default()
+        })
+    }
+}
+
+/// Prints the id, and on a terminal what to do next.
+fn print_created(created: &InfraEnv) -> Result<()> {
+    print_line(created.id)?;
+    if io::stderr().is_terminal() {
+        eprintln!("Boot machines from {}", escape_controls(created.download_url.reveal()));
+        eprintln!("Then list them with `kindling infra-env hosts {}`", created.id);
+    }
+    Ok(())
+}

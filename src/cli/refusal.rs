@@ -1,0 +1,36 @@
+//! Inputs that are refused because of findings.
+
+use ignition::report::Severity;
+
+use crate::discovery::DiscoveryReport;
+
+/// The error of refused inputs. With `--json`, its findings are printed as JSON.
+#[derive(Debug, thiserror::Error)]
+#[error("{summary}")]
+pub(super) struct RefusedInputs {
+    summary: String,
+    pub(super) findings: DiscoveryReport,
+}
+
+impl RefusedInputs {
+    /// Prints the findings and returns the error. `consequence` says what was not done. If `strict`, warnings count as
+    /// errors.
+    pub(super) fn report(findings: DiscoveryReport, strict: bool, consequence: &str) -> Self {
+        eprint!("{findings}");
+        let errors = findings.count(Severity::Error);
+        let warnings = if strict { findings.count(Severity::Warning) } else { 0 };
+        let strictly = match warnings {
+            0 => String::new(),
+            1 => "1 warning, an error because of --strict".to_owned(),
+            _ => format!("{warnings} warnings, errors because of --strict"),
+        };
+        let parts = [if errors > 0 { count_with_noun(errors, "error") } else { String::new() }, strictly];
+        let counts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+        let summary = format!("{}; {consequence}", counts.join(", "));
+        Self { summary, findings }
+    }
+}
+
+fn count_with_noun(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
