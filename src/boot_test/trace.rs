@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest::{Client, Response};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Timeout of the request. A server that has just sent an image has its trace in memory.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -16,7 +16,7 @@ const HOST_IN_MACHINE: &str = "10.0.2.2";
 pub struct TraceError(#[from] reqwest::Error);
 
 /// What one client has read of a file.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ClientReading {
     /// The client's address.
@@ -37,7 +37,7 @@ pub struct ClientReading {
 }
 
 /// A range of a file.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReadingRange {
     /// First byte.

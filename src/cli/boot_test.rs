@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 
 use super::duration;
+use super::output::print_json;
 use crate::boot_test::{
     BootMedia, BootOutcome, BootTest, ClientReading, Firmware, IGNITION_MARKER, ReadingRange, fetch_readings,
 };
 
 /// Boot an image in QEMU, and wait for a marker on its serial console
 ///
-/// The console is copied to stdout. A system writes to it only if its kernel arguments contain console=ttyS0. If the
+/// The console is copied to stdout, or to stderr with --json. A system writes to it only if its kernel arguments contain console=ttyS0. If the
 /// image is a URL of `kindling serve`, the server's boot trace is printed at the end.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit code: 0 the marker was seen, 1 it was not.")]
@@ -38,6 +40,9 @@ pub(super) struct BootTestOptions {
     /// Memory of the machine, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(128..))]
     memory: u32,
+    /// Print the result as JSON, and copy the console to stderr
+    #[arg(long)]
+    json: bool,
     /// ISO image, or URL of one
     #[arg(value_name = "URL|FILE")]
     image: String,
@@ -83,9 +88,14 @@ impl BootTestOptions {
             marker: self.marker,
             timeout: self.timeout,
         };
-        let outcome = test.run(&mut io::stdout())?;
+        let outcome = if self.json { test.run(&mut io::stderr())? } else { test.run(&mut io::stdout())? };
         eprintln!();
-        print_readings(&test.image)?;
+        let readings = read_trace(&test.image)?;
+        if self.json {
+            print_json(&BootReport::new(&test, outcome, readings))?;
+        } else {
+            readings.iter().for_each(|reading| eprint!("{}", format_reading(reading)));
+        }
         Ok(match outcome {
             BootOutcome::Seen(after) => {
                 eprintln!("{:?} after {:.1} s", test.marker, after.as_secs_f64());
@@ -103,15 +113,38 @@ impl BootTestOptions {
     }
 }
 
-/// Prints the server's boot trace, or a warning if the server does not return it.
-fn print_readings(image: &str) -> Result<()> {
+/// The result as JSON.
+#[derive(Serialize)]
+struct BootReport {
+    seen: bool,
+    marker: String,
+    /// Time until the marker appeared.
+    seconds: Option<f64>,
+    /// Why the marker did not appear.
+    reason: Option<String>,
+    readings: Vec<ClientReading>,
+}
+
+impl BootReport {
+    fn new(test: &BootTest, outcome: BootOutcome, readings: Vec<ClientReading>) -> Self {
+        let (seconds, reason) = match outcome {
+            BootOutcome::Seen(after) => (Some(after.as_secs_f64()), None),
+            BootOutcome::Ended(status) => (None, Some(format!("the machine ended ({status})"))),
+            BootOutcome::TimedOut => (None, Some(format!("timeout of {:?}", test.timeout))),
+        };
+        Self { seen: seconds.is_some(), marker: test.marker.clone(), seconds, reason, readings }
+    }
+}
+
+/// Returns the server's boot trace. Prints a warning if the server does not return it.
+fn read_trace(image: &str) -> Result<Vec<ClientReading>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the async runtime")?;
-    match runtime.block_on(fetch_readings(image)) {
-        Ok(readings) => readings.iter().for_each(|reading| eprint!("{}", format_reading(reading))),
-        Err(error) => eprintln!("Warning: {:#}", anyhow::Error::new(error)),
-    }
-    Ok(())
+    let readings = runtime.block_on(fetch_readings(image));
+    Ok(readings.unwrap_or_else(|error| {
+        eprintln!("Warning: {:#}", anyhow::Error::new(error));
+        Vec::new()
+    }))
 }
 
 /// Formats what a client has read, and below it the ranges with their files.

@@ -17,6 +17,7 @@ mod doctor;
 mod duration;
 mod environment;
 mod examples;
+mod failure;
 #[cfg(feature = "demo")]
 mod fixture;
 mod ignition;
@@ -41,7 +42,7 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Per-cluster boot images for bare-metal CoreOS and OpenShift installs
 #[derive(Debug, Parser)]
@@ -106,8 +107,8 @@ enum Command {
 /// * 3: `discovery create`, `plan` or `apply` has written all files but cannot print its summary
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let cli = match parse_arguments(&arguments) {
-        Ok(cli) => cli,
+    let (cli, is_json) = match parse_arguments(&arguments) {
+        Ok(parsed) => parsed,
         Err(error) => error.exit(),
     };
     let failure = cli.command.failure_exit_code();
@@ -116,6 +117,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("Error: {}", error_message(&error));
+            if is_json {
+                failure::print_as_json(&error);
+            }
             failure
         }
     }
@@ -133,12 +137,22 @@ fn command_definition(arguments: &[OsString]) -> clap::Command {
     serve::shorten_summary(examples::add_examples(command), arguments)
 }
 
-fn parse_arguments(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+/// Parses a command line. Also returns `true` if it has `--json`.
+fn parse_arguments(arguments: &[OsString]) -> Result<(Cli, bool), clap::Error> {
     let command = command_definition(arguments);
     let mut command = settings_file::apply_as_defaults(environment::set_variables(command), arguments)?;
     installer::refuse_missing_command(&mut command, arguments)?;
     let matches = command.try_get_matches_from_mut(arguments);
-    Cli::from_arg_matches(&matches.map_err(|error| environment::explain_error(error, &command, arguments))?)
+    let matches = matches.map_err(|error| environment::explain_error(error, &command, arguments))?;
+    Ok((Cli::from_arg_matches(&matches)?, has_json_option(&matches)))
+}
+
+/// Returns `true` if the command that runs has the option `--json`, and it is set.
+fn has_json_option(matches: &ArgMatches) -> bool {
+    match matches.subcommand() {
+        Some((_, matches)) => has_json_option(matches),
+        None => matches.try_get_one::<bool>("json").is_ok_and(|is_set| is_set == Some(&true)),
+    }
 }
 
 impl Command {
@@ -182,10 +196,9 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(is_pipe))
 }
 
-/// Formats an error and its causes, one per line. Omits a cause that the line before it already contains.
+/// Formats an error and its causes, one per line.
 fn error_message(error: &anyhow::Error) -> String {
-    let mut lines: Vec<String> = error.chain().map(cause_with_advice).collect();
-    lines.dedup_by(|next, before| before.ends_with(next.as_str()));
+    let lines = error_lines(error);
     let [first, causes @ ..] = lines.as_slice() else { return String::new() };
     let mut text = first.clone();
     if !causes.is_empty() {
@@ -197,6 +210,13 @@ fn error_message(error: &anyhow::Error) -> String {
     }
     // A server may have written a part of the text.
     text.replace(|it: char| it.is_control() && it != '\n' && it != '\t', "\u{fffd}")
+}
+
+/// Returns the text of an error and of its causes. Omits a cause that the text before it already contains.
+fn error_lines(error: &anyhow::Error) -> Vec<String> {
+    let mut lines: Vec<String> = error.chain().map(cause_with_advice).collect();
+    lines.dedup_by(|next, before| before.ends_with(next.as_str()));
+    lines
 }
 
 /// Formats an error with the command that helps. Libraries do not know about commands.

@@ -95,6 +95,7 @@ fn documented_commands_work() {
             "images",
             "infra-envs",
             "ipxe",
+            "scripts",
             "simulate"
         ]
     );

@@ -32,6 +32,7 @@ mod ignition;
 mod image_memory;
 mod infra_env;
 mod installer_link;
+mod json_output;
 mod large_bodies;
 mod listeners;
 mod long_lists;

@@ -549,7 +549,7 @@ fn diff_exits_0_for_equal_and_1_for_different_images() {
 #[test]
 fn diff_exits_2_for_unusable_inputs() {
     let scratch = full_featured_image().scratch_with_image();
-    for line in ["iso diff image.iso missing.iso", "iso diff --json config.ign image.iso"] {
+    for line in ["iso diff image.iso missing.iso", "iso diff config.ign image.iso"] {
         let output = scratch.run_kindling(line);
         assert_eq!(output.status.code(), Some(2), "{line}: {}", output.stderr);
         assert!(

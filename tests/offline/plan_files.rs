@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{RunOutput, Scratch, require_tool};
 use crate::{BASE, ROOTFS, SOURCE, run_create, scratch_with_site};
@@ -53,9 +53,18 @@ fn plan_gives_the_same_bytes_elsewhere() {
     let output = there.run_kindling("iso verify --plan full.plan minimal.out");
     assert!(output.stdout_text().contains("plan               WRONG"), "{}", output.stdout_text());
     assert_eq!(output.status.code(), Some(1));
-    let line = "discovery create --from-plan minimal.plan --base elsewhere/live.iso --minimal again.iso";
-    there.run_kindling(line).expect_success();
-    assert!(there.read("again.iso") == here.read("minimal.iso"));
+    let create = "discovery create --from-plan minimal.plan --base elsewhere/live.iso --json --minimal";
+    for (line, name) in
+        [(create, "again.iso"), ("discovery apply elsewhere/live.iso minimal.plan --json -o", "a.iso")]
+    {
+        let text = there.run_kindling(&format!("{line} {name}")).expect_text();
+        let bytes = there.read(name);
+        assert!(bytes == here.read("minimal.iso"));
+        let mut printed: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(printed["images"][0]["sha256"].take().as_str().unwrap().len(), 64);
+        let image = json!({"path": name, "what": "minimal ISO", "size": bytes.len(), "sha256": null, "private": true});
+        assert_eq!(printed, json!({ "images": [image] }));
+    }
     let text = there
         .run_kindling("discovery plan --from-plan full.plan --base elsewhere/live.iso --json")
         .expect_text();

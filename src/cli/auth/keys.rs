@@ -9,10 +9,11 @@ use anyhow::{Context, Result, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
+use serde_json::{Map, json};
 use tempfile::NamedTempFile;
 
 use super::{PRIVATE, PUBLIC};
-use crate::cli::output::{print_line, print_path};
+use crate::cli::output::{print_json, print_line, print_path};
 use inventory::auth::KeyTexts;
 
 /// The files of a key pair, with their modes.
@@ -31,6 +32,9 @@ pub(in crate::cli) struct Keys {
     /// Print EC_PRIVATE_KEY_PEM and EC_PUBLIC_KEY_PEM as lines of an environment file, with the keys in base64
     #[arg(long, group = "where")]
     env: bool,
+    /// Print JSON: the paths of the files, and with --env the variables
+    #[arg(long)]
+    json: bool,
 }
 
 impl Keys {
@@ -39,16 +43,40 @@ impl Keys {
         if let Some(directory) = &self.out {
             write_pair(directory, &texts)?;
         }
-        if self.env {
-            print_line(format_args!("{PRIVATE}={}", BASE64.encode(texts.private.reveal())))?;
-            print_line(format_args!("{PUBLIC}={}", BASE64.encode(&texts.public)))?;
+        let files = self
+            .out
+            .as_ref()
+            .map(|directory| (directory.join(PRIVATE_FILE.0), directory.join(PUBLIC_FILE.0)));
+        let variables =
+            self.env.then(|| (BASE64.encode(texts.private.reveal()), BASE64.encode(&texts.public)));
+        if self.json {
+            return print_keys_as_json(files, variables);
         }
-        if let (Some(directory), false) = (&self.out, self.env) {
-            print_path(&directory.join(PRIVATE_FILE.0))?;
-            print_path(&directory.join(PUBLIC_FILE.0))?;
+        match (files, variables) {
+            (_, Some((private, public))) => {
+                print_line(format_args!("{PRIVATE}={private}"))?;
+                print_line(format_args!("{PUBLIC}={public}"))
+            }
+            (Some((private, public)), None) => {
+                print_path(&private)?;
+                print_path(&public)
+            }
+            (None, None) => Ok(()),
         }
-        Ok(())
     }
+}
+
+fn print_keys_as_json(files: Option<(PathBuf, PathBuf)>, variables: Option<(String, String)>) -> Result<()> {
+    let mut keys = Map::new();
+    if let Some((private, public)) = files {
+        keys.insert("private_key_file".to_owned(), json!(private));
+        keys.insert("public_key_file".to_owned(), json!(public));
+    }
+    if let Some((private, public)) = variables {
+        keys.insert(PRIVATE.to_owned(), private.into());
+        keys.insert(PUBLIC.to_owned(), public.into());
+    }
+    print_json(&keys)
 }
 
 /// Writes both files or none.

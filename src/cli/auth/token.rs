@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use clap::Args;
+use serde_json::json;
 
 use super::KeyOptions;
 use crate::cli::duration;
-use crate::cli::output::print_line;
+use crate::cli::output::{print_json, print_line};
 use crate::cli::serve::value::parse_id;
 use inventory::id::{ClusterId, InfraEnvId};
 
@@ -30,6 +31,9 @@ pub(in crate::cli) struct Token {
     /// Lifetime of a user token, such as 12h or 30d, or `never`
     #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = Lifetime::parse, conflicts_with_all = ["infra_env", "cluster"])]
     expires: Lifetime,
+    /// Print JSON: the token and when it expires
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     keys: KeyOptions,
 }
@@ -57,11 +61,16 @@ impl Lifetime {
 impl Token {
     pub(super) fn run(self) -> Result<()> {
         let keys = self.keys.read_keys()?;
+        let expiry = if self.user { self.expires.expiry()? } else { None };
         let token = match (self.infra_env, self.cluster) {
             (Some(id), _) => keys.infra_env_token(id),
             (None, Some(id)) => keys.cluster_token(id),
-            (None, None) => keys.user_token(self.expires.expiry()?),
-        };
-        print_line(token?.reveal())
+            (None, None) => keys.user_token(expiry),
+        }?;
+        if self.json {
+            let expiry = expiry.map(|time| time.to_rfc3339_opts(SecondsFormat::Secs, true));
+            return print_json(&json!({"token": token.reveal(), "expires_at": expiry}));
+        }
+        print_line(token.reveal())
     }
 }

@@ -6,14 +6,16 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use clap::error::ErrorKind;
 use isogen::write::{FileAccess, NewFile};
 use isogen::{BaseImage, Digest};
+use serde_json::json;
 
 use super::create::EXIT_CODES;
 use super::exit_code_after_summary;
 use super::output::{DigestedFiles, require_existing_directory, write_plan};
 use crate::cli::input;
-use crate::cli::output::{print_line, refuse_terminal, write_stdout};
+use crate::cli::output::{print_json, print_line, refuse_terminal, write_stdout};
 use crate::discovery::PlanFile;
 
 /// Make an image from a plan file
@@ -32,11 +34,18 @@ pub(in crate::cli) struct Apply {
     /// File to write; - is stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 impl Apply {
     pub(super) fn run(self) -> Result<ExitCode> {
         let is_stream = self.output == Path::new("-");
+        if is_stream && self.json {
+            let why = "--json needs a file as --output: with -o -, stdout is the image\n";
+            clap::Error::raw(ErrorKind::ArgumentConflict, why).exit();
+        }
         if !is_stream {
             require_existing_directory("--output", &self.output)?;
         }
@@ -45,7 +54,7 @@ impl Apply {
         if is_stream {
             return stream_image((&file, &self.plan), &base);
         }
-        write_image((&file, &self.plan), &base, &self.output)
+        write_image((&file, &self.plan), &base, &self.output, self.json)
     }
 }
 
@@ -55,13 +64,24 @@ pub(super) fn write_image(
     (file, name): (&PlanFile, &str),
     base: &BaseImage,
     path: &Path,
+    as_json: bool,
 ) -> Result<ExitCode> {
     let output = NewFile::create(path, FileAccess::Private)?;
     let plan = file.plan(base).with_context(|| name.to_owned())?;
     let digest = write_plan(&output, &plan, DigestedFiles::OfAll)?.context("image has no digest")?;
     file.prove(digest).with_context(|| name.to_owned())?;
     output.commit()?;
-    exit_code_after_summary(print_line(image_summary(&path.display(), file, (plan.len(), digest))))
+    exit_code_after_summary(if as_json {
+        print_json(&json!({"images": [{
+            "path": path,
+            "what": file.form().to_string(),
+            "size": plan.len(),
+            "sha256": digest.to_string(),
+            "private": true,
+        }]}))
+    } else {
+        print_line(image_summary(&path.display(), file, (plan.len(), digest)))
+    })
 }
 
 /// Writes the image of a plan file to stdout. The first byte is written after the digest is verified.

@@ -38,7 +38,7 @@ impl Create {
             let file = apply::read_plan_file(plan, FROM_PLAN)?;
             let output = self.outputs.only_image_path(file.form())?;
             let base = self.source.base.open(None)?;
-            return apply::write_image((&file, plan), &base.image, output);
+            return apply::write_image((&file, plan), &base.image, output, self.json);
         }
         let prepared = self.source.prepare()?;
         let (images, hosts) = (&prepared.images, prepared.draft.hosts.as_slice());

@@ -3,8 +3,9 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use isogen::{BaseImage, Edits, KargsEdit, KargsOperations};
+use serde_json::json;
 
-use crate::cli::output::{EditOptions, print_line};
+use crate::cli::output::{EditOptions, print_json, print_line};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Command {
@@ -66,6 +67,9 @@ pub(in crate::cli) struct Show {
     /// Show default kernel args
     #[arg(short, long)]
     default: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
     /// ISO image
     #[arg(value_name = "ISO")]
     input: String,
@@ -75,6 +79,7 @@ impl Show {
     fn run(self) -> Result<()> {
         let image = BaseImage::open(&self.input)?;
         let kargs = image.require_kargs()?;
-        print_line(if self.default { kargs.default()? } else { kargs.current()? })
+        let shown = if self.default { kargs.default()? } else { kargs.current()? };
+        if self.json { print_json(&json!({ "kernel_arguments": shown })) } else { print_line(shown) }
     }
 }
