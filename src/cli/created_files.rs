@@ -10,6 +10,7 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::output::print_path;
+use super::progress::without_bars;
 
 /// Files and directories that are removed unless the command completes. `None` once they are kept.
 #[derive(Debug)]
@@ -74,10 +75,14 @@ impl CreatedFiles {
             if runtime.block_on(interrupts.recv()).is_some() {
                 // The lock is held until the exit, so that nothing more is created.
                 let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
-                if Self::remove_created(&mut created) {
-                    eprintln!("Interrupted: nothing was written");
-                }
-                std::process::exit(INTERRUPTED);
+                let is_removed = Self::remove_created(&mut created);
+                // No bar is drawn again before the exit.
+                without_bars(|| {
+                    if is_removed {
+                        eprintln!("Interrupted: nothing was written");
+                    }
+                    std::process::exit(INTERRUPTED)
+                });
             }
         });
         Ok(())

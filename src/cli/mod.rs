@@ -112,7 +112,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => error.exit(),
     };
     let failure = cli.command.failure_exit_code();
-    match cli.command.run(&arguments) {
+    let result = cli.command.run(&arguments);
+    progress::clear_bars();
+    match result {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -18,26 +19,42 @@ const TENTHS: u64 = 10;
 /// and after this time without a line.
 const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 
+/// All bars of the process. They are hidden if stderr is not a terminal.
+static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+/// Calls a function that writes to the terminal, while no bar is drawn.
+pub(in crate::cli) fn without_bars<T>(write: impl FnOnce() -> T) -> T {
+    BARS.suspend(write)
+}
+
+/// Removes all bars from the terminal.
+pub(in crate::cli) fn clear_bars() {
+    // Bars that cannot be removed are not an error of the command.
+    let _ = BARS.clear();
+}
+
 /// The standard error. Lines that are written to it do not disturb the progress bars.
 #[derive(Clone, Debug)]
-pub(in crate::cli) struct StderrScreen(Option<MultiProgress>);
+pub(in crate::cli) struct StderrScreen {
+    shows_bars: bool,
+}
 
 impl StderrScreen {
     /// With progress bars if stderr is a terminal.
     pub(in crate::cli) fn with_bars() -> Self {
-        Self(io::stderr().is_terminal().then(MultiProgress::new))
+        Self { shows_bars: io::stderr().is_terminal() }
     }
 
     /// Without progress bars.
     pub(in crate::cli) fn without_bars() -> Self {
-        Self(None)
+        Self { shows_bars: false }
     }
 
     /// Shows the progress of a library's images until the task is aborted.
     pub(in crate::cli) async fn show_progress(self, library: Library) {
         let mut changes = library.state_changes();
         let mut lines = ProgressLog::default();
-        let mut bars = self.0.map(|screen| ProgressBars { screen, bars: BTreeMap::new() });
+        let mut bars = self.shows_bars.then(ProgressBars::default);
         loop {
             for image in library.states() {
                 match &mut bars {
@@ -55,10 +72,7 @@ impl StderrScreen {
 
 impl Write for StderrScreen {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        match &self.0 {
-            Some(bars) => bars.suspend(|| io::stderr().write(line)),
-            None => io::stderr().write(line),
-        }
+        without_bars(|| io::stderr().write(line))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -69,7 +83,8 @@ impl Write for StderrScreen {
 /// Returns the bar for a file of `len` bytes that is being written. It is hidden if stderr is not a terminal.
 pub(in crate::cli) fn file_bar(len: u64) -> ProgressBar {
     if io::stderr().is_terminal() {
-        with_template(ProgressBar::new(len), "{bar:30} {bytes}/{total_bytes}, {binary_bytes_per_sec}")
+        let template = "{bar:30} {bytes}/{total_bytes}, {binary_bytes_per_sec}";
+        BARS.add(with_template(ProgressBar::new(len), template))
     } else {
         ProgressBar::hidden()
     }
@@ -78,7 +93,7 @@ pub(in crate::cli) fn file_bar(len: u64) -> ProgressBar {
 /// Returns a line whose message a command changes. It is hidden if stderr is not a terminal.
 pub(in crate::cli) fn status_line() -> ProgressBar {
     if io::stderr().is_terminal() {
-        with_template(ProgressBar::new_spinner(), "{elapsed_precise} {wide_msg}")
+        BARS.add(with_template(ProgressBar::new_spinner(), "{elapsed_precise} {wide_msg}"))
     } else {
         ProgressBar::hidden()
     }
@@ -147,27 +162,24 @@ fn parts_done(have: u64, total: u64, parts: u64) -> u64 {
 }
 
 /// One progress bar for each image with an operation in progress.
-#[derive(Debug)]
-struct ProgressBars {
-    screen: MultiProgress,
-    bars: BTreeMap<String, ProgressBar>,
-}
+#[derive(Debug, Default)]
+struct ProgressBars(BTreeMap<String, ProgressBar>);
 
 impl ProgressBars {
     fn update_bar(&mut self, image: &ImageState) {
         let Some((work, have, total)) = operation_progress(&image.state) else {
-            if let Some(bar) = self.bars.remove(&image.name) {
+            if let Some(bar) = self.0.remove(&image.name) {
                 bar.finish_and_clear();
             }
             return;
         };
-        let bar = self.bars.entry(image.name.clone()).or_insert_with(|| {
+        let bar = self.0.entry(image.name.clone()).or_insert_with(|| {
             let template =
                 "{prefix} {bar:30} {bytes}/{total_bytes} {msg}, {binary_bytes_per_sec}, {eta} left";
             let bar = with_template(ProgressBar::new(total), template);
             bar.set_prefix(image.name.clone());
             bar.set_message(work);
-            self.screen.add(bar)
+            BARS.add(bar)
         });
         bar.set_message(work);
         bar.set_length(total);

@@ -47,6 +47,7 @@ mod simulate;
 mod standard_streams;
 #[path = "../support/mod.rs"]
 mod support;
+mod terminal;
 mod usage;
 mod verbs;
 

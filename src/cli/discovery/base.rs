@@ -10,7 +10,7 @@ use isogen::{BaseImage, Digest};
 use sha2::{Digest as _, Sha256};
 
 use crate::cli::catalogue::OsImagesOptions;
-use crate::cli::progress::StderrScreen;
+use crate::cli::progress::{StderrScreen, clear_bars};
 use crate::cli::servers::ServerOptions;
 use crate::images::library::{Library, LibrarySettings, image_architecture};
 use inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
@@ -121,6 +121,9 @@ impl BaseOptions {
             let bars = tokio::spawn(StderrScreen::with_bars().show_progress(library.clone()));
             let base = library.base(&image).await;
             bars.abort();
+            // An error means that the task is cancelled.
+            let _ = bars.await;
+            clear_bars();
             anyhow::Ok(base?)
         })?;
         let image = Arc::clone(base.image());

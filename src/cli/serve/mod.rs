@@ -30,7 +30,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::cli::catalogue::CatalogueOptions;
-use crate::cli::progress::StderrScreen;
+use crate::cli::progress::{StderrScreen, without_bars};
 use crate::http::images::ImageInputs;
 use crate::http::zerocopy::unmap_large_blocks_when_freed;
 use crate::http::{App, Certificate, InheritedListener, Listener, Server};
@@ -262,7 +262,7 @@ pub(super) async fn serve_until_signal(
 
 /// Prints the address. A closed stdout is not an error.
 fn print_address(listener: &Listener) {
-    let _ = writeln!(std::io::stdout(), "listening on {listener}");
+    let _ = without_bars(|| writeln!(std::io::stdout(), "listening on {listener}"));
     tracing::info!(%listener, "listening");
 }
 
