@@ -1,7 +1,6 @@
 //! `kindling demo`: a server with data to try.
 
 use std::io::Write;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,8 +14,8 @@ use fixtures::Recipe;
 use ignition::discovery::HttpUrl;
 use serde_json::json;
 
+use super::listen_address::{HostPort, ResolvedAddresses};
 use super::serve::DEFAULT_ADDRESS;
-use super::serve::value::parse_address;
 use crate::http::images::{EmbeddedInputs, ImageServer, follow_added_images};
 use crate::http::{Listener, Server, ServerLimits};
 use crate::images::library::{Library, LibrarySettings};
@@ -46,9 +45,9 @@ const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// command ends.
 #[derive(Debug, Args)]
 pub(super) struct Demo {
-    /// Loopback address to listen on; port 0 selects a free port
-    #[arg(long, value_name = "ADDRESS", default_value_t = DEFAULT_ADDRESS, value_parser = parse_address)]
-    listen: SocketAddr,
+    /// Loopback address or host name to listen on, with a port; port 0 selects a free port
+    #[arg(long, value_name = "ADDRESS", default_value_t = HostPort::Address(DEFAULT_ADDRESS), value_parser = HostPort::parse)]
+    listen: HostPort,
     /// Number of simulated hosts that boot the image, register and check in
     #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=100))]
     hosts: u32,
@@ -56,23 +55,18 @@ pub(super) struct Demo {
 
 impl Demo {
     pub(super) fn run(self) -> Result<ExitCode> {
-        if !self.listen.ip().to_canonical().is_loopback() {
-            bail!(
-                "other machines can reach {}, but the demo has no authentication; use a loopback address",
-                self.listen
-            );
-        }
         let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
         runtime.block_on(self.demonstrate())?;
         Ok(ExitCode::SUCCESS)
     }
 
     async fn demonstrate(self) -> Result<()> {
+        let addresses = self.listen.resolve("--listen").await?;
+        require_loopback(&addresses)?;
         let directory = tempfile::Builder::new().prefix("kindling-demo.").tempdir();
         let directory = directory.context("cannot create a directory for the demo data")?;
-        let listener = Listener::bind_tcp(self.listen).await;
-        let listener = listener.with_context(|| format!("cannot listen on {}", self.listen))?;
-        let origin = listener.url().context("the address has no URL")?;
+        let listeners = addresses.bind().await?;
+        let origin = listeners.first().and_then(Listener::url).context("the address has no URL")?;
         let (inventory, images) = open_services(directory.path(), &origin).await?;
         let id = register_infra_env(&inventory).await?;
         let simulation = if self.hosts == 0 { None } else { Some(simulation(&origin, id, self.hosts)?) };
@@ -84,7 +78,7 @@ impl Demo {
         let mut signals = super::serve::Signals::new()?;
         super::serve::serve_until_signal(
             &Server::new(ServerLimits::default()),
-            vec![listener],
+            listeners,
             &app,
             &mut signals,
         )
@@ -95,6 +89,16 @@ impl Demo {
         }
         inventory.close().await;
         Ok(())
+    }
+}
+
+/// Every address of a host name must be a loopback address.
+fn require_loopback(addresses: &ResolvedAddresses) -> Result<()> {
+    match addresses.reachable_address() {
+        Some(address) => bail!(
+            "other machines can reach {address}, but the demo has no authentication; use a loopback address for --listen"
+        ),
+        None => Ok(()),
     }
 }
 

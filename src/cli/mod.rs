@@ -25,6 +25,7 @@ mod infra_env;
 mod input;
 mod installer;
 mod iso;
+mod listen_address;
 mod man;
 mod network;
 mod output;

@@ -81,6 +81,23 @@ fn every_printed_command_works() {
 }
 
 #[test]
+fn demo_names_the_option_of_a_port_in_use() {
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    Scratch::new().run_kindling(&format!("demo --listen {address}")).expect_failure(&format!(
+        "cannot listen on {address}: the port is in use; choose another one with --listen"
+    ));
+}
+
+#[test]
+fn demo_resolves_host_names() {
+    let label = "x".repeat(64);
+    Scratch::new()
+        .run_kindling(&format!("demo --listen {label}:0"))
+        .expect_failure("--listen: cannot resolve host");
+}
+
+#[test]
 fn demo_refuses_to_listen_beyond_loopback() {
     let output = Command::new(KINDLING).args(["demo", "--listen", "0.0.0.0:0"]).output().unwrap();
     assert!(!output.status.success());

@@ -438,3 +438,48 @@ fn certificate_that_is_not_valid_now_is_a_warning_and_a_metric() {
     assert!(!metrics.contains("tls_certificate"), "{metrics}");
     plain.stop();
 }
+
+#[test]
+fn host_name_of_a_listener_is_resolved() {
+    let scratch = Scratch::new();
+    let server = spawn_server(&scratch, &[], "--listen localhost:0", 1);
+    assert!(!server.addresses[0].ends_with(":0"), "{:?}", server.addresses);
+    assert_eq!(server.request("GET /health", "").status, 200);
+    server.stop();
+    let label = "x".repeat(64);
+    for (option, variable) in [("--listen", "KINDLING_LISTEN"), ("--listen-tls", "KINDLING_LISTEN_TLS")] {
+        scratch.run_kindling(&format!("serve {option} {label}:0")).expect_failure(&format!(
+            "{option} ({variable}): cannot resolve host \"{label}\"; use an IP address"
+        ));
+    }
+    scratch.run_kindling("serve --listen 127.0.1:0").expect_usage_error("expected an IP address and a port");
+}
+
+#[test]
+fn refused_address_names_the_option_that_changes_it() {
+    let scratch = Scratch::new();
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let in_use = format!("cannot listen on {address}: the port is in use; choose another one with");
+    let run = |variable: (&str, &str), line: &str| {
+        scratch.command(line.split(' ')).env(variable.0, variable.1).run()
+    };
+    for output in [
+        scratch.run_kindling(&format!("serve --listen {address}")),
+        run(("KINDLING_LISTEN", &address.to_string()), "serve"),
+    ] {
+        output.expect_failure(&format!("{in_use} --listen (KINDLING_LISTEN)"));
+        output.expect_failure("Address already in use");
+    }
+    let port = address.port().to_string();
+    for (variable, option) in [("HTTP_LISTEN_PORT", "--http-listen-port"), ("LISTEN_PORT", "--listen-port")] {
+        run((variable, &port), "serve --auth-type none --allow-open-access")
+            .expect_failure(&format!("the port is in use; choose another one with {option} ({variable})"));
+    }
+    let foreign =
+        scratch.run_kindling("serve --auth-type none --allow-open-access --listen 203.0.113.7:8090");
+    foreign.expect_failure(
+        "cannot listen on 203.0.113.7:8090: this machine does not have the address 203.0.113.7; choose another one with \
+         --listen (KINDLING_LISTEN)",
+    );
+}

@@ -1,6 +1,5 @@
 //! Options of the addresses to listen on.
 
-use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -8,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::access::warn_if_exposed;
-use super::value::parse_address;
+use crate::cli::listen_address::{HostPort, ResolvedAddresses, is_not_of_this_machine, listen_error};
 use crate::http::{Certificate, InheritedListener, ListenAddr, Listener, TlsRules, TlsVersion};
 
 /// The default address.
@@ -16,6 +15,11 @@ pub(in crate::cli) const DEFAULT_ADDRESS: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8090);
 /// The prefix of a unix socket.
 const UNIX: &str = "unix:";
+/// The options of addresses and ports, for messages.
+const LISTEN: &str = "--listen (KINDLING_LISTEN)";
+const LISTEN_TLS: &str = "--listen-tls (KINDLING_LISTEN_TLS)";
+const LISTEN_PORT: &str = "--listen-port (LISTEN_PORT)";
+const HTTP_LISTEN_PORT: &str = "--http-listen-port (HTTP_LISTEN_PORT)";
 /// The systemd name of sockets that use TLS.
 const TLS_SOCKET: &str = "https";
 
@@ -25,18 +29,20 @@ pub(super) struct ListenerOptions {
     /// Addresses and unix sockets to listen on without TLS, separated by commas [default: 127.0.0.1:8090, if no other
     /// listener is configured]
     ///
-    /// Port 0 selects a free port.
+    /// An address is an IP address or a host name, with a port. A host name stands for all addresses that it resolves
+    /// to at the start; those that this machine does not have are left out. Port 0 selects a free port, the same one for
+    /// all addresses of a host name.
     ///
     /// If a TLS address is configured as well, addresses without TLS serve only what machines need before they can use
     /// TLS: iPXE scripts, initrds and boot artifacts. Unix sockets always serve everything.
     ///
     /// The service also listens on sockets from systemd socket activation: with TLS on a socket named https
     /// (FileDescriptorName=), without TLS on others.
-    #[arg(long, env = "KINDLING_LISTEN", value_name = "ADDRESS|unix:PATH", value_delimiter = ',', value_parser = parse_listen_address)]
-    listen: Vec<ListenAddr>,
-    /// Addresses to listen on with TLS, separated by commas
-    #[arg(long, env = "KINDLING_LISTEN_TLS", value_name = "ADDRESS", value_delimiter = ',', value_parser = parse_address)]
-    listen_tls: Vec<SocketAddr>,
+    #[arg(long, env = "KINDLING_LISTEN", value_name = "ADDRESS|unix:PATH", value_delimiter = ',', value_parser = parse_listen_value)]
+    listen: Vec<ListenValue>,
+    /// Addresses to listen on with TLS, separated by commas: IP addresses or host names, with a port
+    #[arg(long, env = "KINDLING_LISTEN_TLS", value_name = "ADDRESS", value_delimiter = ',', value_parser = HostPort::parse)]
+    listen_tls: Vec<HostPort>,
     /// Port to listen on at all addresses of this machine: with TLS if a certificate is configured, without otherwise
     #[arg(long, env = "LISTEN_PORT", value_name = "PORT")]
     listen_port: Option<u16>,
@@ -99,12 +105,20 @@ pub(super) struct ListenTargets {
     certificate: Option<Certificate>,
 }
 
-/// An address, port or socket to listen on.
+/// A value of `--listen`.
+#[derive(Clone, Debug)]
+enum ListenValue {
+    Tcp(HostPort),
+    Unix(PathBuf),
+}
+
+/// The addresses, a port or a socket to listen on.
 #[derive(Debug)]
 enum ListenTarget {
-    At(ListenAddr),
-    /// A port on all addresses.
-    Port(u16),
+    Addresses(ResolvedAddresses),
+    Unix(PathBuf),
+    /// A port on all addresses, and the option that sets it.
+    Port(u16, &'static str),
     /// A socket that is already listening.
     Listener(Box<Listener>),
 }
@@ -114,8 +128,23 @@ impl ListenerOptions {
         TlsRules { oldest: self.tls_min_version, suites: self.tls_cipher_suites.clone() }
     }
 
+    /// Returns the values of `--listen` and `--listen-tls`, with the addresses of host names.
+    async fn resolve(&self) -> Result<(Vec<ListenTarget>, Vec<ListenTarget>)> {
+        let (mut plain, mut tls) = (Vec::new(), Vec::new());
+        for value in &self.listen {
+            plain.push(match value {
+                ListenValue::Tcp(address) => ListenTarget::Addresses(address.resolve(LISTEN).await?),
+                ListenValue::Unix(path) => ListenTarget::Unix(path.clone()),
+            });
+        }
+        for address in &self.listen_tls {
+            tls.push(ListenTarget::Addresses(address.resolve(LISTEN_TLS).await?));
+        }
+        Ok((plain, tls))
+    }
+
     /// Returns the listeners of the options and of the inherited sockets. Does not listen yet.
-    pub(super) fn listen_targets(&self, inherited: Vec<InheritedListener>) -> Result<ListenTargets> {
+    pub(super) async fn listen_targets(&self, inherited: Vec<InheritedListener>) -> Result<ListenTargets> {
         let certificate = match (&self.https_cert_file, &self.https_key_file) {
             (Some(chain), Some(key)) => {
                 let certificate = Certificate::open_with(chain, key, &self.tls_rules())?;
@@ -124,13 +153,10 @@ impl ListenerOptions {
             }
             _ => None,
         };
-        let mut plain: Vec<ListenTarget> = self.listen.iter().cloned().map(ListenTarget::At).collect();
-        let tls =
-            self.listen_tls.iter().copied().map(|address| ListenTarget::At(ListenAddr::Address(address)));
-        let mut tls: Vec<ListenTarget> = tls.collect();
-        plain.extend(self.http_listen_port.map(ListenTarget::Port));
+        let (mut plain, mut tls) = self.resolve().await?;
+        plain.extend(self.http_listen_port.map(|port| ListenTarget::Port(port, HTTP_LISTEN_PORT)));
         let of_certificate = if certificate.is_some() { &mut tls } else { &mut plain };
-        of_certificate.extend(self.listen_port.map(ListenTarget::Port));
+        of_certificate.extend(self.listen_port.map(|port| ListenTarget::Port(port, LISTEN_PORT)));
         for socket in inherited {
             let spots = if socket.name == TLS_SOCKET { &mut tls } else { &mut plain };
             let listener =
@@ -138,8 +164,10 @@ impl ListenerOptions {
             spots.push(ListenTarget::Listener(Box::new(listener)));
         }
         if plain.is_empty() && tls.is_empty() {
-            let spots = if certificate.is_some() { &mut tls } else { &mut plain };
-            spots.push(ListenTarget::At(ListenAddr::Address(DEFAULT_ADDRESS)));
+            let (spots, option) =
+                if certificate.is_some() { (&mut tls, LISTEN_TLS) } else { (&mut plain, LISTEN) };
+            let address = HostPort::Address(DEFAULT_ADDRESS).resolve(option).await?;
+            spots.push(ListenTarget::Addresses(address));
         }
         match (&certificate, tls.is_empty()) {
             (None, false) => bail!(
@@ -158,7 +186,7 @@ impl ListenerOptions {
 impl ListenTargets {
     /// Returns an address that other machines can reach.
     pub(super) fn reachable_address(&self) -> Option<ListenAddr> {
-        self.plain.iter().chain(&self.tls).map(ListenTarget::address).find(|place| !place.is_local())
+        self.plain.iter().chain(&self.tls).find_map(ListenTarget::reachable_address)
     }
 
     pub(super) fn certificate(&self) -> Option<&Certificate> {
@@ -170,58 +198,60 @@ impl ListenTargets {
         let mut listeners = Vec::new();
         if let Some(certificate) = &self.certificate {
             for spot in self.tls {
-                listeners.push(spot.bind().await?.with_tls(certificate));
+                listeners
+                    .extend(spot.bind().await?.into_iter().map(|listener| listener.with_tls(certificate)));
             }
         }
         let is_tcp = |listener: &Listener| matches!(listener.addr(), ListenAddr::Address(_));
         let has_tls = listeners.iter().any(is_tcp);
         for spot in self.plain {
-            let listener = spot.bind().await?;
-            let is_restricted = has_tls && is_tcp(&listener);
-            listeners.push(if is_restricted { listener.for_first_boot() } else { listener });
+            for listener in spot.bind().await? {
+                let is_restricted = has_tls && is_tcp(&listener);
+                listeners.push(if is_restricted { listener.for_first_boot() } else { listener });
+            }
         }
         Ok(listeners)
     }
 }
 
 impl ListenTarget {
-    fn address(&self) -> ListenAddr {
+    fn reachable_address(&self) -> Option<ListenAddr> {
         match self {
-            Self::At(place) => place.clone(),
-            Self::Port(port) => ListenAddr::Address((Ipv6Addr::UNSPECIFIED, *port).into()),
-            Self::Listener(listener) => listener.addr().clone(),
+            Self::Addresses(resolved) => resolved.reachable_address().map(ListenAddr::Address),
+            Self::Unix(_) => None,
+            Self::Port(port, _) => Some(ListenAddr::Address((Ipv6Addr::UNSPECIFIED, *port).into())),
+            Self::Listener(listener) => Some(listener.addr().clone()).filter(|place| !place.is_local()),
         }
     }
 
-    async fn bind(self) -> Result<Listener> {
-        let place = self.address();
-        let bound = match self {
-            Self::At(ListenAddr::Address(address)) => Listener::bind_tcp(address).await,
-            Self::At(ListenAddr::Path(Some(path))) => Listener::bind_unix(&path),
-            Self::At(ListenAddr::Path(None)) => bail!("cannot listen on a unix socket without a path"),
-            Self::Port(port) => match Listener::bind_tcp((Ipv6Addr::UNSPECIFIED, port).into()).await {
-                Err(error) if is_ipv6_missing(&error) => {
-                    Listener::bind_tcp((Ipv4Addr::UNSPECIFIED, port).into()).await
-                }
-                bound => bound,
-            },
-            Self::Listener(listener) => Ok(*listener),
-        };
-        bound.with_context(|| format!("cannot listen on {place}"))
+    async fn bind(self) -> Result<Vec<Listener>> {
+        match self {
+            Self::Addresses(resolved) => resolved.bind().await,
+            Self::Unix(path) => {
+                let listener = Listener::bind_unix(&path);
+                let listener = listener.with_context(|| format!("cannot listen on unix:{}", path.display()));
+                Ok(vec![listener?])
+            }
+            Self::Port(port, option) => {
+                let address: SocketAddr = (Ipv6Addr::UNSPECIFIED, port).into();
+                // Without IPv6. With it, the wildcard address also accepts IPv4.
+                let bound = match Listener::bind_tcp(address).await {
+                    Err(error) if is_not_of_this_machine(&error) => {
+                        Listener::bind_tcp((Ipv4Addr::UNSPECIFIED, port).into()).await
+                    }
+                    bound => bound,
+                };
+                Ok(vec![bound.map_err(|error| listen_error(address, option, error))?])
+            }
+            Self::Listener(listener) => Ok(vec![*listener]),
+        }
     }
 }
 
-/// Returns whether the error means that this machine has no IPv6. If it has, the IPv6 wildcard address also accepts
-/// IPv4.
-fn is_ipv6_missing(error: &io::Error) -> bool {
-    let errno = rustix::io::Errno::from_io_error(error);
-    matches!(errno, Some(rustix::io::Errno::AFNOSUPPORT | rustix::io::Errno::ADDRNOTAVAIL))
-}
-
-fn parse_listen_address(text: &str) -> Result<ListenAddr, String> {
+fn parse_listen_value(text: &str) -> Result<ListenValue, String> {
     match text.strip_prefix(UNIX) {
         Some("") => Err("expected a path after unix:".to_owned()),
-        Some(path) => Ok(ListenAddr::Path(Some(PathBuf::from(path)))),
-        None => parse_address(text).map(ListenAddr::Address),
+        Some(path) => Ok(ListenValue::Unix(PathBuf::from(path))),
+        None => HostPort::parse(text).map(ListenValue::Tcp),
     }
 }

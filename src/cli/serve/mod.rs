@@ -133,7 +133,7 @@ impl Serve {
     async fn open_and_serve(self, inherited: Vec<InheritedListener>, screen: StderrScreen) -> Result<()> {
         let mut signals = Signals::new()?;
         // Invalid settings are reported before any side effect.
-        let listeners = self.listeners.listen_targets(inherited)?;
+        let listeners = self.listeners.listen_targets(inherited).await?;
         let role = match self.external.image_inputs(self.database.outage_grace())? {
             Some(inputs) => ServerRole::Images(inputs),
             None => ServerRole::Everything(self.access.policy(listeners.reachable_address().as_ref())?),

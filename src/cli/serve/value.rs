@@ -1,6 +1,6 @@
 //! Parsers of option values, with the expected form as the error.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use crate::inventory::catalogue::{ImageType, Version};
@@ -13,12 +13,6 @@ pub(in crate::cli) fn parse_switch(text: &str) -> Result<bool, String> {
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
         _ => Err("expected true or false".to_owned()),
     }
-}
-
-/// Parses an address to listen on.
-pub(in crate::cli) fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let expected = "expected an IP address and a port, such as 127.0.0.1:8090 or [::]:8090";
-    text.parse().map_err(|_| expected.to_owned())
 }
 
 /// Parses the id of a record.
