@@ -20,6 +20,7 @@ mod examples;
 mod failure;
 #[cfg(feature = "demo")]
 mod fixture;
+mod grouped_findings;
 mod ignition;
 mod infra_env;
 mod input;

@@ -2,6 +2,7 @@
 
 use ignition::report::Severity;
 
+use super::grouped_findings::report_lines;
 use crate::discovery::DiscoveryReport;
 
 /// The error of refused inputs. With `--json`, its findings are printed as JSON.
@@ -16,7 +17,7 @@ impl RefusedInputs {
     /// Prints the findings and returns the error. `consequence` says what was not done. If `strict`, warnings count as
     /// errors.
     pub(super) fn report(findings: DiscoveryReport, strict: bool, consequence: &str) -> Self {
-        eprint!("{findings}");
+        eprint!("{}", report_lines(&findings));
         let errors = findings.count(Severity::Error);
         let warnings = if strict { findings.count(Severity::Warning) } else { 0 };
         let strictly = match warnings {

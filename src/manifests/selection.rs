@@ -123,6 +123,9 @@ fn mismatch(selector: &Selector, object: &Object) -> String {
         Some(unmet) => {
             format!("the InfraEnv's selector also requires {unmet}, so this host with {labels} is left out")
         }
+        None if object.labels().is_empty() => {
+            "the InfraEnv's selector requires labels, and this host without labels is left out".to_owned()
+        }
         None => format!("the InfraEnv's selector does not match {labels}, so this host is left out"),
     }
 }

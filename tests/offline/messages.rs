@@ -221,6 +221,39 @@ fn errors_about_lists_name_the_variable_that_was_used() {
     assert!(output.stderr.starts_with(&start), "{}", output.stderr);
 }
 
+#[test]
+fn equal_findings_of_many_documents_are_one_group() {
+    let scratch = scratch_with_site("bonded");
+    let network = |number: usize| {
+        format!(
+            "apiVersion: agent-install.openshift.io/v1beta1\nkind: NMStateConfig\nmetadata:\n  name: host-{number}\n\
+             spec:\n  interfaces:\n  - name: eth0\n    macAddress: 52:54:00:00:00:{number:02x}\n  config:\n    \
+             interfaces:\n    - name: eth0\n      type: ethernet\n      state: up\n      mtu: nonsense\n"
+        )
+    };
+    let documents: Vec<String> = (0..100).map(network).collect();
+    scratch.write("hosts.yaml", documents.join("---\n"));
+    let output = scratch.run_kindling("network check hosts.yaml");
+    let text = output.stdout_text();
+    assert!(text.contains(" and 96 more\n"), "{text}");
+    assert!(text.ends_with("100 hosts, 100 errors, 0 warnings\n"), "{text}");
+    assert_eq!(text.lines().count(), 3, "{text}");
+    let json = scratch.run_kindling("network check --json hosts.yaml");
+    let json: Value = serde_json::from_str(json.stdout_text()).unwrap();
+    assert_eq!(json["findings"].as_array().unwrap().len(), 100);
+    for (number, document) in documents.iter().enumerate() {
+        scratch.write(&format!("manifests/host-{number}.yaml"), document);
+    }
+    let output = run_create(&scratch, &["--full", "full.iso"]);
+    assert!(output.stderr.contains(" and 96 more\n"), "{}", output.stderr);
+    let left_out = "metadata.labels: warning: the InfraEnv's selector requires labels, and this host without labels is \
+                    left out\n  the same at ";
+    assert!(output.stderr.contains(left_out), "{}", output.stderr);
+    let warnings = output.stderr.matches("metadata.labels: warning").count();
+    assert!(warnings <= 4, "{}", output.stderr);
+    output.expect_success();
+}
+
 /// The goldens of the sites contain this text.
 #[test]
 fn private_files_are_reported_with_the_command_for_a_web_server() {

@@ -9,6 +9,7 @@ use ignition::report::Severity;
 
 use super::base::{BaseOptions, OpenedBase};
 use super::inputs::{InfraEnvOptions, ServiceOptions};
+use crate::cli::grouped_findings::report_lines;
 use crate::cli::refusal::RefusedInputs;
 use crate::discovery::{DiscoveryReport, Draft, ImageSet, Located, ServiceContext, SourceLocation};
 use crate::images::library::image_architecture;
@@ -72,7 +73,7 @@ impl SourceOptions {
                 return Err(self.refusal(findings));
             }
         };
-        eprint!("{findings}");
+        eprint!("{}", report_lines(&findings));
         let images = ImageSet::new(image, inputs, &cache)?;
         Ok(PreparedInputs { images, draft, findings, cache })
     }

@@ -11,6 +11,7 @@ use ignition::report::Severity;
 use serde::Serialize;
 
 use super::read_hosts;
+use crate::cli::grouped_findings::grouped_lines;
 use crate::cli::output::{print_bytes, print_json};
 use crate::discovery::{self, Host, SourceLocation};
 use crate::manifests::HostFiles;
@@ -66,11 +67,15 @@ impl LocatedFinding {
         let NetworkFinding { severity, rule, host, interface, message, .. } = finding.clone();
         Some(Self { severity, rule: Some(rule), host: Some(host), name, interface, path, line, message })
     }
+
+    fn place(&self) -> SourceLocation {
+        SourceLocation { file: self.name.clone(), line: self.line, path: self.path.clone() }
+    }
 }
 
 impl fmt::Display for LocatedFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = SourceLocation { file: self.name.clone(), line: self.line, path: self.path.clone() };
+        let place = self.place();
         let message = self.message.replace(char::is_control, "\u{fffd}");
         write!(f, "{place} {}: {message}", self.severity)
     }
@@ -97,7 +102,9 @@ impl Check {
             let count =
                 |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
             let counts = [count(hosts.len(), "host"), count(errors, "error"), count(warnings, "warning")];
-            let lines: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
+            let lines = grouped_lines(&findings, |finding| {
+                ((finding.severity, finding.message.as_str()), finding.place())
+            });
             print_bytes(format!("{lines}{}\n", counts.join(", ")).as_bytes())?;
         }
         let fails = errors > 0 || self.strict && warnings > 0;

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::read_hosts;
 use crate::cli::created_files::{print_paths, write_private};
+use crate::cli::grouped_findings::report_lines;
 use crate::cli::output::{print_bytes, print_json};
 use crate::discovery;
 use crate::manifests::HostFiles;
@@ -47,7 +48,7 @@ impl Keyfiles {
     /// Writes files only after the networks of all hosts are translated.
     pub(super) fn run(self) -> Result<ExitCode> {
         let HostFiles { hosts, findings, .. } = read_hosts(&self.files)?;
-        eprint!("{findings}");
+        eprint!("{}", report_lines(&findings));
         anyhow::ensure!(!findings.is_fatal(), "invalid manifest, nothing was written");
         let hosts = hosts.iter().map(translate_host).collect::<Result<Vec<HostKeyfiles>>>()?;
         match &self.output {

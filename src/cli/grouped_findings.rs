@@ -1,0 +1,92 @@
+//! Findings as lines of text. A fault that many documents share is one line with the first places.
+
+use std::fmt::{self, Write as _};
+
+use ignition::report::Severity;
+
+use crate::discovery::{DiscoveryReport, SourceLocation};
+
+/// Maximum number of equal findings that have a line each, and of places that a line lists.
+const MAX_PLACES: usize = 3;
+
+/// What findings have in common, apart from their places.
+pub(super) type FindingKey<'a> = (Severity, &'a str);
+
+/// Formats the findings of a report.
+pub(super) fn report_lines(report: &DiscoveryReport) -> String {
+    grouped_lines(report.as_slice(), |finding| {
+        ((finding.severity, finding.message.as_str()), finding.place.clone())
+    })
+}
+
+/// Formats findings in their order. Returns one line each, and one group for more than [`MAX_PLACES`] findings with the
+/// same key.
+pub(super) fn grouped_lines<T: fmt::Display>(
+    findings: &[T],
+    parts: impl Fn(&T) -> (FindingKey<'_>, SourceLocation),
+) -> String {
+    let mut places = std::collections::BTreeMap::<FindingKey<'_>, Vec<SourceLocation>>::new();
+    for finding in findings {
+        let (key, place) = parts(finding);
+        places.entry(key).or_default().push(place);
+    }
+    let mut out = String::new();
+    for finding in findings {
+        let (key, place) = parts(finding);
+        let equal = places.get(&key).map(Vec::as_slice).unwrap_or_default();
+        let is_group = equal.len() > MAX_PLACES;
+        if is_group && equal.first() != Some(&place) {
+            continue;
+        }
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "{finding}");
+        if is_group {
+            let _ = writeln!(out, "  the same at {}", other_places(equal.get(1..).unwrap_or_default()));
+        }
+    }
+    out
+}
+
+fn other_places(places: &[SourceLocation]) -> String {
+    let text = |place: &SourceLocation| {
+        let text = place.to_string().replace(char::is_control, "\u{fffd}");
+        text.strip_suffix(':').map(str::to_owned).unwrap_or(text)
+    };
+    let listed = places.iter().take(MAX_PLACES).map(text).collect::<Vec<_>>().join(", ");
+    match places.len().saturating_sub(MAX_PLACES) {
+        0 => listed,
+        more => format!("{listed} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(count: usize) -> DiscoveryReport {
+        let mut report = DiscoveryReport::default();
+        for number in 1..=count {
+            let path = if number == 2 { "spec.x" } else { "" };
+            let place =
+                SourceLocation { file: format!("{number}.yaml"), line: Some(number), path: path.to_owned() };
+            report.error(place, "bad value");
+        }
+        report.warning(SourceLocation::whole("other.yaml"), "bad value");
+        report
+    }
+
+    #[test]
+    fn few_equal_findings_have_a_line_each() {
+        assert_eq!(report_lines(&report(3)), report(3).to_string());
+    }
+
+    #[test]
+    fn many_equal_findings_are_one_group() {
+        let expected = "1.yaml:1: error: bad value\n  the same at 2.yaml:2: spec.x, 3.yaml:3, 4.yaml:4 and 96 more\n\
+            other.yaml: warning: bad value\n";
+        assert_eq!(report_lines(&report(100)), expected);
+        let expected = "1.yaml:1: error: bad value\n  the same at 2.yaml:2: spec.x, 3.yaml:3, 4.yaml:4\n\
+            other.yaml: warning: bad value\n";
+        assert_eq!(report_lines(&report(4)), expected);
+    }
+}
