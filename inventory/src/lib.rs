@@ -20,6 +20,7 @@ pub mod infra_env;
 pub mod jobs;
 pub mod logs;
 pub mod monitor;
+mod nearest_name;
 mod retention;
 mod rules;
 mod settings;
@@ -36,6 +37,7 @@ pub use address_finding::AddressFinding;
 pub use assisted::Secret;
 pub use background::in_background;
 pub use bucket::{BucketError, BucketFailure, BucketTransport, s3_from_env, without_response};
+pub use nearest_name::nearest_name;
 pub use settings::{AddedImageRule, AllowedHosts, ClusterNetworks, HostLimits, Settings};
 
 use ignition::network::KeyfileCache;

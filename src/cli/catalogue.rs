@@ -158,16 +158,12 @@ fn check_inline_list(ListText { source, text }: &ListText) -> Result<()> {
     bail!("{source}: {error}; {remedy}");
 }
 
-/// Returns why a text is not a JSON list. An empty text is accepted here, since the catalogue refuses it.
+/// Returns why a text is not a JSON list. Does not repeat the text, which may contain credentials. An empty text is accepted here, since the catalogue refuses it.
 fn list_error(text: &str) -> Option<String> {
-    /// Most characters that a message repeats.
-    const MAX_SHOWN: usize = 40;
     let start = text.trim();
     let error = serde_json::from_str::<Vec<IgnoredAny>>(text).err().filter(|_| !start.is_empty())?;
-    let short: String = start.chars().take(MAX_SHOWN).collect();
-    let rest = if short.len() < start.len() { "..." } else { "" };
     Some(match start.starts_with('[') {
-        true => format!("{short:?}{rest} is not valid JSON: {error}"),
-        false => format!("{short:?}{rest} is not a JSON list"),
+        true => format!("the text is not valid JSON: {error}"),
+        false => "the text is not a JSON list, which starts with `[`".to_owned(),
     })
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
+use inventory::nearest_name;
 use toml::{Table, Value};
 
 /// The command that has a settings file.
@@ -38,9 +39,17 @@ pub(super) fn apply_as_defaults(command: Command, arguments: &[OsString]) -> Res
         return Err(file_error(&path, &format!("`{name}`: unsupported value type")));
     }
     match table.keys().next() {
-        Some(name) => Err(file_error(&path, &format!("`{name}` is not an option of `kindling serve`"))),
+        Some(name) => Err(file_error(&path, &unknown_key_message(name, &command))),
         None => Ok(command),
     }
+}
+
+fn unknown_key_message(name: &str, command: &Command) -> String {
+    let serve = command.find_subcommand(COMMAND).into_iter();
+    let options = serve.flat_map(Command::get_arguments).filter_map(Arg::get_long);
+    let nearest = nearest_name(name, options);
+    let question = nearest.map(|option| format!("; did you mean `{option}`?")).unwrap_or_default();
+    format!("`{name}` is not an option of `kindling serve`{question}")
 }
 
 /// Returns the settings file, if it sets the option.
@@ -65,7 +74,17 @@ fn read_table(path: &Path) -> Result<Table, String> {
         return Err(format!("file is too large: {} bytes (limit {MAX_LEN})", metadata.len()));
     }
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    text.parse().map_err(|error: toml::de::Error| error.to_string())
+    text.parse().map_err(|error| toml_error(&text, &error))
+}
+
+/// Describes a syntax error without the line of the file, which may contain a password.
+fn toml_error(text: &str, error: &toml::de::Error) -> String {
+    let start = error.span().map(|span| span.start).and_then(|start| text.get(..start));
+    let place = start.map(|before| {
+        let (line, last) = (before.matches('\n').count() + 1, before.rsplit('\n').next().unwrap_or_default());
+        format!(" at line {line}, column {}", last.chars().count() + 1)
+    });
+    format!("not valid TOML{}: {}", place.unwrap_or_default(), error.message())
 }
 
 /// Returns the values as they would be written on the command line.

@@ -35,13 +35,24 @@ pub enum ProfileFileError {
         path: PathBuf,
     },
     /// The file is neither YAML nor JSON of the right form.
-    #[error("invalid profile {}", path.display())]
+    #[error("invalid profile {}{}", path.display(), suggestion(source))]
     Invalid {
         /// Path of the file.
         path: PathBuf,
         /// The error of the parser.
         source: serde_yaml_ng::Error,
     },
+}
+
+/// Returns the known key that an unknown one is similar to, as the end of a message.
+fn suggestion(error: &serde_yaml_ng::Error) -> String {
+    let message = error.to_string();
+    // The parser reports: unknown field `ram`, expected one of `name`, `memory`.
+    let Some((_, fields)) = message.split_once("unknown field `") else { return String::new() };
+    let mut names = fields.split('`').step_by(2);
+    let name = names.next().unwrap_or_default();
+    let nearest = inventory::nearest_name(name, names);
+    nearest.map(|nearest| format!(": unknown key {name}; did you mean {nearest}?")).unwrap_or_default()
 }
 
 fn built_in_names() -> String {
@@ -128,6 +139,14 @@ mod tests {
         assert!(error.ends_with("built-in profiles are sno, compact, standard, bench-small"), "{error}");
         std::fs::write(path, "groups: [{name: a, ram: 3}]").unwrap();
         assert!(matches!(read_profile(path), Err(ProfileFileError::Invalid { .. })));
+        std::fs::write(path, "groups: [{name: a, cuont: 3}]").unwrap();
+        let error = read_profile(path).unwrap_err();
+        assert!(
+            error.to_string().ends_with("profile.yaml: unknown key cuont; did you mean count?"),
+            "{error}"
+        );
+        let source = std::error::Error::source(&error).unwrap().to_string();
+        assert!(source.contains("groups[0]") && source.contains("line 1"), "{source}");
         std::fs::write(path, " ".repeat((1 << 20) + 1)).unwrap();
         assert!(matches!(read_profile(path), Err(ProfileFileError::TooLarge { .. })));
     }

@@ -162,7 +162,7 @@ const SETTINGS: &[(&str, Empty, &[WrongValue])] = &[
         &[
             (
                 r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "u", "version": "1", "sha265": ""}]"#,
-                "OS_IMAGES: [0].sha265 is not a known key; known keys are ",
+                "OS_IMAGES: [0].sha265 is not a known key (did you mean sha256?); known keys are ",
             ),
             (
                 r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "u", "version": "1", "sha256": ""}]"#,

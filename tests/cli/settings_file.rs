@@ -47,19 +47,23 @@ fn settings_file_is_named_by_a_variable() {
 fn errors_in_a_settings_file_name_the_file() {
     let scratch = Scratch::new();
     for (text, phrase) in [
-        ("listne = []", "`listne` is not an option"),
+        ("listne = []", "`listne` is not an option of `kindling serve`; did you mean `listen`?"),
+        ("data_dir = \"x\"", "did you mean `data-dir`?"),
+        ("unrelated = 1", "`unrelated` is not an option of `kindling serve`\n"),
         ("listen = [1.5]", "`listen`: unsupported value type"),
         ("[listen]\na = 1", "`listen`: unsupported value type"),
         ("config = \"other.toml\"", "`config`"),
         ("listen = \"nowhere\"", "the value comes from kindling.toml"),
-        ("a = = 1", "line 1"),
+        ("a = = 1", "not valid TOML at line 1, column 5"),
         ("listen = [\"127.0.0.1:0\"]\nlisten = []", "line 2"),
+        ("db-pass = \"secret", "not valid TOML at line 1"),
     ] {
         scratch.write("kindling.toml", text);
         let output = scratch.run_kindling("serve --config kindling.toml");
         output.expect_usage_error(phrase);
         output.expect_usage_error("kindling.toml");
         assert!(!scratch.has_file("kindling.db"));
+        assert!(!output.stderr.contains("secret"), "{}", output.stderr);
     }
     scratch.run_kindling("serve --config missing.toml").expect_usage_error("missing.toml: No such file");
 }

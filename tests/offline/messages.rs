@@ -165,20 +165,23 @@ fn lists_of_images_that_are_not_json_are_refused() {
     for (options, said) in [
         (
             "--os-images list.json",
-            "--os-images: \"list.json\" is not a JSON list; to read the file list.json, write @list.json",
+            "--os-images: the text is not a JSON list, which starts with `[`; to read the file list.json, write @list.json",
         ),
         (
             "--os-images none.json",
-            "--os-images: \"none.json\" is not a JSON list; to read a file, write @FILE",
+            "--os-images: the text is not a JSON list, which starts with `[`; to read a file, write @FILE",
         ),
-        ("--os-images {}", "--os-images: \"{}\" is not a JSON list; to read a file, write @FILE"),
+        (
+            "--os-images {}",
+            "--os-images: the text is not a JSON list, which starts with `[`; to read a file, write @FILE",
+        ),
         (
             "--os-images @list.json",
-            "--os-images: list.json: \"[\" is not valid JSON: EOF while parsing a list at line 1 column 1",
+            "--os-images: list.json: the text is not valid JSON: EOF while parsing a list at line 1 column 1",
         ),
         (
             "--os-images-file list.json",
-            "--os-images-file: list.json: \"[\" is not valid JSON: EOF while parsing a list at line 1 column 1",
+            "--os-images-file: list.json: the text is not valid JSON: EOF while parsing a list at line 1 column 1",
         ),
         ("--os-images [1]", "--os-images: [0] must be an object"),
     ] {
@@ -193,8 +196,9 @@ fn lists_of_images_that_are_not_json_are_refused() {
     }
     for option in ["--release-images", "--ignored-openshift-versions"] {
         let output = scratch.run_kindling(&format!("serve --listen 127.0.0.1:0 {option} 4.18,4.19"));
-        let said =
-            format!("Error: {option}: \"4.18,4.19\" is not a JSON list; to read a file, write @FILE\n");
+        let said = format!(
+            "Error: {option}: the text is not a JSON list, which starts with `[`; to read a file, write @FILE\n"
+        );
         assert_refused(&output, &said);
     }
 }
@@ -207,7 +211,7 @@ fn errors_about_lists_name_the_variable_that_was_used() {
         (
             "RHCOS_VERSIONS",
             "4.18: x",
-            "RHCOS_VERSIONS: \"4.18: x\" is not a JSON list; to read a file, write @FILE",
+            "RHCOS_VERSIONS: the text is not a JSON list, which starts with `[`; to read a file, write @FILE",
         ),
         ("MYAPP_OS_IMAGES", "[1]", "MYAPP_OS_IMAGES: [0] must be an object"),
         ("KINDLING_OS_IMAGES_FILE", "list.json", "KINDLING_OS_IMAGES_FILE: list.json: [0] must be an object"),
@@ -215,10 +219,61 @@ fn errors_about_lists_name_the_variable_that_was_used() {
         let output = scratch.command(["serve", "--listen", "127.0.0.1:0"]).env(variable, value).run();
         assert_refused(&output, &format!("Error: {said}\n"));
     }
-    let long = format!("[{}", "1, ".repeat(40));
-    let output = scratch.command(["serve", "--listen", "127.0.0.1:0", "--os-images", &long]).run();
-    let start = format!("Error: --os-images: \"[{}\"... is not valid JSON: ", "1, ".repeat(13));
-    assert!(output.stderr.starts_with(&start), "{}", output.stderr);
+}
+
+/// Lists contain the URLs of mirrors, which may include a password.
+#[test]
+fn errors_about_lists_do_not_repeat_their_content() {
+    let scratch = Scratch::new();
+    let object = r#"{"url": "http://me:secret@mirror/a.iso"}"#;
+    scratch.write("object.json", object);
+    for value in [
+        "http://me:secret@mirror/list.json",
+        object,
+        "@object.json",
+        r#""http://me:secret@mirror""#,
+        r#"[{"url": "http://me:secret@mirror/a.iso",}]"#,
+        r#"[{"url": "http://me:secret@mirror/a.iso"}"#,
+    ] {
+        for option in ["--os-images", "--release-images", "--ignored-openshift-versions"] {
+            let output = scratch.command(["serve", "--listen", "127.0.0.1:0", option, value]).run();
+            output.expect_failure("the text is not ");
+            assert!(!output.stderr.contains("secret"), "{}", output.stderr);
+        }
+    }
+    let broken = r#"[{"url": "a",}]"#;
+    scratch
+        .command(["serve", "--listen", "127.0.0.1:0", "--os-images", broken])
+        .run()
+        .expect_failure("the text is not valid JSON: key must be a string at line 1 column 14");
+}
+
+#[test]
+fn misspelt_keys_of_lists_are_named_with_the_nearest_known_key() {
+    let scratch = Scratch::new();
+    let image =
+        r#"{"openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "http://a/b", "version": "1"}"#;
+    let list = |second: &str| format!("[{image}, {second}]");
+    scratch.write("list.json", list(&image.replace("\"url\"", "\"ulr\"")));
+    let said = "[1].ulr is not a known key (did you mean url?); known keys are openshift_version, ";
+    for (options, source) in
+        [("--os-images @list.json", "--os-images"), ("--os-images-file list.json", "--os-images-file")]
+    {
+        scratch
+            .run_kindling(&format!("serve --listen 127.0.0.1:0 {options}"))
+            .expect_failure(&format!("Error: {source}: list.json: {said}"));
+    }
+    let release =
+        r#"{"openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "a/b", "version": "4.18.1"}"#;
+    for (key, wrong) in [("\"url\"", "ulr"), ("\"version\"", "verison")] {
+        let releases = format!("[{}]", release.replace(key, &format!("\"{wrong}\"")));
+        let line =
+            ["serve", "--listen", "127.0.0.1:0", "--os-images", &list(image), "--release-images", &releases];
+        let known = key.trim_matches('"');
+        scratch.command(line).run().expect_failure(&format!(
+            "Error: --release-images: [0].{wrong} is not a known key (did you mean {known}?); known keys are "
+        ));
+    }
 }
 
 #[test]

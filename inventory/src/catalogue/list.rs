@@ -1,10 +1,12 @@
 //! Parses the operator's lists of images and releases: JSON, with an error that names the element, the key and the
 //! reason.
 
+use serde_json::error::Category;
 use serde_json::{Map, Value};
 
 use super::architecture::CpuArchitecture;
 use super::os_image::CatalogueError;
+use crate::nearest_name;
 
 /// A list, named by the variable that contains it.
 #[derive(Clone, Copy, Debug)]
@@ -30,12 +32,21 @@ impl CatalogueList {
         text: &str,
         element: impl Fn(&CatalogueElement<'_>) -> Result<T, CatalogueError>,
     ) -> Result<Vec<T>, CatalogueError> {
-        let values: Vec<Value> = serde_json::from_str(text).map_err(|error| self.error(error.to_string()))?;
+        let values: Vec<Value> =
+            serde_json::from_str(text).map_err(|error| self.error(json_error(&error)))?;
         let read = |(index, value): (usize, &Value)| match value {
             Value::Object(map) => element(&CatalogueElement { list: self, index, map }),
             _ => Err(self.error(format!("[{index}] must be an object"))),
         };
         values.iter().enumerate().map(read).collect()
+    }
+}
+
+/// Describes why a text is not a JSON list, without its content, which may include credentials.
+fn json_error(error: &serde_json::Error) -> String {
+    match error.classify() {
+        Category::Data => format!("not a JSON list (line {}, column {})", error.line(), error.column()),
+        _ => format!("not valid JSON: {error}"),
     }
 }
 
@@ -49,15 +60,30 @@ impl CatalogueElement<'_> {
     pub(super) fn require_known_keys(&self, known: &[&str]) -> Result<(), CatalogueError> {
         for (index, key) in self.map.keys().enumerate() {
             if !known.iter().any(|known| known.eq_ignore_ascii_case(key)) {
-                return Err(
-                    self.error(key, format_args!("is not a known key; known keys are {}", known.join(", ")))
-                );
+                return Err(self.unknown_key(key, known));
             }
             if self.map.keys().take(index).any(|earlier| earlier.eq_ignore_ascii_case(key)) {
                 return Err(self.error(key, "is set twice"));
             }
         }
         Ok(())
+    }
+
+    /// Refuses keys that are probably misspelt. Other unknown keys have no effect.
+    pub(super) fn refuse_misspelt_keys(&self, known: &[&str]) -> Result<(), CatalogueError> {
+        let is_unknown = |key: &&String| !known.iter().any(|known| known.eq_ignore_ascii_case(key));
+        let is_misspelt = |key: &&String| nearest_name(key, known.iter().copied()).is_some();
+        match self.map.keys().filter(is_unknown).find(is_misspelt) {
+            Some(key) => Err(self.unknown_key(key, known)),
+            None => Ok(()),
+        }
+    }
+
+    fn unknown_key(&self, key: &str, known: &[&str]) -> CatalogueError {
+        let nearest = nearest_name(key, known.iter().copied());
+        let question = nearest.map(|name| format!(" (did you mean {name}?)")).unwrap_or_default();
+        let known = known.join(", ");
+        self.error(key, format_args!("is not a known key{question}; known keys are {known}"))
     }
 
     /// Returns the value of a key. Keys match without case, as in Go.

@@ -447,7 +447,7 @@ mod tests {
             (with("version", json!(4)), "OS_IMAGES: [1].version must be a string"),
             (
                 with("sha-256", json!("")),
-                "OS_IMAGES: [1].sha-256 is not a known key; known keys are openshift_version, cpu_architecture, url, \
+                "OS_IMAGES: [1].sha-256 is not a known key (did you mean sha256?); known keys are openshift_version, cpu_architecture, url, \
                  version, type, sha256, rootfs_url",
             ),
             (with("Version", json!("2")), "OS_IMAGES: [1].Version is set twice"),

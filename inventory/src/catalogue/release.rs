@@ -337,7 +337,20 @@ fn without_multi(version: &str) -> &str {
     version.strip_suffix("-multi").unwrap_or(version)
 }
 
+/// The keys of a release.
+const RELEASE_KEYS: [&str; 8] = [
+    "openshift_version",
+    "version",
+    "cpu_architecture",
+    "cpu_architectures",
+    "url",
+    "default",
+    "support_level",
+    "release_version",
+];
+
 fn read_release(element: &CatalogueElement<'_>) -> Result<ReleaseImage, CatalogueError> {
+    element.refuse_misspelt_keys(&RELEASE_KEYS)?;
     let version_of = |key: &'static str| {
         let text = element.text(key)?;
         let wrong = || element.error(key, format_args!("is {text:?}, which is not a valid version"));

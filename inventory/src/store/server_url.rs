@@ -9,6 +9,8 @@ use std::env;
 
 use percent_encoding::percent_decode_str;
 
+use crate::nearest_name;
+
 /// A parameter that the driver reads, by its name in libpq, and its other names.
 struct UrlParameter {
     name: &'static str,
@@ -88,10 +90,8 @@ fn read_parameters(query: &str) -> Result<Parameters<'_>, String> {
 
 /// Describes an unknown parameter. Repeats its name only if it is similar to a known one.
 fn unknown_parameter(index: usize, name: &str) -> String {
-    const MAX_EDITS: usize = 2;
-    let nearest = PARAMETERS.iter().map(|known| (strsim::osa_distance(name, known.name), known.name)).min();
-    match nearest {
-        Some((..=MAX_EDITS, known)) => format!("unknown parameter `{name}`; did you mean `{known}`?"),
+    match nearest_name(name, PARAMETERS.iter().map(|known| known.name)) {
+        Some(known) => format!("unknown parameter `{name}`; did you mean `{known}`?"),
         _ => {
             let known: Vec<_> = PARAMETERS.iter().map(|known| known.name).chain([OPTIONS]).collect();
             let (number, known) = (index.saturating_add(1), known.join(", "));
@@ -149,7 +149,7 @@ mod tests {
         for (query, reason) in [
             ("ssl_mode=require", "unknown parameter `ssl_mode`; did you mean `sslmode`?"),
             ("sslmod=require", "unknown parameter `sslmod`; did you mean `sslmode`?"),
-            ("SSLMODE=require", "parameter 1 is unknown; known parameters are sslmode,"),
+            ("SSLMODE=require", "unknown parameter `SSLMODE`; did you mean `sslmode`?"),
             (
                 "sslmode=requir",
                 "sslmode must be one of disable, allow, prefer, require, verify-ca, verify-full",
