@@ -20,6 +20,16 @@ const OPERATIONS: &[&[&str]] = &[
     &["-d", "ignition.firstboot ignition.platform.id=metal"],
     &["-d", "ignition"],
     &["-d", "not.there"],
+    &["-d", ""],
+    &["-d", " "],
+    &["-d", " ignition.firstboot"],
+    &["-d", "ignition.platform.id"],
+    &["-d", "ignition.firstboot", "-d", "ignition.firstboot"],
+    &["-a", " "],
+    &["-a", "ignition.firstboot"],
+    &["-d", "x", "-a", "x"],
+    &["-a", "x", "-d", "not.there", "-r", "none=a=b"],
+    &["-r", "ignition.platform.id=metal=metal"],
     &["-a", "x", "-a", "x", "-a", "x", "-d", "x"],
     &["-r", "ignition.platform.id=metal=qemu"],
     &["--replace", "ignition.platform.id=other=qemu"],
@@ -33,6 +43,12 @@ const OPERATIONS: &[&[&str]] = &[
     &["-r", "=old=new"],
     &["-r", "key==new"],
     &["-r", "key=old="],
+    &["-r", ""],
+    &["-r", "ignition.firstboot==x"],
+    // Options of rpm-ostree that the tool does not have.
+    &["--append-if-missing", "x"],
+    &["--delete-if-present", "x"],
+    &["-a"],
 ];
 
 #[test]
