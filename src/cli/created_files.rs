@@ -4,11 +4,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use isogen::write::{FileAccess, NewFile, explain_full_disk};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::directories::check_directory;
 use super::output::print_path;
 use super::progress::without_bars;
 
@@ -21,12 +22,13 @@ impl CreatedFiles {
         Self(Arc::new(Mutex::new(Some(Vec::new()))))
     }
 
-    /// Creates the directory of a file if it does not exist.
-    pub(super) fn create_directory(&self, path: &Path) -> Result<()> {
+    /// Creates the directory of a file if it does not exist. `option` is the option that the path is from.
+    pub(super) fn create_directory(&self, option: &str, path: &Path) -> Result<()> {
         let Some(parent) = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists()) else {
             return Ok(());
         };
-        self.create_directory(parent)?;
+        check_directory(option, parent)?;
+        self.create_directory(option, parent)?;
         let mut created = self.lock();
         std::fs::create_dir(parent).with_context(|| format!("creating directory {}", parent.display()))?;
         created.get_or_insert_default().push(parent.to_owned());
@@ -95,23 +97,38 @@ impl Drop for CreatedFiles {
     }
 }
 
+/// Returns an error if a path exists. `option` is the option or argument that the path is from.
+pub(super) fn require_absent(option: &str, path: &Path) -> Result<()> {
+    let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
+    let path = path.display();
+    if metadata.is_dir() {
+        bail!("cannot create {path}: File exists, and is a directory; use another path for {option}");
+    }
+    bail!("cannot create {path}: File exists; remove it, or use another path for {option}");
+}
+
+/// Creates a new file, whose path is from an option or argument.
+pub(super) fn create_file(option: &str, path: &Path, access: FileAccess) -> Result<NewFile> {
+    require_absent(option, path)?;
+    Ok(NewFile::create(path, access)?)
+}
+
 /// Writes new files and their directories. Returns the paths after all are written. Checks before the first write that
 /// no file exists.
 pub(super) fn write_files<T>(
+    option: &str,
     files: Vec<(PathBuf, T)>,
     access: FileAccess,
     write: impl Fn(&NewFile, T) -> Result<()>,
 ) -> Result<Vec<PathBuf>> {
     for (path, _) in &files {
-        if path.symlink_metadata().is_ok() {
-            let taken = std::io::Error::from(rustix::io::Errno::EXIST);
-            return Err(taken).with_context(|| format!("creating {}", path.display()));
-        }
+        path.parent().map_or(Ok(()), |parent| check_directory(option, parent))?;
+        require_absent(option, path)?;
     }
     let created = CreatedFiles::new();
     let mut paths = Vec::new();
     for (path, contents) in files {
-        created.create_directory(&path)?;
+        created.create_directory(option, &path)?;
         let file = NewFile::create(&path, access)?;
         write(&file, contents).with_context(|| format!("writing {}", path.display()))?;
         created.commit(file, &path)?;
@@ -122,8 +139,8 @@ pub(super) fn write_files<T>(
 }
 
 /// Writes files with mode 0600.
-pub(super) fn write_private<T: AsRef<[u8]>>(files: Vec<(PathBuf, T)>) -> Result<Vec<PathBuf>> {
-    write_files(files, FileAccess::Private, |file, contents| write_all(file, contents.as_ref()))
+pub(super) fn write_private<T: AsRef<[u8]>>(option: &str, files: Vec<(PathBuf, T)>) -> Result<Vec<PathBuf>> {
+    write_files(option, files, FileAccess::Private, |file, contents| write_all(file, contents.as_ref()))
 }
 
 /// Writes the whole content of a new file.

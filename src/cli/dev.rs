@@ -195,7 +195,7 @@ impl ExtractInitrd {
         let archive = self.selection.read_archive()?;
         // Every name is checked before the first file is written.
         let files = archive.iter().map(|(name, contents)| Ok((path_below(&self.directory, name)?, contents)));
-        let paths = write_private(files.collect::<Result<_>>()?)?;
+        let paths = write_private("--directory", files.collect::<Result<_>>()?)?;
         if self.verbose { print_paths(&paths) } else { Ok(()) }
     }
 }

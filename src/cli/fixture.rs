@@ -41,6 +41,6 @@ impl Fixture {
         // With a program in its root file system: minimal images with static networks need it.
         let image = Recipe::new(self.architecture, self.era).with_program().build();
         let files = vec![(self.output, image)];
-        print_paths(&write_files(files, FileAccess::Shared, |file, image| write_all(file, &image))?)
+        print_paths(&write_files("ISO", files, FileAccess::Shared, |file, image| write_all(file, &image))?)
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Args, Command};
 
+use super::directories::check_writable_directory;
 use super::examples;
 use super::output::print_bytes;
 
@@ -21,6 +22,7 @@ impl Man {
     pub(super) fn run(&self, mut command: Command) -> Result<()> {
         command.build();
         let Some(directory) = &self.directory else { return print_bytes(&render_page(&command)?) };
+        check_writable_directory("DIR", directory)?;
         fs::create_dir_all(directory).with_context(|| format!("creating {}", directory.display()))?;
         write_pages(&command, directory)
     }

@@ -12,6 +12,7 @@ mod created_files;
 #[cfg(feature = "demo")]
 mod demo;
 mod dev;
+mod directories;
 mod discovery;
 mod doctor;
 mod duration;

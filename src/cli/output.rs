@@ -10,6 +10,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use isogen::{BaseImage, Edits, Error, KargsError, Plan, Source};
 
+use super::created_files::require_absent;
+
 /// What image-editing commands share: the image, and where the result goes.
 #[derive(Debug, Args)]
 pub(super) struct EditOptions {
@@ -90,7 +92,10 @@ impl EditSession {
                     written => written?,
                 }
             }
-            EditTarget::File(path) => plan.write_file(path)?,
+            EditTarget::File(path) => {
+                require_absent("--output", path.as_ref())?;
+                plan.write_file(path)?;
+            }
             EditTarget::Stdout => write_stdout(&plan)?,
         }
         Ok(())

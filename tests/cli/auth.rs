@@ -17,18 +17,22 @@ fn key_files_are_private_and_never_overwritten() {
     let files = scratch.files();
     assert_eq!(files.keys().collect::<Vec<_>>(), [PRIVATE, PUBLIC]);
     assert_eq!((file_mode(&files, PRIVATE), file_mode(&files, PUBLIC)), (0o600, 0o644));
-    scratch.run_kindling("auth keys --out keys").expect_failure("already exists");
+    scratch.run_kindling("auth keys --out keys").expect_failure(
+        "cannot create keys/ec-private-key.pem: File exists; remove it, or use another path for --out",
+    );
     assert!(scratch.files() == files);
     scratch.remove(PRIVATE);
-    scratch.run_kindling("auth keys --out keys").expect_failure("ec-public-key.pem already exists");
+    scratch.run_kindling("auth keys --out keys").expect_failure("ec-public-key.pem: File exists");
     assert_eq!(scratch.names(), [PUBLIC]);
     // A dangling link is an existing output as well.
     scratch.remove(PUBLIC);
     symlink("nowhere", scratch.path(PUBLIC)).unwrap();
-    scratch.run_kindling("auth keys --out keys").expect_failure("already exists");
+    scratch.run_kindling("auth keys --out keys").expect_failure("File exists");
     assert!(scratch.names().is_empty());
     scratch.write("file", "");
-    scratch.run_kindling("auth keys --out file").expect_failure("cannot create");
+    scratch
+        .run_kindling("auth keys --out file")
+        .expect_failure("file is not a directory; remove it, or use another path for --out");
 }
 
 #[test]

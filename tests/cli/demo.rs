@@ -113,7 +113,9 @@ fn fixture_writes_a_new_image() {
     let expected = Recipe::new(Architecture::Aarch64, Era::E2023_07).with_program().build();
     assert!(scratch.read("base.iso") == expected);
     scratch.run_kindling("iso verify base.iso").expect_success();
-    scratch.run_kindling("fixture x86_64 2024-12 base.iso").expect_failure("creating base.iso");
+    scratch
+        .run_kindling("fixture x86_64 2024-12 base.iso")
+        .expect_failure("cannot create base.iso: File exists; remove it, or use another path for ISO");
     assert!(scratch.read("base.iso") == expected, "an existing file was replaced");
     scratch.run_kindling("fixture x86_64 2019-01 a.iso").expect_usage_error("2020-09, 2021-01");
     scratch.run_kindling("fixture riscv64 2024-12 a.iso").expect_usage_error("x86_64, aarch64");

@@ -2,8 +2,9 @@
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 
-use crate::support::Scratch;
+use crate::support::{KINDLING, ProgramRun, Scratch};
 use crate::{file_mode, full_featured_image};
 
 /// Every verb that reads an image, with a placeholder for its name.
@@ -182,6 +183,7 @@ fn existing_output_is_refused_and_kept() {
             let output = scratch.run_kindling(&verb.replace("{}", name));
             output.expect_failure("File exists");
             assert!(output.stderr.contains(name), "{verb}: {}", output.stderr);
+            assert!(output.stderr.contains("use another path for "), "{verb}: {}", output.stderr);
             assert!(output.stdout.is_empty(), "{verb}");
         }
     }
@@ -189,6 +191,57 @@ fn existing_output_is_refused_and_kept() {
     assert_eq!(scratch.read("taken"), b"mine");
     assert!(scratch.read("image.iso") == full_featured_image().bytes);
     assert!(!scratch.path("nowhere").exists());
+}
+
+#[test]
+fn directory_option_with_an_unusable_path_is_named() {
+    let scratch = scratch_with_extracted_initrd();
+    scratch.write("file", "mine");
+    symlink("nowhere", scratch.path("link")).unwrap();
+    scratch.write("eth0.yaml", "interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n");
+    for (line, option) in [
+        ("serve --listen 127.0.0.1:0 --data-dir {}", "--data-dir (KINDLING_DATA_DIR)"),
+        ("serve --listen 127.0.0.1:0 --images-dir {}", "--images-dir (KINDLING_IMAGES_DIR)"),
+        ("serve --listen 127.0.0.1:0 --files {}", "--files (KINDLING_FILES)"),
+        ("auth keys --out {}", "--out"),
+        ("iso extract pxe image.iso -o {}", "--output-dir"),
+        ("network keyfiles eth0.yaml -o {}", "--output"),
+        ("dev extract initrd initrd.img -C {}", "--directory"),
+        ("man {}", "DIR"),
+    ] {
+        for (path, reason) in [
+            ("file", "file is not a directory; remove it"),
+            ("file/x", "file is not a directory; remove it"),
+            ("link", "link is a symbolic link whose target does not exist; create the target"),
+            ("link/x", "link is a symbolic link whose target does not exist; create the target"),
+        ] {
+            let output = scratch.run_kindling(&line.replace("{}", path));
+            output.expect_failure("cannot use directory ");
+            output.expect_failure(&format!(": {reason}, or use another path for {option}"));
+        }
+    }
+    assert_eq!(scratch.read("file"), b"mine");
+}
+
+/// Root may write to any directory, so this runs as another user.
+#[test]
+fn directory_without_permission_names_the_option() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("NOTICE: not root; not tested");
+        return;
+    }
+    let scratch = Scratch::new();
+    fs::set_permissions(scratch.folder(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(scratch.path("data")).unwrap();
+    for (path, at) in [("data", "data"), ("data/x", "data")] {
+        let mut command = std::process::Command::new(KINDLING);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir", path]).current_dir(scratch.folder());
+        command.uid(64_124).gid(64_124);
+        ProgramRun::from(command).run().expect_failure(&format!(
+            "cannot use directory {path}: this user cannot create files in {at}: Permission denied (os error 13); change its permissions, or use another path \
+             for --data-dir (KINDLING_DATA_DIR)"
+        ));
+    }
 }
 
 /// If one of several output names exists, no file is written and no path is printed.

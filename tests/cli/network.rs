@@ -299,7 +299,7 @@ fn keyfiles_are_written_and_never_overwrite() {
     let contents = String::from_utf8(scratch.read("one/eth0.nmconnection")).unwrap();
     assert!(contents.contains("interface-name=eth0\n"));
     let (code, _, errors) = exit_code_and_output(&scratch, "network keyfiles good.yaml -o one");
-    assert!(code == 1 && errors.contains("creating one/eth0.nmconnection"), "{errors}");
+    assert!(code == 1 && errors.contains("cannot create one/eth0.nmconnection: File exists; remove it, or use another path for --output"), "{errors}");
     scratch.run_kindling("network keyfiles good.yaml other.yaml -o two").expect_text();
     assert!(
         scratch.has_file("two/host0/eth0.nmconnection") && scratch.has_file("two/host1/eth1.nmconnection")

@@ -309,6 +309,22 @@ fn equal_findings_of_many_documents_are_one_group() {
     output.expect_success();
 }
 
+#[test]
+fn directories_that_cannot_be_used_name_the_option() {
+    let scratch = scratch_with_site("bonded");
+    scratch.write("file", "");
+    std::os::unix::fs::symlink("nowhere", scratch.path("link")).unwrap();
+    let file = "file is not a directory; remove it, or use another path for";
+    let link =
+        "link is a symbolic link whose target does not exist; create the target, or use another path for";
+    for option in ["--pxe", "--per-host"] {
+        for (path, reason) in [("file", file), ("link", link)] {
+            let output = run_create(&scratch, &[option, path, "--rootfs-url", ROOTFS]);
+            output.expect_failure(&format!("cannot use directory {path}: {reason} {option}"));
+        }
+    }
+}
+
 /// The goldens of the sites contain this text.
 #[test]
 fn private_files_are_reported_with_the_command_for_a_web_server() {

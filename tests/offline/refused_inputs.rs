@@ -349,9 +349,24 @@ fn existing_outputs_are_kept() {
     let scratch = scratch_with_site("disconnected");
     scratch.write("full.iso", "mine");
     run_create(&scratch, &["--minimal", "minimal.iso", "--full", "full.iso", "--rootfs-url", ROOTFS])
-        .expect_failure("full.iso already exists");
+        .expect_failure("cannot create full.iso: File exists; remove it, or use another path for --full");
     assert_eq!(scratch.read("full.iso"), b"mine");
     assert!(!scratch.has_file("minimal.iso"));
+    let scratch = scratch_with_site("bonded");
+    for (option, taken) in [("--pxe", "out/vmlinuz"), ("--per-host", "out/master-0.iso")] {
+        scratch.write(taken, "mine");
+        run_create(&scratch, &[option, "out", "--rootfs-url", ROOTFS])
+            .expect_failure(&format!("{taken}: File exists; remove it, or use another path for {option}"));
+    }
+}
+
+/// A base image may be a long download.
+#[test]
+fn existing_output_is_refused_before_the_base_image_is_opened() {
+    let scratch = scratch_with_site("disconnected");
+    scratch.write("full.iso", "mine");
+    scratch.remove("base.iso");
+    run_create(&scratch, &["--full", "full.iso"]).expect_failure("cannot create full.iso: File exists");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
@@ -13,6 +13,8 @@ use serde_json::{Map, json};
 use tempfile::NamedTempFile;
 
 use super::{PRIVATE, PUBLIC};
+use crate::cli::created_files::require_absent;
+use crate::cli::directories::check_writable_directory;
 use crate::cli::output::{print_json, print_line, print_path};
 use inventory::auth::KeyTexts;
 
@@ -81,12 +83,10 @@ fn print_keys_as_json(files: Option<(PathBuf, PathBuf)>, variables: Option<(Stri
 
 /// Writes both files or none.
 fn write_pair(directory: &Path, texts: &KeyTexts) -> Result<()> {
+    check_writable_directory("--out", directory)?;
     std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     for (name, _) in [PRIVATE_FILE, PUBLIC_FILE] {
-        let path = directory.join(name);
-        if path.symlink_metadata().is_ok() {
-            bail!("{} already exists", path.display());
-        }
+        require_absent("--out", &directory.join(name))?;
     }
     let private = write_key_file(directory, PRIVATE_FILE, texts.private.reveal())?;
     if let Err(error) = write_key_file(directory, PUBLIC_FILE, &texts.public) {

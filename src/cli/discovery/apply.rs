@@ -7,13 +7,14 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use clap::error::ErrorKind;
-use isogen::write::{FileAccess, NewFile};
+use isogen::write::FileAccess;
 use isogen::{BaseImage, Digest};
 use serde_json::json;
 
 use super::create::EXIT_CODES;
 use super::exit_code_after_summary;
 use super::output::{DigestedFiles, require_existing_directory, write_plan};
+use crate::cli::created_files::create_file;
 use crate::cli::input;
 use crate::cli::output::{print_json, print_line, refuse_terminal, write_stdout};
 use crate::discovery::PlanFile;
@@ -54,7 +55,7 @@ impl Apply {
         if is_stream {
             return stream_image((&file, &self.plan), &base);
         }
-        write_image((&file, &self.plan), &base, &self.output, self.json)
+        write_image((&file, &self.plan), &base, ("--output", &self.output), self.json)
     }
 }
 
@@ -63,10 +64,10 @@ impl Apply {
 pub(super) fn write_image(
     (file, name): (&PlanFile, &str),
     base: &BaseImage,
-    path: &Path,
+    (option, path): (&str, &Path),
     as_json: bool,
 ) -> Result<ExitCode> {
-    let output = NewFile::create(path, FileAccess::Private)?;
+    let output = create_file(option, path, FileAccess::Private)?;
     let plan = file.plan(base).with_context(|| name.to_owned())?;
     let digest = write_plan(&output, &plan, DigestedFiles::OfAll)?.context("image has no digest")?;
     file.prove(digest).with_context(|| name.to_owned())?;

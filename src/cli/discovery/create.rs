@@ -33,7 +33,7 @@ pub(in crate::cli) struct Create {
 
 impl Create {
     pub(super) fn run(self) -> Result<ExitCode> {
-        self.outputs.require_directories()?;
+        self.outputs.check_paths()?;
         if let Some(plan) = &self.source.from_plan {
             let file = apply::read_plan_file(plan, FROM_PLAN)?;
             let output = self.outputs.only_image_path(file.form())?;

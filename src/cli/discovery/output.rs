@@ -13,7 +13,8 @@ use isogen::write::{FileAccess, NewFile};
 use isogen::{Digest, LayoutStrategy, Plan, Segment};
 
 use super::output_file_parser;
-use crate::cli::created_files::CreatedFiles;
+use crate::cli::created_files::{CreatedFiles, create_file, require_absent};
+use crate::cli::directories::check_directory;
 use crate::cli::progress::file_bar;
 use crate::discovery::{Form, Host, ImageSet};
 
@@ -53,6 +54,8 @@ enum OutputContent {
 
 #[derive(Debug)]
 pub(super) struct OutputFile {
+    /// The option that names the file or its directory.
+    option: &'static str,
     path: PathBuf,
     content: OutputContent,
 }
@@ -82,20 +85,22 @@ impl OutputOptions {
             anyhow::Ok(Form::Minimal { rootfs_url })
         };
         let mut outputs = Vec::new();
-        let mut add = |path: PathBuf, content: OutputContent| outputs.push(OutputFile { path, content });
+        let mut add = |option: &'static str, path: PathBuf, content: OutputContent| {
+            outputs.push(OutputFile { option, path, content });
+        };
         if let Some(path) = &self.full {
-            add(path.clone(), OutputContent::Image(Form::Full {}));
+            add("--full", path.clone(), OutputContent::Image(Form::Full {}));
         }
         if let Some(path) = &self.minimal {
-            add(path.clone(), OutputContent::Image(minimal()?));
+            add("--minimal", path.clone(), OutputContent::Image(minimal()?));
         }
         if let Some(path) = &self.rootfs {
-            add(path.clone(), OutputContent::Rootfs);
+            add("--rootfs", path.clone(), OutputContent::Rootfs);
         }
         if let Some(directory) = &self.pxe {
             let Form::Minimal { rootfs_url } = minimal()? else { bail!("--rootfs-url is missing") };
             for (name, content) in network_boot_files(images, rootfs_url)? {
-                add(directory.join(name), content);
+                add("--pxe", directory.join(name), content);
             }
         }
         if let Some(directory) = &self.per_host {
@@ -104,7 +109,8 @@ impl OutputOptions {
             }
             let form = minimal()?;
             for (index, host) in hosts.iter().enumerate() {
-                add(directory.join(host_file_name(host)?), OutputContent::Host(index, form.clone()));
+                let path = directory.join(host_file_name(host)?);
+                add("--per-host", path, OutputContent::Host(index, form.clone()));
             }
         }
         check_names(&outputs)?;
@@ -113,25 +119,35 @@ impl OutputOptions {
 }
 
 impl OutputOptions {
-    /// Returns an error if a file or directory would be created in a directory that does not exist. The directories of
-    /// `--pxe` and `--per-host` are created.
-    pub(super) fn require_directories(&self) -> Result<()> {
+    /// Returns an error if a file exists, or if a file or directory would be created in a directory that does not exist.
+    /// The directories of `--pxe` and `--per-host` are created.
+    pub(super) fn check_paths(&self) -> Result<()> {
         let directories = [("--pxe", &self.pxe), ("--per-host", &self.per_host)];
-        let files = [("--full", &self.full), ("--minimal", &self.minimal), ("--rootfs", &self.rootfs)];
         let is_created = |path: &PathBuf| {
             let mut created = directories.iter().filter_map(|(_, directory)| directory.as_deref());
             created.any(|directory| path.parent() == Some(directory))
         };
-        for (option, path) in directories.into_iter().chain(files) {
+        for (option, path) in directories.into_iter().chain(self.files()) {
             if let Some(path) = path.as_ref().filter(|path| !is_created(path)) {
                 require_existing_directory(option, path)?;
             }
         }
+        for (option, path) in directories {
+            path.as_ref().map_or(Ok(()), |path| check_directory(option, path))?;
+        }
+        for (option, path) in self.files() {
+            path.as_ref().map_or(Ok(()), |path| require_absent(option, path))?;
+        }
         Ok(())
     }
 
-    /// Returns the path for an image of this form, if the options ask for no other file.
-    pub(super) fn only_image_path(&self, form: &Form) -> Result<&Path> {
+    /// Returns the files that options name, with the options.
+    fn files(&self) -> [(&'static str, &Option<PathBuf>); 3] {
+        [("--full", &self.full), ("--minimal", &self.minimal), ("--rootfs", &self.rootfs)]
+    }
+
+    /// Returns the option and path for an image of this form, if the options ask for no other file.
+    pub(super) fn only_image_path(&self, form: &Form) -> Result<(&'static str, &Path)> {
         let (path, option) = match form {
             Form::Full {} => (&self.full, "--full"),
             Form::Minimal { .. } => (&self.minimal, "--minimal"),
@@ -139,7 +155,7 @@ impl OutputOptions {
         };
         let others = [&self.full, &self.minimal, &self.rootfs, &self.pxe, &self.per_host];
         match (path, others.into_iter().flatten().count()) {
-            (Some(path), 1) => Ok(path),
+            (Some(path), 1) => Ok((option, path)),
             _ => bail!("the plan file is for a {form}; use {option} as the only output option"),
         }
     }
@@ -189,13 +205,11 @@ fn host_file_name(host: &Host) -> Result<String> {
 
 fn check_names(outputs: &[OutputFile]) -> Result<()> {
     let mut seen = std::collections::BTreeSet::new();
-    for OutputFile { path, .. } in outputs {
+    for OutputFile { option, path, .. } in outputs {
         if !seen.insert(path) {
-            bail!("two outputs have the same path {}", path.display());
+            bail!("two outputs have the same path {}; use another one for {option}", path.display());
         }
-        if path.symlink_metadata().is_ok() {
-            bail!("{} already exists", path.display());
-        }
+        require_absent(option, path)?;
     }
     Ok(())
 }
@@ -288,10 +302,10 @@ fn write_output(
     images: &ImageSet,
     (cache, digests): (&KeyfileCache, DigestedFiles),
 ) -> Result<WrittenFiles> {
-    let OutputFile { path, content } = output;
-    created.create_directory(path)?;
+    let OutputFile { option, path, content } = output;
+    created.create_directory(option, path)?;
     let (plan, strategy) = content.plan(images, cache).with_context(|| path.display().to_string())?;
-    let file = NewFile::create(path, content.file_access())?;
+    let file = create_file(option, path, content.file_access())?;
     let sha256 = write_plan(&file, &plan, digests)?;
     created.commit(file, path)?;
     let layout = strategy.map(|strategy| strategy.to_string());

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use ignition::discovery::HttpUrl;
-use isogen::write::{FileAccess, NewFile};
+use isogen::write::FileAccess;
 use isogen::{Plan, Segment};
 use serde_json::{Value, json};
 
@@ -16,6 +16,7 @@ use super::create::EXIT_CODES;
 use super::output::require_existing_directory;
 use super::prepare::{FROM_PLAN, SourceOptions};
 use super::{exit_code_after_summary, output_file_parser};
+use crate::cli::created_files::create_file;
 use crate::cli::output::{print_bytes, print_json};
 use crate::discovery::{Form, PlanFile};
 
@@ -58,8 +59,11 @@ impl PlanCommand {
             require_existing_directory("--output", path)?;
         }
         let form = self.image_form()?;
-        let output =
-            self.output.as_ref().map(|path| NewFile::create(path, FileAccess::Private)).transpose()?;
+        let output = self
+            .output
+            .as_ref()
+            .map(|path| create_file("--output", path, FileAccess::Private))
+            .transpose()?;
         let prepared = self.source.prepare()?;
         let packed = prepared.images.packed(&form)?;
         let context = prepared.images.context(&form, &packed)?;

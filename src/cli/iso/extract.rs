@@ -8,7 +8,7 @@ use isogen::write::{FileAccess, NewFile};
 use isogen::{BaseImage, Edits, LayoutStrategy, Plan, Segment};
 
 use super::nmstatectl::Nmstatectl;
-use crate::cli::created_files::{print_paths, write_files};
+use crate::cli::created_files::{create_file, print_paths, write_files};
 use crate::cli::input::any_path_parser;
 use crate::cli::output::{refuse_terminal, write_stdout};
 
@@ -51,7 +51,8 @@ impl Pxe {
         let stem = self.input.file_stem().context("the image's path has no file name")?.to_string_lossy();
         let path = |name: &str| self.output_dir.join(format!("{stem}-{name}"));
         let files = files.into_iter().map(|file| (path(&file.name), file.plan)).collect();
-        let paths = write_files(files, FileAccess::Shared, |file, plan| Ok(file.write_plan(&plan)?))?;
+        let paths =
+            write_files("--output-dir", files, FileAccess::Shared, |file, plan| Ok(file.write_plan(&plan)?))?;
         print_paths(&paths)
     }
 }
@@ -89,13 +90,15 @@ impl MinimalIso {
             refuse_terminal()?;
         }
         let rootfs = self.output_rootfs.map(|path| -> Result<NewFile> {
-            let file = NewFile::create(path, FileAccess::Shared)?;
+            let file = create_file("--output-rootfs", &path, FileAccess::Shared)?;
             file.write_plan(&image.rootfs()?)?;
             Ok(file)
         });
         let rootfs = rootfs.transpose()?;
         // The output is opened before the work, so that an existing file fails early. It gets its name at the end.
-        let output = (!to_stdout).then(|| NewFile::create(&self.output, FileAccess::Private)).transpose()?;
+        let output = (!to_stdout)
+            .then(|| create_file("OUTPUT_ISO", self.output.as_ref(), FileAccess::Private))
+            .transpose()?;
         let rootfs_url = self.rootfs_url.as_deref();
         let edits = Edits::new().minimal(rootfs_url);
         if !self.relayout {

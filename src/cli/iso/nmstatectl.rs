@@ -3,9 +3,10 @@
 
 use anyhow::Result;
 use clap::Args;
-use isogen::write::{FileAccess, NewFile};
+use isogen::write::FileAccess;
 use isogen::{BaseImage, Plan, RootFilesystem, Segment, Source};
 
+use crate::cli::created_files::create_file;
 use crate::cli::output::{refuse_terminal, write_stdout};
 
 #[derive(Debug, Args)]
@@ -26,7 +27,9 @@ impl Nmstatectl {
         }
         let source = Source::open(&self.input)?;
         // The output is opened before the work, so that an existing file fails early. It gets its name at the end.
-        let output = (!to_stdout).then(|| NewFile::create(&self.output, FileAccess::Shared)).transpose()?;
+        let output = (!to_stdout)
+            .then(|| create_file("--output", self.output.as_ref(), FileAccess::Shared))
+            .transpose()?;
         let (packed, base) = pack_nmstatectl(source)?;
         let plan = Plan::new(base, [Segment::Bytes(packed.as_bytes().clone())]);
         match output {

@@ -78,7 +78,7 @@ fn write_keyfiles(hosts: &[HostKeyfiles], directory: &Path) -> Result<()> {
         };
         files.extend(host.keyfiles.iter().map(|file| (folder.join(&file.name), file.contents.as_bytes())));
     }
-    print_paths(&write_private(files)?)
+    print_paths(&write_private("--output", files)?)
 }
 
 /// Returns all files, each after a comment with the name of its host and its own name.

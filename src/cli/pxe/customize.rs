@@ -3,9 +3,10 @@
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use isogen::initrd::{ArchiveLimits, IGNITION_CONFIG, NETWORK_DIRECTORY};
-use isogen::write::{FileAccess, NewFile};
+use isogen::write::FileAccess;
 use isogen::{Archive, Encoding, Features, Plan, Segment};
 
+use crate::cli::created_files::create_file;
 use crate::cli::input;
 use crate::cli::output::{refuse_terminal, write_stdout};
 use crate::customize::{Console, Customization, RequiredFeatures, initrd_capabilities};
@@ -139,7 +140,7 @@ impl Customize {
     pub(super) fn run(self) -> Result<()> {
         let output = match self.output.as_str() {
             "-" => refuse_terminal().map(|()| None)?,
-            path => Some(NewFile::create(path, FileAccess::Private)?),
+            path => Some(create_file("--output", path.as_ref(), FileAccess::Private)?),
         };
         let initrd = Plan::from_source(input::open_source(&self.input)?.into());
         let features = check_initrd(&initrd, &self.input)?;

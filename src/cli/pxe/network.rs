@@ -112,5 +112,5 @@ fn print_members(archive: &Archive) -> Result<()> {
 fn extract_to(directory: &Path, archive: &Archive) -> Result<()> {
     let files =
         archive.network_files().map(|(name, contents)| Ok((input::path_below(directory, name)?, contents)));
-    print_paths(&write_private(files.collect::<Result<_>>()?)?)
+    print_paths(&write_private("--directory", files.collect::<Result<_>>()?)?)
 }

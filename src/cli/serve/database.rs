@@ -8,11 +8,16 @@ use clap::{Args, ValueEnum};
 use percent_encoding::utf8_percent_encode;
 
 use super::value::{parse_directory, parse_directory_or_bucket};
+use crate::cli::directories::check_writable_directory;
 use crate::cli::duration;
 use crate::http::NOT_UNRESERVED;
 use crate::inventory::files::FileStore;
 use crate::inventory::store::SqlStore;
 use crate::inventory::{Secret, Settings};
+
+/// The options of directories, for messages.
+pub(super) const DATA_DIR: &str = "--data-dir (KINDLING_DATA_DIR)";
+const FILES: &str = "--files (KINDLING_FILES)";
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Database")]
@@ -138,6 +143,7 @@ impl DatabaseOptions {
         if let Some(url) = self.database_url() {
             return Ok(SqlStore::open(url.reveal()).await?);
         }
+        check_writable_directory(DATA_DIR, &self.data_dir)?;
         Ok(SqlStore::open_file(&self.data_dir.join("kindling.db")).await?)
     }
 
@@ -154,8 +160,17 @@ impl DatabaseOptions {
     /// Returns the storage of uploaded files.
     pub(super) fn file_store(&self) -> Result<FileStore> {
         Ok(match &self.files {
-            Some(place) => FileStore::open(place)?,
-            None => FileStore::in_directory(&self.data_dir.join("files"))?,
+            Some(place) => {
+                if !place.starts_with("s3://") {
+                    check_writable_directory(FILES, place.as_ref())?;
+                }
+                FileStore::open(place)?
+            }
+            None => {
+                let directory = self.data_dir.join("files");
+                check_writable_directory(DATA_DIR, &directory)?;
+                FileStore::in_directory(&directory)?
+            }
         })
     }
 

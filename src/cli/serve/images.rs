@@ -7,7 +7,9 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use ignition::discovery::HttpUrl;
 
+use super::database::DATA_DIR;
 use super::value::{parse_directory, parse_url_host};
+use crate::cli::directories::check_directory;
 use crate::cli::servers::ServerOptions;
 use crate::http::Server;
 use crate::http::images::{EmbeddedInputs, ImageInputs, ImageServer, follow_added_images};
@@ -43,6 +45,9 @@ pub(super) struct ImageOptions {
     #[arg(long, env = "KINDLING_PRUNE_IMAGES")]
     prune_images: bool,
 }
+
+/// The option of the directory, for messages.
+const IMAGES_DIR: &str = "--images-dir (KINDLING_IMAGES_DIR)";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum FetchTiming {
@@ -122,7 +127,11 @@ impl ImageOptions {
     }
 
     fn library_settings(&self, data_dir: &Path, when: DownloadTiming) -> Result<LibrarySettings> {
-        let directory = self.images_dir.clone().unwrap_or_else(|| data_dir.join("images"));
+        let (option, directory) = match &self.images_dir {
+            Some(directory) => (IMAGES_DIR, directory.clone()),
+            None => (DATA_DIR, data_dir.join("images")),
+        };
+        check_directory(option, &directory)?;
         let mut settings = LibrarySettings::new(directory);
         settings.when = match self.fetch_images {
             None => when,

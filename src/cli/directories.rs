@@ -1,0 +1,34 @@
+//! Directories that options name. The checks create nothing, because each area creates its directories with its own
+//! mode.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use rustix::fs::Access;
+
+/// Returns an error if the directory of an option does not exist and cannot be created.
+pub(super) fn check_directory(option: &str, path: &Path) -> Result<()> {
+    check(option, path, path.is_dir())
+}
+
+/// Returns an error if the program cannot create files in the directory of an option.
+pub(super) fn check_writable_directory(option: &str, path: &Path) -> Result<()> {
+    check(option, path, false)
+}
+
+fn check(option: &str, path: &Path, may_be_read_only: bool) -> Result<()> {
+    let existing = path.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(Path::new("."));
+    let at = existing.display();
+    let reason = if !existing.exists() {
+        format!("{at} is a symbolic link whose target does not exist; create the target")
+    } else if !existing.is_dir() {
+        format!("{at} is not a directory; remove it")
+    } else if !may_be_read_only
+        && let Err(error) = rustix::fs::access(existing, Access::WRITE_OK | Access::EXEC_OK)
+    {
+        format!("this user cannot create files in {at}: {error}; change its permissions")
+    } else {
+        return Ok(());
+    };
+    bail!("cannot use directory {}: {reason}, or use another path for {option}", path.display())
+}
