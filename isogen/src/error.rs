@@ -42,7 +42,8 @@ pub enum Error {
     },
     /// The file is shorter than its volume descriptor states. The usual cause is an interrupted download.
     #[error(
-        "{file}: ISO image is incomplete: the volume descriptor declares {expected} bytes, the file has {found}"
+        "{file}: ISO image is incomplete: the volume descriptor declares {expected} bytes, the file has {found}; \
+         download it again"
     )]
     Incomplete {
         /// Name of the file.

@@ -245,7 +245,14 @@ impl Draft {
         id: Option<InfraEnvId>,
         findings: &mut DiscoveryReport,
     ) -> Option<InfraEnvSettings> {
-        let secret = parse_or_report(self.pull_secret.as_ref(), findings, PullSecret::parse);
+        let secret = self.pull_secret.as_ref().and_then(|given| {
+            if given.value.trim().is_empty() {
+                findings.error(given.place.clone(), "pull secret is empty");
+                return None;
+            }
+            let parsed = PullSecret::parse(&given.value);
+            findings.value(&given.place, parsed.map_err(|error| format!("pull secret: {}", reason(&error))))
+        });
         if self.pull_secret.is_none() {
             findings.error(SourceLocation::whole("infra-env"), "pull secret is missing");
         }

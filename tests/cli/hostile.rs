@@ -219,7 +219,10 @@ fn error_names_a_file_that_is_not_an_iso_image() {
             "Error: {file}: not an ISO 9660 image: expected a volume descriptor (CD001) at byte 32769, found {found}\n"
         )
     };
-    for (file, found) in [("page.iso", "\"ml><h\""), ("short.iso", "the end of the file at 5")] {
+    for (file, found) in [
+        ("page.iso", "\"ml><h\"; the file starts like a web page, so its download failed"),
+        ("short.iso", "the end of the file at 5"),
+    ] {
         for command in ["iso inspect", "iso ignition show", "iso extract pxe"] {
             let output = scratch.run_kindling(&format!("{command} {file}"));
             assert_eq!(output.stderr, error(file, found), "{command}");

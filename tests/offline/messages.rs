@@ -277,6 +277,93 @@ fn misspelt_keys_of_lists_are_named_with_the_nearest_known_key() {
 }
 
 #[test]
+fn misused_options_are_named_with_the_reason() {
+    let scratch = scratch_with_site("disconnected");
+    scratch.write("page.iso", format!("<!DOCTYPE html>{}", " ".repeat(40_000)));
+    scratch.write("short.iso", &scratch.read("base.iso")[..300_000]);
+    let id = "--infra-env-id 11111111-1111-1111-1111-111111111111";
+    scratch.write("secret.json", r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#);
+    scratch.write("broken.json", "{\"auths\":");
+    let good = [
+        ("--base", "base.iso"),
+        ("--pull-secret", "secret.json"),
+        ("--service-url", "http://192.0.2.1:8090"),
+        ("--openshift-version", "4.18"),
+    ];
+    let run = |option: &str, value: &str| {
+        let options =
+            good.map(|(name, usual)| format!("{name} {}", if name == option { value } else { usual }));
+        let extra = if good.iter().any(|(name, _)| *name == option) {
+            String::new()
+        } else {
+            format!("{option} {value}")
+        };
+        let line = format!("discovery create {id} --full full.iso {} {extra}", options.join(" "));
+        scratch.run_kindling(&line)
+    };
+    let missing = "No such file or directory";
+    for (option, value, phrases) in [
+        ("--base", "none.iso", &["--base: cannot use none.iso", missing][..]),
+        ("--base", ".", &["--base: cannot use .", "is a directory"]),
+        (
+            "--base",
+            "page.iso",
+            &["--base: cannot use page.iso", "starts like a web page, so its download failed"],
+        ),
+        (
+            "--base",
+            "short.iso",
+            &["--base: cannot use short.iso", "ISO image is incomplete", "download it again"],
+        ),
+        ("--pull-secret", "none.json", &["--pull-secret: cannot read none.json", missing]),
+        (
+            "--pull-secret",
+            "broken.json",
+            &["broken.json: error: pull secret: not valid JSON at line 1, column 9"],
+        ),
+        ("--pull-secret", "/dev/null", &["/dev/null: error: pull secret is empty"]),
+        ("--ssh-key", "none.pub", &["--ssh-key: cannot read none.pub", missing]),
+        ("--network", "none.yaml", &["--network", "none.yaml", missing]),
+        (
+            "--manifests",
+            "none",
+            &["--manifests: none does not exist; name a directory of manifests or one manifest file"],
+        ),
+        (
+            "--openshift-version",
+            "latest",
+            &["--openshift-version: error: \"latest\" is not an OpenShift version such as 4.18"],
+        ),
+        (
+            "--service-url",
+            "192.0.2.1:8090",
+            &["--service-url \"192.0.2.1:8090\": does not start with http:// or https://"],
+        ),
+        (
+            "--service-url",
+            "kindling.example",
+            &["--service-url \"kindling.example\": does not start with http:// or https://"],
+        ),
+    ] {
+        let output = run(option, value);
+        for phrase in phrases {
+            output.expect_failure(phrase);
+        }
+        assert!(!scratch.has_file("full.iso"), "{option} {value}");
+    }
+    let list = r#"[{"openshift_version":"4.18","cpu_architecture":"x86_64","url":"http://127.0.0.1:1/","version":"1"}]"#;
+    let line = format!(
+        "discovery create {id} --full a.iso --pull-secret secret.json --service-url http://a --os-image latest"
+    );
+    scratch
+        .command(line.split(' ').chain(["--os-images", list]))
+        .run()
+        .expect_failure("--os-image: \"latest\" is not in the list of base images, which has 4.18");
+    let line = format!("discovery create {id} --full a.iso --pull-secret secret.json --service-url http://a");
+    scratch.run_kindling(&line).expect_usage_error("<--base <ISO|URL>|--os-image <VERSION>>");
+}
+
+#[test]
 fn equal_findings_of_many_documents_are_one_group() {
     let scratch = scratch_with_site("bonded");
     let network = |number: usize| {

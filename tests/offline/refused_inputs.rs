@@ -305,7 +305,8 @@ fn missing_manifests_are_reported() {
     scratch.remove("manifests/infraenv.yaml");
     run_create(&scratch, &["--full", "full.iso"]).expect_failure("manifests: error: no InfraEnv found");
     scratch.remove("manifests");
-    run_create(&scratch, &["--full", "full.iso"]).expect_failure("reading manifests");
+    run_create(&scratch, &["--full", "full.iso"])
+        .expect_failure("--manifests: manifests does not exist; name a directory of manifests");
 }
 
 #[test]

@@ -85,12 +85,12 @@ impl PullSecret {
         let json: Value = serde_json::from_str(text).map_err(|error| {
             // The error's own text could quote the secret.
             let (line, column) = (error.line(), error.column());
-            let reason = format!("is not valid JSON at line {line}, column {column}");
+            let reason = format!("not valid JSON at line {line}, column {column}");
             InputError::secret(PULL_SECRET_FIELD, reason)
         })?;
         let Some(auths) = json.get("auths").and_then(Value::as_object).filter(|auths| !auths.is_empty())
         else {
-            return refuse("is not a JSON object with an object \"auths\" that lists a registry".to_owned());
+            return refuse("not a JSON object with an object \"auths\" that lists a registry".to_owned());
         };
         for (registry, entry) in auths {
             let Some(entry) = entry.as_object() else {

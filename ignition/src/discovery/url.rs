@@ -196,13 +196,13 @@ fn url_problem(text: &str) -> Option<String> {
     match url::parse_scheme(text, Spec::LATEST) {
         Ok(url::Scheme::Http | url::Scheme::Https) => {}
         Ok(_) | Err(url::UrlError::Scheme { .. } | url::UrlError::NoScheme) => {
-            return Some("is not an http or https URL".to_owned());
+            return Some("does not start with http:// or https://".to_owned());
         }
         Err(url::UrlError::Port { .. }) => return Some("has a port that is not a number".to_owned()),
         Err(error) => return Some(error.to_string()),
     }
     let Some((_, rest)) = text.split_once("://") else {
-        return Some("is not an http or https URL".to_owned());
+        return Some("does not start with http:// or https://".to_owned());
     };
     let authority = rest.split_once(['/', '?', '#']).map_or(rest, |(authority, _)| authority);
     authority_problem(authority).map(str::to_owned)
@@ -243,10 +243,10 @@ mod tests {
     fn rejects_invalid_urls_without_showing_secrets() {
         for (bad, reason) in [
             ("", "is empty"),
-            ("a", "is not an http"),
-            ("ftp://a", "is not an http"),
-            ("socks5://a", "is not an http"),
-            ("http:a", "is not an http"),
+            ("a", "does not start with http:// or https://"),
+            ("ftp://a", "does not start with http:// or https://"),
+            ("socks5://a", "does not start with http:// or https://"),
+            ("http:a", "does not start with http:// or https://"),
             ("http://", "has no host"),
             ("http://:80", "has no host"),
             ("http://u:hunter2@", "has no host"),

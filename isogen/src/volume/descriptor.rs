@@ -146,8 +146,20 @@ fn parse_descriptor(
 }
 
 /// Returns the error of a file whose first volume descriptor is missing.
-fn not_iso(source: &Source, sector: Sector, found: String) -> Error {
+fn not_iso(source: &Source, sector: Sector, mut found: String) -> Error {
+    if starts_like_web_page(source) {
+        found.push_str("; the file starts like a web page, so its download failed");
+    }
     Error::NotIso { file: source.name().to_owned(), offset: sector.offset() + 1, found }
+}
+
+/// Returns `true` if a file starts with `<`, such as the error page of a web server. The system area of an ISO image does
+/// not.
+fn starts_like_web_page(source: &Source) -> bool {
+    const START_LEN: u64 = 64;
+    let start = source.read_extent(Extent::from_start(source.len().min(START_LEN)));
+    // A file that cannot be read has another error.
+    start.is_ok_and(|start| start.trim_ascii_start().starts_with(b"<"))
 }
 
 fn parse_boot_record(sector: Sector, bytes: &[u8]) -> Result<VolumeDescriptor> {

@@ -1,28 +1,30 @@
 //! The base image of discovery images: a file, a catalogue entry, or a URL.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use ignition::discovery::masked_url;
 use isogen::{BaseImage, Digest};
 use sha2::{Digest as _, Sha256};
 
 use crate::cli::catalogue::OsImagesOptions;
+use crate::cli::directories::check_directory;
 use crate::cli::progress::{StderrScreen, clear_bars};
 use crate::cli::servers::ServerOptions;
 use crate::images::library::{Library, LibrarySettings, image_architecture};
 use inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Base image")]
+#[command(next_help_heading = "Base image", group = ArgGroup::new("base_source").required(true))]
 pub(super) struct BaseOptions {
     /// Base image: a path, or a URL to download it from once
-    #[arg(long, value_name = "ISO|URL", required_unless_present = "os_image", conflicts_with = "os_image")]
+    #[arg(long, value_name = "ISO|URL", group = "base_source")]
     base: Option<String>,
     /// OpenShift version whose base image in the catalogue to use; downloaded once
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", group = "base_source")]
     os_image: Option<String>,
     /// CPU architecture of the machines, which the base image must have [default: that of the manifests; x86_64 for
     /// downloads if the manifests name none]
@@ -73,7 +75,11 @@ impl BaseOptions {
                     !catalogue.os_images().is_empty(),
                     "--os-image: no list of base images; set --os-images-file, --os-images or OS_IMAGES"
                 );
-                let image = catalogue.os_image(Some(version), architecture()?)?;
+                let image = catalogue.os_image(Some(version), architecture()?).with_context(|| {
+                    let listed = catalogue.os_images().iter().map(|image| image.openshift_version.as_str());
+                    let listed = listed.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
+                    format!("--os-image: {version:?} is not in the list of base images, which has {listed}")
+                })?;
                 self.fetch_image(image.clone(), Some(image.openshift_version.clone()))
             }
             (None, None) => bail!("no base image; set --base or --os-image"),
@@ -81,7 +87,7 @@ impl BaseOptions {
     }
 
     fn open_path(&self, path: &str) -> Result<OpenedBase> {
-        let image = BaseImage::open(path)?;
+        let image = BaseImage::open(path).with_context(|| format!("--base: cannot use {path}"))?;
         image.require_pristine()?;
         if let Some(wanted) = self.base_sha256 {
             let found = image.source().digest()?;
@@ -113,7 +119,9 @@ impl BaseOptions {
     }
 
     fn fetch_image(&self, image: OsImage, version: Option<String>) -> Result<OpenedBase> {
-        let mut settings = LibrarySettings::new(self.images_directory()?);
+        let directory = self.images_directory()?;
+        check_directory("--images-dir (KINDLING_IMAGES_DIR)", &directory)?;
+        let mut settings = LibrarySettings::new(directory);
         self.servers.apply_to_settings(&mut settings)?;
         let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
         let base = runtime.block_on(async {

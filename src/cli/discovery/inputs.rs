@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use ignition::discovery::kernel_arguments::KernelArgumentOperation;
 use ignition::discovery::{
@@ -114,12 +114,15 @@ impl ServiceOptions {
         let mut service =
             InventoryService::new(url, ImageReference::parse("--agent-image", &self.agent_image)?);
         if let Some(file) = &self.service_token_file {
-            let token = read_utf8(file)?;
+            let token = read_utf8("--service-token-file", file)?;
             let token = AgentToken::new(token.trim()).with_context(|| file.display().to_string())?;
             service.token = Some(token);
         }
         if let Some(file) = &self.service_ca_file {
-            let bundle = CertificateBundle::parse("--service-ca-file", &read_utf8(file)?);
+            let bundle = CertificateBundle::parse(
+                "--service-ca-file",
+                &read_utf8("--service-ca-file (SERVICE_CA_CERT_PATH)", file)?,
+            );
             service.authority = Some(bundle.with_context(|| file.display().to_string())?);
         }
         if self.skip_certificate_verification {
@@ -135,9 +138,9 @@ impl InfraEnvOptions {
         self.shared.draft(Draft {
             id: option_text("--infra-env-id", self.infra_env_id.as_ref()),
             version: option_text("--openshift-version", self.openshift_version.as_ref()),
-            pull_secret: self.pull_secret.as_deref().map(read_option_file).transpose()?,
-            registries: self.registries.as_deref().map(read_option_file).transpose()?,
-            registries_authority: self.registries_ca.as_deref().map(read_option_file).transpose()?,
+            pull_secret: read_optional_file("--pull-secret", self.pull_secret.as_deref())?,
+            registries: read_optional_file("--registries", self.registries.as_deref())?,
+            registries_authority: read_optional_file("--registries-ca", self.registries_ca.as_deref())?,
             ..Draft::default()
         })
     }
@@ -149,7 +152,7 @@ impl SharedInfraEnvOptions {
     pub(in crate::cli) fn draft(&self, own: Draft) -> Result<(Draft, DiscoveryReport)> {
         let (over, mut findings) = self.overriding_draft(own)?;
         let Some(directory) = &self.manifests else { return Ok((over, findings)) };
-        let (draft, found) = Manifests::read(directory)?.draft(self.infra_env.as_deref(), over);
+        let (draft, found) = read_manifests(directory)?.draft(self.infra_env.as_deref(), over);
         findings.append(found);
         Ok((draft, findings))
     }
@@ -159,7 +162,11 @@ impl SharedInfraEnvOptions {
         let list = |option: &str, values: &[String]| {
             (!values.is_empty()).then(|| Located::new(values.join(","), SourceLocation::whole(option)))
         };
-        let keys = self.ssh_key.iter().map(|path| read_option_file(path)).collect::<Result<Vec<_>>>()?;
+        let keys = self
+            .ssh_key
+            .iter()
+            .map(|path| read_option_file("--ssh-key", path))
+            .collect::<Result<Vec<_>>>()?;
         let keys = keys.into_iter().reduce(|one, other| {
             Located::new(format!("{}\n{}", one.value.trim_end(), other.value), one.place)
         });
@@ -171,8 +178,8 @@ impl SharedInfraEnvOptions {
             no_proxy: option_text("--no-proxy", self.no_proxy.as_ref()),
             additional_ntp_sources: list("--additional-ntp-source", &self.additional_ntp_source),
             ntp_sources: list("--ntp-source", &self.ntp_source),
-            trust_bundle: self.trust_bundle.as_deref().map(read_option_file).transpose()?,
-            config_override: self.ignition_override.as_deref().map(read_option_file).transpose()?,
+            trust_bundle: read_optional_file("--trust-bundle", self.trust_bundle.as_deref())?,
+            config_override: read_optional_file("--ignition-override", self.ignition_override.as_deref())?,
             kernel_arguments: self.kernel_arguments(),
             hosts,
             discovery_delay_seconds: self
@@ -200,7 +207,7 @@ impl SharedInfraEnvOptions {
 
     fn hosts(&self) -> Result<(Vec<Host>, DiscoveryReport)> {
         let mut files = HostFiles::default();
-        for text in input::NamedText::read_all(&self.network)? {
+        for text in input::NamedText::read_all(&self.network).context("--network")? {
             files.add(&text.name, &text.bytes)?;
         }
         files.require_hosts();
@@ -208,18 +215,36 @@ impl SharedInfraEnvOptions {
     }
 }
 
+/// Reads manifests. Errors in them have a location, but an error of the path needs the option.
+fn read_manifests(path: &Path) -> Result<Manifests> {
+    if !path.is_dir() && !path.is_file() {
+        let problem = if path.exists() { "is neither a directory nor a file" } else { "does not exist" };
+        bail!(
+            "--manifests: {} {problem}; name a directory of manifests or one manifest file",
+            path.display()
+        );
+    }
+    Ok(Manifests::read(path)?)
+}
+
 pub(in crate::cli) fn option_text(name: &str, value: Option<&String>) -> Option<Text> {
     value.map(|value| Located::new(value.clone(), SourceLocation::whole(name)))
 }
 
+/// Returns the text of the file that an option names, if the option is set.
+pub(in crate::cli) fn read_optional_file(option: &str, path: Option<&str>) -> Result<Option<Text>> {
+    path.map(|path| read_option_file(option, path)).transpose()
+}
+
 /// Returns the text of a file that an option names.
-pub(in crate::cli) fn read_option_file(path: &str) -> Result<Text> {
-    let text = String::from_utf8(input::read_input(Some(path))?)
-        .with_context(|| format!("{path} is not valid UTF-8"))?;
+fn read_option_file(option: &str, path: &str) -> Result<Text> {
+    let bytes = input::read_input(Some(path)).with_context(|| format!("{option}: cannot read {path}"))?;
+    let text = String::from_utf8(bytes).with_context(|| format!("{option}: {path} is not valid UTF-8"))?;
     Ok(Located::new(text, SourceLocation::whole(path)))
 }
 
-fn read_utf8(path: &Path) -> Result<String> {
-    let path = path.to_str().with_context(|| format!("path {} is not valid UTF-8", path.display()))?;
-    read_option_file(path).map(|text| text.value)
+fn read_utf8(option: &str, path: &Path) -> Result<String> {
+    let path =
+        path.to_str().with_context(|| format!("{option}: path {} is not valid UTF-8", path.display()))?;
+    read_option_file(option, path).map(|text| text.value)
 }

@@ -12,7 +12,7 @@ mod summary;
 
 pub(super) use apply::read_plan_file as read_plan;
 pub(super) use base::parse_architecture;
-pub(super) use inputs::{SharedInfraEnvOptions, option_text, read_option_file};
+pub(super) use inputs::{SharedInfraEnvOptions, option_text, read_optional_file};
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

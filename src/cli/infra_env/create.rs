@@ -9,7 +9,8 @@ use ignition::network::KeyfileCache;
 
 use super::EXIT_CODES;
 use crate::cli::connection::UserConnectionOptions;
-use crate::cli::discovery::{SharedInfraEnvOptions, option_text, parse_architecture, read_option_file};
+use crate::cli::discovery::{SharedInfraEnvOptions, option_text, parse_architecture, read_optional_file};
+use crate::cli::grouped_findings::report_lines;
 use crate::cli::output::{escape_controls, print_json, print_line};
 use crate::cli::refusal::RefusedInputs;
 use crate::discovery::{Draft, Located, SourceLocation};
@@ -57,7 +58,7 @@ impl Create {
         let Some(params) = params.filter(|_| !findings.is_fatal()) else {
             return Err(RefusedInputs::report(findings, false, "no infra-env was created").into());
         };
-        eprint!("{findings}");
+        eprint!("{}", report_lines(&findings));
         let created = self
             .connection
             .call(|builder| builder, async |client| Ok(client.register_infra_env(&params).await?))?;
@@ -72,7 +73,7 @@ impl Create {
             version: option_text("--openshift-version", self.openshift_version.as_ref()),
             architecture: option_text("--arch", architecture.as_ref()),
             image_type: option_text("--image-type", self.image_type.as_ref()),
-            pull_secret: self.pull_secret.as_deref().map(read_option_file).transpose()?,
+            pull_secret: read_optional_file("--pull-secret", self.pull_secret.as_deref())?,
             ..Draft::default()
         })
     }
