@@ -263,7 +263,16 @@ fn errors_of_uploaded_files_are_shown() {
         assert_eq!(service.infra_envs().await.len(), 0);
         // A file with the same name replaces the rejected one and adds its host.
         browser.upload_and_wait_for_host("site.yaml", NMSTATE, "Host 1: site.yaml").await;
-        browser.wait_until("return document.getElementById('creation-problem').hidden").await;
+        // The title of the rejected host has a line number.
+        browser
+            .wait_until(
+                "return document.querySelector('.machine legend')?.textContent === 'Host 1: site.yaml'",
+            )
+            .await;
+        assert_eq!(
+            browser.run_script("return document.getElementById('creation-problem').hidden").await,
+            true
+        );
         assert_eq!(browser.find_all(".machine").await.len(), 1);
         browser.press_keys("52:54:00:00:00:01").await;
         browser.submit_form().await;
