@@ -30,13 +30,28 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
 /// Schemas of the document that no type of this crate has: operations of the service alone, and a form.
-const OTHERS: [&str; 7] = [
+const OTHERS: [&str; 22] = [
+    "base_image_health",
+    "base_image_state",
+    "boot_trace",
+    "boot_trace_last_range",
+    "boot_trace_range",
+    "boot_trace_reader",
+    "boot_trace_state",
+    "database_health",
+    "dependency_state",
+    "health",
+    "infra_env_file",
+    "infra_env_files",
     "logs_form",
+    "monitor_health",
     "network_file",
     "network_file_host",
     "network_file_hosts",
     "network_files",
     "preflight",
+    "reachability",
+    "readiness",
     "stream_ticket",
 ];
 

@@ -31,9 +31,9 @@ const RELEASES: &str = r#"[{"openshift_version": "4.18", "cpu_architecture": "x8
 
 /// A service with these resources. `own` and `neighbour` belong to `cluster`. `late` does not, but one of its hosts was
 /// bound to `cluster` after all tokens were made.
-struct AccessSite {
+pub(super) struct AccessSite {
     app: Router,
-    table: Vec<RouteAccess>,
+    pub(super) table: Vec<RouteAccess>,
     images: ImageServer,
     keys: LocalKeys,
     cluster: String,
@@ -66,21 +66,11 @@ enum RequestToken {
 /// The token of a user, in its header.
 const USER: RequestToken = RequestToken::User(AuthKind::User);
 
-const KINDS: [AuthKind; 7] = [
-    AuthKind::User,
-    AuthKind::Agent,
-    AuthKind::Url,
-    AuthKind::Image,
-    AuthKind::ImageUrl,
-    AuthKind::Watcher,
-    AuthKind::Ticket,
-];
-
 impl RequestToken {
     fn all() -> Vec<Self> {
         let of_kind =
             |kind| [Self::User(kind), Self::Ticket(kind), Self::InfraEnv(kind), Self::Cluster(kind)];
-        [Self::None].into_iter().chain(KINDS.into_iter().flat_map(of_kind)).collect()
+        [Self::None].into_iter().chain(AuthKind::ALL.into_iter().flat_map(of_kind)).collect()
     }
 
     fn is_of_resource(&self) -> bool {
@@ -98,7 +88,7 @@ enum AccessOutcome {
 }
 
 impl AccessSite {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let directory = TempDir::new().unwrap();
         let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
         let store = SqlStore::open_file(&directory.path().join("test.db")).await.unwrap();

@@ -21,7 +21,7 @@ use super::event_streams::{OpenStreams, limit_event_streams};
 use super::first_boot::plain_http_allowlist;
 use super::images::ImageServer;
 use super::request_log::{RequestLog, log_request};
-use super::{cors, health, network_files, page};
+use super::{api_document, cors, health, network_files, page};
 use inventory::Inventory;
 use inventory::api::ApiError;
 use inventory::auth::GuardedRouter;
@@ -41,19 +41,14 @@ pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> App {
     with_common_layers(routes, cors::api_cors_layer(&inventory.settings().allowed_origins), images)
 }
 
-/// Returns the OpenAPI document of the API.
-#[must_use]
-pub fn openapi() -> utoipa::openapi::OpenApi {
-    inventory::api::openapi([network_files::operation()])
-}
-
 /// Returns all routes of [`app`] with the access to each of them.
 pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> GuardedRouter {
     let compression = CompressionLayer::new()
         .gzip(true)
         .quality(CompressionLevel::Fastest)
         .compress_when(SizeAbove::new(MIN_COMPRESSED).and(is_compressible));
-    let mut for_browsers = page::routes().or(inventory.guarded_router([network_files::operation()]));
+    let api = inventory.guarded_router([network_files::operation()], api_document::outside_of_api());
+    let mut for_browsers = page::routes().or(api);
     if let Some(sites) = AllowedSites::from_inventory(inventory) {
         let layer = from_fn_with_state(sites, refuse_other_sites);
         for_browsers = for_browsers.layer(layer);

@@ -7,17 +7,19 @@ use axum::extract::State as Extracted;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
+use utoipa::{OpenApi, ToSchema};
 
 use super::images::{ImageServer, SourceStatus};
 use crate::images::library::{BaseImageState, ImageState, Library};
-use inventory::api::json;
-use inventory::api::only_reads;
+use inventory::api::{add_access, json, only_reads};
 use inventory::auth::{GuardedRouter, RouteAccess};
 use inventory::catalogue::CpuArchitecture;
 use inventory::monitor::MonitorHealth;
 use inventory::{AddressFinding, Inventory};
 
 use dependencies::{DependencyChecks, DependencyState};
+
+const PATHS: [&str; 3] = ["/health", "/ready", "/live"];
 
 /// The sources of a server that its health depends on.
 #[derive(Clone, Debug)]
@@ -40,21 +42,45 @@ pub(super) fn image_routes(images: &ImageServer) -> GuardedRouter {
 }
 
 fn guarded_router(sources: HealthSources) -> GuardedRouter {
+    let [health_path, ready_path, live_path] = PATHS.map(RouteAccess::open);
     GuardedRouter::new()
-        .route(RouteAccess::open("/health"), health)
-        .route(RouteAccess::open("/ready"), ready)
-        .route(RouteAccess::open("/live"), always_ok)
+        .route(health_path, health)
+        .route(ready_path, ready)
+        .route(live_path, always_ok)
         .method_not_allowed_fallback(only_reads)
         .with_state(sources)
 }
 
-/// Answers `/live`.
+/// The OpenAPI document of the routes.
+#[derive(OpenApi)]
+#[openapi(
+    paths(health, ready, always_ok),
+    tags((name = "service", description = "Health, metrics and documentation of the service"))
+)]
+struct Document;
+
+/// Returns the OpenAPI document of the routes.
+pub(super) fn document() -> utoipa::openapi::OpenApi {
+    let mut document = Document::openapi();
+    add_access(&mut document, &PATHS.map(RouteAccess::open));
+    document
+}
+
+/// Reports that the process answers requests
+#[utoipa::path(
+    get,
+    path = "/live",
+    operation_id = "GetLiveness",
+    tag = "service",
+    responses((status = OK, description = "The process answers requests."))
+)]
 async fn always_ok() -> StatusCode {
     StatusCode::OK
 }
 
 /// Whether a server can serve images. It accepts connections only after the database has its tables.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = readiness)]
 struct Readiness {
     ready: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +93,8 @@ struct Readiness {
     inventory: Option<Reachability>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = reachability)]
 #[serde(rename_all = "snake_case")]
 enum Reachability {
     Reachable,
@@ -80,8 +107,20 @@ impl Reachability {
     }
 }
 
-/// Answers `/ready`. During an outage of the database or of the external inventory, the server stays ready while it
-/// serves images that it knows. With a database that answers but cannot be used, it is not ready.
+/// Reports whether the service can serve images
+///
+/// During an outage of the database or of the external inventory, the service stays ready while it serves images that
+/// it knows. With a database that answers but cannot be used, it is not ready.
+#[utoipa::path(
+    get,
+    path = "/ready",
+    operation_id = "GetReadiness",
+    tag = "service",
+    responses(
+        (status = OK, description = "The service is ready.", body = Readiness),
+        (status = SERVICE_UNAVAILABLE, description = "The service is not ready.", body = Readiness)
+    )
+)]
 async fn ready(Extracted(sources): Extracted<HealthSources>) -> Response {
     let readiness = match (&sources.inventory, &sources.images) {
         (Some(checks), _) => readiness_with_database(checks).await,
@@ -114,7 +153,8 @@ fn ready_status(is_ready: bool) -> StatusCode {
 }
 
 /// The health of a server.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = health)]
 struct HealthReport {
     /// Whether the database can be used, the monitor is not stuck, and all base images that are fetched at start are ready.
     /// A ready image is served even if others are not.
@@ -128,11 +168,13 @@ struct HealthReport {
     monitor: Option<MonitorHealth>,
     /// Base URLs that machines cannot reach, which do not count for `ready`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
     addresses: Vec<AddressFinding>,
     images: Vec<BaseImageHealth>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = database_health)]
 #[serde(rename_all = "snake_case")]
 enum DatabaseHealth {
     Ready,
@@ -149,11 +191,13 @@ impl From<DependencyState> for DatabaseHealth {
 }
 
 /// A base image and its state. The reason of a failure names its source without credentials.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = base_image_health)]
 struct BaseImageHealth {
     name: String,
     openshift_version: String,
     version: String,
+    #[schema(value_type = String)]
     cpu_architecture: CpuArchitecture,
     /// Whether a user added the image while the service runs. Such images do not count for `ready`.
     added: bool,
@@ -174,6 +218,17 @@ impl From<ImageState> for BaseImageHealth {
     }
 }
 
+/// Reports the health of the service and of its base images
+#[utoipa::path(
+    get,
+    path = "/health",
+    operation_id = "GetHealth",
+    tag = "service",
+    responses(
+        (status = OK, description = "All parts of the service work.", body = HealthReport),
+        (status = SERVICE_UNAVAILABLE, description = "A part of the service does not work, or a base image is not ready yet.", body = HealthReport)
+    )
+)]
 async fn health(Extracted(sources): Extracted<HealthSources>) -> Response {
     let (database, files, monitor, addresses) = match &sources.inventory {
         Some(checks) => {

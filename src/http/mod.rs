@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod access_tests;
+mod api_document;
 mod app;
 mod app_service;
 mod certificate_metrics;
@@ -29,7 +30,8 @@ mod source_metrics;
 mod store_metrics;
 pub(crate) mod zerocopy;
 
-pub use app::{app, image_app, openapi};
+pub use api_document::openapi;
+pub use app::{app, image_app};
 pub use app_service::App;
 pub use content::{HeaderError, Representation};
 pub(crate) use escape::NOT_UNRESERVED;

@@ -16,10 +16,13 @@ mod image_file_server;
 mod in_place;
 mod infra_env_urls;
 mod minimal;
+mod openapi;
 mod outage;
 mod own_postgres;
 mod replicas;
 mod request_slots;
+#[path = "../support/schemathesis.rs"]
+mod schemathesis;
 mod unusable;
 
 use std::path::Path;

@@ -92,7 +92,8 @@ fn every_operation_requires_a_token() {
     let (policy, _) = local_policy_and_token();
     on_each_database_with_policy(policy, async |service| {
         let mut asked = 0;
-        for (path, operations) in document["paths"].as_object().unwrap() {
+        let paths = document["paths"].as_object().unwrap().iter();
+        for (path, operations) in paths.filter(|(path, _)| path.starts_with("/v2/")) {
             let path = path.split('{').enumerate().map(|(index, part)| match part.split_once('}') {
                 Some((_, rest)) if index > 0 => format!("6ba7b810-9dad-11d1-80b4-00c04fd430c8{rest}"),
                 _ => part.to_owned(),

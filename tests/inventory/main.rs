@@ -33,6 +33,8 @@ mod races;
 mod replay;
 mod retention;
 mod router;
+#[path = "../support/schemathesis.rs"]
+mod schemathesis;
 mod sequences;
 mod service;
 mod store;

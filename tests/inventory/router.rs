@@ -36,6 +36,7 @@ fn unimplemented_operations_return_501() {
                 if operation["tags"] != serde_json::json!(["not implemented"]) {
                     continue;
                 }
+                assert_eq!(operation["x-not-implemented"], true, "{method} {path}");
                 let id = "3f3a0a3c-60b4-4c4b-8a3c-0d7c1b1d3c10";
                 let parts: Vec<_> =
                     path.split('/').map(|part| if part.starts_with('{') { id } else { part }).collect();

@@ -12,6 +12,7 @@ mod not_implemented;
 mod query;
 mod router;
 mod schema;
+mod security;
 mod work_room;
 
 pub(crate) use body::request_bodies;
@@ -30,4 +31,5 @@ pub(crate) use memory_limit::AvailableMemory;
 pub use query::Query;
 pub use router::{openapi, operations};
 pub use schema::Schemas;
+pub use security::add_access;
 pub(crate) use work_room::WorkRoom;

@@ -3,6 +3,7 @@
 
 use axum::http::StatusCode;
 use axum::routing::{MethodFilter, on};
+use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::path::{
     HttpMethod, Operation as Description, OperationBuilder, ParameterBuilder, ParameterIn, PathsBuilder,
 };
@@ -18,6 +19,8 @@ use crate::id::ClusterId;
 
 /// The tag of these operations in the OpenAPI document.
 const TAG: &str = "not implemented";
+/// The extension that marks operations which answer 501, also those that check the request before.
+const EXTENSION: &str = "x-not-implemented";
 
 /// The callers of an operation.
 #[derive(Clone, Copy, Debug)]
@@ -149,7 +152,9 @@ fn describe(path: &str, operation: &str) -> Description {
     OperationBuilder::new()
         .tag(TAG)
         .operation_id(Some(operation))
-        .summary(Some("Not implemented by this service"))
+        .summary(Some(format!("Not implemented: {operation}")))
+        .description(Some("Every request that has access is answered with 501."))
+        .extensions(Some(ExtensionsBuilder::new().add(EXTENSION, true).build()))
         .parameters(Some(parameters.map(parameter).collect::<Vec<_>>()))
         .response("401", refused("The request has no valid token.", "infra_error"))
         .response("403", refused("The token does not allow the operation.", "refusal"))

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use utoipa::OpenApi;
 
 use super::work_room::RequestMemory;
-use super::{ApiError, EitherError, InfraError, OperationError, examples, not_implemented};
+use super::{ApiError, EitherError, InfraError, OperationError, add_access, examples, not_implemented};
 use crate::auth::{GuardedRouter, Operation, Operations, RouteAccess};
 use crate::{Inventory, Settings, cluster, events, host, infra_env, logs, version};
 
@@ -19,8 +19,22 @@ const MAX_BODY: usize = 32 << 20;
 /// The OpenAPI document without operations.
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "Kindling", description = "Clusters, infra-envs and hosts, and the images they boot"),
+    info(
+        title = "Kindling",
+        description = "Clusters, infra-envs and hosts, and the images they boot.\n\n\
+            Operations need a token only under the policy `local` (`--auth-type local`). GET operations also answer HEAD. \
+            An operation with `x-not-implemented` never does its work: it answers 501."
+    ),
     servers((url = "/api/assisted-install")),
+    tags(
+        (name = "clusters", description = "Clusters to install, with their networks and settings"),
+        (name = "infra-envs", description = "Infra-envs: the descriptions of discovery images"),
+        (name = "hosts", description = "Hosts, and the requests of their agents"),
+        (name = "versions", description = "Versions of OpenShift, base images, and what they support"),
+        (name = "events", description = "Events, and the stream of changes"),
+        (name = "logs", description = "Logs of clusters and hosts"),
+        (name = "not implemented", description = "Operations of the Assisted Installer that this service lacks"),
+    ),
     components(schemas(EitherError, OperationError, InfraError))
 )]
 struct Document;
@@ -28,14 +42,18 @@ struct Document;
 impl Inventory {
     /// Returns the routes of the API, under its path prefix.
     pub fn router(&self) -> Router {
-        self.guarded_router([]).into_parts().0
+        self.guarded_router([], Document::openapi()).into_parts().0
     }
 
     /// Returns the routes of the API, under its path prefix, with their access rules. `more` are operations that the
-    /// program adds.
-    pub fn guarded_router(&self, more: impl IntoIterator<Item = Operation>) -> GuardedRouter {
+    /// program adds. `others` describes the routes of the program outside of the API.
+    pub fn guarded_router(
+        &self,
+        more: impl IntoIterator<Item = Operation>,
+        others: utoipa::openapi::OpenApi,
+    ) -> GuardedRouter {
         let (router, document) = operations(more).into_parts();
-        let text = document.to_json().map(Bytes::from);
+        let text = document.merge_from(others).to_json().map(Bytes::from);
         let text =
             text.map_err(|error| ApiError::internal(format!("cannot write the API document: {error}")));
         let served = move || {
@@ -52,10 +70,14 @@ impl Inventory {
     }
 }
 
-/// Returns the OpenAPI document of the API. `more` are operations that the program adds.
+/// Returns the OpenAPI document of the API. `more` are operations that the program adds. `others` describes the routes
+/// of the program outside of the API.
 #[must_use]
-pub fn openapi(more: impl IntoIterator<Item = Operation>) -> utoipa::openapi::OpenApi {
-    operations(more).into_parts().1
+pub fn openapi(
+    more: impl IntoIterator<Item = Operation>,
+    others: utoipa::openapi::OpenApi,
+) -> utoipa::openapi::OpenApi {
+    operations(more).into_parts().1.merge_from(others)
 }
 
 /// Returns all operations of the API, and `more` that the program adds.
@@ -72,6 +94,8 @@ pub fn operations(more: impl IntoIterator<Item = Operation>) -> Operations {
     let operations = operations.fold(Operations::new(Document::openapi()), Operations::with);
     let mut operations = not_implemented::add_to(operations);
     examples::add_to(operations.router.get_openapi_mut());
+    let access = operations.access().to_vec();
+    add_access(operations.router.get_openapi_mut(), &access);
     operations
 }
 

@@ -189,6 +189,11 @@ impl Operations {
         (GuardedRouter { router, access: self.access }, document)
     }
 
+    /// Returns the access rules of all operations.
+    pub(crate) fn access(&self) -> &[RouteAccess] {
+        &self.access
+    }
+
     /// Adds an operation.
     #[must_use]
     pub fn with(mut self, operation: Operation) -> Self {

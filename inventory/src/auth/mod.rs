@@ -57,6 +57,10 @@ pub enum AuthKind {
 }
 
 impl AuthKind {
+    /// All kinds.
+    pub const ALL: [Self; 7] =
+        [Self::User, Self::Agent, Self::Url, Self::Image, Self::ImageUrl, Self::Watcher, Self::Ticket];
+
     /// Returns the name of the header or query parameter.
     #[must_use]
     pub fn place(self) -> &'static str {

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use inventory::Inventory;
 use inventory::store::Contact;
@@ -16,7 +17,8 @@ const DATABASE_FRESH: Duration = Duration::from_secs(1);
 const FILES_FRESH: Duration = Duration::from_secs(10);
 
 /// The state of a service that requests need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = dependency_state)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum DependencyState {
     /// Requests can use it.

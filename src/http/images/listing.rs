@@ -1,6 +1,7 @@
 //! The list of files of an infra-env, with sizes and entity tags.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::artifact::{Artifact, BaseImageFile, SCRIPT};
 use super::inputs::ImageCredentials;
@@ -11,12 +12,15 @@ use inventory::catalogue::{CpuArchitecture, ImageType};
 use inventory::id::InfraEnvId;
 
 /// The files of an infra-env.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = infra_env_files)]
 pub(super) struct InfraEnvFiles {
+    #[schema(value_type = String, format = Uuid)]
     infra_env_id: InfraEnvId,
     openshift_version: String,
     /// The version of the base image.
     version: String,
+    #[schema(value_type = String)]
     cpu_architecture: CpuArchitecture,
     /// Whether the base image is available. If not, sizes and entity tags are unknown, and a request for a file waits
     /// for the base image.
@@ -27,7 +31,8 @@ pub(super) struct InfraEnvFiles {
 }
 
 /// A file of an infra-env.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = infra_env_file)]
 struct ListedFile {
     name: &'static str,
     url: String,

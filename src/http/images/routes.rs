@@ -4,8 +4,12 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use utoipa::OpenApi;
 
 use super::artifact::{Artifact, BaseImageFile, SCRIPT};
+use super::description::{
+    FileHeaders, FileOfVersion, FileResponses, Refusals, VersionInQuery, add_responses,
+};
 use super::inputs::ImageCredentials;
 use super::listing::InfraEnvFiles;
 use super::requested_image::{
@@ -17,7 +21,7 @@ use super::trace::BootTrace;
 use crate::http::metrics::MEDIA_TYPE;
 use crate::http::source_metrics::SourceMetrics;
 use inventory::Secret;
-use inventory::api::{ApiError, only_reads};
+use inventory::api::{ApiError, OperationError, add_access, only_reads};
 use inventory::auth::{AuthKind, GuardedRouter, IdSource, RouteAccess};
 use inventory::catalogue::CpuArchitecture;
 use inventory::id::InfraEnvId;
@@ -27,6 +31,25 @@ impl ImageServer {
     pub(crate) fn guarded_router(&self) -> GuardedRouter {
         routes().with_state(self.clone())
     }
+}
+
+/// The OpenAPI document of the routes.
+#[derive(OpenApi)]
+#[openapi(
+    paths(
+        image_by_id, image_by_api_key, image_by_token, image_by_query, initrd, initrd_addrsize, boot_file, metrics,
+        infra_env_files, boot_trace, infra_env_file, host_file
+    ),
+    tags((name = "images", description = "Images and other files that hosts boot from"))
+)]
+struct Document;
+
+/// Returns the OpenAPI document of the routes.
+pub(in crate::http) fn document() -> utoipa::openapi::OpenApi {
+    let mut document = Document::openapi();
+    add_access(&mut document, &routes().into_parts().1);
+    add_responses(&mut document);
+    document
 }
 
 fn routes() -> GuardedRouter<ImageServer> {
@@ -54,6 +77,20 @@ fn routes() -> GuardedRouter<ImageServer> {
         .method_not_allowed_fallback(only_reads)
 }
 
+/// Downloads an image by the id of its infra-env
+///
+/// As in the Assisted Image Service.
+#[utoipa::path(
+    get,
+    path = "/byid/{id}/{version}/{architecture}/{file}",
+    operation_id = "DownloadImageById",
+    tag = "images",
+    params(
+        ("id" = String, Path, description = "Id of the infra-env, in lower case"),
+        FileOfVersion,
+    ),
+    responses(FileResponses)
+)]
 async fn image_by_id(
     State(server): State<ImageServer>,
     Path((id, version, architecture, file)): Path<(String, String, String, String)>,
@@ -67,6 +104,20 @@ async fn image_by_id(
     server.answer_image(&wanted, &asked).await
 }
 
+/// Downloads an image with the token of its infra-env in the path
+///
+/// As in the Assisted Image Service.
+#[utoipa::path(
+    get,
+    path = "/byapikey/{token}/{version}/{architecture}/{file}",
+    operation_id = "DownloadImageByApiKey",
+    tag = "images",
+    params(
+        ("token" = String, Path, description = "Token of the infra-env"),
+        FileOfVersion,
+    ),
+    responses(FileResponses)
+)]
 async fn image_by_api_key(
     State(server): State<ImageServer>,
     Path((token, version, architecture, file)): Path<(String, String, String, String)>,
@@ -81,6 +132,20 @@ async fn image_by_api_key(
     server.answer_image(&wanted, &asked).await
 }
 
+/// Downloads an image with an image token in the path
+///
+/// As in the Assisted Image Service.
+#[utoipa::path(
+    get,
+    path = "/bytoken/{token}/{version}/{architecture}/{file}",
+    operation_id = "DownloadImageByToken",
+    tag = "images",
+    params(
+        ("token" = String, Path, description = "Image token. The policy `local` accepts none"),
+        FileOfVersion,
+    ),
+    responses(FileResponses)
+)]
 async fn image_by_token(
     State(server): State<ImageServer>,
     Path((token, version, architecture, file)): Path<(String, String, String, String)>,
@@ -96,6 +161,21 @@ async fn image_by_token(
     server.answer_image(&wanted, &asked).await
 }
 
+/// Downloads an image that the query selects
+///
+/// As in the Assisted Image Service.
+#[utoipa::path(
+    get,
+    path = "/images/{id}",
+    operation_id = "DownloadImage",
+    tag = "images",
+    params(
+        ("id" = String, Path, description = "Id of the infra-env, in lower case"),
+        ("type" = String, Query, description = "`full-iso`, `minimal-iso` or `disconnected-iso`"),
+        VersionInQuery,
+    ),
+    responses(FileResponses)
+)]
 async fn image_by_query(
     State(server): State<ImageServer>,
     Path(id): Path<String>,
@@ -111,6 +191,20 @@ async fn image_by_query(
     server.answer_image(&RequestedImage::from_long_url(&id, artifact, &asked)?, &asked).await
 }
 
+/// Downloads the initrd for hosts that boot over the network
+///
+/// As in the Assisted Image Service.
+#[utoipa::path(
+    get,
+    path = "/images/{id}/pxe-initrd",
+    operation_id = "DownloadPxeInitrd",
+    tag = "images",
+    params(
+        ("id" = String, Path, description = "Id of the infra-env, in lower case"),
+        VersionInQuery,
+    ),
+    responses(FileResponses)
+)]
 async fn initrd(
     State(server): State<ImageServer>,
     Path(id): Path<String>,
@@ -119,6 +213,20 @@ async fn initrd(
     server.answer_image(&RequestedImage::from_long_url(&id, Artifact::Initrd, &asked)?, &asked).await
 }
 
+/// Downloads the load address and the size of the initrd on s390x
+///
+/// As in the Assisted Image Service.
+#[utoipa::path(
+    get,
+    path = "/images/{id}/s390x-initrd-addrsize",
+    operation_id = "DownloadInitrdAddrsize",
+    tag = "images",
+    params(
+        ("id" = String, Path, description = "Id of the infra-env, in lower case"),
+        VersionInQuery,
+    ),
+    responses(FileResponses)
+)]
 async fn initrd_addrsize(
     State(server): State<ImageServer>,
     Path(id): Path<String>,
@@ -129,6 +237,20 @@ async fn initrd_addrsize(
     server.answer_image(&wanted, &asked).await
 }
 
+/// Downloads a file of a base image
+///
+/// As in the Assisted Image Service.
+#[utoipa::path(
+    get,
+    path = "/boot-artifacts/{file}",
+    operation_id = "DownloadBootArtifact",
+    tag = "images",
+    params(
+        ("file" = String, Path, description = "`kernel`, `rootfs` or, on s390x, `ins-file`, or one of these with `.sha256` for its digest"),
+        VersionInQuery,
+    ),
+    responses(FileResponses)
+)]
 async fn boot_file(
     State(server): State<ImageServer>,
     Path(name): Path<String>,
@@ -141,6 +263,17 @@ async fn boot_file(
     server.answer_boot_file((file, is_digest), (&version, architecture), None, &asked).await
 }
 
+/// Returns the metrics of the service for Prometheus
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "GetMetrics",
+    tag = "service",
+    responses(
+        (status = OK, description = "The metrics, in the OpenMetrics format.", body = String, content_type = "application/openmetrics-text"),
+        (status = INTERNAL_SERVER_ERROR, description = "The service failed; its log has the cause.", body = OperationError)
+    )
+)]
 async fn metrics(State(server): State<ImageServer>) -> Result<impl IntoResponse, ApiError> {
     let source = SourceMetrics {
         store: server.0.inputs.store().cloned(),
@@ -151,6 +284,17 @@ async fn metrics(State(server): State<ImageServer>) -> Result<impl IntoResponse,
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text))
 }
 
+/// Lists the files of an infra-env, with URLs, sizes and entity tags
+#[utoipa::path(
+    get,
+    path = "/i/{who}",
+    operation_id = "ListInfraEnvImageFiles",
+    tag = "images",
+    params(
+        ("who" = String, Path, description = "Id of the infra-env, or its token"),
+    ),
+    responses((status = OK, description = "The files.", body = InfraEnvFiles), Refusals)
+)]
 async fn infra_env_files(
     State(server): State<ImageServer>,
     Path(who): Path<String>,
@@ -160,6 +304,18 @@ async fn infra_env_files(
     Ok(Json(server.list_files(id, &access, &who).await?))
 }
 
+/// Returns how much of the infra-env's files each client has read
+#[utoipa::path(
+    get,
+    path = "/i/{who}/boot-trace",
+    operation_id = "GetBootTrace",
+    tag = "images",
+    params(
+        ("who" = String, Path, description = "Id of the infra-env, or its token"),
+        ("ranges" = Option<bool>, Query, description = "Include the ranges that were sent to each client"),
+    ),
+    responses((status = OK, description = "The progress of each client.", body = BootTrace), Refusals)
+)]
 async fn boot_trace(
     State(server): State<ImageServer>,
     Path(who): Path<String>,
@@ -169,6 +325,21 @@ async fn boot_trace(
     Ok(Json(server.boot_trace(id, &access, asked.query.flag("ranges")).await?))
 }
 
+/// Downloads a file of an infra-env
+///
+/// The base image is the current one of the OpenShift version of the infra-env.
+#[utoipa::path(
+    get,
+    path = "/i/{who}/{file}",
+    operation_id = "DownloadInfraEnvImageFile",
+    tag = "images",
+    params(
+        ("who" = String, Path, description = "Id of the infra-env, or its token"),
+        ("file" = String, Path, description = "`full.iso`, `minimal.iso`, `kernel`, `initrd`, `rootfs` or `script.ipxe`. On s390x also `initrd.addrsize` and `ins-file`. With `.sha256`, the digest of the file, except for the script"),
+        FileHeaders,
+    ),
+    responses(FileResponses)
+)]
 async fn infra_env_file(
     State(server): State<ImageServer>,
     Path((who, file)): Path<(String, String)>,
@@ -189,6 +360,20 @@ async fn infra_env_file(
     server.answer_image(&requested_image(id, artifact, access, is_digest), &asked).await
 }
 
+/// Downloads a file for one host, with its static network only
+#[utoipa::path(
+    get,
+    path = "/i/{who}/{machine}/{file}",
+    operation_id = "DownloadHostImageFile",
+    tag = "images",
+    params(
+        ("who" = String, Path, description = "Id of the infra-env, or its token"),
+        ("machine" = String, Path, description = "MAC address of the host, with colons or dashes"),
+        ("file" = String, Path, description = "`full.iso`, `minimal.iso` or `initrd`, or one of these with `.sha256` for its digest"),
+        FileHeaders,
+    ),
+    responses(FileResponses)
+)]
 async fn host_file(
     State(server): State<ImageServer>,
     Path((who, mac, file)): Path<(String, String, String)>,

@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 use isogen::{Extent, Segment};
 use lru::LruCache;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::plans::{PlanKind, PlannedFile};
 use crate::http::content::AnswerBody;
@@ -252,14 +253,17 @@ impl Drop for TracedTransfer {
 }
 
 /// The progress of all readers of an infra-env's images.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = boot_trace)]
 pub(super) struct BootTrace {
+    #[schema(value_type = String, format = Uuid)]
     infra_env_id: InfraEnvId,
     readers: Vec<ReaderProgress>,
 }
 
 /// The progress of one reader.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = boot_trace_reader)]
 struct ReaderProgress {
     client: String,
     file: &'static str,
@@ -283,7 +287,8 @@ struct ReaderProgress {
     last_at: DateTime<Utc>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = boot_trace_last_range)]
 struct LastRange {
     first: u64,
     last: u64,
@@ -292,7 +297,8 @@ struct LastRange {
     file: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = boot_trace_range)]
 struct SentRange {
     first: u64,
     last: u64,
@@ -307,7 +313,8 @@ impl From<Range<u64>> for SentRange {
 }
 
 /// The state of a reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = boot_trace_state)]
 #[serde(rename_all = "lowercase")]
 enum ReaderState {
     /// It received bytes within the last minute.

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use isogen::Digest;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use inventory::catalogue::OsImage;
 
@@ -21,7 +22,8 @@ pub struct ImageState {
 }
 
 /// The state of an image.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = base_image_state)]
 #[serde(rename_all = "snake_case", tag = "state")]
 #[non_exhaustive]
 pub enum BaseImageState {
@@ -47,6 +49,7 @@ pub enum BaseImageState {
         /// Its length.
         len: u64,
         /// Its SHA-256.
+        #[schema(value_type = String)]
         digest: Digest,
     },
     /// The image could not be obtained.

@@ -65,13 +65,19 @@ async fn unbind_host(
 }
 
 /// Resets a host that was added to an existing cluster
+///
+/// Not implemented by this service: a request that an Assisted Service would accept is answered with 501.
 #[utoipa::path(
     post,
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/reset",
     operation_id = "v2ResetHost",
     tag = "hosts",
     params(HostKey),
-    responses((status = NOT_IMPLEMENTED, body = crate::api::OperationError), ApiErrors)
+    extensions(("x-not-implemented" = json!(true))),
+    responses(
+        (status = NOT_IMPLEMENTED, description = "This service does not implement the operation.", body = crate::api::OperationError),
+        ApiErrors
+    )
 )]
 async fn reset_host(
     Caller { target: key, .. }: Caller<User, HostKey>,
@@ -83,13 +89,19 @@ async fn reset_host(
 }
 
 /// Installs a host that is added to an existing cluster
+///
+/// Not implemented by this service: a request that an Assisted Service would accept is answered with 501.
 #[utoipa::path(
     post,
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/install",
     operation_id = "v2InstallHost",
     tag = "hosts",
     params(HostKey),
-    responses((status = NOT_IMPLEMENTED, body = crate::api::OperationError), ApiErrors)
+    extensions(("x-not-implemented" = json!(true))),
+    responses(
+        (status = NOT_IMPLEMENTED, description = "This service does not implement the operation.", body = crate::api::OperationError),
+        ApiErrors
+    )
 )]
 async fn install_host(
     Caller { target: key, .. }: Caller<User, HostKey>,
@@ -134,13 +146,19 @@ impl<S: Send + Sync> FromRequestParts<S> for ValidationId {
 }
 
 /// Updates the validation of a host
+///
+/// Not implemented by this service: a request that an Assisted Service would accept is answered with 501.
 #[utoipa::path(
     patch,
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/reset-validation/{validation_id}",
     operation_id = "v2ResetHostValidation",
     tag = "hosts",
     params(HostKey, ("validation_id" = String, Path, description = "Id of the validation")),
-    responses((status = NOT_IMPLEMENTED, body = crate::api::OperationError), ApiErrors)
+    extensions(("x-not-implemented" = json!(true))),
+    responses(
+        (status = NOT_IMPLEMENTED, description = "This service does not implement the operation.", body = crate::api::OperationError),
+        ApiErrors
+    )
 )]
 async fn reset_host_validation(
     Caller { target: key, .. }: Caller<User, HostKey>,
