@@ -622,7 +622,7 @@ async fn every_registered_route_is_in_the_table() {
     let images = AccessSite::new().await.images;
     let (router, table) = operations([super::network_files::operation()]).into_parts().0.into_parts();
     assert_eq!(registered_paths(&router), table_paths(&table));
-    for area in [super::page::routes(), super::health::image_routes(&images)] {
+    for area in [super::page::routes(), super::api_docs::routes(), super::health::image_routes(&images)] {
         let (router, table) = area.into_parts();
         assert_eq!(registered_paths(&router), table_paths(&table));
     }

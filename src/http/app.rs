@@ -21,7 +21,7 @@ use super::event_streams::{OpenStreams, limit_event_streams};
 use super::first_boot::plain_http_allowlist;
 use super::images::ImageServer;
 use super::request_log::{RequestLog, log_request};
-use super::{api_document, cors, health, network_files, page};
+use super::{api_docs, api_document, cors, health, network_files, page};
 use inventory::Inventory;
 use inventory::api::ApiError;
 use inventory::auth::GuardedRouter;
@@ -29,7 +29,7 @@ use inventory::auth::GuardedRouter;
 /// The shortest response that is worth compressing: one that does not fit into a packet.
 const MIN_COMPRESSED: u64 = 1400;
 
-/// Returns the API of an inventory, its images if they are served, its health, and the page for browsers.
+/// Returns the API of an inventory, its images if they are served, its health, and the pages for browsers.
 ///
 /// All requests get an id and a log line, compressed responses for clients that accept them, CORS for the allowed
 /// origins, and a response even if a handler panics.
@@ -48,7 +48,7 @@ pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> Gua
         .quality(CompressionLevel::Fastest)
         .compress_when(SizeAbove::new(MIN_COMPRESSED).and(is_compressible));
     let api = inventory.guarded_router([network_files::operation()], api_document::outside_of_api());
-    let mut for_browsers = page::routes().or(api);
+    let mut for_browsers = page::routes().merge(api_docs::routes()).or(api);
     if let Some(sites) = AllowedSites::from_inventory(inventory) {
         let layer = from_fn_with_state(sites, refuse_other_sites);
         for_browsers = for_browsers.layer(layer);

@@ -110,6 +110,8 @@ mod tests {
             ("GET", "/openapi.json"),
             ("GET", "/"),
             ("GET", "/page/page.js"),
+            ("GET", "/docs"),
+            ("GET", "/docs/docs.js"),
             ("GET", files),
             ("POST", &format!("{files}?file_name=ipxe-script")),
             ("GET", &format!("{files}?file_name=discovery.ign")),

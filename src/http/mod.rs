@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod access_tests;
+mod api_docs;
 mod api_document;
 mod app;
 mod app_service;
@@ -27,6 +28,7 @@ mod redacted;
 mod request_log;
 mod serve;
 mod source_metrics;
+mod static_files;
 mod store_metrics;
 pub(crate) mod zerocopy;
 

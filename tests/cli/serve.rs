@@ -355,6 +355,7 @@ fn read_only_routes_list_their_allowed_methods() {
         "/health".to_owned(),
         "/metrics".to_owned(),
         "/".to_owned(),
+        "/docs".to_owned(),
         "/openapi.json".to_owned(),
         "/api/assisted-install/v2/openapi".to_owned(),
         "/boot-artifacts/kernel".to_owned(),

@@ -11,10 +11,10 @@ use crate::service::{NMSTATE, PULL_SECRET, PageService, VERSION, file_url, hardw
 use crate::support::Scratch;
 
 /// The minimum contrast of text, by WCAG 2.2, 1.4.3.
-const MIN_CONTRAST: f64 = 4.5;
+pub(crate) const MIN_CONTRAST: f64 = 4.5;
 
 /// The text with the lowest contrast to its background, and that contrast.
-const WORST: &str = r"
+pub(crate) const WORST: &str = r"
     const parse = (color) => {
       const numbers = color.match(/[\d.]+/g).map(Number);
       return numbers.length === 3 ? [...numbers, 1] : numbers;

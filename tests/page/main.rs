@@ -8,6 +8,7 @@
 )]
 
 mod access;
+mod api_docs;
 mod appearance;
 mod base_images;
 mod browser;

@@ -68,7 +68,7 @@ fn server_with_external_inventory_has_no_page() {
     run_test(async {
         let options = ["--listen", "127.0.0.1:0", "--inventory-url", "http://127.0.0.1:9"];
         let service = PageService::spawn(Scratch::new(), "http://127.0.0.1:9/live.iso", &options);
-        for path in ["/", "/page/page.js"] {
+        for path in ["/", "/page/page.js", "/docs", "/openapi.json"] {
             assert_eq!(service.get(path).await.status(), 404, "{path}");
         }
         assert_eq!(service.get("/live").await.status(), 200);

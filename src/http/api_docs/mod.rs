@@ -1,0 +1,24 @@
+//! The page at `/docs`, which shows the OpenAPI document of the service.
+//!
+//! It is a page of our own. The published viewers do not fit the rules for our pages (`static_files`): those of the
+//! crates `utoipa-redoc`, `utoipa-rapidoc` and `utoipa-scalar` are loaded from other servers and started by inline
+//! scripts. `utoipa-swagger-ui` embeds its viewer, but that is 1.9 MB of scripts and styles, and parses text as HTML.
+
+use super::static_files::{self, CSS, HTML, SCRIPT};
+use inventory::auth::GuardedRouter;
+
+/// The files of the page: path, media type and contents. It also uses the style sheet and helpers of the page at `/`.
+pub(super) const PARTS: [(&str, &str, &str); 7] = [
+    ("/docs", HTML, include_str!("index.html")),
+    ("/docs/docs.css", CSS, include_str!("docs.css")),
+    ("/docs/docs.js", SCRIPT, include_str!("docs.js")),
+    ("/docs/document.js", SCRIPT, include_str!("document.js")),
+    ("/docs/operation.js", SCRIPT, include_str!("operation.js")),
+    ("/docs/schema.js", SCRIPT, include_str!("schema.js")),
+    ("/docs/curl.js", SCRIPT, include_str!("curl.js")),
+];
+
+/// Returns the routes of the page, at `/docs`, and of its other files.
+pub(super) fn routes() -> GuardedRouter {
+    static_files::routes(PARTS)
+}
