@@ -16,10 +16,11 @@ use serde_json::json;
 
 use super::listen_address::{HostPort, ResolvedAddresses};
 use super::serve::DEFAULT_ADDRESS;
+use super::shell::program_command;
 use crate::http::images::{EmbeddedInputs, ImageServer, follow_added_images};
 use crate::http::{Listener, Server, ServerLimits};
 use crate::images::library::{Library, LibrarySettings};
-use crate::simulation::{Simulation, SimulationOptions, read_profile};
+use crate::simulation::{BootImage, Simulation, SimulationOptions, read_profile};
 use inventory::auth::Policy;
 use inventory::catalogue::Catalogue;
 use inventory::files::FileStore;
@@ -41,15 +42,15 @@ const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Serve throw-away data, with commands to try
 ///
-/// Serves a synthetic base image, which is complete but does not boot, and one infra-env. All data is deleted when the
-/// command ends.
+/// Serves a synthetic base image, which is complete but does not boot, and one infra-env with simulated hosts. All data
+/// is deleted when the command ends.
 #[derive(Debug, Args)]
 pub(super) struct Demo {
     /// Loopback address or host name to listen on, with a port; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS", default_value_t = HostPort::Address(DEFAULT_ADDRESS), value_parser = HostPort::parse)]
     listen: HostPort,
-    /// Number of simulated hosts that boot the image, register and check in
-    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=100))]
+    /// Number of simulated hosts that read the image, register and check in
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(..=100))]
     hosts: u32,
 }
 
@@ -69,9 +70,16 @@ impl Demo {
         let origin = listeners.first().and_then(Listener::url).context("the address has no URL")?;
         let (inventory, images) = open_services(directory.path(), &origin).await?;
         let id = register_infra_env(&inventory).await?;
-        let simulation = if self.hosts == 0 { None } else { Some(simulation(&origin, id, self.hosts)?) };
+        let image = format!("{origin}/i/{id}/full.iso");
+        let image = BootImage::new(image);
+        let is_ipv4 = listeners.first().and_then(Listener::ip).is_some_and(|address| address.is_ipv4());
+        let image = if is_ipv4 { image.own_addresses() } else { image };
+        let simulation = match self.hosts {
+            0 => None,
+            hosts => Some(simulation(&origin, id, hosts, image)?),
+        };
         // A closed standard output is not an error.
-        let _ = std::io::stdout().write_all(commands_to_try(&origin, id).as_bytes());
+        let _ = std::io::stdout().write_all(commands_to_try(&origin, id, self.hosts).as_bytes());
         let app = crate::http::app(&inventory, Some(&images));
         let monitor = tokio::spawn(inventory.clone().run_monitor());
         let hosts = simulation.map(|simulation| tokio::spawn(run(simulation)));
@@ -128,8 +136,8 @@ async fn open_services(directory: &Path, origin: &str) -> Result<(Inventory, Ima
     Ok((inventory, images))
 }
 
-/// Returns simulated hosts of the infra-env.
-fn simulation(origin: &str, infra_env: InfraEnvId, hosts: u32) -> Result<Simulation> {
+/// Returns simulated hosts of the infra-env, which boot from an image.
+fn simulation(origin: &str, infra_env: InfraEnvId, hosts: u32, image: BootImage) -> Result<Simulation> {
     let profile = read_profile(PROFILE)?;
     let site = Arc::new(SimulatedSite::new(profile, hosts, SEED).context("cannot simulate hosts")?);
     // The server listens on a loopback address.
@@ -137,6 +145,7 @@ fn simulation(origin: &str, infra_env: InfraEnvId, hosts: u32) -> Result<Simulat
     let client = ApiClient::builder(origin).transport(transport).build()?;
     let mut options = SimulationOptions::default();
     (options.hosts_per_second, options.poll_interval) = (1, Some(POLL_INTERVAL));
+    options.boot_image = Some(image);
     let infra_env = infra_env.to_string().parse()?;
     Ok(Simulation::new((origin, client), infra_env, site, options))
 }
@@ -167,9 +176,15 @@ async fn register_infra_env(inventory: &Inventory) -> Result<InfraEnvId> {
 }
 
 /// Returns the text that lists commands to try.
-fn commands_to_try(origin: &str, id: InfraEnvId) -> String {
+fn commands_to_try(origin: &str, id: InfraEnvId, hosts: u32) -> String {
+    let kindling = program_command();
+    let hosts = match hosts {
+        0 => "no hosts".to_owned(),
+        1 => "one simulated host".to_owned(),
+        _ => format!("{hosts} simulated hosts"),
+    };
     format!(
-        "Listening on {origin}, with a synthetic base image and one infra-env.
+        "Listening on {origin}, with a synthetic base image and one infra-env with {hosts}.
 
 In a browser: {origin}/
 In another terminal:
@@ -177,9 +192,9 @@ In another terminal:
   # The discovery image of the infra-env
   curl -fO {origin}/i/{id}/full.iso
   # Its content
-  kindling iso inspect full.iso
+  {kindling} iso inspect full.iso
   # The config that machines boot with
-  kindling iso ignition show full.iso
+  {kindling} iso ignition show full.iso
   # All files of the infra-env, with sizes and entity tags
   curl {origin}/i/{id}
   # What each client has downloaded

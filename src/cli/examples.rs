@@ -128,7 +128,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
              \x20   --os-images-file os-images.json",
         ],
     ),
-    ("demo", &["kindling demo", "kindling demo --hosts 3"]),
+    ("demo", &["kindling demo", "kindling demo --hosts 20 --listen 127.0.0.1:8091"]),
     ("fixture", &["kindling fixture x86_64 2024-12 base.iso"]),
     (
         "simulate",

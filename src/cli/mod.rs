@@ -37,6 +37,7 @@ mod refusal;
 mod serve;
 mod servers;
 mod settings_file;
+mod shell;
 mod simulate;
 mod table;
 

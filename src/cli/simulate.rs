@@ -149,6 +149,7 @@ impl Simulate {
             hosts_per_second: self.start_rate,
             connections: self.connections.into(),
             report_interval: self.report_interval.unwrap_or(usual_interval),
+            boot_image: None,
         };
         let simulation = Simulation::new((&self.connection.url, client), self.infra_env, site, options);
         let output = ReportOutput::new(self.json);

@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
 
+use super::boot_image::BootImage;
 use super::error::SimulationError;
 use super::figures::{SimulationFigures, error_text};
 use super::report::{HostCounts, SimulationReport};
@@ -38,6 +39,8 @@ pub struct SimulationOptions {
     pub agent_version: Option<String>,
     /// Pause between the polls of a host. Default: the one that the server asks for.
     pub poll_interval: Option<Duration>,
+    /// Image that each host reads before its agent starts. Default: none.
+    pub boot_image: Option<BootImage>,
     /// Hosts that start in one second. Default: 100.
     pub hosts_per_second: u32,
     /// The most concurrent requests, and connections. Default: 64.
@@ -51,6 +54,7 @@ impl Default for SimulationOptions {
         Self {
             agent_version: None,
             poll_interval: None,
+            boot_image: None,
             hosts_per_second: 100,
             connections: 64,
             report_interval: Duration::from_secs(10),
@@ -193,6 +197,7 @@ impl Fleet {
             figures: Arc::default(),
             slots: Arc::new(Semaphore::new(options.connections.max(1))),
             poll_interval: options.poll_interval,
+            boot_image: options.boot_image.clone(),
         };
         Self {
             settings: Arc::new(settings),
@@ -314,12 +319,29 @@ struct AgentSettings {
     figures: Arc<SimulationFigures>,
     slots: Arc<Semaphore>,
     poll_interval: Option<Duration>,
+    boot_image: Option<BootImage>,
+}
+
+impl AgentSettings {
+    /// Reads the image that a machine boots from. A machine that cannot read it tries again, as firmware does.
+    async fn boot(&self, machine: &SimulatedMachine) {
+        let Some(image) = &self.boot_image else { return };
+        while let Err(error) = image.read(machine.number()).await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error, host = %machine.id(),
+                "simulated host cannot boot, retrying"
+            );
+            self.figures.lock().count_error(error.to_string());
+            sleep(BOOT_TIME).await;
+        }
+    }
 }
 
 /// Runs the agent of a machine until it gives up. A machine that reboots starts its agent again.
 async fn run_agent(settings: Arc<AgentSettings>, machine: SimulatedMachine) -> AgentError {
     loop {
-        let AgentSettings { client, infra_env, version, figures, slots, poll_interval } = &*settings;
+        settings.boot(&machine).await;
+        let AgentSettings { client, infra_env, version, figures, slots, poll_interval, .. } = &*settings;
         let agent = match Agent::new(client.clone(), *infra_env, version.clone(), machine.clone()) {
             Ok(agent) => agent,
             // The version was checked before the start.

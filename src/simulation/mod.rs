@@ -8,15 +8,18 @@
 //! |---|---|
 //! | `profile` | profiles from files, and the built-in ones |
 //! | `fleet` | the agents and their start |
+//! | `boot_image` | the image that hosts read when they boot |
 //! | `figures` | counts and latencies of requests |
 //! | `report` | what a simulation shows |
 
+mod boot_image;
 mod error;
 mod figures;
 mod fleet;
 mod profile;
 mod report;
 
+pub use boot_image::{BootImage, BootImageError};
 pub use error::SimulationError;
 pub use fleet::{Simulation, SimulationOptions};
 pub use profile::{BUILT_IN_PROFILES, ProfileFileError, read_profile};

@@ -1,6 +1,6 @@
-//! `kindling demo`: every printed command works, and the demo removes its files. `kindling fixture`.
+//! `kindling demo`: every printed command works, its hosts read the image and register, and it removes its files.
+//! `kindling fixture`.
 
-use std::env;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use fixtures::{Architecture, Era, Recipe};
 use tempfile::TempDir;
 
-use crate::support::Scratch;
+use crate::support::{Scratch, require_tool};
 
 const KINDLING: &str = env!("CARGO_BIN_EXE_kindling");
 
@@ -33,13 +33,11 @@ fn demo_command(directory: &Path) -> Command {
 
 #[test]
 fn every_printed_command_works() {
-    if Command::new("curl").arg("--version").output().is_err() {
-        assert!(env::var_os("KINDLING_REQUIRE_TOOLS").is_none(), "curl is required");
-        eprintln!("NOTICE: no curl; not tested");
+    if require_tool("curl").is_none() {
         return;
     }
     let (data, place) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let mut child = demo_command(data.path()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = demo_command(data.path()).current_dir(&place).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let running = RunningDemo(child);
     let told: Vec<String> = lines.by_ref().take_while(|line| !line.starts_with("Ctrl-C")).collect();
@@ -50,11 +48,8 @@ fn every_printed_command_works() {
         .filter(|line| !line.starts_with('#'))
         .collect();
     assert_eq!(commands.len(), 5, "{commands:?}");
-    let programs = Path::new(KINDLING).parent().unwrap();
-    let path = format!("{}:{}", programs.display(), env::var("PATH").unwrap());
     let outputs = commands.iter().map(|command| {
-        let output =
-            Command::new("sh").args(["-c", command]).env("PATH", &path).current_dir(&place).output().unwrap();
+        let output = Command::new("sh").args(["-c", command]).current_dir(&place).output().unwrap();
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     });
@@ -122,10 +117,10 @@ fn fixture_writes_a_new_image() {
 }
 
 #[test]
-fn simulated_hosts_register_and_become_known() {
+fn simulated_hosts_read_the_image_register_and_become_known() {
     let data = TempDir::new().unwrap();
     let mut command = demo_command(data.path());
-    let mut child = command.args(["--hosts", "2"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let _running = RunningDemo(child);
     let image = lines.find_map(|line| line.strip_prefix("  curl -fO ").map(str::to_owned)).unwrap();
@@ -135,13 +130,35 @@ fn simulated_hosts_register_and_become_known() {
     loop {
         let hosts = get(address, &format!("/api/assisted-install/v2/infra-envs/{infra_env}/hosts"));
         let hosts: Vec<serde_json::Value> = serde_json::from_str(&hosts).unwrap();
-        if hosts.len() == 2 && hosts.iter().all(|host| host["status"] == "known-unbound") {
+        if hosts.len() == 3 && hosts.iter().all(|host| host["status"] == "known-unbound") {
             assert!(hosts.iter().all(|host| host["requested_hostname"] != host["id"]), "{hosts:?}");
+            let trace: serde_json::Value =
+                serde_json::from_str(&get(address, &format!("/i/{infra_env}/boot-trace"))).unwrap();
+            let mut readers: Vec<_> = trace["readers"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|reader| (reader["client"].as_str().unwrap(), reader["state"].as_str().unwrap()))
+                .collect();
+            readers.sort_unstable();
+            let expected = ["127.0.0.11", "127.0.0.12", "127.0.0.13"].map(|client| (client, "complete"));
+            assert_eq!(readers, expected);
             break;
         }
         assert!(begun.elapsed() < Duration::from_secs(60), "{hosts:?}");
         thread::sleep(Duration::from_millis(100));
     }
+}
+
+#[test]
+fn demo_without_hosts_has_none() {
+    let data = TempDir::new().unwrap();
+    let mut command = demo_command(data.path());
+    let mut child = command.args(["--hosts", "0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let _running = RunningDemo(child);
+    let first = lines.next().unwrap();
+    assert!(first.ends_with("one infra-env with no hosts."), "{first}");
 }
 
 /// The body of an answer.

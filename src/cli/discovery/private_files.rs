@@ -1,12 +1,12 @@
 //! Output files with mode 0600, and the command that lets a web server read them.
 
 use std::fmt;
-use std::path::Path;
 
 use isogen::write::FileAccess;
 use serde::Serialize;
 
 use super::output::WrittenFiles;
+use crate::cli::shell::shell_quoted;
 
 /// Most files that the command lists.
 const MAX_NAMED: usize = 8;
@@ -44,16 +44,5 @@ impl fmt::Display for PrivateFiles {
         writeln!(f, "Files with mode {mode} can be read by their owner only: {reason}.")?;
         writeln!(f, "A web server that runs as another user answers 403 until its group can read them:")?;
         writeln!(f, "  {share_with_group}")
-    }
-}
-
-/// Returns a path quoted for a shell.
-fn shell_quoted(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./+:@%,=".contains(character);
-    if text.chars().all(is_plain) && !text.is_empty() {
-        text.into_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
     }
 }
