@@ -1,6 +1,6 @@
 //! The serial console of a machine.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
@@ -10,27 +10,43 @@ use std::time::Duration;
 const READ_LEN: usize = 4096;
 const MAX_WAITING: usize = 64;
 const ESCAPE: u8 = 0x1B;
+/// Messages of QEMU after which KVM runs the machine no more. QEMU itself continues.
+const KVM_FAILURES: [&str; 3] = ["KVM internal error", "KVM: entry failed", "kvm run failed"];
+
+/// Output of a machine.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum MachineOutput {
+    /// Bytes of the serial console.
+    Console(Vec<u8>),
+    /// QEMU's message that KVM cannot run the machine.
+    KvmFailure(String),
+}
 
 /// A running machine. It is stopped on drop.
 pub(super) struct RunningMachine {
     child: Child,
-    bytes: Receiver<io::Result<Vec<u8>>>,
+    output: Receiver<io::Result<MachineOutput>>,
 }
 
 impl RunningMachine {
     pub(super) fn start(command: &mut Command) -> io::Result<Self> {
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let (sender, bytes) = mpsc::sync_channel(MAX_WAITING);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        let (sender, output) = mpsc::sync_channel(MAX_WAITING);
+        if let Some(pipe) = child.stderr.take() {
+            let sender = sender.clone();
+            thread::spawn(move || forward_messages(pipe, &sender));
+        }
         if let Some(pipe) = child.stdout.take() {
             thread::spawn(move || forward_output(pipe, &sender));
         }
-        Ok(Self { child, bytes })
+        Ok(Self { child, output })
     }
 
     /// Returns the next output. Returns `None` if the machine has ended or wrote nothing for `patience`.
-    pub(super) fn next_output(&mut self, patience: Duration) -> io::Result<Option<Vec<u8>>> {
-        match self.bytes.recv_timeout(patience) {
-            Ok(bytes) => bytes.map(Some),
+    pub(super) fn next_output(&mut self, patience: Duration) -> io::Result<Option<MachineOutput>> {
+        match self.output.recv_timeout(patience) {
+            Ok(output) => output.map(Some),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(None),
         }
     }
@@ -50,7 +66,7 @@ impl Drop for RunningMachine {
 }
 
 /// Sends what it reads from a pipe, until the pipe ends or fails or the receiver is dropped.
-fn forward_output(mut pipe: impl Read, listener: &SyncSender<io::Result<Vec<u8>>>) {
+fn forward_output(mut pipe: impl Read, listener: &SyncSender<io::Result<MachineOutput>>) {
     loop {
         let mut buffer = vec![0; READ_LEN];
         let read = pipe.read(&mut buffer);
@@ -60,10 +76,23 @@ fn forward_output(mut pipe: impl Read, listener: &SyncSender<io::Result<Vec<u8>>
         let is_failure = read.is_err();
         let part = read.map(|len| {
             buffer.truncate(len);
-            buffer
+            MachineOutput::Console(buffer)
         });
         if listener.send(part).is_err() || is_failure {
             return;
+        }
+    }
+}
+
+/// Copies QEMU's messages to stderr, and sends the first one that means the end of KVM.
+fn forward_messages(pipe: impl Read, listener: &SyncSender<io::Result<MachineOutput>>) {
+    let mut failure = None;
+    for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        // A closed stderr does not end the machine.
+        let _ = writeln!(io::stderr(), "{line}");
+        if failure.is_none() && KVM_FAILURES.iter().any(|text| line.contains(text)) {
+            failure = Some(listener.send(Ok(MachineOutput::KvmFailure(line.into_owned()))));
         }
     }
 }
@@ -136,7 +165,7 @@ mod tests {
         let mut console =
             RunningMachine::start(Command::new("sh").args(["-c", "echo said; exit 3"])).unwrap();
         let patience = Duration::from_secs(60);
-        assert_eq!(console.next_output(patience).unwrap(), Some(b"said\n".to_vec()));
+        assert_eq!(console.next_output(patience).unwrap(), Some(MachineOutput::Console(b"said\n".to_vec())));
         assert_eq!(console.next_output(patience).unwrap(), None);
         assert_eq!(console.wait().unwrap().code(), Some(3));
     }

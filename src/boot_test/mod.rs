@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use console::{MarkerWatch, RunningMachine};
+use console::{MachineOutput, MarkerWatch, RunningMachine};
 
 pub use trace::{ClientReading, ReadingRange, TraceError, fetch_readings, trace_url};
 
@@ -97,6 +97,12 @@ pub enum BootTestError {
     /// QEMU is not installed or cannot be started.
     #[error("cannot start qemu-system-x86_64; install the package qemu-system-x86")]
     Qemu(#[source] io::Error),
+    /// KVM failed while the machine ran, as broken nested virtualisation does.
+    #[error("KVM cannot run the machine: {message}")]
+    Kvm {
+        /// QEMU's message.
+        message: String,
+    },
     /// Reading the console or writing its output failed.
     #[error("cannot follow the console")]
     Console(#[source] io::Error),
@@ -141,12 +147,16 @@ impl BootTest {
         let mut console = RunningMachine::start(&mut command).map_err(BootTestError::Qemu)?;
         let mut watch = MarkerWatch::new(&self.marker);
         while let Some(left) = self.timeout.checked_sub(begun.elapsed()) {
-            let Some(bytes) = console.next_output(left).map_err(BootTestError::Console)? else {
+            let Some(next) = console.next_output(left).map_err(BootTestError::Console)? else {
                 return if begun.elapsed() < self.timeout {
                     console.wait().map(BootOutcome::Ended).map_err(BootTestError::Console)
                 } else {
                     Ok(BootOutcome::TimedOut)
                 };
+            };
+            let bytes = match next {
+                MachineOutput::Console(bytes) => bytes,
+                MachineOutput::KvmFailure(message) => return Err(BootTestError::Kvm { message }),
             };
             output.write_all(&bytes).and_then(|()| output.flush()).map_err(BootTestError::Console)?;
             if watch.find_marker(&bytes) {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use serde::Serialize;
 use super::duration;
 use super::output::print_json;
 use crate::boot_test::{
-    BootMedia, BootOutcome, BootTest, ClientReading, Firmware, IGNITION_MARKER, ReadingRange, fetch_readings,
+    BootMedia, BootOutcome, BootTest, BootTestError, ClientReading, Firmware, IGNITION_MARKER, ReadingRange,
+    fetch_readings,
 };
 
 /// Boot an image in QEMU, and wait for a marker on its serial console
@@ -88,7 +90,14 @@ impl BootTestOptions {
             marker: self.marker,
             timeout: self.timeout,
         };
-        let outcome = if self.json { test.run(&mut io::stderr())? } else { test.run(&mut io::stdout())? };
+        let outcome = if self.json { test.run(&mut io::stderr()) } else { test.run(&mut io::stdout()) };
+        let outcome = match outcome {
+            Err(error @ BootTestError::Kvm { .. }) => {
+                return Err(error)
+                    .context("nested virtualization may be broken; emulate the CPU with --emulate");
+            }
+            outcome => outcome?,
+        };
         eprintln!();
         let readings = read_trace(&test.image)?;
         if self.json {
@@ -103,13 +112,22 @@ impl BootTestOptions {
             }
             BootOutcome::Ended(status) => {
                 eprintln!("The machine ended ({status}) before the console showed {:?}", test.marker);
+                print_kvm_hint(&test);
                 ExitCode::FAILURE
             }
             BootOutcome::TimedOut => {
                 eprintln!("The console did not show {:?} within {:?}", test.marker, test.timeout);
+                print_kvm_hint(&test);
                 ExitCode::FAILURE
             }
         })
+    }
+}
+
+/// Prints how to boot without KVM, if it may have run the machine.
+fn print_kvm_hint(test: &BootTest) {
+    if !test.emulate && Path::new("/dev/kvm").exists() {
+        eprintln!("If KVM does not work on this machine, for instance in a virtual machine, add --emulate");
     }
 }
 

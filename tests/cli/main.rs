@@ -11,6 +11,7 @@
 
 mod auth;
 mod base_image_wait;
+mod boot_test;
 mod clock;
 mod connection_resets;
 mod crash;
