@@ -16,12 +16,13 @@ mod resources;
 mod setups;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::{env, fs};
 
 use engine::Validator;
+use engine::skip::report_missing;
 use ignition::config::Config;
 use ignition::discovery::{AgentToken, CertificateBundle, HttpUrl, Proxies};
 use ignition::pointer::{
@@ -59,8 +60,7 @@ fn run(program: &str, configure: impl FnOnce(&mut Command)) -> Option<Output> {
     match command.stdin(Stdio::null()).output() {
         Ok(output) => Some(output),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            assert_ne!(env::var("KINDLING_REQUIRE_TOOLS").as_deref(), Ok("1"), "{program} is required");
-            eprintln!("SKIPPED: {program} is not installed");
+            report_missing(&format!("{program} is not installed"));
             None
         }
         Err(error) => panic!("{program}: {error}"),

@@ -9,6 +9,8 @@
 
 mod resources;
 mod setups;
+#[path = "../../tests/support/skip.rs"]
+mod skip;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -18,6 +20,7 @@ use std::{env, fs};
 use ignition::config::Config;
 use resources::contents;
 use setups::{full_standalone, minimal};
+use skip::report_missing;
 use tempfile::TempDir;
 
 /// A folder with a script and the programs that it calls.
@@ -65,8 +68,7 @@ impl Stage {
         match command.output() {
             Ok(output) => Some(output.status.code().unwrap()),
             Err(error) => {
-                assert_ne!(env::var("KINDLING_REQUIRE_TOOLS").as_deref(), Ok("1"), "bash is required");
-                eprintln!("SKIPPED: bash cannot be run: {error}");
+                report_missing(&format!("bash cannot be run ({error})"));
                 None
             }
         }

@@ -11,6 +11,8 @@
 )]
 
 mod network;
+#[path = "../../tests/support/skip.rs"]
+mod skip;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,6 +24,7 @@ use ignition::network::{
     EntryKind, HostNetwork, HostNetworkFiles, InitrdOptions, KeyfileCache, NetworkGeneration,
 };
 use network::{BOND, PAIR, VLAN, host, mac};
+use skip::{report_missing, report_skipped};
 use tempfile::TempDir;
 
 /// Path of the early-boot script in an image.
@@ -32,8 +35,7 @@ const SCRIPT: &str = include_str!("../src/network/boot/pre-network-manager-confi
 const SHELLS: &[&[&str]] = &[&["dash"], &["busybox", "sh"], &["bash", "--posix"]];
 
 fn missing(what: &str) {
-    assert_ne!(std::env::var("KINDLING_REQUIRE_TOOLS").as_deref(), Ok("1"), "{what} is required");
-    eprintln!("SKIPPED: {what} is not installed");
+    report_missing(&format!("{what} is not installed"));
 }
 
 fn shells() -> Vec<&'static [&'static str]> {
@@ -304,7 +306,7 @@ fn kernel_interfaces_are_found() {
     let probe = ["-n", "-m", "ip", "link", "add", "ens3", "type", "veth", "peer", "name", "ens4"];
     let works = Command::new("unshare").args(probe).output();
     if !works.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: cannot create a network namespace with interfaces");
+        report_skipped("cannot create a network namespace with interfaces");
         return;
     }
     for shell in shells() {

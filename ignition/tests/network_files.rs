@@ -8,6 +8,8 @@
 )]
 
 mod network;
+#[path = "../../tests/support/skip.rs"]
+mod skip;
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -19,6 +21,7 @@ use ignition::network::{
 };
 use network::{BOND, PAIR, VLAN, host, mac, texts};
 use proptest::prelude::*;
+use skip::report_missing;
 
 /// Path of the early-boot script in an image.
 const SCRIPT_PATH: &str = "/usr/local/bin/pre-network-manager-config.sh";
@@ -213,8 +216,7 @@ fn nmcli(keyfile: &str) -> Option<Result<String, String>> {
     command.args(["--offline", "connection", "modify", "connection.zone", "checked"]);
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let Ok(mut child) = child else {
-        assert_ne!(std::env::var("KINDLING_REQUIRE_TOOLS").as_deref(), Ok("1"), "nmcli is required");
-        eprintln!("SKIPPED: nmcli is not installed");
+        report_missing("nmcli is not installed");
         return None;
     };
     child.stdin.take().unwrap().write_all(keyfile.as_bytes()).unwrap();

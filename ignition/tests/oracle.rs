@@ -24,6 +24,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use accounts::Accounts;
+use engine::skip::report_skipped;
 use engine::{Engine, NEWEST, Validator, as_kept, asking};
 use ignition::config::Config;
 use ignition::merge::merge;
@@ -276,7 +277,7 @@ fn user_forms() -> Vec<(Value, Value)> {
 fn may_give(root: &Path) -> bool {
     let may = fs::metadata(root).unwrap().uid() == 0;
     if !may {
-        eprintln!("SKIPPED: only root can change file owners");
+        report_skipped("only root can change file owners");
     }
     may
 }

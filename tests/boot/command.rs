@@ -1,7 +1,7 @@
 //! `kindling boot-test`, on a file and on an image from a server.
 
 use crate::served::{FULL, MINIMAL, ServedSite, served_base, signed_served_base};
-use crate::support::{RunOutput, Scratch};
+use crate::support::{RunOutput, Scratch, has_http_client};
 
 /// The last line that the system prints.
 const MARKER: &str = "STAGES END";
@@ -15,7 +15,7 @@ fn run_boot_test(scratch: &Scratch, options: &[&str]) -> RunOutput {
 #[test]
 fn served_image_boots_and_reads_are_reported() {
     let Some(base) = served_base() else { return };
-    if !crate::over_http::has_http_client(&base.programs.qemu) {
+    if !has_http_client(&base.programs.qemu) {
         return;
     }
     let site = ServedSite::start(&base.recipe.build(), &FULL.infra_env_properties());

@@ -1,7 +1,6 @@
 //! Booting from the server: QEMU's HTTP client reads the image in ranges, as a BMC does.
 
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,20 +14,8 @@ use tokio::net::TcpListener;
 
 use crate::machine::{StartMethod, boot_image};
 use crate::products;
-use crate::support::Scratch;
+use crate::support::{Scratch, has_http_client};
 use crate::{expected_command_line, sha256_hex, x86_64_base};
-
-/// Whether this QEMU has an HTTP client, which is in a separate package.
-pub(crate) fn has_http_client(qemu: &Path) -> bool {
-    let nowhere = "file=http://127.0.0.1:1/none,format=raw,if=none";
-    let output = Command::new(qemu).args(["-display", "none", "-drive", nowhere]).output().unwrap();
-    let has_client = !String::from_utf8_lossy(&output.stderr).contains("Unknown protocol");
-    if !has_client {
-        assert!(std::env::var_os("KINDLING_REQUIRE_TOOLS").is_none(), "qemu-block-extra is not installed");
-        eprintln!("NOTICE: QEMU has no HTTP client (qemu-block-extra); not tested");
-    }
-    has_client
-}
 
 fn check_boot_over_http(start: StartMethod) {
     let Some(base) = x86_64_base().filter(|base| has_http_client(&base.programs.qemu)) else { return };

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use fixtures::Recipe;
 
 use crate::full_featured_image;
+use crate::support::report_skipped;
 use crate::support::{
     EDIT_MARKER, FixtureImage, KINDLING, ProgramRun, RunOutput, Scratch, check_each, different_fixtures,
 };
@@ -237,12 +238,12 @@ fn killed_large_copy_is_complete_or_absent() {
         if unnamed {
             assert_eq!(left, ["image.iso"], "a temporary file was left");
         } else if left.len() > 1 {
-            eprintln!("SKIPPED: this file system does not support O_TMPFILE");
+            report_skipped("this file system does not support O_TMPFILE");
             return;
         }
     }
     if hit == 0 {
-        eprintln!("SKIPPED: copies finish before they can be killed");
+        report_skipped("copies finish before they can be killed");
     }
 }
 

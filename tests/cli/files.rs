@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 
-use crate::support::{KINDLING, ProgramRun, Scratch};
+use crate::support::{KINDLING, ProgramRun, Scratch, report_skipped};
 use crate::{file_mode, full_featured_image};
 
 /// Every verb that reads an image, with a placeholder for its name.
@@ -139,7 +139,7 @@ fn read_only_image_is_copied_but_not_edited() {
     scratch.run_kindling("iso kargs modify -a quiet -o out.iso image.iso").expect_success();
     scratch.run_kindling("iso inspect image.iso").expect_success();
     if OpenOptions::new().write(true).open(scratch.path("image.iso")).is_ok() {
-        eprintln!("SKIPPED: this user ignores file modes");
+        report_skipped("this user ignores file modes");
         return;
     }
     let output = scratch.run_kindling("iso kargs modify -a quiet image.iso");
@@ -227,7 +227,7 @@ fn directory_option_with_an_unusable_path_is_named() {
 #[test]
 fn directory_without_permission_names_the_option() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("NOTICE: not root; not tested");
+        report_skipped("not root");
         return;
     }
     let scratch = Scratch::new();

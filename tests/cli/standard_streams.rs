@@ -5,7 +5,7 @@ use std::io::Read;
 use std::process::Stdio;
 
 use crate::full_featured_image;
-use crate::support::{CONFIG, KINDLING, ProgramRun, RunOutput, Scratch, require_tool};
+use crate::support::{CONFIG, KINDLING, ProgramRun, RunOutput, Scratch, report_skipped, require_tool};
 
 /// Commands that print, or write an image to standard output.
 const PRINTING: &[&str] = &[
@@ -89,7 +89,7 @@ fn files_are_extracted_when_standard_output_is_closed() {
 #[test]
 fn full_device_is_an_error() {
     let Ok(_) = OpenOptions::new().write(true).open("/dev/full") else {
-        eprintln!("SKIPPED: /dev/full does not exist");
+        report_skipped("/dev/full does not exist");
         return;
     };
     let scratch = scratch_with_inputs();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use kindling::doctor::{CheckOutcome, ClientKind, ClientVerdict, DoctorOptions};
 
 use crate::raw_server::{DoctorRequest, DoctoredReply, serve_file};
-use crate::support::{ProgramRun, Scratch, require_tool};
+use crate::support::{ProgramRun, Scratch, require_qemu_with_http, require_tool};
 use crate::{bootable_image, checks_with_outcome, examine_url, refusing_clients};
 
 struct RunningServer(Child);
@@ -85,17 +85,14 @@ fn qemu_opens(qemu: &std::path::Path, url: &str) -> bool {
         .stdin("info block\nquit\n")
         .run();
     let stderr = &output.stderr;
-    assert!(
-        output.status.success() || stderr.contains("CURL"),
-        "is QEMU's module for curl installed? {stderr}"
-    );
+    assert!(output.status.success() || stderr.contains("CURL"), "{stderr}");
     output.status.success()
 }
 
 /// QEMU opens exactly the URLs that the doctor accepts for it.
 #[test]
 fn qemu_agrees_with_doctor() {
-    let Some(qemu) = require_tool("qemu-system-x86_64") else { return };
+    let Some(qemu) = require_qemu_with_http() else { return };
     type ReplyChange = fn(&DoctorRequest, &mut DoctoredReply);
     let changes: [(&str, ReplyChange, bool); 6] = [
         ("as it should be", |_, _| {}, true),

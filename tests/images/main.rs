@@ -23,6 +23,8 @@ mod replicas;
 mod request_slots;
 #[path = "../support/schemathesis.rs"]
 mod schemathesis;
+#[path = "../support/skip.rs"]
+mod skip;
 mod unusable;
 
 use std::path::Path;

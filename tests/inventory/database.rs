@@ -4,12 +4,13 @@ use std::env;
 
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
+use crate::skip::report_missing;
+
 /// The PostgreSQL server for tests.
 pub(crate) fn postgres_url() -> Option<String> {
     let server = env::var("KINDLING_TEST_POSTGRES").ok();
     if server.is_none() {
-        assert!(env::var_os("KINDLING_REQUIRE_TOOLS").is_none(), "KINDLING_TEST_POSTGRES is required");
-        eprintln!("NOTICE: KINDLING_TEST_POSTGRES is not set; not tested on PostgreSQL");
+        report_missing("KINDLING_TEST_POSTGRES is not set");
     }
     server
 }

@@ -37,5 +37,7 @@ mod router;
 mod schemathesis;
 mod sequences;
 mod service;
+#[path = "../support/skip.rs"]
+mod skip;
 mod store;
 mod versions;

@@ -17,5 +17,7 @@ mod nmstatectl;
 mod processes;
 mod resume;
 mod server;
+#[path = "../support/skip.rs"]
+mod skip;
 mod slow_servers;
 mod support;

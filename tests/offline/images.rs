@@ -7,7 +7,7 @@ use std::{env, fs};
 use isogen::{BaseImage, Source};
 use serde_json::Value;
 
-use crate::support::Scratch;
+use crate::support::{Scratch, report_skipped};
 use crate::{ROOTFS, SITES, SOURCE, run_create, scratch_with_site};
 
 /// The Ignition config of an image.
@@ -308,7 +308,7 @@ fn yaml_byte_order_marks_and_directives_are_accepted() {
 #[test]
 fn failed_summary_keeps_the_images() {
     let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else {
-        eprintln!("SKIPPED: /dev/full does not exist");
+        report_skipped("/dev/full does not exist");
         return;
     };
     let scratch = scratch_with_site("disconnected");

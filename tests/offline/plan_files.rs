@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 
 use serde_json::{Value, json};
 
-use crate::support::{RunOutput, Scratch, require_tool};
+use crate::support::{RunOutput, Scratch, report_skipped, require_tool};
 use crate::{BASE, ROOTFS, SOURCE, run_create, scratch_with_site};
 
 fn run_plan(scratch: &Scratch, options: &[&str]) -> RunOutput {
@@ -114,7 +114,7 @@ fn output_is_independent_of_user_and_time() {
     if rustix::process::geteuid().is_root() {
         command.uid(65534);
     } else {
-        eprintln!("NOTICE: not root; tested with the same user");
+        report_skipped("not root, so images are applied as the same user");
     }
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

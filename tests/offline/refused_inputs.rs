@@ -2,7 +2,7 @@
 
 use fixtures::OperatingSystem;
 
-use crate::support::{ProgramRun, Scratch, check_each};
+use crate::support::{ProgramRun, Scratch, check_each, report_skipped};
 use crate::{ROOTFS, SERVICE, SOURCE, run_create, scratch_with_site};
 
 /// A change of a manifest, and the one line that reports it.
@@ -479,7 +479,7 @@ impl MemoryDisk {
             !rustix::process::geteuid().is_root() || std::env::var_os("KINDLING_REQUIRE_TOOLS").is_none(),
             "no tmpfs"
         );
-        eprintln!("SKIPPED: cannot mount a tmpfs");
+        report_skipped("cannot mount a tmpfs");
         None
     }
 }

@@ -12,8 +12,10 @@ mod authority;
 mod images;
 mod run;
 mod scratch;
+mod skip;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs};
 
 pub(crate) use authority::{CertificateAuthority, write_pair};
@@ -22,6 +24,7 @@ pub(crate) use images::{
 };
 pub(crate) use run::{ProgramRun, RunOutput};
 pub(crate) use scratch::{Scratch, ScratchFile};
+pub(crate) use skip::{report_missing, report_skipped};
 
 /// The program under test.
 pub(crate) const KINDLING: &str = env!("CARGO_BIN_EXE_kindling");
@@ -71,9 +74,21 @@ pub(crate) fn require_file(path: impl Into<PathBuf>) -> Option<PathBuf> {
     Some(path)
 }
 
-pub(crate) fn report_missing(what: &str) {
-    assert_ne!(env::var("KINDLING_REQUIRE_TOOLS").as_deref(), Ok("1"), "{what}, but required");
-    eprintln!("SKIPPED: {what}");
+/// QEMU with its HTTP client, which some distributions install with another package, with the same notice.
+pub(crate) fn require_qemu_with_http() -> Option<PathBuf> {
+    let qemu = require_tool("qemu-system-x86_64")?;
+    has_http_client(&qemu).then_some(qemu)
+}
+
+/// Returns `true` if this QEMU has an HTTP client, with the same notice.
+pub(crate) fn has_http_client(qemu: &Path) -> bool {
+    let nowhere = "file=http://127.0.0.1:1/none,format=raw,if=none";
+    let output = Command::new(qemu).args(["-display", "none", "-drive", nowhere]).output().unwrap();
+    let has_client = !String::from_utf8_lossy(&output.stderr).contains("Unknown protocol");
+    if !has_client {
+        report_missing("QEMU has no HTTP client (package qemu-block-extra)");
+    }
+    has_client
 }
 
 /// Runs a check on many subjects and reports all that fail, not only the first.

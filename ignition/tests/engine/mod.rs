@@ -2,6 +2,9 @@
 //!
 //! A missing program is reported and skipped, or fails with `KINDLING_REQUIRE_TOOLS=1`.
 
+#[path = "../../../tests/support/skip.rs"]
+pub(crate) mod skip;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
@@ -13,6 +16,7 @@ use std::{env, iter};
 use ignition::config::Config;
 use ignition::spec::Spec;
 use serde_json::Value;
+use skip::report_missing;
 use tempfile::TempDir;
 
 /// The newest spec version that it reads, and the newest released version in which it merges.
@@ -158,6 +162,5 @@ pub(crate) fn asking(parent: &Config, child: &Config) -> String {
 }
 
 fn missing(program: &str) {
-    assert_ne!(env::var("KINDLING_REQUIRE_TOOLS").as_deref(), Ok("1"), "{program} is required");
-    eprintln!("SKIPPED: {program} is not installed");
+    report_missing(&format!("{program} is not installed"));
 }

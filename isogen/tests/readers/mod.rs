@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
+
 use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
@@ -10,14 +13,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use isogen::volume::{DirectoryTree, EntryKind};
+use skip::report_missing;
 
 /// Whether all of some programs are installed; prints a notice if not.
 pub(crate) fn are_installed(programs: &[&str]) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let there = |program: &&str| env::split_paths(&path).any(|folder| folder.join(program).is_file());
     let Some(missing) = programs.iter().find(|program| !there(program)) else { return true };
-    assert_ne!(env::var("KINDLING_REQUIRE_TOOLS").as_deref(), Ok("1"), "{missing} is required");
-    eprintln!("SKIPPED: {missing} is not installed");
+    report_missing(&format!("{missing} is not installed"));
     false
 }
 

@@ -13,3 +13,5 @@ mod fixture_erofs;
 mod hostile;
 mod packed_tree;
 mod real_programs;
+#[path = "../../../tests/support/skip.rs"]
+mod skip;

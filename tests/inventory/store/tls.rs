@@ -14,13 +14,13 @@ use tempfile::TempDir;
 
 use super::block_on;
 use crate::database::{TestDatabase, postgres_url};
+use crate::skip::report_missing;
 
 /// A database on a server with TLS, and the file with the server's CA.
 async fn tls_database() -> Option<(TestDatabase, String)> {
     let server = postgres_url()?;
     let Ok(authority) = env::var("KINDLING_TEST_POSTGRES_CA") else {
-        assert!(env::var_os("KINDLING_REQUIRE_TOOLS").is_none(), "KINDLING_TEST_POSTGRES_CA is required");
-        eprintln!("NOTICE: KINDLING_TEST_POSTGRES_CA is not set; TLS is not tested");
+        report_missing("KINDLING_TEST_POSTGRES_CA is not set");
         return None;
     };
     Some((TestDatabase::create(&server).await, authority))
