@@ -123,8 +123,9 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "kindling serve --os-images '[{\"openshift_version\": \"4.20\",\n\
              \x20   \"cpu_architecture\": \"x86_64\", \"version\": \"9.6.20251023-0\",\n\
              \x20   \"url\": \"file:///srv/rhcos-live.iso\"}]'",
-            "kindling serve --listen 0.0.0.0:8090 --auth-type local \\\n\
-             \x20   --ec-private-key-file keys/ec-private-key.pem \\\n\
+            "kindling serve --listen 0.0.0.0:8090 \\\n\
+             \x20   --service-base-url http://kindling.example.com:8090 \\\n\
+             \x20   --auth-type local --ec-private-key-file keys/ec-private-key.pem \\\n\
              \x20   --os-images-file os-images.json",
         ],
     ),

@@ -14,7 +14,7 @@ const VOLUME_DESCRIPTORS: Range<u64> = 16 * SECTOR..18 * SECTOR;
 const SECTOR: u64 = 2048;
 /// A host reads its image in this many ranges, so that its progress can be watched.
 const RANGES: u64 = 64;
-/// The minimum length of such a range.
+/// Minimum length of a range.
 const MIN_RANGE: u64 = 32 * SECTOR;
 /// Pause after each range.
 const PAUSE: Duration = Duration::from_millis(100);
