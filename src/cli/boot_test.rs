@@ -71,8 +71,8 @@ enum MediaOption {
 }
 
 impl BootTestOptions {
-    pub(super) fn run(self) -> Result<ExitCode> {
-        let test = BootTest {
+    fn into_test(self) -> BootTest {
+        BootTest {
             image: self.image,
             firmware: match self.firmware {
                 FirmwareOption::Bios => Firmware::Bios,
@@ -89,8 +89,13 @@ impl BootTestOptions {
             memory_mib: self.memory,
             marker: self.marker,
             timeout: self.timeout,
-        };
-        let outcome = if self.json { test.run(&mut io::stderr()) } else { test.run(&mut io::stdout()) };
+        }
+    }
+
+    pub(super) fn run(self) -> Result<ExitCode> {
+        let as_json = self.json;
+        let test = self.into_test();
+        let outcome = if as_json { test.run(&mut io::stderr()) } else { test.run(&mut io::stdout()) };
         let outcome = match outcome {
             Err(error @ BootTestError::Kvm { .. }) => {
                 return Err(error)
@@ -100,7 +105,7 @@ impl BootTestOptions {
         };
         eprintln!();
         let readings = read_trace(&test.image)?;
-        if self.json {
+        if as_json {
             print_json(&BootReport::new(&test, outcome, readings))?;
         } else {
             readings.iter().for_each(|reading| eprint!("{}", format_reading(reading)));

@@ -70,14 +70,7 @@ impl Demo {
         let origin = listeners.first().and_then(Listener::url).context("the address has no URL")?;
         let (inventory, images) = open_services(directory.path(), &origin).await?;
         let id = register_infra_env(&inventory).await?;
-        let image = format!("{origin}/i/{id}/full.iso");
-        let image = BootImage::new(image);
-        let is_ipv4 = listeners.first().and_then(Listener::ip).is_some_and(|address| address.is_ipv4());
-        let image = if is_ipv4 { image.own_addresses() } else { image };
-        let simulation = match self.hosts {
-            0 => None,
-            hosts => Some(simulation(&origin, id, hosts, image)?),
-        };
+        let simulation = if self.hosts == 0 { None } else { Some(self.simulation(&origin, id)?) };
         // A closed standard output is not an error.
         let _ = std::io::stdout().write_all(commands_to_try(&origin, id, self.hosts).as_bytes());
         let app = crate::http::app(&inventory, Some(&images));
@@ -97,6 +90,23 @@ impl Demo {
         }
         inventory.close().await;
         Ok(())
+    }
+
+    /// Returns simulated hosts of the infra-env, which read its image when they boot.
+    fn simulation(&self, origin: &str, infra_env: InfraEnvId) -> Result<Simulation> {
+        let profile = read_profile(PROFILE)?;
+        let site = Arc::new(SimulatedSite::new(profile, self.hosts, SEED).context("cannot simulate hosts")?);
+        // The server listens on a loopback address.
+        let transport = reqwest::Client::builder().no_proxy();
+        let client = ApiClient::builder(origin).transport(transport).build()?;
+        let image = BootImage::new(format!("{origin}/i/{infra_env}/full.iso"));
+        // An IPv6 machine has only one loopback address.
+        let image = if origin.starts_with("http://[") { image } else { image.own_addresses() };
+        let mut options = SimulationOptions::default();
+        (options.hosts_per_second, options.poll_interval) = (1, Some(POLL_INTERVAL));
+        options.boot_image = Some(image);
+        let infra_env = infra_env.to_string().parse()?;
+        Ok(Simulation::new((origin, client), infra_env, site, options))
     }
 }
 
@@ -134,20 +144,6 @@ async fn open_services(directory: &Path, origin: &str) -> Result<(Inventory, Ima
     let images = ImageServer::new(os_images, library, Arc::new(EmbeddedInputs::new(inventory.clone())), url);
     tokio::spawn(follow_added_images(inventory.clone(), images.clone()));
     Ok((inventory, images))
-}
-
-/// Returns simulated hosts of the infra-env, which boot from an image.
-fn simulation(origin: &str, infra_env: InfraEnvId, hosts: u32, image: BootImage) -> Result<Simulation> {
-    let profile = read_profile(PROFILE)?;
-    let site = Arc::new(SimulatedSite::new(profile, hosts, SEED).context("cannot simulate hosts")?);
-    // The server listens on a loopback address.
-    let transport = reqwest::Client::builder().no_proxy();
-    let client = ApiClient::builder(origin).transport(transport).build()?;
-    let mut options = SimulationOptions::default();
-    (options.hosts_per_second, options.poll_interval) = (1, Some(POLL_INTERVAL));
-    options.boot_image = Some(image);
-    let infra_env = infra_env.to_string().parse()?;
-    Ok(Simulation::new((origin, client), infra_env, site, options))
 }
 
 /// Runs simulated hosts until the server ends.
