@@ -82,7 +82,7 @@ impl Clone {
         ProgramRun::new(&self.bash, self.scratch.folder())
             .args(["-c", &script])
             .env("HOME", self.scratch.folder())
-            .env("KINDLING_URL", &format!("http://127.0.0.1:{port}"))
+            .env("KINDLING_URL", format!("http://127.0.0.1:{port}"))
             .run()
     }
 

@@ -78,7 +78,9 @@ pub struct Settings {
 
 /// A rule of the program for the URLs of base images that users add. The error is the reason for users.
 #[derive(Clone)]
-pub struct AddedImageRule(Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>);
+pub struct AddedImageRule(Arc<UrlCheck>);
+
+type UrlCheck = dyn Fn(&str) -> Result<(), String> + Send + Sync;
 
 impl AddedImageRule {
     /// Creates a rule from its check.

@@ -74,18 +74,19 @@ impl CreatedFiles {
         };
         let created = Arc::clone(&self.0);
         std::thread::spawn(move || {
-            if runtime.block_on(interrupts.recv()).is_some() {
-                // The lock is held until the exit, so that nothing more is created.
-                let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
-                let is_removed = Self::remove_created(&mut created);
-                // No bar is drawn again before the exit.
-                without_bars(|| {
-                    if is_removed {
-                        eprintln!("Interrupted: nothing was written");
-                    }
-                    std::process::exit(INTERRUPTED)
-                });
+            if runtime.block_on(interrupts.recv()).is_none() {
+                return;
             }
+            // The lock is held until the exit, so that nothing more is created.
+            let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_removed = Self::remove_created(&mut created);
+            // No bar is drawn again before the exit.
+            without_bars(|| {
+                if is_removed {
+                    eprintln!("Interrupted: nothing was written");
+                }
+                std::process::exit(INTERRUPTED)
+            });
         });
         Ok(())
     }

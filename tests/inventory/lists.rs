@@ -215,7 +215,7 @@ fn limit_and_offset_select_a_part_of_each_list() {
 #[test]
 fn host_list_of_an_infra_env_omits_inventory_reports_on_request() {
     on_each_database(async |service| {
-        let (infra_env, ids) = many_hosts(&service).await;
+        let (infra_env, ids) = many_hosts(service).await;
         let path = format!("/v2/infra-envs/{infra_env}/hosts");
         let full = service.get(&path).await.json_with_status(200);
         let short = service.get(&format!("{path}?with-inventory=false")).await.json_with_status(200);

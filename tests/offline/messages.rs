@@ -351,6 +351,13 @@ fn misused_options_are_named_with_the_reason() {
         }
         assert!(!scratch.has_file("full.iso"), "{option} {value}");
     }
+}
+
+#[test]
+fn unknown_or_missing_base_image_names_the_option() {
+    let scratch = scratch_with_site("disconnected");
+    scratch.write("secret.json", r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#);
+    let id = "--infra-env-id 11111111-1111-1111-1111-111111111111";
     let list = r#"[{"openshift_version":"4.18","cpu_architecture":"x86_64","url":"http://127.0.0.1:1/","version":"1"}]"#;
     let line = format!(
         "discovery create {id} --full a.iso --pull-secret secret.json --service-url http://a --os-image latest"

@@ -50,7 +50,7 @@ impl Inspect {
             Some(Err(error)) => (None, Some(error.to_string())),
             None => (None, None),
         };
-        let service_url = config.and_then(|config| service_url(config)).map(|url| masked_url(url.as_str()));
+        let service_url = config.and_then(service_url).map(|url| masked_url(url.as_str()));
         let base_files = self.base.as_ref().map(|base| BaseImage::open(base)?.boot_files()).transpose()?;
         let boot_files_differing = base_files.map(|files| differing_boot_files(&files, &image.boot_files));
         let base = self.base;
