@@ -132,6 +132,9 @@ fn example_commands_run_in_a_shell() {
         assert!(read.contains("52:54:00:00:00:01"), "{read}");
         let made = service.create_infra_env("it's \"quoted\" $HOME").await;
         let id = made["id"].as_str().unwrap();
+        // Images are saved under the names that the service sends.
+        let example = open_operation(&browser, &service, "DownloadInfraEnvImageFile").await;
+        assert!(example.contains(" -OJ ") && example.ends_with("/i/$WHO/$FILE\""), "{example}");
         let example = open_operation(&browser, &service, "GetInfraEnv").await;
         assert!(example.ends_with("/infra-envs/$INFRA_ENV_ID\""), "{example}");
         browser.find_visible("[aria-label='Value of infra_env_id']").await.type_text(id).await;

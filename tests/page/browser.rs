@@ -282,6 +282,14 @@ impl Browser {
         entries.as_array().unwrap().iter().map(|entry| entry["message"].to_string()).collect()
     }
 
+    /// The messages of the console after a deletion. A part of the deleted infra-env may have been requested just before
+    /// it, and the browser reports the 404.
+    pub(crate) async fn console_messages_after_deletion(&self) -> Vec<String> {
+        let mut messages = self.console_messages().await;
+        messages.retain(|message| !message.contains("the server responded with a status of 404 (Not Found)"));
+        messages
+    }
+
     /// The URLs of all new requests.
     pub(crate) async fn new_requests(&self) -> Vec<String> {
         let entries = self.session_command(Method::POST, "/se/log", json!({"type": "performance"})).await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::browser::Browser;
 use crate::run_test;
-use crate::service::{API, NMSTATE, PageService};
+use crate::service::{NMSTATE, PageService};
 
 /// Two manifests of hosts, in an order that the service does not keep.
 fn two_manifests() -> String {
@@ -21,6 +21,23 @@ fn two_manifests() -> String {
 /// The titles of the hosts in the form.
 const TITLES: &str =
     "return [...document.querySelectorAll('.machine legend')].map((legend) => legend.textContent)";
+
+/// The service limits the names of files, but not the names of manifests.
+#[test]
+fn manifest_with_a_long_name_is_accepted() {
+    run_test(async {
+        let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
+        browser.open_creation_form(&service, "rack-12").await;
+        let name = "a".repeat(253);
+        browser.upload_and_wait_for_host("site.yaml", &two_manifests().replace("apple", &name), &name).await;
+        browser.submit_form().await;
+        browser
+            .wait_until("return document.getElementById('news').textContent === 'rack-12 was created.'")
+            .await;
+        assert_eq!(browser.console_messages().await, [""; 0]);
+    });
+}
 
 #[test]
 fn names_and_order_of_manifests_are_kept_in_the_list_of_machines() {
@@ -44,17 +61,31 @@ fn names_and_order_of_manifests_are_kept_in_the_list_of_machines() {
         let made = &service.infra_envs().await[0];
         let networks: Value = serde_json::from_str(made["static_network_config"].as_str().unwrap()).unwrap();
         assert_eq!(networks[0]["mac_interface_map"][0]["mac_address"], "52:54:00:00:01:00");
-        // This browser keeps the names after a reload, and forgets them with the infra-env.
+        // This browser keeps the names after a reload, and forgets them when the user deletes the infra-env.
         let open = service.url(&format!("/?reload#{}", made["id"].as_str().unwrap()));
         browser.open_url(&open).await;
         browser.wait_until(&format!("{options}.length === 3")).await;
         assert_eq!(browser.run_script(options).await, kept);
-        let path = format!("{API}/infra-envs/{}", made["id"].as_str().unwrap());
-        service.client.delete(service.url(&path)).send().await.unwrap();
-        browser.open_url(&service.url("/?gone")).await;
+        // An earlier service at the same address may have other infra-envs.
+        browser.run_script("localStorage.setItem('kindling-hosts/another', '{}')").await;
+        browser.open_url(&open).await;
+        browser.find_visible("[data-slot=delete]").await.click().await;
+        browser.find_visible("#delete").await.click().await;
         browser.wait_until("return document.getElementById('nothing').checkVisibility()").await;
+        assert_eq!(
+            browser.run_script("return Object.keys(localStorage)").await,
+            json!(["kindling-hosts/another"])
+        );
+        let keep_many = "return (async () => {
+            const { keepNames, forgetAll } = await import('/page/host-names.js');
+            for (let number = 0; number < 205; number += 1) keepNames(`${number}`, []);
+            const count = localStorage.length;
+            forgetAll();
+            return count;
+            })()";
+        assert_eq!(browser.run_script(keep_many).await, 200);
         assert_eq!(browser.run_script("return localStorage.length").await, 0);
-        assert_eq!(browser.console_messages().await, [""; 0]);
+        assert_eq!(browser.console_messages_after_deletion().await, [""; 0]);
     });
 }
 

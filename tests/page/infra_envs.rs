@@ -232,7 +232,7 @@ fn infra_env_is_deleted_with_its_hosts_only_by_choice() {
             .await;
         let told = browser.find_visible("dialog .problem").await.text().await;
         let failure =
-            format!("1 of 2 hosts were deleted. Deleting host {} failed: the database is gone", hosts[1]);
+            format!("Hosts deleted: 1 of 2. Deleting host {} failed: the database is gone", hosts[1]);
         assert_eq!(told, failure);
         browser.wait_until("return document.querySelector('dialog [data-slot=hosts]').textContent === 'Also delete its 1 host'").await;
         assert_eq!(choice.property("checked").await, false);
@@ -245,6 +245,60 @@ fn infra_env_is_deleted_with_its_hosts_only_by_choice() {
         browser.find_visible("#delete").await.click().await;
         browser.wait_until("return document.querySelectorAll('.card').length === 0").await;
         assert_eq!(service.infra_envs().await.len(), 0);
+    });
+}
+
+/// The first run deletes a host of `rack` until the dialog is opened for `other`; the second run deletes the last host.
+#[test]
+fn closed_dialog_stops_the_deletion() {
+    run_test(async {
+        let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
+        let rack = service.create_infra_env("rack").await;
+        for host in ["0f2a5d3c-1111-4222-8333-444455556661", "0f2a5d3c-1111-4222-8333-444455556662"] {
+            service.register_host(&rack, host).await;
+        }
+        let other = service.create_infra_env("other").await;
+        browser.open_url(&service.url("/")).await;
+        // Responses to deletions arrive when the test calls `resume`.
+        let delay = "const real = window.fetch; window.fetch = async (url, options) => { \
+                       const response = await real(url, options); \
+                       if (options.method === 'DELETE') await new Promise((resolve) => (window.resume = resolve)); \
+                       return response; }";
+        browser.run_script(delay).await;
+        for opener in browser.find_all(".opener").await {
+            opener.click().await;
+        }
+        let start_deletion = async || {
+            browser.find_visible("[aria-label='Delete rack']").await.click().await;
+            browser.find_visible("#delete-hosts").await.click().await;
+            browser.find_visible("#delete").await.click().await;
+            browser.wait_until("return Boolean(window.resume)").await;
+            browser.find_visible("#keep").await.click().await;
+        };
+        let resume = "window.resume(); delete window.resume";
+        let is_stopped = |count: &str| {
+            let text = format!("rack: Hosts deleted: {count}. The dialog was closed.");
+            format!("return document.getElementById('problem').innerText === '{text}'")
+        };
+
+        start_deletion().await;
+        browser.find_visible("[aria-label='Delete other']").await.click().await;
+        browser.run_script(resume).await;
+        browser.wait_until(&is_stopped("1 of 2")).await;
+        assert_eq!((service.hosts(&rack).await.len(), service.infra_envs().await.len()), (1, 2));
+        let dialog = browser.find_visible("dialog").await.text().await;
+        assert!(dialog.contains("other") && !dialog.contains("Deleting host"), "{dialog}");
+        let is_enabled = "return !document.getElementById('delete').disabled";
+        assert_eq!(browser.run_script(is_enabled).await, true);
+        browser.find_visible("#keep").await.click().await;
+
+        start_deletion().await;
+        browser.run_script(resume).await;
+        browser.wait_until(&is_stopped("1 of 1")).await;
+        assert_eq!((service.hosts(&rack).await.len(), service.infra_envs().await.len()), (0, 2));
+        assert_eq!(service.hosts(&other).await.len(), 0);
+        assert_eq!(browser.console_messages_after_deletion().await, [""; 0]);
     });
 }
 

@@ -13,7 +13,7 @@ fn banner_shows_a_loopback_base_url() {
         service.create_infra_env("rack-12").await;
         browser.open_url(&service.url("/")).await;
         let banner = browser.find_visible("#unreachable").await.text().await;
-        assert!(banner.contains(&format!("Its images contain {}, so", service.urls[0])), "{banner}");
+        assert!(banner.contains(&format!("Images contain {}, so", service.urls[0])), "{banner}");
         assert!(banner.contains("--service-base-url"), "{banner}");
         assert_eq!(browser.find_all("#unreachable-urls code").await.len(), 1);
     });

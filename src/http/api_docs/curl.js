@@ -24,7 +24,7 @@ export const variablesIn = (command) => [...new Set(command.match(/\$[A-Z][A-Z0-
 export function curlCommand(api, operation, values) {
   const used = operation.parameters.filter((parameter) => parameter.required || values.get(valueKey(parameter)));
   const options = [
-    ...method(operation), ...download(operation), ...token(api, operation), ...headers(used, values), ...body(api, operation),
+    ...method(operation), ...download(api, operation), ...token(api, operation), ...headers(used, values), ...body(api, operation),
   ];
   return `curl ${[...options, `"${address(operation, used, values)}"`].join(" \\\n  ")}`;
 }
@@ -50,8 +50,8 @@ function method({ method: name, requestBody }) {
 }
 
 /** Returns the options for a response that is a file or has no end. */
-function download({ responses = {} }) {
-  const types = Object.keys(responses["200"]?.content ?? {});
+function download(api, { responses = {} }) {
+  const types = Object.keys(api.resolve(responses["200"]).content ?? {});
   if (types.includes("text/event-stream")) return ["-N"];
   return types.some((type) => /octet-stream|iso9660/.test(type)) ? ["-OJ"] : [];
 }

@@ -1,8 +1,8 @@
 //! The page at `/docs`, which shows the OpenAPI document of the service.
 //!
-//! It is a page of our own. The published viewers do not fit the rules for our pages (`static_files`): those of the
-//! crates `utoipa-redoc`, `utoipa-rapidoc` and `utoipa-scalar` are loaded from other servers and started by inline
-//! scripts. `utoipa-swagger-ui` embeds its viewer, but that is 1.9 MB of scripts and styles, and parses text as HTML.
+//! Published viewers do not meet the rules for our pages (`static_files`). The crates `utoipa-redoc`, `utoipa-rapidoc` and
+//! `utoipa-scalar` load their viewers from other servers and start them with inline scripts. `utoipa-swagger-ui` embeds
+//! its viewer, but it is 1.9 MB of scripts and styles, and it parses text as HTML.
 
 use super::static_files::{self, CSS, HTML, SCRIPT};
 use inventory::auth::GuardedRouter;

@@ -35,7 +35,7 @@ const requiredMark = () => element("span", { className: "required" }, "required"
 function about(operation) {
   const link = element("a", { href: `#${encodeURIComponent(operation.id)}` }, operation.id);
   const mark = operation.isImplemented ? null
-    : element("p", { className: "notice" }, "This service does not implement the operation. It answers 501.");
+    : element("p", { className: "notice" }, "This service does not implement the operation: it returns 501.");
   return element("div", { className: "prose" }, ...prose(operation.description), mark,
     element("p", { className: "hint" }, "Operation ", link));
 }
@@ -79,10 +79,11 @@ function parameterRow(api, parameter, onValue) {
 function requestBody(api, operation) {
   if (!operation.requestBody) return [];
   const body = api.resolve(operation.requestBody);
-    const contents = Object.entries(body.content ?? {}).flatMap(([type, content]) => [
-    element("p", {}, element("code", {}, type), " ", body.required ? requiredMark() : null), ...prose(body.description), ...schemaView(api, content.schema ?? {}),
+  const contents = Object.entries(body.content ?? {}).flatMap(([type, content]) => [
+    element("p", {}, element("code", {}, type), " ", body.required ? requiredMark() : null),
+    ...schemaView(api, content.schema ?? {}),
   ]);
-  return [heading("Request body"), ...contents];
+  return [heading("Request body"), ...prose(body.description), ...contents];
 }
 
 function responses(api, operation) {

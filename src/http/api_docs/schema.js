@@ -111,11 +111,11 @@ const LIMITS = [
 export function facts(api, schema) {
   const target = api.resolve(schema);
   const values = target.enum ?? (isArray(target) ? api.resolve(target.items ?? {}).enum : undefined);
-  const allowed = (values ?? []).flatMap((value) => [", ", shown(value)]).slice(1);
-  const limits = LIMITS.filter(([key]) => target[key] !== undefined).map(([key, name]) => [`${name} `, shown(target[key])]);
+  const allowed = (values ?? []).flatMap((value) => [", ", codeOf(value)]).slice(1);
+  const limits = LIMITS.filter(([key]) => target[key] !== undefined).map(([key, name]) => [`${name} `, codeOf(target[key])]);
   const texts = allowed.length > 0 ? [["one of ", ...allowed], ...limits] : limits;
   if (texts.length === 0) return null;
   return element("p", { className: "hint" }, ...texts.flatMap((text) => ["; ", ...text]).slice(1));
 }
 
-const shown = (value) => element("code", {}, typeof value === "string" ? value : JSON.stringify(value));
+const codeOf = (value) => element("code", {}, typeof value === "string" ? value : JSON.stringify(value));

@@ -24,7 +24,7 @@ export function begin() {
   byId("base-images").addEventListener("click", ({ target }) => target.matches("button[data-version]") && remove(target));
 }
 
-/** Returns why the service would refuse a URL. It refuses more: it knows which servers are allowed. */
+/** Returns why the service would reject a URL. The service also rejects URLs of servers that are not allowed. */
 function urlProblem(text) {
   if (!text) return "";
   if (!/^https?:\/\//i.test(text)) return "The URL must begin with http:// or https://.";
@@ -50,15 +50,15 @@ function fold() {
 }
 
 async function add() {
-  const written = FIELDS.map((name) => [name, form.elements[name].value.trim()]);
-  const params = Object.fromEntries(written.filter(([, value]) => value));
+  const values = FIELDS.map((name) => [name, form.elements[name].value.trim()]);
+  const params = Object.fromEntries(values.filter(([, value]) => value));
   const button = form.querySelector("button.primary");
   button.disabled = true;
   try {
-    const added = await api.addOsImage(params);
+    const image = await api.addOsImage(params);
     await baseImages.refresh();
     fold();
-    tell(`The base image for ${added.openshift_version} was added. Its download has started.`);
+    tell(`The base image for ${image.openshift_version} was added. Its download has started.`);
   } catch (refusal) {
     showProblem(byId("image-problem"), refusal);
     byId("image-problem").focus();

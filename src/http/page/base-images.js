@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { badge, byId, cell, element, humanBytes, progressBar, renew } from "./dom.js";
 
 /** The last response shown, as text. The page is updated only if it changes. */
-let shown;
+let current;
 /** The base images in the last response. */
 let images = [];
 
@@ -12,7 +12,7 @@ let images = [];
 export async function refresh() {
   const health = await api.health().catch(() => null);
   if (!health) {
-    shown = null;
+    current = null;
     byId("health").replaceChildren(badge("silent"), " The service does not answer.");
     return true;
   }
@@ -26,8 +26,8 @@ export const hasFailed = ({ openshift_version, cpu_architecture }) => images.som
 
 function show(health) {
   const text = JSON.stringify(health);
-  if (text === shown) return;
-  shown = text;
+  if (text === current) return;
+  current = text;
   images = health.images;
   showUnreachable(health.addresses ?? []);
   const hasNone = images.length === 0;
@@ -81,7 +81,7 @@ function state({ state, name, have, total, len, reason, retry_at }) {
     case "ready":
       return element("span", { className: "hint" }, humanBytes(len));
     case "failed":
-      return element("span", { className: "hint reason" }, `${reason}. Next attempt at ${new Date(retry_at).toLocaleTimeString()}.`);
+      return element("span", { className: "hint reason" }, `${reason}. Next attempt at ${new Date(retry_at).toLocaleString()}.`);
     default:
       return element("span", { className: "hint" }, "Not downloaded yet. The download starts on the first request, or when its turn comes.");
   }

@@ -86,12 +86,12 @@ function offer(name, values) {
 
 /** Returns the body of the request, without empty fields. */
 function body(networks) {
-  const written = (names) => {
+  const values = (names) => {
     const pairs = names.map((name) => [name, form.elements[name].value.trim()]);
     return Object.fromEntries(pairs.filter(([, value]) => value));
   };
-  const params = { name: form.elements.name.value, pull_secret: form.elements.pull_secret.value, ...written(TEXTS) };
-  const [proxy, kernelArguments] = [written(PROXIES), rowValues(byId("arguments"), ["value"])];
+  const params = { name: form.elements.name.value, pull_secret: form.elements.pull_secret.value, ...values(TEXTS) };
+  const [proxy, kernelArguments] = [values(PROXIES), rowValues(byId("arguments"), ["value"])];
   if (Object.keys(proxy).length) params.proxy = proxy;
   // The form only appends arguments.
   if (kernelArguments.length) params.kernel_arguments = kernelArguments.map((row) => ({ operation: "append", ...row }));
@@ -108,12 +108,12 @@ async function create() {
     const findings = await findingsIn(hosts);
     const hasErrors = findings.some(({ severity }) => severity === "error");
     if (formHosts.hasRejected() || hasErrors) return showReasons(findings.map(ofDocument(hosts)), hasErrors);
-    const made = await api.create(body(hosts.map(({ network }) => network)));
-    if (hosts.length) keepNames(made.id, hosts.map(named));
+    const infraEnv = await api.create(body(hosts.map(({ network }) => network)));
+    if (hosts.length) keepNames(infraEnv.id, hosts.map(named));
     await refresh();
     fold();
-    await open(made.id);
-    tell(`${made.name} was created.`);
+    await open(infraEnv.id);
+    tell(`${infraEnv.name} was created.`);
   } catch (refusal) {
     showRefusal(refusal);
   } finally {

@@ -11,44 +11,49 @@ const slot = (name) => dialog.querySelector(`[data-slot=${name}]`);
 const problem = dialog.querySelector(".problem");
 const choice = byId("delete-hosts");
 
-/** The infra-env that the dialog is about. */
-let asked;
+/** The identity of the latest opening of the dialog. */
+let current;
 
 /** Asks the user to confirm, then deletes an infra-env. Calls `onDeleted` afterwards. */
 export function confirmDeletion(infraEnv, onDeleted) {
-  asked = infraEnv;
+  const opening = (current = {});
+  // Closing the dialog stops the deletion, even if the dialog is opened again.
+  const isWanted = () => dialog.open && current === opening;
   slot("name").textContent = infraEnv.name;
   slot("progress").textContent = "";
   showProblem(problem, null);
   offerHosts([]);
-  let hosts = readHosts(infraEnv);
+  let hosts = readHosts(infraEnv, isWanted);
+  byId("delete").disabled = false;
   byId("keep").onclick = () => dialog.close();
   byId("delete").onclick = async () => {
     byId("delete").disabled = true;
     showProblem(problem, null);
     try {
-      if (!mayDelete(await hosts)) return;
-      await deleteHosts(infraEnv, await hosts);
+      const list = await hosts;
+      if (!isWanted() || !mayDelete(list)) return;
+      await deleteHosts(infraEnv, list, isWanted);
       await api.delete(infraEnv);
-      dialog.close();
+      if (isWanted()) dialog.close();
       await onDeleted();
       tell(`${infraEnv.name} was deleted.`);
     } catch (refusal) {
+      if (!isWanted()) return showProblem(byId("problem"), `${infraEnv.name}: ${refusal.message}`);
       slot("progress").textContent = "";
       showProblem(problem, refusal);
       // Some hosts may be deleted, and others may have registered.
-      hosts = readHosts(infraEnv);
+      hosts = readHosts(infraEnv, isWanted);
     } finally {
-      byId("delete").disabled = false;
+      if (current === opening) byId("delete").disabled = false;
     }
   };
   dialog.showModal();
 }
 
 /** Reads the hosts and offers to delete them. */
-function readHosts(infraEnv) {
+function readHosts(infraEnv, isWanted) {
   const hosts = readAll(infraEnv).then((all) => {
-    if (asked === infraEnv) offerHosts(all);
+    if (isWanted()) offerHosts(all);
     return all;
   });
   // The user sees the error after a click.
@@ -75,7 +80,7 @@ function offerHosts(hosts) {
     `Bound to a cluster: ${bound} of ${hosts.length}. The service removes them from it, even during an installation.`;
 }
 
-/** Returns whether the user chose to delete all that has to be deleted. */
+/** Returns `true` if the infra-env has no hosts, or the user chose to delete them. */
 function mayDelete(hosts) {
   if (hosts.length === 0 || choice.checked) return true;
   showProblem(problem, `Nothing was deleted: the infra-env still has ${plural(hosts.length, "host")}. Select the box to delete them too.`);
@@ -83,17 +88,18 @@ function mayDelete(hosts) {
   return false;
 }
 
-async function deleteHosts(infraEnv, hosts) {
+async function deleteHosts(infraEnv, hosts, isWanted) {
+  const progress = (count) => `Hosts deleted: ${count} of ${hosts.length}.`;
   for (const [index, host] of hosts.entries()) {
-    const done = `${index} of ${plural(hosts.length, "host")} were deleted`;
-    if (!dialog.open) throw new Error(`${done}, then the dialog was closed.`);
     slot("progress").textContent = `Deleting host ${index + 1} of ${hosts.length}.`;
     try {
       await api.deleteHost(infraEnv, host.id);
     } catch (refusal) {
-      // Another client was first.
-      if (refusal.status === 404) continue;
-      throw new Error(`${done}. Deleting host ${host.requested_hostname || host.id} failed: ${refusal.message}`);
+      // A 404 means that another client deleted the host.
+      if (refusal.status !== 404) {
+        throw new Error(`${progress(index)} Deleting host ${host.requested_hostname || host.id} failed: ${refusal.message}`);
+      }
     }
+    if (!isWanted()) throw new Error(`${progress(index + 1)} The dialog was closed.`);
   }
 }

@@ -7,13 +7,13 @@ export const byId = (id) => document.getElementById(id);
 
 /** Creates an element with properties and children. Strings become text nodes. */
 export function element(tag, properties = {}, ...children) {
-  const made = document.createElement(tag);
+  const node = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
-    if (name in made) made[name] = value;
-    else made.setAttribute(name, value);
+    if (name in node) node[name] = value;
+    else node.setAttribute(name, value);
   }
-  made.append(...children.filter((child) => child !== undefined && child !== null));
-  return made;
+  node.append(...children.filter((child) => child !== undefined && child !== null));
+  return node;
 }
 
 /** Returns a copy of a template and its slots by name. */
@@ -28,15 +28,15 @@ export function fromTemplate(id) {
  * Updates the children of an element to new ones. Existing children stay and get the new attributes and texts, because
  * the user may be using them. Do not use it for buttons: listeners of the new elements are lost.
  */
-export function renew(place, made) {
-  made.forEach((wanted, index) => {
+export function renew(place, children) {
+  children.forEach((wanted, index) => {
     const there = place.childNodes[index];
     if (!there) place.append(wanted);
     else if (there.isEqualNode(wanted)) return;
     else if (there.attributes && there.nodeName === wanted.nodeName) takeOver(there, wanted);
     else there.replaceWith(wanted);
   });
-  while (place.childNodes.length > made.length) place.lastChild.remove();
+  while (place.childNodes.length > children.length) place.lastChild.remove();
 }
 
 function takeOver(there, wanted) {

@@ -9,7 +9,8 @@ const SEVERITIES = ["error", "warning", "info"];
 export async function findingsIn(hosts) {
   if (hosts.length === 0) return [];
   // A list of one host for each, so that an invalid document is a finding and does not hide the other hosts.
-  const files = hosts.map(({ title, network }) => ({ name: title, text: JSON.stringify([network]) }));
+  // The service limits the length of file names, so the titles of the hosts are not sent.
+  const files = hosts.map(({ network }, index) => ({ name: `Host ${index + 1}`, text: JSON.stringify([network]) }));
   const { network } = await api.readNetworkFiles(files, true);
   const own = hosts.flatMap(({ network: { mac_interface_map: map } }, host) => map.flatMap(missingMac(host)));
   const isNew = (finding) => !own.some(({ host, path }) => host === finding.host && path === finding.path);

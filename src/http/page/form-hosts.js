@@ -120,14 +120,14 @@ async function readPasted({ inputType, target }) {
 async function addFiles(files, pasted) {
   show(null);
   try {
-    const { hosts: found, findings } = await api.readNetworkFiles(files);
+    const { hosts, findings } = await api.readNetworkFiles(files);
     const names = files.map(({ name }) => name);
-    if (!pasted || found.length) {
+    if (!pasted || hosts.length) {
       const isReplaced = ({ dataset: { file } }) => names.includes(file) && rejected.has(file);
       const old = pasted ? [pasted] : machines().filter(isReplaced);
       // Hosts in a list are numbered by their position in the form.
-      const added = found.map((host) => ({ ...host, file: names[host.file], title: withoutIndex(host.name) }));
-      const first = addMachines(added, old[0]);
+      const networks = hosts.map((host) => ({ ...host, file: names[host.file], title: withoutIndex(host.name) }));
+      const first = addMachines(networks, old[0]);
       for (const machine of old) machine.remove();
       numberMachines();
       for (const name of names) noteErrors(name, findings);
@@ -155,7 +155,7 @@ function emptyField(machine) {
   return fields.find((field) => !field.value) ?? fields[0];
 }
 
-/** Returns whether files were rejected. */
+/** Returns `true` if files were rejected. */
 export const hasRejected = () => rejected.size > 0;
 
 /** Shows the errors in rejected files and other findings, with a button to remove each of these files. */

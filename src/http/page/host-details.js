@@ -1,6 +1,6 @@
 // The details of a host: its hardware, disks, network interfaces and validations.
 
-import { addressList, badge, cell, definitions, element, humanBytes } from "./dom.js";
+import { addressList, badge, cell, definitions, element, humanBytes, plural } from "./dom.js";
 
 /** The statuses of validations, the most important first. */
 const STATUSES = ["failure", "error", "pending", "success"];
@@ -28,7 +28,7 @@ function hardware({ cpu, memory, system_vendor: vendor, bmc_address, bmc_v6addre
   const bmc = [bmc_address, bmc_v6address].filter((address) => address && !NO_BMC.includes(address));
   const product = joined(" ", vendor?.manufacturer, vendor?.product_name, vendor?.virtual && "(virtual)");
   return definitions([
-    ["CPU", joined(", ", cpu?.count && `${cpu.count} cores`, cpu?.model_name, cpu?.architecture)],
+    ["CPU", joined(", ", cpu?.count && plural(cpu.count, "CPU"), cpu?.model_name, cpu?.architecture)],
     ["Memory", memory?.physical_bytes ? humanBytes(memory.physical_bytes) : ""],
     ["Vendor", product],
     ["Serial number", vendor?.serial_number],
@@ -55,7 +55,7 @@ function diskRow({ name, by_id, by_path, drive_type, size_bytes, vendor, model, 
   return row([name, hint(by_id || by_path || "")],
     cell("Type", drive_type),
     // Disks are sold, and their minimum size is defined, in decimal units.
-    cell("Size", `${(size_bytes / 1e9).toLocaleString("en", { maximumFractionDigits: 1 })} GB`),
+    cell("Size", `${((size_bytes ?? 0) / 1e9).toLocaleString("en", { maximumFractionDigits: 1 })} GB`),
     cell("Model", joined(" ", vendor, model)),
     cell("Serial number", serial),
     cell("Installation", state, ...(reasons ?? []).map((reason) => hint(reason))));

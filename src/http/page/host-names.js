@@ -2,23 +2,36 @@
 // no names for them, so this browser keeps both.
 
 const PREFIX = "kindling-hosts/";
+/** The maximum number of infra-envs whose names are kept. */
+const MAX_KEPT = 200;
 
 /** Keeps the names and MAC addresses of an infra-env's hosts, in the order of the form. */
 export function keepNames(id, hosts) {
   try {
-    localStorage.setItem(PREFIX + id, JSON.stringify(hosts));
+    localStorage.setItem(PREFIX + id, JSON.stringify({ keptAt: Date.now(), hosts }));
+    forgetOldest();
   } catch {
     // The storage is full or not allowed: the page then shows MAC addresses only.
   }
 }
 
-/** Removes the names of infra-envs that do not exist any more. */
-export function forgetOthers(ids) {
-  for (const key of storedKeys()) if (!ids.has(key.slice(PREFIX.length))) localStorage.removeItem(key);
+/** Removes the names of an infra-env. */
+export function forgetNames(id) {
+  if (storedKeys().includes(PREFIX + id)) localStorage.removeItem(PREFIX + id);
 }
 
 /** Removes all names. */
-export const forgetAll = () => forgetOthers(new Set());
+export const forgetAll = () => storedKeys().forEach((key) => localStorage.removeItem(key));
+
+/**
+ * Removes the oldest names. Another service at the same address may have infra-envs that this service does not list, so
+ * only the number of infra-envs limits the storage.
+ */
+function forgetOldest() {
+  const entries = storedKeys().map((key) => ({ key, keptAt: read(key).keptAt }));
+  entries.sort((one, other) => other.keptAt - one.keptAt);
+  for (const { key } of entries.slice(MAX_KEPT)) localStorage.removeItem(key);
+}
 
 function storedKeys() {
   try {
@@ -31,16 +44,19 @@ function storedKeys() {
 /** Returns the names that are known for networks, with their positions in the form. */
 export function namesOf(id, networks) {
   const known = new Map();
-  read(id).forEach(({ name, macs }, position) => macs.forEach((mac) => known.set(mac.toLowerCase(), { name, position })));
+  read(PREFIX + id).hosts.forEach(({ name, macs }, position) => {
+    for (const mac of macs) known.set(mac.toLowerCase(), { name, position });
+  });
   const find = ({ mac_interface_map: map }) =>
     (map ?? []).map(({ mac_address }) => known.get(mac_address.toLowerCase())).find(Boolean);
   return networks.map((network) => find(network) ?? { name: "", position: Infinity });
 }
 
-function read(id) {
+function read(key) {
   try {
-    return JSON.parse(localStorage.getItem(PREFIX + id)) ?? [];
+    const { keptAt = 0, hosts = [] } = JSON.parse(localStorage.getItem(key)) ?? {};
+    return { keptAt, hosts };
   } catch {
-    return [];
+    return { keptAt: 0, hosts: [] };
   }
 }

@@ -6,16 +6,16 @@ import { clusterNames } from "./clusters.js";
 import { arrange, badge } from "./dom.js";
 import { HostRow } from "./host-row.js";
 
-/** The maximum number of hosts that are listed. Each comes with its inventory report, which has tens of kilobytes. */
+/** The maximum number of hosts that are listed. Each includes an inventory report of tens of kilobytes. */
 const MAX_LISTED = 50;
 /** The maximum number of hosts that are counted. Each takes 2 KB of the response. */
 const MAX_COUNTED = 500;
 /**
- * The refresh interval of the list in milliseconds, while the stream tells what changes and otherwise. It does not tell
- * of check-ins: agents poll once a minute.
+ * The refresh interval of the list in milliseconds, with and without the stream of changes. The stream has no
+ * check-ins, because agents poll once a minute.
  */
 const LIST_INTERVAL = { withStream: 30_000, alone: 3000 };
-/** The minimum time between two counts in milliseconds, and the part of it for each host. */
+/** The minimum time between two counts in milliseconds: a constant, and an addition for each host. */
 const COUNT_INTERVAL = { least: 3000, perHost: 50 };
 
 export class Hosts {
@@ -50,11 +50,11 @@ export class Hosts {
     hostTable.hidden = hosts.length === 0;
     moreHosts.hidden = hosts.length <= MAX_LISTED;
     moreHosts.textContent = `Showing the first ${MAX_LISTED} hosts. The API lists all of them.`;
-    const shown = hosts.slice(0, MAX_LISTED);
-    const ids = new Set(shown.map(({ id }) => id));
+    const page = hosts.slice(0, MAX_LISTED);
+    const ids = new Set(page.map(({ id }) => id));
     for (const id of this.rows.keys()) if (!ids.has(id)) this.rows.delete(id);
-    const rows = shown.map((host) => this.rowOf(host));
-    shown.forEach((host, index) => rows[index].update(host, clusters));
+    const rows = page.map((host) => this.rowOf(host));
+    page.forEach((host, index) => rows[index].update(host, clusters));
     arrange(body, rows.flatMap(({ summary, details }) => [summary, details]));
     if (hosts.length <= MAX_LISTED) this.showCounts(hosts);
     else await this.countIfOutdated(infraEnv);

@@ -6,7 +6,7 @@ import * as changes from "./changes.js";
 import * as clusters from "./clusters.js";
 import { confirmDeletion } from "./deletion.js";
 import { arrange, byId } from "./dom.js";
-import { forgetOthers } from "./host-names.js";
+import { forgetNames } from "./host-names.js";
 
 /** The maximum number of cards that are shown. Users with thousands of infra-envs use the filter. */
 const MAX_SHOWN = 200;
@@ -15,8 +15,6 @@ let infraEnvs = [];
 /** The cards by infra-env id. Open cards stay open when the list is refreshed. */
 const cards = new Map();
 
-/** Whether the list was ever loaded. Names for infra-envs that are created later must stay. */
-let isLoaded = false;
 /** Whether an infra-env may have changed since the list was requested. */
 let outdated = false;
 export const isOutdated = () => outdated;
@@ -33,26 +31,24 @@ export async function refresh() {
   infraEnvs.sort((one, other) => other.created_at.localeCompare(one.created_at));
   const ids = new Set(infraEnvs.map((infraEnv) => infraEnv.id));
   for (const id of cards.keys()) if (!ids.has(id)) cards.delete(id);
-  if (!isLoaded) forgetOthers(ids);
-  isLoaded = true;
   await Promise.all(infraEnvs.map((infraEnv) => cards.get(infraEnv.id)?.update(infraEnv)));
   show();
 }
 
 /** Shows the infra-envs that match the filter. */
 export function show() {
-  const wanted = byId("filter").value.trim().toLowerCase();
-  const fits = ({ name, id }) => name.toLowerCase().includes(wanted) || id.includes(wanted);
-  const found = infraEnvs.filter(fits);
-  const shown = found.slice(0, MAX_SHOWN);
-  arrange(byId("infra-envs"), shown.map((infraEnv) => cardOf(infraEnv).root));
+  const text = byId("filter").value.trim().toLowerCase();
+  const fits = ({ name, id }) => name.toLowerCase().includes(text) || id.includes(text);
+  const matches = infraEnvs.filter(fits);
+  const newest = matches.slice(0, MAX_SHOWN);
+  arrange(byId("infra-envs"), newest.map((infraEnv) => cardOf(infraEnv).root));
   byId("count").textContent = infraEnvs.length;
   const nothing = byId("nothing");
-  nothing.hidden = found.length > 0 && shown.length === found.length;
+  nothing.hidden = matches.length > 0 && newest.length === matches.length;
   nothing.textContent =
     infraEnvs.length === 0 ? "No infra-envs yet."
-    : found.length === 0 ? "No infra-env matches this name or id."
-    : `Showing the newest ${shown.length} of ${found.length}. Use the filter to find others.`;
+    : matches.length === 0 ? "No infra-env matches this name or id."
+    : `Showing the newest ${newest.length} of ${matches.length}. Use the filter to find others.`;
 }
 
 /** Opens the card of an infra-env, even if the filter hides it, and focuses it. */
@@ -79,11 +75,15 @@ export const listen = () => changes.follow(note);
 export const followCards = () => Promise.all([...cards.values()].map((card) => card.follow()));
 
 function cardOf(infraEnv) {
-  if (!cards.has(infraEnv.id)) cards.set(infraEnv.id, new Card(infraEnv, (deleted) => confirmDeletion(deleted, afterDeletion)));
+  const onDelete = (current) => confirmDeletion(current, () => afterDeletion(current));
+  if (!cards.has(infraEnv.id)) cards.set(infraEnv.id, new Card(infraEnv, onDelete));
   return cards.get(infraEnv.id);
 }
 
-async function afterDeletion() {
+async function afterDeletion({ id }) {
+  forgetNames(id);
+  // It would request parts of an infra-env that does not exist.
+  cards.delete(id);
   history.replaceState(null, "", location.pathname);
   await refresh();
   byId("new").focus();

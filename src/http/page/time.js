@@ -27,9 +27,9 @@ function relativeText(date) {
 
 function updateAll() {
   if (document.hidden) return;
-  for (const shown of document.querySelectorAll("time.relative")) {
-    const text = relativeText(new Date(shown.dateTime));
-    if (shown.textContent !== text) shown.textContent = text;
+  for (const node of document.querySelectorAll("time.relative")) {
+    const text = relativeText(new Date(node.dateTime));
+    if (node.textContent !== text) node.textContent = text;
   }
 }
 
