@@ -19,16 +19,22 @@ pub struct AddressFinding {
 }
 
 impl AddressFinding {
-    /// Returns the findings about the URL to which machines register, and about the URL of images.
-    pub(crate) fn about(service: Option<&HttpUrl>, images: &HttpUrl) -> Vec<Self> {
-        let service = service.map(|url| ("service", url));
-        let images = (service.map(|(_, url)| url) != Some(images)).then_some(("image service", images));
-        service.into_iter().chain(images).filter_map(|(name, url)| Self::new(name, url)).collect()
+    /// Returns the findings about the URL to which machines register, and about the URL of images. A `service` other than
+    /// the base URL in the settings is the URL in a user's override.
+    pub(crate) fn about(service: Option<&HttpUrl>, settings: &Settings) -> Vec<Self> {
+        const SERVICE_ADVICE: &str = "set the base URL of the service to a URL at which machines reach it";
+        const IMAGES_ADVICE: &str =
+            "set the base URL of the image service to a URL at which machines reach it";
+        const OVERRIDE_ADVICE: &str = "correct `--url` of agent.service in the Ignition config override";
+        let (base, images) = (&settings.service_base_url, &settings.image_service_base_url);
+        let service = service.map(|url| (url, if url == base { SERVICE_ADVICE } else { OVERRIDE_ADVICE }));
+        let is_same = service == Some((images, SERVICE_ADVICE));
+        let images = (!is_same).then_some((images, IMAGES_ADVICE));
+        service.into_iter().chain(images).filter_map(|(url, advice)| Self::new(url, advice)).collect()
     }
 
-    fn new(name: &str, url: &HttpUrl) -> Option<Self> {
-        let reason = url.unreachable_reason()?;
-        let message = format!("{reason}; set the base URL of the {name} to a URL at which machines reach it");
+    fn new(url: &HttpUrl, advice: &str) -> Option<Self> {
+        let message = format!("{}; {advice}", url.unreachable_reason()?);
         Some(Self { severity: Severity::Warning, url: masked_url(url.as_str()), message })
     }
 }
@@ -37,7 +43,7 @@ impl Settings {
     /// Returns the findings about the base URLs of the service.
     #[must_use]
     pub fn address_findings(&self) -> Vec<AddressFinding> {
-        AddressFinding::about(Some(&self.service_base_url), &self.image_service_base_url)
+        AddressFinding::about(Some(&self.service_base_url), self)
     }
 }
 
@@ -45,8 +51,11 @@ impl Settings {
 mod tests {
     use super::*;
 
+    fn parse(text: &str) -> HttpUrl {
+        HttpUrl::parse("base_url", text).unwrap()
+    }
+
     fn unreachable_urls(service: &str, images: &str) -> Vec<String> {
-        let parse = |text| HttpUrl::parse("base_url", text).unwrap();
         let findings = Settings::new(parse(service), parse(images)).address_findings();
         findings.into_iter().map(|finding| finding.url).collect()
     }
@@ -63,8 +72,8 @@ mod tests {
 
     #[test]
     fn finding_without_a_service_is_about_images() {
-        let images = HttpUrl::parse("base_url", "http://u:hunter2@localhost").unwrap();
-        let findings = AddressFinding::about(None, &images);
+        let settings = Settings::new(parse("http://localhost"), parse("http://u:hunter2@localhost"));
+        let findings = AddressFinding::about(None, &settings);
         assert_eq!(findings.len(), 1);
         let AddressFinding { url, message, .. } = &findings[0];
         assert_eq!(url, "http://*****@localhost");
@@ -72,5 +81,23 @@ mod tests {
             message.contains("the base URL of the image service") && !message.contains("hunter2"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn finding_about_the_url_of_an_override_advises_to_correct_the_override() {
+        let loopback = parse("http://localhost:8090");
+        let override_advice = "correct `--url` of agent.service in the Ignition config override";
+        let images_advice = "set the base URL of the image service to a URL at which machines reach it";
+        for (images, advice) in [
+            ("http://192.0.2.1:8888", &[override_advice][..]),
+            (loopback.as_str(), &[override_advice, images_advice]),
+        ] {
+            let settings = Settings::new(parse("http://192.0.2.1:8090"), parse(images));
+            let findings = AddressFinding::about(Some(&loopback), &settings);
+            let messages: Vec<_> = findings.into_iter().map(|finding| finding.message).collect();
+            let reason = loopback.unreachable_reason().unwrap();
+            let expected: Vec<_> = advice.iter().map(|advice| format!("{reason}; {advice}")).collect();
+            assert_eq!(messages, expected);
+        }
     }
 }

@@ -220,7 +220,10 @@ fn error_names_a_file_that_is_not_an_iso_image() {
         )
     };
     for (file, found) in [
-        ("page.iso", "\"ml><h\"; the file starts like a web page, so its download failed"),
+        (
+            "page.iso",
+            "\"ml><h\"; the file starts with `<`, like a web page: a server may have returned an error page instead of the image",
+        ),
         ("short.iso", "the end of the file at 5"),
     ] {
         for command in ["iso inspect", "iso ignition show", "iso extract pxe"] {

@@ -4,6 +4,8 @@
 //! the unit in a config that they merge, or change it with a drop-in. The config is not trusted: it may come from an image
 //! of any server.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::agent::AGENT_UNIT;
@@ -13,7 +15,7 @@ use crate::validate::url::decode_data_url;
 
 /// Maximum size in bytes of all merged configs together, after decompression.
 const MAX_MERGED_BYTES: usize = 8 << 20;
-/// Maximum number of configs that merge the next one.
+/// Maximum depth of nested configs, including the outermost one.
 const MAX_DEPTH: u8 = 4;
 
 /// Returns the URL of the service to which the agent of a discovery config registers its machine.
@@ -33,42 +35,45 @@ const MAX_DEPTH: u8 = 4;
 /// ```
 #[must_use]
 pub fn service_url(config: &[u8]) -> Option<HttpUrl> {
-    let mut command = None;
-    ConfigReader { merged_bytes: MAX_MERGED_BYTES }.read(config, MAX_DEPTH, &mut command);
-    HttpUrl::parse("service URL", &url_option(&command?)?).ok()
+    let mut agent = AgentUnit::default();
+    ConfigReader { merged_bytes: MAX_MERGED_BYTES }.read(config, MAX_DEPTH, &mut agent);
+    HttpUrl::parse("service URL", &url_option(&agent.command()?)?).ok()
 }
 
-/// Reads configs until they have a total size.
+/// Reads a config and the configs that it merges, up to a total size.
 struct ConfigReader {
     merged_bytes: usize,
 }
 
 impl ConfigReader {
-    /// Sets `command` to the command of the agent in a config and in the configs that it merges. Later ones override
-    /// earlier ones.
-    fn read(&mut self, config: &[u8], depth: u8, command: &mut Option<String>) {
+    /// Merges the agent's unit in a config, and in the configs that it merges, into `agent`.
+    fn read(&mut self, config: &[u8], depth: u8, agent: &mut AgentUnit) {
         let Ok(config) = serde_json::from_slice::<Value>(config) else { return };
         let Some(depth) = depth.checked_sub(1) else { return };
         if let Some(replacement) = config.pointer("/ignition/config/replace").filter(|it| has_source(it)) {
-            return self.read_child(replacement, depth, command);
+            return self.read_child(replacement, depth, agent);
         }
         for unit in items(&config, "/systemd/units").filter(|unit| text(unit, "name") == AGENT_UNIT) {
-            read_unit(unit, command);
+            agent.merge(unit);
         }
         for child in items(&config, "/ignition/config/merge") {
-            self.read_child(child, depth, command);
+            self.read_child(child, depth, agent);
         }
     }
 
-    fn read_child(&mut self, child: &Value, depth: u8, command: &mut Option<String>) {
+    fn read_child(&mut self, child: &Value, depth: u8, agent: &mut AgentUnit) {
         let Ok(mut config) = decode_data_url(text(child, "source")) else { return };
         if text(child, "compression") == "gzip" {
-            let Ok(contents) = gunzip(&config, self.merged_bytes) else { return };
+            let Ok(contents) = gunzip(&config, self.merged_bytes) else {
+                // A failure costs the rest: up to that many bytes were decompressed. Ignition refuses such a config.
+                self.merged_bytes = 0;
+                return;
+            };
             config = contents;
         }
         let Some(rest) = self.merged_bytes.checked_sub(config.len()) else { return };
         self.merged_bytes = rest;
-        self.read(&config, depth, command);
+        self.read(&config, depth, agent);
     }
 }
 
@@ -80,30 +85,49 @@ fn items<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value>
     value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Returns the text of a key. An absent text is an empty one, as in Ignition.
+/// Returns the string value of a key, or an empty string if the key is absent, as in Ignition.
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Sets `command` to the command of a unit with its drop-ins.
-fn read_unit(unit: &Value, command: &mut Option<String>) {
-    let contents = text(unit, "contents");
-    if !contents.is_empty() {
-        *command = None;
-        read_commands(contents, command);
+/// The unit that runs the agent, merged from all configs.
+#[derive(Default)]
+struct AgentUnit {
+    contents: String,
+    /// Contents by name. systemd reads them in the order of their names.
+    dropins: BTreeMap<String, String>,
+    is_masked: bool,
+}
+
+impl AgentUnit {
+    /// Merges a later unit into this one, as Ignition does.
+    fn merge(&mut self, unit: &Value) {
+        let contents = text(unit, "contents");
+        if !contents.is_empty() {
+            contents.clone_into(&mut self.contents);
+        }
+        for dropin in items(unit, "/dropins") {
+            let contents = text(dropin, "contents");
+            if !contents.is_empty() {
+                self.dropins.insert(text(dropin, "name").to_owned(), contents.to_owned());
+            }
+        }
+        self.is_masked = unit.get("mask").and_then(Value::as_bool).unwrap_or(self.is_masked);
     }
-    let mut dropins: Vec<&Value> = items(unit, "/dropins").collect();
-    dropins.sort_by_key(|dropin| text(dropin, "name"));
-    dropins.iter().for_each(|dropin| read_commands(text(dropin, "contents"), command));
-    if unit.get("mask").and_then(Value::as_bool) == Some(true) {
-        *command = None;
+
+    fn command(&self) -> Option<String> {
+        let mut command = None;
+        read_commands(&self.contents, &mut command);
+        self.dropins.values().for_each(|dropin| read_commands(dropin, &mut command));
+        command.filter(|_| !self.is_masked)
     }
 }
 
 /// Sets `command` to the value of the last `ExecStart=` in the text of a unit. An empty value removes earlier ones.
 fn read_commands(unit: &str, command: &mut Option<String>) {
     let mut line = String::new();
-    for part in unit.lines().filter(|part| !part.trim_start().starts_with(['#', ';'])) {
+    // The empty line ends a last line that ends in `\`.
+    for part in unit.lines().chain([""]).filter(|part| !part.trim_start().starts_with(['#', ';'])) {
         if let Some(part) = part.strip_suffix('\\') {
             line.push_str(part);
             line.push(' ');
@@ -202,6 +226,8 @@ mod tests {
             ("agent --url \\\n    \"http://u%%40:p$$@a\" \\\n    --x", "http://u%40:p$@a"),
             ("agent \\\n# a comment\\\n  --url 'http://a'", "http://a"),
             ("agent --url http://a --url http://b", "http://b"),
+            ("agent --url http://a \\", "http://a"),
+            ("agent --url http://a \\\n# a comment", "http://a"),
             ("agent --url http://a\nExecStart=\nExecStart = agent --url http://b", "http://b"),
             ("agent --url http://a\nExecStart=", ""),
             ("agent --url", ""),
@@ -238,6 +264,28 @@ mod tests {
     }
 
     #[test]
+    fn merged_config_changes_parts_of_the_unit() {
+        let command = |url: &str| format!("[Service]\nExecStart=\nExecStart=agent --url {url}");
+        let dropin = |name: &str, url: &str| json!([{"name": name, "contents": command(url)}]);
+        let parent = json!({"name": "agent.service", "mask": true, "contents": command("http://a"),
+            "dropins": dropin("20.conf", "http://b")});
+        for (child, url) in [
+            (json!({"mask": false, "contents": command("http://c")}), "http://b"),
+            (json!({"mask": false, "dropins": dropin("10.conf", "http://c")}), "http://b"),
+            (json!({"mask": false, "dropins": dropin("20.conf", "http://c")}), "http://c"),
+            (json!({"mask": false, "dropins": dropin("30.conf", "http://c")}), "http://c"),
+            (json!({"contents": command("http://c")}), ""),
+        ] {
+            let mut child = child;
+            child["name"] = "agent.service".into();
+            let merged = data_url(&config_with_units(json!([child])));
+            let config = json!({"ignition": {"version": "3.1.0", "config": {"merge": [{"source": merged}]}},
+                "systemd": {"units": [parent]}});
+            assert_eq!(url_in(config.to_string().as_bytes()), url, "{child}");
+        }
+    }
+
+    #[test]
     fn merged_configs_are_read_plain_and_compressed() {
         let (first, second) = (config_with_url("http://a"), config_with_url("http://b"));
         let plain = json!({"source": data_url(&first)});
@@ -256,7 +304,11 @@ mod tests {
         assert_eq!(url_in(&wrap(shallow)), "");
         let bomb = gzip_child(&vec![b' '; MAX_MERGED_BYTES + 1]);
         let child = gzip_child(&config_with_url("http://a"));
-        assert_eq!(url_in(&parent_of("merge", &json!([bomb, child]))), "http://a");
+        let damaged = json!({"source": "data:,damaged", "compression": "gzip"});
+        for failure in [bomb, damaged] {
+            assert_eq!(url_in(&parent_of("merge", &json!([failure, child]))), "");
+            assert_eq!(url_in(&parent_of("merge", &json!([child, failure]))), "http://a");
+        }
         let large = gzip_child(&vec![b' '; MAX_MERGED_BYTES]);
         assert_eq!(url_in(&parent_of("merge", &json!([large, child]))), "");
     }

@@ -161,7 +161,7 @@ fn host_address(host: &str) -> Option<IpAddr> {
     }
     let numbers: Vec<u32> = host.trim_end_matches('.').split('.').map(c_number).collect::<Option<_>>()?;
     let (last, bytes) = numbers.split_last()?;
-    let shift = 8 * u32::try_from(4_usize.checked_sub(bytes.len())?).ok()?;
+    let shift = 8 * (4 - u32::try_from(bytes.len()).ok().filter(|len| *len <= 3)?);
     let bits =
         bytes.iter().try_fold(0_u64, |bits, byte| Some(bits << 8 | u64::from(u8::try_from(*byte).ok()?)))?;
     let bits = bits << shift;
@@ -326,6 +326,7 @@ mod tests {
             "http://192.0.2.1/localhost",
             "http://256.1",
             "http://1.2.3.4.5",
+            "http://127.0.0.1.0",
             "http://4294967296",
             "http://0x",
             "http://+1",

@@ -2,8 +2,7 @@
 //!
 //! Such a tool reads `mac-address: 52:54:00:00:00:01` as a number in base 60, and writes it as a decimal number.
 
-use std::borrow::Cow;
-use std::ops::Range;
+use std::collections::HashSet;
 
 use serde_json::Value;
 
@@ -13,7 +12,8 @@ use super::{MacAddr, yaml};
 const KEY: &str = "mac-address";
 
 /// Returns a document in which the interfaces have their MAC addresses again instead of the numbers that
-/// [`MacAddr::from_base_60`] reads. The rest of the text is unchanged. Returns `None` if there is nothing to replace.
+/// [`MacAddr::from_base_60`] reads. The rest of the text is unchanged. Returns `None` if there is nothing to replace, or
+/// if a number is not on the line of its key or cannot be replaced without a change of another value.
 ///
 /// # Examples
 ///
@@ -25,35 +25,61 @@ const KEY: &str = "mac-address";
 #[must_use]
 pub fn restore_macs(document: &str) -> Option<String> {
     let is_candidate = |line: &str| numbers_in(line).next().is_some();
-    if !document.lines().any(is_candidate) || check_document_len(document.len()).is_err() {
+    if check_document_len(document.len()).is_err() || !document.lines().any(is_candidate) {
         return None;
     }
-    let root = yaml::read_document(document).ok()?;
-    let index = yaml::LineIndex::read(document);
-    let mut lines: Vec<Cow<str>> = document.split('\n').map(Cow::Borrowed).collect();
-    let mut is_restored = false;
-    for (at, interface) in yaml::list_at(&root, &["interfaces"]).iter().enumerate() {
-        let Some(number) = interface.get(KEY).and_then(Value::as_u64) else { continue };
-        let Some(mac) = MacAddr::from_base_60(number) else { continue };
-        let line = index.find(&format!("interfaces[{at}].{KEY}")).and_then(|line| line.checked_sub(1));
-        let Some(line) = line.and_then(|line| lines.get_mut(line)) else { continue };
-        let range = numbers_in(line).find(|range| line.get(range.clone()) == Some(&*number.to_string()));
-        if let Some(range) = range {
-            line.to_mut().replace_range(range, &format!("\"{mac}\""));
-            is_restored = true;
-        }
-    }
-    is_restored.then(|| lines.join("\n"))
+    let mut root = yaml::read_document(document).ok()?;
+    let numbers = restore_values(&mut root, &yaml::LineIndex::read(document));
+    let restored = replace_numbers(document, &numbers).filter(|_| !numbers.is_empty())?;
+    // The text alone does not show whether a number is the value of an interface.
+    (yaml::read_document(&restored).ok()? == root).then_some(restored)
 }
 
-/// Returns the positions of the decimal numbers after the key in a line.
-fn numbers_in(line: &str) -> impl Iterator<Item = Range<usize>> {
+/// Replaces the numbers of interfaces with MAC addresses. Returns the numbers with the lines of their keys.
+fn restore_values(root: &mut Value, index: &yaml::LineIndex) -> HashSet<(usize, u64)> {
+    let mut numbers = HashSet::new();
+    let interfaces = root.get_mut("interfaces").and_then(Value::as_array_mut);
+    for (at, interface) in interfaces.into_iter().flatten().enumerate() {
+        let Some(value) = interface.get_mut(KEY) else { continue };
+        let Some(number) = value.as_u64() else { continue };
+        let Some(mac) = MacAddr::from_base_60(number) else { continue };
+        numbers.extend(index.find(&format!("interfaces[{at}].{KEY}")).map(|line| (line, number)));
+        *value = mac.to_string().into();
+    }
+    numbers
+}
+
+/// Replaces the numbers in a text in one pass.
+fn replace_numbers(document: &str, numbers: &HashSet<(usize, u64)>) -> Option<String> {
+    let mut restored = String::with_capacity(document.len());
+    for (line, text) in (1..).zip(document.split_inclusive('\n')) {
+        let mut copied = 0;
+        for (start, digits) in numbers_in(text) {
+            let number = digits.parse().ok().filter(|number| numbers.contains(&(line, *number)));
+            let Some(mac) = number.and_then(MacAddr::from_base_60) else { continue };
+            restored.push_str(text.get(copied..start)?);
+            restored.push_str(&format!("\"{mac}\""));
+            copied = start.checked_add(digits.len())?;
+        }
+        restored.push_str(text.get(copied..)?);
+    }
+    Some(restored)
+}
+
+/// Returns the decimal numbers after the key in a line, with their positions.
+fn numbers_in(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.match_indices(KEY).filter_map(|(at, _)| {
-        let after = line.get(at..)?.strip_prefix(KEY)?;
-        let value = after.trim_start_matches(['"', '\'', ':', ' ']);
-        let digits = value.bytes().take_while(u8::is_ascii_digit).count();
-        let start = line.len().checked_sub(value.len())?;
-        (digits > 0).then(|| start..start.saturating_add(digits))
+        let (before, after) = line.split_at_checked(at)?;
+        let before = before.chars().next_back();
+        if before.is_some_and(|it| it.is_alphanumeric() || "-_.".contains(it)) {
+            return None;
+        }
+        let after = after.strip_prefix(KEY)?;
+        let after =
+            before.filter(|it| "\"'".contains(*it)).map_or(Some(after), |it| after.strip_prefix(it))?;
+        let value = after.trim_start_matches(' ').strip_prefix(':')?.trim_start_matches(' ');
+        let digits = value.split(|it: char| !it.is_ascii_digit()).next().filter(|it| !it.is_empty())?;
+        Some((line.len().checked_sub(value.len())?, digits))
     })
 }
 
@@ -62,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_replaced_in_every_style() {
+    fn numbers_are_replaced_in_block_and_flow_style() {
         for (document, expected) in [
             (
                 "interfaces:\r\n- name: a\r\n  mac-address: 41135040001 # 41135040001\r\n",
@@ -72,8 +98,47 @@ mod tests {
                 r#"{"interfaces": [{"description": "41135040001", "mac-address": 41135040001}, {"mac-address":41135040001}]}"#,
                 r#"{"interfaces": [{"description": "41135040001", "mac-address": "52:54:00:00:00:01"}, {"mac-address":"52:54:00:00:00:01"}]}"#,
             ),
+            (
+                "interfaces: [&a {name: a, mac-address: 41135040001}, *a, {name: b, mac-address: 41135040002}]",
+                "interfaces: [&a {name: a, mac-address: \"52:54:00:00:00:01\"}, *a, {name: b, mac-address: \"52:54:00:00:00:02\"}]",
+            ),
         ] {
             assert_eq!(restore_macs(document).as_deref(), Some(expected));
+        }
+    }
+
+    /// Checks that only the number after the only `<` is replaced.
+    #[track_caller]
+    fn assert_replaced(document: &str) {
+        let expected = document.replace("<41135040001", "\"52:54:00:00:00:01\"");
+        assert_eq!(restore_macs(&document.replace('<', "")), Some(expected));
+    }
+
+    #[test]
+    fn permanent_mac_address_is_unchanged() {
+        assert_replaced("interfaces: [{permanent-mac-address: 41135040001, mac-address: <41135040001}]");
+    }
+
+    #[test]
+    fn quoted_number_is_unchanged() {
+        assert_replaced("interfaces: [{mac-address: '41135040001'}, {'mac-address': <41135040001}]");
+    }
+
+    #[test]
+    fn quoted_text_with_the_key_is_unchanged() {
+        assert_replaced(
+            "interfaces: [{description: \"mac-address: 41135040001\", mac-address: <41135040001}]",
+        );
+    }
+
+    #[test]
+    fn document_is_unchanged_if_another_value_would_change() {
+        for document in [
+            "interfaces: [{description: 'a mac-address: 41135040001', mac-address: 41135040001}]",
+            "{routes: {mac-address: 41135040001}, interfaces: [{mac-address: 41135040001}]}",
+            "interfaces: [{mac-address: 41135040001}, {mac-address:\n 41135040001}]",
+        ] {
+            assert_eq!(restore_macs(document), None, "{document}");
         }
     }
 

@@ -65,11 +65,11 @@ impl Inventory {
         })
     }
 
-    /// Returns the findings about the URLs in an image with this config. A user's override may change the service's.
+    /// Returns the findings about the URLs in an image with this config. A user's override may replace the URL of the
+    /// service.
     fn address_findings_in(&self, config: &Config) -> Result<Vec<AddressFinding>, ApiError> {
         let json = config.to_json().map_err(|error| ApiError::internal(error.to_string()))?;
         let service = service_url(json.as_bytes());
-        let images = &self.settings().image_service_base_url;
-        Ok(AddressFinding::about(service.as_ref(), images))
+        Ok(AddressFinding::about(service.as_ref(), self.settings()))
     }
 }

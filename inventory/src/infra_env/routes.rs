@@ -259,7 +259,7 @@ async fn regenerate_signing_key(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Checks an infra-env's networks and config before a host boots its image
+/// Checks an infra-env's networks, config and addresses before a host boots its image
 #[utoipa::path(
     get,
     path = "/v2/infra-envs/{infra_env_id}/preflight",

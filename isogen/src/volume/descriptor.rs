@@ -148,7 +148,9 @@ fn parse_descriptor(
 /// Returns the error of a file whose first volume descriptor is missing.
 fn not_iso(source: &Source, sector: Sector, mut found: String) -> Error {
     if starts_like_web_page(source) {
-        found.push_str("; the file starts like a web page, so its download failed");
+        found.push_str(
+            "; the file starts with `<`, like a web page: a server may have returned an error page instead of the image",
+        );
     }
     Error::NotIso { file: source.name().to_owned(), offset: sector.offset() + 1, found }
 }

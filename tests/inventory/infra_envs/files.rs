@@ -198,14 +198,23 @@ fn preflight_lists_warnings() {
 #[test]
 fn preflight_checks_the_service_url_of_the_override() {
     on_each_database(async |service| {
-        let unit = "[Service]\nExecStart=/usr/local/bin/agent --url http://192.0.2.1:8090";
-        let config = json!({
-            "ignition": {"version": "3.1.0"},
-            "systemd": {"units": [{"name": "agent.service", "contents": unit}]},
-        });
-        let made = create_infra_env(service, &json!({"ignition_config_override": config.to_string()})).await;
-        let found = service.get(&format!("{}/preflight", infra_env_path(&made))).await.json_with_status(200);
+        let preflight = async |url: &str| {
+            let unit = format!("[Service]\nExecStart=/usr/local/bin/agent --url {url}");
+            let config = json!({
+                "ignition": {"version": "3.1.0"},
+                "systemd": {"units": [{"name": "agent.service", "contents": unit}]},
+            });
+            let made =
+                create_infra_env(service, &json!({"ignition_config_override": config.to_string()})).await;
+            service.get(&format!("{}/preflight", infra_env_path(&made))).await.json_with_status(200)
+        };
+        let found = preflight("http://192.0.2.1:8090").await;
         assert_eq!(found["addresses"], json!([]), "{found}");
+        let found = preflight("http://localhost:8090").await;
+        assert_eq!(found["addresses"].as_array().unwrap().len(), 1, "{found}");
+        let message = found["addresses"][0]["message"].as_str().unwrap();
+        let advice = "; correct `--url` of agent.service in the Ignition config override";
+        assert!(message.contains("http://localhost:8090") && message.ends_with(advice), "{message}");
     });
 }
 
