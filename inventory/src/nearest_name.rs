@@ -1,6 +1,6 @@
 //! Suggestions for misspelt names.
 
-/// Returns the known name that a misspelt one was probably meant for.
+/// Returns the known name that a misspelt name probably means.
 #[must_use]
 pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const MAX_EDITS: usize = 2;

@@ -76,7 +76,7 @@ pub struct Settings {
     pub added_image_rule: AddedImageRule,
 }
 
-/// A rule of the program for the URLs of base images that users add. The error is the reason for users.
+/// A check of the URLs of base images that users add. Its error is the reason in the response.
 #[derive(Clone)]
 pub struct AddedImageRule(Arc<UrlCheck>);
 

@@ -23,8 +23,9 @@ request that causes it is refused.\n\n| event | cause |\n|---|---|\n"
     }
     writeln!(text, "\n{}", host_tables()).unwrap();
     text.push_str("Each new status adds the event `host_status_updated`. Statuses that the diagram lacks belong to installations,\n\
-which this service does not start yet. If an inventory report was refused, the `status_info` of a `discovering` or\n\
-`insufficient` host, bound or not, ends with the reason until a report is accepted.\n\n");
+which this service does not start yet. If an inventory report, or a reply that cannot be parsed, was refused, the\n\
+`status_info` of a `discovering` or `insufficient` host, bound or not, ends with the reason until an inventory report is\n\
+accepted.\n\n");
     text.push_str(&host_diagram());
     writeln!(text, "\n## Clusters\n\n{}", cluster_tables()).unwrap();
     text.truncate(text.trim_end().len());

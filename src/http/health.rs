@@ -66,7 +66,7 @@ pub(super) fn document() -> utoipa::openapi::OpenApi {
     document
 }
 
-/// Reports that the process answers requests
+/// Returns 200 if the process handles requests
 #[utoipa::path(
     get,
     path = "/live",
@@ -107,7 +107,7 @@ impl Reachability {
     }
 }
 
-/// Reports whether the service can serve images
+/// Returns 200 if the service can serve images, otherwise 503
 ///
 /// During an outage of the database or of the external inventory, the service stays ready while it serves images that
 /// it knows. With a database that answers but cannot be used, it is not ready.
@@ -218,7 +218,7 @@ impl From<ImageState> for BaseImageHealth {
     }
 }
 
-/// Reports the health of the service and of its base images
+/// Returns the health of the service and of its base images
 #[utoipa::path(
     get,
     path = "/health",

@@ -1,4 +1,4 @@
-//! The routes outside of the API behave as the API document says.
+//! The responses of the routes outside of the API match the API document.
 
 use crate::schemathesis::check_responses;
 use crate::{ImageTestServer, run};

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use kindling::inventory::Settings;
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use uuid::Uuid;
 
 use crate::service::{
@@ -506,11 +509,14 @@ fn refused_report_is_an_event_and_the_reason_of_the_status() {
         let invalid = send_refused_inventory(&agent, "[]").await;
         assert_eq!(info().await, format!("{WAITING}; its last report was refused: {invalid}"));
         let written = agent.get_host().await["updated_at"].clone();
-        // Repetitions with other values are neither stored nor reported.
+        // Within ten minutes, other reasons are neither stored nor reported.
         for output in ["[1]", "[]", "{"] {
             send_refused_inventory(&agent, output).await;
         }
         assert_eq!(agent.get_host().await["updated_at"], written);
+        // A boot discards the reason.
+        agent.register().await.json_with_status(201);
+        assert_eq!(info().await, WAITING);
         let too_large = send_refused_inventory(&agent, &" ".repeat((1 << 20) + 1)).await;
         assert_eq!(too_large, "inventory report too large, discarded (limit 1048576 bytes)");
         assert_eq!(info().await, format!("{WAITING}; its last report was refused: {too_large}"));
@@ -534,9 +540,29 @@ fn refused_report_is_an_event_and_the_reason_of_the_status() {
         send_refused_inventory(&agent, "[]").await;
         assert_eq!(info().await, format!("{poor}; its last report was refused: {invalid}"));
         assert_eq!(events().await.len(), 3);
-        // A boot discards it.
-        agent.register().await.json_with_status(201);
-        assert_eq!(info().await, WAITING);
+    });
+}
+
+#[test]
+fn connection_that_breaks_within_a_report_is_not_a_refusal() {
+    on_each_database(async |service| {
+        let agent = FakeAgent::register_in_new_infra_env(service).await;
+        let before = agent.get_host().await["status_info"].clone();
+        let address = service.url("").trim_start_matches("http://").to_owned();
+        let path = format!("{}{}/instructions", Settings::API, agent.path());
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{{"
+        );
+        let mut socket = TcpStream::connect(&address).await.unwrap();
+        socket.write_all(request.as_bytes()).await.unwrap();
+        socket.shutdown().await.unwrap();
+        // The server closes the connection when it has handled the request.
+        let mut response = String::new();
+        socket.read_to_string(&mut response).await.unwrap();
+        assert!(response.contains("request body is incomplete"), "{response}");
+        assert_eq!(agent.get_host().await["status_info"], before);
+        let events = events_of_infra_env(service, &agent.infra_env).await;
+        assert_eq!(messages_of_event(&events, "host_report_refused"), Vec::<String>::new());
     });
 }
 

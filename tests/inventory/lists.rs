@@ -213,22 +213,28 @@ fn limit_and_offset_select_a_part_of_each_list() {
 
 /// Programs that count hosts need not read tens of kilobytes for each of them.
 #[test]
-fn host_list_of_an_infra_env_omits_inventory_reports_on_request() {
+fn host_list_of_an_infra_env_omits_reports_on_request() {
     on_each_database(async |service| {
         let (infra_env, ids) = many_hosts(service).await;
+        let agent = FakeAgent { id: ids[0].clone(), ..FakeAgent::new(service, &infra_env) };
+        let reach = json!({"remote_hosts": [{"host_id": "x", "l2_connectivity": null, "l3_connectivity": null, "mtu_report": null}]});
+        agent.reply_to_step("connectivity-check", &reach).await.json_with_status(204);
         let path = format!("/v2/infra-envs/{infra_env}/hosts");
         let full = service.get(&path).await.json_with_status(200);
-        let short = service.get(&format!("{path}?with-inventory=false")).await.json_with_status(200);
-        assert_eq!(ids_in_list(&short), ids);
-        let mut expected = full.clone();
-        for host in expected.as_array_mut().unwrap() {
-            assert!(host.as_object_mut().unwrap().remove("inventory").is_some(), "{host}");
+        for (report, count) in [("inventory", HOSTS), ("connectivity", 1)] {
+            let short = service.get(&format!("{path}?with-{report}=false")).await.json_with_status(200);
+            assert_eq!(ids_in_list(&short), ids);
+            let mut expected = full.clone();
+            let hosts = expected.as_array_mut().unwrap().iter_mut();
+            let removed = hosts.filter_map(|host| host.as_object_mut().unwrap().remove(report));
+            assert_eq!(removed.count(), count, "{report}");
+            assert_eq!(short, expected, "{report}");
+            let again = service.get(&format!("{path}?with-{report}=true")).await.json_with_status(200);
+            assert_eq!(again, full, "{report}");
         }
-        assert_eq!(short, expected);
-        let host_len = short[0].to_string().len();
+        let short = service.get(&format!("{path}?with-inventory=false")).await.json_with_status(200);
+        let host_len = short[1].to_string().len();
         assert!(host_len < 4 << 10, "a host takes {host_len} bytes");
-        let again = service.get(&format!("{path}?with-inventory=true")).await.json_with_status(200);
-        assert_eq!(again, full);
     });
 }
 

@@ -50,7 +50,7 @@ pub struct MonitoredOperator {
     /// Properties of the operator, in its own format.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub properties: String,
-    /// Seconds until the operator counts as failed.
+    /// Timeout in seconds after which the operator counts as failed.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "openapi", schema(required = false))]
     pub timeout_seconds: i64,

@@ -24,6 +24,8 @@ const ROOM: usize = 256 << 20;
 const PART: u64 = 8;
 /// Memory is reserved in pieces of this many bytes.
 pub(super) const PIECE: usize = 64 << 10;
+/// The reason of the error if the connection breaks within a body.
+const INCOMPLETE: &str = "request body is incomplete";
 
 /// The memory limit for large bodies of all requests. Clones share it.
 #[derive(Clone, Debug)]
@@ -96,6 +98,11 @@ impl LargeBodies {
         Ok(ReceivedBody { bytes, content, _memory: memory })
     }
 
+    /// Returns `true` if the connection broke before the whole body was received.
+    pub(crate) fn is_incomplete_body(error: &ApiError) -> bool {
+        error.status() == StatusCode::BAD_REQUEST && error.reason() == INCOMPLETE
+    }
+
     /// Returns an empty reservation for one request.
     pub(crate) fn empty_reservation(&self) -> ReservedMemory {
         ReservedMemory { of: self.clone(), pieces: Vec::new() }
@@ -138,7 +145,7 @@ fn unreadable(error: &axum::Error) -> ApiError {
         }
         cause = error.source();
     }
-    ApiError::malformed("request body is incomplete")
+    ApiError::malformed(INCOMPLETE)
 }
 
 #[cfg(test)]
@@ -172,6 +179,8 @@ mod tests {
         let request = Request::new(Body::from_stream(stream::iter(parts)));
         let refused = LargeBodies::with_max_bytes(ROOM).read(request).await.unwrap_err();
         assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+        assert!(LargeBodies::is_incomplete_body(&refused));
+        assert!(!LargeBodies::is_incomplete_body(&ApiError::malformed("not JSON")));
     }
 
     #[tokio::test]

@@ -19,7 +19,7 @@ use crate::id::ClusterId;
 
 /// The tag of these operations in the OpenAPI document.
 const TAG: &str = "not implemented";
-/// The extension that marks operations which answer 501, also those that check the request before.
+/// The extension of operations that always fail with 501, even if they check the request first.
 const EXTENSION: &str = "x-not-implemented";
 
 /// The callers of an operation.
@@ -153,7 +153,7 @@ fn describe(path: &str, operation: &str) -> Description {
         .tag(TAG)
         .operation_id(Some(operation))
         .summary(Some(format!("Not implemented: {operation}")))
-        .description(Some("Every request that has access is answered with 501."))
+        .description(Some("The response to every request that has access is 501."))
         .extensions(Some(ExtensionsBuilder::new().add(EXTENSION, true).build()))
         .parameters(Some(parameters.map(parameter).collect::<Vec<_>>()))
         .response("401", refused("The request has no valid token.", "infra_error"))

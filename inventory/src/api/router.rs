@@ -22,8 +22,8 @@ const MAX_BODY: usize = 32 << 20;
     info(
         title = "Kindling",
         description = "Clusters, infra-envs and hosts, and the images they boot.\n\n\
-            Operations need a token only under the policy `local` (`--auth-type local`). GET operations also answer HEAD. \
-            An operation with `x-not-implemented` never does its work: it answers 501."
+            Operations need a token only under the policy `local` (`--auth-type local`). GET operations also accept HEAD. \
+            An operation with `x-not-implemented` always fails: the response to an accepted request is 501."
     ),
     servers((url = "/api/assisted-install")),
     tags(

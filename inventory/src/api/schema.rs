@@ -330,7 +330,7 @@ fn wrong_type(path: &str, expected: &str, found: &Value) -> SchemaFault {
         Value::Object(_) => "an object",
     };
     let hint = match (expected, found) {
-        ("a string", "a number") => "; quote it: YAML tools read some texts without quotes as numbers",
+        ("a string", "a number") => "; quote it: YAML tools read some unquoted values as numbers",
         _ => "",
     };
     SchemaFault::Form(format!("{} must be {expected}, not {found}{hint}", path_for_message(path)))

@@ -64,13 +64,15 @@ fn scheme(kind: AuthKind) -> SecurityScheme {
 
 fn description(kind: AuthKind) -> &'static str {
     match kind {
-        AuthKind::User => "Token of a user, with or without `Bearer ` before it",
+        AuthKind::User => "User token, with or without the prefix `Bearer `",
         AuthKind::Agent => "Token of an infra-env or a cluster, for agents",
         AuthKind::Url => "Token of an infra-env or a cluster, for clients that have only a URL",
         AuthKind::Image | AuthKind::ImageUrl => {
-            "Image token. Read for compatibility: the policy `local` accepts none"
+            "Image token. Documented for compatibility: the policy `local` does not accept it"
         }
-        AuthKind::Watcher => "Token of a watcher. Read for compatibility: the policy `local` accepts none",
+        AuthKind::Watcher => {
+            "Watcher token. Documented for compatibility: the policy `local` does not accept it"
+        }
         AuthKind::Ticket => "Ticket of a user, valid for one minute",
     }
 }

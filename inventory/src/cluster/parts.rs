@@ -366,7 +366,7 @@ pub struct MonitoredOperator {
     /// Properties of the operator, in its own format.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub properties: String,
-    /// Seconds until the operator counts as failed.
+    /// Timeout in seconds after which the operator counts as failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = i64, required = false)]
     pub timeout_seconds: Option<i64>,

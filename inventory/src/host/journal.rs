@@ -94,7 +94,7 @@ impl Journal {
         }
     }
 
-    /// Returns `true`, and starts an hour, unless the host is within the hour that started with the same key.
+    /// Returns `true` and records the time, unless the host recorded the same key within the last hour.
     pub(super) fn starts_hour(&self, host: &mut HostRecord, key: String) -> bool {
         let last = host.hourly_events.get(&key).and_then(|last| last.0);
         if last.is_some_and(|last| self.now.signed_duration_since(last) < chrono::Duration::hours(1)) {

@@ -1,9 +1,14 @@
 //! Reports of an agent that were refused.
 //!
-//! An agent repeats a refused report each minute and shows the reason to no user. So the host keeps the reason until
-//! its agent sends a good report: its status text ends with it, and an event and the log report it once.
+//! An agent repeats a refused report each minute and does not show the reason to users. So the host keeps the reason
+//! until a report of that step is accepted, or until the host boots again. If it concerns the inventory, the status text
+//! ends with it. A reply that cannot be parsed counts as an inventory report.
+//!
+//! Another reason replaces the recorded one at most once per [`CHANGE_INTERVAL`], with an event and a log line. Without
+//! a recorded reason, they report a refusal at most once an hour for each step and status.
 
 use axum::http::StatusCode;
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::draft::HostDraft;
@@ -14,9 +19,10 @@ use super::state::Transition;
 use super::status::HostStatus;
 use super::steps::StepType;
 use crate::Inventory;
-use crate::api::{ApiError, RequestId};
+use crate::api::{ApiError, LargeBodies, RequestId};
 use crate::events::Severity;
 use crate::store::{Change, ReadSet};
+use crate::time::Millis;
 
 /// The key of refused replies whose step is unknown, because they were not parsed.
 const UNPARSED: &str = "";
@@ -24,14 +30,28 @@ const UNPARSED: &str = "";
 /// Maximum number of characters of a stored reason. It may quote the report.
 const MAX_REASON: usize = 256;
 
+/// The time for which a recorded reason is kept even if the agent sends reports that are refused for other reasons. It
+/// limits the number of writes and events.
+const CHANGE_INTERVAL: TimeDelta = TimeDelta::minutes(10);
+
 /// Why the last report of a step was refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RefusedReport {
     /// Status of the response.
     pub status: u16,
-    /// Reason in the response, if the status text of the host shows it.
+    /// Start of the reason in the response.
     pub reason: String,
+    /// Time when the reason was recorded.
+    pub recorded_at: Millis,
+}
+
+impl RefusedReport {
+    /// Returns `true` if the reason must not be replaced yet.
+    fn is_recent(&self, now: DateTime<Utc>) -> bool {
+        // The clock may have been set back.
+        self.recorded_at.0.is_some_and(|at| (now - at).abs() < CHANGE_INTERVAL)
+    }
 }
 
 /// A reply that was refused.
@@ -45,13 +65,15 @@ pub(super) struct Refusal<'a> {
 }
 
 impl Refusal<'_> {
-    /// Records why a report was refused. Failures of the service itself are not recorded.
+    /// Records why a report was refused. Failures of the service itself and broken connections are not recorded.
     ///
     /// # Errors
     ///
     /// Returns an error if the host does not exist.
     pub(super) async fn record(&self, inventory: &Inventory) -> Result<(), ApiError> {
-        if ![StatusCode::BAD_REQUEST, StatusCode::PAYLOAD_TOO_LARGE].contains(&self.error.status()) {
+        let is_refusal =
+            [StatusCode::BAD_REQUEST, StatusCode::PAYLOAD_TOO_LARGE].contains(&self.error.status());
+        if !is_refusal || LargeBodies::is_incomplete_body(self.error) {
             return Ok(());
         }
         let recorded = self.try_record(inventory).await;
@@ -67,21 +89,21 @@ impl Refusal<'_> {
 
     async fn try_record(&self, inventory: &Inventory) -> Result<(), ApiError> {
         // An agent repeats its report each minute.
-        if self.is_recorded(self.key.find_cached(inventory).await?.record()) {
+        if self.is_recorded(self.key.find_cached(inventory).await?.record(), Utc::now()) {
             return Ok(());
         }
         let plan = |reads: ReadSet| async move {
             let mut draft = HostDraft::new(self.key.find(&reads).await?);
             let mut change = Change::new();
-            if self.is_recorded(&draft.record) {
+            let mut journal = Journal::new(self.request);
+            if self.is_recorded(&draft.record, journal.now()) {
                 return Ok((change, false));
             }
-            let mut journal = Journal::new(self.request);
             let is_reported = self.update(&mut draft.record, &mut journal);
             super::refresh::refresh(&mut draft.record, inventory.settings(), &mut journal);
             draft.record.updated_at = journal.micros();
             // Stored even if the infra-env has no room for reports, which may be the reason. All refusals of a host take
-            // less than 8 KiB.
+            // less than 32 KiB.
             draft.write(&mut change)?;
             journal.write(&mut change)?;
             Ok((change, is_reported))
@@ -93,27 +115,33 @@ impl Refusal<'_> {
         Ok(())
     }
 
-    fn is_recorded(&self, host: &HostRecord) -> bool {
-        let known = host.findings.refused.get(self.step_name());
-        known.is_some_and(|known| known.status == self.error.status().as_u16())
+    /// Returns `true` if nothing needs to be recorded: the reason is the recorded one, or that one is recent.
+    fn is_recorded(&self, host: &HostRecord, now: DateTime<Utc>) -> bool {
+        let Some(known) = host.findings.refused.get(self.step_name()) else { return false };
+        let is_same = known.status == self.error.status().as_u16() && known.reason == self.reason();
+        is_same || known.is_recent(now)
     }
 
-    /// Updates the host. Returns `true` if this added an event: at most one per hour for each step and status, even if
-    /// the agent sends good and bad reports in turn.
+    /// Updates the host. Returns `true` if this added an event: for each reason that replaces another one, and else at
+    /// most one per hour for each step and status, even if the agent sends good and bad reports in turn.
     fn update(&self, host: &mut HostRecord, journal: &mut Journal) -> bool {
         const EVENT: &str = "host_report_refused";
         let (step, status) = (self.step_name(), self.error.status().as_u16());
-        let reason: String = self.error.reason().chars().take(MAX_REASON).collect();
+        let reason = self.reason();
         let report = if step == UNPARSED { "a report".to_owned() } else { format!("its {step} report") };
         let message = format!("Refused {report}: {reason}");
-        let is_shown = step == UNPARSED || self.step == Some(StepType::Inventory);
-        let reason = if is_shown { reason } else { String::new() };
-        host.findings.refused.insert(step.to_owned(), RefusedReport { status, reason });
-        let is_due = journal.starts_hour(host, format!("{EVENT} {step} {status}"));
+        let refused = RefusedReport { status, reason, recorded_at: journal.millis() };
+        let is_replacement = host.findings.refused.insert(step.to_owned(), refused).is_some();
+        let is_due = journal.starts_hour(host, format!("{EVENT} {step} {status}")) || is_replacement;
         if is_due {
             journal.add_host_event(host, EVENT, Severity::Warning, message);
         }
         is_due
+    }
+
+    /// Returns the start of the reason.
+    fn reason(&self) -> String {
+        self.error.reason().chars().take(MAX_REASON).collect()
     }
 
     fn step_name(&self) -> &'static str {
@@ -142,5 +170,51 @@ pub(super) fn with_reason(findings: &HostFindings, transition: Transition) -> Tr
             transition.with_info_suffix(&format!("; its last report was refused: {}", refused.reason))
         }
         _ => transition,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::id::{HostId, InfraEnvId};
+
+    /// Records a refused inventory report, if that is due. Returns `true` if this added an event.
+    fn refuse(host: &mut HostRecord, reason: &str) -> bool {
+        let (key, error) =
+            (HostKey { infra_env_id: host.infra_env_id, host_id: host.id }, ApiError::bad(reason));
+        let request = RequestId(Uuid::new_v4());
+        let refusal = Refusal { key, request, step: Some(StepType::Inventory), error: &error };
+        let mut journal = Journal::new(request);
+        !refusal.is_recorded(host, journal.now()) && refusal.update(host, &mut journal)
+    }
+
+    fn make_older(host: &mut HostRecord, age: TimeDelta) {
+        for refused in host.findings.refused.values_mut() {
+            refused.recorded_at = Millis(Some(Utc::now() - age));
+        }
+    }
+
+    #[test]
+    fn another_reason_replaces_an_old_one_with_an_event() {
+        let key = HostKey { infra_env_id: InfraEnvId(Uuid::new_v4()), host_id: HostId(Uuid::new_v4()) };
+        let mut host = HostRecord::new(key, &Transition::first(false), Utc::now());
+        let reason = |host: &HostRecord| host.findings.refused["inventory"].reason.clone();
+        assert!(refuse(&mut host, "A"));
+        assert!(!refuse(&mut host, "B"));
+        assert_eq!(reason(&host), "A", "other reasons are not recorded without limit");
+        for age in [CHANGE_INTERVAL, CHANGE_INTERVAL * -2] {
+            make_older(&mut host, age);
+            assert!(!refuse(&mut host, "A"), "the same reason is reported once");
+            assert!(refuse(&mut host, "B"));
+            assert_eq!(reason(&host), "B");
+            make_older(&mut host, age);
+            assert!(refuse(&mut host, "A"));
+        }
+        // Good reports in between do not lead to more events.
+        forget(&mut host.findings, StepType::Inventory);
+        assert!(!refuse(&mut host, "B"));
+        assert_eq!(reason(&host), "B");
     }
 }

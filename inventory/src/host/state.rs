@@ -202,7 +202,7 @@ impl Transition {
         self.info.as_deref()
     }
 
-    /// Returns the transition with a longer status text, unless the text stays.
+    /// Appends `suffix` to the new status text. A transition that keeps the text is unchanged.
     pub(super) fn with_info_suffix(self, suffix: &str) -> Self {
         Self { info: self.info.map(|info| info + suffix), ..self }
     }

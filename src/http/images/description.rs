@@ -1,4 +1,4 @@
-//! What all routes for files of images have in common in the OpenAPI document: header parameters and responses.
+//! Header parameters and responses that all routes for image files share in the OpenAPI document.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ const FILE_TYPES: [&str; 3] = ["application/x-iso9660-image", "application/octet
 const HEADERS: [(&str, &str); 6] = [
     ("Range", "Ranges of the file, such as `bytes=0-1023`. At most 64"),
     ("If-Range", "Entity tag or date of the file. If it has changed, `Range` is ignored"),
-    ("If-None-Match", "Entity tags. If one of them is the file's, the response is 304"),
+    ("If-None-Match", "Entity tags. If one of them matches the file, the response is 304"),
     ("If-Modified-Since", "Date. If the file has not changed since then, the response is 304"),
-    ("If-Match", "Entity tags. If none of them is the file's, the response is 412"),
+    ("If-Match", "Entity tags. If none of them matches the file, the response is 412"),
     ("If-Unmodified-Since", "Date. If the file has changed since then, the response is 412"),
 ];
 

@@ -141,7 +141,7 @@ async fn image_by_api_key(
     operation_id = "DownloadImageByToken",
     tag = "images",
     params(
-        ("token" = String, Path, description = "Image token. The policy `local` accepts none"),
+        ("token" = String, Path, description = "Image token. The policy `local` does not accept it"),
         FileOfVersion,
     ),
     responses(FileResponses)
@@ -369,7 +369,7 @@ async fn infra_env_file(
     params(
         ("who" = String, Path, description = "Id of the infra-env, or its token"),
         ("machine" = String, Path, description = "MAC address of the host, with colons or dashes"),
-        ("file" = String, Path, description = "`full.iso`, `minimal.iso` or `initrd`, or one of these with `.sha256` for its digest"),
+        ("file" = String, Path, description = "`full.iso`, `minimal.iso` or `initrd`, on s390x also `initrd.addrsize`, or one of these with `.sha256` for its digest"),
         FileHeaders,
     ),
     responses(FileResponses)

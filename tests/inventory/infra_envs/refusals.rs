@@ -31,7 +31,7 @@ const REFUSED: [(&str, &str); 42] = [
     ),
     (
         r#"{"name": 5}"#,
-        r#"parsing infraenvCreateParams body from "" failed, because name must be a string, not a number; quote it: YAML tools read some texts without quotes as numbers"#,
+        r#"parsing infraenvCreateParams body from "" failed, because name must be a string, not a number; quote it: YAML tools read some unquoted values as numbers"#,
     ),
     (
         r#"{"kernel_arguments": [null]}"#,

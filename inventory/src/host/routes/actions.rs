@@ -66,7 +66,7 @@ async fn unbind_host(
 
 /// Resets a host that was added to an existing cluster
 ///
-/// Not implemented by this service: a request that an Assisted Service would accept is answered with 501.
+/// Not implemented by this service: the response to a request that an Assisted Service would accept is 501.
 #[utoipa::path(
     post,
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/reset",
@@ -90,7 +90,7 @@ async fn reset_host(
 
 /// Installs a host that is added to an existing cluster
 ///
-/// Not implemented by this service: a request that an Assisted Service would accept is answered with 501.
+/// Not implemented by this service: the response to a request that an Assisted Service would accept is 501.
 #[utoipa::path(
     post,
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/install",
@@ -147,7 +147,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ValidationId {
 
 /// Updates the validation of a host
 ///
-/// Not implemented by this service: a request that an Assisted Service would accept is answered with 501.
+/// Not implemented by this service: the response to a request that an Assisted Service would accept is 501.
 #[utoipa::path(
     patch,
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/reset-validation/{validation_id}",
