@@ -1,6 +1,8 @@
 //! Servers that send something else, full disks: the error is reported and no file is left.
 
+use std::fs::{self, Permissions};
 use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,8 +10,11 @@ use std::time::{Duration, Instant};
 
 use fixtures::{Architecture, Era, Recipe};
 use isogen::Digest;
-use kindling::images::library::{BaseImageState, ImageNotReady, Library, LibraryError, ServerTrust};
+use kindling::images::library::{
+    BaseImageState, ImageNotReady, Library, LibraryError, LibrarySettings, ServerTrust,
+};
 use kindling::inventory::catalogue::OsImage;
+use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::server::{ImageFileServer, ImageReply, ReceivedRequest, ReplyGate};
@@ -166,6 +171,90 @@ async fn rejects_download_for_another_architecture() {
     place.assert_empty();
 }
 
+/// Settings with which a URL with another image is tried again after about two seconds, and other failures at once.
+fn settings_with_short_pauses(place: &LibraryFolder) -> LibrarySettings {
+    let mut settings = place.settings();
+    settings.retry.longest_pause = Duration::from_millis(7);
+    settings
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn url_with_another_image_is_rarely_downloaded_again() {
+    let server = ImageFileServer::new(|request, number| {
+        let file = if number == 0 { arm_image() } else { first_image() };
+        ImageReply::from_file(request, file, "\"one\"")
+    })
+    .await;
+    let place = LibraryFolder::new();
+    let os_image = os_image(&server.url("a.iso"));
+    let library = Library::open(settings_with_short_pauses(&place), [os_image.clone()]).unwrap();
+    unavailability_reason(within_time_limit(library.base(&os_image)).await);
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(server.requests().len(), 1);
+    within_time_limit(library.wait_ready(&os_image)).await.unwrap();
+    assert_eq!(server.requests().len(), 2);
+    place.assert_has_only_image(first_image());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn file_that_replaces_another_image_is_used_immediately() {
+    let (server, place) = (ImageFileServer::with_file(arm_image()).await, LibraryFolder::new());
+    let os_image = os_image(&server.url("a.iso"));
+    let library = place.open_patiently([os_image.clone()]);
+    unavailability_reason(within_time_limit(library.base(&os_image)).await);
+    fs::rename(place.write("copy", first_image()), place.file(NAME)).unwrap();
+    within_time_limit(library.wait_ready(&os_image)).await.unwrap();
+    assert_eq!(server.requests().len(), 1);
+}
+
+/// Writes an image for another architecture with a record, as earlier releases did, which did not check it.
+fn write_recorded_arm_image(place: &LibraryFolder, url: &str) {
+    let path = place.write(NAME, arm_image());
+    fs::set_permissions(&path, Permissions::from_mode(0o400)).unwrap();
+    let metadata = fs::metadata(&path).unwrap();
+    let record = json!({
+        "file": path,
+        "stamp": {
+            "len": metadata.len(),
+            "seconds": metadata.mtime(),
+            "nanoseconds": metadata.mtime_nsec(),
+            "changed": [metadata.ctime(), metadata.ctime_nsec()],
+            "inode": metadata.ino(),
+        },
+        "sha256": Digest::from_data(arm_image()).to_string(),
+        "minimal_verified": true,
+        "url": url,
+    });
+    place.write(&format!("{NAME}.json"), record.to_string().as_bytes());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_image_of_another_architecture_is_not_downloaded_at_start() {
+    let server = ImageFileServer::with_file(first_image()).await;
+    let place = LibraryFolder::new();
+    let os_image = os_image(&server.url("a.iso"));
+    write_recorded_arm_image(&place, &os_image.url);
+    let library = Library::open(settings_with_short_pauses(&place), [os_image.clone()]).unwrap();
+    let reason = unavailability_reason(within_time_limit(library.base(&os_image)).await);
+    assert!(reason.contains("the image is for CPU architecture arm64, expected x86_64"), "{reason}");
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(server.requests().len(), 0);
+    within_time_limit(library.wait_ready(&os_image)).await.unwrap();
+    place.assert_has_only_image(first_image());
+    drop(library);
+
+    // Another URL, or another digest in the catalogue, may provide the right image.
+    for (url, entry) in
+        [(server.url("old.iso"), os_image.clone()), (os_image.url.clone(), with_digest(os_image))]
+    {
+        let place = LibraryFolder::new();
+        write_recorded_arm_image(&place, &url);
+        let library = place.open_patiently([entry.clone()]);
+        within_time_limit(library.base(&entry)).await.unwrap();
+        place.assert_has_only_image(first_image());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn redirects_are_limited_in_number_and_scheme() {
     for (location, phrase) in [
@@ -283,7 +372,7 @@ async fn unwritable_directory_is_reported() {
     let server = ImageFileServer::with_file(first_image()).await;
     let place = LibraryFolder::new();
     // Root ignores modes, so a directory blocks the file name instead.
-    std::fs::create_dir(place.file(&format!("{NAME}.part"))).unwrap();
+    fs::create_dir(place.file(&format!("{NAME}.part"))).unwrap();
     let os_image = os_image(&server.url("a.iso"));
     let library = place.open_patiently([os_image.clone()]);
     let told = unavailability_reason(within_time_limit(library.base(&os_image)).await);

@@ -34,14 +34,14 @@ pub(crate) fn second_image() -> &'static [u8] {
     &IMAGE
 }
 
-/// The image of another architecture than that of [`os_image`].
+/// An image for another architecture than the entry of [`os_image`].
 pub(crate) fn arm_image() -> &'static [u8] {
     static IMAGE: LazyLock<Vec<u8>> =
         LazyLock::new(|| Recipe::new(Architecture::Aarch64, Era::E2024_12).build());
     &IMAGE
 }
 
-/// An image for 64-bit ARM that does not show it.
+/// An image for 64-bit ARM whose files do not show its architecture.
 pub(crate) fn image_without_architecture() -> Vec<u8> {
     let mut bytes = arm_image().to_vec();
     // In the directory, and in its Rock Ridge extension.

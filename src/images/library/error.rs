@@ -250,6 +250,12 @@ impl FetchError {
         )
     }
 
+    /// Returns `true` if the file is a valid image, but another one than the entry describes. A further attempt very
+    /// probably obtains the same file.
+    pub(super) fn is_other_image(&self) -> bool {
+        matches!(self, Self::VolumeId { .. } | Self::Architecture { .. })
+    }
+
     /// Returns whether the received bytes may still be the start of the image.
     pub(super) fn keeps_partial_file(&self) -> bool {
         matches!(

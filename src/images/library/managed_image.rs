@@ -18,6 +18,7 @@ use super::location::ImageLocation;
 use super::open_existing::{self, ExistingImage};
 use super::partial_file::{PartClaim, PartialFile};
 use super::paths::ImagePaths;
+use super::record::{self, DigestText, ImageRecord};
 use super::released::ReleasedImages;
 use super::remote::DownloadSource;
 use super::settings::{DownloadTiming, LibrarySettings};
@@ -32,6 +33,9 @@ const PARALLEL_HASHES: usize = 2;
 const OTHERS_PAUSE: Duration = Duration::from_millis(500);
 /// The interval at which the progress of a download or verification is published.
 pub(super) const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
+/// The number of longest pauses before a URL with another image is tried again: a day, with the default settings. Each
+/// attempt downloads the whole image.
+const OTHER_IMAGE_PAUSES: u32 = 288;
 
 /// State that all slots of a library share.
 #[derive(Debug)]
@@ -101,7 +105,7 @@ impl ManagedImage {
     pub(super) async fn keep_available(self: Arc<Self>) {
         let mut failures = 0_u32;
         loop {
-            match self.obtain().await {
+            match self.obtain(failures == 0).await {
                 Ok(base) => {
                     failures = 0;
                     self.publish_ready(&base);
@@ -113,19 +117,32 @@ impl ManagedImage {
                 }
                 Err(error) => {
                     failures = failures.saturating_add(1);
-                    // A file that another process is writing is complete soon, or never. Longer pauses do not help.
-                    let is_written =
-                        matches!(error, FetchError::OpenForWriting { .. } | FetchError::Unstable);
-                    let pause = self.shared.settings.retry.pause(if is_written { 1 } else { failures });
-                    self.publish_failure(&error, pause);
-                    tokio::time::sleep(pause).await;
+                    self.wait_for_retry(&error, failures).await;
                 }
             }
         }
     }
 
-    async fn obtain(self: &Arc<Self>) -> Result<Arc<OpenBaseImage>, FetchError> {
-        if let Some(base) = self.adopt().await? {
+    /// Publishes a failure, and waits until the next attempt.
+    async fn wait_for_retry(&self, error: &FetchError, failures: u32) {
+        let retry = &self.shared.settings.retry;
+        if self.remote.is_some() && error.is_other_image() {
+            let pause = retry.longest_pause.saturating_mul(OTHER_IMAGE_PAUSES);
+            let before = find_stamp(&self.image_path()).await.ok();
+            self.publish_failure(error, pause);
+            // Timer or change: try again either way.
+            let _ = tokio::time::timeout(pause, self.wait_until_file_differs(before)).await;
+            return;
+        }
+        // A file that another process is writing is complete soon, or never. Longer pauses do not help.
+        let is_written = matches!(error, FetchError::OpenForWriting { .. } | FetchError::Unstable);
+        let pause = retry.pause(if is_written { 1 } else { failures });
+        self.publish_failure(error, pause);
+        tokio::time::sleep(pause).await;
+    }
+
+    async fn obtain(self: &Arc<Self>, is_first: bool) -> Result<Arc<OpenBaseImage>, FetchError> {
+        if let Some(base) = self.adopt(is_first).await? {
             return Ok(base);
         }
         self.wait_until_wanted().await;
@@ -137,7 +154,7 @@ impl ManagedImage {
                     tokio::time::sleep(OTHERS_PAUSE).await;
                 }
             }
-            if let Some(base) = self.adopt().await? {
+            if let Some(base) = self.adopt(false).await? {
                 return Ok(base);
             }
         }
@@ -152,7 +169,7 @@ impl ManagedImage {
 
     /// Downloads the rest of a part, unless the process that had it before has just made it the base image.
     async fn download(self: &Arc<Self>, mut part: PartialFile) -> Result<Arc<OpenBaseImage>, FetchError> {
-        if let Some(base) = self.adopt().await? {
+        if let Some(base) = self.adopt(false).await? {
             on_dedicated_thread(move || part.discard()).await?;
             return Ok(base);
         }
@@ -170,13 +187,15 @@ impl ManagedImage {
     }
 
     /// Returns the base image in an existing file, if it is valid. An invalid file of the library itself is downloaded
-    /// again.
-    async fn adopt(self: &Arc<Self>) -> Result<Option<Arc<OpenBaseImage>>, FetchError> {
+    /// again. The first attempt after a start does not replace another image from the same URL: the server very probably
+    /// still has it.
+    async fn adopt(self: &Arc<Self>, is_first: bool) -> Result<Option<Arc<OpenBaseImage>>, FetchError> {
         let path = self.image_path();
         match self.adopt_at(path.clone()).await {
             Ok(None) if self.remote.is_none() => {
                 Err(verify::disk_error("opening", &path)(rustix::io::Errno::NOENT.into()))
             }
+            Err(error) if is_first && error.is_other_image() && self.is_from_same_url().await => Err(error),
             Err(error) if self.remote.is_some() && error.is_content_error() => {
                 let error = error_chain(&error);
                 tracing::warn!(
@@ -188,6 +207,22 @@ impl ManagedImage {
             }
             outcome => outcome,
         }
+    }
+
+    /// Returns `true` if the record shows that the file is from the URL of the entry, and unchanged since then.
+    async fn is_from_same_url(self: &Arc<Self>) -> bool {
+        let image = Arc::clone(self);
+        let checked = on_dedicated_thread(move || {
+            let record: ImageRecord = record::read_record(&image.paths.image_record())?;
+            let stamp = FileStamp::from(&std::fs::metadata(image.image_path()).ok()?);
+            let expected = image.image.sha256.map_or(record.sha256.clone(), DigestText::from);
+            Some(
+                record.url == image.location.to_string()
+                    && record.sha256 == expected
+                    && record.stamp == stamp.into(),
+            )
+        });
+        matches!(checked.await, Ok(Some(true)))
     }
 
     async fn adopt_at(self: &Arc<Self>, path: PathBuf) -> Result<Option<Arc<OpenBaseImage>>, FetchError> {
@@ -255,6 +290,18 @@ impl ManagedImage {
         }
     }
 
+    /// Waits until the file of the image is created, replaced or deleted.
+    async fn wait_until_file_differs(&self, before: Option<Option<FileStamp>>) {
+        let path = self.image_path();
+        loop {
+            tokio::time::sleep(self.shared.settings.recheck).await;
+            // A file server that does not answer has not changed anything.
+            if find_stamp(&path).await.is_ok_and(|now| Some(now) != before) {
+                return;
+            }
+        }
+    }
+
     async fn wait_until_replaced(&self, base: &OpenBaseImage) {
         let path = self.image_path();
         loop {
@@ -312,6 +359,15 @@ impl ManagedImage {
         });
         released.iter().for_each(|image| self.shared.released.release(image));
         self.shared.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+}
+
+/// Returns the stamp of a file, or `None` if it does not exist.
+async fn find_stamp(path: &Path) -> std::io::Result<Option<FileStamp>> {
+    match tokio::fs::metadata(path).await {
+        Ok(metadata) => Ok(Some(FileStamp::from(&metadata))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -50,7 +50,8 @@ pub struct RetryPolicy {
     pub at_once: u32,
     /// The first pause. Each further pause is twice as long.
     pub first_pause: Duration,
-    /// The longest pause.
+    /// The longest pause. If the server provides another image than the entry describes, the pause is 288 times as long,
+    /// because another download of it fails as well.
     pub longest_pause: Duration,
 }
 

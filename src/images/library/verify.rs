@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use isogen::{BaseImage, Source};
+use isogen::{Architecture, BaseImage, Source};
 
 use super::error::{FetchError, error_chain};
 use inventory::catalogue::CpuArchitecture;
@@ -21,8 +21,8 @@ pub(super) const MARK: &[u8] = b"CD001";
 /// The number of bytes that show whether a file is an ISO image.
 pub(super) const RECOGNIZABLE: u64 = MARK_AT + 5;
 
-/// Opens a base image and checks that it contains all files that artifacts need, and that it is for the architecture of
-/// its entry, if it states one.
+/// Opens a base image. Checks that it contains all files that artifacts need, and that its architecture, if the image
+/// states one, is the architecture of its entry.
 pub(super) fn open_base_image(source: Source, expected: CpuArchitecture) -> Result<BaseImage, FetchError> {
     let image = BaseImage::from_source(source).map_err(structure_error)?;
     let volume_id = image.volume().id();
@@ -40,7 +40,13 @@ pub(super) fn open_base_image(source: Source, expected: CpuArchitecture) -> Resu
 
 /// Returns the architecture of a base image, if the image states it.
 pub(crate) fn image_architecture(image: &BaseImage) -> Option<CpuArchitecture> {
-    CpuArchitecture::from_name(&format!("{:?}", image.architecture()?).to_ascii_lowercase())
+    match image.architecture()? {
+        Architecture::X86_64 => Some(CpuArchitecture::X86_64),
+        Architecture::Aarch64 => Some(CpuArchitecture::Arm64),
+        Architecture::Ppc64le => Some(CpuArchitecture::Ppc64le),
+        Architecture::S390x => Some(CpuArchitecture::S390x),
+        _ => None,
+    }
 }
 
 /// Returns whether minimal ISOs can be made from the image's own description. If not, Kindling re-lays out minimal
