@@ -216,7 +216,7 @@ pub struct KernelArgument {
 
 lenient!(Proxy, HostStaticNetwork, MacInterface, KernelArgument);
 
-/// Findings about the static networks and the config of an infra-env. Only Kindling has this resource.
+/// Findings about the static networks, the config and the URLs of an infra-env. Only Kindling has this resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preflight {
     /// Id of the infra-env.
@@ -229,6 +229,9 @@ pub struct Preflight {
     /// Findings in the Ignition config override. Each has at least `severity` and `message`.
     #[serde(default)]
     pub ignition: Vec<Value>,
+    /// URLs in the image that machines cannot reach. Each has at least `severity` and `message`.
+    #[serde(default)]
+    pub addresses: Vec<Value>,
 }
 
 /// Parameters of a new infra-env.

@@ -202,7 +202,7 @@ async fn operations_on_infra_envs_send_the_documented_requests() {
     let (response, url) = (recorded!("infra_env"), recorded!("image_url"));
     let params = InfraEnvCreateParams::new("edge", Secret::new("{}"));
     let body = json!({"name": "edge", "pull_secret": "{}"});
-    sends!(201, response, it => it.register_infra_env(&params), "POST /infra-envs", body);
+    sends!(201, response, it => it.register_infra_env(&params), "POST /infra-envs", body.clone());
     sends!(200, "[]", it => it.list_infra_envs(None), "GET /infra-envs");
     sends!(200, recorded!("infra_envs"), it => it.list_infra_envs(Some(cluster)), "GET /infra-envs?cluster_id={c}");
     let visit = |_: Value| ControlFlow::Continue(());
@@ -212,6 +212,9 @@ async fn operations_on_infra_envs_send_the_documented_requests() {
     let findings =
         format!(r#"{{"infra_env_id": "{infra_env}", "image_generation": 1, "network": [], "ignition": []}}"#);
     sends!(200, &findings, it => it.preflight(infra_env), "GET /infra-envs/{i}/preflight");
+    sends!(200, "{}", it => it.register_infra_env_as::<Value>(&params), "POST /infra-envs", body);
+    sends!(200, "{}", it => it.get_infra_env_as::<Value>(infra_env), "GET /infra-envs/{i}");
+    sends!(200, "{}", it => it.preflight_as::<Value>(infra_env), "GET /infra-envs/{i}/preflight");
     let changes =
         InfraEnvUpdateParams { kernel_arguments: Some(Vec::new()), ..InfraEnvUpdateParams::default() };
     let body = json!({"kernel_arguments": []});

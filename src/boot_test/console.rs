@@ -10,7 +10,7 @@ use std::time::Duration;
 const READ_LEN: usize = 4096;
 const MAX_WAITING: usize = 64;
 const ESCAPE: u8 = 0x1B;
-/// Messages of QEMU after which KVM runs the machine no more. QEMU itself continues.
+/// QEMU messages after which KVM no longer runs the machine. QEMU itself keeps running.
 const KVM_FAILURES: [&str; 3] = ["KVM internal error", "KVM: entry failed", "kvm run failed"];
 
 /// Output of a machine.
@@ -84,7 +84,7 @@ fn forward_output(mut pipe: impl Read, listener: &SyncSender<io::Result<MachineO
     }
 }
 
-/// Copies QEMU's messages to stderr, and sends the first one that means the end of KVM.
+/// Copies QEMU's messages to stderr, and sends the first message that reports a KVM failure.
 fn forward_messages(pipe: impl Read, listener: &SyncSender<io::Result<MachineOutput>>) {
     let mut failure = None;
     for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {

@@ -97,7 +97,7 @@ pub enum BootTestError {
     /// QEMU is not installed or cannot be started.
     #[error("cannot start qemu-system-x86_64; install the package qemu-system-x86")]
     Qemu(#[source] io::Error),
-    /// KVM failed while the machine ran, as broken nested virtualisation does.
+    /// KVM failed while the machine ran. Broken nested virtualization is a usual cause.
     #[error("KVM cannot run the machine: {message}")]
     Kvm {
         /// QEMU's message.

@@ -1,7 +1,7 @@
 //! `kindling boot-test`: boots an image in QEMU.
 
-use std::fmt::Write;
-use std::io;
+use std::fmt::Write as _;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::duration;
-use super::output::print_json;
+use super::output::{print_json, print_message, stdout_error};
 use crate::boot_test::{
     BootMedia, BootOutcome, BootTest, BootTestError, ClientReading, Firmware, IGNITION_MARKER, ReadingRange,
     fetch_readings,
@@ -19,8 +19,8 @@ use crate::boot_test::{
 
 /// Boot an image in QEMU, and wait for a marker on its serial console
 ///
-/// The console is copied to stdout, or to stderr with --json. A system writes to it only if its kernel arguments contain console=ttyS0. If the
-/// image is a URL of `kindling serve`, the server's boot trace is printed at the end.
+/// The console is copied to stdout, or to stderr with --json. A system writes to it only if its kernel arguments
+/// contain console=ttyS0. If the image is a URL of `kindling serve`, the server's boot trace is printed at the end.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit code: 0 the marker was seen, 1 it was not.")]
 pub(super) struct BootTestOptions {
@@ -95,44 +95,69 @@ impl BootTestOptions {
     pub(super) fn run(self) -> Result<ExitCode> {
         let as_json = self.json;
         let test = self.into_test();
-        let outcome = if as_json { test.run(&mut io::stderr()) } else { test.run(&mut io::stdout()) };
-        let outcome = match outcome {
-            Err(error @ BootTestError::Kvm { .. }) => {
-                return Err(error)
-                    .context("nested virtualization may be broken; emulate the CPU with --emulate");
-            }
-            outcome => outcome?,
-        };
-        eprintln!();
+        let outcome = boot(&test, as_json)?;
+        print_message("\n");
         let readings = read_trace(&test.image)?;
         if as_json {
             print_json(&BootReport::new(&test, outcome, readings))?;
         } else {
-            readings.iter().for_each(|reading| eprint!("{}", format_reading(reading)));
+            readings.iter().for_each(|reading| print_message(format_reading(reading)));
         }
-        Ok(match outcome {
-            BootOutcome::Seen(after) => {
-                eprintln!("{:?} after {:.1} s", test.marker, after.as_secs_f64());
-                ExitCode::SUCCESS
-            }
-            BootOutcome::Ended(status) => {
-                eprintln!("The machine ended ({status}) before the console showed {:?}", test.marker);
-                print_kvm_hint(&test);
-                ExitCode::FAILURE
-            }
-            BootOutcome::TimedOut => {
-                eprintln!("The console did not show {:?} within {:?}", test.marker, test.timeout);
-                print_kvm_hint(&test);
-                ExitCode::FAILURE
-            }
-        })
+        print_message(outcome_line(&test, outcome));
+        if matches!(outcome, BootOutcome::Seen(_)) {
+            return Ok(ExitCode::SUCCESS);
+        }
+        print_kvm_hint(&test);
+        Ok(ExitCode::FAILURE)
+    }
+}
+
+/// Boots the machine. Copies its console to stdout, or to stderr if stdout is for JSON.
+fn boot(test: &BootTest, as_json: bool) -> Result<BootOutcome> {
+    let outcome = if as_json { test.run(&mut StderrCopy) } else { test.run(&mut io::stdout()) };
+    match outcome {
+        Err(error @ BootTestError::Kvm { .. }) => {
+            Err(error).context("nested virtualization may be broken; emulate the CPU with --emulate")
+        }
+        // Only stdout returns this error: `StderrCopy` returns none, and the console is a pipe that is read.
+        Err(BootTestError::Console(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Err(stdout_error(error))
+        }
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Copies the console to stderr. A closed stderr does not end the boot.
+struct StderrCopy;
+
+impl Write for StderrCopy {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = io::stderr().write_all(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn outcome_line(test: &BootTest, outcome: BootOutcome) -> String {
+    let marker = &test.marker;
+    match outcome {
+        BootOutcome::Seen(after) => format!("{marker:?} after {:.1} s\n", after.as_secs_f64()),
+        BootOutcome::Ended(status) => {
+            format!("The machine ended ({status}) before the console showed {marker:?}\n")
+        }
+        BootOutcome::TimedOut => format!("The console did not show {marker:?} within {:?}\n", test.timeout),
     }
 }
 
 /// Prints how to boot without KVM, if it may have run the machine.
 fn print_kvm_hint(test: &BootTest) {
     if !test.emulate && Path::new("/dev/kvm").exists() {
-        eprintln!("If KVM does not work on this machine, for instance in a virtual machine, add --emulate");
+        print_message(
+            "If KVM does not work on this machine, for instance in a virtual machine, add --emulate\n",
+        );
     }
 }
 
@@ -165,7 +190,7 @@ fn read_trace(image: &str) -> Result<Vec<ClientReading>> {
     let runtime = runtime.context("cannot start the async runtime")?;
     let readings = runtime.block_on(fetch_readings(image));
     Ok(readings.unwrap_or_else(|error| {
-        eprintln!("Warning: {:#}", anyhow::Error::new(error));
+        print_message(format_args!("Warning: {:#}\n", anyhow::Error::new(error)));
         Vec::new()
     }))
 }

@@ -158,7 +158,8 @@ fn check_inline_list(ListText { source, text }: &ListText) -> Result<()> {
     bail!("{source}: {error}; {remedy}");
 }
 
-/// Returns why a text is not a JSON list. Does not repeat the text, which may contain credentials. An empty text is accepted here, since the catalogue refuses it.
+/// Returns why a text is not a JSON list. Does not repeat the text, which may contain credentials. An empty text is
+/// accepted here, since the catalogue refuses it.
 fn list_error(text: &str) -> Option<String> {
     let start = text.trim();
     let error = serde_json::from_str::<Vec<IgnoredAny>>(text).err().filter(|_| !start.is_empty())?;

@@ -20,7 +20,7 @@ use super::shell::program_command;
 use crate::http::images::{EmbeddedInputs, ImageServer, follow_added_images};
 use crate::http::{Listener, Server, ServerLimits};
 use crate::images::library::{Library, LibrarySettings};
-use crate::simulation::{BootImage, Simulation, SimulationOptions, read_profile};
+use crate::simulation::{BootImage, Simulation, SimulationOptions, SimulationReport, read_profile};
 use inventory::auth::Policy;
 use inventory::catalogue::Catalogue;
 use inventory::files::FileStore;
@@ -39,6 +39,9 @@ const PROFILE: &str = "standard";
 const SEED: u64 = 1;
 /// Pause between the polls of a simulated host: short, so that a user sees the page change.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Maximum time until the first error of a simulated host is printed.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Serve throw-away data, with commands to try
 ///
@@ -104,6 +107,7 @@ impl Demo {
         let image = if origin.starts_with("http://[") { image } else { image.own_addresses() };
         let mut options = SimulationOptions::default();
         (options.hosts_per_second, options.poll_interval) = (1, Some(POLL_INTERVAL));
+        options.report_interval = REPORT_INTERVAL;
         options.boot_image = Some(image);
         let infra_env = infra_env.to_string().parse()?;
         Ok(Simulation::new((origin, client), infra_env, site, options))
@@ -146,11 +150,17 @@ async fn open_services(directory: &Path, origin: &str) -> Result<(Inventory, Ima
     Ok((inventory, images))
 }
 
-/// Runs simulated hosts until the server ends.
+/// Runs simulated hosts until the server ends. Prints their first error.
 async fn run(simulation: Simulation) {
-    if let Err(error) = simulation.run(std::future::pending(), |_| {}).await {
-        let error = &error as &dyn std::error::Error;
-        tracing::warn!(error, "the simulation failed, its hosts have stopped");
+    let mut is_printed = false;
+    let print_first_error = |report: &SimulationReport| {
+        if let Some(error) = report.errors.keys().next().filter(|_| !is_printed) {
+            is_printed = true;
+            eprintln!("Warning: request of a simulated host failed, retrying: {error}");
+        }
+    };
+    if let Err(error) = simulation.run(std::future::pending(), print_first_error).await {
+        eprintln!("Warning: the simulation failed, its hosts have stopped: {:#}", anyhow::Error::new(error));
     }
 }
 

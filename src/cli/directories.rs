@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use rustix::fs::Access;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
 
 /// Returns an error if the directory of an option does not exist and cannot be created.
 pub(super) fn check_directory(option: &str, path: &Path) -> Result<()> {
@@ -24,11 +25,32 @@ fn check(option: &str, path: &Path, may_be_read_only: bool) -> Result<()> {
     } else if !existing.is_dir() {
         format!("{at} is not a directory; remove it")
     } else if !may_be_read_only
-        && let Err(error) = rustix::fs::access(existing, Access::WRITE_OK | Access::EXEC_OK)
+        && let Err(error) = accessat(CWD, existing, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
     {
-        format!("this user cannot create files in {at}: {error}; change its permissions")
+        access_problem(existing, error)
     } else {
         return Ok(());
     };
     bail!("cannot use directory {}: {reason}, or use another path for {option}", path.display())
+}
+
+/// Returns why the program cannot create files in an existing directory, and what the user can do about it.
+fn access_problem(directory: &Path, error: Errno) -> String {
+    let at = directory.display();
+    match error {
+        Errno::ROFS => format!("{at} is on a read-only file system; mount a writable one"),
+        _ => format!("this user cannot create files in {at}: {error}; change its permissions"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_only_file_system_is_not_a_problem_of_permissions() {
+        let problem = |error| access_problem(Path::new("/data"), error);
+        assert_eq!(problem(Errno::ROFS), "/data is on a read-only file system; mount a writable one");
+        assert!(problem(Errno::ACCESS).ends_with("; change its permissions"));
+    }
 }

@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(report(&error), json!({"message": "top", "causes": ["cause"], "findings": []}));
         let mut findings = DiscoveryReport::default();
         findings.error(SourceLocation::whole("a.yaml"), "wrong");
-        let error = RefusedInputs::report(findings, false, "nothing was written").into();
+        let error = RefusedInputs::print_and_refuse(findings, false, "nothing was written").into();
         let finding = json!({"severity": "error", "file": "a.yaml", "message": "wrong"});
         let expected =
             json!({"message": "1 error; nothing was written", "causes": [], "findings": [finding]});

@@ -1,5 +1,6 @@
 //! Findings as lines of text. A fault that many documents share is one line with the first places.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 
 use ignition::report::Severity;
@@ -25,30 +26,38 @@ pub(super) fn grouped_lines<T: fmt::Display>(
     findings: &[T],
     parts: impl Fn(&T) -> (FindingKey<'_>, SourceLocation),
 ) -> String {
-    let mut places = std::collections::BTreeMap::<FindingKey<'_>, Vec<SourceLocation>>::new();
+    let mut places = BTreeMap::<FindingKey<'_>, Vec<SourceLocation>>::new();
     for finding in findings {
         let (key, place) = parts(finding);
         places.entry(key).or_default().push(place);
     }
     let mut out = String::new();
+    let mut printed = BTreeSet::new();
     for finding in findings {
-        let (key, place) = parts(finding);
+        let (key, _) = parts(finding);
         let equal = places.get(&key).map(Vec::as_slice).unwrap_or_default();
         let is_group = equal.len() > MAX_PLACES;
-        if is_group && equal.first() != Some(&place) {
+        if is_group && !printed.insert(key) {
             continue;
         }
+        let others = if is_group { other_places(equal) } else { Vec::new() };
         // Writing to a string does not fail.
         let _ = writeln!(out, "{finding}");
-        if is_group {
-            let _ = writeln!(out, "  the same at {}", other_places(equal.get(1..).unwrap_or_default()));
+        if !others.is_empty() {
+            let _ = writeln!(out, "  the same at {}", place_list(&others));
         }
     }
     out
 }
 
-fn other_places(places: &[SourceLocation]) -> String {
-    let text = |place: &SourceLocation| {
+/// Returns the places that differ from the first one, each once.
+fn other_places(places: &[SourceLocation]) -> Vec<&SourceLocation> {
+    let mut known: BTreeSet<&SourceLocation> = places.first().into_iter().collect();
+    places.iter().filter(|place| known.insert(place)).collect()
+}
+
+fn place_list(places: &[&SourceLocation]) -> String {
+    let text = |place: &&SourceLocation| {
         let text = place.to_string().replace(char::is_control, "\u{fffd}");
         text.strip_suffix(':').map(str::to_owned).unwrap_or(text)
     };
@@ -78,6 +87,20 @@ mod tests {
     #[test]
     fn few_equal_findings_have_a_line_each() {
         assert_eq!(report_lines(&report(3)), report(3).to_string());
+    }
+
+    #[test]
+    fn repeated_places_are_listed_once() {
+        let mut report = DiscoveryReport::default();
+        for _ in 0..4 {
+            report.error(SourceLocation::whole("--karg-append"), "empty value");
+        }
+        assert_eq!(report_lines(&report), "--karg-append: error: empty value\n");
+        report.error(SourceLocation::whole("a.yaml"), "empty value");
+        report.error(SourceLocation::whole("--karg-append"), "empty value");
+        report.error(SourceLocation::whole("a.yaml"), "empty value");
+        let expected = "--karg-append: error: empty value\n  the same at a.yaml\n";
+        assert_eq!(report_lines(&report), expected);
     }
 
     #[test]

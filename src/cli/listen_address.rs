@@ -36,7 +36,10 @@ impl HostPort {
         };
         let (host, port) =
             text.rsplit_once(':').filter(|(host, _)| is_host_name(host)).ok_or_else(expected)?;
-        Ok(Self::Name { host: host.to_owned(), port: port.parse().map_err(|_| expected())? })
+        // `parse` also accepts a sign.
+        let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+        let port = port.parse().ok().filter(|_| is_number).ok_or_else(expected)?;
+        Ok(Self::Name { host: host.to_owned(), port })
     }
 
     /// Returns all addresses of the host. `option` is the option for messages.
@@ -47,7 +50,7 @@ impl HostPort {
             Self::Name { host, port } => {
                 let found = tokio::net::lookup_host((host.as_str(), *port)).await;
                 let found = found.with_context(|| {
-                    format!("{option}: cannot resolve host {host:?}; use an IP address, or a name that DNS or /etc/hosts has")
+                    format!("{option}: cannot resolve host {host:?}; use an IP address, or a name that DNS or /etc/hosts resolves")
                 })?;
                 for address in found {
                     if !addresses.contains(&address) {
@@ -110,25 +113,29 @@ impl ResolvedAddresses {
 
     async fn bind_once(&self) -> Result<Vec<Listener>, (SocketAddr, io::Error)> {
         let mut listeners: Vec<Listener> = Vec::new();
-        let mut missing = None;
+        let mut missing = Vec::new();
         for mut address in self.addresses.iter().copied() {
             if let Some(ListenAddr::Address(first)) = listeners.first().map(Listener::addr) {
                 address.set_port(first.port());
             }
             match Listener::bind_tcp(address).await {
                 Ok(listener) => listeners.push(listener),
-                Err(error) if is_not_of_this_machine(&error) => missing = Some((address, error)),
+                Err(error) if is_not_of_this_machine(&error) => missing.push((address, error)),
                 Err(error) => return Err((address, error)),
             }
         }
-        match missing {
-            Some(missing) if listeners.is_empty() => Err(missing),
-            Some((address, error)) => {
-                tracing::warn!(%address, %error, "{} also resolves to this address, which is skipped", self.host_port);
-                Ok(listeners)
-            }
-            None => Ok(listeners),
+        if listeners.is_empty()
+            && let Some(last) = missing.pop()
+        {
+            return Err(last);
         }
+        for (address, error) in missing {
+            tracing::warn!(
+                host = %self.host_port, %address, %error,
+                "skipped an address of the host name, which this machine does not have"
+            );
+        }
+        Ok(listeners)
     }
 }
 
@@ -162,7 +169,17 @@ pub(super) fn listen_error(address: SocketAddr, option: &str, error: io::Error) 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+
+    fn resolved(ips: &[[u8; 4]], port: u16) -> ResolvedAddresses {
+        ResolvedAddresses {
+            option: "--listen",
+            host_port: HostPort::Name { host: "mixed".to_owned(), port },
+            addresses: ips.iter().map(|ip| (*ip, port).into()).collect(),
+        }
+    }
 
     #[test]
     fn host_may_be_an_address_or_a_name() {
@@ -183,6 +200,7 @@ mod tests {
             ":8090",
             "localhost:",
             "localhost:x",
+            "localhost:+18920",
             "localhost:65536",
             "127.0.1:80",
             "127.0.0.256:80",
@@ -201,22 +219,14 @@ mod tests {
 
     #[test]
     fn host_is_reachable_if_one_of_its_addresses_is() {
-        let resolved = |ips: &[[u8; 4]]| ResolvedAddresses {
-            option: "--listen",
-            host_port: HostPort::Name { host: "mixed".to_owned(), port: 1 },
-            addresses: ips.iter().map(|ip| (*ip, 1).into()).collect(),
-        };
-        assert_eq!(resolved(&[[127, 0, 0, 1], [127, 9, 9, 9]]).reachable_address(), None);
+        assert_eq!(resolved(&[[127, 0, 0, 1], [127, 9, 9, 9]], 1).reachable_address(), None);
         let open = ([192, 0, 2, 1], 1).into();
-        assert_eq!(resolved(&[[127, 0, 0, 1], [192, 0, 2, 1]]).reachable_address(), Some(open));
+        assert_eq!(resolved(&[[127, 0, 0, 1], [192, 0, 2, 1]], 1).reachable_address(), Some(open));
     }
 
     #[tokio::test]
     async fn addresses_of_a_host_share_a_free_port() {
-        let addresses = [[127, 0, 0, 1], [127, 0, 0, 2]].map(|ip| (ip, 0).into()).to_vec();
-        let host_port = HostPort::Name { host: "twice".to_owned(), port: 0 };
-        let resolved = ResolvedAddresses { option: "--listen", host_port, addresses };
-        let listeners = resolved.bind().await.unwrap();
+        let listeners = resolved(&[[127, 0, 0, 1], [127, 0, 0, 2]], 0).bind().await.unwrap();
         let ports = listeners.iter().map(|listener| match listener.addr() {
             ListenAddr::Address(address) => address.port(),
             ListenAddr::Path(_) => 0,
@@ -228,15 +238,26 @@ mod tests {
     /// 203.0.113.0/24 is reserved for documentation.
     #[tokio::test]
     async fn foreign_address_of_a_host_is_skipped_unless_it_is_the_only_one() {
-        let resolved = |ips: &[[u8; 4]]| ResolvedAddresses {
-            option: "--listen",
-            host_port: HostPort::Name { host: "mixed".to_owned(), port: 0 },
-            addresses: ips.iter().map(|ip| (*ip, 0).into()).collect(),
-        };
-        assert_eq!(resolved(&[[203, 0, 113, 7], [127, 0, 0, 1]]).bind().await.unwrap().len(), 1);
-        let error = resolved(&[[203, 0, 113, 7]]).bind().await.unwrap_err().to_string();
+        assert_eq!(resolved(&[[203, 0, 113, 7], [127, 0, 0, 1]], 0).bind().await.unwrap().len(), 1);
+        let error = resolved(&[[203, 0, 113, 7]], 0).bind().await.unwrap_err().to_string();
         let expected = "cannot listen on 203.0.113.7:0: this machine does not have the address 203.0.113.7; choose another one with --listen";
         assert_eq!(error, expected);
+    }
+
+    #[tokio::test]
+    async fn all_skipped_addresses_are_logged() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let log = tracing_subscriber::fmt().with_ansi(false).with_writer(Arc::new(file.reopen().unwrap()));
+        let guard = tracing::subscriber::set_default(log.finish());
+        resolved(&[[203, 0, 113, 7], [127, 0, 0, 1], [203, 0, 113, 8]], 0).bind().await.unwrap();
+        drop(guard);
+        let log = std::fs::read_to_string(file.path()).unwrap();
+        for ip in ["203.0.113.7", "203.0.113.8"] {
+            assert!(
+                log.lines().any(|line| line.contains("skipped an address") && line.contains(ip)),
+                "{log}"
+            );
+        }
     }
 
     #[test]

@@ -42,11 +42,12 @@ mod simulate;
 mod table;
 
 use std::ffi::OsString;
-use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use output::{StdoutClosed, print_message};
 
 /// Per-cluster boot images for bare-metal CoreOS and OpenShift installs
 #[derive(Debug, Parser)]
@@ -120,9 +121,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     progress::clear_bars();
     match result {
         Ok(code) => code,
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if error.is::<StdoutClosed>() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("Error: {}", error_message(&error));
+            print_message(format_args!("Error: {}\n", error_message(&error)));
             if is_json {
                 failure::print_as_json(&error);
             }
@@ -196,12 +197,6 @@ impl Command {
     }
 }
 
-/// Returns whether stdout was closed by its reader, which is not a failure.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let is_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
-    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(is_pipe))
-}
-
 /// Formats an error and its causes, one per line.
 fn error_message(error: &anyhow::Error) -> String {
     let lines = error_lines(error);
@@ -262,6 +257,17 @@ mod tests {
     fn control_characters_in_errors_are_replaced() {
         let error = anyhow::anyhow!("a\u{1b}[31m\nb").context("top");
         assert_eq!(error_message(&error), "top\n\nCaused by:\n    a\u{fffd}[31m\nb");
+    }
+
+    #[test]
+    fn closed_socket_is_a_failure_but_closed_stdout_is_not() {
+        let broken_pipe = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        let error = output::stdout_error(broken_pipe()).context("listing infra-envs");
+        assert!(error.is::<StdoutClosed>());
+        let error = anyhow::Error::new(broken_pipe()).context("cannot send the request");
+        assert!(!error.is::<StdoutClosed>());
+        let error = output::stdout_error(std::io::ErrorKind::StorageFull.into());
+        assert!(!error.is::<StdoutClosed>());
     }
 
     #[test]

@@ -122,7 +122,7 @@ pub(super) fn refuse_terminal() -> Result<()> {
 
 /// Writes a plan to stdout.
 pub(super) fn write_stdout(plan: &Plan) -> Result<()> {
-    plan.send_to(&mut io::stdout().lock()).context("writing to stdout")
+    plan.send_to(&mut io::stdout().lock()).map_err(stdout_error)
 }
 
 /// Writes bytes to a file, replacing its content, or to stdout.
@@ -140,13 +140,30 @@ pub(super) fn write_bytes(path: Option<&str>, bytes: &[u8]) -> Result<()> {
 /// Prints text or embedded content.
 pub(super) fn print_bytes(bytes: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes).and_then(|()| stdout.flush()).context("writing to stdout")
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(stdout_error)
+}
+
+/// Adds context to an error of stdout.
+pub(super) fn stdout_error(error: io::Error) -> anyhow::Error {
+    let is_closed = error.kind() == io::ErrorKind::BrokenPipe;
+    let error = anyhow::Error::new(error);
+    if is_closed { error.context(StdoutClosed) } else { error.context("writing to stdout") }
+}
+
+/// The context of an error of stdout that its reader has closed. Such an error ends a command, but is not a failure.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("stdout is closed")]
+pub(super) struct StdoutClosed;
+
+/// Prints text to stderr. A closed stderr is not a failure.
+pub(super) fn print_message(text: impl fmt::Display) {
+    let _ = write!(io::stderr(), "{text}");
 }
 
 /// Prints the path of a written file. A closed stdout is not a failure.
 pub(super) fn print_path(path: &Path) -> Result<()> {
     match writeln!(io::stdout(), "{}", path.display()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("writing to stdout"),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(stdout_error(error)),
         _ => Ok(()),
     }
 }
@@ -223,7 +240,7 @@ impl JsonListOutput {
         }
     }
 
-    /// Prints the end of the list. `result` is that of the source of items.
+    /// Prints the end of the list. `result` is the result of the source of items.
     pub(super) fn finish(self, result: Result<()>) -> Result<()> {
         match (result, self.failure) {
             (_, Some(failure)) => Err(failure),

@@ -3,6 +3,7 @@
 use ignition::report::Severity;
 
 use super::grouped_findings::report_lines;
+use super::output::print_message;
 use crate::discovery::DiscoveryReport;
 
 /// The error of refused inputs. With `--json`, its findings are printed as JSON.
@@ -14,10 +15,10 @@ pub(super) struct RefusedInputs {
 }
 
 impl RefusedInputs {
-    /// Prints the findings and returns the error. `consequence` says what was not done. If `strict`, warnings count as
+    /// Prints the findings and returns the error. `consequence` names what was not done. If `strict`, warnings count as
     /// errors.
-    pub(super) fn report(findings: DiscoveryReport, strict: bool, consequence: &str) -> Self {
-        eprint!("{}", report_lines(&findings));
+    pub(super) fn print_and_refuse(findings: DiscoveryReport, strict: bool, consequence: &str) -> Self {
+        print_message(report_lines(&findings));
         let errors = findings.count(Severity::Error);
         let warnings = if strict { findings.count(Severity::Warning) } else { 0 };
         let strictly = match warnings {

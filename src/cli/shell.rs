@@ -1,11 +1,10 @@
 //! Text that a user can paste into a shell: quoted paths, and the name by which the shell finds this program.
 
+use std::ffi::OsStr;
 use std::path::Path;
-#[cfg(feature = "demo")]
-use std::{env, ffi::OsStr, fs};
+use std::{env, fs};
 
 /// The name of the program in the search path.
-#[cfg(feature = "demo")]
 const NAME: &str = "kindling";
 
 /// Returns a path quoted for a shell.
@@ -21,7 +20,6 @@ pub(super) fn shell_quoted(path: &Path) -> String {
 
 /// Returns the command that runs this program from the current directory: its name if the search path finds it under
 /// that name, otherwise its path.
-#[cfg(feature = "demo")]
 pub(super) fn program_command() -> String {
     let Ok(program) = env::current_exe() else { return NAME.to_owned() };
     let search_path = env::var_os("PATH").unwrap_or_default();
@@ -29,7 +27,6 @@ pub(super) fn program_command() -> String {
     command_for(&program, &search_path, directory.as_deref())
 }
 
-#[cfg(feature = "demo")]
 fn command_for(program: &Path, search_path: &OsStr, directory: Option<&Path>) -> String {
     let mut in_path = env::split_paths(search_path).map(|folder| folder.join(NAME));
     let found = in_path.find(|path| path.is_file()).and_then(|path| fs::canonicalize(path).ok());
@@ -44,7 +41,7 @@ fn command_for(program: &Path, search_path: &OsStr, directory: Option<&Path>) ->
     }
 }
 
-#[cfg(all(test, feature = "demo"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 
-use super::connection::ConnectionOptions;
+use super::connection::{CertificateOptions, DEFAULT_URL};
 use super::duration::parse_duration;
 use super::output::{print_bytes, print_line};
 use super::progress::status_line;
@@ -40,8 +40,11 @@ const EXIT_CODES: &str = "Exit code: 0 the simulation ran until --duration was o
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(super) struct Simulate {
+    /// URL of the server, without the path of the API
+    #[arg(long, value_name = "URL", default_value = DEFAULT_URL)]
+    url: String,
     #[command(flatten)]
-    connection: ConnectionOptions,
+    certificates: CertificateOptions,
     /// Infra-env in which hosts register
     #[arg(long, value_name = "ID", value_parser = parse_id::<InfraEnvId>)]
     infra_env: InfraEnvId,
@@ -151,7 +154,7 @@ impl Simulate {
             report_interval: self.report_interval.unwrap_or(usual_interval),
             boot_image: None,
         };
-        let simulation = Simulation::new((&self.connection.url, client), self.infra_env, site, options);
+        let simulation = Simulation::new((&self.url, client), self.infra_env, site, options);
         let output = ReportOutput::new(self.json);
         let end = wait_for_end(self.duration)?;
         let end = async {
@@ -175,7 +178,7 @@ impl Simulate {
 
     fn client(&self) -> Result<ApiClient> {
         let transport = Client::builder().pool_max_idle_per_host(self.connections.into());
-        let mut builder = self.connection.client_builder(transport)?;
+        let mut builder = self.certificates.client_builder(&self.url, transport)?;
         if let Some(token) = &self.token {
             let token = assisted::Secret::new(token.reveal());
             builder = builder.credential(ClientCredential::Agent(token));

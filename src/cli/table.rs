@@ -2,7 +2,7 @@
 
 use super::output::escape_controls;
 
-/// The pause between two columns.
+/// Space between two columns.
 const GAP: &str = "  ";
 
 /// A table with aligned columns. Control characters in cells are escaped.

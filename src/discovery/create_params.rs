@@ -53,8 +53,11 @@ impl Draft {
             findings.warning(registries.place.clone(), message);
         }
         if let (None, Some(place)) = (&self.version, &self.version_hint) {
-            let message = "contains no OpenShift version, so the service uses its newest";
+            let message = "contains no OpenShift version, so the service uses its newest version";
             findings.warning(place.clone(), message);
+        }
+        for field in &self.unsent_fields {
+            findings.warning(field.place.clone(), format!("is not sent: {}", field.value));
         }
     }
 
@@ -87,7 +90,7 @@ impl Draft {
     }
 }
 
-/// Returns the network of a host, which must have MAC addresses: they are how a machine finds its network.
+/// Returns the network of a host, which must have MAC addresses: a machine selects its network by them.
 fn static_network(host: &Host, findings: &mut DiscoveryReport) -> Option<HostStaticNetwork> {
     let interfaces = host.network.interfaces().unwrap_or_default();
     if interfaces.is_empty() {

@@ -66,6 +66,8 @@ pub struct Draft {
     pub image_type: Option<Text>,
     /// The time in seconds that a host waits before it inspects its network.
     pub discovery_delay_seconds: Option<Located<u32>>,
+    /// Fields of manifests that a request to a service does not contain, each with the reason or the consequence.
+    pub unsent_fields: Vec<Located<&'static str>>,
 }
 
 /// The static network of one host.
@@ -159,6 +161,7 @@ impl Draft {
             architecture: overrides.architecture.or(self.architecture),
             image_type: overrides.image_type.or(self.image_type),
             discovery_delay_seconds: overrides.discovery_delay_seconds.or(self.discovery_delay_seconds),
+            unsent_fields: self.unsent_fields.into_iter().chain(overrides.unsent_fields).collect(),
         }
     }
 

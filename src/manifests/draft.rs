@@ -36,6 +36,13 @@ const FIELDS: [&str; 19] = [
     "agentLabelSelector",
 ];
 
+/// Fields for which a request to a service has no parameter, each with the reason or the consequence.
+const UNSENT_FIELDS: [(&str, &str); 3] = [
+    ("spec.clusterRef", "the hosts are not bound to a cluster"),
+    ("spec.agentLabels", "they are labels of Kubernetes Agents, and hosts in the API have no such labels"),
+    ("spec.ipxeScriptType", "the URL of an iPXE script selects its type"),
+];
+
 const PROXY_FIELDS: [&str; 3] = ["httpProxy", "httpsProxy", "noProxy"];
 const KERNEL_ARGUMENT_FIELDS: [&str; 2] = ["operation", "value"];
 const REFERENCE_FIELDS: [&str; 2] = ["name", "namespace"];
@@ -121,6 +128,7 @@ impl<'a> InfraEnvReader<'a> {
             architecture: self.text("spec.cpuArchitecture"),
             image_type: self.text("spec.imageType"),
             discovery_delay_seconds: self.network_discovery_delay(),
+            unsent_fields: self.unsent_fields(),
             ..Draft::default()
         };
         if over.pull_secret.is_none() {
@@ -152,6 +160,11 @@ impl<'a> InfraEnvReader<'a> {
     fn name(&self) -> Option<Text> {
         let name = Located::new(self.object.name().to_owned(), self.object.location_of("metadata.name"));
         Some(name).filter(|name| !name.value.is_empty())
+    }
+
+    fn unsent_fields(&self) -> Vec<Located<&'static str>> {
+        let fields = UNSENT_FIELDS.iter().filter(|(path, _)| self.object.get(path).is_some());
+        fields.map(|(path, reason)| Located::new(*reason, self.object.location_of(path))).collect()
     }
 
     fn text(&mut self, path: &str) -> Option<Text> {

@@ -18,6 +18,8 @@ const RANGES: u64 = 64;
 const MIN_RANGE: u64 = 32 * SECTOR;
 /// Pause after each range.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Maximum time without data from the server.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// Loopback address of the first host that has its own.
 const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 11);
 
@@ -33,7 +35,7 @@ pub enum BootImageError {
     NoLength,
 }
 
-/// An image that simulated hosts read when they boot.
+/// An image that simulated hosts read when they boot, without a proxy.
 #[derive(Clone, Debug)]
 pub struct BootImage {
     url: String,
@@ -75,10 +77,11 @@ impl BootImage {
     }
 
     fn client(&self, host: u32) -> Result<Client, reqwest::Error> {
-        let mut client = Client::builder();
+        // Firmware reads its image without a proxy.
+        let mut client = Client::builder().no_proxy().read_timeout(READ_TIMEOUT);
         if self.has_own_addresses {
             let address = Ipv4Addr::from_bits(FIRST_ADDRESS.to_bits().saturating_add(host));
-            client = client.no_proxy().local_address(Some(address.into()));
+            client = client.local_address(Some(address.into()));
         }
         client.build()
     }

@@ -331,7 +331,7 @@ impl AgentSettings {
                 error = &error as &dyn std::error::Error, host = %machine.id(),
                 "simulated host cannot boot, retrying"
             );
-            self.figures.lock().count_error(error.to_string());
+            self.figures.lock().count_error(error_text(&error));
             sleep(BOOT_TIME).await;
         }
     }

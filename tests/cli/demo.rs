@@ -85,11 +85,46 @@ fn demo_names_the_option_of_a_port_in_use() {
 }
 
 #[test]
-fn demo_resolves_host_names() {
+fn demo_rejects_host_name_without_address() {
     let label = "x".repeat(64);
     Scratch::new()
         .run_kindling(&format!("demo --listen {label}:0"))
         .expect_failure("--listen: cannot resolve host");
+}
+
+#[test]
+fn demo_listens_on_the_addresses_of_a_host_name() {
+    let data = TempDir::new().unwrap();
+    let mut command = Command::new(KINDLING);
+    command.args(["demo", "--hosts", "0", "--listen", "localhost:0"]).env("TMPDIR", data.path());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let _running = RunningDemo(child);
+    let first = lines.next().unwrap();
+    let address = first.strip_prefix("Listening on http://").unwrap().split(',').next().unwrap();
+    assert!(get(address, "/").contains("<title>Kindling</title>"), "{first}");
+}
+
+#[test]
+fn simulated_hosts_boot_without_the_proxy_of_the_environment() {
+    let addresses = ["127.0.0.1:0", "[::1]:0"].into_iter();
+    for address in addresses.filter(|address| std::net::TcpListener::bind(address).is_ok()) {
+        let data = TempDir::new().unwrap();
+        let mut command = Command::new(KINDLING);
+        command.args(["demo", "--hosts", "1", "--listen", address]).env("TMPDIR", data.path());
+        command.env("http_proxy", "http://127.0.0.1:1").env_remove("no_proxy").env_remove("NO_PROXY");
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let _running = RunningDemo(child);
+        let image =
+            lines.find_map(|line| line.strip_prefix("  curl -fO http://").map(str::to_owned)).unwrap();
+        let (origin, infra_env) = image.strip_suffix("/full.iso").unwrap().split_once("/i/").unwrap();
+        let begun = Instant::now();
+        while get(origin, &format!("/api/assisted-install/v2/infra-envs/{infra_env}/hosts")).trim() == "[]" {
+            assert!(begun.elapsed() < Duration::from_secs(60), "no hosts at {address}");
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
 }
 
 #[test]

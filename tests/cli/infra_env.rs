@@ -139,10 +139,39 @@ fn created_infra_env_is_listed_and_shown() {
     for line in [
         &format!("Image URL:         {url}"),
         "Kernel argument:   append console=ttyS0",
-        "Findings:          none",
+        "Findings:          1",
     ] {
         assert!(text.lines().any(|shown| shown == line), "{line}: {text}");
     }
+    // The service listens on a loopback address.
+    let finding = format!("other machines cannot reach {}", site.url);
+    assert!(text.contains(&format!("\n  warning: {finding}")), "{text}");
+    let message = shown["preflight"]["addresses"][0]["message"].as_str().unwrap();
+    assert!(message.starts_with(&finding), "{shown}");
+}
+
+#[test]
+fn reachable_infra_env_has_no_findings() {
+    let site = UserSite::start_with(&["--service-base-url", "http://192.0.2.1:8090"]);
+    site.create("edge");
+    let text = site.text("show edge");
+    assert!(text.ends_with("Findings:          none\n"), "{text}");
+}
+
+#[test]
+fn json_has_all_fields_of_the_service() {
+    const RESOURCE: &str = r#"{"id": "11111111-2222-4333-8444-555566667777", "new_field": [1]}"#;
+    let scratch = Scratch::new();
+    scratch.write("pull-secret.json", SECRET);
+    let url = serve_text("200 OK", RESOURCE);
+    let expected: Value = serde_json::from_str(RESOURCE).unwrap();
+    let create = "infra-env create edge --pull-secret pull-secret.json --json";
+    let created = scratch.run_kindling(&format!("{create} --url {url}")).expect_text();
+    assert_eq!(serde_json::from_str::<Value>(&created).unwrap(), expected);
+    let show = format!("infra-env show 11111111-2222-4333-8444-555566667777 --json --url {url}");
+    let mut shown: Value = serde_json::from_str(&scratch.run_kindling(&show).expect_text()).unwrap();
+    assert_eq!(shown.as_object_mut().unwrap().remove("preflight"), Some(expected.clone()));
+    assert_eq!(shown, expected);
 }
 
 #[test]
@@ -180,6 +209,23 @@ fn manifests_describe_the_infra_env() {
     let id = site.text("create other --manifests site --image-type full-iso").trim().to_owned();
     let shown = site.json(&format!("show --json {id}"));
     assert_eq!((&shown["name"], &shown["type"]), (&json!("other"), &json!("full-iso")));
+}
+
+#[test]
+fn fields_of_manifests_that_are_not_sent_are_warnings() {
+    let site = UserSite::start();
+    let fields = "  clusterRef: {name: edge, namespace: edge}\n  agentLabels: {rack: a}\n  ipxeScriptType: BootOrderControl\n";
+    site.scratch.write("site/all.yaml", format!("{SITE}{fields}---\n{HOST}"));
+    let output = site.run("create --manifests site --pull-secret pull-secret.json");
+    for (line, field, reason) in [
+        (9, "clusterRef", "the hosts are not bound to a cluster"),
+        (10, "agentLabels", "they are labels of Kubernetes Agents"),
+        (11, "ipxeScriptType", "the URL of an iPXE script selects its type"),
+    ] {
+        let finding = format!("site/all.yaml:{line}: spec.{field}: warning: is not sent: {reason}");
+        assert!(output.stderr.contains(&finding), "{finding}: {}", output.stderr);
+    }
+    output.expect_text();
 }
 
 #[test]
@@ -302,6 +348,37 @@ fn other_servers_are_named_in_errors() {
     }
     let output = scratch.run_kindling("infra-env list --url localhost:8090");
     output.expect_failure("--url is not the URL of a server");
+}
+
+#[test]
+fn status_of_a_response_decides_the_advice() {
+    let scratch = Scratch::new();
+    for (status, body, phrase) in [
+        ("301 Moved Permanently", "<html>", "redirects to another URL; set --url to that one"),
+        ("307 Temporary Redirect", "", "redirects to another URL; set --url to that one"),
+        ("401 Unauthorized", "<html>", "requires a token; set KINDLING_TOKEN"),
+        ("403 Forbidden", "{}", "requires a token; set KINDLING_TOKEN"),
+        ("502 Bad Gateway", "<html>", "is not available; try again later"),
+        ("504 Gateway Timeout", "", "is not available; try again later"),
+        ("500 Error", "<html>", "responds with a web page, so it is not the service; check --url"),
+        ("404 Not Found", "{}", "; check --url, and the id if the command has one"),
+    ] {
+        let url = serve_text(status, body);
+        let output = scratch.run_kindling(&format!("infra-env list --url {url}"));
+        output.expect_failure(phrase);
+        assert!(output.stderr.contains(&url), "{status}: {}", output.stderr);
+    }
+}
+
+#[test]
+fn invalid_ca_file_is_named_with_its_option() {
+    let scratch = Scratch::new();
+    scratch.write("empty.pem", "");
+    for (file, phrase) in
+        [("nope.pem", "--ca: cannot read nope.pem"), ("empty.pem", "--ca: invalid certificates in empty.pem")]
+    {
+        scratch.run_kindling(&format!("infra-env list --ca {file}")).expect_failure(phrase);
+    }
 }
 
 #[test]

@@ -1,13 +1,16 @@
 //! `--json`: one form of errors for all commands, and results that are a line of text without it.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::{env, fs};
+use std::process::Stdio;
+use std::{env, fs, io};
 
 use serde_json::{Value, json};
 
 use crate::full_featured_image;
 use crate::infra_env::serve_text;
-use crate::support::{RunOutput, Scratch};
+use crate::support::{ProgramRun, RunOutput, Scratch};
 
 #[track_caller]
 fn parse(output: &RunOutput) -> Value {
@@ -82,6 +85,34 @@ fn errors_of_inputs_have_findings() {
 }
 
 #[test]
+fn refused_networks_have_findings() {
+    let scratch = Scratch::new();
+    scratch.write("wrong.yaml", "kind: NMStateConfig\nmetadata: {name: node-0}\nspec: {interfaces: []}\n");
+    let output = scratch.run_kindling("network keyfiles --json wrong.yaml");
+    output.expect_failure("wrong.yaml:3: spec.config: error: NMStateConfig node-0 has no spec.config\n");
+    let finding = json!({
+        "severity": "error", "file": "wrong.yaml", "line": 3, "path": "spec.config",
+        "message": "NMStateConfig node-0 has no spec.config",
+    });
+    let message = "1 error; nothing was written";
+    assert_eq!(parse(&output), json!({"error": {"message": message, "causes": [], "findings": [finding]}}));
+}
+
+#[test]
+fn paths_that_are_not_utf8_are_printed_with_a_replacement_character() {
+    let scratch = Scratch::new();
+    let directory = OsStr::from_bytes(b"k\xFF");
+    let arguments = ["auth", "keys", "--json", "--out"].map(OsStr::new);
+    let output = scratch.command(arguments.iter().copied().chain([directory])).run();
+    let expected = json!({
+        "private_key_file": "k\u{fffd}/ec-private-key.pem", "public_key_file": "k\u{fffd}/ec-public-key.pem",
+    });
+    assert_eq!(parse(&output), expected);
+    output.expect_success();
+    assert!(scratch.folder().join(directory).join("ec-public-key.pem").is_file());
+}
+
+#[test]
 fn keys_and_tokens_are_printed_as_json() {
     let scratch = Scratch::new();
     let keys = parse(&scratch.run_kindling("auth keys --out keys --json"));
@@ -112,16 +143,36 @@ fn kernel_arguments_are_printed_as_json() {
     }
 }
 
-#[test]
-fn boot_test_result_is_printed_as_json() {
-    let scratch = Scratch::new();
+/// A command that boots a machine which writes `console text`, and waits for a marker.
+fn boot_test(scratch: &Scratch, marker: &str) -> ProgramRun {
     let program = scratch.write("bin/qemu-system-x86_64", "#!/bin/sh\necho console text\n");
     fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", scratch.path("bin").display(), env::var("PATH").unwrap());
-    let run = |marker: &str| {
-        let line = ["boot-test", "--json", "--marker", marker, "image.iso"];
-        scratch.command(line).env("PATH", &path).run()
+    scratch.command(["boot-test", "--json", "--marker", marker, "image.iso"]).env("PATH", path)
+}
+
+#[test]
+fn closed_stderr_does_not_prevent_json() {
+    let scratch = Scratch::new();
+    let run = |command: ProgramRun| {
+        let (reader, stderr) = io::pipe().unwrap();
+        drop(reader);
+        let output = command.command().stdin(Stdio::null()).stderr(stderr).output().unwrap();
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), value)
     };
+    let (code, result) = run(boot_test(&scratch, "console"));
+    assert_eq!((code, &result["seen"]), (Some(0), &json!(true)));
+    let (code, result) = run(boot_test(&scratch, "marker"));
+    assert_eq!((code, &result["seen"]), (Some(1), &json!(false)));
+    let (code, result) = run(scratch.command(["iso", "inspect", "--json", "missing.iso"]));
+    assert_eq!((code, &result["error"]["message"]), (Some(1), &json!("opening missing.iso")));
+}
+
+#[test]
+fn boot_test_result_is_printed_as_json() {
+    let scratch = Scratch::new();
+    let run = |marker: &str| boot_test(&scratch, marker).run();
     let seen = run("console");
     let result = parse(&seen);
     assert_eq!((&result["seen"], &result["marker"]), (&json!(true), &json!("console")));

@@ -79,7 +79,7 @@ fn serve_listens_on_a_unix_socket() {
     assert_eq!(curl_status(&scratch, &format!("{get}/health")), "200");
     assert_eq!(curl_status(&scratch, &format!("{get}{INFRA_ENVS}")), "200");
     let refused = scratch.run_kindling("serve --listen unix:socket --data-dir other");
-    refused.expect_failure("cannot listen on unix:socket");
+    refused.expect_failure("--listen (KINDLING_LISTEN): cannot listen on unix:socket");
     refused.expect_failure("another process listens on this socket");
     assert_eq!(curl_status(&scratch, &format!("{get}/health")), "200");
     let log = server.stop();
@@ -97,7 +97,7 @@ fn serve_listens_on_a_unix_socket() {
     assert_eq!(scratch.read("socket"), b"precious");
     scratch
         .run_kindling("serve --listen unix:none/socket")
-        .expect_failure("cannot listen on unix:none/socket");
+        .expect_failure("--listen (KINDLING_LISTEN): cannot listen on unix:none/socket");
     scratch.run_kindling("serve --listen unix:").expect_usage_error("expected a path after unix:");
 }
 

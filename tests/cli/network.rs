@@ -212,7 +212,7 @@ fn keyfiles_of_manifests_are_printed_with_host_names() {
     assert_eq!(
         errors,
         "wrong.yaml:3: spec.config: error: NMStateConfig node-0 has no spec.config\n\
-         Error: invalid manifest, nothing was written\n"
+         Error: 1 error; nothing was written\n"
     );
 }
 

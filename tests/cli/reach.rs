@@ -179,7 +179,7 @@ fn second_machine_registers_at_the_url_in_its_image() {
     let log = server.stop();
     assert!(
         !log.contains("other machines cannot reach")
-            && log.contains("base URL is that of the first listener"),
+            && log.contains("base URL is the URL of the first listener"),
         "{log}"
     );
 }

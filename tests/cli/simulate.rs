@@ -346,6 +346,15 @@ fn missing_infra_env_and_unreachable_server_are_named() {
 }
 
 #[test]
+fn url_of_other_commands_is_not_used() {
+    let site = SimulationSite::start();
+    let infra_env = site.create_infra_env("other");
+    let line = format!("simulate --infra-env {infra_env} --duration 1s --json");
+    let output = site.scratch.command(line.split(' ')).env("KINDLING_URL", site.url()).run();
+    output.expect_failure("http://127.0.0.1:8090");
+}
+
+#[test]
 fn server_that_never_responds_is_an_error() {
     let scratch = Scratch::new();
     // Connections are accepted by the kernel, and no response follows.

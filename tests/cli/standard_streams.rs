@@ -1,8 +1,9 @@
 //! Pipes that close early, full devices, and input that is not seekable.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions, Permissions};
 use std::io::Read;
-use std::process::Stdio;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 
 use crate::full_featured_image;
 use crate::support::{CONFIG, KINDLING, ProgramRun, RunOutput, Scratch, report_skipped, require_tool};
@@ -40,7 +41,10 @@ fn scratch_with_inputs() -> Scratch {
 
 /// Runs a command whose standard output is closed after some bytes.
 fn run_with_stdout_closed_after(scratch: &Scratch, line: &str, len: usize) -> RunOutput {
-    let mut command = scratch.command(line.split_whitespace()).command();
+    output_with_stdout_closed_after(scratch.command(line.split_whitespace()).command(), len)
+}
+
+fn output_with_stdout_closed_after(mut command: Command, len: usize) -> RunOutput {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut pipe = child.stdout.take().unwrap();
@@ -64,6 +68,18 @@ fn closed_pipe_is_not_an_error() {
         let output = run_with_stdout_closed_after(&scratch, line, 0);
         assert!(!output.stderr.contains("panicked"), "{line}: {}", output.stderr);
     }
+}
+
+#[test]
+fn closed_pipe_ends_a_boot_test() {
+    let scratch = Scratch::new();
+    // The machine writes until the console is closed.
+    let qemu = scratch.write("bin/qemu-system-x86_64", "#!/bin/sh\nexec yes console\n");
+    fs::set_permissions(qemu, Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", scratch.path("bin").display());
+    let run = scratch.command(["boot-test", "image.iso"]).env("PATH", path);
+    let output = output_with_stdout_closed_after(run.command(), 1);
+    assert_eq!((output.status.code(), output.stderr.as_str()), (Some(0), ""));
 }
 
 /// Files are written before their names are printed: after a closed pipe, all files exist or the exit code is an error.

@@ -1,5 +1,7 @@
 //! Typical mistakes of new users, with the complete message for each.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
@@ -67,6 +69,11 @@ fn loopback_service_urls_are_a_warning() {
         output.stderr
     );
     assert!(!scratch.has_file("b.iso"));
+    // The refusal comes before a base image is downloaded.
+    let line = "discovery create --manifests manifests --base http://127.0.0.1:1/x.iso --full c.iso --strict";
+    let output = scratch.run_kindling(&format!("{line} --service-url http://localhost --images-dir cache"));
+    output.expect_failure("Error: 1 warning, an error because of --strict; nothing was written\n");
+    assert!(!scratch.has_file("cache"));
 }
 
 #[test]
@@ -305,11 +312,7 @@ fn misused_options_are_named_with_the_reason() {
     for (option, value, phrases) in [
         ("--base", "none.iso", &["--base: cannot use none.iso", missing][..]),
         ("--base", ".", &["--base: cannot use .", "is a directory"]),
-        (
-            "--base",
-            "page.iso",
-            &["--base: cannot use page.iso", "starts like a web page, so its download failed"],
-        ),
+        ("--base", "page.iso", &["--base: cannot use page.iso", "the file starts with `<`, like a web page"]),
         (
             "--base",
             "short.iso",
@@ -362,12 +365,29 @@ fn unknown_or_missing_base_image_names_the_option() {
     let line = format!(
         "discovery create {id} --full a.iso --pull-secret secret.json --service-url http://a --os-image latest"
     );
-    scratch
-        .command(line.split(' ').chain(["--os-images", list]))
-        .run()
-        .expect_failure("--os-image: \"latest\" is not in the list of base images, which has 4.18");
+    let run = |line: &str| scratch.command(line.split(' ').chain(["--os-images", list])).run();
+    run(&line)
+        .expect_failure("--os-image: no base image for \"latest\" and x86_64; the list has 4.18 (x86_64)\n");
+    run(&line.replace("latest", "4.18 --arch arm64"))
+        .expect_failure("--os-image: no base image for \"4.18\" and arm64; the list has 4.18 (x86_64)\n");
     let line = format!("discovery create {id} --full a.iso --pull-secret secret.json --service-url http://a");
     scratch.run_kindling(&line).expect_usage_error("<--base <ISO|URL>|--os-image <VERSION>>");
+}
+
+#[test]
+fn image_paths_that_are_not_utf8_are_printed_as_json() {
+    let scratch = scratch_with_site("disconnected");
+    scratch.command(["discovery", "plan", "-o", "site.plan"].iter().chain(&SOURCE)).run().expect_success();
+    for (line, file) in [
+        ("discovery apply base.iso site.plan --json -o", b"a\xFF"),
+        ("discovery create --from-plan site.plan --base base.iso --json --full", b"b\xFF"),
+    ] {
+        let path = OsStr::from_bytes(file);
+        let output = scratch.command(line.split(' ').map(OsStr::new).chain([path])).run();
+        let printed: Value = serde_json::from_str(&output.expect_text()).unwrap();
+        assert_eq!(printed["images"][0]["path"], path.to_string_lossy().as_ref(), "{line}");
+        assert!(scratch.folder().join(path).is_file(), "{line}");
+    }
 }
 
 #[test]

@@ -498,8 +498,8 @@ fn full_and_read_only_disks_are_reported() {
     run_create(&scratch, &options).expect_failure("no space left on the disk: the file needs ");
     assert_eq!(scratch.path("small").read_dir().unwrap().count(), 0);
     let Some(_fixed) = MemoryDisk::mount(&scratch, "fixed", "size=1m,ro") else { return };
-    for option in ["--full", "--pxe"] {
-        run_create(&scratch, &[option, "fixed/new", "--rootfs-url", ROOTFS])
-            .expect_failure("Read-only file system");
+    for (option, problem) in [("--full", "Read-only file system"), ("--pxe", "is on a read-only file system")]
+    {
+        run_create(&scratch, &[option, "fixed/new", "--rootfs-url", ROOTFS]).expect_failure(problem);
     }
 }

@@ -86,7 +86,7 @@ impl Call<'_> {
                 Err(error) => Err(Some(error)),
             });
             match visited {
-                Ok(()) if splitter.is_other() => return invalid(custom_error("expected a JSON list")),
+                Ok(()) if splitter.is_not_a_list() => return invalid(custom_error("expected a JSON list")),
                 Ok(()) if splitter.pending() > limit => {
                     return Err(ClientError::TooLarge { operation, limit });
                 }

@@ -45,8 +45,8 @@ impl ApiClient {
         self.get("list hosts", &["infra-envs", &infra_env.to_string(), "hosts"]).read().await
     }
 
-    /// Passes each host of an infra-env to `visit`, until it breaks. Memory does not depend on the number of hosts. `T` may have only
-    /// the fields that the caller needs.
+    /// Passes each host of an infra-env to `visit`, until it breaks. Memory does not depend on the number of hosts. `T`
+    /// may have only the fields that the caller needs.
     ///
     /// # Errors
     ///

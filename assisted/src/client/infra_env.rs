@@ -53,6 +53,30 @@ impl ApiClient {
     /// # }
     /// ```
     pub async fn register_infra_env(&self, params: &InfraEnvCreateParams) -> Result<InfraEnv, ClientError> {
+        self.register_infra_env_as(params).await
+    }
+
+    /// Registers an infra-env. `T` is the type of the response, such as [`serde_json::Value`] to keep unknown fields.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request or its response fails.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use assisted::client::{ApiClient, ClientError};
+    /// use assisted::infra_env::InfraEnvCreateParams;
+    ///
+    /// # async fn example(client: ApiClient, params: InfraEnvCreateParams) -> Result<(), ClientError> {
+    /// let resource: serde_json::Value = client.register_infra_env_as(&params).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn register_infra_env_as<T: DeserializeOwned>(
+        &self,
+        params: &InfraEnvCreateParams,
+    ) -> Result<T, ClientError> {
         self.post("register infra-env", &["infra-envs"]).json(params).read().await
     }
 
@@ -134,8 +158,8 @@ impl ApiClient {
         Ok(ids)
     }
 
-    /// Returns the findings about the static networks and the config of an infra-env. Only Kindling has this operation;
-    /// other services respond with 404.
+    /// Returns the findings about the static networks, the config and the URLs of an infra-env. Only Kindling has this
+    /// operation; other services respond with 404.
     ///
     /// # Errors
     ///
@@ -152,6 +176,27 @@ impl ApiClient {
     /// # }
     /// ```
     pub async fn preflight(&self, id: InfraEnvId) -> Result<Preflight, ClientError> {
+        self.preflight_as(id).await
+    }
+
+    /// Returns the findings of [`ApiClient::preflight`]. `T` is the type of the response, such as
+    /// [`serde_json::Value`] to keep unknown fields.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request or its response fails.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use assisted::client::{ApiClient, ClientError};
+    /// # use assisted::InfraEnvId;
+    /// # async fn example(client: ApiClient, id: InfraEnvId) -> Result<(), ClientError> {
+    /// let resource: serde_json::Value = client.preflight_as(id).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn preflight_as<T: DeserializeOwned>(&self, id: InfraEnvId) -> Result<T, ClientError> {
         self.get("check infra-env", &["infra-envs", &id.to_string(), "preflight"]).read().await
     }
 
@@ -172,6 +217,26 @@ impl ApiClient {
     /// # }
     /// ```
     pub async fn get_infra_env(&self, id: InfraEnvId) -> Result<InfraEnv, ClientError> {
+        self.get_infra_env_as(id).await
+    }
+
+    /// Returns an infra-env. `T` is the type of the response, such as [`serde_json::Value`] to keep unknown fields.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request or its response fails.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use assisted::client::{ApiClient, ClientError};
+    /// # use assisted::InfraEnvId;
+    /// # async fn example(client: ApiClient, id: InfraEnvId) -> Result<(), ClientError> {
+    /// let resource: serde_json::Value = client.get_infra_env_as(id).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn get_infra_env_as<T: DeserializeOwned>(&self, id: InfraEnvId) -> Result<T, ClientError> {
         self.get("get infra-env", &["infra-envs", &id.to_string()]).read().await
     }
 

@@ -11,7 +11,7 @@ pub(super) struct ItemSplitter {
     is_in_string: bool,
     is_escaped: bool,
     has_begun: bool,
-    is_other: bool,
+    is_not_a_list: bool,
 }
 
 impl ItemSplitter {
@@ -39,7 +39,7 @@ impl ItemSplitter {
     fn step(&mut self, byte: u8) {
         if !self.has_begun && !byte.is_ascii_whitespace() {
             self.has_begun = true;
-            self.is_other = byte != b'[';
+            self.is_not_a_list = byte != b'[';
         }
         if self.is_escaped {
             self.is_escaped = false;
@@ -64,9 +64,9 @@ impl ItemSplitter {
         self.item.len()
     }
 
-    /// Returns `true` if the bytes do not begin a list: an HTML page, for example.
-    pub(super) fn is_other(&self) -> bool {
-        self.is_other
+    /// Returns `true` if the first byte does not begin a list, as in an HTML page.
+    pub(super) fn is_not_a_list(&self) -> bool {
+        self.is_not_a_list
     }
 
     /// Returns `true` if the list is complete.
@@ -116,10 +116,11 @@ mod tests {
 
     #[test]
     fn page_and_object_are_not_lists() {
-        for (text, is_other) in [("<html></html>", true), (" {\"items\": []}", true), ("\n [1]", false)] {
+        for (text, is_not_a_list) in [("<html></html>", true), (" {\"items\": []}", true), ("\n [1]", false)]
+        {
             let mut splitter = ItemSplitter::default();
             assert_eq!(splitter.push(text.as_bytes(), |_| Ok::<_, Infallible>(())), Ok(()));
-            assert_eq!(splitter.is_other(), is_other, "{text}");
+            assert_eq!(splitter.is_not_a_list(), is_not_a_list, "{text}");
         }
     }
 }

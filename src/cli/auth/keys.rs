@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
-use serde_json::{Map, json};
+use serde_json::{Map, Value};
 use tempfile::NamedTempFile;
 
 use super::{PRIVATE, PUBLIC};
@@ -69,10 +69,10 @@ impl Keys {
 }
 
 fn print_keys_as_json(files: Option<(PathBuf, PathBuf)>, variables: Option<(String, String)>) -> Result<()> {
-    let mut keys = Map::new();
+    let mut keys = Map::<String, Value>::new();
     if let Some((private, public)) = files {
-        keys.insert("private_key_file".to_owned(), json!(private));
-        keys.insert("public_key_file".to_owned(), json!(public));
+        keys.insert("private_key_file".to_owned(), private.display().to_string().into());
+        keys.insert("public_key_file".to_owned(), public.display().to_string().into());
     }
     if let Some((private, public)) = variables {
         keys.insert(PRIVATE.to_owned(), private.into());

@@ -74,7 +74,7 @@ pub(super) fn write_image(
     output.commit()?;
     exit_code_after_summary(if as_json {
         print_json(&json!({"images": [{
-            "path": path,
+            "path": path.display().to_string(),
             "what": file.form().to_string(),
             "size": plan.len(),
             "sha256": digest.to_string(),

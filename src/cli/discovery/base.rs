@@ -75,10 +75,12 @@ impl BaseOptions {
                     !catalogue.os_images().is_empty(),
                     "--os-image: no list of base images; set --os-images-file, --os-images or OS_IMAGES"
                 );
-                let image = catalogue.os_image(Some(version), architecture()?).with_context(|| {
-                    let listed = catalogue.os_images().iter().map(|image| image.openshift_version.as_str());
-                    let listed = listed.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
-                    format!("--os-image: {version:?} is not in the list of base images, which has {listed}")
+                let architecture = architecture()?;
+                let image = catalogue.os_image(Some(version), architecture).with_context(|| {
+                    let listed = listed_images(catalogue.os_images());
+                    format!(
+                        "--os-image: no base image for {version:?} and {architecture}; the list has {listed}"
+                    )
                 })?;
                 self.fetch_image(image.clone(), Some(image.openshift_version.clone()))
             }
@@ -147,6 +149,16 @@ impl BaseOptions {
         let caches = caches.context("no directory for base images; set --images-dir")?;
         Ok(caches.join("kindling/images"))
     }
+}
+
+/// Returns the versions and architectures of images, in order.
+fn listed_images(images: &[OsImage]) -> String {
+    let description = |image: &OsImage| {
+        let kind = if image.image_type == ImageType::Disconnected { ", disconnected ISO" } else { "" };
+        format!("{} ({}{kind})", image.openshift_version, image.cpu_architecture)
+    };
+    let images: BTreeSet<String> = images.iter().map(description).collect();
+    images.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 pub(in crate::cli) fn parse_architecture(name: &str) -> Result<CpuArchitecture, String> {

@@ -21,6 +21,8 @@ use anyhow::Result;
 use clap::Subcommand;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
+use super::output::{StdoutClosed, print_message};
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Make images
@@ -54,9 +56,9 @@ const UNTOLD: u8 = 3;
 /// Returns the exit code after all files are written. A summary that cannot be printed removes no file.
 fn exit_code_after_summary(summary: Result<()>) -> Result<ExitCode> {
     match summary {
-        Err(error) if !super::is_broken_pipe(&error) => {
+        Err(error) if !error.is::<StdoutClosed>() => {
             let error = error.context("all files are written, but the summary cannot be printed");
-            eprintln!("Error: {}", super::error_message(&error));
+            print_message(format_args!("Error: {}\n", super::error_message(&error)));
             Ok(ExitCode::from(UNTOLD))
         }
         told => told.map(|()| ExitCode::SUCCESS),

@@ -55,15 +55,16 @@ impl SourceOptions {
         }
         let cache = KeyfileCache::new(CACHE);
         findings.append(draft.check(&cache));
-        if findings.is_fatal() {
+        if let Some(reason) = service.base_url.unreachable_reason() {
+            findings.warning(SourceLocation::whole("--service-url"), reason);
+        }
+        // The base image may have to be downloaded.
+        if self.is_failure(&findings) {
             return Err(self.refusal(findings));
         }
         let OpenedBase { image, version } =
             self.base.open(draft.architecture.as_ref().map(|it| it.value.as_str()))?;
         check_architecture(&draft, &image, &mut findings);
-        if let Some(reason) = service.base_url.unreachable_reason() {
-            findings.warning(SourceLocation::whole("--service-url"), reason);
-        }
         let inputs = draft.inputs(&ServiceContext { service, version });
         let inputs = match inputs {
             Ok(inputs) if !self.is_failure(&findings) => inputs,
@@ -84,7 +85,7 @@ impl SourceOptions {
 
     /// Prints the findings and returns the error that ends the command.
     fn refusal(&self, findings: DiscoveryReport) -> anyhow::Error {
-        RefusedInputs::report(findings, self.strict, "nothing was written").into()
+        RefusedInputs::print_and_refuse(findings, self.strict, "nothing was written").into()
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) fn print_summary(
     if as_json {
         let image = |written: &WrittenFiles| {
             json!({
-                "path": written.path,
+                "path": written.path.display().to_string(),
                 "what": written.what,
                 "size": written.len,
                 "sha256": written.sha256.map(|digest| digest.to_string()),

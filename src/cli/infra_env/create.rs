@@ -3,9 +3,12 @@
 use std::io::{self, IsTerminal};
 
 use anyhow::Result;
-use assisted::infra_env::InfraEnv;
+use assisted::client::ApiClient;
+use assisted::infra_env::{InfraEnv, InfraEnvCreateParams};
 use clap::Args;
 use ignition::network::KeyfileCache;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use super::EXIT_CODES;
 use crate::cli::connection::UserConnectionOptions;
@@ -13,6 +16,7 @@ use crate::cli::discovery::{SharedInfraEnvOptions, option_text, parse_architectu
 use crate::cli::grouped_findings::report_lines;
 use crate::cli::output::{escape_controls, print_json, print_line};
 use crate::cli::refusal::RefusedInputs;
+use crate::cli::shell::program_command;
 use crate::discovery::{Draft, Located, SourceLocation};
 use crate::inventory::catalogue::CpuArchitecture;
 
@@ -22,13 +26,14 @@ pub(in crate::cli) struct Create {
     /// Print the API's resource as JSON
     #[arg(long)]
     json: bool,
-    /// Name of the infra-env [default: that of the InfraEnv in the manifests]
+    /// Name of the infra-env [default: the name of the InfraEnv in the manifests]
     #[arg(value_name = "NAME", required_unless_present = "manifests")]
     name: Option<String>,
-    /// OpenShift version of the base image [default: that of the manifests, or the newest of the service]
+    /// OpenShift version of the base image [default: the version in the manifests, or the newest version
+    /// of the service]
     #[arg(long, value_name = "VERSION", help_heading = "Infra-env")]
     openshift_version: Option<String>,
-    /// CPU architecture of the machines [default: that of the manifests, or x86_64]
+    /// CPU architecture of the machines [default: the architecture in the manifests, or x86_64]
     #[arg(
         long,
         visible_alias = "cpu-architecture",
@@ -37,7 +42,7 @@ pub(in crate::cli) struct Create {
         help_heading = "Infra-env"
     )]
     arch: Option<CpuArchitecture>,
-    /// Type of the image [default: that of the manifests, or of the service]
+    /// Type of the image [default: the type in the manifests, or the default of the service]
     #[arg(long, value_name = "TYPE", value_parser = ["full-iso", "minimal-iso"], help_heading = "Infra-env")]
     image_type: Option<String>,
     /// File with the pull secret
@@ -56,13 +61,30 @@ impl Create {
         let (params, more) = draft.create_params();
         findings.append(more);
         let Some(params) = params.filter(|_| !findings.is_fatal()) else {
-            return Err(RefusedInputs::report(findings, false, "no infra-env was created").into());
+            return Err(RefusedInputs::print_and_refuse(findings, false, "no infra-env was created").into());
         };
         eprint!("{}", report_lines(&findings));
-        let created = self
-            .connection
-            .call(|builder| builder, async |client| Ok(client.register_infra_env(&params).await?))?;
-        if self.json { print_json(&created) } else { print_created(&created) }
+        if self.json {
+            print_json(&self.register::<Map<String, Value>>(&params)?)
+        } else {
+            self.print_created(&self.register(&params)?)
+        }
+    }
+
+    fn register<T: DeserializeOwned>(&self, params: &InfraEnvCreateParams) -> Result<T> {
+        let register = async |client: ApiClient| Ok(client.register_infra_env_as(params).await?);
+        self.connection.call(|builder| builder, register)
+    }
+
+    /// Prints the id, and on a terminal what to do next.
+    fn print_created(&self, created: &InfraEnv) -> Result<()> {
+        print_line(created.id)?;
+        if io::stderr().is_terminal() {
+            let (kindling, options) = (program_command(), self.connection.repeated_options());
+            eprintln!("Boot machines from {}", escape_controls(created.download_url.reveal()));
+            eprintln!("Then list them with `{kindling} infra-env hosts {}{options}`", created.id);
+        }
+        Ok(())
     }
 
     /// Returns the values of the options that only this command has.
@@ -77,14 +99,4 @@ impl Create {
             ..Draft::default()
         })
     }
-}
-
-/// Prints the id, and on a terminal what to do next.
-fn print_created(created: &InfraEnv) -> Result<()> {
-    print_line(created.id)?;
-    if io::stderr().is_terminal() {
-        eprintln!("Boot machines from {}", escape_controls(created.download_url.reveal()));
-        eprintln!("Then list them with `kindling infra-env hosts {}`", created.id);
-    }
-    Ok(())
 }

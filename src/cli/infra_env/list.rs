@@ -54,7 +54,7 @@ impl List {
         self.connection
             .call(allow_long_lists, async |client| Ok(client.visit_infra_envs(add_row).await?))?;
         if table.is_empty() {
-            eprintln!("no infra-envs; `kindling infra-env create` makes one");
+            eprintln!("no infra-envs; `kindling infra-env create` creates one");
             return Ok(());
         }
         print_bytes(table.to_text().as_bytes())

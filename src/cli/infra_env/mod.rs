@@ -27,7 +27,7 @@ pub(super) enum Command {
     Create(Box<create::Create>),
     /// List the infra-envs of a service
     List(list::List),
-    /// Show an infra-env, the URL of its image, and findings about its networks and config
+    /// Show an infra-env, the URL of its image, and findings about its networks, config and addresses
     Show(show::Show),
     /// List the hosts of an infra-env
     Hosts(hosts::Hosts),
@@ -44,7 +44,7 @@ impl Command {
     }
 }
 
-/// Lets a list of hundreds of megabytes arrive, or its reader pause.
+/// Allows time for a list of hundreds of megabytes, and for a reader that pauses.
 fn allow_long_lists(builder: ApiClientBuilder) -> ApiClientBuilder {
     builder.timeout(Duration::from_secs(600))
 }

@@ -8,8 +8,8 @@ use assisted::client::{ApiClient, ClientError};
 use assisted::infra_env::{InfraEnv, KernelArgumentOperation, Preflight};
 use clap::Args;
 use ignition::discovery::masked_url;
-use serde::Serialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use super::{EXIT_CODES, find_infra_env, time_text};
 use crate::cli::connection::UserConnectionOptions;
@@ -28,33 +28,36 @@ pub(in crate::cli) struct Show {
     connection: UserConnectionOptions,
 }
 
-/// An infra-env with its findings.
-#[derive(Serialize)]
-struct InfraEnvReport {
-    #[serde(flatten)]
-    infra_env: InfraEnv,
-    /// `None` if the service does not check infra-envs.
-    preflight: Option<Preflight>,
-}
-
 impl Show {
     pub(super) fn run(self) -> Result<()> {
-        let report = self.connection.call(
+        if self.json {
+            let (mut resource, preflight) = self.read::<Map<String, Value>, Value>()?;
+            resource.insert("preflight".to_owned(), preflight.unwrap_or_default());
+            return print_json(&resource);
+        }
+        let (infra_env, preflight) = self.read::<InfraEnv, Preflight>()?;
+        print_bytes(report_text(&infra_env, preflight.as_ref())?.as_bytes())
+    }
+
+    /// Returns the infra-env and its findings, or no findings if the service does not check infra-envs.
+    fn read<T: DeserializeOwned, P: DeserializeOwned>(&self) -> Result<(T, Option<P>)> {
+        self.connection.call(
             |builder| builder,
             async |client| {
                 let id = find_infra_env(&client, &self.infra_env).await?;
-                let infra_env = client.get_infra_env(id).await?;
-                Ok(InfraEnvReport { infra_env, preflight: check_infra_env(&client, id).await? })
+                Ok((client.get_infra_env_as(id).await?, check_infra_env(&client, id).await?))
             },
-        )?;
-        if self.json { print_json(&report) } else { print_bytes(report_text(&report)?.as_bytes()) }
+        )
     }
 }
 
 /// Returns the findings, if the service has them: the Assisted Service does not have this operation. If Kindling cannot
 /// check the infra-env, its reason is a warning, because everything else can be shown.
-async fn check_infra_env(client: &ApiClient, id: InfraEnvId) -> Result<Option<Preflight>, ClientError> {
-    match client.preflight(id).await {
+async fn check_infra_env<P: DeserializeOwned>(
+    client: &ApiClient,
+    id: InfraEnvId,
+) -> Result<Option<P>, ClientError> {
+    match client.preflight_as(id).await {
         Ok(preflight) => Ok(Some(preflight)),
         Err(error) if matches!(error.status(), Some(404 | 405 | 501)) => Ok(None),
         Err(error @ ClientError::Response { .. }) => {
@@ -65,9 +68,8 @@ async fn check_infra_env(client: &ApiClient, id: InfraEnvId) -> Result<Option<Pr
     }
 }
 
-fn report_text(report: &InfraEnvReport) -> Result<String> {
+fn report_text(it: &InfraEnv, preflight: Option<&Preflight>) -> Result<String> {
     let mut out = EscapedLines::default();
-    let it = &report.infra_env;
     writeln!(out, "Name:              {}", it.name)?;
     writeln!(out, "Id:                {}", it.id)?;
     writeln!(out, "Image URL:         {}", it.download_url.reveal())?;
@@ -83,7 +85,7 @@ fn report_text(report: &InfraEnvReport) -> Result<String> {
     write_access(&mut out, it)?;
     write_network(&mut out, it)?;
     write_system(&mut out, it)?;
-    write_findings(&mut out, report.preflight.as_ref())?;
+    write_findings(&mut out, preflight)?;
     Ok(out.into_text())
 }
 
@@ -149,7 +151,8 @@ fn write_findings(out: &mut EscapedLines, preflight: Option<&Preflight>) -> Resu
         writeln!(out, "Findings:          not available from this service")?;
         return Ok(());
     };
-    let findings: Vec<&Value> = preflight.network.iter().chain(&preflight.ignition).collect();
+    let Preflight { network, ignition, addresses, .. } = preflight;
+    let findings: Vec<&Value> = network.iter().chain(ignition).chain(addresses).collect();
     writeln!(
         out,
         "Findings:          {}",

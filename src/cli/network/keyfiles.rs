@@ -11,7 +11,8 @@ use serde::Serialize;
 use super::read_hosts;
 use crate::cli::created_files::{print_paths, write_private};
 use crate::cli::grouped_findings::report_lines;
-use crate::cli::output::{print_bytes, print_json};
+use crate::cli::output::{print_bytes, print_json, print_message};
+use crate::cli::refusal::RefusedInputs;
 use crate::discovery;
 use crate::manifests::HostFiles;
 
@@ -48,8 +49,10 @@ impl Keyfiles {
     /// Writes files only after the networks of all hosts are translated.
     pub(super) fn run(self) -> Result<ExitCode> {
         let HostFiles { hosts, findings, .. } = read_hosts(&self.files)?;
-        eprint!("{}", report_lines(&findings));
-        anyhow::ensure!(!findings.is_fatal(), "invalid manifest, nothing was written");
+        if findings.is_fatal() {
+            return Err(RefusedInputs::print_and_refuse(findings, false, "nothing was written").into());
+        }
+        print_message(report_lines(&findings));
         let hosts = hosts.iter().map(translate_host).collect::<Result<Vec<HostKeyfiles>>>()?;
         match &self.output {
             Some(directory) => write_keyfiles(&hosts, directory)?,

@@ -88,7 +88,7 @@ impl BaseUrlSetting {
                 advice(listeners)
             ),
             None if value.is_none() => {
-                tracing::info!(url = url.as_str(), "base URL is that of the first listener");
+                tracing::info!(url = url.as_str(), "base URL is the URL of the first listener");
             }
             None => {}
         }
@@ -99,8 +99,8 @@ impl BaseUrlSetting {
 /// Returns the rest of the warning about a base URL that machines cannot reach.
 fn advice(listeners: &[Listener]) -> String {
     if listeners.iter().all(|listener| listener.addr().is_local()) {
-        return ". Without a proxy in front of it, it must also listen on an address that they reach: --listen \
-                (KINDLING_LISTEN)"
+        return "; without a proxy in front of it, the service must also listen on an address that machines reach: \
+                --listen (KINDLING_LISTEN)"
             .to_owned();
     }
     let example = listeners.iter().find_map(|listener| {

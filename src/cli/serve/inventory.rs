@@ -109,7 +109,7 @@ pub(super) struct ClusterDefaultOptions {
     /// IPv6 network of services
     #[arg(long, env = "SERVICE_NETWORK_CIDR_IPV6", value_name = "CIDR", default_value_t = ClusterNetworks::v6().service_cidr, value_parser = parse_network_v6)]
     service_network_cidr_ipv6: String,
-    /// List the operator cvo (cluster version) in each cluster
+    /// List the cluster version operator (`cvo`) in each cluster
     #[arg(
         long,
         env = "CHECK_CLUSTER_VERSION",

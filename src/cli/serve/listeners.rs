@@ -229,7 +229,8 @@ impl ListenTarget {
             Self::Addresses(resolved) => resolved.bind().await,
             Self::Unix(path) => {
                 let listener = Listener::bind_unix(&path);
-                let listener = listener.with_context(|| format!("cannot listen on unix:{}", path.display()));
+                let listener =
+                    listener.with_context(|| format!("{LISTEN}: cannot listen on unix:{}", path.display()));
                 Ok(vec![listener?])
             }
             Self::Port(port, option) => {
