@@ -164,13 +164,14 @@ fn pages_name_the_toolchain() {
 #[test]
 fn pages_count_unimplemented_operations() {
     let document: Value = serde_json::from_str(&read_page("docs/openapi.json")).unwrap();
-    let paths = document["paths"].as_object().unwrap().values();
+    // Routes outside the API have their own server.
+    let paths = document["paths"].as_object().unwrap().values().filter(|path| path.get("servers").is_none());
     let operations: Vec<&Value> = paths
         .flat_map(|path| path.as_object().unwrap().values())
         .filter(|item| item.get("responses").is_some())
         .collect();
     let missing = operations.iter().filter(|operation| operation["responses"].get("501").is_some()).count();
-    let count = format!("{missing} of the {} operations", operations.len());
+    let count = format!("{missing} of the {} API operations", operations.len());
     for page in ["README.md", "docs/api-compatibility.md"] {
         let text = read_page(page).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains(&count), "{page} does not contain {count:?}");
