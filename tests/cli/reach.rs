@@ -69,7 +69,7 @@ impl Drop for Machines {
     }
 }
 
-/// Runs `ip`. Returns whether it succeeded.
+/// Runs `ip`. Returns `true` if it succeeds.
 fn ip(line: &str) -> bool {
     Command::new("ip").args(line.split(' ')).stderr(Stdio::null()).status().unwrap().success()
 }

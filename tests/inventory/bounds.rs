@@ -177,7 +177,7 @@ fn reports_grow_while_an_infra_env_has_too_many_hosts() {
         }
         let refused = host.reply_to_step("inventory", &inventory_report_of_len(300 << 10)).await;
         assert!(refused.refusal_reason(413).contains("(limit 262144 bytes)"), "{}", refused.text);
-        // The reason is stored, although there is no room for reports.
+        // The reason is stored although the infra-env has no space for reports.
         let told = events_of_infra_env(service, &env).await;
         assert!(told.iter().any(|(name, _)| name == "host_report_refused"), "{told:?}");
         assert_eq!(FakeAgent::new(service, &env).register().await.status, 413);

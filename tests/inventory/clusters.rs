@@ -572,7 +572,7 @@ fn deleted_hosts_are_returned_on_request() {
             [hosts(&ask(&cluster_path(&deleted)).await), hosts(&ask(&cluster_path(&live)).await)],
             expected
         );
-        // The numbers are those of the shown hosts, as upstream.
+        // The counts include the deleted hosts, as upstream.
         for list in [&listed, &ask("/v2/clusters").await] {
             let counts = [&list[0], &list[1]].map(|cluster| cluster["total_host_count"].clone());
             assert_eq!(counts, [json!(1), json!(2)]);

@@ -171,7 +171,7 @@ async fn rejects_download_for_another_architecture() {
     place.assert_empty();
 }
 
-/// Settings with which a URL with another image is tried again after about two seconds, and other failures at once.
+/// Settings with which a URL with another image is tried again after about two seconds, and other failures immediately.
 fn settings_with_short_pauses(place: &LibraryFolder) -> LibrarySettings {
     let mut settings = place.settings();
     settings.retry.longest_pause = Duration::from_millis(7);
