@@ -158,6 +158,24 @@ fn reachable_infra_env_has_no_findings() {
     assert!(text.ends_with("Findings:          none\n"), "{text}");
 }
 
+/// As in other messages, hosts are counted from 1.
+#[test]
+fn finding_names_the_number_of_its_host() {
+    let site = UserSite::start_with(&["--service-base-url", "http://192.0.2.1:8090"]);
+    let hosts = json!([{
+        "network_yaml": "interfaces: [{name: eth0, type: ethernet, state: up}]",
+        "mac_interface_map": [
+            {"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"},
+            {"mac_address": "52:54:00:00:00:02", "logical_nic_name": "eth7"},
+        ],
+    }]);
+    site.scratch.write("hosts.json", hosts.to_string());
+    site.create("edge --network hosts.json");
+    let text = site.text("show edge");
+    assert!(text.contains("\n  warning: host 1: mac_interface_map[1]"), "{text}");
+    assert!(text.contains("the document has no interface eth7"), "{text}");
+}
+
 #[test]
 fn json_has_all_fields_of_the_service() {
     const RESOURCE: &str = r#"{"id": "11111111-2222-4333-8444-555566667777", "new_field": [1]}"#;

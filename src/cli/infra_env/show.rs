@@ -160,7 +160,9 @@ fn write_findings(out: &mut EscapedLines, preflight: Option<&Preflight>) -> Resu
     )?;
     for finding in findings {
         let text = |key: &str| finding.get(key).and_then(Value::as_str).unwrap_or_default();
-        let host = finding.get("host").and_then(Value::as_u64).map(|host| format!("host {host}: "));
+        // The API counts hosts from 0, messages count them from 1.
+        let host = finding.get("host").and_then(Value::as_u64);
+        let host = host.map(|host| format!("host {}: ", host.saturating_add(1)));
         let place = [text("path"), text("pointer")].concat();
         let place = if place.is_empty() { place } else { format!("{place}: ") };
         writeln!(out, "  {}: {}{place}{}", text("severity"), host.unwrap_or_default(), text("message"))?;
