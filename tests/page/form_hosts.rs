@@ -117,7 +117,7 @@ fn pasted_manifests_and_dropped_files_become_hosts() {
     });
 }
 
-/// The hosts of a corrected file replace those of the rejected file, before later hosts.
+/// The hosts of a corrected file replace the hosts of the rejected file, and stay before later hosts.
 #[test]
 fn replaced_file_keeps_its_place() {
     run_test(async {
