@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use futures_util::future::join_all;
-use kindling::inventory::events::{Event, Severity};
+use kindling::inventory::event::{Event, Severity};
 use kindling::inventory::id::InfraEnvId;
 use kindling::inventory::store::{Changes, Key, Kind, Outcome, Row, SqlStore, Step, Store};
 use tempfile::TempDir;
@@ -76,7 +76,8 @@ async fn commit(store: &SqlStore, changes: Changes) {
 
 /// An update as an operation makes it: a record and its event.
 async fn update(store: &SqlStore, key: Key, generation: i64) {
-    let event = Event::now("updated", Severity::Info, "updated").of_infra_env(InfraEnvId(key.id));
+    let event =
+        Event::new("updated", Severity::Info, "updated", chrono::Utc::now()).of_infra_env(InfraEnvId(key.id));
     commit(store, Changes { steps: vec![Step::Replace(row(key, generation))], events: vec![event] }).await;
 }
 

@@ -50,13 +50,14 @@ impl Micros {
     }
 
     /// Returns the time of a change after this time. It is at least one second later, even if the clock was set back,
-    /// so that clients that compare dates of whole seconds notice the change. Returns the current time if this time is
-    /// unset, and `None` if no valid time is later.
+    /// so that clients that compare dates of whole seconds notice the change. Returns `now` if this time is unset, and
+    /// `None` if no valid time is later.
     #[must_use]
-    pub fn later_than(self) -> Option<Self> {
-        let Some(before) = self.0 else { return Some(Self::now()) };
+    pub fn later_than(self, now: DateTime<Utc>) -> Option<Self> {
+        let now = now.trunc_subsecs(6);
+        let Some(before) = self.0 else { return Some(Self(Some(now))) };
         let next = before.checked_add_signed(TimeDelta::seconds(1)).filter(is_valid)?;
-        Some(Self(Self::now().0.max(Some(next))))
+        Some(Self(Some(now.max(next))))
     }
 }
 
@@ -223,10 +224,12 @@ mod tests {
     #[test]
     fn change_is_at_least_a_second_later_or_impossible() {
         let time = |text| Micros(parse(text).unwrap());
-        assert_eq!(time("2999-01-01T00:00:00Z").later_than(), Some(time("2999-01-01T00:00:01Z")));
-        assert!(time("2020-01-01T00:00:00Z").later_than() > Some(time("2026-01-01T00:00:00Z")));
-        assert!(Micros(None).later_than() > Some(time("2026-01-01T00:00:00Z")));
-        assert_eq!(time("9999-12-31T23:59:59Z").later_than(), None);
-        assert_eq!(Micros(Some(DateTime::<Utc>::MAX_UTC)).later_than(), None);
+        let clock = time("2026-01-01T00:00:00.000001Z");
+        let later = |before: Micros| before.later_than(clock.0.unwrap());
+        assert_eq!(later(time("2999-01-01T00:00:00Z")), Some(time("2999-01-01T00:00:01Z")));
+        assert_eq!(later(time("2020-01-01T00:00:00Z")), Some(clock));
+        assert_eq!(later(Micros(None)), Some(clock));
+        assert_eq!(later(time("9999-12-31T23:59:59Z")), None);
+        assert_eq!(later(Micros(Some(DateTime::<Utc>::MAX_UTC))), None);
     }
 }

@@ -5,15 +5,14 @@
 
 use std::time::Duration;
 
-use axum::http::StatusCode;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::cluster::ClusterRecord;
-use super::events::EventPosition;
 use super::host::HostRecord;
 use super::store::{Change, Key, Kind, ReadSet, Reader as _, Record, Records, StoreError, Stored};
 use super::{Inventory, logs};
-use crate::api::ApiError;
+use crate::error::{Error, ErrorKind};
+use crate::event::EventPosition;
 
 /// Delay of the first purge, because a start has more urgent work.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
@@ -67,17 +66,17 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns the last error if the database fails or a record is damaged. The other records are purged if possible.
-    pub async fn clear_remains(&self) -> Result<(), ApiError> {
+    pub async fn clear_remains(&self) -> Result<(), Error> {
         // A time longer than the calendar keeps records forever.
         let kept = TimeDelta::from_std(self.settings().kept_after_deletion).unwrap_or(TimeDelta::MAX);
         let Some(before) = Utc::now().checked_sub_signed(kept) else { return Ok(()) };
         let hosts = self.clear_hosts(before).await;
         let clusters = self.clear_clusters(before).await;
-        let events = self.forget_events(before).await.map_err(ApiError::from);
+        let events = self.forget_events(before).await.map_err(Error::from);
         events.and(clusters).and(hosts)
     }
 
-    async fn clear_hosts(&self, before: DateTime<Utc>) -> Result<(), ApiError> {
+    async fn clear_hosts(&self, before: DateTime<Utc>) -> Result<(), Error> {
         let records = self.records();
         let mut cleared = Ok(());
         for key in records.store().deleted(Kind::Host).await? {
@@ -86,7 +85,7 @@ impl Inventory {
         cleared
     }
 
-    async fn clear_clusters(&self, before: DateTime<Utc>) -> Result<(), ApiError> {
+    async fn clear_clusters(&self, before: DateTime<Utc>) -> Result<(), Error> {
         let mut cleared = Ok(());
         for key in self.records().store().deleted(Kind::Cluster).await? {
             keep_error(&mut cleared, key, self.clear_cluster(key, before).await)?;
@@ -94,7 +93,7 @@ impl Inventory {
         cleared
     }
 
-    async fn clear_cluster(&self, key: Key, before: DateTime<Utc>) -> Result<(), ApiError> {
+    async fn clear_cluster(&self, key: Key, before: DateTime<Utc>) -> Result<(), Error> {
         // Delete the files first: only the record says that they may exist.
         let found = self.records().find::<ClusterRecord>(None, key.id).await?;
         if let Some(cluster) = found.filter(|stored| is_due(&stored.record, before)) {
@@ -118,13 +117,9 @@ impl Inventory {
 
 /// Logs the error of a record and keeps it, so that the purge continues with the other records. Returns an error that
 /// the other records would have too: the database does not answer.
-fn keep_error(
-    cleared: &mut Result<(), ApiError>,
-    key: Key,
-    result: Result<(), ApiError>,
-) -> Result<(), ApiError> {
+fn keep_error(cleared: &mut Result<(), Error>, key: Key, result: Result<(), Error>) -> Result<(), Error> {
     match result {
-        Err(error) if error.status() == StatusCode::SERVICE_UNAVAILABLE => Err(error),
+        Err(error) if error.kind() == ErrorKind::Unavailable => Err(error),
         Err(error) => {
             tracing::error!(record = %key, %error, "purging a deleted record failed");
             *cleared = Err(error);
@@ -139,7 +134,7 @@ fn is_due(record: &impl Remains, before: DateTime<Utc>) -> bool {
 }
 
 /// Removes a record if its retention time is over. Reads it again, because a host may have registered again.
-async fn clear<R: Remains>(records: &Records, key: Key, before: DateTime<Utc>) -> Result<(), ApiError> {
+async fn clear<R: Remains>(records: &Records, key: Key, before: DateTime<Utc>) -> Result<(), Error> {
     records
         .change(|reads: ReadSet| async move {
             let mut change = Change::new();

@@ -7,8 +7,9 @@ use std::time::Duration;
 use ignition::discovery::HttpUrl;
 use ignition::network::NetworkGeneration;
 
-use super::id::InfraEnvId;
 use crate::catalogue::{ImageType, Version};
+use crate::clock::{Clock, SystemClock};
+use crate::id::InfraEnvId;
 
 /// The settings of the inventory.
 #[derive(Clone, Debug)]
@@ -74,6 +75,8 @@ pub struct Settings {
     pub after_large_request: fn(),
     /// Rules for the URLs of base images that users add.
     pub added_image_rule: AddedImageRule,
+    /// The wall clock. Tests set one that they move.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// A check of the URLs of base images that users add. Its error is the reason in the response.
@@ -242,6 +245,7 @@ impl Settings {
             host_limits: HostLimits::default(),
             after_large_request: || (),
             added_image_rule: AddedImageRule::default(),
+            clock: Arc::new(SystemClock),
         }
     }
 

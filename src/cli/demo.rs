@@ -177,7 +177,7 @@ async fn register_infra_env(inventory: &Inventory) -> Result<InfraEnvId> {
             "mac_interface_map": [{"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"}],
         }],
     }))?;
-    let made = inventory.register_infra_env(params).await?;
+    let made = inventory.register_infra_env(params, None).await?;
     Ok(made.id)
 }
 

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
-use kindling::inventory::events::{Event, Severity};
+use kindling::inventory::event::{Event, Severity};
 use kindling::inventory::id::ClusterId;
 use kindling::inventory::store::{
     Changes, Filter, Kind, Outcome, ReportKind, ReportKinds, Row, SqlStore, Step, Store,
@@ -230,7 +230,8 @@ fn stalled_readers_of_long_events_need_little_memory() {
     change_database(&scratch, async |store| {
         let event = || Event {
             props: Some(json!({"a": "x".repeat(64_000)}).to_string()),
-            ..Event::now("long", Severity::Info, "m".repeat(4096)).of_cluster(Some(cluster))
+            ..Event::new("long", Severity::Info, "m".repeat(4096), chrono::Utc::now())
+                .of_cluster(Some(cluster))
         };
         for _ in 0..EVENTS / 20 {
             let changes = Changes { steps: Vec::new(), events: (0..20).map(|_| event()).collect() };

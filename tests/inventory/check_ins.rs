@@ -409,6 +409,7 @@ fn on_each_database_with_policy_and_token(
             .inventory
             .register_infra_env(
                 serde_json::from_value(json!({"name": "demo", "pull_secret": PULL_SECRET})).unwrap(),
+                None,
             )
             .await
             .unwrap();

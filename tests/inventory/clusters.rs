@@ -89,7 +89,7 @@ fn without_times(mut cluster: Value) -> Value {
 
 async fn events_of_cluster(service: &TestService, cluster: &Value) -> Vec<(String, String)> {
     let id = cluster["id"].as_str().unwrap().parse().unwrap();
-    let query = kindling::inventory::events::EventQuery { cluster: Some(id), ..Default::default() };
+    let query = kindling::inventory::event::EventQuery { cluster: Some(id), ..Default::default() };
     let page = service.inventory.records().store().events(&query).await.unwrap();
     page.events.into_iter().map(|event| (event.name, event.message)).collect()
 }

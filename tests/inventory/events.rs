@@ -245,7 +245,7 @@ fn events_keep_the_id_of_their_request() {
         assert!(answer.header("x-request-id").is_none());
         let odd = service.request(Method::DELETE, &agent.path()).header("X-Request-ID", "no uuid");
         assert_eq!(send_request(odd).await.status, 204);
-        let query = kindling::inventory::events::EventQuery {
+        let query = kindling::inventory::event::EventQuery {
             infra_env: Some(agent.infra_env.parse().unwrap()),
             ..Default::default()
         };

@@ -7,9 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::{TimeDelta, Utc};
 use kindling::inventory::Inventory;
-use kindling::inventory::events::EventQuery;
+use kindling::inventory::event::EventQuery;
 use kindling::inventory::files::{FilePath, FileStore};
-use kindling::inventory::jobs::{JobOutcome, JobRecord, JobWork};
+use kindling::inventory::job::{JobRecord, JobWork};
+use kindling::inventory::jobs::JobOutcome;
 use kindling::inventory::store::{
     Change, Changes, Filter, Kind, Outcome, ReadSet, Record, Row, Step, Stored,
 };

@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kindling::inventory::auth::{KeyTexts, LocalKeys, Policy};
 use kindling::inventory::catalogue::CpuArchitecture;
-use kindling::inventory::events::{EventPage, EventPosition, EventQuery};
+use kindling::inventory::event::{EventPage, EventPosition, EventQuery};
 use kindling::inventory::host::HostRecord;
 use kindling::inventory::id::{ClusterId, HostId};
 use kindling::inventory::infra_env::{InfraEnvCreateParams, InfraEnvUpdateParams};
@@ -20,7 +20,7 @@ use kindling::inventory::store::{
     Reader as _, Record as _, Records, ReportKind, ReportKinds, Reports, Reservation, Row, RowPage, SqlStore,
     Store, StoreError, StoreMetrics, Stored,
 };
-use kindling::inventory::{Inventory, Settings};
+use kindling::inventory::{ErrorKind, Inventory, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -243,13 +243,14 @@ fn infra_env_of_a_cluster_being_deleted_is_not_found() {
         let body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
         let cluster = service.post("/v2/clusters", &body).await.json_with_status(201)["id"].clone();
         let id = cluster.as_str().unwrap().parse().unwrap();
-        let inventory =
-            inventory_with_interruption(service, async move |one| one.deregister_cluster(id).await.unwrap());
-        let made = inventory.register_infra_env(create_params(&json!({"cluster_id": cluster}))).await;
+        let inventory = inventory_with_interruption(service, async move |one| {
+            one.deregister_cluster(id, None).await.unwrap()
+        });
+        let made = inventory.register_infra_env(create_params(&json!({"cluster_id": cluster})), None).await;
         let refusal = made.unwrap_err();
         assert_eq!(
-            (refusal.status().as_u16(), refusal.reason()),
-            (404, &*format!("Cluster ID {id} does not exist"))
+            (refusal.kind(), refusal.reason()),
+            (ErrorKind::NotFound, &*format!("Cluster ID {id} does not exist"))
         );
     });
 }
@@ -260,18 +261,18 @@ fn rejects_removal_of_an_image_of_a_concurrently_created_infra_env() {
         add_os_image(service).await;
         let params = create_params(&json!({"openshift_version": "4.99"}));
         let refusal = inventory_with_interruption(service, remove_os_image)
-            .register_infra_env(params.clone())
+            .register_infra_env(params.clone(), None)
             .await
             .unwrap_err();
-        assert_eq!(refusal.status().as_u16(), 400);
+        assert_eq!(refusal.kind(), ErrorKind::Invalid);
         assert!(refusal.reason().starts_with(NO_IMAGE), "{refusal}");
 
         add_os_image(service).await;
         let remover = inventory_with_interruption(service, async move |one| {
-            one.register_infra_env(params).await.unwrap();
+            one.register_infra_env(params, None).await.unwrap();
         });
         let refusal = remover.remove_os_image("4.99", CpuArchitecture::X86_64).await.unwrap_err();
-        assert_eq!(refusal.status().as_u16(), 409, "{refusal}");
+        assert_eq!(refusal.kind(), ErrorKind::Conflict, "{refusal}");
     });
 }
 
@@ -281,23 +282,23 @@ fn rejects_infra_env_update_to_a_concurrently_removed_image() {
         add_os_image(service).await;
         let made = service
             .inventory
-            .register_infra_env(create_params(&json!({"openshift_version": "4.18"})))
+            .register_infra_env(create_params(&json!({"openshift_version": "4.18"})), None)
             .await
             .unwrap();
         let other = || update_params(json!({"openshift_version": "4.99"}));
         let refusal = inventory_with_interruption(service, remove_os_image)
-            .update_infra_env(made.id, other())
+            .update_infra_env(made.id, other(), None)
             .await
             .unwrap_err();
-        assert_eq!(refusal.status().as_u16(), 400);
+        assert_eq!(refusal.kind(), ErrorKind::Invalid);
         assert!(refusal.reason().starts_with(NO_IMAGE), "{refusal}");
 
         add_os_image(service).await;
         let remover = inventory_with_interruption(service, async move |one| {
-            one.update_infra_env(made.id, other()).await.unwrap();
+            one.update_infra_env(made.id, other(), None).await.unwrap();
         });
         let refusal = remover.remove_os_image("4.99", CpuArchitecture::X86_64).await.unwrap_err();
-        assert_eq!(refusal.status().as_u16(), 409, "{refusal}");
+        assert_eq!(refusal.kind(), ErrorKind::Conflict, "{refusal}");
     });
 }
 
@@ -308,7 +309,7 @@ fn many_infra_envs_select_an_image_concurrently() {
         add_os_image(service).await;
         let made = futures_util::future::join_all((0..12).map(async |_| {
             let params = create_params(&json!({"openshift_version": "4.99"}));
-            service.inventory.register_infra_env(params).await
+            service.inventory.register_infra_env(params, None).await
         }));
         for made in made.await {
             assert_eq!(made.unwrap().openshift_version, "4.99");
@@ -518,7 +519,7 @@ fn removal_of_an_image_reads_infra_envs_page_by_page() {
     on_each_database(async |service| {
         add_os_image(service).await;
         let params = create_params(&json!({"openshift_version": "4.99"}));
-        let made = service.inventory.register_infra_env(params).await.unwrap();
+        let made = service.inventory.register_infra_env(params, None).await.unwrap();
         let inventory = inventory_without(service, Point::List);
         let refusal = inventory.remove_os_image("4.99", CpuArchitecture::X86_64).await.unwrap_err();
         assert_eq!(refusal.reason(), format!("infra-env {} uses the OS image", made.id));

@@ -10,10 +10,10 @@ use utoipa::ToSchema;
 
 use super::large::{JsonContent, ReceivedBody};
 use super::schema::{SchemaFault, Schemas, UnknownKeys, join, path_for_message};
+use super::state::ApiState;
 use super::work_room::{RequestMemory, WorkRoom};
-use crate::Inventory;
-use crate::api::ApiError;
-use crate::background::in_background;
+use crate::blocking::in_background;
+use crate::error::Error;
 
 /// A type that is read from a request body.
 pub trait RequestBody: DeserializeOwned + ToSchema + Send + 'static {
@@ -50,11 +50,11 @@ pub(crate) use request_bodies;
 #[derive(Debug)]
 pub struct Body<T>(pub T);
 
-impl<T: RequestBody> FromRequest<Inventory> for Body<T> {
-    type Rejection = ApiError;
+impl<T: RequestBody> FromRequest<ApiState> for Body<T> {
+    type Rejection = Error;
 
-    async fn from_request(request: Request, inventory: &Inventory) -> Result<Self, ApiError> {
-        UnparsedBody::from_request(request, inventory).await?.parse().await.map(Self)
+    async fn from_request(request: Request, api: &ApiState) -> Result<Self, Error> {
+        UnparsedBody::from_request(request, api).await?.parse().await.map(Self)
     }
 }
 
@@ -67,16 +67,19 @@ pub struct UnparsedBody {
     memory: RequestMemory,
 }
 
-impl FromRequest<Inventory> for UnparsedBody {
-    type Rejection = ApiError;
+impl FromRequest<ApiState> for UnparsedBody {
+    type Rejection = Error;
 
-    async fn from_request(request: Request, inventory: &Inventory) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, api: &ApiState) -> Result<Self, Error> {
         require_json(&request)?;
         let memory = RequestMemory::from_request(&request);
-        let body = inventory.large_bodies().read(request).await?;
-        let unknown =
-            if inventory.settings().reject_unknown_fields { UnknownKeys::Refuse } else { UnknownKeys::Drop };
-        Ok(Self { body, unknown, room: inventory.work_room().clone(), memory })
+        let body = api.large_bodies().read(request).await?;
+        let unknown = if api.inventory().settings().reject_unknown_fields {
+            UnknownKeys::Refuse
+        } else {
+            UnknownKeys::Drop
+        };
+        Ok(Self { body, unknown, room: api.work_room().clone(), memory })
     }
 }
 
@@ -94,7 +97,7 @@ impl UnparsedBody {
     ///
     /// Returns an error if the body is not valid JSON or does not match the schema, or if too many large bodies are in
     /// work.
-    pub async fn parse<T: RequestBody>(self) -> Result<T, ApiError> {
+    pub async fn parse<T: RequestBody>(self) -> Result<T, Error> {
         let Self { body, unknown, room, memory } = self;
         if !body.is_large() {
             tokio::task::yield_now().await;
@@ -112,7 +115,7 @@ impl UnparsedBody {
     }
 }
 
-fn require_json(request: &Request) -> Result<(), ApiError> {
+fn require_json(request: &Request) -> Result<(), Error> {
     let found = request.headers().get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
     let media_type = found.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     if media_type.eq_ignore_ascii_case("application/json") {
@@ -122,7 +125,7 @@ fn require_json(request: &Request) -> Result<(), ApiError> {
         "unsupported media type {:?}, only [application/json] are allowed",
         found.unwrap_or_default()
     );
-    Err(ApiError::malformed(message))
+    Err(Error::malformed(message))
 }
 
 /// Maximum number of values of a body. A parsed value takes about ten times the memory of its text. A static network of
@@ -137,30 +140,30 @@ fn require_few_values(content: JsonContent) -> Result<(), String> {
     Ok(())
 }
 
-fn parsing_error<T: RequestBody>(reason: &dyn fmt::Display) -> ApiError {
-    ApiError::malformed(format!("parsing {} body from \"\" failed, because {reason}", T::NAME))
+fn parsing_error<T: RequestBody>(reason: &dyn fmt::Display) -> Error {
+    Error::malformed(format!("parsing {} body from \"\" failed, because {reason}", T::NAME))
 }
 
 /// Parses the first JSON value of the body. Ignores the bytes after it.
-fn read<T: RequestBody>(body: ReceivedBody, unknown: UnknownKeys) -> Result<T, ApiError> {
+fn read<T: RequestBody>(body: ReceivedBody, unknown: UnknownKeys) -> Result<T, Error> {
     let parsing = |reason: &dyn fmt::Display| parsing_error::<T>(reason);
     let first = serde_json::Deserializer::from_slice(&body.bytes).into_iter::<Value>().next();
     // The value is converted without the memory of its text.
     drop(body);
     let mut value = match first {
         None | Some(Ok(Value::Null)) => {
-            return Err(ApiError::malformed(format!("{} in body is required", T::NAME)));
+            return Err(Error::malformed(format!("{} in body is required", T::NAME)));
         }
         Some(value) => value.map_err(|error| parsing(&error))?,
     };
     T::prepare(&mut value);
     T::rules().check(&mut value, unknown).map_err(|fault| match fault {
         SchemaFault::Form(reason) => parsing(&reason),
-        SchemaFault::Value(message) => ApiError::malformed(message),
-        SchemaFault::Schema(what) => ApiError::broken(format_args!("the schema of {}: {what}", T::NAME)),
+        SchemaFault::Value(message) => Error::malformed(message),
+        SchemaFault::Schema(what) => Error::broken(format_args!("the schema of {}: {what}", T::NAME)),
     })?;
     if let Some(place) = path_of_nul(&value) {
-        return Err(ApiError::malformed(format!(
+        return Err(Error::malformed(format!(
             "{} in body must not contain a NUL character",
             path_for_message(&place)
         )));

@@ -13,6 +13,11 @@ use ignition::network::check::NetworkFinding;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::error::{Error, ErrorKind};
+use crate::files::FileError;
+use crate::json::to_json;
+use crate::store::StoreError;
+
 /// An error response.
 ///
 /// The client sees the reason. Details that are not for clients, such as a database error or a path, are logged where
@@ -143,6 +148,53 @@ impl ApiError {
     }
 }
 
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        let is_of_request = error.is_of_request();
+        Self {
+            status: status(error.kind()),
+            shape: if is_of_request { Shape::Infra } else { Shape::Operation },
+            reason: error.reason().to_owned(),
+            findings: error.findings().to_vec(),
+            retry_at: None,
+        }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        Error::from(error).into()
+    }
+}
+
+impl From<FileError> for ApiError {
+    fn from(error: FileError) -> Self {
+        Error::from(error).into()
+    }
+}
+
+/// Returns the status of the response to an error.
+fn status(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::Invalid => StatusCode::BAD_REQUEST,
+        ErrorKind::Unauthorized => StatusCode::UNAUTHORIZED,
+        ErrorKind::Forbidden => StatusCode::FORBIDDEN,
+        ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::InsufficientStorage => StatusCode::INSUFFICIENT_STORAGE,
+        ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorKind::Unimplemented => StatusCode::NOT_IMPLEMENTED,
+    }
+}
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        ApiError::from(self).into_response()
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let code = self.status.as_u16();
@@ -188,43 +240,6 @@ pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
     let mut response = json_body(Body::from(bytes));
     *response.status_mut() = status;
     response
-}
-
-/// Returns a value as JSON.
-///
-/// # Errors
-///
-/// Returns an error if the value cannot be written as JSON.
-pub fn to_json(value: &impl Serialize) -> Result<Vec<u8>, ApiError> {
-    let mut text = Vec::new();
-    append_json(&mut text, value)?;
-    Ok(text)
-}
-
-/// Appends a value to a JSON text.
-///
-/// # Errors
-///
-/// Returns an error if the value cannot be written as JSON. The text may then end with a part of it.
-pub(crate) fn append_json(text: &mut Vec<u8>, value: &impl Serialize) -> Result<(), ApiError> {
-    serde_json::to_writer(text, value)
-        .map_err(|error| ApiError::broken(format_args!("a response cannot be written as JSON: {error}")))
-}
-
-/// Returns a value as JSON text, for a string field of a record or of a response. `what` names the field.
-///
-/// # Errors
-///
-/// Returns an error if the value cannot be written as JSON.
-pub fn to_json_text(what: &str, value: &impl Serialize) -> Result<String, ApiError> {
-    serde_json::to_string(value)
-        .map_err(|error| ApiError::broken(format_args!("{what} cannot be written as JSON: {error}")))
-}
-
-/// Returns a value as a JSON value. `what` names it.
-pub(crate) fn to_json_value(what: &str, value: &impl Serialize) -> Result<serde_json::Value, ApiError> {
-    serde_json::to_value(value)
-        .map_err(|error| ApiError::broken(format_args!("{what} cannot be written as JSON: {error}")))
 }
 
 /// Returns a header value. `text` is made by this program.

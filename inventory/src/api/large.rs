@@ -9,12 +9,11 @@ use std::sync::Arc;
 use axum::RequestExt;
 use axum::body::HttpBody as _;
 use axum::extract::Request;
-use axum::http::StatusCode;
 use http_body_util::{BodyExt, LengthLimitError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::memory_limit::AvailableMemory;
-use crate::api::ApiError;
+use crate::error::{Error, ErrorKind};
 
 /// Maximum length of a body that is not limited, in bytes. Nearly all bodies are shorter.
 pub(super) const SMALL: usize = 64 << 10;
@@ -79,7 +78,7 @@ impl LargeBodies {
     }
 
     /// Reads a body up to the limit of its route.
-    pub(super) async fn read(&self, request: Request) -> Result<ReceivedBody, ApiError> {
+    pub(super) async fn read(&self, request: Request) -> Result<ReceivedBody, Error> {
         let mut body = request.with_limited_body().into_body();
         let declared = usize::try_from(body.size_hint().lower()).map_or(SMALL, |len| len.min(SMALL));
         let (mut bytes, mut memory) = (Vec::with_capacity(declared), self.empty_reservation());
@@ -99,8 +98,8 @@ impl LargeBodies {
     }
 
     /// Returns `true` if the connection broke before the whole body was received.
-    pub(crate) fn is_incomplete_body(error: &ApiError) -> bool {
-        error.status() == StatusCode::BAD_REQUEST && error.reason() == INCOMPLETE
+    pub(crate) fn is_incomplete_body(error: &Error) -> bool {
+        error.kind() == ErrorKind::Invalid && error.reason() == INCOMPLETE
     }
 
     /// Returns an empty reservation for one request.
@@ -123,7 +122,7 @@ impl ReceivedBody {
 
 impl ReservedMemory {
     /// Extends the reservation to `len` bytes.
-    pub(crate) fn extend_to(&mut self, len: usize) -> Result<(), ApiError> {
+    pub(crate) fn extend_to(&mut self, len: usize) -> Result<(), Error> {
         while len > SMALL + self.pieces.len() * PIECE {
             let piece = Arc::clone(&self.of.0).try_acquire_owned().map_err(|_| too_many())?;
             self.pieces.push(piece);
@@ -132,20 +131,20 @@ impl ReservedMemory {
     }
 }
 
-fn too_many() -> ApiError {
+fn too_many() -> Error {
     let reason = "too many large bodies are being sent at the moment";
-    ApiError::infra_error(StatusCode::SERVICE_UNAVAILABLE, reason)
+    Error::unavailable(reason).of_request()
 }
 
-fn unreadable(error: &axum::Error) -> ApiError {
+fn unreadable(error: &axum::Error) -> Error {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if error.is::<LengthLimitError>() {
-            return ApiError::infra_error(StatusCode::PAYLOAD_TOO_LARGE, "request body too large");
+            return Error::too_large("request body too large").of_request();
         }
         cause = error.source();
     }
-    ApiError::malformed(INCOMPLETE)
+    Error::malformed(INCOMPLETE)
 }
 
 #[cfg(test)]
@@ -164,10 +163,10 @@ mod tests {
         let read = large.read(body(SMALL + 4 * PIECE)).await.unwrap();
         assert_eq!(read.bytes.len(), SMALL + 4 * PIECE);
         let refused = large.read(body(SMALL + 1)).await.unwrap_err();
-        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refused.kind(), ErrorKind::Unavailable);
         drop(read);
         let refused = large.read(body(SMALL + 4 * PIECE + 1)).await.unwrap_err();
-        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refused.kind(), ErrorKind::Unavailable);
         assert_eq!(large.read(body(SMALL)).await.unwrap().bytes.len(), SMALL, "small bodies are still read");
         drop(room);
         assert!(large.read(body(SMALL + 10 * PIECE)).await.is_ok(), "all is given back");
@@ -178,9 +177,9 @@ mod tests {
         let parts = [Ok(Bytes::from_static(b"{")), Err(std::io::Error::other("gone"))];
         let request = Request::new(Body::from_stream(stream::iter(parts)));
         let refused = LargeBodies::with_max_bytes(ROOM).read(request).await.unwrap_err();
-        assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+        assert_eq!(refused.kind(), ErrorKind::Invalid);
         assert!(LargeBodies::is_incomplete_body(&refused));
-        assert!(!LargeBodies::is_incomplete_body(&ApiError::malformed("not JSON")));
+        assert!(!LargeBodies::is_incomplete_body(&Error::malformed("not JSON")));
     }
 
     #[tokio::test]

@@ -13,14 +13,16 @@ use futures_util::{Stream, StreamExt, TryStreamExt};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::api::{ApiError, append_json, json_body};
+use crate::api::{ApiError, json_body};
+use crate::error::Error;
+use crate::json::append_json;
 use crate::store::ListRange;
 
 /// Pieces of JSON are joined to chunks of at least this many bytes.
 const CHUNK: usize = 64 << 10;
 
 /// A JSON text in pieces.
-pub(crate) type JsonPieces = BoxStream<'static, Result<Vec<u8>, ApiError>>;
+pub(crate) type JsonPieces = BoxStream<'static, Result<Vec<u8>, Error>>;
 
 /// Returns a text as one piece.
 pub(crate) fn json_piece(text: impl Into<Vec<u8>>) -> JsonPieces {
@@ -30,7 +32,7 @@ pub(crate) fn json_piece(text: impl Into<Vec<u8>>) -> JsonPieces {
 
 /// Joins the items of an array with commas.
 pub(crate) fn comma_separated(
-    items: impl Stream<Item = Result<JsonPieces, ApiError>> + Send + 'static,
+    items: impl Stream<Item = Result<JsonPieces, Error>> + Send + 'static,
 ) -> JsonPieces {
     let items = items.enumerate().map(|(index, item)| {
         let comma: &[u8] = if index == 0 { b"" } else { b"," };
@@ -45,7 +47,7 @@ pub(crate) fn comma_separated(
 ///
 /// Returns an error if the items of the first chunk cannot be read.
 pub(crate) async fn json_list<T: Serialize + Send + 'static>(
-    items: impl Stream<Item = Result<T, ApiError>> + Send + 'static,
+    items: impl Stream<Item = Result<T, Error>> + Send + 'static,
 ) -> Result<Response, ApiError> {
     // The items of a list have about the same length.
     let mut capacity = 0;
@@ -64,9 +66,9 @@ pub(crate) async fn json_list<T: Serialize + Send + 'static>(
 /// Returns the requested part of a list that cannot be selected in the database. An error among the skipped items ends
 /// the list.
 pub(crate) fn part_of_list<T: Send + 'static>(
-    items: impl Stream<Item = Result<T, ApiError>> + Send + 'static,
+    items: impl Stream<Item = Result<T, Error>> + Send + 'static,
     range: ListRange,
-) -> BoxStream<'static, Result<T, ApiError>> {
+) -> BoxStream<'static, Result<T, Error>> {
     let mut to_skip = range.offset;
     let items = items.try_filter(move |_| {
         let is_skipped = to_skip > 0;
@@ -82,7 +84,7 @@ pub(crate) fn part_of_list<T: Send + 'static>(
 
 /// Returns a JSON array of items that are in pieces themselves.
 pub(crate) fn json_array(
-    items: impl Stream<Item = Result<JsonPieces, ApiError>> + Send + 'static,
+    items: impl Stream<Item = Result<JsonPieces, Error>> + Send + 'static,
 ) -> JsonPieces {
     json_piece(b"[").chain(comma_separated(items)).chain(json_piece(b"]")).boxed()
 }
@@ -103,10 +105,10 @@ pub(crate) async fn json_text(pieces: JsonPieces) -> Result<Response, ApiError> 
         let mut task = JoinSet::new();
         task.spawn(async move { (text.next_chunk().await, text) });
         let Some(made) = task.join_next().await else {
-            return Err(ApiError::broken("a set of one task is empty"));
+            return Err(Error::broken("a set of one task is empty"));
         };
         let (chunk, text) =
-            made.map_err(|error| ApiError::broken(format!("the task that makes a chunk of JSON: {error}")))?;
+            made.map_err(|error| Error::broken(format!("the task that makes a chunk of JSON: {error}")))?;
         let chunk = chunk?;
         Ok((!chunk.is_empty()).then_some((chunk, text)))
     });
@@ -121,7 +123,7 @@ struct JsonTextStream {
 
 impl JsonTextStream {
     /// Returns the next chunk. It is empty at the end of the text.
-    async fn next_chunk(&mut self) -> Result<Bytes, ApiError> {
+    async fn next_chunk(&mut self) -> Result<Bytes, Error> {
         let mut chunk = Vec::new();
         while let Some(pieces) = &mut self.pieces
             && chunk.len() < CHUNK

@@ -13,23 +13,21 @@ mod query;
 mod router;
 mod schema;
 mod security;
+mod state;
 mod work_room;
 
 pub(crate) use body::request_bodies;
 pub use body::{Body, RequestBody, UnparsedBody};
+pub(crate) use error::json_body;
 pub use error::{
     ApiError, ApiErrors, EitherError, InfraError, OperationError, Reply, header_value, json, only_reads,
-    to_json, to_json_text,
 };
-pub(crate) use error::{append_json, json_body, to_json_value};
-pub(crate) use id::RequestId;
 pub(crate) use large::{LargeBodies, ReservedMemory};
 pub(crate) use list::{
     JsonPieces, comma_separated, json_array, json_list, json_piece, json_text, part_of_list,
 };
-pub(crate) use memory_limit::AvailableMemory;
 pub use query::Query;
 pub use router::{openapi, operations};
 pub use schema::Schemas;
 pub use security::add_access;
-pub(crate) use work_room::WorkRoom;
+pub use state::ApiState;

@@ -7,7 +7,7 @@ use axum::http::Uri;
 use axum::http::request::Parts;
 use uuid::Uuid;
 
-use crate::api::ApiError;
+use crate::error::Error;
 use crate::store::ListRange;
 
 /// The query parameters of a request. Unknown ones are ignored.
@@ -52,7 +52,7 @@ impl Query {
     /// # Errors
     ///
     /// Returns an error if the value is not a UUID.
-    pub fn id<I: From<Uuid>>(&self, name: &str) -> Result<Option<I>, ApiError> {
+    pub fn id<I: From<Uuid>>(&self, name: &str) -> Result<Option<I>, Error> {
         self.text(name).map(|text| parse_id(name, text)).transpose()
     }
 
@@ -61,7 +61,7 @@ impl Query {
     /// # Errors
     ///
     /// Returns an error if a part of the value is not a UUID.
-    pub fn ids<I: From<Uuid>>(&self, name: &str) -> Result<Vec<I>, ApiError> {
+    pub fn ids<I: From<Uuid>>(&self, name: &str) -> Result<Vec<I>, Error> {
         self.list(name).map(|text| parse_id(name, text)).collect()
     }
 
@@ -79,10 +79,10 @@ impl Query {
     /// # Errors
     ///
     /// Returns an error if the value is not an integer of 64 bits.
-    pub fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
+    pub fn number(&self, name: &str) -> Result<Option<i64>, Error> {
         let read = |text: &str| {
             text.parse()
-                .map_err(|_| ApiError::malformed(format!("{name} in query must be of type int64: {text:?}")))
+                .map_err(|_| Error::malformed(format!("{name} in query must be of type int64: {text:?}")))
         };
         self.text(name).map(read).transpose()
     }
@@ -92,12 +92,12 @@ impl Query {
     /// # Errors
     ///
     /// Returns an error if `offset` is negative, if `limit` is not positive, or if one of them is not an integer.
-    pub fn list_range(&self) -> Result<ListRange, ApiError> {
+    pub fn list_range(&self) -> Result<ListRange, Error> {
         let at_least = |name: &str, least: u64| {
             let Some(number) = self.number(name)? else { return Ok(None) };
             let number = u64::try_from(number).ok().filter(|number| *number >= least);
             number.map(Some).ok_or_else(|| {
-                ApiError::malformed(format!("{name} in query should be greater than or equal to {least}"))
+                Error::malformed(format!("{name} in query should be greater than or equal to {least}"))
             })
         };
         Ok(ListRange { offset: at_least("offset", 0)?.unwrap_or(0), limit: at_least("limit", 1)? })
@@ -108,7 +108,7 @@ impl Query {
     /// # Errors
     ///
     /// Returns an error with the names of all choices if the value names none of them.
-    pub fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>, ApiError> {
+    pub fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>, Error> {
         self.text(name).map(|text| choose(name, text, choices)).transpose()
     }
 
@@ -117,7 +117,7 @@ impl Query {
     /// # Errors
     ///
     /// Returns an error with the names of all choices if a part of the value names none of them.
-    pub fn choices<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Vec<T>, ApiError> {
+    pub fn choices<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Vec<T>, Error> {
         for text in self.list(name) {
             choose(name, text, choices)?;
         }
@@ -126,22 +126,21 @@ impl Query {
     }
 
     /// Returns the error for a missing parameter.
-    pub fn missing(name: &str) -> ApiError {
-        ApiError::malformed(format!("{name} in query is required"))
+    pub fn missing(name: &str) -> Error {
+        Error::malformed(format!("{name} in query is required"))
     }
 }
 
-fn parse_id<I: From<Uuid>>(name: &str, text: &str) -> Result<I, ApiError> {
+fn parse_id<I: From<Uuid>>(name: &str, text: &str) -> Result<I, Error> {
     let id: Result<Uuid, _> = text.parse();
-    id.map(I::from)
-        .map_err(|_| ApiError::malformed(format!("{name} in query must be of type uuid: {text:?}")))
+    id.map(I::from).map_err(|_| Error::malformed(format!("{name} in query must be of type uuid: {text:?}")))
 }
 
-fn choose<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, ApiError> {
+fn choose<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Error> {
     let found = choices.iter().find(|(choice, _)| *choice == text);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let all: Vec<_> = choices.iter().map(|(choice, _)| *choice).collect();
-        ApiError::malformed(format!("{name} in query should be one of [{}]", all.join(" ")))
+        Error::malformed(format!("{name} in query should be one of [{}]", all.join(" ")))
     })
 }
 

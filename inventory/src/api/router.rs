@@ -9,7 +9,9 @@ use bytes::Bytes;
 use utoipa::OpenApi;
 
 use super::work_room::RequestMemory;
-use super::{ApiError, EitherError, InfraError, OperationError, add_access, examples, not_implemented};
+use super::{
+    ApiError, ApiState, EitherError, InfraError, OperationError, add_access, examples, not_implemented,
+};
 use crate::auth::{GuardedRouter, Operation, Operations, RouteAccess};
 use crate::{Inventory, Settings, cluster, events, host, infra_env, logs, version};
 
@@ -63,7 +65,10 @@ impl Inventory {
         let documents = ["/openapi", "/v2/openapi"]
             .into_iter()
             .fold(GuardedRouter::new(), |router, path| router.route(RouteAccess::open(path), served.clone()));
-        let api = router.merge(documents).layer(DefaultBodyLimit::max(MAX_BODY)).with_state(self.clone());
+        let api = router
+            .merge(documents)
+            .layer(DefaultBodyLimit::max(MAX_BODY))
+            .with_state(ApiState::new(self.clone()));
         api.under(Settings::API)
             .route(RouteAccess::open("/openapi.json"), served)
             .wrap(from_fn(run_operation))

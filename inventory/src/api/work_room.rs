@@ -10,14 +10,13 @@ use std::time::Duration;
 
 use axum::body::HttpBody as _;
 use axum::extract::Request;
-use axum::http::StatusCode;
 use tokio::runtime::Handle;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::large::{JsonContent, PIECE, ReceivedBody, SMALL};
 use super::memory_limit::AvailableMemory;
-use crate::api::ApiError;
+use crate::error::Error;
 
 /// The memory for all large bodies in work. The costliest body needs all of it.
 const ROOM: usize = 512 << 20;
@@ -96,7 +95,7 @@ impl WorkRoom {
     }
 
     /// Reserves memory for a body. Waits until other requests release it.
-    async fn reserve(&self, cost: usize) -> Result<WorkPermit, ApiError> {
+    async fn reserve(&self, cost: usize) -> Result<WorkPermit, Error> {
         let Room { bytes, pieces, turn, is_scarce, patience, after_large } = &*self.0;
         let cost = cost.min(ROOM);
         if cost > *bytes {
@@ -104,7 +103,7 @@ impl WorkRoom {
                 "this request needs {cost} bytes of memory, and the memory limit of the service allows {bytes} for \
                  requests"
             );
-            return Err(ApiError::infra_error(StatusCode::SERVICE_UNAVAILABLE, reason));
+            return Err(Error::unavailable(reason).of_request());
         }
         let count = u32::try_from(cost / PIECE).unwrap_or(u32::MAX);
         let wait = async {
@@ -115,7 +114,7 @@ impl WorkRoom {
             Ok::<_, AcquireError>(WorkPermit { pieces: Some(pieces), turn, after })
         };
         let permit = timeout(*patience, wait).await.map_err(|_| busy())?;
-        let permit = permit.map_err(ApiError::broken)?;
+        let permit = permit.map_err(Error::broken)?;
         if *is_scarce && !can_allocate(cost.saturating_add(HEADROOM)) {
             return Err(busy());
         }
@@ -123,9 +122,9 @@ impl WorkRoom {
     }
 }
 
-fn busy() -> ApiError {
+fn busy() -> Error {
     let reason = "too many large bodies are in work at the moment";
-    ApiError::infra_error(StatusCode::SERVICE_UNAVAILABLE, reason)
+    Error::unavailable(reason).of_request()
 }
 
 /// Returns `true` if the allocation of this many bytes would succeed.
@@ -167,10 +166,10 @@ impl RequestMemory {
     }
 
     /// Reserves memory for the body of the request.
-    pub(super) async fn reserve(&self, room: &WorkRoom, body: &ReceivedBody) -> Result<(), ApiError> {
+    pub(super) async fn reserve(&self, room: &WorkRoom, body: &ReceivedBody) -> Result<(), Error> {
         let permit = room.reserve(cost_of(body.bytes.len(), body.content)).await?;
         // A request has one body.
-        self.0.set(permit).map_err(|_| ApiError::broken("memory for a body was reserved twice"))
+        self.0.set(permit).map_err(|_| Error::broken("memory for a body was reserved twice"))
     }
 }
 

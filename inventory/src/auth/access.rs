@@ -15,9 +15,10 @@ use axum::routing::{Route, get};
 use tower::{Layer, Service};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter, UtoipaMethodRouterExt};
 
+use super::AuthKind;
 use super::caller::{AcceptedTokens, Caller};
 use super::target::{IdSource, Target};
-use super::{AuthKind, Inventory};
+use crate::api::ApiState;
 
 /// The access rule of one route.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,7 +167,7 @@ impl GuardedRouter {
 
 /// The operations of the API: routes, OpenAPI document and access rules.
 pub struct Operations {
-    pub(crate) router: OpenApiRouter<Inventory>,
+    pub(crate) router: OpenApiRouter<ApiState>,
     access: Vec<RouteAccess>,
 }
 
@@ -184,7 +185,7 @@ impl Operations {
 
     /// Returns the routes and the OpenAPI document.
     #[must_use]
-    pub fn into_parts(self) -> (GuardedRouter<Inventory>, utoipa::openapi::OpenApi) {
+    pub fn into_parts(self) -> (GuardedRouter<ApiState>, utoipa::openapi::OpenApi) {
         let (router, document) = self.router.split_for_parts();
         (GuardedRouter { router, access: self.access }, document)
     }
@@ -226,7 +227,7 @@ type Guard = (&'static [AuthKind], &'static [IdSource]);
 
 /// An operation of the API, made from a handler.
 pub struct Operation {
-    routes: UtoipaMethodRouter<Inventory>,
+    routes: UtoipaMethodRouter<ApiState>,
     guard: Guard,
 }
 
@@ -238,7 +239,7 @@ impl fmt::Debug for Operation {
 
 impl Operation {
     /// Returns an operation with the access rule that its handler declares.
-    pub fn new<M, H: Guarded<M>>(routes: UtoipaMethodRouter<Inventory>, _: H) -> Self {
+    pub fn new<M, H: Guarded<M>>(routes: UtoipaMethodRouter<ApiState>, _: H) -> Self {
         Self { routes, guard: H::GUARD }
     }
 

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 
 use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
 
 use super::target::{Ids, Named, NamedInBody, Target};
 use super::{AuthKind, Scope};
 use crate::Inventory;
-use crate::api::ApiError;
-use crate::api::Query;
+use crate::api::{ApiState, Query};
+use crate::error::Error;
 
 /// The kinds of token that an operation accepts, in the order in which they are tried.
 pub trait AcceptedTokens: Send + Sync + 'static {
@@ -68,11 +68,12 @@ pub struct Caller<A, T> {
     accepts: PhantomData<A>,
 }
 
-impl<A: AcceptedTokens, T: Target> FromRequestParts<Inventory> for Caller<A, T> {
-    type Rejection = ApiError;
+impl<A: AcceptedTokens, T: Target> FromRequestParts<ApiState> for Caller<A, T> {
+    type Rejection = Error;
 
-    async fn from_request_parts(parts: &mut Parts, inventory: &Inventory) -> Result<Self, ApiError> {
-        let Ok(query) = Query::from_request_parts(parts, inventory).await;
+    async fn from_request_parts(parts: &mut Parts, api: &ApiState) -> Result<Self, Error> {
+        let Ok(query) = Query::from_request_parts(parts, api).await;
+        let inventory = api.inventory();
         let (kind, scope) = authenticate(A::KINDS, (&parts.headers, &query), inventory).await?;
         let target = T::read(&Ids::of_request(parts, &query).await?)?;
         let caller = Self { target, scope, kind, accepts: PhantomData };
@@ -88,9 +89,9 @@ impl<A: AcceptedTokens, T: Target> FromRequestParts<Inventory> for Caller<A, T> 
 impl<A, T> Caller<A, T> {
     /// Returns the error for a token without access to the target. It is the same as for a resource that does not
     /// exist.
-    fn out_of_scope(&self) -> ApiError {
+    fn out_of_scope(&self) -> Error {
         tracing::info!(kind = %self.kind, scope = ?self.scope, "token does not grant access to the requested resource");
-        ApiError::not_found("Object Not Found")
+        Error::not_found("Object Not Found")
     }
 }
 
@@ -101,7 +102,7 @@ impl<A> Caller<A, NamedInBody> {
     ///
     /// Returns an error if a resource is outside of the token's scope, or if a limited token names a host that does not
     /// exist.
-    pub async fn require(&self, inventory: &Inventory, named: &Named) -> Result<(), ApiError> {
+    pub async fn require(&self, inventory: &Inventory, named: &Named) -> Result<(), Error> {
         let records = inventory.records();
         let is_within = named.is_within(self.kind, self.scope, records).await?;
         // For ids in the path, the operation itself looks up the host. It uses ids in the body unchecked.
@@ -117,7 +118,7 @@ async fn authenticate(
     kinds: &[AuthKind],
     (headers, query): (&HeaderMap, &Query),
     inventory: &Inventory,
-) -> Result<(AuthKind, Scope), ApiError> {
+) -> Result<(AuthKind, Scope), Error> {
     let mut last = None;
     for kind in kinds {
         let token = token_of_kind(*kind, headers, query);
@@ -127,9 +128,7 @@ async fn authenticate(
             Err(refusal) => last = Some(refusal),
         }
     }
-    Err(last.unwrap_or_else(|| {
-        ApiError::infra_error(StatusCode::UNAUTHORIZED, "unauthenticated for invalid credentials")
-    }))
+    Err(last.unwrap_or_else(|| Error::unauthorized("unauthenticated for invalid credentials")))
 }
 
 /// Returns the token of a kind, if the request has one. Bytes that are not text are an invalid token, not a missing

@@ -4,7 +4,6 @@ use std::fmt;
 use std::num::NonZero;
 use std::sync::{Arc, Mutex};
 
-use axum::http::StatusCode;
 use chrono::Utc;
 use lru::LruCache;
 use sha2::{Digest, Sha256};
@@ -14,7 +13,7 @@ use super::keys::LocalKeys;
 use super::token::{Grant, TokenError, Verified};
 use super::{AuthKind, Scope};
 use crate::Inventory;
-use crate::api::ApiError;
+use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::store::{Key, Kind, Records};
 
@@ -56,7 +55,7 @@ impl LocalPolicy {
         inventory: &Inventory,
         kind: AuthKind,
         token: &str,
-    ) -> Result<Scope, ApiError> {
+    ) -> Result<Scope, Error> {
         let token = if kind == AuthKind::User { without_scheme(token) } else { token };
         match (kind, self.verify(token).map_err(|error| unauthenticated(error.to_string()))?) {
             (AuthKind::User, Grant::User) | (AuthKind::Ticket, Grant::Ticket) => Ok(Scope::Everything),
@@ -120,7 +119,7 @@ fn without_scheme(token: &str) -> &str {
 
 /// Returns an error if the resource that a token was made for does not exist. The database is asked, so that all
 /// replicas refuse the token as soon as the infra-env or cluster is removed.
-async fn require_exists(records: &Records, kind: Kind, id: Uuid) -> Result<(), ApiError> {
+async fn require_exists(records: &Records, kind: Kind, id: Uuid) -> Result<(), Error> {
     let key = Key { kind, parent: None, id };
     match records.store().exists(key).await {
         Ok(true) => Ok(()),
@@ -129,8 +128,8 @@ async fn require_exists(records: &Records, kind: Kind, id: Uuid) -> Result<(), A
     }
 }
 
-fn unauthenticated(reason: String) -> ApiError {
-    ApiError::infra_error(StatusCode::UNAUTHORIZED, reason)
+fn unauthenticated(reason: String) -> Error {
+    Error::unauthorized(reason)
 }
 
 #[cfg(test)]

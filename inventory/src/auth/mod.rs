@@ -16,7 +16,6 @@ mod token;
 
 use std::fmt;
 
-use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
@@ -35,7 +34,7 @@ pub use target::{IdSource, Ids, Named, Target, WholeService};
 use super::id::{ClusterId, InfraEnvId};
 use super::store::StoreError;
 use super::{Inventory, Secret};
-use crate::api::ApiError;
+use crate::error::Error;
 
 /// The kind of a token, which is the place in the request that carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -150,12 +149,13 @@ impl Policy {
     /// # Errors
     ///
     /// Returns an error if signing fails.
-    pub fn url_token(&self, infra_env: InfraEnvId) -> Result<Secret, ApiError> {
+    pub fn url_token(&self, infra_env: InfraEnvId) -> Result<Secret, Error> {
         match self {
             Self::Open => Ok(Secret::default()),
-            Self::Local(local) => local.keys().infra_env_token(infra_env).map_err(|error| {
-                ApiError::broken(format_args!("no token for infra-env {infra_env}: {error}"))
-            }),
+            Self::Local(local) => local
+                .keys()
+                .infra_env_token(infra_env)
+                .map_err(|error| Error::broken(format_args!("no token for infra-env {infra_env}: {error}"))),
         }
     }
 
@@ -164,13 +164,13 @@ impl Policy {
     /// # Errors
     ///
     /// Returns an error if signing fails.
-    pub fn ticket(&self, expires: DateTime<Utc>) -> Result<Secret, ApiError> {
+    pub fn ticket(&self, expires: DateTime<Utc>) -> Result<Secret, Error> {
         match self {
             Self::Open => Ok(Secret::default()),
             Self::Local(local) => local
                 .keys()
                 .ticket(expires)
-                .map_err(|error| ApiError::broken(format_args!("no ticket: {error}"))),
+                .map_err(|error| Error::broken(format_args!("no ticket: {error}"))),
         }
     }
 
@@ -201,7 +201,7 @@ impl Policy {
         inventory: &Inventory,
         kind: AuthKind,
         token: Option<&str>,
-    ) -> Result<Option<Scope>, ApiError> {
+    ) -> Result<Option<Scope>, Error> {
         match (self, token) {
             (Self::Open, _) => Ok(Some(Scope::Everything)),
             (Self::Local(_), None) => Ok(None),
@@ -212,7 +212,7 @@ impl Policy {
 
 /// Returns the error for a failed database lookup. It is 503, because agents retry after it. After an answer that an
 /// agent takes as final, it stops until the machine is booted again.
-fn unavailable(error: &StoreError) -> ApiError {
+fn unavailable(error: &StoreError) -> Error {
     error.log("cannot check a token");
-    ApiError::infra_error(StatusCode::SERVICE_UNAVAILABLE, "the database does not answer; try again")
+    Error::unavailable("the database does not answer; try again").of_request()
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::target::Named;
 use super::{AuthKind, Scope, unavailable};
-use crate::api::ApiError;
+use crate::error::Error;
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::{Filter, Key, Kind, Records};
 
@@ -23,10 +23,10 @@ impl Named {
         kind: AuthKind,
         scope: Scope,
         records: &Records,
-    ) -> Result<bool, ApiError> {
+    ) -> Result<bool, Error> {
         if scope != Scope::Everything && self.hosts.len() > MAX_HOSTS {
             let named = self.hosts.len();
-            return Err(ApiError::bad(format!("the request names {named} hosts (limit {MAX_HOSTS})")));
+            return Err(Error::invalid(format!("the request names {named} hosts (limit {MAX_HOSTS})")));
         }
         match (scope, kind) {
             (Scope::Everything, _) => Ok(true),
@@ -50,7 +50,7 @@ impl Named {
     }
 
     /// Returns `true` if the hosts exist in the infra-env that the request names or, if it names none, in the cluster.
-    pub(super) async fn has_its_hosts(&self, records: &Records) -> Result<bool, ApiError> {
+    pub(super) async fn has_its_hosts(&self, records: &Records) -> Result<bool, Error> {
         match (self.infra_env, self.cluster) {
             _ if self.hosts.is_empty() => Ok(true),
             (Some(infra_env), _) => self.has_hosts_in_infra_env(infra_env, records).await,
@@ -60,11 +60,7 @@ impl Named {
     }
 
     /// Returns `true` if all named hosts are in the infra-env.
-    async fn has_hosts_in_infra_env(
-        &self,
-        infra_env: InfraEnvId,
-        records: &Records,
-    ) -> Result<bool, ApiError> {
+    async fn has_hosts_in_infra_env(&self, infra_env: InfraEnvId, records: &Records) -> Result<bool, Error> {
         for host in &self.hosts {
             let exists = records.store().exists(host_key(infra_env, *host)).await;
             if !exists.map_err(|error| unavailable(&error))? {
@@ -75,7 +71,7 @@ impl Named {
     }
 
     /// Returns `true` if all named hosts are in the cluster.
-    async fn has_hosts_in_cluster(&self, cluster: ClusterId, records: &Records) -> Result<bool, ApiError> {
+    async fn has_hosts_in_cluster(&self, cluster: ClusterId, records: &Records) -> Result<bool, Error> {
         if self.hosts.is_empty() {
             return Ok(true);
         }
@@ -90,7 +86,7 @@ impl Named {
         &self,
         own: InfraEnvId,
         records: &Records,
-    ) -> Result<bool, ApiError> {
+    ) -> Result<bool, Error> {
         if let Some(cluster) = self.cluster
             && !is_in_cluster(records, own, cluster).await?
         {
@@ -120,7 +116,7 @@ impl Named {
         &self,
         own: ClusterId,
         records: &Records,
-    ) -> Result<bool, ApiError> {
+    ) -> Result<bool, Error> {
         if self.cluster.is_some_and(|cluster| cluster != own) {
             return Ok(false);
         }
@@ -140,11 +136,7 @@ impl Named {
 }
 
 /// Returns `true` if the cluster exists, and the infra-env or any of its hosts is part of it.
-async fn is_in_cluster(
-    records: &Records,
-    infra_env: InfraEnvId,
-    cluster: ClusterId,
-) -> Result<bool, ApiError> {
+async fn is_in_cluster(records: &Records, infra_env: InfraEnvId, cluster: ClusterId) -> Result<bool, Error> {
     // An infra-env keeps the id of a deleted cluster.
     let key = Key { kind: Kind::Cluster, parent: None, id: cluster.0 };
     if !records.store().exists(key).await.map_err(|error| unavailable(&error))? {
@@ -165,14 +157,14 @@ async fn cluster_of_host(
     records: &Records,
     infra_env: InfraEnvId,
     host: HostId,
-) -> Result<Option<ClusterId>, ApiError> {
+) -> Result<Option<ClusterId>, Error> {
     cluster_of(records, host_key(infra_env, host)).await
 }
 
-async fn cluster_of_infra_env(records: &Records, id: InfraEnvId) -> Result<Option<ClusterId>, ApiError> {
+async fn cluster_of_infra_env(records: &Records, id: InfraEnvId) -> Result<Option<ClusterId>, Error> {
     cluster_of(records, Key { kind: Kind::InfraEnv, parent: None, id: id.0 }).await
 }
 
-async fn cluster_of(records: &Records, key: Key) -> Result<Option<ClusterId>, ApiError> {
+async fn cluster_of(records: &Records, key: Key) -> Result<Option<ClusterId>, Error> {
     records.store().cluster_of(key).await.map_err(|error| unavailable(&error))
 }

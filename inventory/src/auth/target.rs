@@ -7,8 +7,8 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 
 use super::AuthKind;
-use crate::api::ApiError;
 use crate::api::Query;
+use crate::error::Error;
 use crate::host::HostKey;
 use crate::id::{ClusterId, HostId, InfraEnvId, RecordId};
 
@@ -56,7 +56,7 @@ pub trait Target: Sized + Send + Sync + 'static {
     /// # Errors
     ///
     /// Returns an error if an id is missing or is not a UUID.
-    fn read(ids: &Ids<'_>) -> Result<Self, ApiError>;
+    fn read(ids: &Ids<'_>) -> Result<Self, Error>;
 
     /// Returns the resources that the token must give access to. `None` if the body names them: the operation then
     /// checks the token itself.
@@ -71,26 +71,26 @@ pub struct Ids<'a> {
 }
 
 impl<'a> Ids<'a> {
-    pub(super) async fn of_request(parts: &mut Parts, query: &'a Query) -> Result<Self, ApiError> {
+    pub(super) async fn of_request(parts: &mut Parts, query: &'a Query) -> Result<Self, Error> {
         let path = RawPathParams::from_request_parts(parts, &()).await;
-        let path = path.map_err(|error| ApiError::malformed(error.to_string()))?;
+        let path = path.map_err(|error| Error::malformed(error.to_string()))?;
         Ok(Self { path, query })
     }
 
-    fn in_path<I: RecordId>(&self) -> Result<I, ApiError> {
+    fn in_path<I: RecordId>(&self) -> Result<I, Error> {
         let found = self.path.iter().find(|(name, _)| *name == I::PARAMETER).map(|(_, text)| text);
         let Some(text) = found else {
-            return Err(ApiError::broken(format_args!("the route has no parameter {}", I::PARAMETER)));
+            return Err(Error::broken(format_args!("the route has no parameter {}", I::PARAMETER)));
         };
         match text.parse::<uuid::Uuid>() {
             Ok(id) => Ok(I::from(id)),
             Err(_) => {
-                Err(ApiError::malformed(format!("{} in path must be of type uuid: {text:?}", I::PARAMETER)))
+                Err(Error::malformed(format!("{} in path must be of type uuid: {text:?}", I::PARAMETER)))
             }
         }
     }
 
-    fn in_query<I: RecordId>(&self) -> Result<Option<I>, ApiError> {
+    fn in_query<I: RecordId>(&self) -> Result<Option<I>, Error> {
         self.query.id(I::PARAMETER)
     }
 }
@@ -102,7 +102,7 @@ pub struct WholeService;
 impl Target for WholeService {
     const IDS: &'static [IdSource] = &[];
 
-    fn read(_: &Ids<'_>) -> Result<Self, ApiError> {
+    fn read(_: &Ids<'_>) -> Result<Self, Error> {
         Ok(Self)
     }
 
@@ -114,7 +114,7 @@ impl Target for WholeService {
 impl Target for InfraEnvId {
     const IDS: &'static [IdSource] = &[IdSource::Path("infra_env_id")];
 
-    fn read(ids: &Ids<'_>) -> Result<Self, ApiError> {
+    fn read(ids: &Ids<'_>) -> Result<Self, Error> {
         ids.in_path()
     }
 
@@ -126,7 +126,7 @@ impl Target for InfraEnvId {
 impl Target for ClusterId {
     const IDS: &'static [IdSource] = &[IdSource::Path("cluster_id")];
 
-    fn read(ids: &Ids<'_>) -> Result<Self, ApiError> {
+    fn read(ids: &Ids<'_>) -> Result<Self, Error> {
         ids.in_path()
     }
 
@@ -138,7 +138,7 @@ impl Target for ClusterId {
 impl Target for HostKey {
     const IDS: &'static [IdSource] = &[IdSource::Path("infra_env_id"), IdSource::Path("host_id")];
 
-    fn read(ids: &Ids<'_>) -> Result<Self, ApiError> {
+    fn read(ids: &Ids<'_>) -> Result<Self, Error> {
         Ok(Self { infra_env_id: ids.in_path()?, host_id: ids.in_path()? })
     }
 
@@ -159,7 +159,7 @@ impl Target for LogsSource {
     const IDS: &'static [IdSource] =
         &[IdSource::Path("cluster_id"), IdSource::Query("host_id"), IdSource::Query("infra_env_id")];
 
-    fn read(ids: &Ids<'_>) -> Result<Self, ApiError> {
+    fn read(ids: &Ids<'_>) -> Result<Self, Error> {
         Ok(Self { cluster: ids.in_path()?, host: ids.in_query()?, infra_env: ids.in_query()? })
     }
 
@@ -179,7 +179,7 @@ pub(crate) struct ClusterLogs {
 impl Target for ClusterLogs {
     const IDS: &'static [IdSource] = &[IdSource::Path("cluster_id"), IdSource::Query("host_id")];
 
-    fn read(ids: &Ids<'_>) -> Result<Self, ApiError> {
+    fn read(ids: &Ids<'_>) -> Result<Self, Error> {
         Ok(Self { cluster: ids.in_path()?, host: ids.in_query()? })
     }
 
@@ -199,7 +199,7 @@ pub(crate) struct ChangesOf(pub(crate) Option<InfraEnvId>);
 impl Target for ChangesOf {
     const IDS: &'static [IdSource] = &[IdSource::Query("infra_env_id")];
 
-    fn read(ids: &Ids<'_>) -> Result<Self, ApiError> {
+    fn read(ids: &Ids<'_>) -> Result<Self, Error> {
         ids.in_query().map(Self)
     }
 
@@ -220,7 +220,7 @@ impl Target for EventsOf {
         IdSource::Query("host_ids"),
     ];
 
-    fn read(ids: &Ids<'_>) -> Result<Self, ApiError> {
+    fn read(ids: &Ids<'_>) -> Result<Self, Error> {
         let mut hosts: Vec<HostId> = ids.query.ids("host_ids")?;
         hosts.extend(ids.in_query::<HostId>()?);
         Ok(Self(Named { infra_env: ids.in_query()?, cluster: ids.in_query()?, hosts }))
@@ -240,7 +240,7 @@ impl Target for NamedInBody {
     const IDS: &'static [IdSource] =
         &[IdSource::Body("infra_env_id"), IdSource::Body("cluster_id"), IdSource::Body("host_id")];
 
-    fn read(_: &Ids<'_>) -> Result<Self, ApiError> {
+    fn read(_: &Ids<'_>) -> Result<Self, Error> {
         Ok(Self)
     }
 

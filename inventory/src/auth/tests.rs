@@ -22,7 +22,7 @@ use super::{
     Agent, Caller, EventsOf, Files, KeyTexts, Lister, LocalKeys, Logs, LogsSource, Named, NamedInBody,
     Policy, Reader, User, WholeService,
 };
-use crate::api::ApiError;
+use crate::api::{ApiError, ApiState};
 use crate::catalogue::Catalogue;
 use crate::files::FileStore;
 use crate::host::HostKey;
@@ -72,7 +72,7 @@ async fn tell(
     Ok(StatusCode::OK)
 }
 
-fn routes() -> Router<Inventory> {
+fn routes() -> Router<ApiState> {
     Router::new()
         .route("/infra-envs", get(answers_to!(Lister, WholeService)).post(answers_to!(User, WholeService)))
         .route(
@@ -118,7 +118,7 @@ impl Site {
             ],
         )
         .await;
-        let app = routes().with_state(inventory.clone());
+        let app = routes().with_state(ApiState::new(inventory.clone()));
         Self {
             app,
             inventory,

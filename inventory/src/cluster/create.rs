@@ -1,5 +1,7 @@
 //! New clusters.
 
+use chrono::{DateTime, Utc};
+
 use super::defaults::{pod_network, service_network};
 use super::network::Subnet;
 use super::networking::NetworkingContext;
@@ -12,8 +14,8 @@ use super::record::{ClusterRecord, ClusterSpec};
 use super::rules::{check_credentials, check_spec};
 use super::state::ClusterOrigin;
 use super::topology::{PlatformRequest, control_plane_count, default_network_type};
-use crate::api::ApiError;
 use crate::catalogue::{Catalogue, ReleaseArchitecture, Version};
+use crate::error::Error;
 use crate::rules::check_ssh_keys;
 use crate::{Secret, Settings};
 
@@ -22,13 +24,14 @@ pub(super) fn create(
     params: ClusterCreateParams,
     catalogue: &Catalogue,
     settings: &Settings,
-) -> Result<ClusterRecord, ApiError> {
+    now: DateTime<Utc>,
+) -> Result<ClusterRecord, Error> {
     let requested = params.cpu_architecture.unwrap_or_default();
     let release = match params.ocp_release_image.as_deref().filter(|url| !url.is_empty()) {
         Some(url) => catalogue.release_at(url, requested),
         None => catalogue.release(&params.openshift_version, requested),
     };
-    let release = release.map_err(|error| ApiError::bad(error.to_string()))?;
+    let release = release.map_err(|error| Error::invalid(error.to_string()))?;
     let architecture = if release.is_multi() { ReleaseArchitecture::Multi } else { requested };
     let pull_secret = params.pull_secret.trim();
     check_credentials("pull secret for new cluster is invalid: ", pull_secret, &release.url, settings)?;
@@ -43,7 +46,7 @@ pub(super) fn create(
         requests_user_managed: params.user_managed_networking == Some(true),
     };
     check_spec(&spec, None, context, settings)?;
-    let mut record = ClusterRecord::new(ClusterKind::Cluster, ClusterOrigin::Registered, spec);
+    let mut record = ClusterRecord::new(ClusterKind::Cluster, ClusterOrigin::Registered, spec, now);
     record.openshift_version.clone_from(&release.version);
     record.ocp_release_image.clone_from(&release.url);
     record.cpu_architecture = Some(architecture);
@@ -63,7 +66,7 @@ fn requested_spec(
     params: &ClusterCreateParams,
     base: &ClusterBase,
     settings: &Settings,
-) -> Result<ClusterSpec, ApiError> {
+) -> Result<ClusterSpec, Error> {
     let platform = PlatformRequest {
         platform: params.platform.clone(),
         user_managed_networking: params.user_managed_networking,
@@ -182,7 +185,7 @@ impl IgnitionEndpoint {
 }
 
 /// Returns the record of an existing cluster to which hosts are added.
-pub(super) fn import(params: ClusterImportParams) -> Result<ClusterRecord, ApiError> {
+pub(super) fn import(params: ClusterImportParams, now: DateTime<Utc>) -> Result<ClusterRecord, Error> {
     let version = params.openshift_version.unwrap_or_default();
     require_version(&version)?;
     let mut spec = ClusterSpec {
@@ -197,7 +200,7 @@ pub(super) fn import(params: ClusterImportParams) -> Result<ClusterRecord, ApiEr
         None => spec.name = params.name,
     }
     spec.api_vip_dns_name = Some(params.api_vip_dnsname);
-    let mut record = ClusterRecord::new(ClusterKind::AddHostsCluster, ClusterOrigin::Imported, spec);
+    let mut record = ClusterRecord::new(ClusterKind::AddHostsCluster, ClusterOrigin::Imported, spec, now);
     record.openshift_version = version;
     record.openshift_cluster_id = Some(params.openshift_cluster_id);
     record.imported = true;
@@ -211,19 +214,23 @@ fn api_name(api: &str) -> Option<(&str, &str)> {
 }
 
 /// Returns the record of a cluster that is installed without a connection to this service.
-pub(super) fn create_disconnected(params: DisconnectedClusterParams) -> Result<ClusterRecord, ApiError> {
+pub(super) fn create_disconnected(
+    params: DisconnectedClusterParams,
+    now: DateTime<Utc>,
+) -> Result<ClusterRecord, Error> {
     require_version(&params.openshift_version)?;
     let spec = ClusterSpec { name: params.name, ..ClusterSpec::default() };
-    let mut record = ClusterRecord::new(ClusterKind::DisconnectedCluster, ClusterOrigin::Disconnected, spec);
+    let mut record =
+        ClusterRecord::new(ClusterKind::DisconnectedCluster, ClusterOrigin::Disconnected, spec, now);
     record.openshift_version = params.openshift_version;
     Ok(record)
 }
 
-fn require_version(version: &str) -> Result<(), ApiError> {
+fn require_version(version: &str) -> Result<(), Error> {
     if version.is_empty() || Version::parse(version).is_some() {
         return Ok(());
     }
-    Err(ApiError::bad(format!("Openshift version {version:?} is not valid")))
+    Err(Error::invalid(format!("Openshift version {version:?} is not valid")))
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use super::network::Subnet;
 use super::parts::HostNetwork;
 use super::record::ClusterRecord;
 use crate::Inventory;
-use crate::api::{ApiError, append_json, to_json};
 use crate::api::{JsonPieces, comma_separated, json_piece};
+use crate::error::Error;
 use crate::host::{self, DeletedHosts, HostCounts, HostDetail};
 use crate::id::{ClusterId, HostId};
-use crate::store::{Change, ReadSet};
+use crate::json::{append_json, to_json};
 
 /// How a response shows the hosts of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ async fn summary(
     id: ClusterId,
     shown: ShownHosts,
     deleted: DeletedHosts,
-) -> Result<(Hosts, Option<Vec<u8>>), ApiError> {
+) -> Result<(Hosts, Option<Vec<u8>>), Error> {
     let mut counts = HostCounts::default();
     let mut networks = HostNetworks::default();
     let mut texts = Some(Vec::new());
@@ -113,7 +113,7 @@ pub(super) async fn text(
     record: ClusterRecord,
     shown: ShownHosts,
     deleted: DeletedHosts,
-) -> Result<JsonPieces, ApiError> {
+) -> Result<JsonPieces, Error> {
     let (id, settings) = (record.id, inventory.settings());
     if shown == ShownHosts::Counted {
         let counts = host::host_counts(inventory, &[id], deleted).await?;
@@ -133,7 +133,7 @@ pub(super) async fn text(
     );
     let text = to_json(&Cluster { hosts: vec![()], ..Cluster::from_record(record, hosts, settings) })?;
     let (start, end) = around_hosts(&text)
-        .ok_or_else(|| ApiError::broken(format_args!("the JSON of cluster {id} has no list of hosts")))?;
+        .ok_or_else(|| Error::broken(format_args!("the JSON of cluster {id} has no list of hosts")))?;
     Ok(json_piece(start).chain(texts).chain(json_piece(end)).boxed())
 }
 
@@ -142,7 +142,7 @@ pub(super) async fn counted_texts(
     inventory: &Inventory,
     records: Vec<ClusterRecord>,
     deleted: DeletedHosts,
-) -> Result<Vec<Vec<u8>>, ApiError> {
+) -> Result<Vec<Vec<u8>>, Error> {
     let ids: Vec<_> = records.iter().map(|record| record.id).collect();
     let counts =
         if ids.is_empty() { BTreeMap::new() } else { host::host_counts(inventory, &ids, deleted).await? };
@@ -159,11 +159,6 @@ fn around_hosts(text: &[u8]) -> Option<(&[u8], &[u8])> {
     const HOSTS: &[u8] = br#""hosts":[null]"#;
     let start = text.windows(HOSTS.len()).position(|window| window == HOSTS)? + br#""hosts":["#.len();
     Some((text.get(..start)?, text.get(start + b"null".len()..)?))
-}
-
-/// Releases the hosts of a cluster that is being deleted.
-pub(super) async fn release(reads: &ReadSet, change: &mut Change, id: ClusterId) -> Result<(), ApiError> {
-    host::release_hosts(reads, change, id).await
 }
 
 #[cfg(test)]

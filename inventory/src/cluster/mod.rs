@@ -20,7 +20,6 @@ pub(crate) mod state_tests;
 mod topology;
 mod update;
 
-use axum::http::StatusCode;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use ignition::discovery::masked_url;
@@ -41,9 +40,11 @@ use super::infra_env::NOT_FOUND;
 use super::store::{Change, Filter, Kind, ListRange, PageQuery, ReadSet, Reader, Stored};
 use super::time::Micros;
 use super::{Inventory, Secret};
-use crate::api::{ApiError, JsonPieces, json_array, json_piece, part_of_list};
-use crate::host::DeletedHosts;
-use crate::jobs::{JobRecord, JobWork};
+use crate::api::{JsonPieces, json_array, json_piece, part_of_list};
+use crate::error::{Error, ErrorKind};
+use crate::host::{self, DeletedHosts};
+use crate::job::JobWork;
+use crate::request_id::RequestId;
 
 /// Selects clusters.
 #[derive(Clone, Debug, Default)]
@@ -76,10 +77,10 @@ impl ClusterQuery {
 pub(crate) async fn stored_cluster(
     reader: &impl Reader,
     id: ClusterId,
-) -> Result<Stored<ClusterRecord>, ApiError> {
+) -> Result<Stored<ClusterRecord>, Error> {
     let found: Option<Stored<ClusterRecord>> = reader.find(None, id.0).await?;
     let found = found.filter(|stored| !stored.record.is_deleted());
-    found.ok_or_else(|| ApiError::not_found(NOT_FOUND))
+    found.ok_or_else(|| Error::not_found(NOT_FOUND))
 }
 
 impl Inventory {
@@ -88,7 +89,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the cluster does not exist.
-    pub async fn stored_cluster(&self, id: ClusterId) -> Result<Stored<ClusterRecord>, ApiError> {
+    pub async fn stored_cluster(&self, id: ClusterId) -> Result<Stored<ClusterRecord>, Error> {
         stored_cluster(self.records(), id).await
     }
 
@@ -97,7 +98,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the cluster does not exist.
-    pub(crate) async fn cluster(&self, id: ClusterId, hosts: ShownHosts) -> Result<JsonPieces, ApiError> {
+    pub(crate) async fn cluster(&self, id: ClusterId, hosts: ShownHosts) -> Result<JsonPieces, Error> {
         let record = self.stored_cluster(id).await?.record;
         hosts::text(self, record, hosts, DeletedHosts::Omitted).await
     }
@@ -111,9 +112,9 @@ impl Inventory {
         &self,
         id: ClusterId,
         hosts: ShownHosts,
-    ) -> Result<JsonPieces, ApiError> {
+    ) -> Result<JsonPieces, Error> {
         let found: Option<Stored<ClusterRecord>> = self.records().find(None, id.0).await?;
-        let record = found.ok_or_else(|| ApiError::not_found(NOT_FOUND))?.record;
+        let record = found.ok_or_else(|| Error::not_found(NOT_FOUND))?.record;
         hosts::text(self, record, hosts, DeletedHosts::Included).await
     }
 
@@ -142,12 +143,12 @@ impl Inventory {
         )
     }
 
-    fn cluster_records(&self, query: ClusterQuery) -> BoxStream<'static, Result<ClusterRecord, ApiError>> {
+    fn cluster_records(&self, query: ClusterQuery) -> BoxStream<'static, Result<ClusterRecord, Error>> {
         let filter = Filter::all(Kind::Cluster);
         let filter = if query.deleted { filter.with_deleted() } else { filter };
         let records = |pages| {
             let records = self.records().stream_with_reports::<ClusterRecord>(pages);
-            records.map_ok(|(stored, _)| stored.record).map_err(ApiError::from)
+            records.map_ok(|(stored, _)| stored.record).map_err(Error::from)
         };
         // Only a part of all clusters can be selected in the database.
         if query.selects_all() {
@@ -164,9 +165,13 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if a value is refused, or if no release has the version.
-    pub(crate) async fn register_cluster(&self, params: ClusterCreateParams) -> Result<Cluster, ApiError> {
+    pub(crate) async fn register_cluster(
+        &self,
+        params: ClusterCreateParams,
+        request: Option<RequestId>,
+    ) -> Result<Cluster, Error> {
         let catalogue = self.present_catalogue().await?;
-        self.add_cluster(create::create(params, &catalogue, self.settings())?).await
+        self.add_cluster(create::create(params, &catalogue, self.settings(), self.now())?, request).await
     }
 
     /// Adds an existing cluster.
@@ -174,8 +179,12 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if a value is refused.
-    pub(crate) async fn import_cluster(&self, params: ClusterImportParams) -> Result<Cluster, ApiError> {
-        self.add_cluster(create::import(params)?).await
+    pub(crate) async fn import_cluster(
+        &self,
+        params: ClusterImportParams,
+        request: Option<RequestId>,
+    ) -> Result<Cluster, Error> {
+        self.add_cluster(create::import(params, self.now())?, request).await
     }
 
     /// Registers a cluster that is installed without a connection to this service.
@@ -186,16 +195,17 @@ impl Inventory {
     pub(crate) async fn register_disconnected_cluster(
         &self,
         params: DisconnectedClusterParams,
-    ) -> Result<Cluster, ApiError> {
-        self.add_cluster(create::create_disconnected(params)?).await
+        request: Option<RequestId>,
+    ) -> Result<Cluster, Error> {
+        self.add_cluster(create::create_disconnected(params, self.now())?, request).await
     }
 
-    async fn add_cluster(&self, record: ClusterRecord) -> Result<Cluster, ApiError> {
+    async fn add_cluster(&self, record: ClusterRecord, request: Option<RequestId>) -> Result<Cluster, Error> {
         self.records()
             .change(|_| async {
                 let mut change = Change::new();
                 change.insert(&record)?;
-                change.add_event(event::registered(&record));
+                change.add_event(event::registered(&record, &self.journal(request)));
                 Ok((change, ()))
             })
             .await?;
@@ -212,20 +222,21 @@ impl Inventory {
         &self,
         id: ClusterId,
         params: ClusterUpdateParams,
-    ) -> Result<JsonPieces, ApiError> {
+        request: Option<RequestId>,
+    ) -> Result<JsonPieces, Error> {
         let params = &params;
         let record = self
             .records()
             .change(|reads: ReadSet| async move {
-                let mut change = Change::new();
+                let (mut change, journal) = (Change::new(), self.journal(request));
                 let stored = stored_cluster(&reads, id).await?;
                 let before = &stored.record;
-                let record = update::update(before, params.clone(), self.settings())?;
+                let record = update::update(before, params.clone(), self.settings(), journal.micros())?;
                 if record != *before {
                     change.replace(&record, stored.generation)?;
                 }
                 if record.spec.proxies() != before.spec.proxies() {
-                    change.add_event(event::proxy_changed(id));
+                    change.add_event(event::proxy_changed(id, &journal));
                 }
                 Ok((change, record))
             })
@@ -238,40 +249,36 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the cluster does not exist or is being installed.
-    pub async fn deregister_cluster(&self, id: ClusterId) -> Result<(), ApiError> {
+    pub async fn deregister_cluster(&self, id: ClusterId, request: Option<RequestId>) -> Result<(), Error> {
         let done = self
             .records()
             .change(|reads: ReadSet| async move {
-                let mut change = Change::new();
+                let (mut change, mut journal) = (Change::new(), self.journal(request));
                 let Stored { record, generation, .. } = stored_cluster(&reads, id).await?;
                 if !ClusterOperation::Delete.is_allowed(record.status()) {
                     let reason = format!("cluster {id} can not be removed while being installed");
-                    return Err(ApiError::conflict(reason));
+                    return Err(Error::conflict(reason));
                 }
-                hosts::release(&reads, &mut change, id).await?;
-                change.replace(&deleted_cluster_record(record), generation)?;
-                change.add_event(event::deregistered(id));
-                let job = JobRecord::new(JobWork::DeleteClusterFiles { cluster: id });
-                change.insert(&job)?;
-                Ok((change, job.id))
+                host::release_hosts(&reads, &mut change, id, &mut journal).await?;
+                change.replace(&deleted_cluster_record(record, journal.micros()), generation)?;
+                journal.add(event::deregistered(id, &journal));
+                journal.add_job(JobWork::DeleteClusterFiles { cluster: id });
+                journal.write(&mut change)?;
+                Ok((change, ()))
             })
             .await;
-        match &done {
-            Ok(job) => {
-                self.run_job(*job).await;
-            }
-            Err(refusal) if refusal.status() == StatusCode::CONFLICT => {
-                self.records().add_event(event::deregister_failed(id, refusal)).await?;
-            }
-            Err(_) => {}
+        if let Err(refusal) = &done
+            && refusal.kind() == ErrorKind::Conflict
+        {
+            let journal = self.journal(request);
+            self.records().add_event(event::deregister_failed(id, refusal, &journal)).await?;
         }
-        done.map(|_| ())
+        done
     }
 }
 
 /// Returns the record of a deleted cluster: without networks, VIPs and operators, as upstream, and without secrets.
-fn deleted_cluster_record(mut record: ClusterRecord) -> ClusterRecord {
-    let now = Micros::now();
+fn deleted_cluster_record(mut record: ClusterRecord, now: Micros) -> ClusterRecord {
     record.spec = ClusterSpec {
         cluster_networks: Vec::new(),
         service_networks: Vec::new(),

@@ -10,7 +10,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::parts::ClusterNetwork;
-use crate::api::ApiError;
+use crate::error::Error;
 
 /// Network in CIDR notation: an address and a prefix length.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,15 +124,15 @@ pub(super) fn check_networks(
     pods: &[ClusterNetwork],
     services: &[Subnet],
     machines: &[Subnet],
-) -> Result<(), ApiError> {
+) -> Result<(), Error> {
     if pods.len().saturating_add(services.len()).saturating_add(machines.len()) > MAX_NETWORKS {
-        return Err(ApiError::bad(format!("a cluster may have at most {MAX_NETWORKS} networks")));
+        return Err(Error::invalid(format!("a cluster may have at most {MAX_NETWORKS} networks")));
     }
     for pod in pods {
         let range = parse(&pod.cidr)?;
         let least = i64::from(range.prefix).max(1);
         if !(least..range.width()).contains(&pod.host_prefix) {
-            return Err(ApiError::bad(format!(
+            return Err(Error::invalid(format!(
                 "Host prefix, now {}, must be between {least} and {} for the cluster network {}",
                 pod.host_prefix,
                 range.width() - 1,
@@ -145,16 +145,16 @@ pub(super) fn check_networks(
     for subnet in all {
         let range = parse(subnet)?;
         if let Some((other, _)) = seen.iter().find(|(_, other)| other.overlaps(&range)) {
-            return Err(ApiError::bad(format!("CIDRS {other} and {subnet} overlap")));
+            return Err(Error::invalid(format!("CIDRS {other} and {subnet} overlap")));
         }
         seen.push((subnet, range));
     }
     Ok(())
 }
 
-fn parse(subnet: &Subnet) -> Result<AddressRange, ApiError> {
+fn parse(subnet: &Subnet) -> Result<AddressRange, Error> {
     AddressRange::parse(&subnet.0)
-        .ok_or_else(|| ApiError::bad(format!("{subnet} is not a valid network CIDR")))
+        .ok_or_else(|| Error::invalid(format!("{subnet} is not a valid network CIDR")))
 }
 
 #[cfg(test)]

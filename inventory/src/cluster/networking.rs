@@ -3,8 +3,8 @@
 use super::network::Subnet;
 use super::parts::{LoadBalancerType, NetworkType, Vip};
 use super::record::ClusterSpec;
-use crate::api::ApiError;
 use crate::catalogue::Version;
+use crate::error::Error;
 
 /// Bits after the prefix of the smallest cluster and service networks, which have 128 addresses.
 const MIN_HOST_BITS: u32 = 7;
@@ -42,7 +42,7 @@ pub(super) fn check_networking(
     spec: &ClusterSpec,
     before: Option<&ClusterSpec>,
     context: NetworkingContext<'_>,
-) -> Result<(), ApiError> {
+) -> Result<(), Error> {
     if before.is_some_and(|before| checked_parts(before) == checked_parts(spec)) {
         return Ok(());
     }
@@ -54,7 +54,7 @@ pub(super) fn check_networking(
     // Existing clients create single nodes with VIPs, which then have user-managed networking and ignore them.
     let is_ignored = before.is_none() && spec.user_managed_networking;
     if context.is_single_node && has_vips && !is_ignored {
-        return Err(ApiError::bad("API VIP and Ingress VIP cannot be set with single node OpenShift"));
+        return Err(Error::invalid("API VIP and Ingress VIP cannot be set with single node OpenShift"));
     }
     Ok(())
 }
@@ -68,7 +68,7 @@ fn checked_parts(spec: &ClusterSpec) -> impl PartialEq {
     )
 }
 
-fn check_sizes(spec: &ClusterSpec, context: NetworkingContext<'_>) -> Result<(), ApiError> {
+fn check_sizes(spec: &ClusterSpec, context: NetworkingContext<'_>) -> Result<(), Error> {
     let machine_bits = match spec.load_balancer {
         _ if context.is_single_node => MIN_SINGLE_NODE_BITS,
         Some(LoadBalancerType::UserManaged) => MIN_MACHINE_BITS_WITHOUT_VIPS,
@@ -79,7 +79,7 @@ fn check_sizes(spec: &ClusterSpec, context: NetworkingContext<'_>) -> Result<(),
     for (subnet, least) in others.chain(spec.machine_networks.iter().map(|subnet| (subnet, machine_bits))) {
         if let Some(bits) = subnet.host_bits().filter(|bits| *bits < least) {
             let (found, least) = (1_u32 << bits, 1_u32 << least);
-            return Err(ApiError::bad(format!(
+            return Err(Error::invalid(format!(
                 "{subnet} has {found} addresses, at least {least} are required"
             )));
         }
@@ -88,7 +88,7 @@ fn check_sizes(spec: &ClusterSpec, context: NetworkingContext<'_>) -> Result<(),
 }
 
 /// Checks dual-stack lists: each has one entry of each family, and all have the same family first.
-fn check_families(spec: &ClusterSpec, context: NetworkingContext<'_>) -> Result<(), ApiError> {
+fn check_families(spec: &ClusterSpec, context: NetworkingContext<'_>) -> Result<(), Error> {
     let families = |subnets: &[Subnet]| subnets.iter().map(Subnet::is_v6).collect::<Vec<_>>();
     let vip_families = |vips: &[Vip]| vips.iter().map(|vip| vip.ip.contains(':')).collect();
     let lists = [
@@ -105,17 +105,17 @@ fn check_families(spec: &ClusterSpec, context: NetworkingContext<'_>) -> Result<
         }
         let [is_v6, _] = families[..] else {
             let found = families.len();
-            return Err(ApiError::bad(format!("dual-stack {name} needs exactly two entries, got {found}")));
+            return Err(Error::invalid(format!("dual-stack {name} needs exactly two entries, got {found}")));
         };
         if is_v6 && context.is_before(ANY_ORDER_SINCE) {
             let (major, minor) = ANY_ORDER_SINCE;
-            return Err(ApiError::bad(format!(
+            return Err(Error::invalid(format!(
                 "dual-stack {name} must list IPv4 first before OpenShift {major}.{minor}"
             )));
         }
         match first {
             Some((other, other_is_v6)) if other_is_v6 != is_v6 => {
-                return Err(ApiError::bad(format!(
+                return Err(Error::invalid(format!(
                     "dual-stack {other} and {name} must list IP families in the same order"
                 )));
             }
@@ -129,19 +129,19 @@ fn check_network_type(
     spec: &ClusterSpec,
     before: Option<&ClusterSpec>,
     context: NetworkingContext<'_>,
-) -> Result<(), ApiError> {
+) -> Result<(), Error> {
     let is_new = before.is_none_or(|before| before.network_type != spec.network_type);
     let is_late = context.version.is_some_and(|version| version.minor() >= NO_SDN_SINCE);
     if is_new && is_late && spec.network_type == Some(NetworkType::OpenShiftSDN) {
         let (major, minor) = NO_SDN_SINCE;
-        return Err(ApiError::bad(format!(
+        return Err(Error::invalid(format!(
             "network_type OpenShiftSDN is not supported in OpenShift {major}.{minor} and later"
         )));
     }
     Ok(())
 }
 
-fn check_dhcp(spec: &ClusterSpec) -> Result<(), ApiError> {
+fn check_dhcp(spec: &ClusterSpec) -> Result<(), Error> {
     if !spec.vip_dhcp_allocation {
         return Ok(());
     }
@@ -149,10 +149,12 @@ fn check_dhcp(spec: &ClusterSpec) -> Result<(), ApiError> {
     if let Some(subnet) =
         pods.chain(&spec.service_networks).chain(&spec.machine_networks).find(|it| it.is_v6())
     {
-        return Err(ApiError::bad(format!("VIP DHCP Allocation requires IPv4, {subnet} is IPv6")));
+        return Err(Error::invalid(format!("VIP DHCP Allocation requires IPv4, {subnet} is IPv6")));
     }
     if spec.load_balancer == Some(LoadBalancerType::UserManaged) {
-        return Err(ApiError::bad("VIP DHCP Allocation cannot be enabled with a user-managed load balancer"));
+        return Err(Error::invalid(
+            "VIP DHCP Allocation cannot be enabled with a user-managed load balancer",
+        ));
     }
     Ok(())
 }

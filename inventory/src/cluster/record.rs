@@ -1,5 +1,6 @@
 //! Stored clusters.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -10,8 +11,8 @@ use super::parts::{
 };
 use super::state::ClusterOrigin;
 use crate::Secret;
-use crate::api::ApiError;
 use crate::catalogue::{ReleaseArchitecture, Version};
+use crate::error::Error;
 use crate::id::ClusterId;
 use crate::store::{Columns, Kind, Record};
 use crate::time::{Micros, Millis};
@@ -134,8 +135,13 @@ impl ClusterSpec {
 
 impl ClusterRecord {
     /// Returns a cluster that becomes known to the service.
-    pub(super) fn new(kind: ClusterKind, origin: ClusterOrigin, spec: ClusterSpec) -> Self {
-        let now = Micros::now();
+    pub(super) fn new(
+        kind: ClusterKind,
+        origin: ClusterOrigin,
+        spec: ClusterSpec,
+        now: DateTime<Utc>,
+    ) -> Self {
+        let (millis, micros) = (Millis(Some(now)), Micros(Some(now)));
         let (status, info) = origin.first_status();
         Self {
             id: ClusterId::fresh(),
@@ -144,7 +150,7 @@ impl ClusterRecord {
             email_domain: EMAIL_DOMAIN.to_owned(),
             status,
             status_info: info.to_owned(),
-            status_updated_at: Millis::now(),
+            status_updated_at: millis,
             openshift_version: String::new(),
             ocp_release_image: String::new(),
             cpu_architecture: None,
@@ -155,8 +161,8 @@ impl ClusterRecord {
             controller_logs_started_at: Millis::default(),
             controller_logs_collected_at: Millis::default(),
             spec,
-            created_at: now,
-            updated_at: now,
+            created_at: micros,
+            updated_at: micros,
             deleted_at: None,
         }
     }
@@ -191,14 +197,14 @@ impl ClusterRecord {
     ///
     /// Returns an error if the text is not a version. Without this error, the cluster would be checked by the rules of
     /// no version.
-    pub(crate) fn parsed_version(&self) -> Result<Option<Version>, ApiError> {
+    pub(crate) fn parsed_version(&self) -> Result<Option<Version>, Error> {
         if self.openshift_version.is_empty() {
             return Ok(None);
         }
         let version = Version::parse(&self.openshift_version);
         version.map(Some).ok_or_else(|| {
             let (id, version) = (self.id, &self.openshift_version);
-            ApiError::broken(format_args!("cluster {id} has the invalid OpenShift version {version:?}"))
+            Error::broken(format_args!("cluster {id} has the invalid OpenShift version {version:?}"))
         })
     }
 

@@ -15,6 +15,7 @@ use crate::api::{ApiErrors, Reply};
 use crate::api::{Body, Query};
 use crate::auth::{Caller, Lister, Operation, Reader, User, WholeService, operation};
 use crate::id::ClusterId;
+use crate::request_id::RequestId;
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![
@@ -48,10 +49,11 @@ fn with_deleted(headers: &HeaderMap) -> bool {
 )]
 async fn register(
     _caller: Caller<User, WholeService>,
+    request: RequestId,
     State(inventory): State<Inventory>,
     Body(params): Body<ClusterCreateParams>,
 ) -> Answer<Cluster> {
-    Ok(Reply(StatusCode::CREATED, inventory.register_cluster(params).await?))
+    Ok(Reply(StatusCode::CREATED, inventory.register_cluster(params, Some(request)).await?))
 }
 
 /// Lists clusters
@@ -114,10 +116,11 @@ async fn default_config(
 )]
 async fn import(
     _caller: Caller<User, WholeService>,
+    request: RequestId,
     State(inventory): State<Inventory>,
     Body(params): Body<ClusterImportParams>,
 ) -> Answer<Cluster> {
-    Ok(Reply(StatusCode::CREATED, inventory.import_cluster(params).await?))
+    Ok(Reply(StatusCode::CREATED, inventory.import_cluster(params, Some(request)).await?))
 }
 
 /// Registers a cluster that is installed without a connection to this service
@@ -131,10 +134,11 @@ async fn import(
 )]
 async fn register_disconnected(
     _caller: Caller<User, WholeService>,
+    request: RequestId,
     State(inventory): State<Inventory>,
     Body(params): Body<DisconnectedClusterParams>,
 ) -> Answer<Cluster> {
-    Ok(Reply(StatusCode::CREATED, inventory.register_disconnected_cluster(params).await?))
+    Ok(Reply(StatusCode::CREATED, inventory.register_disconnected_cluster(params, Some(request)).await?))
 }
 
 /// Returns a cluster
@@ -176,10 +180,11 @@ async fn get(
 )]
 async fn update(
     Caller { target: id, .. }: Caller<User, ClusterId>,
+    request: RequestId,
     State(inventory): State<Inventory>,
     Body(params): Body<ClusterUpdateParams>,
 ) -> Result<Response, ApiError> {
-    let cluster = json_text(inventory.update_cluster(id, params).await?).await?;
+    let cluster = json_text(inventory.update_cluster(id, params, Some(request)).await?).await?;
     Ok((StatusCode::CREATED, cluster).into_response())
 }
 
@@ -194,8 +199,9 @@ async fn update(
 )]
 async fn deregister(
     Caller { target: id, .. }: Caller<User, ClusterId>,
+    request: RequestId,
     State(inventory): State<Inventory>,
 ) -> Result<StatusCode, ApiError> {
-    inventory.deregister_cluster(id).await?;
+    inventory.deregister_cluster(id, Some(request)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

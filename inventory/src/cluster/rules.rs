@@ -17,7 +17,7 @@ use super::parts::{
 };
 use super::record::ClusterSpec;
 use crate::Settings;
-use crate::api::ApiError;
+use crate::error::Error;
 use crate::rules::{RequiredRegistries, check_ntp_sources, check_proxies, check_pull_secret};
 
 /// The longest domain, in characters.
@@ -47,7 +47,7 @@ pub(super) fn check_spec(
     before: Option<&ClusterSpec>,
     context: NetworkingContext<'_>,
     settings: &Settings,
-) -> Result<(), ApiError> {
+) -> Result<(), Error> {
     let is_new = |part: fn(&ClusterSpec) -> &str| before.is_none_or(|before| part(before) != part(spec));
     let platform = |spec: &ClusterSpec| spec.platform.as_ref().map(|platform| platform.platform_type);
     if is_new(|spec| &spec.name) || before.is_none_or(|before| platform(before) != platform(spec)) {
@@ -68,34 +68,34 @@ pub(super) fn check_spec(
 }
 
 /// Checks the name of a cluster. On the platform `none`, it may contain dots.
-fn check_name(name: &str, platform: Option<PlatformType>) -> Result<(), ApiError> {
+fn check_name(name: &str, platform: Option<PlatformType>) -> Result<(), Error> {
     let may_have_dots = platform == Some(PlatformType::None);
     let is_name = patterns::NAME.is_match(name) || (may_have_dots && patterns::DOTTED_NAME.is_match(name));
     if is_name && !name.is_empty() {
         return Ok(());
     }
-    Err(ApiError::bad(format!(
+    Err(Error::invalid(format!(
         "Cluster name format is not valid: '{name}'. Name must start and end with either a letter or number and \
          consist of lower-case letters, numbers, and hyphens. Subdomains in cluster names are only valid with none \
          platform."
     )))
 }
 
-fn check_domain(domain: &str) -> Result<(), ApiError> {
+fn check_domain(domain: &str) -> Result<(), Error> {
     let is_domain = (patterns::DOMAIN.is_match(domain) || patterns::SINGLE_LABEL.is_match(domain))
         && domain.len() <= MAX_DOMAIN
         && !patterns::DOTTED_DECIMAL.is_match(domain);
     if domain.is_empty() || is_domain {
         return Ok(());
     }
-    Err(ApiError::bad(format!("DNS format mismatch: {domain} domain name is not valid")))
+    Err(Error::invalid(format!("DNS format mismatch: {domain} domain name is not valid")))
 }
 
-fn check_tags(tags: &str) -> Result<(), ApiError> {
+fn check_tags(tags: &str) -> Result<(), Error> {
     if tags.is_empty() || tags.split(',').all(|tag| patterns::TAG.is_match(tag)) {
         return Ok(());
     }
-    Err(ApiError::bad(format!(
+    Err(Error::invalid(format!(
         "Invalid format for Tags: {tags}. Tags must be words of letters, digits and underscores, separated by commas"
     )))
 }
@@ -104,7 +104,7 @@ fn check_vips(
     spec: &ClusterSpec,
     before: Option<&ClusterSpec>,
     context: NetworkingContext<'_>,
-) -> Result<(), ApiError> {
+) -> Result<(), Error> {
     // A single node has user-managed networking by default. Existing clients create one with VIPs, which have no effect
     // there.
     let may_have_vips = match before {
@@ -116,51 +116,51 @@ fn check_vips(
         }
     };
     if spec.vip_dhcp_allocation && spec.user_managed_networking {
-        return Err(ApiError::bad("VIP DHCP Allocation cannot be enabled with User Managed Networking"));
+        return Err(Error::invalid("VIP DHCP Allocation cannot be enabled with User Managed Networking"));
     }
     for (name, vips) in [("API", &spec.api_vips), ("Ingress", &spec.ingress_vips)] {
         if !vips.is_empty() && spec.user_managed_networking && !may_have_vips {
-            return Err(ApiError::bad(format!("{name} VIP cannot be set with User Managed Networking")));
+            return Err(Error::invalid(format!("{name} VIP cannot be set with User Managed Networking")));
         }
         if !vips.is_empty() && spec.vip_dhcp_allocation {
             let reason =
                 format!("Setting {name} VIP is forbidden when cluster is in vip-dhcp-allocation mode");
-            return Err(ApiError::bad(reason));
+            return Err(Error::invalid(reason));
         }
         check_addresses(name, vips)?;
     }
     let (api, ingress) = (spec.api_vips.len(), spec.ingress_vips.len());
     if api != ingress {
-        return Err(ApiError::bad(format!(
+        return Err(Error::invalid(format!(
             "configuration must include the same number of apiVIPs (got {api}) and ingressVIPs (got {ingress})"
         )));
     }
     let is_shared = |vip: &&Vip| spec.ingress_vips.iter().any(|other| other.ip == vip.ip);
     match spec.api_vips.iter().find(is_shared) {
         Some(vip) if spec.load_balancer != Some(LoadBalancerType::UserManaged) => {
-            Err(ApiError::bad(format!("The IP address {} is both an API VIP and an Ingress VIP", vip.ip)))
+            Err(Error::invalid(format!("The IP address {} is both an API VIP and an Ingress VIP", vip.ip)))
         }
         _ => Ok(()),
     }
 }
 
 /// Checks VIPs: at most one address of each family.
-fn check_addresses(name: &str, vips: &[Vip]) -> Result<(), ApiError> {
+fn check_addresses(name: &str, vips: &[Vip]) -> Result<(), Error> {
     let mut families = BTreeSet::new();
     for Vip { ip, .. } in vips {
         let address: IpAddr =
-            ip.parse().map_err(|_| ApiError::bad(format!("{name} VIP {ip:?} is not a valid IP address")))?;
+            ip.parse().map_err(|_| Error::invalid(format!("{name} VIP {ip:?} is not a valid IP address")))?;
         if !families.insert(address.is_ipv6()) {
             let reason = format!(
                 "{name} VIPs: at most one IPv4 and one IPv6 address are allowed, {ip} is one too many"
             );
-            return Err(ApiError::bad(reason));
+            return Err(Error::invalid(reason));
         }
     }
     Ok(())
 }
 
-fn check_disk_encryption(encryption: &DiskEncryption) -> Result<(), ApiError> {
+fn check_disk_encryption(encryption: &DiskEncryption) -> Result<(), Error> {
     let is_off = matches!(encryption.enable_on, None | Some(NodeRoles::None));
     if is_off || encryption.mode != Some(DiskEncryptionMode::Tang) {
         return Ok(());
@@ -176,22 +176,26 @@ fn check_disk_encryption(encryption: &DiskEncryption) -> Result<(), ApiError> {
     let is_server = |server: &Value| has(server, "url") && has(server, "thumbprint");
     match servers {
         Some(servers) if !servers.is_empty() && servers.iter().all(is_server) => Ok(()),
-        _ => Err(ApiError::bad(
+        _ => Err(Error::invalid(
             "disk_encryption.tang_servers must be a JSON list of servers with url and thumbprint when the mode is tang",
         )),
     }
 }
 
-fn check_ignition_endpoint(endpoint: &IgnitionEndpoint) -> Result<(), ApiError> {
+fn check_ignition_endpoint(endpoint: &IgnitionEndpoint) -> Result<(), Error> {
     if let Some(url) = &endpoint.url {
         HttpUrl::parse("ignition_endpoint.url", url)
-            .map_err(|error| ApiError::bad(format!("Invalid Ignition endpoint URL: {error}")))?;
+            .map_err(|error| Error::invalid(format!("Invalid Ignition endpoint URL: {error}")))?;
     }
     let Some(certificate) = &endpoint.ca_certificate else { return Ok(()) };
     let is_pem = BASE64
         .decode(certificate)
         .is_ok_and(|bytes| pem::parse_many(bytes).is_ok_and(|blocks| !blocks.is_empty()));
-    if is_pem { Ok(()) } else { Err(ApiError::bad("ignition_endpoint.ca_certificate must be PEM in base64")) }
+    if is_pem {
+        Ok(())
+    } else {
+        Err(Error::invalid("ignition_endpoint.ca_certificate must be PEM in base64"))
+    }
 }
 
 /// Checks that a pull secret covers all images that hosts pull. A refusal starts with `prefix`.
@@ -200,10 +204,10 @@ pub(super) fn check_credentials(
     pull_secret: &str,
     release: &str,
     settings: &Settings,
-) -> Result<(), ApiError> {
+) -> Result<(), Error> {
     let images = [&settings.agent_image, &settings.installer_image, &settings.controller_image];
     let mut images: Vec<_> = images.map(String::as_str).into();
     images.push(release);
     let required = RequiredRegistries { images: &images, public: &settings.public_registries };
-    check_pull_secret(pull_secret, required).map_err(|reason| ApiError::bad(format!("{prefix}{reason}")))
+    check_pull_secret(pull_secret, required).map_err(|reason| Error::invalid(format!("{prefix}{reason}")))
 }

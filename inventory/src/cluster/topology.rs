@@ -1,8 +1,8 @@
 //! Number of control plane nodes, platform and default network plugin of a cluster.
 
 use super::parts::{HighAvailabilityMode, NetworkType, Platform, PlatformType};
-use crate::api::ApiError;
 use crate::catalogue::{CpuArchitecture, ReleaseArchitecture, Version};
+use crate::error::Error;
 
 /// The first version that supports more than three control plane nodes.
 const MORE_MASTERS_SINCE: (u64, u64) = (4, 18);
@@ -14,7 +14,7 @@ pub(super) fn control_plane_count(
     mode: Option<HighAvailabilityMode>,
     count: Option<i64>,
     version: Option<&Version>,
-) -> Result<i64, ApiError> {
+) -> Result<i64, Error> {
     let single = if count == Some(1) { HighAvailabilityMode::None } else { HighAvailabilityMode::Full };
     let (least, most) = match mode.unwrap_or(single) {
         HighAvailabilityMode::None => (1, 1),
@@ -28,7 +28,7 @@ pub(super) fn control_plane_count(
         return Ok(count);
     }
     let allowed = if least == most { format!("exactly {least}") } else { format!("{least} to {most}") };
-    Err(ApiError::bad(format!(
+    Err(Error::invalid(format!(
         "there should be {allowed} dedicated control plane nodes in this high availability mode and OpenShift \
          version, and control_plane_count is {count}"
     )))
@@ -62,7 +62,7 @@ pub(super) struct PlatformRequest {
 
 impl PlatformRequest {
     /// Returns the platform and whether the user manages the networking. Each limits the other.
-    pub(super) fn resolve(self) -> Result<(Platform, bool), ApiError> {
+    pub(super) fn resolve(self) -> Result<(Platform, bool), Error> {
         use PlatformType::{Baremetal, External, None, Nutanix, Vsphere};
         let requested = self.platform.clone();
         let integrated =
@@ -90,15 +90,15 @@ impl PlatformRequest {
         let (name, managed) = (platform.platform_type.as_str(), self.user_managed_networking);
         let user_managed = match platform.platform_type {
             Baremetal | Nutanix if self.is_single_node => {
-                return Err(ApiError::bad(format!("Can't set {name} platform on single node OpenShift")));
+                return Err(Error::invalid(format!("Can't set {name} platform on single node OpenShift")));
             }
             None | External if managed == Some(false) => {
                 let reason = format!("Can't set {name} platform with user-managed-networking disabled");
-                return Err(ApiError::bad(reason));
+                return Err(Error::invalid(reason));
             }
             Baremetal if managed == Some(true) => {
                 let reason = format!("Can't set {name} platform with user-managed-networking enabled");
-                return Err(ApiError::bad(reason));
+                return Err(Error::invalid(reason));
             }
             None | External => true,
             Baremetal => false,

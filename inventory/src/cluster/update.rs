@@ -10,7 +10,7 @@ use super::record::{ClusterRecord, ClusterSpec};
 use super::rules::{check_credentials, check_spec};
 use super::state::{CHANGEABLE_STATUSES, ClusterOperation};
 use super::topology::{PlatformRequest, control_plane_count};
-use crate::api::ApiError;
+use crate::error::Error;
 use crate::rules::check_ssh_keys;
 use crate::time::Micros;
 use crate::{Secret, Settings};
@@ -20,10 +20,11 @@ pub(super) fn update(
     record: &ClusterRecord,
     params: ClusterUpdateParams,
     settings: &Settings,
-) -> Result<ClusterRecord, ApiError> {
+    now: Micros,
+) -> Result<ClusterRecord, Error> {
     if !ClusterOperation::Update.is_allowed(record.status()) {
         let allowed = CHANGEABLE_STATUSES.map(ClusterStatus::as_str);
-        return Err(ApiError::conflict(format!(
+        return Err(Error::conflict(format!(
             "Cluster {} is in {} state, it can be updated only in one of [{}]",
             record.id,
             record.status(),
@@ -46,21 +47,21 @@ pub(super) fn update(
     };
     check_spec(&changed.spec, Some(&record.spec), context, settings)?;
     if changed != *record {
-        changed.updated_at = Micros::now();
+        changed.updated_at = now;
     }
     Ok(changed)
 }
 
 /// Checks that immutable fields are absent or have their current value.
-fn check_immutable(record: &ClusterRecord, params: &ClusterUpdateParams) -> Result<(), ApiError> {
+fn check_immutable(record: &ClusterRecord, params: &ClusterUpdateParams) -> Result<(), Error> {
     fn require_unchanged<T: PartialEq>(
         key: &str,
         requested: Option<&T>,
         current: Option<&T>,
-    ) -> Result<(), ApiError> {
+    ) -> Result<(), Error> {
         match requested {
             Some(_) if requested != current => {
-                Err(ApiError::malformed(format!("{key} in body cannot be changed")))
+                Err(Error::malformed(format!("{key} in body cannot be changed")))
             }
             _ => Ok(()),
         }
@@ -90,7 +91,7 @@ fn apply_secrets(
     params: &ClusterUpdateParams,
     release: &str,
     settings: &Settings,
-) -> Result<(), ApiError> {
+) -> Result<(), Error> {
     if let Some(pull_secret) = params.pull_secret.as_deref().map(str::trim).filter(|text| !text.is_empty()) {
         check_credentials("", pull_secret, release, settings)?;
         spec.pull_secret = Secret::new(pull_secret);
@@ -101,7 +102,7 @@ fn apply_secrets(
     Ok(())
 }
 
-fn apply_topology(record: &mut ClusterRecord, params: &ClusterUpdateParams) -> Result<(), ApiError> {
+fn apply_topology(record: &mut ClusterRecord, params: &ClusterUpdateParams) -> Result<(), Error> {
     if params.control_plane_count.is_some() {
         let version = record.parsed_version()?;
         let mode = record.high_availability_mode();

@@ -4,7 +4,7 @@ use ignition::config::ConfigError;
 use ignition::discovery::{ComposeError, InputError};
 use ignition::network::HostError;
 
-use super::tar::LongName;
+use crate::tar::LongName;
 
 /// Why a discovery image cannot be made.
 #[derive(Debug, thiserror::Error)]

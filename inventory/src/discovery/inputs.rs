@@ -14,7 +14,8 @@ use ignition::version::Version;
 use isogen::initrd::ArchiveEntry;
 use isogen::{Encoding, PackedArchive};
 
-use super::{DiscoveryError, tar};
+use super::DiscoveryError;
+use crate::tar;
 
 /// The inputs of all images of an infra-env.
 #[derive(Clone, Debug)]

@@ -7,9 +7,8 @@
 mod error;
 mod inputs;
 mod rendered;
-pub(crate) mod tar;
 
+pub use crate::tar::LongName;
 pub use error::DiscoveryError;
 pub use inputs::{Inputs, newest_spec};
 pub use rendered::RenderedConfig;
-pub use tar::LongName;

@@ -1,4 +1,4 @@
-//! Events: the history of clusters, infra-envs and hosts, for users.
+//! Routes of events and of the stream of changes.
 
 mod model;
 mod reported;
@@ -6,5 +6,4 @@ mod routes;
 mod stream;
 
 use model::EventView;
-pub use model::{Category, Event, EventPage, EventPosition, EventQuery, Severity, SeverityCounts};
 pub(crate) use routes::routes;

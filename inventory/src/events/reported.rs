@@ -5,9 +5,10 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Category, Event, Severity};
-use crate::api::{RequestId, request_bodies};
+use crate::api::request_bodies;
+use crate::event::{Category, Event, Severity};
 use crate::id::{ClusterId, HostId, InfraEnvId};
+use crate::journal::Journal;
 use crate::time::Millis;
 
 /// Longest message in characters. An event with a longer one is dropped.
@@ -52,12 +53,12 @@ request_bodies! {
 
 impl ReportedEvent {
     /// Converts the request into an event. Returns `None` if it is too long.
-    pub(super) fn into_event(self, RequestId(request): RequestId) -> Option<Event> {
+    pub(super) fn into_event(self, journal: &Journal) -> Option<Event> {
         let name = self.name.unwrap_or_default();
         if self.message.chars().count() > MAX_MESSAGE || name.chars().count() > MAX_NAME {
             return None;
         }
-        let event = Event::now(&name, self.severity, self.message).in_answer_to(request);
+        let event = journal.event(&name, self.severity, self.message);
         Some(Event {
             category: self.category.unwrap_or_default(),
             cluster: self.cluster_id,

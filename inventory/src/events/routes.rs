@@ -8,14 +8,16 @@ use axum::response::Response;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 
+use super::EventView;
 use super::reported::ReportedEvent;
-use super::{Category, Event, EventPage, EventQuery, EventView, Severity, SeverityCounts};
 use crate::Inventory;
 use crate::api::ApiError;
 use crate::api::ApiErrors;
 use crate::api::json_list;
-use crate::api::{Body, Query, RequestId};
+use crate::api::{Body, Query};
 use crate::auth::{Agent, Caller, EventsOf, Logs, Named, NamedInBody, Operation, Scope, operation};
+use crate::error::Error;
+use crate::event::{Category, Event, EventPage, EventQuery, Severity, SeverityCounts};
 use crate::id::ClusterId;
 use crate::infra_env::InfraEnvRecord;
 use crate::store::{Key, Record, Store};
@@ -25,6 +27,7 @@ pub(crate) fn routes() -> Vec<Operation> {
     routes.extend(super::stream::routes());
     routes
 }
+use crate::request_id::RequestId;
 
 /// Limit of a request without `limit`.
 const USUAL_LIMIT: u64 = 5000;
@@ -65,11 +68,7 @@ async fn list_events(
 ) -> Result<Response, ApiError> {
     let asked = EventParams::read(&query, caller.target.0)?;
     let Some(query) = asked.resolve(&inventory, caller.scope).await? else {
-        return with_count_headers(
-            json_list(stream::empty::<Result<EventView, ApiError>>()).await?,
-            0,
-            [0; 4],
-        );
+        return with_count_headers(json_list(stream::empty::<Result<EventView, Error>>()).await?, 0, [0; 4]);
     };
     let store = Arc::clone(inventory.records().store());
     let page = store.events(&one_page_query(&query)).await?;
@@ -91,7 +90,7 @@ fn events_from(
     page: EventPage,
     query: EventQuery,
     store: Arc<dyn Store>,
-) -> BoxStream<'static, Result<Event, ApiError>> {
+) -> BoxStream<'static, Result<Event, Error>> {
     let pages = stream::try_unfold((Some(page), query), move |(page, query)| {
         let store = Arc::clone(&store);
         async move {
@@ -100,7 +99,7 @@ fn events_from(
                 None => store.events(&EventQuery { offset: 0, ..one_page_query(&query) }).await?,
             };
             if page.events.is_empty() {
-                return Ok::<_, ApiError>(None);
+                return Ok::<_, Error>(None);
             }
             let found = u64::try_from(page.events.len()).unwrap_or(u64::MAX);
             let limit = query.limit.map(|limit| limit.saturating_sub(found));
@@ -245,7 +244,7 @@ async fn trigger_event(
     let hosts = told.host_id.into_iter().collect();
     caller.require(&inventory, &Named { infra_env, cluster, hosts }).await?;
     // An event that is too long is dropped: an error would not help the client.
-    if let Some(event) = told.into_event(request) {
+    if let Some(event) = told.into_event(&inventory.journal(Some(request))) {
         inventory.records().add_event(event).await?;
     }
     Ok(StatusCode::CREATED)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::{FilePath, MAX_LISTED};
 use crate::bucket::BucketFailure;
-use crate::discovery::LongName;
+use crate::tar::LongName;
 
 /// The cause of a file error.
 pub type Cause = Box<dyn Error + Send + Sync>;

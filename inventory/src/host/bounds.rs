@@ -1,20 +1,18 @@
 //! Limits on the hosts of an infra-env and on their reports. Any client with the infra-env's token can create both.
 
-use axum::http::StatusCode;
-
 use super::record::HostRecord;
 use crate::HostLimits;
-use crate::api::ApiError;
+use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::store::{Bound, Change, Kind, Record as _};
 
-fn too_large(reason: String) -> ApiError {
+fn too_large(reason: String) -> Error {
     // Agents retry registrations and drop reports that are refused with this status.
-    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, reason)
+    Error::too_large(reason)
 }
 
 /// Returns an error if a report is longer than the limit.
-pub(super) fn check_report(kind: &str, report: &str, limits: &HostLimits) -> Result<(), ApiError> {
+pub(super) fn check_report(kind: &str, report: &str, limits: &HostLimits) -> Result<(), Error> {
     if report.len() <= limits.bytes_per_report {
         return Ok(());
     }
@@ -22,7 +20,7 @@ pub(super) fn check_report(kind: &str, report: &str, limits: &HostLimits) -> Res
 }
 
 /// Returns an error if the reports of a host exceed the limit and are longer than before.
-pub(super) fn check_reports(host: &HostRecord, before: usize, limits: &HostLimits) -> Result<(), ApiError> {
+pub(super) fn check_reports(host: &HostRecord, before: usize, limits: &HostLimits) -> Result<(), Error> {
     let (len, limit) = (len_of_reports(host), limits.bytes_per_host());
     if len <= limit || len <= before {
         return Ok(());

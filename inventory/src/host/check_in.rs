@@ -6,15 +6,16 @@
 
 use std::time::Duration;
 
-use super::journal::Journal;
 use super::key::HostKey;
 use super::record::HostRecord;
 use super::refresh::refresh;
 use super::steps::{Steps, must_upgrade, steps_for};
 use crate::Inventory;
-use crate::api::{ApiError, RequestId};
-use crate::events::Severity;
+use crate::error::{Error, ErrorKind};
+use crate::event::Severity;
 use crate::infra_env::InfraEnvRecord;
+use crate::journal::Journal;
+use crate::request_id::RequestId;
 use crate::store::{CheckIn, Records, StoreError};
 
 /// The longest time for which a check-in is only in memory. A process that is killed loses the check-ins of that time.
@@ -39,13 +40,13 @@ impl Poll {
     /// # Errors
     ///
     /// Returns an error if the host does not exist, or if the database fails.
-    pub(super) async fn check_in(&self, inventory: &Inventory) -> Result<Steps, ApiError> {
+    pub(super) async fn check_in(&self, inventory: &Inventory) -> Result<Steps, Error> {
         let cached = self.key.find_cached(inventory).await?;
         let stored = cached.record();
         let infra_env = inventory.current_infra_env(self.key.infra_env_id).await;
         let infra_env = infra_env.map_err(|refusal| self.missing_infra_env(refusal))?;
         let infra_env = infra_env.record();
-        let mut journal = Journal::new(self.request);
+        let mut journal = inventory.journal(Some(self.request));
         let mut host = HostRecord::clone(stored);
         let steps = self.update(&mut host, infra_env, inventory, &mut journal);
         host.checked_in_at = stored.checked_in_at;
@@ -91,12 +92,12 @@ impl Poll {
     }
 
     /// Turns "not found" into an internal error: a host whose infra-env does not exist means damaged data.
-    fn missing_infra_env(&self, refusal: ApiError) -> ApiError {
-        if refusal.status() != axum::http::StatusCode::NOT_FOUND {
+    fn missing_infra_env(&self, refusal: Error) -> Error {
+        if refusal.kind() != ErrorKind::NotFound {
             return refusal;
         }
         let HostKey { infra_env_id, host_id } = self.key;
-        ApiError::broken(format_args!("infra-env {infra_env_id} of host {host_id} does not exist"))
+        Error::broken(format_args!("infra-env {infra_env_id} of host {host_id} does not exist"))
     }
 }
 

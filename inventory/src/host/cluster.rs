@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::draft::HostDraft;
-use super::journal::Journal;
 use super::key::HostKey;
 use super::membership::clear_cluster;
 use super::record::{Choices, HostFindings, HostRecord};
 use super::state::HostEvent;
 use super::status::HostStatus;
-use crate::api::ApiError;
 use crate::cluster::{ClusterKind, ClusterOperation, ClusterRecord};
-use crate::events::Severity;
+use crate::error::Error;
+use crate::event::Severity;
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::infra_env::InfraEnvRecord;
+use crate::journal::Journal;
 use crate::store::{Change, Filter, Kind, ReadSet, Reader as _};
 use crate::{Inventory, Secret};
 
 /// Returns the cluster with this id; `None` if it does not exist or is deleted.
-pub(super) async fn find_cluster(reads: &ReadSet, id: ClusterId) -> Result<Option<ClusterRecord>, ApiError> {
+pub(super) async fn find_cluster(reads: &ReadSet, id: ClusterId) -> Result<Option<ClusterRecord>, Error> {
     let found = reads.find::<ClusterRecord>(None, id.0).await?;
     Ok(found.map(|cluster| cluster.record).filter(|cluster| !cluster.is_deleted()))
 }
@@ -30,8 +30,8 @@ pub(super) fn accepts_hosts(cluster: &ClusterRecord) -> bool {
 }
 
 /// Returns the error for a cluster that cannot accept hosts.
-pub(super) fn cannot_accept_hosts(cluster: &ClusterRecord) -> ApiError {
-    ApiError::conflict(format!(
+pub(super) fn cannot_accept_hosts(cluster: &ClusterRecord) -> Error {
+    Error::conflict(format!(
         "Cluster {} is in state {} and cannot accept hosts",
         cluster.id,
         cluster.status()
@@ -80,7 +80,7 @@ pub(crate) async fn host_counts(
     inventory: &Inventory,
     clusters: &[ClusterId],
     deleted: DeletedHosts,
-) -> Result<BTreeMap<ClusterId, HostCounts>, ApiError> {
+) -> Result<BTreeMap<ClusterId, HostCounts>, Error> {
     let ids: Vec<_> = clusters.iter().map(|id| id.0).collect();
     let mut counts = BTreeMap::<_, HostCounts>::new();
     let found = inventory.records().host_counts(&ids).await?;
@@ -106,7 +106,7 @@ pub(crate) async fn find_in_cluster(
     cluster: ClusterId,
     host_id: HostId,
     infra_env: Option<InfraEnvId>,
-) -> Result<HostRecord, ApiError> {
+) -> Result<HostRecord, Error> {
     let infra_env = match infra_env {
         Some(id) => Some(id),
         None => {
@@ -115,7 +115,7 @@ pub(crate) async fn find_in_cluster(
         }
     };
     let infra_env_id = infra_env.ok_or_else(|| {
-        ApiError::not_found(format!("failed to get host {host_id} in cluster {cluster}: record not found"))
+        Error::not_found(format!("failed to get host {host_id} in cluster {cluster}: record not found"))
     })?;
     let host = HostKey { infra_env_id, host_id }.find(inventory.records()).await?.record;
     require_bound_to(cluster, &host)?;
@@ -123,11 +123,11 @@ pub(crate) async fn find_in_cluster(
 }
 
 /// Returns an error unless the host is bound to this cluster.
-pub(super) fn require_bound_to(cluster: ClusterId, host: &HostRecord) -> Result<(), ApiError> {
+pub(super) fn require_bound_to(cluster: ClusterId, host: &HostRecord) -> Result<(), Error> {
     if host.cluster_id == Some(cluster) {
         return Ok(());
     }
-    Err(ApiError::conflict(format!("Host {} is not part of cluster {cluster}", host.id)))
+    Err(Error::conflict(format!("Host {} is not part of cluster {cluster}", host.id)))
 }
 
 /// Deletes or unbinds the hosts of a cluster, as part of the change that deletes the cluster.
@@ -141,7 +141,8 @@ pub(crate) async fn release_hosts(
     reads: &ReadSet,
     change: &mut Change,
     cluster: ClusterId,
-) -> Result<(), ApiError> {
+    journal: &mut Journal,
+) -> Result<(), Error> {
     let mut bound_infra_envs = BTreeMap::new();
     for stored in reads.list::<HostRecord>(Filter::all(Kind::Host).of_cluster(cluster.0)).await? {
         let mut draft = HostDraft::new(stored);
@@ -154,15 +155,13 @@ pub(crate) async fn release_hosts(
                 *unknown.insert(infra_env.is_some_and(|found| found.record.cluster_id == Some(cluster)))
             }
         };
-        let mut journal = Journal::without_request();
         if is_bound {
-            deregister(host, &mut journal);
+            deregister(host, journal);
         } else {
-            clear_cluster(host, HostEvent::DeleteCluster, &mut journal);
+            clear_cluster(host, HostEvent::DeleteCluster, journal);
         }
         host.updated_at = journal.micros();
         draft.write(change)?;
-        journal.write(change)?;
     }
     // A host that is bound at the same moment would refer to a deleted cluster.
     change.require_none(Filter::all(Kind::Host).of_cluster(cluster.0));

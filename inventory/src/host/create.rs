@@ -1,25 +1,23 @@
 //! Registration of hosts by their agents, after each boot of the discovery image.
 
-use axum::http::StatusCode;
-
 use super::bounds::require_room_for_host;
 use super::cluster::{
     accepts_hosts, cannot_accept_hosts, find_cluster, is_add_hosts_cluster, is_single_node,
 };
 use super::draft::HostDraft;
-use super::journal::Journal;
 use super::key::HostKey;
 use super::record::HostRecord;
 use super::stage::HostRole;
 use super::state::{Details, HostEvent, HostFacts, RefusalReason, RuleOutcome, Transition, find_rule};
 use super::status::{HostKind, HostStatus};
 use crate::Inventory;
-use crate::api::ApiError;
-use crate::api::RequestId;
 use crate::catalogue::ImageType;
 use crate::cluster::ClusterRecord;
-use crate::events::{Event, Severity};
+use crate::error::{Error, ErrorKind};
+use crate::event::Severity;
 use crate::infra_env::InfraEnvRecord;
+use crate::journal::Journal;
+use crate::request_id::RequestId;
 use crate::store::{Change, ReadSet, Reader as _, ReportKind, ReportKinds};
 
 /// Error text for an installed host that booted the discovery image again.
@@ -43,31 +41,31 @@ pub(super) struct Registration {
 
 impl Registration {
     /// Creates the host, or registers it again. A refused registration adds an event.
-    pub(super) async fn register(&self, inventory: &Inventory) -> Result<HostRecord, ApiError> {
+    pub(super) async fn register(&self, inventory: &Inventory) -> Result<HostRecord, Error> {
         let records = inventory.records();
         let registered =
             records.change(|reads: ReadSet| async move { self.attempt(&reads, inventory).await }).await;
         if let Err(refusal) = &registered
-            && matches!(refusal.status(), StatusCode::BAD_REQUEST | StatusCode::CONFLICT)
+            && matches!(refusal.kind(), ErrorKind::Invalid | ErrorKind::Conflict)
         {
             let HostKey { infra_env_id, host_id } = self.key;
-            let event = Event::now("host_registration_failed", Severity::Error, refusal.reason());
-            let event = event.of_infra_env(infra_env_id).of_host(host_id).in_answer_to(self.request.0);
+            let event = inventory.journal(Some(self.request)).event(
+                "host_registration_failed",
+                Severity::Error,
+                refusal.reason(),
+            );
+            let event = event.of_infra_env(infra_env_id).of_host(host_id);
             records.add_event(event).await?;
         }
         registered
     }
 
-    async fn attempt(
-        &self,
-        records: &ReadSet,
-        inventory: &Inventory,
-    ) -> Result<(Change, HostRecord), ApiError> {
+    async fn attempt(&self, records: &ReadSet, inventory: &Inventory) -> Result<(Change, HostRecord), Error> {
         let mut change = Change::new();
         let infra_env = records.find::<InfraEnvRecord>(None, self.key.infra_env_id.0).await?;
-        let infra_env = infra_env.ok_or_else(|| ApiError::not_found("record not found"))?.record;
+        let infra_env = infra_env.ok_or_else(|| Error::not_found("record not found"))?.record;
         if infra_env.image.image_type == ImageType::Disconnected {
-            return Err(ApiError::bad("Hosts of a disconnected ISO do not register"));
+            return Err(Error::invalid("Hosts of a disconnected ISO do not register"));
         }
         // A concurrent deletion of the infra-env fails or makes this change fail.
         change.require(&infra_env);
@@ -76,7 +74,7 @@ impl Registration {
             Some(host) if host.record.deleted_at.is_some() => (None, Some(host)),
             found => (found, None),
         };
-        let mut journal = Journal::new(self.request);
+        let mut journal = inventory.journal(Some(self.request));
         let host = if let Some(stored) = found {
             let reports = records.reports(&stored, needed_reports(&stored.record)).await?;
             let mut draft = HostDraft::with_reports(stored, reports);
@@ -106,7 +104,7 @@ impl Registration {
     }
 
     /// Returns the record of a host that registers for the first time.
-    fn new_host(&self, cluster: Option<&ClusterRecord>, journal: &Journal) -> Result<HostRecord, ApiError> {
+    fn new_host(&self, cluster: Option<&ClusterRecord>, journal: &Journal) -> Result<HostRecord, Error> {
         if let Some(cluster) = cluster.filter(|cluster| !accepts_hosts(cluster)) {
             return Err(cannot_accept_hosts(cluster));
         }
@@ -133,20 +131,20 @@ impl Registration {
         infra_env: &InfraEnvRecord,
         draft: &mut HostDraft,
         journal: &mut Journal,
-    ) -> Result<(), ApiError> {
+    ) -> Result<(), Error> {
         let host = &draft.record;
         let Some(rule) = find_rule(host.status(), HostEvent::Register, &registration_facts(host, infra_env))
         else {
             let reason = format!("Host {} cannot register in state {}", host.id, host.status());
-            return Err(ApiError::bad(reason));
+            return Err(Error::invalid(reason));
         };
         match rule.outcome() {
             RuleOutcome::Refused(RefusalReason::MustBootFromDisk) => {
                 let disk = host.choices.installation_disk.as_ref().map_or("", |disk| disk.id.as_str());
-                return Err(ApiError::bad(format!("Host is required to be booted from disk {disk}")));
+                return Err(Error::invalid(format!("Host is required to be booted from disk {disk}")));
             }
             RuleOutcome::Refused(RefusalReason::AlreadyInstalled) => {
-                return Err(ApiError::conflict(ALREADY_INSTALLED));
+                return Err(Error::conflict(ALREADY_INSTALLED));
             }
             RuleOutcome::To(_) | RuleOutcome::Stay => {}
         }
@@ -182,12 +180,12 @@ fn needed_reports(host: &HostRecord) -> ReportKinds {
 }
 
 /// Returns the installation disk as the console of the host shows it.
-fn describe_installation_disk(draft: &HostDraft) -> Result<String, ApiError> {
+fn describe_installation_disk(draft: &HostDraft) -> Result<String, Error> {
     let (host, machine) = (&draft.record, draft.machine()?);
     let chosen = host.choices.installation_disk.as_ref();
     let disk = chosen.and_then(|chosen| machine.disks.iter().find(|disk| disk.is_named(&chosen.id)));
     let Some(disk) = disk else {
-        return Err(ApiError::bad(format!("Host {} has no installation disk in its inventory", host.id)));
+        return Err(Error::invalid(format!("Host {} has no installation disk in its inventory", host.id)));
     };
     let name = format!("({}, {})", disk.name, disk.identity());
     let parts = [&*disk.model, &disk.serial, &name];
@@ -196,11 +194,8 @@ fn describe_installation_disk(draft: &HostDraft) -> Result<String, ApiError> {
 }
 
 /// Returns the cluster that an infra-env is bound to.
-async fn cluster_of(
-    records: &ReadSet,
-    infra_env: &InfraEnvRecord,
-) -> Result<Option<ClusterRecord>, ApiError> {
+async fn cluster_of(records: &ReadSet, infra_env: &InfraEnvRecord) -> Result<Option<ClusterRecord>, Error> {
     let Some(id) = infra_env.cluster_id else { return Ok(None) };
     let found = find_cluster(records, id).await?;
-    found.map(Some).ok_or_else(|| ApiError::not_found(format!("Cluster ID {id} does not exist")))
+    found.map(Some).ok_or_else(|| Error::not_found(format!("Cluster ID {id} does not exist")))
 }

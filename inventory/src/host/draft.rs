@@ -6,7 +6,7 @@ use super::bounds::require_room_for_reports;
 use super::machine::Machine;
 use super::record::{HostRecord, ReportSummary};
 use crate::HostLimits;
-use crate::api::ApiError;
+use crate::error::Error;
 use crate::store::{Change, ReportKind, Reports, Stored};
 
 /// A host that a change edits, with the stored reports that the change reads and the new reports that it sets.
@@ -57,19 +57,19 @@ impl HostDraft {
     /// # Errors
     ///
     /// Returns an internal error if the report is missing in the database, or if the change did not ask for it.
-    pub(super) fn report(&self, kind: ReportKind) -> Result<&str, ApiError> {
+    pub(super) fn report(&self, kind: ReportKind) -> Result<&str, Error> {
         if !self.record.findings.has_report(kind) {
             return Ok("");
         }
         let new = self.new_reports.get(&kind).map(String::as_str);
         let report = new.or_else(|| self.stored_reports.get(kind));
         report.ok_or_else(|| {
-            ApiError::broken(format_args!("the report {kind} of host {} was not read", self.record.id))
+            Error::broken(format_args!("the report {kind} of host {} was not read", self.record.id))
         })
     }
 
     /// Returns the parsed inventory report; an empty one if the host has none.
-    pub(super) fn machine(&self) -> Result<Machine<'_>, ApiError> {
+    pub(super) fn machine(&self) -> Result<Machine<'_>, Error> {
         Machine::from_stored(self.record.id, self.report(ReportKind::Inventory)?)
     }
 
@@ -88,24 +88,20 @@ impl HostDraft {
     }
 
     /// Adds the edited host to a change, with the reports that were set or removed. Returns the host.
-    pub(super) fn write(self, change: &mut Change) -> Result<HostRecord, ApiError> {
+    pub(super) fn write(self, change: &mut Change) -> Result<HostRecord, Error> {
         self.add_to_change(change)?;
         Ok(self.record)
     }
 
     /// Adds the edited host to a change. If it grew, the change is refused unless the infra-env has room for it.
-    pub(super) fn write_within(
-        self,
-        change: &mut Change,
-        limits: &HostLimits,
-    ) -> Result<HostRecord, ApiError> {
+    pub(super) fn write_within(self, change: &mut Change, limits: &HostLimits) -> Result<HostRecord, Error> {
         if self.add_to_change(change)? > self.size {
             require_room_for_reports(change, self.record.infra_env_id, limits);
         }
         Ok(self.record)
     }
 
-    fn add_to_change(&self, change: &mut Change) -> Result<u64, ApiError> {
+    fn add_to_change(&self, change: &mut Change) -> Result<u64, Error> {
         let size = change.replace(&self.record, self.generation)?;
         for kind in &self.stored_kinds {
             if !self.record.findings.has_report(*kind) {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use utoipa::IntoParams;
 
 use super::draft::HostDraft;
-use super::journal::Journal;
 use super::record::HostRecord;
 use crate::Inventory;
-use crate::api::ApiError;
-use crate::api::RequestId;
+use crate::error::Error;
 use crate::id::{HostId, InfraEnvId};
+use crate::journal::Journal;
+use crate::request_id::RequestId;
 use crate::store::{
     CachedRecord, Change, Feed, Key, Kind, ReadSet, Reader, RecordCache, ReportKinds, Stored,
 };
@@ -38,12 +38,12 @@ pub(crate) struct HostKey {
 
 impl HostKey {
     /// Returns the host, even if it is deleted.
-    pub(super) async fn find_any(self, reader: &impl Reader) -> Result<Option<Stored<HostRecord>>, ApiError> {
+    pub(super) async fn find_any(self, reader: &impl Reader) -> Result<Option<Stored<HostRecord>>, Error> {
         Ok(reader.find(Some(self.infra_env_id.0), self.host_id.0).await?)
     }
 
     /// Returns the host.
-    pub(super) async fn find(self, reader: &impl Reader) -> Result<Stored<HostRecord>, ApiError> {
+    pub(super) async fn find(self, reader: &impl Reader) -> Result<Stored<HostRecord>, Error> {
         let found = self.find_any(reader).await?.filter(|host| host.record.deleted_at.is_none());
         found.ok_or_else(|| self.not_found())
     }
@@ -59,7 +59,7 @@ impl HostKey {
     pub(super) async fn find_cached(
         self,
         inventory: &Inventory,
-    ) -> Result<Arc<CachedRecord<HostRecord>>, ApiError> {
+    ) -> Result<Arc<CachedRecord<HostRecord>>, Error> {
         let (records, cache, key) = (inventory.records(), inventory.host_cache(), self.record_key());
         let cached = match cache.current(key, records.store().feed()) {
             Some(cached) => Some(cached),
@@ -69,9 +69,9 @@ impl HostKey {
     }
 
     /// Returns the error for a host that does not exist.
-    pub(super) fn not_found(self) -> ApiError {
+    pub(super) fn not_found(self) -> Error {
         let Self { infra_env_id, host_id } = self;
-        ApiError::not_found(format!(
+        Error::not_found(format!(
             "failed to get host {host_id} in infra_env {infra_env_id}: record not found"
         ))
     }
@@ -81,8 +81,8 @@ impl HostKey {
         self,
         inventory: &Inventory,
         request: RequestId,
-        edit: impl Fn(&mut HostRecord, &mut Journal) -> Result<T, ApiError> + Send + Sync,
-    ) -> Result<(HostRecord, T), ApiError> {
+        edit: impl Fn(&mut HostRecord, &mut Journal) -> Result<T, Error> + Send + Sync,
+    ) -> Result<(HostRecord, T), Error> {
         let edit = |draft: &mut HostDraft, journal: &mut Journal| edit(&mut draft.record, journal);
         self.change_with_reports(inventory, request, ReportKinds::NONE, edit).await
     }
@@ -93,13 +93,13 @@ impl HostKey {
         inventory: &Inventory,
         request: RequestId,
         kinds: ReportKinds,
-        edit: impl Fn(&mut HostDraft, &mut Journal) -> Result<T, ApiError> + Send + Sync,
-    ) -> Result<(HostRecord, T), ApiError> {
+        edit: impl Fn(&mut HostDraft, &mut Journal) -> Result<T, Error> + Send + Sync,
+    ) -> Result<(HostRecord, T), Error> {
         let edit = &edit;
         inventory
             .records()
             .change(|reads: ReadSet| async move {
-                let mut journal = Journal::new(request);
+                let mut journal = inventory.journal(Some(request));
                 let (draft, value) = self.read_and_edit(&reads, kinds, &mut journal, edit).await?;
                 let (change, host) = write(draft, journal, inventory)?;
                 Ok((change, (host, value)))
@@ -114,13 +114,13 @@ impl HostKey {
         inventory: &Inventory,
         request: RequestId,
         kinds: ReportKinds,
-        edit: impl Fn(&mut HostDraft, &mut Journal) -> Result<(), ApiError> + Send + Sync,
-    ) -> Result<i64, ApiError> {
+        edit: impl Fn(&mut HostDraft, &mut Journal) -> Result<(), Error> + Send + Sync,
+    ) -> Result<i64, Error> {
         let edit = &edit;
         inventory
             .records()
             .change(|reads: ReadSet| async move {
-                let mut journal = Journal::new(request);
+                let mut journal = inventory.journal(Some(request));
                 let (draft, ()) = self.read_and_edit(&reads, kinds, &mut journal, edit).await?;
                 let generation = draft.generation();
                 if !draft.is_edited() && journal.is_empty() {
@@ -137,8 +137,8 @@ impl HostKey {
         reads: &ReadSet,
         kinds: ReportKinds,
         journal: &mut Journal,
-        edit: &(impl Fn(&mut HostDraft, &mut Journal) -> Result<T, ApiError> + Send + Sync),
-    ) -> Result<(HostDraft, T), ApiError> {
+        edit: &(impl Fn(&mut HostDraft, &mut Journal) -> Result<T, Error> + Send + Sync),
+    ) -> Result<(HostDraft, T), Error> {
         let stored = self.find(reads).await?;
         let reports = reads.reports(&stored, kinds).await?;
         let mut draft = HostDraft::with_reports(stored, reports);
@@ -152,7 +152,7 @@ fn write(
     mut draft: HostDraft,
     journal: Journal,
     inventory: &Inventory,
-) -> Result<(Change, HostRecord), ApiError> {
+) -> Result<(Change, HostRecord), Error> {
     let mut change = Change::new();
     draft.record.updated_at = journal.micros();
     let host = draft.write_within(&mut change, &inventory.settings().host_limits)?;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::record::InstallationDisk;
 use super::reported::{List, Text, read, reported, write};
-use crate::api::ApiError;
+use crate::error::Error;
 use crate::id::HostId;
 
 reported! {
@@ -161,7 +161,7 @@ const GB: i64 = 1_000_000_000;
 
 impl<'a> Machine<'a> {
     /// Parses the inventory report that an agent sends.
-    pub(super) fn parse(report: &'a str) -> Result<Self, ApiError> {
+    pub(super) fn parse(report: &'a str) -> Result<Self, Error> {
         read("inventory", report)
     }
 
@@ -170,17 +170,17 @@ impl<'a> Machine<'a> {
     /// # Errors
     ///
     /// Returns an internal error if the stored text is not a report.
-    pub(super) fn from_stored(host: HostId, report: &'a str) -> Result<Self, ApiError> {
+    pub(super) fn from_stored(host: HostId, report: &'a str) -> Result<Self, Error> {
         if report.is_empty() {
             return Ok(Self::default());
         }
         serde_json::from_str(report).map_err(|error| {
-            ApiError::broken(format_args!("the stored inventory report of host {host} is damaged: {error}"))
+            Error::broken(format_args!("the stored inventory report of host {host} is damaged: {error}"))
         })
     }
 
     /// Returns the text that is stored with the host.
-    pub(super) fn to_text(&self) -> Result<String, ApiError> {
+    pub(super) fn to_text(&self) -> Result<String, Error> {
         write("inventory", self)
     }
 

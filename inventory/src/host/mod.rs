@@ -8,7 +8,7 @@ mod check_in;
 mod cluster;
 mod create;
 mod draft;
-mod journal;
+mod events;
 mod key;
 mod machine;
 mod membership;

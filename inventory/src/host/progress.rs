@@ -1,30 +1,30 @@
 //! Progress of a host's installation and of its log upload.
 
 use super::cluster::require_bound_to;
-use super::journal::Journal;
 use super::key::HostKey;
 use super::model::HostProgressParams;
 use super::record::HostRecord;
 use super::stage::{HostStage, LogsState, stages_of};
 use super::state::{HostEvent, HostFacts, find_rule};
 use crate::Inventory;
-use crate::api::ApiError;
-use crate::api::RequestId;
-use crate::events::Severity;
+use crate::error::Error;
+use crate::event::Severity;
 use crate::id::{ClusterId, HostId, InfraEnvId};
+use crate::journal::Journal;
+use crate::request_id::RequestId;
 
 /// Updates the progress that the installer of a host reports.
 pub(super) fn update_progress(
     host: &mut HostRecord,
     params: &HostProgressParams,
     journal: &mut Journal,
-) -> Result<(), ApiError> {
+) -> Result<(), Error> {
     if host.cluster_id.is_none() {
-        return Err(ApiError::bad(format!("Host {} belongs to no cluster", host.id)));
+        return Err(Error::invalid(format!("Host {} belongs to no cluster", host.id)));
     }
     let info = params.progress_info.as_deref().unwrap_or_default();
     let Some(stage) = params.current_stage.map(|stage| effective_stage(host, stage)) else {
-        return Err(ApiError::bad("current_stage is missing"));
+        return Err(Error::invalid("current_stage is missing"));
     };
     if host.progress.stage == Some(stage) {
         if host.progress.info != info {
@@ -35,7 +35,7 @@ pub(super) fn update_progress(
     }
     let facts = HostFacts { stage: Some(stage), joins: host.joins(), ..HostFacts::default() };
     let rule = find_rule(host.status(), HostEvent::EnterStage, &facts).ok_or_else(|| {
-        ApiError::conflict(format!("Host {} cannot report progress in state {}", host.id, host.status()))
+        Error::conflict(format!("Host {} cannot report progress in state {}", host.id, host.status()))
     })?;
     let mut details = stage.as_str().to_owned();
     if stage != HostStage::Failed {
@@ -59,18 +59,18 @@ fn enter_stage(
     stage: HostStage,
     info: &str,
     journal: &mut Journal,
-) -> Result<(), ApiError> {
+) -> Result<(), Error> {
     let stages = stages_of(host);
     let index = |stage: HostStage| stages.iter().position(|one| *one == stage);
     let last_of_joining = host.joins() && stage == HostStage::Done;
     let position = if last_of_joining { stages.len().checked_sub(1) } else { index(stage) };
     let position = position.ok_or_else(|| {
-        ApiError::conflict(format!("Stage {stage} is not valid for host {} with role {}", host.id, host.role))
+        Error::conflict(format!("Stage {stage} is not valid for host {} with role {}", host.id, host.role))
     })?;
     if let Some(before) = host.progress.stage
         && index(before).is_some_and(|before| before > position)
     {
-        return Err(ApiError::conflict(format!(
+        return Err(Error::conflict(format!(
             "Stage {stage} comes before stage {before}, the current stage of host {}",
             host.id
         )));
@@ -96,7 +96,7 @@ pub(crate) async fn record_log_upload(
     cluster: ClusterId,
     (infra_env_id, host_id): (InfraEnvId, HostId),
     request: RequestId,
-) -> Result<(), ApiError> {
+) -> Result<(), Error> {
     let edit = |host: &mut HostRecord, journal: &mut Journal| {
         require_bound_to(cluster, host)?;
         host.logs.collected_at = journal.millis();

@@ -5,14 +5,14 @@
 use chrono::{DateTime, Utc};
 
 use super::draft::HostDraft;
-use super::journal::Journal;
 use super::record::HostRecord;
 use super::refused_report;
 use super::state::{HostEvent, HostFacts, becomes_disconnected, find_rule};
 use super::validation::{
     blocking_validations, connected_since, has_media, has_minimum_hardware, is_connected,
 };
-use crate::api::ApiError;
+use crate::error::Error;
+use crate::journal::Journal;
 use crate::store::{Change, Key, ReadSet, Reader as _, ReportKind};
 use crate::{Inventory, Settings};
 
@@ -44,7 +44,7 @@ fn facts(host: &HostRecord, settings: &Settings, now: DateTime<Utc>) -> (HostFac
 }
 
 /// Disconnects the hosts among these that have not checked in for too long, in one change. Returns their number.
-pub(crate) async fn disconnect_silent(inventory: &Inventory, hosts: &[Key]) -> Result<usize, ApiError> {
+pub(crate) async fn disconnect_silent(inventory: &Inventory, hosts: &[Key]) -> Result<usize, Error> {
     let settings = inventory.settings();
     let plan = |reads: ReadSet| async move {
         let mut change = Change::new();
@@ -52,7 +52,7 @@ pub(crate) async fn disconnect_silent(inventory: &Inventory, hosts: &[Key]) -> R
         for key in hosts {
             let found = reads.find::<HostRecord>(key.parent, key.id).await?;
             let Some(stored) = found.filter(|host| host.record.deleted_at.is_none()) else { continue };
-            let mut journal = Journal::without_request();
+            let mut journal = inventory.journal(None);
             let host = &stored.record;
             if !becomes_disconnected(host.status()) || is_connected(host, settings, journal.now()) {
                 continue;

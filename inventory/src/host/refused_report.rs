@@ -7,20 +7,20 @@
 //! Another reason replaces the recorded one at most once per [`CHANGE_INTERVAL`], with an event and a log line. Without
 //! a recorded reason, they report a refusal at most once an hour for each step and status.
 
-use axum::http::StatusCode;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::draft::HostDraft;
-use super::journal::Journal;
 use super::key::HostKey;
 use super::record::{HostFindings, HostRecord};
 use super::state::Transition;
 use super::status::HostStatus;
 use super::steps::StepType;
 use crate::Inventory;
-use crate::api::{ApiError, LargeBodies, RequestId};
-use crate::events::Severity;
+use crate::error::{Error, ErrorKind};
+use crate::event::Severity;
+use crate::journal::Journal;
+use crate::request_id::RequestId;
 use crate::store::{Change, ReadSet};
 use crate::time::Millis;
 
@@ -61,7 +61,7 @@ pub(super) struct Refusal<'a> {
     pub(super) request: RequestId,
     /// The step; `None` if the reply was not parsed.
     pub(super) step: Option<StepType>,
-    pub(super) error: &'a ApiError,
+    pub(super) error: &'a Error,
 }
 
 impl Refusal<'_> {
@@ -70,15 +70,13 @@ impl Refusal<'_> {
     /// # Errors
     ///
     /// Returns an error if the host does not exist.
-    pub(super) async fn record(&self, inventory: &Inventory) -> Result<(), ApiError> {
-        let is_refusal =
-            [StatusCode::BAD_REQUEST, StatusCode::PAYLOAD_TOO_LARGE].contains(&self.error.status());
-        if !is_refusal || LargeBodies::is_incomplete_body(self.error) {
+    pub(super) async fn record(&self, inventory: &Inventory) -> Result<(), Error> {
+        if self.status().is_none() {
             return Ok(());
         }
         let recorded = self.try_record(inventory).await;
-        recorded.or_else(|failure| match failure.status() {
-            StatusCode::NOT_FOUND => Err(failure),
+        recorded.or_else(|failure| match failure.kind() {
+            ErrorKind::NotFound => Err(failure),
             _ => {
                 let host = self.key.host_id;
                 tracing::debug!(%host, %failure, "cannot record that a report was refused");
@@ -87,15 +85,15 @@ impl Refusal<'_> {
         })
     }
 
-    async fn try_record(&self, inventory: &Inventory) -> Result<(), ApiError> {
+    async fn try_record(&self, inventory: &Inventory) -> Result<(), Error> {
         // An agent repeats its report each minute.
-        if self.is_recorded(self.key.find_cached(inventory).await?.record(), Utc::now()) {
+        if self.is_recorded(self.key.find_cached(inventory).await?.record(), inventory.now()) {
             return Ok(());
         }
         let plan = |reads: ReadSet| async move {
             let mut draft = HostDraft::new(self.key.find(&reads).await?);
             let mut change = Change::new();
-            let mut journal = Journal::new(self.request);
+            let mut journal = inventory.journal(Some(self.request));
             if self.is_recorded(&draft.record, journal.now()) {
                 return Ok((change, false));
             }
@@ -118,7 +116,7 @@ impl Refusal<'_> {
     /// Returns `true` if nothing needs to be recorded: the reason is the recorded one, or that one is recent.
     fn is_recorded(&self, host: &HostRecord, now: DateTime<Utc>) -> bool {
         let Some(known) = host.findings.refused.get(self.step_name()) else { return false };
-        let is_same = known.status == self.error.status().as_u16() && known.reason == self.reason();
+        let is_same = Some(known.status) == self.status() && known.reason == self.reason();
         is_same || known.is_recent(now)
     }
 
@@ -126,7 +124,7 @@ impl Refusal<'_> {
     /// most one per hour for each step and status, even if the agent sends good and bad reports in turn.
     fn update(&self, host: &mut HostRecord, journal: &mut Journal) -> bool {
         const EVENT: &str = "host_report_refused";
-        let (step, status) = (self.step_name(), self.error.status().as_u16());
+        let (step, Some(status)) = (self.step_name(), self.status()) else { return false };
         let reason = self.reason();
         let report = if step == UNPARSED { "a report".to_owned() } else { format!("its {step} report") };
         let message = format!("Refused {report}: {reason}");
@@ -137,6 +135,15 @@ impl Refusal<'_> {
             journal.add_host_event(host, EVENT, Severity::Warning, message);
         }
         is_due
+    }
+
+    /// Returns the status of the response, or `None` for a failure of the service itself.
+    fn status(&self) -> Option<u16> {
+        match self.error.kind() {
+            ErrorKind::Invalid => Some(400),
+            ErrorKind::TooLarge => Some(413),
+            _ => None,
+        }
     }
 
     /// Returns the start of the reason.
@@ -183,10 +190,10 @@ mod tests {
     /// Records a refused inventory report, if that is due. Returns `true` if this added an event.
     fn refuse(host: &mut HostRecord, reason: &str) -> bool {
         let (key, error) =
-            (HostKey { infra_env_id: host.infra_env_id, host_id: host.id }, ApiError::bad(reason));
+            (HostKey { infra_env_id: host.infra_env_id, host_id: host.id }, Error::invalid(reason));
         let request = RequestId(Uuid::new_v4());
         let refusal = Refusal { key, request, step: Some(StepType::Inventory), error: &error };
-        let mut journal = Journal::new(request);
+        let mut journal = inventory.journal(Some(request));
         !refusal.is_recorded(host, journal.now()) && refusal.update(host, &mut journal)
     }
 

@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use super::bounds::{check_report, check_reports, len_of_reports};
 use super::draft::HostDraft;
-use super::journal::Journal;
 use super::machine::Machine;
 use super::record::HostRecord;
 use super::refresh::refresh;
@@ -19,8 +18,10 @@ use super::state::{Details, HostEvent, HostFacts, find_rule};
 use super::status::{HostStatus, MediaStatus};
 use super::steps::{StepReply, StepType};
 use super::validation::{MEDIA_DISCONNECTED, Validation, hardware_validations};
-use crate::api::{ApiError, to_json_value};
-use crate::events::Severity;
+use crate::error::Error;
+use crate::event::Severity;
+use crate::journal::Journal;
+use crate::json::to_json_value;
 use crate::store::{ReportKind, ReportKinds};
 use crate::{HostLimits, Settings};
 
@@ -59,7 +60,7 @@ pub(super) enum StepOutput<'a> {
 
 impl<'a> StepOutput<'a> {
     /// Parses a reply.
-    pub(super) fn parse(reply: &'a StepReply, limits: &HostLimits) -> Result<Self, ApiError> {
+    pub(super) fn parse(reply: &'a StepReply, limits: &HostLimits) -> Result<Self, Error> {
         // The agent omits empty texts and the exit code 0, as Go does.
         let output = reply.output.as_deref().unwrap_or_default();
         let exit_code = reply.exit_code.unwrap_or_default();
@@ -85,7 +86,7 @@ impl<'a> StepOutput<'a> {
         }
     }
 
-    fn parse_success(kind: StepType, output: &'a str) -> Result<Self, ApiError> {
+    fn parse_success(kind: StepType, output: &'a str) -> Result<Self, Error> {
         let name = kind.as_str();
         match kind {
             StepType::Inventory => EvaluatedInventory::new(Machine::parse(output)?)
@@ -143,7 +144,7 @@ impl<'a> StepOutput<'a> {
         draft: &mut HostDraft,
         settings: &Settings,
         journal: &mut Journal,
-    ) -> Result<(), ApiError> {
+    ) -> Result<(), Error> {
         let before = len_of_reports(&draft.record);
         match self {
             Self::Inventory(machine) => store_inventory(draft, machine)?,
@@ -170,7 +171,7 @@ fn report<'a, T: Deserialize<'a> + Serialize>(
     kind: ReportKind,
     name: &str,
     output: &'a str,
-) -> Result<StepOutput<'a>, ApiError> {
+) -> Result<StepOutput<'a>, Error> {
     Ok(StepOutput::Report(kind, write(name, &read::<T>(name, output)?)?))
 }
 
@@ -186,7 +187,7 @@ pub(super) struct EvaluatedInventory<'a> {
 }
 
 impl<'a> EvaluatedInventory<'a> {
-    fn new(mut machine: Machine<'a>) -> Result<Self, ApiError> {
+    fn new(mut machine: Machine<'a>) -> Result<Self, Error> {
         machine.evaluate();
         Ok(Self {
             validations: hardware_validations(&machine),
@@ -198,7 +199,7 @@ impl<'a> EvaluatedInventory<'a> {
     }
 }
 
-fn store_inventory(draft: &mut HostDraft, evaluated: &EvaluatedInventory<'_>) -> Result<(), ApiError> {
+fn store_inventory(draft: &mut HostDraft, evaluated: &EvaluatedInventory<'_>) -> Result<(), Error> {
     let host = &mut draft.record;
     let status = host.status();
     if matches!(status, HostStatus::Binding | HostStatus::Unbinding | HostStatus::UnbindingPendingUserAction)
@@ -212,7 +213,7 @@ fn store_inventory(draft: &mut HostDraft, evaluated: &EvaluatedInventory<'_>) ->
     );
     let is_accepted = status.is_in_pool() || status.is_before_installation() || is_preparing;
     if !is_accepted && status != HostStatus::InstallingInProgress {
-        return Err(ApiError::conflict(format!(
+        return Err(Error::conflict(format!(
             "Host {} cannot update its inventory in state {status}",
             host.id
         )));
@@ -232,14 +233,11 @@ fn add_entries(
     draft: &mut HostDraft,
     kind: ReportKind,
     entries: impl IntoIterator<Item = (String, Value)>,
-) -> Result<(), ApiError> {
+) -> Result<(), Error> {
     let mut stored = match draft.report(kind)? {
         "" => Map::new(),
         text => serde_json::from_str(text).map_err(|error| {
-            ApiError::broken(format_args!(
-                "the stored {kind} of host {} is damaged: {error}",
-                draft.record.id
-            ))
+            Error::broken(format_args!("the stored {kind} of host {} is damaged: {error}", draft.record.id))
         })?,
     };
     for (key, value) in entries {
@@ -251,7 +249,7 @@ fn add_entries(
     Ok(())
 }
 
-fn store_images(draft: &mut HostDraft, report: &ImagesReport<'_>) -> Result<(), ApiError> {
+fn store_images(draft: &mut HostDraft, report: &ImagesReport<'_>) -> Result<(), Error> {
     let mut entries = Vec::new();
     for image in report.images.iter() {
         entries.push((image.name.to_string(), to_json_value("an image status", image)?));
@@ -263,7 +261,7 @@ fn store_disk_speed(
     draft: &mut HostDraft,
     report: &DiskSpeedReport<'_>,
     exit_code: i64,
-) -> Result<(), ApiError> {
+) -> Result<(), Error> {
     let mut speed = Map::from_iter([("tested".to_owned(), Value::Bool(true))]);
     for (key, number) in [("exit_code", exit_code), ("speed_ms", report.io_sync_duration)] {
         if number != 0 {

@@ -13,17 +13,18 @@ use std::ops::Deref;
 use serde::de::{DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::api::{ApiError, to_json_text};
+use crate::error::Error;
+use crate::json::to_json_text;
 
 /// The most items of a list in a report. An item of two bytes of JSON may take hundreds of bytes in memory.
 const MAX_ITEMS: usize = 16 << 10;
 
 /// Parses a report.
-pub(super) fn read<'a, T: Deserialize<'a>>(what: &str, report: &'a str) -> Result<T, ApiError> {
+pub(super) fn read<'a, T: Deserialize<'a>>(what: &str, report: &'a str) -> Result<T, Error> {
     if has_nul(report) {
-        return Err(ApiError::bad(format!("{what}: a text must not contain a NUL character")));
+        return Err(Error::invalid(format!("{what}: a text must not contain a NUL character")));
     }
-    serde_json::from_str(report).map_err(|error| ApiError::bad(format!("{what}: {error}")))
+    serde_json::from_str(report).map_err(|error| Error::invalid(format!("{what}: {error}")))
 }
 
 /// Returns `true` if a string of the JSON contains a NUL. Valid JSON contains it only as an escape.
@@ -41,7 +42,7 @@ fn has_nul(json: &str) -> bool {
 }
 
 /// Serializes a parsed report.
-pub(super) fn write<T: Serialize>(what: &str, report: &T) -> Result<String, ApiError> {
+pub(super) fn write<T: Serialize>(what: &str, report: &T) -> Result<String, Error> {
     to_json_text(&format!("the report {what}"), report)
 }
 

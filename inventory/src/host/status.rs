@@ -1,6 +1,6 @@
 //! The status of a host.
 
-use crate::events::Severity;
+use crate::event::Severity;
 use crate::string_enum::string_enum;
 
 string_enum! {

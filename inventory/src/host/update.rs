@@ -9,27 +9,28 @@ use ignition::validate::validate;
 use regex::Regex;
 
 use super::draft::HostDraft;
-use super::journal::Journal;
 use super::model::{DiskChoice, DiskFormatting, DiskRole, HostUpdateParams, NodeLabel};
 use super::record::{HostRecord, InstallationDisk};
 use super::refresh::refresh;
 use super::validation::check_host_name;
-use crate::api::{ApiError, to_json_text};
-use crate::events::Severity;
+use crate::error::Error;
+use crate::event::Severity;
+use crate::journal::Journal;
+use crate::json::to_json_text;
 use crate::store::{ReportKind, ReportKinds};
 use crate::{Secret, Settings};
 
 impl HostUpdateParams {
     /// Checks the values that are invalid for every host.
-    pub(super) fn check(&self) -> Result<(), ApiError> {
+    pub(super) fn check(&self) -> Result<(), Error> {
         if let Some(name) = &self.host_name {
-            check_host_name(name).map_err(ApiError::bad)?;
+            check_host_name(name).map_err(Error::invalid)?;
         }
         for label in self.node_labels.iter().flatten() {
             check_label(label)?;
         }
         if self.fencing_credentials.is_some() {
-            return Err(ApiError::bad(
+            return Err(Error::invalid(
                 "fencing_credentials cannot be set: clusters with fencing are not supported",
             ));
         }
@@ -51,7 +52,7 @@ impl HostUpdateParams {
         draft: &mut HostDraft,
         settings: &Settings,
         journal: &mut Journal,
-    ) -> Result<(), ApiError> {
+    ) -> Result<(), Error> {
         self.check_state(&draft.record)?;
         if let Some(disks) = &self.disks_selected_config {
             draft.record.choices.installation_disk = chosen_disk(draft, disks)?;
@@ -86,7 +87,7 @@ impl HostUpdateParams {
     }
 
     /// Returns an error if a value is set that the installation depends on, and the installation has started.
-    fn check_state(&self, host: &HostRecord) -> Result<(), ApiError> {
+    fn check_state(&self, host: &HostRecord) -> Result<(), Error> {
         let restricted = [
             ("role", self.host_role.is_some()),
             ("hostname", self.host_name.is_some()),
@@ -95,7 +96,7 @@ impl HostUpdateParams {
             ("machine config pool", self.machine_config_pool_name.is_some()),
         ];
         match restricted.into_iter().find(|(_, is_set)| *is_set) {
-            Some((what, _)) if !host.status().allows_changes() => Err(ApiError::conflict(format!(
+            Some((what, _)) if !host.status().allows_changes() => Err(Error::conflict(format!(
                 "Host {} is in state {}, where its {what} cannot be changed",
                 host.id,
                 host.status()
@@ -106,16 +107,16 @@ impl HostUpdateParams {
 }
 
 /// Returns the disk that the user chose as installation disk.
-fn chosen_disk(draft: &HostDraft, disks: &[DiskChoice]) -> Result<Option<InstallationDisk>, ApiError> {
+fn chosen_disk(draft: &HostDraft, disks: &[DiskChoice]) -> Result<Option<InstallationDisk>, Error> {
     let host = &draft.record;
     let mut chosen = disks.iter().filter(|disk| disk.role == Some(DiskRole::Install));
     let Some(first) = chosen.next() else { return Ok(None) };
     if chosen.next().is_some() {
-        return Err(ApiError::conflict(format!("Host {} can have only one installation disk", host.id)));
+        return Err(Error::conflict(format!("Host {} can have only one installation disk", host.id)));
     }
     let machine = draft.machine()?;
     let disk = machine.eligible_disks().find(|disk| disk.is_named(&first.id)).ok_or_else(|| {
-        ApiError::conflict(format!(
+        Error::conflict(format!(
             "Requested installation disk {:?} is not part of the host's valid disks",
             first.id
         ))
@@ -124,12 +125,12 @@ fn chosen_disk(draft: &HostDraft, disks: &[DiskChoice]) -> Result<Option<Install
 }
 
 /// Updates the disks that an installation does not format.
-fn skip_formatting(draft: &mut HostDraft, disks: &[DiskFormatting]) -> Result<(), ApiError> {
+fn skip_formatting(draft: &mut HostDraft, disks: &[DiskFormatting]) -> Result<(), Error> {
     let machine = draft.machine()?;
     let known: BTreeSet<_> = machine.disks.iter().map(|disk| disk.identity().into_owned()).collect();
     let host = &mut draft.record;
     if let Some(unknown) = disks.iter().find(|disk| !known.contains(&disk.disk_id)) {
-        return Err(ApiError::bad(format!(
+        return Err(Error::invalid(format!(
             "Disk {:?} is not in the inventory of host {}",
             unknown.disk_id, host.id
         )));
@@ -158,7 +159,7 @@ static LABEL_PATTERNS: LazyLock<[Regex; 2]> = LazyLock::new(|| {
 
 /// Checks a label by the rules of Kubernetes: the key is a name of at most 63 characters with an optional domain as
 /// prefix, and the value is empty or follows the rule for names.
-fn check_label(label: &NodeLabel) -> Result<(), ApiError> {
+fn check_label(label: &NodeLabel) -> Result<(), Error> {
     let [name_pattern, domain_pattern] = &*LABEL_PATTERNS;
     let (domain, name) = match label.key.split_once('/') {
         Some((domain, name)) => (Some(domain), name),
@@ -166,10 +167,10 @@ fn check_label(label: &NodeLabel) -> Result<(), ApiError> {
     };
     let is_valid_domain = domain.is_none_or(|domain| domain.len() <= 253 && domain_pattern.is_match(domain));
     if !is_valid_domain || !name_pattern.is_match(name) {
-        return Err(ApiError::bad(format!("{:?} cannot be the key of a node label", label.key)));
+        return Err(Error::invalid(format!("{:?} cannot be the key of a node label", label.key)));
     }
     if !label.value.is_empty() && !name_pattern.is_match(&label.value) {
-        return Err(ApiError::bad(format!("{:?} cannot be the value of a node label", label.value)));
+        return Err(Error::invalid(format!("{:?} cannot be the value of a node label", label.value)));
     }
     Ok(())
 }
@@ -183,7 +184,7 @@ static ARGUMENT_PATTERN: LazyLock<Regex> =
 const MAX_ARGUMENTS_LEN: usize = 65_535;
 
 /// Checks the flags and the characters of the arguments of coreos-installer.
-pub(super) fn check_installer_args(args: &[String]) -> Result<(), ApiError> {
+pub(super) fn check_installer_args(args: &[String]) -> Result<(), Error> {
     const FLAGS: [&str; 9] = [
         "--append-karg",
         "--delete-karg",
@@ -198,16 +199,16 @@ pub(super) fn check_installer_args(args: &[String]) -> Result<(), ApiError> {
     for arg in args {
         if arg.starts_with('-') && !FLAGS.contains(&arg.as_str()) {
             let flags = FLAGS.join(" ");
-            return Err(ApiError::bad(format!(
+            return Err(Error::invalid(format!(
                 "found unexpected flag {arg} for installer - allowed flags are [{flags}]"
             )));
         }
         if !ARGUMENT_PATTERN.is_match(arg) {
-            return Err(ApiError::bad(format!("found unexpected chars in value {arg:?} for installer")));
+            return Err(Error::invalid(format!("found unexpected chars in value {arg:?} for installer")));
         }
     }
     if args.iter().map(String::len).sum::<usize>() > MAX_ARGUMENTS_LEN {
-        return Err(ApiError::bad(format!(
+        return Err(Error::invalid(format!(
             "the installer arguments have more than {MAX_ARGUMENTS_LEN} characters"
         )));
     }
@@ -219,7 +220,7 @@ pub(super) fn set_installer_args(
     host: &mut HostRecord,
     args: &[String],
     journal: &mut Journal,
-) -> Result<(), ApiError> {
+) -> Result<(), Error> {
     host.choices.installer_args = to_json_text("installer_args", &args)?;
     let message = format!("custom installer arguments were applied: {}", host.choices.installer_args);
     journal.add_host_event(host, "host_installer_args_applied", Severity::Info, message);
@@ -227,8 +228,8 @@ pub(super) fn set_installer_args(
 }
 
 /// Checks that an Ignition override is a valid Ignition config of a supported spec.
-pub(super) fn check_ignition_override(config: &str) -> Result<(), ApiError> {
-    let refusal = |reason: String| ApiError::bad(format!("error parsing ignition: {reason}"));
+pub(super) fn check_ignition_override(config: &str) -> Result<(), Error> {
+    let refusal = |reason: String| Error::invalid(format!("error parsing ignition: {reason}"));
     let parsed = Config::parse(config.as_bytes()).map_err(|error| refusal(error.to_string()))?;
     let spec = parsed.config.spec().to_string();
     if !matches!(spec.as_str(), "3.1.0" | "3.2.0") {

@@ -14,7 +14,8 @@ use super::machine::{Machine, Memory};
 use super::record::HostRecord;
 use super::status::MediaStatus;
 use crate::Settings;
-use crate::api::{ApiError, to_json_text};
+use crate::error::Error;
+use crate::json::to_json_text;
 use crate::store::ReportKind;
 use crate::string_enum::string_enum;
 
@@ -269,7 +270,7 @@ pub(super) fn validations_json(
     host: &HostRecord,
     settings: &Settings,
     now: DateTime<Utc>,
-) -> Result<String, ApiError> {
+) -> Result<String, Error> {
     let checked = |id: &str, passes: bool, [success, failure]: [&str; 2]| {
         Validation::new(id, passes, if passes { success } else { failure }.to_owned())
     };

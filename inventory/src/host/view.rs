@@ -1,6 +1,5 @@
 //! Hosts as clients see them.
 
-use chrono::Utc;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 
@@ -10,8 +9,9 @@ use super::model::{Host, HostProgress};
 use super::record::HostRecord;
 use super::stage::stages_of;
 use super::validation;
-use crate::api::{ApiError, to_json_text};
+use crate::error::Error;
 use crate::id::ClusterId;
+use crate::json::to_json_text;
 use crate::store::{Filter, Kind, PageQuery, ReportKind, ReportKinds, Reports, Stored};
 use crate::{Inventory, Settings};
 
@@ -47,11 +47,11 @@ impl Host {
         mut reports: Reports,
         shown: HostDetail,
         settings: &Settings,
-    ) -> Result<Self, ApiError> {
+    ) -> Result<Self, Error> {
         // A report that the record does not name is shown as an empty text. The reader has checked that all others
         // exist.
         let mut report = |kind| reports.0.remove(&kind).unwrap_or_default();
-        let validations_info = validation::validations_json(&host, settings, Utc::now())?;
+        let validations_info = validation::validations_json(&host, settings, settings.clock.now())?;
         let name = if shown == HostDetail::InFull { host.name() } else { host.choices.hostname.clone() };
         let stages = (shown == HostDetail::InFull).then(|| stages_of(&host).to_vec());
         let (status, status_info) = (host.status(), host.status_info().to_owned());
@@ -129,19 +129,19 @@ impl Host {
         inventory: &Inventory,
         host: HostRecord,
         shown: HostDetail,
-    ) -> Result<Self, ApiError> {
+    ) -> Result<Self, Error> {
         let (host, reports) = inventory.records().with_reports(host, ALL_SHOWN).await?;
         Self::from_record(host, reports, shown, inventory.settings())
     }
 
     /// The IP addresses in its inventory report, each with the length of its prefix.
-    pub(crate) fn addresses(&self) -> Result<Vec<String>, ApiError> {
+    pub(crate) fn addresses(&self) -> Result<Vec<String>, Error> {
         let machine = Machine::from_stored(self.id, &self.inventory)?;
         Ok(machine.addresses().map(str::to_owned).collect())
     }
 }
 
-fn labels(labels: &std::collections::BTreeMap<String, String>) -> Result<String, ApiError> {
+fn labels(labels: &std::collections::BTreeMap<String, String>) -> Result<String, Error> {
     if labels.is_empty() { Ok(String::new()) } else { to_json_text("node_labels", labels) }
 }
 
@@ -150,9 +150,9 @@ pub(crate) fn views(
     inventory: &Inventory,
     query: PageQuery,
     shown: HostDetail,
-) -> BoxStream<'static, Result<Host, ApiError>> {
+) -> BoxStream<'static, Result<Host, Error>> {
     let inventory = inventory.clone();
-    let hosts = inventory.records().stream_with_reports::<HostRecord>(query).map_err(ApiError::from);
+    let hosts = inventory.records().stream_with_reports::<HostRecord>(query).map_err(Error::from);
     let view = move |(host, reports): (Stored<HostRecord>, Reports)| {
         Host::from_record(host.record, reports, shown, inventory.settings())
     };
@@ -165,7 +165,7 @@ pub(crate) fn views_of_cluster(
     cluster: ClusterId,
     shown: HostDetail,
     deleted: DeletedHosts,
-) -> BoxStream<'static, Result<Host, ApiError>> {
+) -> BoxStream<'static, Result<Host, Error>> {
     let hosts = Filter::all(Kind::Host).of_cluster(cluster.0);
     let hosts = if deleted == DeletedHosts::Included { hosts.with_deleted() } else { hosts };
     views(inventory, PageQuery::first(hosts).with_reports(ALL_SHOWN), shown)

@@ -1,7 +1,7 @@
 //! Decides whether a host that boots over the network gets the discovery image or boots from its disk.
 
 use crate::Inventory;
-use crate::api::ApiError;
+use crate::error::Error;
 use crate::host::{HostRecord, HostStage, HostStatus};
 use crate::id::InfraEnvId;
 use crate::store::Stored;
@@ -11,7 +11,7 @@ impl Inventory {
     /// installation has written the system to the disk.
     ///
     /// If several hosts have the address, none of them may be beyond discovery.
-    pub(super) async fn require_discovery(&self, infra_env: InfraEnvId, mac: &str) -> Result<(), ApiError> {
+    pub(super) async fn require_discovery(&self, infra_env: InfraEnvId, mac: &str) -> Result<(), Error> {
         let mac = mac.to_ascii_lowercase().replace('-', ":");
         let hosts = self.records().store().hosts_with_mac(&mac).await?;
         for key in hosts.into_iter().filter(|key| key.parent == Some(infra_env.0)) {
@@ -19,7 +19,7 @@ impl Inventory {
             if let Some(Stored { record: host, .. }) = found
                 && is_beyond_discovery(&host)
             {
-                return Err(ApiError::not_found(format!(
+                return Err(Error::not_found(format!(
                     "IPXE booting skipped. Host {} is in status {} and boots from its disk",
                     host.id,
                     host.status().as_str()

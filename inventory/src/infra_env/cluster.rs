@@ -2,9 +2,9 @@
 
 use super::record::ImageSource;
 use crate::Inventory;
-use crate::api::ApiError;
 use crate::catalogue::{CpuArchitecture, ImageType, ReleaseArchitecture};
 use crate::cluster::{ClusterKind, ClusterRecord, PlatformType};
+use crate::error::Error;
 use crate::id::ClusterId;
 use crate::store::{Reader, Stored};
 
@@ -12,7 +12,7 @@ use crate::store::{Reader, Stored};
 pub(super) async fn cluster_of_infra_env(
     reader: &impl Reader,
     id: Option<ClusterId>,
-) -> Result<Option<ClusterRecord>, ApiError> {
+) -> Result<Option<ClusterRecord>, Error> {
     let Some(id) = id else { return Ok(None) };
     let stored: Option<Stored<ClusterRecord>> = reader.find(None, id.0).await?;
     Ok(stored.map(|stored| stored.record).filter(|record| record.deleted_at.is_none()))
@@ -25,7 +25,7 @@ impl Inventory {
         cluster: &ClusterRecord,
         image: &ImageSource,
         architecture: CpuArchitecture,
-    ) -> Result<(), ApiError> {
+    ) -> Result<(), Error> {
         self.check_architecture(cluster, architecture)?;
         if cluster.kind == ClusterKind::AddHostsCluster {
             return Ok(());
@@ -35,18 +35,18 @@ impl Inventory {
             && architecture == CpuArchitecture::S390x
             && !version.is_empty()
         {
-            return Err(ApiError::bad(format!(
+            return Err(Error::invalid(format!(
                 "cannot use Minimal ISO because it's not compatible with the s390x architecture on version {version} \
                  of OpenShift"
             )));
         }
         if image.image_type == ImageType::Full && is_oracle_cloud(cluster) {
-            return Err(ApiError::bad(
+            return Err(Error::invalid(
                 "cannot use Full ISO because it's not compatible with the platform oci",
             ));
         }
         match (cluster.parsed_version()?, first_version(architecture)) {
-            (Some(found), Some(first)) if found.minor() < first => Err(ApiError::bad(format!(
+            (Some(found), Some(first)) if found.minor() < first => Err(Error::invalid(format!(
                 "cannot use {architecture} architecture because it's not compatible on version {version} of OpenShift"
             ))),
             _ => Ok(()),
@@ -57,7 +57,7 @@ impl Inventory {
         &self,
         cluster: &ClusterRecord,
         architecture: CpuArchitecture,
-    ) -> Result<(), ApiError> {
+    ) -> Result<(), Error> {
         let Some(of_cluster) = cluster.cpu_architecture else { return Ok(()) };
         let fits = match of_cluster {
             ReleaseArchitecture::One(one) => one == architecture,
@@ -72,7 +72,7 @@ impl Inventory {
         if fits {
             return Ok(());
         }
-        Err(ApiError::bad(format!(
+        Err(Error::invalid(format!(
             "Specified CPU architecture ({architecture}) doesn't match the cluster ({})",
             of_cluster.as_str()
         )))

@@ -10,10 +10,11 @@ use super::model::{InfraEnv, InfraEnvCreateParams};
 use super::record::{ImageSource, InfraEnvRecord};
 use super::rules::PullSecretOf;
 use super::{event, static_network};
-use crate::api::ApiError;
 use crate::catalogue::{CpuArchitecture, ImageType};
 use crate::cluster::ClusterRecord;
+use crate::error::Error;
 use crate::id::{ClusterId, InfraEnvId};
+use crate::request_id::RequestId;
 use crate::store::{Change, ReadSet, Reader, Record};
 use crate::time::Micros;
 use crate::{Inventory, Secret};
@@ -22,10 +23,10 @@ use crate::{Inventory, Secret};
 async fn cluster_of_new_infra_env(
     reader: &impl Reader,
     id: Option<ClusterId>,
-) -> Result<Option<ClusterRecord>, ApiError> {
+) -> Result<Option<ClusterRecord>, Error> {
     let cluster = cluster_of_infra_env(reader, id).await?;
     match id {
-        Some(id) if cluster.is_none() => Err(ApiError::not_found(format!("Cluster ID {id} does not exist"))),
+        Some(id) if cluster.is_none() => Err(Error::not_found(format!("Cluster ID {id} does not exist"))),
         _ => Ok(cluster),
     }
 }
@@ -36,17 +37,27 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if a value is invalid, or if the cluster or a base image for the version does not exist.
-    pub async fn register_infra_env(&self, params: InfraEnvCreateParams) -> Result<InfraEnv, ApiError> {
-        match self.make_infra_env(params).await {
+    pub async fn register_infra_env(
+        &self,
+        params: InfraEnvCreateParams,
+        request: Option<RequestId>,
+    ) -> Result<InfraEnv, Error> {
+        match self.make_infra_env(params, request).await {
             Ok(record) => record.view(self.settings()),
             Err(refusal) => {
-                self.records().add_event(event::registration_failed(&refusal)).await?;
+                self.records()
+                    .add_event(event::registration_failed(&refusal, &self.journal(request)))
+                    .await?;
                 Err(refusal)
             }
         }
     }
 
-    async fn make_infra_env(&self, params: InfraEnvCreateParams) -> Result<InfraEnvRecord, ApiError> {
+    async fn make_infra_env(
+        &self,
+        params: InfraEnvCreateParams,
+        request: Option<RequestId>,
+    ) -> Result<InfraEnvRecord, Error> {
         let cpu_architecture = params.cpu_architecture.unwrap_or_default();
         // A missing cluster is reported before any other error.
         cluster_of_new_infra_env(self.records(), params.cluster_id).await?;
@@ -57,7 +68,7 @@ impl Inventory {
             .await?;
         image.static_network_config = static_network::in_stored_order(image.static_network_config);
         let id = self.settings().infra_env_id.unwrap_or_else(InfraEnvId::fresh);
-        let now = Micros::now();
+        let now = Micros(Some(self.now()));
         let record = InfraEnvRecord {
             id,
             name,
@@ -76,7 +87,9 @@ impl Inventory {
         };
         let (record, warnings) = (&record, &warnings[..]);
         self.records()
-            .change(|reads| async move { self.attempt_registration(&reads, record.clone(), warnings).await })
+            .change(|reads| async move {
+                self.attempt_registration(&reads, record.clone(), warnings, request).await
+            })
             .await
     }
 
@@ -86,7 +99,8 @@ impl Inventory {
         reads: &ReadSet,
         mut record: InfraEnvRecord,
         warnings: &[NetworkFinding],
-    ) -> Result<(Change, InfraEnvRecord), ApiError> {
+        request: Option<RequestId>,
+    ) -> Result<(Change, InfraEnvRecord), Error> {
         let mut change = Change::new();
         let cluster = cluster_of_new_infra_env(reads, record.cluster_id).await?;
         let os_image = self.os_image(&record.image.openshift_version, record.cpu_architecture).await?;
@@ -99,12 +113,15 @@ impl Inventory {
         }
         // A fresh id cannot exist. A configured one can.
         if self.records().store().exists(record.key()).await? {
-            return Err(ApiError::conflict(format!("infra-env {} already exists", record.id)));
+            return Err(Error::conflict(format!("infra-env {} already exists", record.id)));
         }
         change.insert(&record)?;
-        change.add_event(event::registered(&record));
-        change.add_event(event::image_updated(&record));
-        warnings.iter().for_each(|warning| change.add_event(event::network_warning(&record, warning)));
+        let journal = self.journal(request);
+        change.add_event(event::registered(&record, &journal));
+        change.add_event(event::image_updated(&record, &journal));
+        for warning in warnings {
+            change.add_event(event::network_warning(&record, warning, &journal));
+        }
         Ok((change, record))
     }
 
@@ -137,12 +154,12 @@ impl Inventory {
 }
 
 /// Returns 256 random bits as 64 hexadecimal digits.
-pub(super) fn fresh_key() -> Result<Secret, ApiError> {
+pub(super) fn fresh_key() -> Result<Secret, Error> {
     let mut bytes = [0_u8; 32];
     // From the kernel, not from AWS-LC, which measures clock jitter for 25 ms before it returns the first random bytes.
     let filled = rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty());
     if filled != Ok(bytes.len()) {
-        return Err(ApiError::broken("the operating system provides no random numbers"));
+        return Err(Error::broken("the operating system provides no random numbers"));
     }
     let mut text = String::with_capacity(64);
     for byte in bytes {

@@ -11,9 +11,9 @@ use super::model::PresignedUrl;
 use super::record::InfraEnvRecord;
 use super::rules::config_api_error;
 use super::urls;
-use crate::api::ApiError;
 use crate::catalogue::{CpuArchitecture, ImageType};
 use crate::discovery::Inputs;
+use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::time::Millis;
 use crate::{Inventory, in_background};
@@ -85,12 +85,9 @@ impl File {
         name: impl Into<String>,
         contents: impl Into<Bytes>,
         record: &InfraEnvRecord,
-    ) -> Result<Self, ApiError> {
+    ) -> Result<Self, Error> {
         let changed_at = record.image_changed_at.0.ok_or_else(|| {
-            ApiError::broken(format_args!(
-                "infra-env {} has no time of the last change of its image",
-                record.id
-            ))
+            Error::broken(format_args!("infra-env {} has no time of the last change of its image", record.id))
         })?;
         Ok(Self { name: name.into(), contents: contents.into(), changed_at })
     }
@@ -114,19 +111,19 @@ impl Inventory {
         &self,
         id: InfraEnvId,
         kind: Option<ImageType>,
-    ) -> Result<File, ApiError> {
+    ) -> Result<File, Error> {
         let record = self.stored_infra_env(id).await?.record;
         let kind = match kind.unwrap_or(record.image.image_type) {
             ImageType::Full => DiscoveryImage::Full,
             ImageType::Minimal => DiscoveryImage::Minimal,
             ImageType::Disconnected if record.cluster_id.is_none() => {
-                return Err(ApiError::not_found(
+                return Err(Error::not_found(
                     "a disconnected image requires a cluster, and the infra-env has none",
                 ));
             }
             ImageType::Disconnected => {
                 let reason = "configs of disconnected images are not made by this service yet";
-                return Err(ApiError::new(axum::http::StatusCode::NOT_IMPLEMENTED, reason));
+                return Err(Error::unimplemented(reason));
             }
         };
         self.make_from_inputs(record, move |record, inputs, networks| {
@@ -142,7 +139,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the infra-env does not exist, or if the network files cannot be made.
-    pub(crate) async fn static_network_tar(&self, id: InfraEnvId) -> Result<File, ApiError> {
+    pub(crate) async fn static_network_tar(&self, id: InfraEnvId) -> Result<File, Error> {
         let record = self.stored_infra_env(id).await?.record;
         if record.image.static_network_config.is_empty() {
             return File::new("", Bytes::new(), &record);
@@ -159,7 +156,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the infra-env does not exist, or if the archive cannot be made.
-    pub(crate) async fn minimal_initrd(&self, id: InfraEnvId) -> Result<File, ApiError> {
+    pub(crate) async fn minimal_initrd(&self, id: InfraEnvId) -> Result<File, Error> {
         let record = self.stored_infra_env(id).await?.record;
         self.make_from_inputs(record, |record, inputs, networks| {
             let packed = inputs.initrd(networks).map_err(config_api_error)?;
@@ -178,7 +175,7 @@ impl Inventory {
         id: InfraEnvId,
         kind: IpxeScript,
         mac: Option<&str>,
-    ) -> Result<File, ApiError> {
+    ) -> Result<File, Error> {
         let record = self.stored_infra_env(id).await?.record;
         if let Some(mac) = mac {
             self.require_discovery(id, mac).await?;
@@ -191,7 +188,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if a value of the record is invalid.
-    pub fn ipxe_script_of(&self, record: &InfraEnvRecord, kind: IpxeScript) -> Result<File, ApiError> {
+    pub fn ipxe_script_of(&self, record: &InfraEnvRecord, kind: IpxeScript) -> Result<File, Error> {
         let token = Some(record.url_token.reveal()).filter(|token| !token.is_empty());
         let credential = token.map(AgentToken::new).transpose()?.map(Credential::ApiKey);
         let settings = self.settings();
@@ -212,7 +209,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the infra-env or its base image does not exist.
-    pub(crate) async fn image_url(&self, id: InfraEnvId) -> Result<PresignedUrl, ApiError> {
+    pub(crate) async fn image_url(&self, id: InfraEnvId) -> Result<PresignedUrl, Error> {
         let record = self.stored_infra_env(id).await?.record;
         self.os_image(&record.image.os_image, record.cpu_architecture).await?;
         Ok(PresignedUrl { url: urls::image(&record, self.settings()), expires_at: Millis(None) })
@@ -228,7 +225,7 @@ impl Inventory {
         id: InfraEnvId,
         file: FileName,
         script: Option<IpxeScript>,
-    ) -> Result<PresignedUrl, ApiError> {
+    ) -> Result<PresignedUrl, Error> {
         let record = self.stored_infra_env(id).await?.record;
         let url = urls::file(&record, file.as_str(), script.map(IpxeScript::as_str), self.settings());
         Ok(PresignedUrl { url, expires_at: Millis(None) })
@@ -238,8 +235,8 @@ impl Inventory {
     async fn make_from_inputs(
         &self,
         record: InfraEnvRecord,
-        make: impl FnOnce(&InfraEnvRecord, &Inputs, &HostNetworkFiles) -> Result<File, ApiError> + Send + 'static,
-    ) -> Result<File, ApiError> {
+        make: impl FnOnce(&InfraEnvRecord, &Inputs, &HostNetworkFiles) -> Result<File, Error> + Send + 'static,
+    ) -> Result<File, Error> {
         let inventory = self.clone();
         in_background(move |cancel| {
             let inputs = record.inputs(inventory.settings())?;

@@ -8,16 +8,17 @@ use ignition::discovery::{
 
 use super::record::{ImageSource, InfraEnvRecord};
 use super::static_network;
-use crate::api::{ApiError, to_json_text};
 use crate::catalogue::Version;
 use crate::discovery::Inputs;
+use crate::error::Error;
 use crate::id::InfraEnvId;
+use crate::json::to_json_text;
 use crate::rules::check_proxies;
 use crate::{Secret, Settings};
 
-impl From<InputError> for ApiError {
+impl From<InputError> for Error {
     fn from(error: InputError) -> Self {
-        Self::bad(error.to_string())
+        Self::invalid(error.to_string())
     }
 }
 
@@ -27,7 +28,7 @@ impl InfraEnvRecord {
     /// # Errors
     ///
     /// Returns an error if a value is invalid. This happens only to infra-envs that an older version accepted.
-    pub fn inputs(&self, settings: &Settings) -> Result<Inputs, ApiError> {
+    pub fn inputs(&self, settings: &Settings) -> Result<Inputs, Error> {
         self.image.inputs(self.id, &self.url_token, settings)
     }
 }
@@ -39,17 +40,17 @@ impl ImageSource {
         id: InfraEnvId,
         token: &Secret,
         settings: &Settings,
-    ) -> Result<Inputs, ApiError> {
+    ) -> Result<Inputs, Error> {
         let version = self.openshift_version.clone();
         if Version::parse(&version).is_none() {
-            return Err(ApiError::broken(format_args!(
+            return Err(Error::broken(format_args!(
                 "infra-env {id} has the invalid OpenShift version {version:?}"
             )));
         }
         let delay = match self.network_discovery_delay_seconds {
             None => settings.discovery_delay_seconds,
             Some(delay) => u32::try_from(delay).map_err(|_| {
-                ApiError::broken(format_args!("infra-env {id} has an invalid discovery delay of {delay} s"))
+                Error::broken(format_args!("infra-env {id} has an invalid discovery delay of {delay} s"))
             })?,
         };
         Ok(Inputs {
@@ -63,7 +64,7 @@ impl ImageSource {
         })
     }
 
-    fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnvSettings, ApiError> {
+    fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnvSettings, Error> {
         let id = DiscoveryId::parse(&id.to_string())?;
         let mut infra_env = InfraEnvSettings::new(id, PullSecret::parse(self.pull_secret.reveal())?);
         infra_env.ssh_keys = SshKeys::parse(&self.ssh_authorized_key)?;
@@ -86,7 +87,7 @@ impl ImageSource {
     }
 
     /// Returns the changes to the kernel arguments.
-    pub(super) fn kernel_arguments(&self) -> Result<KernelArguments, ApiError> {
+    pub(super) fn kernel_arguments(&self) -> Result<KernelArguments, Error> {
         // An argument with an empty value does not change the kernel command line.
         let arguments: Vec<_> = self.kernel_arguments.iter().filter(|one| !one.value.is_empty()).collect();
         Ok(KernelArguments::parse(&to_json_text("kernel_arguments", &arguments)?)?)

@@ -18,7 +18,6 @@ mod update;
 mod urls;
 mod view;
 
-use axum::http::StatusCode;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 
@@ -36,16 +35,18 @@ pub use served::{DatabaseStatus, ServedInfraEnv};
 
 use super::Inventory;
 use super::id::{ClusterId, InfraEnvId};
+use super::request_id::RequestId;
 use super::store::{Change, Filter, Kind, ListRange, PageQuery, ReadSet, Reader, Stored};
-use crate::api::{ApiError, part_of_list};
+use crate::api::part_of_list;
 use crate::catalogue::{CatalogueError, CpuArchitecture, OsImage};
+use crate::error::{Error, ErrorKind};
 
 /// Error text for a record that does not exist.
 pub(super) const NOT_FOUND: &str = "record not found";
 
 /// Returns an infra-env with its generation.
-async fn stored_infra_env(reader: &impl Reader, id: InfraEnvId) -> Result<Stored<InfraEnvRecord>, ApiError> {
-    reader.find(None, id.0).await?.ok_or_else(|| ApiError::not_found(NOT_FOUND))
+async fn stored_infra_env(reader: &impl Reader, id: InfraEnvId) -> Result<Stored<InfraEnvRecord>, Error> {
+    reader.find(None, id.0).await?.ok_or_else(|| Error::not_found(NOT_FOUND))
 }
 
 impl Inventory {
@@ -54,7 +55,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the infra-env does not exist.
-    pub async fn stored_infra_env(&self, id: InfraEnvId) -> Result<Stored<InfraEnvRecord>, ApiError> {
+    pub async fn stored_infra_env(&self, id: InfraEnvId) -> Result<Stored<InfraEnvRecord>, Error> {
         stored_infra_env(self.records(), id).await
     }
 
@@ -63,7 +64,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the infra-env does not exist.
-    pub async fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnv, ApiError> {
+    pub async fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnv, Error> {
         self.stored_infra_env(id).await?.record.view(self.settings())
     }
 
@@ -73,7 +74,7 @@ impl Inventory {
         cluster: Option<ClusterId>,
         owner: Option<String>,
         range: ListRange,
-    ) -> BoxStream<'static, Result<InfraEnv, ApiError>> {
+    ) -> BoxStream<'static, Result<InfraEnv, Error>> {
         let mut filter = Filter::all(Kind::InfraEnv);
         if let Some(cluster) = cluster {
             filter = filter.of_cluster(cluster.0);
@@ -82,10 +83,10 @@ impl Inventory {
         let view = move |record: InfraEnvRecord| std::future::ready(record.view(inventory.settings()));
         let Some(owner) = owner else {
             let query = PageQuery::first(filter).in_range(range);
-            let records = self.records().stream_with_reports::<InfraEnvRecord>(query).map_err(ApiError::from);
+            let records = self.records().stream_with_reports::<InfraEnvRecord>(query).map_err(Error::from);
             return records.and_then(move |(stored, _)| view(stored.record)).boxed();
         };
-        let records = self.records().stream::<InfraEnvRecord>(filter).map_err(ApiError::from);
+        let records = self.records().stream::<InfraEnvRecord>(filter).map_err(Error::from);
         let records = records.try_filter(move |stored| std::future::ready(stored.record.user_name == owner));
         part_of_list(records, range).and_then(move |stored| view(stored.record)).boxed()
     }
@@ -95,7 +96,11 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the infra-env does not exist or still has hosts.
-    pub(crate) async fn deregister_infra_env(&self, id: InfraEnvId) -> Result<(), ApiError> {
+    pub(crate) async fn deregister_infra_env(
+        &self,
+        id: InfraEnvId,
+        request: Option<RequestId>,
+    ) -> Result<(), Error> {
         let hosts = Filter::all(Kind::Host).within(id.0);
         let done = self
             .records()
@@ -104,20 +109,20 @@ impl Inventory {
                 let stored = stored_infra_env(&reads, id).await?;
                 let count = self.records().store().count(hosts).await?;
                 if count > 0 {
-                    return Err(ApiError::bad(format!(
+                    return Err(Error::invalid(format!(
                         "failed to deregister infraEnv {id}, {count} hosts are still associated"
                     )));
                 }
                 change.remove(&stored);
                 change.require_none(hosts);
-                change.add_event(event::deregistered(&stored.record));
+                change.add_event(event::deregistered(&stored.record, &self.journal(request)));
                 Ok((change, ()))
             })
             .await;
         if let Err(refusal) = &done
-            && refusal.status() != StatusCode::SERVICE_UNAVAILABLE
+            && refusal.kind() != ErrorKind::Unavailable
         {
-            self.records().add_event(event::deregister_failed(id, refusal)).await?;
+            self.records().add_event(event::deregister_failed(id, refusal, &self.journal(request))).await?;
         }
         done
     }
@@ -127,13 +132,13 @@ impl Inventory {
         &self,
         version: &str,
         architecture: CpuArchitecture,
-    ) -> Result<OsImage, ApiError> {
+    ) -> Result<OsImage, Error> {
         let version = Some(version).filter(|version| !version.is_empty());
         let catalogue = self.present_catalogue().await?;
         catalogue.os_image(version, architecture).cloned().map_err(|error| match error {
             // A catalogue that is read from a list or the database has only valid versions.
-            CatalogueError::InvalidVersion { .. } => ApiError::broken(error),
-            error => ApiError::bad(error.to_string()),
+            CatalogueError::InvalidVersion { .. } => Error::broken(error),
+            error => Error::invalid(error.to_string()),
         })
     }
 }

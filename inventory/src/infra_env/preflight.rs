@@ -12,8 +12,8 @@ use super::record::InfraEnvRecord;
 use super::rules::config_api_error;
 use super::static_network;
 use crate::address_finding::AddressFinding;
-use crate::api::ApiError;
 use crate::discovery::DiscoveryError;
+use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::{Inventory, in_background};
 
@@ -42,13 +42,13 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the infra-env does not exist, or if its config cannot be made at all.
-    pub(crate) async fn preflight(&self, id: InfraEnvId) -> Result<Preflight, ApiError> {
+    pub(crate) async fn preflight(&self, id: InfraEnvId) -> Result<Preflight, Error> {
         let record = self.stored_infra_env(id).await?.record;
         let inventory = self.clone();
         in_background(move |cancel| inventory.run_preflight(&record, cancel)).await
     }
 
-    fn run_preflight(&self, record: &InfraEnvRecord, cancel: &Cancel) -> Result<Preflight, ApiError> {
+    fn run_preflight(&self, record: &InfraEnvRecord, cancel: &Cancel) -> Result<Preflight, Error> {
         let inputs = record.inputs(self.settings())?;
         let hosts = static_network::hosts(&record.image.static_network_config);
         let network = check::check_hosts_cancellable(&hosts, self.keyfiles(), cancel);
@@ -67,8 +67,8 @@ impl Inventory {
 
     /// Returns the findings about the URLs in an image with this config. A user's override may replace the URL of the
     /// service.
-    fn address_findings_in(&self, config: &Config) -> Result<Vec<AddressFinding>, ApiError> {
-        let json = config.to_json().map_err(|error| ApiError::internal(error.to_string()))?;
+    fn address_findings_in(&self, config: &Config) -> Result<Vec<AddressFinding>, Error> {
+        let json = config.to_json().map_err(|error| Error::internal(error.to_string()))?;
         let service = service_url(json.as_bytes());
         Ok(AddressFinding::about(service.as_ref(), self.settings()))
     }

@@ -1,12 +1,13 @@
 //! Stored infra-envs.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::model::{HostStaticNetwork, KernelArgument, Proxy};
 use crate::Secret;
-use crate::api::ApiError;
 use crate::catalogue::{CpuArchitecture, ImageType};
+use crate::error::Error;
 use crate::id::{ClusterId, InfraEnvId};
 use crate::store::{Columns, Kind, Record};
 use crate::time::Micros;
@@ -52,12 +53,10 @@ impl InfraEnvRecord {
     /// # Errors
     ///
     /// Returns an error if no valid time is later than the last change.
-    pub(super) fn time_of_next_change(&self) -> Result<Micros, ApiError> {
-        self.image_changed_at.later_than().ok_or_else(|| {
+    pub(super) fn time_of_next_change(&self, now: DateTime<Utc>) -> Result<Micros, Error> {
+        self.image_changed_at.later_than(now).ok_or_else(|| {
             let (id, last) = (self.id, self.image_changed_at);
-            ApiError::broken(format_args!(
-                "no time is later than the last change of infra-env {id}: {last:?}"
-            ))
+            Error::broken(format_args!("no time is later than the last change of infra-env {id}: {last:?}"))
         })
     }
 }

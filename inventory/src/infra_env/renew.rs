@@ -1,7 +1,7 @@
 //! Renews the tokens in infra-env URLs after the policy or its key has changed.
 
 use super::{InfraEnvRecord, Kind};
-use crate::api::ApiError;
+use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::store::{Change, ReadSet, Reader as _, Stored};
 use crate::time::Micros;
@@ -14,7 +14,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the database fails or a token cannot be signed.
-    pub async fn renew_url_tokens(&self) -> Result<usize, ApiError> {
+    pub async fn renew_url_tokens(&self) -> Result<usize, Error> {
         let outdated =
             self.records().store().with_other_token_key(Kind::InfraEnv, self.policy().token_key()).await?;
         for key in &outdated {
@@ -25,7 +25,7 @@ impl Inventory {
         Ok(outdated.len())
     }
 
-    async fn renew_url_token(&self, id: InfraEnvId, token: &Secret) -> Result<(), ApiError> {
+    async fn renew_url_token(&self, id: InfraEnvId, token: &Secret) -> Result<(), Error> {
         let token_key = self.policy().token_key();
         self.records()
             .change(|reads: ReadSet| async move {
@@ -34,14 +34,14 @@ impl Inventory {
                 // Another replica may have renewed the token, or the infra-env may have been deleted.
                 let outdated = found.filter(|stored| stored.record.token_key != token_key);
                 if let Some(Stored { record, generation, .. }) = outdated {
-                    let now = Micros::now();
+                    let now = self.now();
                     // The images contain the token too: agents read it from there. So the image generation changes.
                     let record = InfraEnvRecord {
                         url_token: token.clone(),
                         token_key,
                         image_generation: record.image_generation + 1,
-                        image_changed_at: record.time_of_next_change()?,
-                        updated_at: now,
+                        image_changed_at: record.time_of_next_change(now)?,
+                        updated_at: Micros(Some(now)),
                         ..record
                     };
                     change.replace(&record, generation)?;

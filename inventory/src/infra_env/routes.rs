@@ -14,6 +14,7 @@ use crate::api::{Body, Query};
 use crate::auth::{Caller, Files, Initrd, Lister, Operation, User, WholeService, operation};
 use crate::catalogue::ImageType;
 use crate::id::InfraEnvId;
+use crate::request_id::RequestId;
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![
@@ -44,10 +45,11 @@ type Answer<T> = Result<Reply<T>, ApiError>;
 )]
 async fn register(
     _caller: Caller<User, WholeService>,
+    request: RequestId,
     State(inventory): State<Inventory>,
     Body(params): Body<InfraEnvCreateParams>,
 ) -> Answer<InfraEnv> {
-    Ok(Reply(StatusCode::CREATED, inventory.register_infra_env(params).await?))
+    Ok(Reply(StatusCode::CREATED, inventory.register_infra_env(params, Some(request)).await?))
 }
 
 /// Lists infra-envs
@@ -101,10 +103,11 @@ async fn get(
 )]
 async fn update(
     Caller { target: id, .. }: Caller<User, InfraEnvId>,
+    request: RequestId,
     State(inventory): State<Inventory>,
     Body(params): Body<InfraEnvUpdateParams>,
 ) -> Answer<InfraEnv> {
-    Ok(Reply(StatusCode::CREATED, inventory.update_infra_env(id, params).await?))
+    Ok(Reply(StatusCode::CREATED, inventory.update_infra_env(id, params, Some(request)).await?))
 }
 
 /// Deletes an infra-env
@@ -118,9 +121,10 @@ async fn update(
 )]
 async fn deregister(
     Caller { target: id, .. }: Caller<User, InfraEnvId>,
+    request: RequestId,
     State(inventory): State<Inventory>,
 ) -> Result<StatusCode, ApiError> {
-    inventory.deregister_infra_env(id).await?;
+    inventory.deregister_infra_env(id, Some(request)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -9,9 +9,9 @@ use ignition::network::check::NetworkFinding;
 use super::model::{KernelArgument, KernelArgumentOperation};
 use super::record::ImageSource;
 use super::static_network;
-use crate::api::ApiError;
 use crate::catalogue::{CpuArchitecture, ImageType, Version};
 use crate::discovery::DiscoveryError;
+use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::rules::{RequiredRegistries, check_ntp_sources, check_proxies, check_pull_secret, check_ssh_keys};
 use crate::{Inventory, Secret, in_background};
@@ -36,7 +36,7 @@ impl Inventory {
         before: &ImageSource,
         pull_secret: PullSecretOf,
         cancel: &Cancel,
-    ) -> Result<Vec<NetworkFinding>, ApiError> {
+    ) -> Result<Vec<NetworkFinding>, Error> {
         let settings = self.settings();
         if source.proxy != before.proxy {
             let text = |proxy: &Option<String>| proxy.clone().unwrap_or_default();
@@ -81,7 +81,7 @@ impl Inventory {
         source: &ImageSource,
         before: &ImageSource,
         (architecture, pull_secret): (CpuArchitecture, PullSecretOf),
-    ) -> Result<Vec<NetworkFinding>, ApiError> {
+    ) -> Result<Vec<NetworkFinding>, Error> {
         let (inventory, mut source, before) = (self.clone(), source.clone(), before.clone());
         // The version decides which Ignition spec an override may have.
         if source.openshift_version.is_empty() && !source.ignition_config_override.is_empty() {
@@ -90,24 +90,24 @@ impl Inventory {
         in_background(move |cancel| inventory.check_image_source(&source, &before, pull_secret, cancel)).await
     }
 
-    fn check_pull_secret(&self, secret: &Secret, of: PullSecretOf) -> Result<(), ApiError> {
+    fn check_pull_secret(&self, secret: &Secret, of: PullSecretOf) -> Result<(), Error> {
         let settings = self.settings();
         let images = [settings.agent_image.as_str(), &settings.installer_image, &settings.controller_image];
         let required = RequiredRegistries { images: &images, public: &settings.public_registries };
         check_pull_secret(secret.reveal(), required).map_err(|reason| match of {
-            PullSecretOf::New => ApiError::bad(format!("pull secret for new infraEnv is invalid: {reason}")),
-            PullSecretOf::Existing => ApiError::bad(reason),
+            PullSecretOf::New => Error::invalid(format!("pull secret for new infraEnv is invalid: {reason}")),
+            PullSecretOf::Existing => Error::invalid(reason),
         })
     }
 
     /// Checks the Ignition override by making the config.
-    fn check_override(&self, source: &ImageSource, cancel: &Cancel) -> Result<(), ApiError> {
+    fn check_override(&self, source: &ImageSource, cancel: &Cancel) -> Result<(), Error> {
         if source.ignition_config_override.is_empty() {
             return Ok(());
         }
         let version = &source.openshift_version;
         if Version::parse(version).is_none() {
-            return Err(ApiError::bad(format!("Openshift version {version:?} is not valid")));
+            return Err(Error::invalid(format!("Openshift version {version:?} is not valid")));
         }
         let inputs =
             source.inputs(InfraEnvId::from(uuid::Uuid::nil()), &Secret::default(), self.settings())?;
@@ -118,35 +118,35 @@ impl Inventory {
 }
 
 /// Converts the error of a config into an API error.
-pub(super) fn config_api_error(error: DiscoveryError) -> ApiError {
+pub(super) fn config_api_error(error: DiscoveryError) -> Error {
     match &error {
         DiscoveryError::Compose(
             ComposeError::Override { .. } | ComposeError::Merged { .. } | ComposeError::TooNew { .. },
-        ) => ApiError::bad(format!("error parsing ignition: {error}")),
+        ) => Error::invalid(format!("error parsing ignition: {error}")),
         DiscoveryError::Compose(ComposeError::NetworkFileMode { .. })
         | DiscoveryError::Config(_)
         | DiscoveryError::Pack(_) => {
             tracing::error!(error = &error as &dyn std::error::Error, "cannot build a config or an archive");
-            ApiError::internal(error.to_string())
+            Error::internal(error.to_string())
         }
-        _ => ApiError::bad(error.to_string()),
+        _ => Error::invalid(error.to_string()),
     }
 }
 
-fn check_rendezvous_ip(source: &ImageSource) -> Result<(), ApiError> {
+fn check_rendezvous_ip(source: &ImageSource) -> Result<(), Error> {
     let Some(address) = &source.rendezvous_ip else { return Ok(()) };
     if source.image_type != ImageType::Disconnected {
-        return Err(ApiError::bad("RendezvousIP is only supported for disconnected ISO infra-envs"));
+        return Err(Error::invalid("RendezvousIP is only supported for disconnected ISO infra-envs"));
     }
     if address.parse::<IpAddr>().is_err() {
-        return Err(ApiError::bad(format!(
+        return Err(Error::invalid(format!(
             "Invalid rendezvous IP: {address} (must be a valid IPv4 or IPv6 address)"
         )));
     }
     Ok(())
 }
 
-fn check_kernel_arguments(source: &ImageSource) -> Result<(), ApiError> {
+fn check_kernel_arguments(source: &ImageSource) -> Result<(), Error> {
     for KernelArgument { operation, .. } in &source.kernel_arguments {
         let name = match operation {
             Some(KernelArgumentOperation::Append) => continue,
@@ -154,7 +154,7 @@ fn check_kernel_arguments(source: &ImageSource) -> Result<(), ApiError> {
             Some(KernelArgumentOperation::Delete) => "delete",
             None => "",
         };
-        return Err(ApiError::bad(format!(
+        return Err(Error::invalid(format!(
             "Only kernel argument operation append is supported.  Got {name}"
         )));
     }

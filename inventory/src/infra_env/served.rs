@@ -8,7 +8,6 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::StatusCode;
 use ignition::discovery::DiscoveryImage;
 use ignition::network::MacAddr;
 use tokio::time::timeout;
@@ -16,10 +15,10 @@ use tokio::time::timeout;
 use super::NOT_FOUND;
 use super::record::InfraEnvRecord;
 use super::rules::config_api_error;
-use crate::api::ApiError;
 use crate::auth::{AuthKind, Policy, Scope};
 use crate::catalogue::ImageType;
 use crate::discovery::RenderedConfig;
+use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::store::{CacheEntry, CachedRecord, Contact, Feed, Key, Kind, RecordCache, StoreError};
 use crate::{Inventory, Secret, in_background};
@@ -77,7 +76,7 @@ impl Inventory {
         id: InfraEnvId,
         url_token: Option<&Secret>,
         user_token: Option<&Secret>,
-    ) -> Result<Arc<ServedInfraEnv>, ApiError> {
+    ) -> Result<Arc<ServedInfraEnv>, Error> {
         self.require_image_access(id, url_token, user_token).await?;
         self.current_infra_env(id).await
     }
@@ -89,7 +88,7 @@ impl Inventory {
     /// Returns an error if the infra-env does not exist, or if the database fails.
     ///
     /// [`served_infra_env`]: Self::served_infra_env
-    pub(crate) async fn current_infra_env(&self, id: InfraEnvId) -> Result<Arc<ServedInfraEnv>, ApiError> {
+    pub(crate) async fn current_infra_env(&self, id: InfraEnvId) -> Result<Arc<ServedInfraEnv>, Error> {
         let kept = match self.infra_env_cache().find(key(id)) {
             Some(CacheEntry::Present(kept)) => {
                 self.records().store().feed().settled_contact(RECONNECT_PATIENCE).await;
@@ -109,7 +108,7 @@ impl Inventory {
         };
         match read {
             Ok(Some(read)) => Ok(read),
-            Ok(None) => Err(ApiError::not_found(NOT_FOUND)),
+            Ok(None) => Err(Error::not_found(NOT_FOUND)),
             Err(error) if error.is_of_database() => self.during_outage(id, kept, error),
             Err(error) => Err(error.into()),
         }
@@ -127,7 +126,7 @@ impl Inventory {
         id: InfraEnvId,
         kept: Option<Arc<ServedInfraEnv>>,
         error: StoreError,
-    ) -> Result<Arc<ServedInfraEnv>, ApiError> {
+    ) -> Result<Arc<ServedInfraEnv>, Error> {
         let silence = |kept: &ServedInfraEnv| self.records().store().feed().silence().min(kept.age());
         let is_usable = |kept: &Arc<ServedInfraEnv>| {
             !kept.is_outdated() && silence(kept) <= self.settings().database_outage_grace
@@ -136,7 +135,7 @@ impl Inventory {
             return Ok(kept);
         }
         match self.infra_env_cache().find(key(id)) {
-            Some(CacheEntry::Removed) => Err(ApiError::not_found(NOT_FOUND)),
+            Some(CacheEntry::Removed) => Err(Error::not_found(NOT_FOUND)),
             _ => Err(error.into()),
         }
     }
@@ -152,7 +151,7 @@ impl Inventory {
         id: InfraEnvId,
         url_token: Option<&Secret>,
         user_token: Option<&Secret>,
-    ) -> Result<(), ApiError> {
+    ) -> Result<(), Error> {
         if matches!(self.policy(), Policy::Open)
             || url_token.is_some_and(|token| self.policy().takes_url_token(id, token))
         {
@@ -164,7 +163,7 @@ impl Inventory {
                 return Ok(());
             }
         }
-        Err(ApiError::infra_error(StatusCode::UNAUTHORIZED, "unauthenticated for invalid credentials"))
+        Err(Error::unauthorized("unauthenticated for invalid credentials"))
     }
 
     /// Returns the rendered config of an image type, or of network boot if `kind` is `None`. With a MAC address, the
@@ -178,12 +177,12 @@ impl Inventory {
         record: Arc<InfraEnvRecord>,
         kind: Option<DiscoveryImage>,
         machine: Option<MacAddr>,
-    ) -> Result<RenderedConfig, ApiError> {
+    ) -> Result<RenderedConfig, Error> {
         let inventory = self.clone();
         in_background(move |cancel| {
             let mut inputs = record.inputs(inventory.settings())?;
             if let Some(mac) = machine {
-                let none = || ApiError::not_found(format!("this infra-env has no static network for {mac}"));
+                let none = || Error::not_found(format!("this infra-env has no static network for {mac}"));
                 inputs = inputs.of_machine(mac).ok_or_else(none)?;
             }
             let networks = inputs.networks_until(inventory.keyfiles(), cancel).map_err(config_api_error)?;

@@ -7,7 +7,7 @@ use ignition::network::{Cancel, HostNetwork, KeyfileCache, MacInterface};
 use ignition::report::Severity;
 
 use super::model::HostStaticNetwork;
-use crate::api::ApiError;
+use crate::error::Error;
 
 /// Sorts networks into their stored order. The order in the request has no meaning.
 pub(super) fn in_stored_order(mut hosts: Vec<HostStaticNetwork>) -> Vec<HostStaticNetwork> {
@@ -43,12 +43,12 @@ pub(super) fn check(
     networks: &[HostStaticNetwork],
     cache: &KeyfileCache,
     cancel: &Cancel,
-) -> Result<Vec<NetworkFinding>, ApiError> {
+) -> Result<Vec<NetworkFinding>, Error> {
     let errors: Vec<String> =
         networks.iter().enumerate().filter_map(|(host, network)| map_error(host, network)).collect();
     require_no_errors(&errors, Vec::new())?;
     let report = check::check_hosts_cancellable(&hosts(networks), cache, cancel);
-    let report = report.ok_or_else(|| ApiError::internal("the client disconnected"))?;
+    let report = report.ok_or_else(|| Error::internal("the client disconnected"))?;
     let (errors, rest): (Vec<NetworkFinding>, Vec<NetworkFinding>) =
         report.findings().iter().cloned().partition(|finding| finding.severity == Severity::Error);
     let texts: Vec<String> = errors.iter().map(NetworkFinding::to_string).collect();
@@ -68,11 +68,11 @@ fn map_error(host: usize, network: &HostStaticNetwork) -> Option<String> {
         .then(|| format!("MACs and Interfaces for host {host} must be unique"))
 }
 
-fn require_no_errors(errors: &[String], findings: Vec<NetworkFinding>) -> Result<(), ApiError> {
+fn require_no_errors(errors: &[String], findings: Vec<NetworkFinding>) -> Result<(), Error> {
     if errors.is_empty() {
         return Ok(());
     }
     let many = if errors.len() == 1 { "error" } else { "errors" };
     let lines: String = errors.iter().map(|error| format!("\t* {error}\n")).collect();
-    Err(ApiError::bad(format!("{} {many} occurred:\n{lines}\n", errors.len())).with_findings(findings))
+    Err(Error::invalid(format!("{} {many} occurred:\n{lines}\n", errors.len())).with_findings(findings))
 }

@@ -1,5 +1,6 @@
 //! Updates of infra-envs.
 
+use chrono::{DateTime, Utc};
 use ignition::network::check::NetworkFinding;
 use tokio::sync::Mutex;
 
@@ -9,8 +10,9 @@ use super::model::{InfraEnv, InfraEnvUpdateParams, Proxy};
 use super::record::{ImageSource, InfraEnvRecord};
 use super::rules::PullSecretOf;
 use super::{event, static_network, stored_infra_env};
-use crate::api::ApiError;
+use crate::error::Error;
 use crate::id::InfraEnvId;
+use crate::request_id::RequestId;
 use crate::store::{Change, ReadSet, Stored};
 use crate::time::Micros;
 use crate::{Inventory, Secret};
@@ -26,7 +28,8 @@ impl Inventory {
         &self,
         id: InfraEnvId,
         params: InfraEnvUpdateParams,
-    ) -> Result<InfraEnv, ApiError> {
+        request: Option<RequestId>,
+    ) -> Result<InfraEnv, Error> {
         // The result of the check, reused if the update is attempted again with the same image source.
         let checked: Mutex<Option<(ImageSource, Vec<NetworkFinding>)>> = Mutex::new(None);
         let (params, checked) = (&params, &checked);
@@ -60,12 +63,13 @@ impl Inventory {
                 if let Some(cluster) = cluster_of_infra_env(&reads, before.cluster_id).await? {
                     self.check_fits_cluster(&cluster, &image, before.cpu_architecture)?;
                 }
-                let record = with_image(before, image)?;
+                let journal = self.journal(request);
+                let record = with_image(before, image, journal.now())?;
                 change.replace(&record, stored.generation)?;
-                change.add_event(event::image_updated(&record));
-                warnings
-                    .iter()
-                    .for_each(|warning| change.add_event(event::network_warning(&record, warning)));
+                change.add_event(event::image_updated(&record, &journal));
+                for warning in &warnings {
+                    change.add_event(event::network_warning(&record, warning, &journal));
+                }
                 Ok((change, record.view(self.settings())?))
             })
             .await
@@ -76,7 +80,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the infra-env does not exist.
-    pub(crate) async fn regenerate_signing_key(&self, id: InfraEnvId) -> Result<(), ApiError> {
+    pub(crate) async fn regenerate_signing_key(&self, id: InfraEnvId) -> Result<(), Error> {
         let signing_key = &fresh_key()?;
         self.records()
             .change(|reads: ReadSet| async move {
@@ -84,7 +88,7 @@ impl Inventory {
                 let stored = stored_infra_env(&reads, id).await?;
                 let record = InfraEnvRecord {
                     signing_key: signing_key.clone(),
-                    updated_at: Micros::now(),
+                    updated_at: Micros(Some(self.now())),
                     ..stored.record
                 };
                 change.replace(&record, stored.generation)?;
@@ -95,19 +99,22 @@ impl Inventory {
 }
 
 /// Returns a record with another image source and the next generation.
-fn with_image(before: &InfraEnvRecord, image: ImageSource) -> Result<InfraEnvRecord, ApiError> {
-    let now = Micros::now();
+fn with_image(
+    before: &InfraEnvRecord,
+    image: ImageSource,
+    now: DateTime<Utc>,
+) -> Result<InfraEnvRecord, Error> {
     Ok(InfraEnvRecord {
         image,
         image_generation: before.image_generation + 1,
-        image_changed_at: before.time_of_next_change()?,
-        updated_at: now,
+        image_changed_at: before.time_of_next_change(now)?,
+        updated_at: Micros(Some(now)),
         ..before.clone()
     })
 }
 
 /// Returns an error if the body changes an immutable value. It may repeat the present value.
-fn require_same(before: &InfraEnvRecord, params: &InfraEnvUpdateParams) -> Result<(), ApiError> {
+fn require_same(before: &InfraEnvRecord, params: &InfraEnvUpdateParams) -> Result<(), Error> {
     let same = [
         ("id", params.id.is_none_or(|id| id == before.id)),
         ("name", params.name.as_ref().is_none_or(|name| *name == before.name)),
@@ -115,7 +122,7 @@ fn require_same(before: &InfraEnvRecord, params: &InfraEnvUpdateParams) -> Resul
         ("cpu_architecture", params.cpu_architecture.is_none_or(|one| one == before.cpu_architecture)),
     ];
     match same.into_iter().find(|(_, same)| !same) {
-        Some((key, _)) => Err(ApiError::malformed(format!("{key} in body cannot be changed"))),
+        Some((key, _)) => Err(Error::malformed(format!("{key} in body cannot be changed"))),
         None => Ok(()),
     }
 }

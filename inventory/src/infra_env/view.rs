@@ -4,7 +4,8 @@ use super::model::InfraEnv;
 use super::record::{ImageSource, InfraEnvRecord};
 use super::urls;
 use crate::Settings;
-use crate::api::{ApiError, to_json_text};
+use crate::error::Error;
+use crate::json::to_json_text;
 use crate::time::Millis;
 
 impl InfraEnvRecord {
@@ -13,7 +14,7 @@ impl InfraEnvRecord {
     /// # Errors
     ///
     /// Returns an error if a part of the record cannot be written as JSON.
-    pub(crate) fn view(&self, settings: &Settings) -> Result<InfraEnv, ApiError> {
+    pub(crate) fn view(&self, settings: &Settings) -> Result<InfraEnv, Error> {
         let image = self.image.clone();
         Ok(InfraEnv {
             kind: "InfraEnv",
@@ -46,14 +47,14 @@ impl InfraEnvRecord {
 }
 
 impl ImageSource {
-    fn static_network_text(&self) -> Result<String, ApiError> {
+    fn static_network_text(&self) -> Result<String, Error> {
         if self.static_network_config.is_empty() {
             return Ok(String::new());
         }
         to_json_text("static_network_config", &self.static_network_config)
     }
 
-    fn kernel_arguments_text(&self) -> Result<Option<String>, ApiError> {
+    fn kernel_arguments_text(&self) -> Result<Option<String>, Error> {
         let text = || to_json_text("kernel_arguments", &self.kernel_arguments);
         (!self.kernel_arguments.is_empty()).then(text).transpose()
     }

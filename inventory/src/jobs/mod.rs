@@ -1,10 +1,8 @@
 //! Jobs: work outside of requests, with a time limit, retries and a visible failure.
 //!
 //! A job is a record that is written in the same change as its cause, so that neither exists without the other. The
-//! request that creates it makes the first attempt. The workers of all replicas make the further ones: each attempt
-//! begins with a change of the record, which only one of them can make.
-
-mod record;
+//! workers of all replicas make the attempts: each one begins with a change of the record, which only one of them can
+//! make.
 
 use std::time::Duration;
 
@@ -13,11 +11,9 @@ use futures_util::StreamExt as _;
 use futures_util::stream;
 use uuid::Uuid;
 
-use record::TIME_LIMIT;
-pub use record::{JobRecord, JobWork};
-
-use crate::api::ApiError;
-use crate::events::{Event, Severity};
+use crate::error::Error;
+use crate::event::{Event, Severity};
+use crate::job::{JobRecord, JobWork, TIME_LIMIT};
 use crate::store::{
     Change, ChangeKind, FeedEvent, FeedReader, Filter, Key, Kind, ReadSet, Reader as _, StoreError, Stored,
 };
@@ -49,7 +45,7 @@ impl Inventory {
         let mut changes = self.records().store().feed().subscribe();
         loop {
             let pause = match self.run_due_jobs().await {
-                Ok(next) => next.map_or(MAX_PAUSE, |next| (next - Utc::now()).to_std().unwrap_or_default()),
+                Ok(next) => next.map_or(MAX_PAUSE, |next| (next - self.now()).to_std().unwrap_or_default()),
                 Err(error) => {
                     tracing::warn!(%error, "jobs could not be read, will retry");
                     MAX_PAUSE
@@ -68,8 +64,8 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub async fn run_due_jobs(&self) -> Result<Option<DateTime<Utc>>, ApiError> {
-        let now = Utc::now();
+    pub async fn run_due_jobs(&self) -> Result<Option<DateTime<Utc>>, Error> {
+        let now = self.now();
         let (jobs, damaged) = self.read_jobs().await?;
         for error in damaged {
             tracing::error!(%error, "a job cannot be read and does not run");
@@ -85,7 +81,7 @@ impl Inventory {
     }
 
     /// Returns all jobs, and the errors of those with a damaged document, which must not stop the others.
-    async fn read_jobs(&self) -> Result<(Vec<JobRecord>, Vec<StoreError>), ApiError> {
+    async fn read_jobs(&self) -> Result<(Vec<JobRecord>, Vec<StoreError>), Error> {
         let (mut jobs, mut damaged) = (Vec::new(), Vec::new());
         let mut stored = self.records().stream::<JobRecord>(Filter::all(Kind::Job));
         while let Some(read) = stored.next().await {
@@ -120,7 +116,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub async fn cancel_job(&self, id: Uuid) -> Result<bool, ApiError> {
+    pub async fn cancel_job(&self, id: Uuid) -> Result<bool, Error> {
         let plan = |reads: ReadSet| async move {
             let mut change = Change::new();
             let found: Option<Stored<JobRecord>> = reads.find(None, id).await?;
@@ -132,23 +128,23 @@ impl Inventory {
         self.records().change(plan).await
     }
 
-    async fn attempt_job(&self, id: Uuid) -> Result<JobOutcome, ApiError> {
+    async fn attempt_job(&self, id: Uuid) -> Result<JobOutcome, Error> {
         let mut changes = self.records().store().feed().subscribe();
         let begin = |reads: ReadSet| async move {
             let mut change = Change::new();
             let Some(mut stored) = reads.find::<JobRecord>(None, id).await? else {
                 return Ok((change, None));
             };
-            let now = Utc::now();
-            // A first attempt is made by the creator. Any other one is due, unless another worker has begun it.
-            if stored.record.attempts > 0 && !stored.record.is_due(now) {
+            let now = self.now();
+            // It is due, unless another worker has begun the attempt.
+            if !stored.record.is_due(now) {
                 return Ok((change, None));
             }
             if stored.record.is_over(now) {
                 // The last attempt ended with its process.
                 let error =
                     stored.record.last_error.as_deref().unwrap_or("the process ended during the attempt");
-                change.add_event(failure(&stored.record, error));
+                change.add_event(failure(&stored.record, error, now));
                 change.remove(&stored);
                 return Ok((change, None));
             }
@@ -175,7 +171,7 @@ impl Inventory {
         let end = |reads: ReadSet| {
             let result = &result;
             async move {
-                let mut change = Change::new();
+                let (mut change, now) = (Change::new(), self.now());
                 let found = reads.find::<JobRecord>(None, id).await?;
                 let Some(mut stored) = found.filter(|stored| stored.generation == generation) else {
                     return Ok((change, JobOutcome::Gone));
@@ -184,11 +180,11 @@ impl Inventory {
                     change.remove(&stored);
                     return Ok((change, JobOutcome::Done));
                 };
-                if stored.record.fail(error.clone(), Utc::now()) {
+                if stored.record.fail(error.clone(), now) {
                     change.replace(&stored.record, stored.generation)?;
                     return Ok((change, JobOutcome::WillRetry));
                 }
-                change.add_event(failure(&stored.record, error));
+                change.add_event(failure(&stored.record, error, now));
                 change.remove(&stored);
                 Ok((change, JobOutcome::GivenUp))
             }
@@ -229,9 +225,9 @@ async fn wait_for(changes: &mut FeedReader, is_expected: impl Fn(FeedEvent) -> b
 }
 
 /// Returns the event of a job that is given up.
-fn failure(job: &JobRecord, error: &str) -> Event {
+fn failure(job: &JobRecord, error: &str, now: DateTime<Utc>) -> Event {
     let message = format!("Failed after {} attempts: {}: {error}", job.attempts, job.work);
-    let event = Event::now("job_failed", Severity::Error, message);
+    let event = Event::new("job_failed", Severity::Error, message, now);
     match job.work {
         JobWork::DeleteClusterFiles { cluster } => event.of_cluster(Some(cluster)),
         JobWork::DeleteHostLogs { cluster, infra_env, host } => {

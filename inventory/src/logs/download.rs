@@ -12,11 +12,11 @@ use crate::Inventory;
 use crate::api::Query;
 use crate::api::{ApiError, header_value};
 use crate::cluster::ClusterRecord;
-use crate::discovery::tar;
 use crate::files::{FileError, FileInfo, FilePath, FileStore, OpenFile};
 use crate::host::{self, HostRecord};
 use crate::id::{ClusterId, HostId};
 use crate::store::{Filter, Kind};
+use crate::tar;
 
 /// The logs that a client requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,12 +4,10 @@ mod download;
 mod routes;
 mod upload;
 
-use axum::http::StatusCode;
-
 use super::Inventory;
 use super::files::{FileError, FilePath};
 use super::id::{ClusterId, HostId, InfraEnvId};
-use crate::api::ApiError;
+use crate::error::Error;
 
 pub(crate) use routes::routes;
 
@@ -23,7 +21,7 @@ fn path_of_host(cluster: ClusterId, infra_env: InfraEnvId, host: HostId) -> Resu
 }
 
 /// Returns the path of the logs of a cluster's controller.
-fn path_of_controller(cluster: ClusterId) -> Result<FilePath, ApiError> {
+fn path_of_controller(cluster: ClusterId) -> Result<FilePath, Error> {
     Ok(FilePath::from_names(["clusters", &cluster.to_string(), "logs", "controller"])?)
 }
 
@@ -53,7 +51,7 @@ pub(crate) async fn delete_logs_of_host(
     inventory.files().delete(&path_of_host(cluster, infra_env, host)?).await
 }
 
-impl From<FileError> for ApiError {
+impl From<FileError> for Error {
     fn from(error: FileError) -> Self {
         tracing::error!(error = &error as &dyn std::error::Error, "file storage failed");
         if error.is_full() {
@@ -61,7 +59,7 @@ impl From<FileError> for ApiError {
         }
         if error.is_outage() {
             let reason = "the storage of uploaded files does not answer; try again";
-            return Self::new(StatusCode::SERVICE_UNAVAILABLE, reason);
+            return Self::unavailable(reason);
         }
         if matches!(error, FileError::MissingBucket { .. }) {
             return Self::internal("the bucket of uploaded files does not exist; see the log of the service");
@@ -80,12 +78,12 @@ mod tests {
         let path = || FilePath::from_names(["a"]).unwrap();
         let failed =
             |source: BucketFailure| FileError::Failed { path: path(), done: "read", source: source.into() };
-        let status = |error: FileError| ApiError::from(error).status().as_u16();
+        let status = |error: FileError| Error::from(error).status().as_u16();
         assert_eq!(status(failed(BucketFailure::Unavailable { reason: "away".to_owned() })), 503);
         let refused = BucketFailure::Refused { status: 403, reason: "no".to_owned() };
         assert_eq!(status(failed(refused)), 500);
         let missing = FileError::MissingBucket { path: path(), done: "read", bucket: "logs".to_owned() };
-        let error = ApiError::from(missing);
+        let error = Error::from(missing);
         assert_eq!(error.status().as_u16(), 500);
         assert!(error.reason().contains("bucket of uploaded files does not exist"));
     }

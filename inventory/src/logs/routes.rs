@@ -10,14 +10,14 @@ use super::download::{RequestedLogs, download};
 use super::upload::{LogsSender, Upload};
 use crate::Inventory;
 use crate::api::ApiError;
-use crate::api::ApiErrors;
-use crate::api::{Body, Query, RequestId};
+use crate::api::{ApiErrors, ApiState};
+use crate::api::{Body, Query};
 use crate::auth::{Agent, Caller, ClusterLogs, Downloader, LogsSource, Operation, operation};
 use crate::cluster::{ClusterRecord, stored_cluster};
 use crate::host::{LogsProgressParams, LogsState};
 use crate::id::ClusterId;
+use crate::journal::Journal;
 use crate::store::{Change, ReadSet, Stored};
-use crate::time::{Micros, Millis};
 
 pub(crate) fn routes() -> Vec<Operation> {
     // If the limit exceeds the address space, no body reaches it.
@@ -28,6 +28,7 @@ pub(crate) fn routes() -> Vec<Operation> {
         operation!(update_cluster_logs_progress),
     ]
 }
+use crate::request_id::RequestId;
 
 /// The most bytes of a form in addition to its file.
 const MAX_FORM: usize = 64 << 10;
@@ -46,11 +47,11 @@ struct LogsForm {
 #[derive(Debug)]
 struct LogsMultipart(Multipart);
 
-impl FromRequest<Inventory> for LogsMultipart {
+impl FromRequest<ApiState> for LogsMultipart {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, inventory: &Inventory) -> Result<Self, ApiError> {
-        let form = Multipart::from_request(request, inventory).await;
+    async fn from_request(request: Request, api: &ApiState) -> Result<Self, ApiError> {
+        let form = Multipart::from_request(request, api).await;
         form.map(Self).map_err(|error| ApiError::malformed(error.body_text()))
     }
 }
@@ -74,11 +75,11 @@ async fn upload_logs(
     Caller { target: source, .. }: Caller<Agent, LogsSource>,
     query: Query,
     request: RequestId,
-    State(inventory): State<Inventory>,
+    State(api): State<ApiState>,
     LogsMultipart(form): LogsMultipart,
 ) -> Result<StatusCode, ApiError> {
     let sender = LogsSender::read(&query, &source)?;
-    Upload { cluster: source.cluster, sender, request }.store(&inventory, form).await?;
+    Upload { cluster: source.cluster, sender, request }.store(&api, form).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -115,15 +116,17 @@ async fn download_logs(
 )]
 async fn update_cluster_logs_progress(
     Caller { target: id, .. }: Caller<Agent, ClusterId>,
+    request: RequestId,
     State(inventory): State<Inventory>,
     Body(said): Body<LogsProgressParams>,
 ) -> Result<StatusCode, ApiError> {
+    let inventory = &inventory;
     inventory
         .records()
         .change(|reads: ReadSet| async move {
             let mut change = Change::new();
             let Stored { record: mut cluster, generation, .. } = stored_cluster(&reads, id).await?;
-            set_logs_state(&mut cluster, said.logs_state);
+            set_logs_state(&mut cluster, said.logs_state, &inventory.journal(Some(request)));
             change.replace(&cluster, generation)?;
             Ok((change, ()))
         })
@@ -131,10 +134,10 @@ async fn update_cluster_logs_progress(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn set_logs_state(cluster: &mut ClusterRecord, state: LogsState) {
+fn set_logs_state(cluster: &mut ClusterRecord, state: LogsState, journal: &Journal) {
     if state == LogsState::Requested {
-        cluster.controller_logs_started_at = Millis::now();
+        cluster.controller_logs_started_at = journal.millis();
     }
     state.as_str().clone_into(&mut cluster.logs_info);
-    cluster.updated_at = Micros::now();
+    cluster.updated_at = journal.micros();
 }

@@ -7,16 +7,16 @@ use futures_util::{Stream, StreamExt};
 
 use super::{MAX_LOGS, path_of_controller, path_of_host};
 use crate::Inventory;
-use crate::api::ApiError;
-use crate::api::{Query, RequestId, ReservedMemory};
+use crate::api::{ApiState, Query, ReservedMemory};
 use crate::auth::LogsSource;
 use crate::cluster::stored_cluster;
-use crate::events::{Event, Severity};
+use crate::error::{Error, ErrorKind};
+use crate::event::Severity;
 use crate::files::{Cause, FileError, FilePath, MAX_BUFFERED};
 use crate::host;
 use crate::id::{ClusterId, HostId, InfraEnvId};
+use crate::request_id::RequestId;
 use crate::store::{Change, ReadSet, Stored};
-use crate::time::{Micros, Millis};
 
 /// The source of uploaded logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +29,13 @@ pub(super) enum LogsSender {
 
 impl LogsSender {
     /// Reads the query parameter `logs_type`.
-    pub(super) fn read(query: &Query, source: &LogsSource) -> Result<Self, ApiError> {
+    pub(super) fn read(query: &Query, source: &LogsSource) -> Result<Self, Error> {
         const KINDS: [(&str, bool); 2] = [("host", true), ("controller", false)];
         let of_host = query.choice("logs_type", &KINDS)?.ok_or_else(|| Query::missing("logs_type"))?;
         match (of_host, source.host) {
             (false, _) => Ok(Self::Controller),
             (true, Some(host)) => Ok(Self::Host(host, source.infra_env)),
-            (true, None) => Err(ApiError::bad("host_id is required for the logs of a host")),
+            (true, None) => Err(Error::invalid("host_id is required for the logs of a host")),
         }
     }
 }
@@ -50,23 +50,23 @@ pub(super) struct Upload {
 
 impl Upload {
     /// Stores the logs, replacing earlier ones.
-    pub(super) async fn store(self, inventory: &Inventory, body: Multipart) -> Result<(), ApiError> {
+    pub(super) async fn store(self, api: &ApiState, body: Multipart) -> Result<(), Error> {
+        let inventory = api.inventory();
         inventory.stored_cluster(self.cluster).await?;
         let (path, noted) = match self.sender {
             LogsSender::Controller => {
                 let path = path_of_controller(self.cluster)?;
-                write(inventory, &path, body).await?;
+                write(api, &path, body).await?;
                 (path, self.note_controller(inventory).await)
             }
             LogsSender::Host(id, infra_env) => {
                 let host = host::find_in_cluster(inventory, self.cluster, id, infra_env).await?;
                 let path = path_of_host(self.cluster, host.infra_env_id, id)?;
-                write(inventory, &path, body).await?;
+                write(api, &path, body).await?;
                 (path, self.note_host(inventory, id, host.infra_env_id).await)
             }
         };
-        let is_gone =
-            |refusal: &ApiError| matches!(refusal.status(), StatusCode::NOT_FOUND | StatusCode::CONFLICT);
+        let is_gone = |refusal: &Error| matches!(refusal.kind(), ErrorKind::NotFound | ErrorKind::Conflict);
         if noted.as_ref().is_err_and(is_gone) {
             // The host or cluster was removed during the upload, and its earlier files with it. Remove this one too.
             delete(inventory, path).await;
@@ -74,29 +74,25 @@ impl Upload {
         noted
     }
 
-    async fn note_host(
-        self,
-        inventory: &Inventory,
-        id: HostId,
-        infra_env: InfraEnvId,
-    ) -> Result<(), ApiError> {
+    async fn note_host(self, inventory: &Inventory, id: HostId, infra_env: InfraEnvId) -> Result<(), Error> {
         inventory.stored_cluster(self.cluster).await?;
         host::record_log_upload(inventory, self.cluster, (infra_env, id), self.request).await
     }
 
-    async fn note_controller(self, inventory: &Inventory) -> Result<(), ApiError> {
+    async fn note_controller(self, inventory: &Inventory) -> Result<(), Error> {
         inventory
             .records()
             .change(|reads: ReadSet| async move {
                 let mut change = Change::new();
                 let Stored { record: mut cluster, generation, .. } =
                     stored_cluster(&reads, self.cluster).await?;
-                cluster.controller_logs_collected_at = Millis::now();
-                cluster.updated_at = Micros::now();
+                let journal = inventory.journal(Some(self.request));
+                cluster.controller_logs_collected_at = journal.millis();
+                cluster.updated_at = journal.micros();
                 change.replace(&cluster, generation)?;
                 let message = format!("Uploaded logs for the cluster {}", self.cluster);
-                let event = Event::now("cluster_logs_uploaded", Severity::Info, message);
-                change.add_event(event.of_cluster(Some(self.cluster)).in_answer_to(self.request.0));
+                let event = journal.event("cluster_logs_uploaded", Severity::Info, message);
+                change.add_event(event.of_cluster(Some(self.cluster)));
                 Ok((change, ()))
             })
             .await
@@ -104,23 +100,22 @@ impl Upload {
 }
 
 /// Streams the field `upfile` of the form to a file.
-async fn write(inventory: &Inventory, path: &FilePath, mut form: Multipart) -> Result<(), ApiError> {
+async fn write(api: &ApiState, path: &FilePath, mut form: Multipart) -> Result<(), Error> {
     while let Some(field) = form.next_field().await.map_err(|error| unreadable(&error))? {
         if field.name() != Some("upfile") {
             continue;
         }
-        let content = with_reserved_memory(inventory.uploads().empty_reservation(), field);
-        return match inventory.files().put(path, content, MAX_LOGS).await {
+        let content = with_reserved_memory(api.uploads().empty_reservation(), field);
+        return match api.inventory().files().put(path, content, MAX_LOGS).await {
             Ok(_) => Ok(()),
-            Err(FileError::TooLong { most, .. }) => Err(ApiError::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("logs are too large (limit {most} bytes)"),
-            )),
+            Err(FileError::TooLong { most, .. }) => {
+                Err(Error::too_large(format!("logs are too large (limit {most} bytes)")))
+            }
             Err(FileError::BrokenOff { source, .. }) => Err(interrupted_upload_error(source)),
             Err(error) => Err(error.into()),
         };
     }
-    Err(ApiError::malformed("upfile in formData is required"))
+    Err(Error::malformed("upfile in formData is required"))
 }
 
 /// Reserves memory for the part of a file that is buffered while it is streamed.
@@ -138,22 +133,26 @@ fn with_reserved_memory<E: Into<Cause>>(
 }
 
 /// Converts the cause of an incomplete upload into an API error.
-fn interrupted_upload_error(cause: Cause) -> ApiError {
-    match cause.downcast::<ApiError>() {
+fn interrupted_upload_error(cause: Cause) -> Error {
+    match cause.downcast::<Error>() {
         Ok(refusal) => *refusal,
         Err(cause) => match cause.downcast_ref::<MultipartError>() {
             Some(error) => unreadable(error),
-            None => ApiError::bad(format!("the upload of logs was interrupted: {cause}")),
+            None => Error::invalid(format!("the upload of logs was interrupted: {cause}")),
         },
     }
 }
 
-fn unreadable(error: &MultipartError) -> ApiError {
+fn unreadable(error: &MultipartError) -> Error {
     if error.status().is_server_error() {
         // axum reports a failed read of the body as a server error, but the client did not send all of it.
-        return ApiError::malformed(format!("the upload of logs was interrupted: {}", error.body_text()));
+        return Error::malformed(format!("the upload of logs was interrupted: {}", error.body_text()));
     }
-    ApiError::infra_error(error.status(), error.body_text())
+    let text = error.body_text();
+    if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        return Error::too_large(text).of_request();
+    }
+    Error::malformed(text)
 }
 
 /// Deletes a file, even if the client disconnects. A file that remains after a failure only takes up space.
@@ -176,7 +175,7 @@ mod tests {
     use crate::api::LargeBodies;
 
     /// Returns the first error of an upload of `mebibytes` MiB with a memory limit of `room` bytes.
-    async fn fault(room: usize, mebibytes: usize) -> Option<ApiError> {
+    async fn fault(room: usize, mebibytes: usize) -> Option<Error> {
         let pieces = (0..mebibytes).map(|_| Ok::<_, io::Error>(Bytes::from_static(&[0; 1 << 20])));
         let content =
             with_reserved_memory(LargeBodies::with_max_bytes(room).empty_reservation(), stream::iter(pieces));

@@ -9,13 +9,12 @@ mod state;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 
 pub use state::{MonitorHealth, MonitorState};
 
 use crate::Inventory;
-use crate::api::ApiError;
+use crate::error::{Error, ErrorKind};
 use crate::host::{HostStatus, connected_since, disconnect_silent, statuses_before_disconnection};
 use crate::store::Key;
 
@@ -47,7 +46,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the database fails. The batches before are done.
-    pub async fn disconnect_silent_hosts(&self) -> Result<usize, ApiError> {
+    pub async fn disconnect_silent_hosts(&self) -> Result<usize, Error> {
         disconnect_all_silent(self, None).await
     }
 
@@ -117,7 +116,7 @@ impl Monitor {
         self.next_pass.saturating_duration_since(Instant::now()).clamp(MIN_PAUSE, RENEWAL_INTERVAL)
     }
 
-    async fn try_pass(&mut self) -> Result<(), ApiError> {
+    async fn try_pass(&mut self) -> Result<(), Error> {
         let now = Instant::now();
         if !self.hold_lease().await? || now < self.next_pass {
             return Ok(());
@@ -133,7 +132,7 @@ impl Monitor {
     }
 
     /// Takes the lease, or renews it if it is time. Returns `false` if another replica has it.
-    async fn hold_lease(&mut self) -> Result<bool, ApiError> {
+    async fn hold_lease(&mut self) -> Result<bool, Error> {
         let now = Instant::now();
         if self.renewed_at.is_some_and(|renewed_at| now - renewed_at < RENEWAL_INTERVAL) {
             return Ok(true);
@@ -178,7 +177,7 @@ fn has_jumped(passed: Duration, before: DateTime<Utc>, after: DateTime<Utc>) -> 
 async fn disconnect_all_silent(
     inventory: &Inventory,
     mut monitor: Option<&mut Monitor>,
-) -> Result<usize, ApiError> {
+) -> Result<usize, Error> {
     let now = Utc::now();
     let statuses = statuses_before_disconnection().map(HostStatus::as_str).collect();
     inventory.records().end_future_check_ins(statuses, now, CLOCK_TOLERANCE).await?;
@@ -212,7 +211,7 @@ async fn disconnect_batch(
     inventory: &Inventory,
     hosts: &[Key],
     damaged: &mut BTreeSet<Key>,
-) -> Result<usize, ApiError> {
+) -> Result<usize, Error> {
     if hosts.is_empty() {
         return Ok(0);
     }
@@ -233,8 +232,8 @@ async fn disconnect_batch(
     Ok(disconnected)
 }
 
-fn concerns_one_host(error: &ApiError) -> bool {
-    !matches!(error.status(), StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE)
+fn concerns_one_host(error: &Error) -> bool {
+    !matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::InsufficientStorage)
 }
 
 #[cfg(test)]

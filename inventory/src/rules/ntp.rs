@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::api::ApiError;
+use crate::error::Error;
 
 #[expect(clippy::unwrap_used, reason = "the pattern is ours, and a test uses it")]
 static HOST_NAME: LazyLock<Regex> =
@@ -13,14 +13,14 @@ static HOST_NAME: LazyLock<Regex> =
 
 /// Checks both lists of time servers, of which one must be empty. `default` is always accepted, because the operator
 /// configured it.
-pub(crate) fn check_ntp_sources(additional: &str, only: &str, default: &str) -> Result<(), ApiError> {
+pub(crate) fn check_ntp_sources(additional: &str, only: &str, default: &str) -> Result<(), Error> {
     if !additional.is_empty() && !only.is_empty() {
-        return Err(ApiError::bad("ntp_sources and additional_ntp_sources are mutually exclusive"));
+        return Err(Error::invalid("ntp_sources and additional_ntp_sources are mutually exclusive"));
     }
     for list in [additional, only] {
         let is_source = |text: &str| text.parse::<IpAddr>().is_ok() || HOST_NAME.is_match(text);
         if !list.is_empty() && list != default && !list.split(',').all(is_source) {
-            return Err(ApiError::bad(format!("Invalid NTP source: {list}")));
+            return Err(Error::invalid(format!("Invalid NTP source: {list}")));
         }
     }
     Ok(())

@@ -5,13 +5,13 @@
 
 use ignition::discovery::Proxies;
 
-use crate::api::ApiError;
+use crate::error::Error;
 
 /// Parses the fields of `proxy`. An empty string means that there is no such proxy.
-pub(crate) fn check_proxies(http: &str, https: &str, none_for: &str) -> Result<Proxies, ApiError> {
+pub(crate) fn check_proxies(http: &str, https: &str, none_for: &str) -> Result<Proxies, Error> {
     let mut seen = std::collections::BTreeSet::new();
     if let Some(twice) = none_for.split(',').find(|entry| !entry.is_empty() && !seen.insert(*entry)) {
-        return Err(ApiError::bad(format!("proxy.no_proxy {none_for:?}: names {twice:?} twice")));
+        return Err(Error::invalid(format!("proxy.no_proxy {none_for:?}: names {twice:?} twice")));
     }
     Proxies::parse(http, https, none_for).map_err(|error| {
         let prefix = match error.field {
@@ -19,6 +19,6 @@ pub(crate) fn check_proxies(http: &str, https: &str, none_for: &str) -> Result<P
             "proxy.https_proxy" => "Failed to validate HTTPS Proxy: ",
             _ => "",
         };
-        ApiError::bad(format!("{prefix}{error}"))
+        Error::invalid(format!("{prefix}{error}"))
     })
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use ignition::discovery::SshKeys;
 use regex::Regex;
 
-use crate::api::ApiError;
+use crate::error::Error;
 
 #[expect(clippy::unwrap_used, reason = "the pattern is ours, and a test uses it")]
 static KEY: LazyLock<Regex> = LazyLock::new(|| {
@@ -19,16 +19,16 @@ static KEY: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Checks SSH public keys, one per line. Ignores empty lines, and blanks around keys. Returns the text to store.
-pub(crate) fn check_ssh_keys(text: &str) -> Result<String, ApiError> {
+pub(crate) fn check_ssh_keys(text: &str) -> Result<String, Error> {
     let text = text.trim();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if !KEY.is_match(line) {
-            return Err(ApiError::bad(format!(
+            return Err(Error::invalid(format!(
                 "SSH key: {line} does not match any supported type: ssh-rsa, ssh-ed25519, ecdsa-*"
             )));
         }
         SshKeys::parse(line)
-            .map_err(|error| ApiError::bad(format!("Malformed SSH key: {line}: {}", error.reason)))?;
+            .map_err(|error| Error::invalid(format!("Malformed SSH key: {line}: {}", error.reason)))?;
     }
     Ok(text.to_owned())
 }

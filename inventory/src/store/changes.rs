@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Bound, Filter, Key, ReportKind, Row};
-use crate::events::Event;
+use crate::event::Event;
 
 /// One step of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,10 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use axum::http::StatusCode;
-
 use super::{Key, ReportKind};
-use crate::api::ApiError;
+use crate::error::Error;
 
 /// Why the database failed.
 #[derive(Debug, thiserror::Error)]
@@ -203,26 +201,19 @@ impl StoreError {
     }
 }
 
-impl From<StoreError> for ApiError {
+impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         error.log("the database failed");
         match error {
-            StoreError::Contended => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many concurrent updates of this record; try again",
-            ),
+            StoreError::Contended => {
+                Self::unavailable("too many concurrent updates of this record; try again")
+            }
             StoreError::Silent { .. }
             | StoreError::Unreachable { .. }
             | StoreError::Outage { .. }
-            | StoreError::Closed => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "the database does not answer; try again")
-            }
-            StoreError::ReadOnly { .. } => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "the database is read-only; try again")
-            }
-            StoreError::Locked { .. } => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "the database is locked; try again")
-            }
+            | StoreError::Closed => Self::unavailable("the database does not answer; try again"),
+            StoreError::ReadOnly { .. } => Self::unavailable("the database is read-only; try again"),
+            StoreError::Locked { .. } => Self::unavailable("the database is locked; try again"),
             StoreError::Full { .. } => Self::insufficient_storage("the database"),
             _ => Self::internal("the database failed"),
         }

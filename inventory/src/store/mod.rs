@@ -53,7 +53,7 @@ pub use records::{Change, Record, RecordPage, Records, Stored};
 pub use row::{Columns, Key, Kind, ReportKind, ReportKinds, Reports, Row, SCHEMA_VERSION, counted_size};
 pub use sql::SqlStore;
 
-use crate::events::{EventPage, EventPosition, EventQuery};
+use crate::event::{EventPage, EventPosition, EventQuery};
 use crate::id::{ClusterId, HostId};
 
 /// Records that are locked for one change.

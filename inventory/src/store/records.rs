@@ -20,8 +20,8 @@ use super::{
     Bound, Changes, CheckIn, CheckInLimit, Columns, Filter, HostCount, Key, Kind, Outcome, PageQuery,
     ReportKind, ReportKinds, Reports, Row, RowPage, Step, Store, StoreError, counted_size,
 };
-use crate::api::ApiError;
-use crate::events::Event;
+use crate::error::Error;
+use crate::event::Event;
 
 /// A type that is stored as a record.
 pub trait Record: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
@@ -314,9 +314,9 @@ impl Records {
     /// # Errors
     ///
     /// Returns an error if `plan` does, if the database fails, or if other changes were faster in every attempt.
-    pub async fn change<T, F>(&self, plan: impl Fn(ReadSet) -> F) -> Result<T, ApiError>
+    pub async fn change<T, F>(&self, plan: impl Fn(ReadSet) -> F) -> Result<T, Error>
     where
-        F: Future<Output = Result<(Change, T), ApiError>>,
+        F: Future<Output = Result<(Change, T), Error>>,
     {
         // The keys of all attempts so far.
         let mut contended = BTreeSet::new();
@@ -381,7 +381,7 @@ impl Records {
 pub struct Change {
     changes: Changes,
     /// The error to return if a bound would be exceeded.
-    out_of_bounds: Option<ApiError>,
+    out_of_bounds: Option<Error>,
 }
 
 impl Change {
@@ -456,7 +456,7 @@ impl Change {
     }
 
     /// Requires that the records of a parent are within a bound. Otherwise the change fails with `refusal`.
-    pub(crate) fn require_within(&mut self, bound: Bound, refusal: ApiError) {
+    pub(crate) fn require_within(&mut self, bound: Bound, refusal: Error) {
         self.changes.steps.push(Step::RequireWithin(bound));
         self.out_of_bounds = Some(refusal);
     }
@@ -538,7 +538,7 @@ mod tests {
         let (record, mut change) = (Unwritable { value: 0 }, Change::new());
         for error in [change.insert(&record).unwrap_err(), change.replace(&record, 1).unwrap_err()] {
             assert!(matches!(error, StoreError::Unwritable { key, .. } if key == record.key()), "{error}");
-            assert_eq!(ApiError::from(error).status().as_u16(), 500);
+            assert_eq!(Error::from(error).status().as_u16(), 500);
         }
         assert!(change.is_empty());
     }

@@ -21,7 +21,7 @@ use super::{
     Changes, CheckIn, CheckInLimit, Feed, Filter, HostCount, Key, Kind, Outcome, PageQuery, ReportKinds,
     Reports, Reservation, Row, RowPage, Store, StoreError, postgres, sqlite,
 };
-use crate::events::{EventPage, EventPosition, EventQuery};
+use crate::event::{EventPage, EventPosition, EventQuery};
 use crate::id::{ClusterId, HostId};
 
 /// A few connections keep a database busy. Further queries wait in this process, where waiting is cheap.

@@ -2,7 +2,6 @@
 //!
 //! They are stored in the database, so that all replicas have them.
 
-use axum::http::StatusCode;
 use futures_util::TryStreamExt;
 use ignition::discovery::{HttpUrl, masked_url};
 use isogen::Digest;
@@ -12,11 +11,11 @@ use utoipa::ToSchema;
 use uuid::{Builder, Uuid};
 
 use crate::Inventory;
-use crate::api::ApiError;
 use crate::api::request_bodies;
 use crate::catalogue::{
     Catalogue, CpuArchitecture, ImageType, MAX_IMAGE_VERSION_LEN, OsImage, Version, read_digest,
 };
+use crate::error::Error;
 use crate::infra_env::{InfraEnvRecord, NOT_FOUND};
 use crate::store::{Change, Filter, Kind, ReadSet, Reader as _, Record, Stored};
 
@@ -119,7 +118,7 @@ impl Record for OsImageList {
 
 impl OsImageList {
     /// Reads the added base images, and records in `change` that one is added.
-    async fn extend(reads: &ReadSet, change: &mut Change) -> Result<Vec<OsImage>, ApiError> {
+    async fn extend(reads: &ReadSet, change: &mut Change) -> Result<Vec<OsImage>, Error> {
         // The list is read before its images: an image that is added in the meantime changes the list.
         let list = Self {};
         match reads.find::<Self>(None, list.id()).await? {
@@ -155,7 +154,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub(crate) async fn present_catalogue(&self) -> Result<Catalogue, ApiError> {
+    pub(crate) async fn present_catalogue(&self) -> Result<Catalogue, Error> {
         Ok(self.catalogue().clone().with_os_images(self.added_images().await?))
     }
 
@@ -164,7 +163,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub async fn added_images(&self) -> Result<Vec<OsImage>, ApiError> {
+    pub async fn added_images(&self) -> Result<Vec<OsImage>, Error> {
         let stored: Vec<Stored<OsImageRecord>> = self.records().list(Filter::all(Kind::OsImage)).await?;
         Ok(stored.into_iter().map(|stored| stored.record.0).collect())
     }
@@ -174,7 +173,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub async fn os_images(&self) -> Result<Vec<OsImageView>, ApiError> {
+    pub async fn os_images(&self) -> Result<Vec<OsImageView>, Error> {
         let configured = self.catalogue().os_images().iter().map(|image| view(image.clone(), true));
         let added = self.added_images().await?.into_iter().map(|image| view(image, false));
         Ok(configured.chain(added).collect())
@@ -185,17 +184,17 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if a value is invalid, or if a base image for this version and architecture exists.
-    pub(crate) async fn add_os_image(&self, params: OsImageParams) -> Result<OsImageView, ApiError> {
+    pub(crate) async fn add_os_image(&self, params: OsImageParams) -> Result<OsImageView, Error> {
         let OsImageParams { openshift_version, cpu_architecture, url, version, sha256 } = params;
         if Version::parse(&openshift_version).is_none() {
             let reason = format!("openshift_version {openshift_version:?} is not valid");
-            return Err(ApiError::bad(reason));
+            return Err(Error::invalid(reason));
         }
         let url = self.added_image_url(&url)?;
         let image_type = ImageType::Full;
         let image = OsImage { openshift_version, cpu_architecture, url, version, image_type, sha256 };
         if !image.has_safe_version() {
-            return Err(ApiError::bad(format!(
+            return Err(Error::invalid(format!(
                 "version {:?} is not valid: it is a part of a file name, of at most {MAX_IMAGE_VERSION_LEN} letters, \
                  digits and . _ - + ~",
                 image.version
@@ -207,7 +206,7 @@ impl Inventory {
             .change(|reads: ReadSet| async move {
                 let there = reads.find::<OsImageRecord>(None, record.id()).await?;
                 if there.is_some() || self.is_configured(&wanted.openshift_version, cpu_architecture) {
-                    return Err(ApiError::conflict(format!(
+                    return Err(Error::conflict(format!(
                         "an OS image for version {} and architecture {cpu_architecture} already exists",
                         wanted.openshift_version
                     )));
@@ -223,25 +222,25 @@ impl Inventory {
     }
 
     /// Returns the URL of a base image to add without the white space around it, if an image can be downloaded from it.
-    fn added_image_url(&self, text: &str) -> Result<String, ApiError> {
-        let url = HttpUrl::parse("url", text).map_err(|error| ApiError::bad(error.to_string()))?;
-        let refusal = |reason| ApiError::bad(format!("url {:?}: {reason}", masked_url(url.as_str())));
+    fn added_image_url(&self, text: &str) -> Result<String, Error> {
+        let url = HttpUrl::parse("url", text).map_err(|error| Error::invalid(error.to_string()))?;
+        let refusal = |reason| Error::invalid(format!("url {:?}: {reason}", masked_url(url.as_str())));
         self.settings().added_image_rule.check(url.as_str()).map_err(refusal)?;
         Ok(url.as_str().to_owned())
     }
 
     /// Refuses a base image if there is another one of its version and architecture, from another URL: their files
     /// have the same name.
-    fn require_new_version(&self, image: &OsImage, added: &[OsImage]) -> Result<(), ApiError> {
+    fn require_new_version(&self, image: &OsImage, added: &[OsImage]) -> Result<(), Error> {
         if added.len() >= MAX_ADDED {
-            return Err(ApiError::conflict(format!("at most {MAX_ADDED} OS images can be added")));
+            return Err(Error::conflict(format!("at most {MAX_ADDED} OS images can be added")));
         }
         let is_confused = |it: &&OsImage| {
             it.cpu_architecture == image.cpu_architecture
                 && (it.version == image.openshift_version || it.openshift_version == image.version)
         };
         if let Some(other) = self.catalogue().os_images().iter().chain(added).find(is_confused) {
-            return Err(ApiError::conflict(format!(
+            return Err(Error::conflict(format!(
                 "the OS image for version {} has the version {}; URLs could mean either image",
                 other.openshift_version, other.version
             )));
@@ -253,7 +252,7 @@ impl Inventory {
                 && (&it.url, it.sha256) != (&image.url, image.sha256)
         };
         match self.catalogue().os_images().iter().chain(added).find(is_other) {
-            Some(other) => Err(ApiError::conflict(format!(
+            Some(other) => Err(Error::conflict(format!(
                 "the OS image for version {} and architecture {} has the version {} too, but another url or sha256",
                 other.openshift_version, other.cpu_architecture, other.version
             ))),
@@ -266,23 +265,19 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the base image does not exist, is configured, or is used by an infra-env.
-    pub async fn remove_os_image(
-        &self,
-        version: &str,
-        architecture: CpuArchitecture,
-    ) -> Result<(), ApiError> {
+    pub async fn remove_os_image(&self, version: &str, architecture: CpuArchitecture) -> Result<(), Error> {
         if self.is_configured(version, architecture) {
-            return Err(ApiError::conflict("the OS image is part of the configuration of this service"));
+            return Err(Error::conflict("the OS image is part of the configuration of this service"));
         }
         self.records()
             .change(|reads: ReadSet| async move {
                 let found = reads.find::<OsImageRecord>(None, id_of(version, architecture)).await?;
-                let stored = found.ok_or_else(|| ApiError::not_found(NOT_FOUND))?;
+                let stored = found.ok_or_else(|| Error::not_found(NOT_FOUND))?;
                 let mut infra_envs = self.records().stream::<InfraEnvRecord>(Filter::all(Kind::InfraEnv));
                 // An infra-env that begins to use the image in the meantime changes the image's record.
                 while let Some(Stored { record, .. }) = infra_envs.try_next().await? {
                     if record.cpu_architecture == architecture && record.image.os_image == version {
-                        return Err(ApiError::conflict(format!("infra-env {} uses the OS image", record.id)));
+                        return Err(Error::conflict(format!("infra-env {} uses the OS image", record.id)));
                     }
                 }
                 let mut change = Change::new();
@@ -300,7 +295,7 @@ impl Inventory {
         reads: &ReadSet,
         change: &mut Change,
         image: &OsImage,
-    ) -> Result<(), ApiError> {
+    ) -> Result<(), Error> {
         if self.is_configured(&image.openshift_version, image.cpu_architecture) {
             return Ok(());
         }
@@ -324,10 +319,10 @@ impl Inventory {
 }
 
 /// Parses the CPU architecture in a path.
-pub(super) fn architecture_in_path(name: &str) -> Result<CpuArchitecture, ApiError> {
+pub(super) fn architecture_in_path(name: &str) -> Result<CpuArchitecture, Error> {
     CpuArchitecture::from_name(name).ok_or_else(|| {
         let message = "cpu_architecture in path should be one of [x86_64 aarch64 arm64 ppc64le s390x]";
-        ApiError::infra_error(StatusCode::BAD_REQUEST, message)
+        Error::malformed(message)
     })
 }
 

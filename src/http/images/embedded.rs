@@ -71,7 +71,7 @@ impl ImageInputs for EmbeddedInputs {
         machine: Option<MacAddr>,
     ) -> Result<RenderedConfig, ApiError> {
         let InputsOrigin::Record(served) = &current.origin else { return Err(foreign_snapshot_error()) };
-        self.0.render(Arc::clone(served.record()), artifact.discovery_image(), machine).await
+        Ok(self.0.render(Arc::clone(served.record()), artifact.discovery_image(), machine).await?)
     }
 
     async fn base_image_version(

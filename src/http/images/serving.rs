@@ -257,7 +257,7 @@ impl ImageServer {
     ) -> Result<T, ApiError> {
         let _slot = self.1.acquire().await?;
         let begun = Instant::now();
-        let made = in_background(move |cancel| Ok(make(cancel))).await?;
+        let made = in_background(move |cancel| Ok::<_, ApiError>(make(cancel))).await?;
         self.0.metrics.count_plan(begun.elapsed(), made.is_ok());
         made.map_err(|error| cannot_make_error(&error))
     }

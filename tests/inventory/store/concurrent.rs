@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::join_all;
-use kindling::inventory::events::{Event, EventQuery, Severity};
+use kindling::inventory::event::{Event, EventQuery, Severity};
 use kindling::inventory::store::{
     Change, Changes, Filter, Key, Kind, Outcome, Reader as _, Record as _, Records, Row, SqlStore, Step,
     Store, StoreError, Stored,
@@ -430,7 +430,7 @@ async fn insert_document(fixture: &StoreFixture, document: &str) -> (Key, Result
         Step::Insert(new_row(new_host_key(new_infra_env_key()))),
         Step::Insert(Row { document: document.to_owned(), ..new_row(key) }),
     ];
-    let events = vec![Event::now("inserted", Severity::Info, document)];
+    let events = vec![Event::new("inserted", Severity::Info, document, chrono::Utc::now())];
     (key, fixture.store.commit(Changes { steps, events }).await)
 }
 

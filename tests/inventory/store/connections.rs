@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use kindling::inventory::events::EventQuery;
+use kindling::inventory::event::EventQuery;
 use kindling::inventory::store::{
     Changes, Filter, Kind, Outcome, PageQuery, ReportKind, ReportKinds, SqlStore, Step, Store,
 };

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use futures_util::future::join_all;
-use kindling::inventory::events::{Event, EventQuery, Severity};
+use kindling::inventory::event::{Event, EventQuery, Severity};
 use kindling::inventory::id::ClusterId;
 use kindling::inventory::store::{Changes, Key, Kind, Outcome, SqlStore, Step, Store};
 use sqlx::{Connection, Row as _, SqliteConnection};
@@ -25,7 +25,8 @@ fn process_that_writes() {
         let store = SqlStore::open(&url).await.unwrap();
         let write = async || loop {
             let env = new_infra_env_key();
-            let told = Event::now("made", Severity::Info, "made").of_cluster(Some(ClusterId(env.id)));
+            let told = Event::new("made", Severity::Info, "made", chrono::Utc::now())
+                .of_cluster(Some(ClusterId(env.id)));
             let steps = vec![
                 Step::Insert(new_row(env)),
                 Step::Require(env),

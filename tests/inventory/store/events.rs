@@ -1,7 +1,7 @@
 //! Events: writing, queries, counts.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use kindling::inventory::events::{Category, Event, EventPage, EventQuery, Severity};
+use kindling::inventory::event::{Category, Event, EventPage, EventQuery, Severity};
 use kindling::inventory::id::{ClusterId, HostId, InfraEnvId};
 use kindling::inventory::store::{Changes, Outcome, Store};
 use uuid::Uuid;
@@ -13,7 +13,7 @@ fn time_at(second: i64) -> DateTime<Utc> {
 }
 
 fn event_at(second: i64, message: &str) -> Event {
-    Event { time: time_at(second), ..Event::now("happened", Severity::Info, message) }
+    Event { time: time_at(second), ..Event::new("happened", Severity::Info, message, chrono::Utc::now()) }
 }
 
 impl StoreFixture {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kindling::inventory::events::{Event, EventQuery, Severity};
+use kindling::inventory::event::{Event, EventQuery, Severity};
 use kindling::inventory::id::ClusterId;
 use kindling::inventory::store::{
     Bound, Changes, Columns, Filter, Key, Kind, Outcome, PageQuery, ReportKind, ReportKinds, Reports, Row,
@@ -250,7 +250,9 @@ async fn assert_agreement(fixture: &StoreFixture, plans: &[Vec<SymbolicStep>]) {
     for plan in plans {
         let changes = Changes {
             steps: plan.iter().map(|plan| plan.to_step(world)).collect(),
-            events: vec![Event::now("changed", Severity::Info, "").of_cluster(Some(mark))],
+            events: vec![
+                Event::new("changed", Severity::Info, "", chrono::Utc::now()).of_cluster(Some(mark)),
+            ],
         };
         let expected = model.commit(&changes);
         assert_eq!(fixture.store.commit(changes).await.unwrap(), expected);

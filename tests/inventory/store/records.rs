@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use kindling::inventory::api::ApiError;
-use kindling::inventory::events::{Event, EventQuery, Severity};
+use kindling::inventory::Error;
+use kindling::inventory::event::{Event, EventQuery, Severity};
 use kindling::inventory::store::{
     Change, Changes, Columns, Filter, Kind, Operation, Outcome, Row, Step, Store, StoreError,
 };
@@ -168,7 +168,7 @@ fn conflicting_change_is_rolled_back() {
                 Step::Remove(gone, 1),
                 Step::RequireNone(Filter::all(Kind::Cluster)),
             ],
-            events: vec![Event::now("told", Severity::Info, "all of it happened")],
+            events: vec![Event::new("told", Severity::Info, "all of it happened", chrono::Utc::now())],
         };
         assert_eq!(fixture.store.commit(changes).await.unwrap(), Outcome::Overtaken);
         assert_eq!(fixture.get_row(old).await, Some(new_row(old)));
@@ -258,10 +258,10 @@ fn refused_plan_changes_nothing() {
         let planned = records.change(|_| async {
             let mut change = Change::new();
             change.insert(&counter)?;
-            Err::<(Change, ()), _>(ApiError::conflict("no"))
+            Err::<(Change, ()), _>(Error::conflict("no"))
         });
         let refused = planned.await;
-        assert_eq!(refused, Err(ApiError::conflict("no")));
+        assert_eq!(refused, Err(Error::conflict("no")));
         assert!(records.find::<CounterRecord>(None, counter.id).await.unwrap().is_none());
     });
 }

@@ -12,8 +12,8 @@ use super::super::status::HostStatus;
 use super::super::view::HostDetail;
 use crate::Inventory;
 use crate::api::ApiError;
+use crate::api::Body;
 use crate::api::{ApiErrors, Reply};
-use crate::api::{Body, RequestId};
 use crate::auth::{Caller, Operation, User, operation};
 
 pub(super) fn routes() -> Vec<Operation> {
@@ -25,6 +25,7 @@ pub(super) fn routes() -> Vec<Operation> {
         operation!(reset_host_validation),
     ]
 }
+use crate::request_id::RequestId;
 
 /// Binds a host to a cluster
 #[utoipa::path(

@@ -10,7 +10,6 @@ use serde_json::json;
 use super::super::check_in::Poll;
 use super::super::create::Registration;
 use super::super::draft::HostDraft;
-use super::super::journal::Journal;
 use super::super::key::HostKey;
 use super::super::model::{
     Host, HostCreateParams, HostProgressParams, LogsProgressParams, RegisteredHost, RunnerCommand,
@@ -22,11 +21,13 @@ use super::super::reply::StepOutput;
 use super::super::steps::{StepReply, StepType, Steps};
 use super::super::view::HostDetail;
 use crate::Inventory;
-use crate::api::ApiError;
+use crate::api::{ApiError, LargeBodies};
 use crate::api::{ApiErrors, Reply};
-use crate::api::{Body, Query, RequestId, UnparsedBody};
+use crate::api::{Body, Query, UnparsedBody};
 use crate::auth::{Agent, Caller, Operation, operation};
+use crate::error::Error;
 use crate::id::InfraEnvId;
+use crate::journal::Journal;
 use crate::store::ReportKinds;
 
 pub(super) fn routes() -> Vec<Operation> {
@@ -38,6 +39,7 @@ pub(super) fn routes() -> Vec<Operation> {
         operation!(update_host_logs_progress),
     ]
 }
+use crate::request_id::RequestId;
 
 /// The most bytes of the agent version in a header. A longer one is ignored.
 const MAX_VERSION_LEN: usize = 2048;
@@ -128,12 +130,14 @@ async fn post_step_reply(
     Caller { target: key, .. }: Caller<Agent, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
-    body: Result<UnparsedBody, ApiError>,
+    body: Result<UnparsedBody, Error>,
 ) -> Result<StatusCode, ApiError> {
     let mut step = None;
     if let Err(error) = store_reply(&inventory, (key, request), body, &mut step).await {
-        Refusal { key, request, step, error: &error }.record(&inventory).await?;
-        return Err(error);
+        if !LargeBodies::is_incomplete_body(&error) {
+            Refusal { key, request, step, error: &error }.record(&inventory).await?;
+        }
+        return Err(error.into());
     }
     Ok(StatusCode::NO_CONTENT)
 }
@@ -142,9 +146,9 @@ async fn post_step_reply(
 async fn store_reply(
     inventory: &Inventory,
     (key, request): (HostKey, RequestId),
-    body: Result<UnparsedBody, ApiError>,
+    body: Result<UnparsedBody, Error>,
     step: &mut Option<StepType>,
-) -> Result<(), ApiError> {
+) -> Result<(), Error> {
     let body = body?;
     let digest = ReplyDigest::new(body.bytes());
     if let Some(generation) = inventory.recent_replies().generation_after(key, digest)

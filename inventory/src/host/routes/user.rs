@@ -5,7 +5,6 @@ use axum::http::StatusCode;
 
 use super::super::cluster::deregister;
 use super::super::draft::HostDraft;
-use super::super::journal::Journal;
 use super::super::key::HostKey;
 use super::super::model::{Host, HostIgnitionParams, HostUpdateParams, InstallerArgsParams};
 use super::super::record::HostRecord;
@@ -15,9 +14,10 @@ use super::super::update::{
 use super::super::view::HostDetail;
 use crate::Inventory;
 use crate::api::ApiError;
+use crate::api::Body;
 use crate::api::{ApiErrors, Reply};
-use crate::api::{Body, RequestId};
 use crate::auth::{Caller, Operation, User, operation};
+use crate::journal::Journal;
 
 pub(super) fn routes() -> Vec<Operation> {
     vec![
@@ -29,6 +29,7 @@ pub(super) fn routes() -> Vec<Operation> {
         operation!(update_host_ignition),
     ]
 }
+use crate::request_id::RequestId;
 
 /// Returns a host
 #[utoipa::path(
@@ -86,12 +87,10 @@ async fn deregister_host(
 ) -> Result<StatusCode, ApiError> {
     let edit = |host: &mut HostRecord, journal: &mut Journal| {
         deregister(host, journal);
-        Ok(journal.add_log_deletion(host))
+        journal.add_log_deletion(host);
+        Ok(())
     };
-    let (_, job) = key.change(&inventory, request, edit).await?;
-    if let Some(job) = job {
-        inventory.run_job(job).await;
-    }
+    key.change(&inventory, request, edit).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

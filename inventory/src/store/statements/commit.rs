@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::records::{bind_key, is_out_of_bounds, len_of, select_any, text_of};
 use super::{check_ins, events, reports};
-use crate::events::Event;
+use crate::event::Event;
 use crate::store::session::{Dialect, Session, Statement};
 use crate::store::{Changes, CheckIn, CheckInLimit, Key, Kind, Outcome, RecordChange, Row, Step, StoreError};
 use chrono::Utc;

@@ -5,7 +5,7 @@ use sqlx::SqlSafeStr as _;
 use uuid::Uuid;
 
 use super::records::{decode_error, unsigned};
-use crate::events::{Category, Event, EventPage, EventPosition, EventQuery, Severity};
+use crate::event::{Category, Event, EventPage, EventPosition, EventQuery, Severity};
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::session::{Cells, Dialect, Session, Statement};
 
@@ -286,7 +286,7 @@ mod tests {
     use sqlx::{Connection as _, Executor as _, SqliteConnection};
     use tempfile::TempDir;
 
-    use crate::events::{Event, EventQuery, Severity};
+    use crate::event::{Event, EventQuery, Severity};
     use crate::store::{Changes, Store, StoreError};
     use crate::store::{Outcome, SqlStore};
 

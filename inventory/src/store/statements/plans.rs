@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::records::*;
 use super::{check_ins, events, reports};
-use crate::events::{EventPosition, EventQuery};
+use crate::event::{EventPosition, EventQuery};
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::session::{Dialect, Statement};
 use crate::store::sqlite::{self, SqliteParts};

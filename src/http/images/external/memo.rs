@@ -14,9 +14,10 @@ use super::image_kind::ImageKind;
 use super::service::{CallCondition, ConfigAnswer};
 use crate::discovery::RenderedConfig;
 use crate::http::images::inputs::{ImageCredentials, InfraEnvSnapshot, InputsOrigin};
-use inventory::api::{ApiError, to_json};
+use inventory::api::ApiError;
 use inventory::catalogue::CpuArchitecture;
 use inventory::id::InfraEnvId;
+use inventory::json::to_json;
 
 /// Enough for hundreds of configs with the networks of dozens of hosts.
 const ROOM: usize = 64 << 20;

@@ -2,7 +2,7 @@
 
 use ignition::network::Cancel;
 
-use crate::api::ApiError;
+use crate::error::Error;
 
 /// Runs work on a blocking thread. The work gets a flag that is set if the request is dropped first: the client has
 /// disconnected, and nothing needs the result.
@@ -10,21 +10,23 @@ use crate::api::ApiError;
 /// # Errors
 ///
 /// Returns the error of the work, or an internal error if the work panics.
-pub async fn in_background<T: Send + 'static>(
-    work: impl FnOnce(&Cancel) -> Result<T, ApiError> + Send + 'static,
-) -> Result<T, ApiError> {
+pub async fn in_background<T, E>(work: impl FnOnce(&Cancel) -> Result<T, E> + Send + 'static) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<Error> + Send + 'static,
+{
     let request = Request(Cancel::new());
     let cancel = request.0.clone();
     let task = tokio::task::spawn_blocking(move || {
         // The request may have been dropped while the work waited for a thread.
         if cancel.is_cancelled() {
-            return Err(ApiError::internal("the client disconnected"));
+            return Err(Error::internal("the client disconnected").into());
         }
         work(&cancel)
     });
     match task.await {
         Ok(done) => done,
-        Err(error) => Err(ApiError::broken(format_args!("a background task ended early: {error}"))),
+        Err(error) => Err(Error::broken(format_args!("a background task ended early: {error}")).into()),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::{Kind, Record};
 
 /// The time limit of one attempt.
-pub(super) const TIME_LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// The most attempts.
 const MAX_ATTEMPTS: u32 = 10;
 /// The pause after the first failed attempt. Each further pause is twice as long.
@@ -72,37 +72,36 @@ pub struct JobRecord {
 }
 
 impl JobRecord {
-    /// Returns a job whose first attempt its creator makes, with [`Inventory::run_job`](crate::Inventory::run_job).
-    pub(crate) fn new(work: JobWork) -> Self {
-        let now = Utc::now();
+    /// Returns a job whose first attempt is due now.
+    pub(crate) fn new(work: JobWork, now: DateTime<Utc>) -> Self {
         Self {
             id: Uuid::new_v4(),
             work,
             attempts: 0,
-            not_before: now + TIME_LIMIT,
+            not_before: now,
             deadline: now + LIFETIME,
             last_error: None,
         }
     }
 
     /// Returns `true` if it is time for an attempt.
-    pub(super) fn is_due(&self, now: DateTime<Utc>) -> bool {
+    pub(crate) fn is_due(&self, now: DateTime<Utc>) -> bool {
         self.not_before <= now
     }
 
     /// Returns `true` if all attempts have begun, or if the deadline is over.
-    pub(super) fn is_over(&self, now: DateTime<Utc>) -> bool {
+    pub(crate) fn is_over(&self, now: DateTime<Utc>) -> bool {
         self.attempts >= MAX_ATTEMPTS || self.deadline <= now
     }
 
     /// Begins an attempt.
-    pub(super) fn begin(&mut self, now: DateTime<Utc>) {
+    pub(crate) fn begin(&mut self, now: DateTime<Utc>) {
         self.attempts = self.attempts.saturating_add(1);
         self.not_before = now + TIME_LIMIT;
     }
 
     /// Notes that the attempt failed. Returns `false` if it was the last one.
-    pub(super) fn fail(&mut self, error: String, now: DateTime<Utc>) -> bool {
+    pub(crate) fn fail(&mut self, error: String, now: DateTime<Utc>) -> bool {
         let doublings = self.attempts.saturating_sub(1).min(16);
         let pause = FIRST_PAUSE.saturating_mul(1 << doublings).min(MAX_PAUSE);
         self.not_before = now + pause;

@@ -21,7 +21,7 @@ pub struct LongName {
 /// # Errors
 ///
 /// Returns an error if a name is too long.
-pub(super) fn archive<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<Vec<u8>, LongName> {
+pub(crate) fn archive<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<Vec<u8>, LongName> {
     let mut archive = Vec::new();
     for (name, contents) in files {
         archive.extend_from_slice(&header(name, contents.len() as u64, 0)?);

@@ -1,0 +1,55 @@
+//! The wall clock of the inventory. Nothing else below the API reads the time of day.
+
+use std::fmt::Debug;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// A wall clock.
+pub trait Clock: Debug + Send + Sync {
+    /// Returns the current time.
+    fn now(&self) -> DateTime<Utc>;
+}
+
+/// The clock of the system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "the only place that reads the clock of the system")]
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now()
+    }
+}
+
+/// A clock for tests, which stands still until it is moved.
+#[derive(Debug)]
+pub struct ManualClock(Mutex<DateTime<Utc>>);
+
+impl ManualClock {
+    /// Returns a clock that shows this time.
+    #[must_use]
+    pub fn new(time: DateTime<Utc>) -> Self {
+        Self(Mutex::new(time))
+    }
+
+    /// Moves the clock forward.
+    pub fn advance(&self, time: Duration) {
+        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A time beyond the calendar is its end.
+        let time = TimeDelta::from_std(time).unwrap_or(TimeDelta::MAX);
+        *now = now.checked_add_signed(time).unwrap_or(DateTime::<Utc>::MAX_UTC);
+    }
+
+    /// Sets the clock, also to an earlier time.
+    pub fn set(&self, time: DateTime<Utc>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = time;
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> DateTime<Utc> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,157 @@
+//! Events: the history of clusters, infra-envs and hosts, for users.
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use crate::id::{ClusterId, HostId, InfraEnvId};
+use crate::string_enum::string_enum;
+
+string_enum! {
+    /// The severity of an event, in ascending order.
+    pub Severity {
+        /// Information.
+        Info = "info",
+        /// A user should check the cause.
+        Warning = "warning",
+        /// Something failed.
+        Error = "error",
+        /// An installation failed.
+        Critical = "critical",
+    }
+
+    /// The audience of an event.
+    #[derive(Default)]
+    pub Category {
+        /// Users.
+        #[default]
+        User = "user",
+        /// Programs that collect metrics.
+        Metrics = "metrics",
+    }
+}
+
+/// An event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Stable name of the kind of event.
+    pub name: String,
+    /// The severity.
+    pub severity: Severity,
+    /// The audience.
+    pub category: Category,
+    /// The cluster that the event is about.
+    pub cluster: Option<ClusterId>,
+    /// The host that the event is about.
+    pub host: Option<HostId>,
+    /// The infra-env that the event is about.
+    pub infra_env: Option<InfraEnvId>,
+    /// Text for the audience.
+    pub message: String,
+    /// When it happened.
+    pub time: DateTime<Utc>,
+    /// Id of the request that caused it.
+    pub request: Option<Uuid>,
+    /// More properties, as a JSON object.
+    pub props: Option<String>,
+}
+
+impl Event {
+    /// Returns an event of a time, about no resource yet.
+    pub fn new(name: &str, severity: Severity, message: impl Into<String>, time: DateTime<Utc>) -> Self {
+        Self {
+            name: name.to_owned(),
+            severity,
+            category: Category::User,
+            cluster: None,
+            host: None,
+            infra_env: None,
+            message: message.into(),
+            time,
+            request: None,
+            props: None,
+        }
+    }
+
+    /// Sets the id of the request that caused the event.
+    #[must_use]
+    pub(crate) fn in_answer_to(self, request: Uuid) -> Self {
+        Self { request: Some(request), ..self }
+    }
+
+    /// Sets the cluster.
+    #[must_use]
+    pub fn of_cluster(self, cluster: Option<ClusterId>) -> Self {
+        Self { cluster, ..self }
+    }
+
+    /// Sets the infra-env.
+    #[must_use]
+    pub fn of_infra_env(self, infra_env: InfraEnvId) -> Self {
+        Self { infra_env: Some(infra_env), ..self }
+    }
+
+    /// Sets the host.
+    #[must_use]
+    pub fn of_host(self, host: HostId) -> Self {
+        Self { host: Some(host), ..self }
+    }
+}
+
+/// Selects events.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventQuery {
+    /// Only events of this cluster.
+    pub cluster: Option<ClusterId>,
+    /// Only events of this infra-env.
+    pub infra_env: Option<InfraEnvId>,
+    /// Only events of these hosts. Empty: of any host.
+    pub hosts: Vec<HostId>,
+    /// Only events of hosts that exist and are not deleted.
+    pub live_hosts: bool,
+    /// With `hosts`: also events that are about no host. Without `hosts`: only those.
+    pub cluster_level: bool,
+    /// Only these severities. Empty: all.
+    pub severities: Vec<Severity>,
+    /// Only these categories. Empty: all.
+    pub categories: Vec<Category>,
+    /// Only events whose message contains this text, ignoring case.
+    pub message: Option<String>,
+    /// Newest events first.
+    pub descending: bool,
+    /// Maximum number of events. `None`: no limit.
+    pub limit: Option<u64>,
+    /// Number of events to skip.
+    pub offset: u64,
+    /// Only events after this position, in the requested order. The store then counts nothing.
+    pub after: Option<EventPosition>,
+}
+
+/// A position in a list of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventPosition {
+    /// Microseconds since 1970.
+    pub(crate) micros: i64,
+    /// The id of the event in the database.
+    pub(crate) id: Uuid,
+}
+
+impl EventPosition {
+    /// The position before all events.
+    pub const START: Self = Self { micros: i64::MIN, id: Uuid::nil() };
+}
+
+/// Number of events of each severity.
+pub type SeverityCounts = [u64; Severity::ALL.len()];
+
+/// The result of a query.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventPage {
+    /// The events between offset and limit.
+    pub events: Vec<Event>,
+    /// Number of all matching events.
+    pub count: u64,
+    /// Number of matching events of each severity. Ignores the severities of the query.
+    pub by_severity: SeverityCounts,
+    /// Position of the last event. The next page starts after it.
+    pub last: Option<EventPosition>,
+}

@@ -1,0 +1,15 @@
+//! The id of a request.
+
+use uuid::Uuid;
+
+/// The id of a request. Events that the request causes contain it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestId(pub Uuid);
+
+impl RequestId {
+    /// Returns a random id.
+    #[must_use]
+    pub fn fresh() -> Self {
+        Self(Uuid::new_v4())
+    }
+}
