@@ -65,15 +65,16 @@ pub enum StoreError {
     /// The tables cannot be created or migrated.
     #[error("cannot create the tables of the database")]
     Migrate(#[source] sqlx::migrate::MigrateError),
-    /// A record of an older release cannot be rewritten.
-    #[error("cannot upgrade {kind} {id}")]
-    Upgrade {
-        /// The kind of the record.
-        kind: String,
-        /// The id of the record.
-        id: String,
-        /// The cause.
-        source: sqlx::Error,
+    /// Records were written before documents had a schema version.
+    #[error(
+        "cannot read {records} of the records in database {database}: schema version 0 is not supported; \
+         use a new database"
+    )]
+    UnsupportedRecords {
+        /// The database, without its password.
+        database: String,
+        /// The number of these records.
+        records: i64,
     },
     /// A statement failed.
     #[error("the database failed while {doing}")]
@@ -148,12 +149,6 @@ pub enum StoreError {
         key: Key,
         /// The cause.
         source: serde_json::Error,
-    },
-    /// A record has the form of an older release: it was damaged when the database was upgraded.
-    #[error("{key} was not upgraded because it was damaged; if it is repaired, restart the server")]
-    NotUpgraded {
-        /// The record.
-        key: Key,
     },
     /// A host names a report that is missing in the database.
     #[error("the report {kind} of {key} is missing in the database")]

@@ -28,7 +28,6 @@ mod session;
 mod sql;
 mod sqlite;
 mod statements;
-mod upgrade;
 
 use std::collections::BTreeSet;
 use std::fmt;

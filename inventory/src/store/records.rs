@@ -498,9 +498,6 @@ pub(super) fn decode<R: Record>(row: &mut Row, check_ins: &PendingCheckIns) -> R
     if R::KIND == Kind::Host {
         check_ins.apply_to(row);
     }
-    if row.schema_version < 1 {
-        return Err(StoreError::NotUpgraded { key: row.key });
-    }
     let mut record: R =
         serde_json::from_str(&row.document).map_err(|source| StoreError::Damaged { key: row.key, source })?;
     record.set_columns(&row.columns);

@@ -5,10 +5,11 @@ use std::sync::LazyLock;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Acquire, SqlSafeStr as _};
 
-use super::session::Session;
-use super::{StoreError, upgrade};
+use super::StoreError;
+use super::session::{Cells as _, Session, Statement};
 
-/// The migrations of the tables.
+/// The migrations of the tables. Not even a comment in these files may change, because sqlx compares their hashes with
+/// those in the database. So migration 4 still names a module that was removed.
 static TABLES: LazyLock<Migrator> = LazyLock::new(|| {
     let steps = [
         ("records", include_str!("migrations/1_records.sql")),
@@ -26,6 +27,10 @@ static TABLES: LazyLock<Migrator> = LazyLock::new(|| {
 });
 
 /// Migrates the tables to their current form.
+///
+/// # Errors
+///
+/// Returns an error if the tables are newer than this program, or if records have schema version 0.
 pub(super) async fn migrate<S>(database: &str, connection: &mut S) -> Result<(), StoreError>
 where
     S: Session + Migrate,
@@ -38,7 +43,22 @@ where
         }
         error => StoreError::Migrate(error),
     })?;
-    upgrade::rewrite_old_records(connection).await
+    require_supported_records(database, connection).await
+}
+
+/// Migration 4 adds the schema version, so it is 0 in all records that were written before. Their documents contain the
+/// reports, and their columns are empty.
+async fn require_supported_records<S: Session>(database: &str, connection: &mut S) -> Result<(), StoreError> {
+    let failed = |source| StoreError::Open { database: database.to_owned(), source };
+    let count = connection.fetch_first(count_unsupported(), |row| row.integer("records")).await;
+    match count.map_err(failed)?.ok_or_else(|| failed(sqlx::Error::RowNotFound))? {
+        0 => Ok(()),
+        records => Err(StoreError::UnsupportedRecords { database: database.to_owned(), records }),
+    }
+}
+
+pub(super) fn count_unsupported() -> Statement {
+    Statement::new("SELECT count(*) AS records FROM records WHERE schema_version = 0")
 }
 
 #[cfg(test)]

@@ -128,13 +128,6 @@ pub(super) trait Session: Connection<Database: Database<Connection = Self>> {
     /// The dialect that the database speaks.
     const DIALECT: Dialect;
 
-    /// Begins a transaction that writes.
-    const BEGIN_WRITE: &'static str = match Self::DIALECT {
-        // A transaction that starts with a read fails if another connection writes before it does.
-        Dialect::Sqlite => "BEGIN IMMEDIATE",
-        Dialect::Postgres => "BEGIN",
-    };
-
     /// Begins a transaction whose queries all see the same state of the database.
     const BEGIN_SNAPSHOT: &'static str = match Self::DIALECT {
         Dialect::Sqlite => "BEGIN",

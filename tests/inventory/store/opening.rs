@@ -94,6 +94,29 @@ fn database_of_a_newer_version_is_refused() {
 }
 
 #[test]
+fn database_with_records_of_schema_version_0_is_refused() {
+    on_each_store(async |fixture| {
+        let steps = [new_cluster_key(), new_cluster_key(), new_cluster_key()];
+        fixture.commit_steps(steps.map(|key| Step::Insert(new_row(key)))).await;
+        fixture.store.close().await;
+        let two = "UPDATE records SET schema_version = 0 WHERE id IN (SELECT id FROM records LIMIT 2)";
+        run_sql(&fixture.url, two).await;
+        for _ in 0..2 {
+            let error = SqlStore::open(&fixture.url).await.unwrap_err();
+            assert!(matches!(error, StoreError::UnsupportedRecords { records: 2, .. }), "{error}");
+            let message = error.to_string();
+            assert!(message.starts_with("cannot read 2 of the records in database "), "{message}");
+            assert!(
+                message.ends_with(": schema version 0 is not supported; use a new database"),
+                "{message}"
+            );
+        }
+        run_sql(&fixture.url, "DELETE FROM records WHERE schema_version = 0").await;
+        SqlStore::open(&fixture.url).await.unwrap().close().await;
+    });
+}
+
+#[test]
 fn errors_do_not_contain_the_password() {
     block_on(async {
         let urls = [
