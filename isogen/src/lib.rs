@@ -68,7 +68,7 @@
 //! 4. `areas` (finds the embed areas), `edits`
 //! 5. [`kargs`], `miniso`, [`eltorito`], [`write`](mod@write)
 //! 6. [`partitions`], [`volume`], [`plan`]
-//! 7. `source`, [`mapping`], `checked_fields`, `error`, [`initrd`], `digest`, `extent`, `bytes_at`
+//! 7. `source`, [`mmap`], `checked_fields`, `error`, [`initrd`], `digest`, `extent`, `bytes_at`
 //!
 //! Methods of [`BaseImage`] are in the file of their layer: `BaseImage::plan` is in `planner`, `BaseImage::kernel` in
 //! `pxe`.
@@ -88,9 +88,9 @@ mod extent;
 pub mod initrd;
 pub mod inspect;
 pub mod kargs;
-pub mod mapping;
 mod minimal_iso;
 mod miniso;
+pub mod mmap;
 pub mod partitions;
 pub mod plan;
 mod planner;

@@ -114,7 +114,7 @@ struct Served {
 impl Served {
     fn open(path: &Path, way: SendMethod) -> Result<Self> {
         let file = File::open(path)?;
-        let mapped = isogen::mapping::map_file(&file)?.bytes().clone();
+        let mapped = isogen::mmap::map_file(&file)?.bytes().clone();
         Ok(Self { file, mapped, way })
     }
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, Response, StatusCode, header};
 
+use super::boot_trace::ReaderTrace;
 use super::counted_body::{CountedBody, count_response};
 use super::download_log::DownloadedFile;
 use super::inputs::{InfraEnvSnapshot, InputsOrigin};
@@ -13,7 +14,6 @@ use super::plans::PlannedFile;
 use super::recent_answers::{FRESH, RecentAnswer, Requester};
 use super::requested_image::ImageRequest;
 use super::server::ImageServer;
-use super::trace::ReaderTrace;
 use crate::http::content::{AnswerBody, DateHeader, Representation};
 use crate::http::metrics::FileMeter;
 use inventory::infra_env::ServedInfraEnv;

@@ -10,8 +10,8 @@ use axum::body::{Body, Bytes};
 use axum::http::Response;
 use hyper::body::{Frame, SizeHint};
 
+use super::boot_trace::TracedTransfer;
 use super::download_log::DownloadLog;
-use super::trace::TracedTransfer;
 use crate::http::content::AnswerBody;
 use crate::http::metrics::FileMeter;
 use crate::http::zerocopy::BaseFile;

@@ -7,6 +7,7 @@
 
 mod added_images;
 mod artifact;
+mod boot_trace;
 mod cached_response;
 mod counted_body;
 mod description;
@@ -23,7 +24,6 @@ mod requested_image;
 mod routes;
 mod server;
 mod serving;
-mod trace;
 
 pub use added_images::follow_added_images;
 pub use artifact::{Artifact, BaseImageFile};

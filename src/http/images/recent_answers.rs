@@ -10,10 +10,10 @@ use axum::http::StatusCode;
 use axum::http::uri::PathAndQuery;
 use lru::LruCache;
 
+use super::boot_trace::ReaderTrace;
 use super::counted_body::TransferRecords;
 use super::download_log::{DownloadLog, DownloadedFile};
 use super::plans::PlannedFile;
-use super::trace::ReaderTrace;
 use crate::http::content::AnswerBody;
 use crate::http::listener::ClientAddress;
 use crate::http::metrics::FileMeter;

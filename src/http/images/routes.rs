@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use utoipa::OpenApi;
 
 use super::artifact::{Artifact, BaseImageFile, SCRIPT};
+use super::boot_trace::BootTrace;
 use super::description::{
     FileHeaders, FileOfVersion, FileResponses, Refusals, VersionInQuery, add_responses,
 };
@@ -17,7 +18,6 @@ use super::requested_image::{
     parse_infra_env_id, parse_mac, strip_digest_suffix,
 };
 use super::server::ImageServer;
-use super::trace::BootTrace;
 use crate::http::metrics::MEDIA_TYPE;
 use crate::http::source_metrics::SourceMetrics;
 use inventory::Secret;

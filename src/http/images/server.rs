@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use ignition::discovery::HttpUrl;
 
+use super::boot_trace::ReaderTraces;
 use super::inputs::{ImageInputs, SourceStatus};
 use super::plans::SharedPlanCache;
 use super::recent_answers::RecentAnswers;
 use super::request_slots::RequestSlots;
-use super::trace::ReaderTraces;
 use crate::http::metrics::Metrics;
 use crate::images::library::Library;
 use inventory::api::ApiError;

@@ -10,6 +10,7 @@ use ignition::network::{Cancel, HostError, MacAddr};
 use isogen::{Digest, PackedArchive, Plan};
 
 use super::artifact::{Artifact, BaseImageFile};
+use super::boot_trace::{BootTrace, ReaderKey, ReaderTrace};
 use super::counted_body::{TransferRecords, count_response};
 use super::digest_file::SharedDigest;
 use super::download_log::{DownloadLog, DownloadedFile};
@@ -17,7 +18,6 @@ use super::inputs::{ImageCredentials, InfraEnvSnapshot, InputsOrigin};
 use super::plans::{PlanKey, PlanKind, PlannedFile};
 use super::requested_image::{ImageRequest, RequestedImage};
 use super::server::{ImageServer, bad_version_error, no_such_image_error};
-use super::trace::{BootTrace, ReaderKey, ReaderTrace};
 use crate::discovery::{BaseContext, DiscoveryError, PackedConfig};
 use crate::http::content::Representation;
 use crate::images::library::{ImageNotReady, OpenBaseImage};

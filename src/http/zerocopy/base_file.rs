@@ -19,7 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use isogen::mapping::{self, Mapping};
+use isogen::mmap::{self, Mapping};
 use isogen::{Extent, Source};
 use tokio::sync::OnceCell;
 
@@ -111,7 +111,7 @@ impl BaseFile {
     }
 
     /// Returns the whole file as mapped bytes, mapped on first use. They are for the kernel; no code of this process
-    /// may look at them (see [`isogen::mapping`]).
+    /// may look at them (see [`isogen::mmap`]).
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl BaseFile {
         }
         let file = self.source.as_file().ok_or(io::ErrorKind::Unsupported)?;
         let pages = LendableFile::new(file.try_clone()?);
-        let mapped = FileMapping { mapping: mapping::map_file(file)?, pages };
+        let mapped = FileMapping { mapping: mmap::map_file(file)?, pages };
         Ok(self.mapped.get_or_init(|| mapped).mapping.bytes().clone())
     }
 

@@ -1,7 +1,7 @@
 //! Calls of the system that no library has a safe form of: file leases, unacknowledged bytes of a socket, cached pages
 //! of a file, memory that the allocator keeps.
 //!
-//! With [`isogen::mapping`], this is all the `unsafe` code of the workspace.
+//! With [`isogen::mmap`], this is all the `unsafe` code of the workspace.
 
 #![allow(unsafe_code)]
 
