@@ -13,8 +13,9 @@ use hyper::body::{Body, Frame, SizeHint};
 use isogen::Plan;
 use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 
+use crate::base_files::BaseFile;
+use crate::http::BodyMode;
 use crate::http::content::PlanBody;
-use crate::http::zerocopy::{BaseFile, BodyMode};
 use crate::images::library::OpenBaseImage;
 
 /// An image. Clones share their data and can be read concurrently.

@@ -18,6 +18,7 @@
 //!
 //! The folder `examples` has programs that use these parts.
 
+mod base_files;
 pub mod boot_test;
 pub mod cli;
 pub mod customize;
@@ -28,6 +29,7 @@ mod image;
 pub mod images;
 pub mod manifests;
 pub mod simulation;
+mod sys;
 mod trust;
 
 pub use image::{Image, ImageBody, ImageReader};

@@ -30,7 +30,7 @@ mod serve;
 mod source_metrics;
 mod static_files;
 mod store_metrics;
-pub(crate) mod zerocopy;
+mod zerocopy;
 
 pub use api_document::openapi;
 pub use app::{app, image_app};

@@ -8,7 +8,8 @@ use tokio::runtime::Handle;
 use super::app_service::App;
 use super::connection::{FastPathSwitch, HttpConnections};
 use super::listener::{Acceptor, Listener, ServerLimits};
-use super::zerocopy::{PageLending, RecordBursts};
+use super::zerocopy::RecordBursts;
+use crate::base_files::PageLending;
 
 /// An HTTP/1.1 server. Clones share their connection limits.
 #[derive(Clone, Debug)]

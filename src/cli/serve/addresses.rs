@@ -8,9 +8,9 @@ use clap::Args;
 use ignition::discovery::HttpUrl;
 
 use super::value::parse_origin;
-use crate::http::zerocopy::trim_freed_memory;
 use crate::http::{ListenAddr, Listener};
 use crate::inventory::Settings;
+use crate::sys::trim_freed_memory;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Addresses")]

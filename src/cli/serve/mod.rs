@@ -32,11 +32,11 @@ use tokio::task::JoinSet;
 use crate::cli::catalogue::CatalogueOptions;
 use crate::cli::progress::{StderrScreen, without_bars};
 use crate::http::images::ImageInputs;
-use crate::http::zerocopy::unmap_large_blocks_when_freed;
 use crate::http::{App, Certificate, InheritedListener, Listener, Server};
 use crate::inventory::Inventory;
 use crate::inventory::auth::{Policy, PolicyKind};
 use crate::inventory::catalogue::Catalogue;
+use crate::sys::unmap_large_blocks_when_freed;
 
 /// The name of the command.
 pub(super) const NAME: &str = "serve";

@@ -47,9 +47,10 @@ use super::listener::{
     Socket,
 };
 use super::zerocopy::{
-    BaseFile, BodyMode, ClientTimeout, ConnectionProgress, DirectSocket, PageLending, PagedSocket,
-    RecordBursts, RecordStream, SendingFile, TimedSocket,
+    BodyMode, ClientTimeout, ConnectionProgress, DirectSocket, PagedSocket, RecordBursts, RecordStream,
+    SendingFile, TimedSocket,
 };
+use crate::base_files::{BaseFile, PageLending};
 use inventory::api::ApiError;
 
 /// The response to a client that has too many connections.

@@ -10,7 +10,8 @@ use axum::body::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::PlanBody;
-use crate::http::zerocopy::{BaseFile, PAGES_LEN};
+use crate::base_files::BaseFile;
+use crate::http::zerocopy::PAGES_LEN;
 
 /// The body of an answer.
 pub(in crate::http) enum AnswerBody {

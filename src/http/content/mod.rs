@@ -24,7 +24,8 @@ use axum::response::IntoResponse;
 use chrono::{DateTime, SubsecRound, Utc};
 use isogen::Plan;
 
-use crate::http::zerocopy::{BaseFile, BodyMode};
+use crate::base_files::BaseFile;
+use crate::http::zerocopy::BodyMode;
 pub(in crate::http) use answer::AnswerBody;
 pub(in crate::http) use conditional::is_listed_in_if_none_match;
 use conditional::{ConditionOutcome, Validators};

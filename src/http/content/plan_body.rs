@@ -13,7 +13,8 @@ use axum::body::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use isogen::{Plan, Segment};
 
-use crate::http::zerocopy::{BaseFile, BaseReader, BodyMode, NextBytes, PendingRead, ReadDone};
+use crate::base_files::BaseFile;
+use crate::http::zerocopy::{BaseReader, BodyMode, NextBytes, PendingRead, ReadDone};
 
 /// The zeros of all zero segments. Short enough to stay in a processor cache.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];

@@ -12,9 +12,9 @@ use hyper::body::{Frame, SizeHint};
 
 use super::boot_trace::TracedTransfer;
 use super::download_log::DownloadLog;
+use crate::base_files::BaseFile;
 use crate::http::content::AnswerBody;
 use crate::http::metrics::FileMeter;
-use crate::http::zerocopy::BaseFile;
 
 /// The records of an answer: in the boot trace and in the log.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use isogen::{Digest, Plan};
 use super::plans::PlannedFile;
 use super::server::ImageServer;
 use super::serving::cannot_make_error;
-use crate::http::zerocopy::BaseFile;
+use crate::base_files::BaseFile;
 use inventory::api::ApiError;
 use inventory::in_background;
 

@@ -2,7 +2,7 @@
 //!
 //! For connections whose writes go straight to the kernel, they are slices of the mapped file. Otherwise they are read
 //! into [buffers](super::buffers). In both cases they are in memory before a body returns them (see
-//! [`residency`](super::residency)).
+//! [`Residency`]).
 //!
 //! If the file changes while a body is sent, the reader returns an error. While the file is leased, it cannot change.
 //! Otherwise its stamp is compared when the answer begins and, for bytes that are read, after each read. If another
@@ -15,12 +15,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use isogen::Extent;
 
-use super::base_file::BaseFile;
 use super::body_mode::BodyMode;
 use super::buffers::read_span;
-use super::file_stamp::FileStamp;
 use super::read_ahead::PendingRead;
-use super::residency::Residency;
+use crate::base_files::{BaseFile, FileStamp, Residency};
 
 /// The unit in which bytes are brought into memory. With larger units, clients wait longer for bytes that are on disk.
 const FRAME_LEN: u64 = 1 << 20;

@@ -5,8 +5,8 @@ use std::io::{self, IoSlice};
 use rustix::net::{RecvFlags, recv};
 
 use super::socket_changes::is_closed;
-use super::sys::unacked_bytes;
 use crate::http::listener::Socket;
+use crate::sys::unacked_bytes;
 
 /// The socket operations that [`TimedSocket`](super::TimedSocket) needs in addition to reading and writing. Each layer
 /// between it and the socket passes them on.

@@ -1,34 +1,23 @@
 //! How bytes reach a socket: copied, as pages of a leased file, or as TLS records.
 
-mod base_file;
 mod base_reader;
 mod body_mode;
 mod buffers;
 mod direct_socket;
-mod file_stamp;
-mod lease;
-mod lending;
 mod paged_socket;
 mod pipe;
 mod read_ahead;
 mod record_stream;
-mod residency;
 mod sending_file;
 mod socket_changes;
-mod sys;
 mod timed_socket;
 
-pub(crate) use base_file::BaseFile;
 pub(in crate::http) use base_reader::{BaseReader, NextBytes};
 pub use body_mode::BodyMode;
 pub(in crate::http) use buffers::LONG_LEN;
 pub(in crate::http) use direct_socket::DirectSocket;
-pub(crate) use file_stamp::{FileStamp, FileTime};
-pub(crate) use lease::{Lease, SIGNAL};
-pub(in crate::http) use lending::PageLending;
 pub(in crate::http) use paged_socket::{PAGES_LEN, PagedSocket};
 pub(in crate::http) use read_ahead::{PendingRead, ReadDone};
 pub(in crate::http) use record_stream::{RecordBursts, RecordStream};
 pub(in crate::http) use sending_file::SendingFile;
-pub(crate) use sys::{trim_freed_memory, unmap_large_blocks_when_freed};
 pub(in crate::http) use timed_socket::{ClientTimeout, ConnectionProgress, TimedSocket};

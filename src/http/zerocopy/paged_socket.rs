@@ -1,5 +1,5 @@
-//! A socket that sends [lent](super::lending) pages of base images without a copy and copies all other bytes. It sends
-//! long responses in full packets.
+//! A socket that sends [lent](PageLending) pages of base images without a copy and copies all other bytes. It sends long
+//! responses in full packets.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -14,10 +14,10 @@ use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 use super::direct_socket::{DirectSocket, discard_received};
-use super::lending::{LentPages, PageLending};
 use super::pipe::{PIPE_LEN, PipedPages};
 use super::sending_file::SendingFile;
 use super::socket_changes::SocketChanges;
+use crate::base_files::{LentPages, PageLending};
 use crate::http::listener::{Socket, charge_task_budget};
 
 /// The shortest write for which sending pages costs less than a copy.
@@ -296,8 +296,8 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    use super::super::base_file::BaseFile;
     use super::*;
+    use crate::base_files::BaseFile;
 
     /// Without the flush, the kernel would send the waiting bytes too, but a fifth of a second later.
     #[tokio::test]

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use isogen::Extent;
 use tokio::sync::Semaphore;
 
-use super::base_file::BaseFile;
 use super::buffers::read_span;
+use crate::base_files::BaseFile;
 
 /// The most spans that all downloads of this process read at a time. More do not make a disk faster, and each takes a
 /// thread and a small buffer.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::base_file::BaseFile;
+use crate::base_files::BaseFile;
 
 /// The file whose mapped bytes a connection sends, for its socket: hyper passes on bytes alone.
 ///

@@ -123,8 +123,8 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpSocket};
 
-    use super::super::sys::unacked_bytes;
     use super::*;
+    use crate::sys::unacked_bytes;
 
     const LEN: usize = 256 << 10;
 

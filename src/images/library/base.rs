@@ -16,7 +16,7 @@ use super::dedicated_thread::on_dedicated_thread;
 use super::error::{NmstatectlError, error_chain};
 use super::paths::{self, ImagePaths};
 use super::record::{self, ProgramRecord};
-use crate::http::zerocopy::{BaseFile, FileStamp, FileTime};
+use crate::base_files::{BaseFile, FileStamp, FileTime};
 use inventory::catalogue::OsImage;
 
 /// The maximum size of a stored program that is read. Real ones have about ten megabytes.

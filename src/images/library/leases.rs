@@ -18,7 +18,7 @@ use super::error::FetchError;
 use super::managed_image::ManagedImage;
 use super::paths;
 use super::verify::disk_error;
-use crate::http::zerocopy::{BaseFile, FileStamp, Lease, SIGNAL};
+use crate::base_files::{BaseFile, FileStamp, Lease, SIGNAL};
 
 /// The number of attempts to take a lease, and the pause between them. Another process that waits to download the same
 /// image has it open for a moment.

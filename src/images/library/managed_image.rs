@@ -24,7 +24,7 @@ use super::remote::DownloadSource;
 use super::settings::{DownloadTiming, LibrarySettings};
 use super::state::BaseImageState;
 use super::verify;
-use crate::http::zerocopy::{BaseFile, FileStamp};
+use crate::base_files::{BaseFile, FileStamp};
 use inventory::catalogue::OsImage;
 
 /// Each hash computation occupies one CPU core.

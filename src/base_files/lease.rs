@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-use super::sys;
+use crate::sys;
 
 /// The signal that reports a process waiting for a lease: `SIGURG`, which is ignored by default.
 pub(crate) const SIGNAL: i32 = libc::SIGURG;

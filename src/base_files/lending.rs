@@ -1,11 +1,11 @@
 //! Pages of base images that the kernel sends without a copy.
 //!
-//! A plain write to a socket copies the bytes. The kernel can instead take the pages of a file through a
-//! [pipe](super::pipe), which takes half of the processor time or less. But pages that wait in a socket still belong to
-//! the file: if a process wrote to the file, the bytes on their way would change undetected. So pages are lent only
-//! while the server holds a [lease](super::lease) of the file. A process that opens the file for writing then waits,
-//! while the server closes the connections that have not sent all of their pages. After that, the server copies the
-//! bytes. A file that cannot be leased is always copied.
+//! A plain write to a socket copies the bytes. The kernel can instead take the pages of a file through a pipe, which
+//! takes half of the CPU time or less. But pages that wait in a socket still belong to the file: if a process wrote to
+//! the file, the bytes on their way would change undetected. So pages are lent only while the server holds a
+//! [lease](super::lease) of the file. A process that opens the file for writing then waits, while the server closes the
+//! connections that have not sent all of their pages. After that, the server copies the bytes. A file that cannot be
+//! leased is always copied.
 //!
 //! The descriptor and the lease of a file belong to its [`LendableFile`] and to the connections that have its pages.
 //! When the base image is dropped, these connections are woken to return the pages that their clients have received.
@@ -36,7 +36,7 @@ const LOCAL_READ_TIME: Duration = Duration::from_secs(1);
 
 /// The pages that a server lends to its connections. Clones share the state.
 #[derive(Clone, Debug, Default)]
-pub(in crate::http) struct PageLending(Arc<LendingState>);
+pub(crate) struct PageLending(Arc<LendingState>);
 
 #[derive(Debug, Default)]
 struct LendingState {
@@ -53,7 +53,7 @@ enum LeaseState {
 
 /// A file whose pages may be lent. It keeps its leases between two connections.
 #[derive(Debug)]
-pub(super) struct LendableFile {
+pub(crate) struct LendableFile {
     file: Arc<File>,
     /// The leases: one, unless several servers use the file.
     lent: Mutex<Vec<Arc<LentFile>>>,
@@ -77,7 +77,7 @@ struct LentFile {
 
 /// The right of a connection to send pages of a file. Dropping it returns them.
 #[derive(Debug)]
-pub(in crate::http) struct LentPages {
+pub(crate) struct LentPages {
     lent: Arc<LentFile>,
     number: u64,
 }
@@ -85,7 +85,7 @@ pub(in crate::http) struct LentPages {
 impl PageLending {
     /// Lends pages of a file to a connection, whose task is woken when they are recalled. Returns `None` if the bytes
     /// have to be copied.
-    pub(super) fn borrow(&self, file: &LendableFile, waker: &Waker) -> Option<LentPages> {
+    pub(crate) fn borrow(&self, file: &LendableFile, waker: &Waker) -> Option<LentPages> {
         let lent = self.lent_file(file)?;
         let number = lent.next.fetch_add(1, Ordering::Relaxed);
         lock_unpoisoned(&lent.borrowers).push((number, waker.clone()));
@@ -141,7 +141,7 @@ impl LendableFile {
         Self { file: Arc::new(file), lent: Mutex::default() }
     }
 
-    pub(super) fn file(&self) -> &Arc<File> {
+    pub(crate) fn file(&self) -> &Arc<File> {
         &self.file
     }
 
@@ -207,22 +207,22 @@ impl LentFile {
 
 impl LentPages {
     /// Reports whether the pages are of `file`.
-    pub(super) fn belong_to(&self, lendable: &LendableFile) -> bool {
+    pub(crate) fn belong_to(&self, lendable: &LendableFile) -> bool {
         Arc::ptr_eq(&self.lent.file, &lendable.file)
     }
 
     /// Returns `true` if only connections still use the file: its base image was dropped.
-    pub(super) fn is_unused(&self) -> bool {
+    pub(crate) fn is_unused(&self) -> bool {
         self.lent.is_unused.load(Ordering::SeqCst)
     }
 
     /// Reports whether the pages are recalled.
-    pub(in crate::http) fn is_recalled(&self) -> bool {
+    pub(crate) fn is_recalled(&self) -> bool {
         self.lent.is_recalled.load(Ordering::SeqCst)
     }
 
     /// Returns the path of the file, for the log.
-    pub(in crate::http) fn file_name(&self) -> &str {
+    pub(crate) fn file_name(&self) -> &str {
         &self.lent.name
     }
 }

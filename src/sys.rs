@@ -41,7 +41,7 @@ pub(crate) fn unmap_large_blocks_when_freed() {
 ///
 /// Returns an error if any process has the file open for writing, if another user owns it, or if its file system has no
 /// leases.
-pub(super) fn take_lease(file: &File, signal: c_int) -> io::Result<()> {
+pub(crate) fn take_lease(file: &File, signal: c_int) -> io::Result<()> {
     fcntl(file, F_SETSIG, signal)?;
     // By default the signal goes to the thread that takes the lease, and is lost after that thread ended.
     fcntl(file, libc::F_SETOWN, c_int::try_from(std::process::id()).map_err(io::Error::other)?)?;
@@ -50,12 +50,12 @@ pub(super) fn take_lease(file: &File, signal: c_int) -> io::Result<()> {
 }
 
 /// Gives a lease back.
-pub(super) fn release_lease(file: &File) -> io::Result<()> {
+pub(crate) fn release_lease(file: &File) -> io::Result<()> {
     fcntl(file, libc::F_SETLEASE, libc::F_UNLCK).map(drop)
 }
 
 /// Reports whether a file has a read lease that no process waits for.
-pub(super) fn holds_lease(file: &File) -> bool {
+pub(crate) fn holds_lease(file: &File) -> bool {
     // While a lease is being broken, the kernel reports the type that it will have.
     fcntl(file, libc::F_GETLEASE, 0).ok() == Some(libc::F_RDLCK)
 }
@@ -72,7 +72,7 @@ fn fcntl(file: &File, command: c_int, value: c_int) -> io::Result<c_int> {
 /// # Errors
 ///
 /// Returns an error if the descriptor is not a TCP socket.
-pub(super) fn unacked_bytes(socket: impl AsFd) -> io::Result<usize> {
+pub(crate) fn unacked_bytes(socket: impl AsFd) -> io::Result<usize> {
     let mut len: c_int = 0;
     // SAFETY: the descriptor is open while it is borrowed, and the call (`SIOCOUTQ`, the same number as `TIOCOUTQ`)
     // writes one `int` to the pointer, which is valid until it returns.
@@ -102,7 +102,7 @@ struct Cachestat {
 ///
 /// Returns `false` if the kernel does not support `cachestat` (before Linux 6.5), or answers it only to the owner of
 /// the file.
-pub(super) fn has_all_pages(file: &File, extent: Extent) -> bool {
+pub(crate) fn has_all_pages(file: &File, extent: Extent) -> bool {
     let range = CachestatRange { offset: extent.offset(), len: extent.len() };
     let mut counts = Cachestat::default();
     let flags: c_uint = 0;

@@ -85,7 +85,7 @@ impl BaseFile {
     ///
     /// Returns an error if the source has no file, or if the file ends before `extent` does.
     #[inline]
-    pub(super) fn residency(&self, extent: Extent) -> io::Result<Residency> {
+    pub(crate) fn residency(&self, extent: Extent) -> io::Result<Residency> {
         self.resident_pages().residency(&self.source, extent)
     }
 
@@ -94,7 +94,7 @@ impl BaseFile {
     /// # Errors
     ///
     /// Returns the error of the storage, or an error if the file ends before `extent` does.
-    pub(super) fn read_ahead(&self, extent: Extent, next: Option<Extent>) -> Result<(), isogen::Error> {
+    pub(crate) fn read_ahead(&self, extent: Extent, next: Option<Extent>) -> Result<(), isogen::Error> {
         if let Some(next) = next {
             advise_will_need(&self.source, next);
         }
@@ -136,7 +136,7 @@ impl BaseFile {
 
     /// Returns the file and the offset of mapped bytes in it, for the kernel to send its pages. `None` if the bytes are
     /// not of this mapping, or the lease was given back.
-    pub(super) fn file_pages(&self, bytes: &[u8]) -> Option<(&LendableFile, u64)> {
+    pub(crate) fn file_pages(&self, bytes: &[u8]) -> Option<(&LendableFile, u64)> {
         let mapped = self.mapped.get().filter(|_| self.allows_mapping())?;
         let start = bytes.as_ptr().addr().checked_sub(mapped.mapping.bytes().as_ptr().addr())?;
         let end = start.checked_add(bytes.len())?;
@@ -159,13 +159,13 @@ impl BaseFile {
 
     /// Reports whether a stamp is [required](Self::require_stamp).
     #[inline]
-    pub(super) fn is_stamp_required(&self) -> bool {
+    pub(crate) fn is_stamp_required(&self) -> bool {
         self.required.get().is_some()
     }
 
     /// Reports whether [`stamp`](Self::stamp) fails only because the file has lost its last name and was not hashed
     /// since.
-    pub(super) fn needs_rehash(&self) -> bool {
+    pub(crate) fn needs_rehash(&self) -> bool {
         if self.state.load(Ordering::Acquire) != STAMPED || self.nameless.initialized() {
             return false;
         }
@@ -179,7 +179,7 @@ impl BaseFile {
     /// # Errors
     ///
     /// Returns an error if the file cannot be read.
-    pub(super) async fn rehash(self: Arc<Self>) -> io::Result<()> {
+    pub(crate) async fn rehash(self: Arc<Self>) -> io::Result<()> {
         let hashed = self.nameless.get_or_try_init(async || {
             let file = Arc::clone(&self);
             tokio::task::spawn_blocking(move || file.find_nameless_stamp()).await.map_err(io::Error::other)?

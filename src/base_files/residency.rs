@@ -14,7 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use isogen::{Error, Extent, Source};
 
-use super::sys::has_all_pages;
+use crate::sys::has_all_pages;
 
 /// The number of bytes that one probe stands for. The kernel reads files ahead by this much or more, and drops pages in
 /// the units in which it read them.
