@@ -187,12 +187,12 @@ def run(check_class):
 def check_report(check_class):
     """Checks the texts of findings, and that a module without a layer is one."""
     lib = FILES["lib.rs"] + "mod other;\npub use high::Top;\n"
-    files = {"lib.rs": lib, "low.rs": "use crate::Top;\n", "other.rs": "use crate::low::Missing;\n"}
-    check = check_of(check_class, files)
+    other = {"other.rs": "mod inside;\nuse crate::low::Missing;\n", "other/inside.rs": ""}
+    check = check_of(check_class, {"lib.rs": lib, "low.rs": "use crate::Top;\n", **other})
     assert list(check.upward_lines()) == ["low.rs:1: low imports high upwards: crate::Top (defined in high.rs)"]
     assert list(check.edge_lines()) == ["low.rs -> high.rs: Top (1)"]
     assert list(check.layer_lines()) == ["other.rs: module other is in no layer of sample in .ci/layers.toml"]
-    assert list(check.unresolved_lines()) == ["other.rs:1: unresolved: crate::low::Missing"]
+    assert list(check.unresolved_lines()) == ["other.rs:2: unresolved: crate::low::Missing"]
     check.limit = 1
     assert check.is_bad()
     check.without_layer = []
