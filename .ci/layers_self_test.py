@@ -1,4 +1,4 @@
-"""Small crates for `.ci/layers --self-test`, and what the check must find in them."""
+"""Small crates for `.ci/layers --self-test`, with the findings that the check must report."""
 
 import pathlib
 import tempfile
@@ -74,6 +74,12 @@ CRATES = [
         "private import of the parent",
         {"low.rs": "mod child;\nuse crate::high::Top;\n", "low/child.rs": "use super::*;\nfn f(_: Top) {}\n"},
         ["low/child.rs:1 Top high.rs", "low.rs:2 Top high.rs"],
+        [],
+    ),
+    (
+        "path through a glob import",
+        {"low.rs": "mod child;\nuse crate::high;\n", "low/child.rs": "use super::*;\nfn f() { high::make() }\n"},
+        ["low/child.rs:2 make high.rs", "low.rs:2 high high.rs"],
         [],
     ),
     (

@@ -246,7 +246,7 @@ class Crate:
         return target or EXTERNAL, path[1:]
 
     def lookup(self, module, name, is_last, active=frozenset()):
-        """Returns what a name means in a module. If an item and a module have that name, a path ends at the item."""
+        """Returns the module or item with a name. If there are both, a path ends at the item."""
         key = (module, name, is_last)
         child = module.children.get(name)
         if key in active or (child and not is_last):
@@ -272,9 +272,6 @@ class Crate:
     def add_imports(self, source):
         first_names = {path[0] for _, path, name, _ in source.paths if name is None}
         for module, path, name, line in source.paths:
-            is_in_scope = path[0] in module.children or path[0] in module.uses
-            if name is None and not is_in_scope and path[0] not in ("crate", "$crate", "self", "super"):
-                continue
             target = self.resolve(module, path[:-1] if name == "*" else path)
             if target is None:
                 self.unresolved.append((source.path, line, "::".join(path)))
