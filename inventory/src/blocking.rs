@@ -56,7 +56,7 @@ mod tests {
                 thread::yield_now();
             }
             ended.send(()).unwrap();
-            Ok(())
+            Ok::<_, Error>(())
         }));
         has_begun.await.unwrap();
         request.abort();
@@ -66,7 +66,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_of_a_waiting_request_is_not_cancelled() {
-        let done = in_background(|cancel| Ok(cancel.is_cancelled())).await;
+        let done = in_background(|cancel| Ok::<_, Error>(cancel.is_cancelled())).await;
         assert!(!done.unwrap());
     }
 }

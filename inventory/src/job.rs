@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     fn job() -> JobRecord {
-        JobRecord::new(JobWork::DeleteClusterFiles { cluster: ClusterId::fresh() })
+        JobRecord::new(JobWork::DeleteClusterFiles { cluster: ClusterId::fresh() }, Utc::now())
     }
 
     #[test]

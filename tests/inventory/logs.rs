@@ -282,8 +282,10 @@ fn logs_are_deleted_with_their_host_or_cluster() {
         }
         assert_eq!(file_count(service, &cluster).await, 3);
         service.delete(&two.path()).await.json_with_status(204);
+        service.inventory.run_due_jobs().await.unwrap();
         assert_eq!(file_count(service, &cluster).await, 2);
         service.delete(&format!("/v2/clusters/{cluster}")).await.json_with_status(204);
+        service.inventory.run_due_jobs().await.unwrap();
         assert_eq!((file_count(service, &cluster).await, file_count(service, &other).await), (0, 1));
     });
 }
@@ -354,6 +356,7 @@ fn unbound_host_leaves_no_logs_in_its_former_cluster() {
             .await
             .json_with_status(204);
         service.post(&unbind, &Value::Null).await.json_with_status(200);
+        service.inventory.run_due_jobs().await.unwrap();
         assert_eq!(file_count(service, &cluster).await, 0);
 
         agent.register().await.json_with_status(201);

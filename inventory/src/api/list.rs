@@ -222,7 +222,7 @@ mod tests {
 
     #[tokio::test]
     async fn skipped_error_is_not_hidden() {
-        let items = stream::iter([Ok(1), Err(ApiError::internal("gone")), Ok(2)]);
+        let items = stream::iter([Ok(1), Err(Error::internal("gone")), Ok(2)]);
         let mut part = part_of_list(items, ListRange { offset: 2, limit: None });
         assert_eq!(part.next().await.unwrap().unwrap_err().reason(), "gone");
     }
@@ -230,10 +230,10 @@ mod tests {
     #[tokio::test]
     async fn failed_list_does_not_end_normally() {
         let good = (0..100).map(|_| Ok("x".repeat(CHUNK / 10)));
-        let items = good.chain([Err(ApiError::internal("gone")), Ok(String::new())]);
+        let items = good.chain([Err(Error::internal("gone")), Ok(String::new())]);
         let response = json_list(stream::iter(items)).await.unwrap();
         assert!(to_bytes(response.into_body(), usize::MAX).await.is_err());
-        let at_once = json_list(stream::iter([Err::<(), _>(ApiError::internal("gone"))])).await;
+        let at_once = json_list(stream::iter([Err::<(), _>(Error::internal("gone"))])).await;
         assert_eq!(at_once.unwrap_err().reason(), "gone");
     }
 }

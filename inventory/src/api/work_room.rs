@@ -181,6 +181,7 @@ mod tests {
     use futures_util::poll;
 
     use super::*;
+    use crate::error::ErrorKind;
 
     const MIB: usize = 1 << 20;
 
@@ -218,7 +219,7 @@ mod tests {
         let room = WorkRoom::from_room(Room { patience: Duration::ZERO, ..Room::new(100 * MIB) });
         let first = room.reserve(60 * MIB).await.unwrap();
         let refusal = room.reserve(60 * MIB).await.unwrap_err();
-        assert_eq!(refusal.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refusal.kind(), ErrorKind::Unavailable);
         drop(first);
         // The memory is released on another thread.
         while room.reserve(60 * MIB).await.is_err() {
@@ -247,7 +248,7 @@ mod tests {
     #[tokio::test]
     async fn rejects_a_body_that_never_fits_into_a_lower_limit() {
         let refusal = room(100).reserve(101 * MIB).await.unwrap_err();
-        assert_eq!(refusal.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refusal.kind(), ErrorKind::Unavailable);
         assert!(refusal.reason().contains("needs 105906176 bytes"), "{refusal}");
     }
 

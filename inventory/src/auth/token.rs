@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(keys.cluster_token(ClusterId::fresh()), Err(KeyError::Signing));
         assert_eq!(keys.user_token(None), Err(KeyError::Signing));
         let policy = super::super::Policy::local(keys);
-        assert_eq!(policy.url_token(InfraEnvId::fresh()).unwrap_err().status().as_u16(), 500);
+        assert_eq!(policy.url_token(InfraEnvId::fresh()).unwrap_err().kind(), crate::error::ErrorKind::Internal);
     }
 
     #[test]

@@ -320,6 +320,7 @@ fn format_size(bytes: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     fn report(disks: &str) -> String {
         format!(r#"{{"cpu": {{"architecture": "x86_64"}}, "disks": {disks}}}"#)
@@ -384,8 +385,8 @@ mod tests {
         assert_eq!(Machine::from_stored(host, "").unwrap(), Machine::default());
         for text in ["{", "[]", r#"{"interfaces": "eth0"}"#, r#"{"interfaces": [{"ipv4_addresses": [1]}]}"#] {
             let error = Machine::from_stored(host, text).unwrap_err();
-            assert_eq!(error.status().as_u16(), 500, "{text}");
-            assert_eq!(Machine::parse(text).unwrap_err().status().as_u16(), 400, "{text}");
+            assert_eq!(error.kind(), ErrorKind::Internal, "{text}");
+            assert_eq!(Machine::parse(text).unwrap_err().kind(), ErrorKind::Invalid, "{text}");
         }
     }
 

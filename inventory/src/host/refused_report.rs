@@ -193,7 +193,7 @@ mod tests {
             (HostKey { infra_env_id: host.infra_env_id, host_id: host.id }, Error::invalid(reason));
         let request = RequestId(Uuid::new_v4());
         let refusal = Refusal { key, request, step: Some(StepType::Inventory), error: &error };
-        let mut journal = inventory.journal(Some(request));
+        let mut journal = Journal::new(Utc::now(), Some(request));
         !refusal.is_recorded(host, journal.now()) && refusal.update(host, &mut journal)
     }
 

@@ -72,19 +72,23 @@ impl From<FileError> for Error {
 mod tests {
     use super::*;
     use crate::BucketFailure;
+    use crate::error::ErrorKind;
 
     #[test]
     fn storage_that_does_not_answer_is_unavailable_and_a_missing_bucket_is_not() {
         let path = || FilePath::from_names(["a"]).unwrap();
         let failed =
             |source: BucketFailure| FileError::Failed { path: path(), done: "read", source: source.into() };
-        let status = |error: FileError| Error::from(error).status().as_u16();
-        assert_eq!(status(failed(BucketFailure::Unavailable { reason: "away".to_owned() })), 503);
+        let kind = |error: FileError| Error::from(error).kind();
+        assert_eq!(
+            kind(failed(BucketFailure::Unavailable { reason: "away".to_owned() })),
+            ErrorKind::Unavailable
+        );
         let refused = BucketFailure::Refused { status: 403, reason: "no".to_owned() };
-        assert_eq!(status(failed(refused)), 500);
+        assert_eq!(kind(failed(refused)), ErrorKind::Internal);
         let missing = FileError::MissingBucket { path: path(), done: "read", bucket: "logs".to_owned() };
         let error = Error::from(missing);
-        assert_eq!(error.status().as_u16(), 500);
+        assert_eq!(error.kind(), ErrorKind::Internal);
         assert!(error.reason().contains("bucket of uploaded files does not exist"));
     }
 }

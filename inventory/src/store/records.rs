@@ -511,6 +511,7 @@ mod tests {
     use serde::{Deserialize, Serializer};
 
     use super::*;
+    use crate::error::ErrorKind;
 
     #[derive(Clone, Debug, Serialize, Deserialize)]
     struct Unwritable {
@@ -535,7 +536,7 @@ mod tests {
         let (record, mut change) = (Unwritable { value: 0 }, Change::new());
         for error in [change.insert(&record).unwrap_err(), change.replace(&record, 1).unwrap_err()] {
             assert!(matches!(error, StoreError::Unwritable { key, .. } if key == record.key()), "{error}");
-            assert_eq!(Error::from(error).status().as_u16(), 500);
+            assert_eq!(Error::from(error).kind(), ErrorKind::Internal);
         }
         assert!(change.is_empty());
     }

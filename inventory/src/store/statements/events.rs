@@ -295,7 +295,10 @@ mod tests {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("kindling.db");
         let store = SqlStore::open_file(&path).await.unwrap();
-        let changes = Changes { steps: Vec::new(), events: vec![Event::now("a", Severity::Info, "b")] };
+        let changes = Changes {
+            steps: Vec::new(),
+            events: vec![Event::new("a", Severity::Info, "b", chrono::Utc::now())],
+        };
         assert_eq!(store.commit(changes).await.unwrap(), Outcome::Done);
         let mut raw = SqliteConnection::connect(&format!("sqlite:{}", path.display())).await.unwrap();
         assert_eq!(store.events(&EventQuery::default()).await.unwrap().count, 1);
