@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::Inventory;
 use super::cluster::ClusterRecord;
 use super::host::HostRecord;
 use super::store::{Change, Key, Kind, ReadSet, Reader as _, Record, Records, StoreError, Stored};
-use super::{Inventory, logs};
 use crate::error::{Error, ErrorKind};
 use crate::event::EventPosition;
+use crate::service::logs;
 
 /// Delay of the first purge, because a start has more urgent work.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);

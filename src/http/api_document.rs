@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
     use crate::http::access_tests::AccessSite;
-    use inventory::auth::RouteAccess;
+    use inventory::api::auth::RouteAccess;
 
     /// Returns `true` for a file that a page loads: no client requests it on its own.
     fn is_part_of_page(route: &RouteAccess) -> bool {

@@ -24,7 +24,7 @@ use super::request_log::{RequestLog, log_request};
 use super::{api_docs, api_document, cors, health, network_files, page};
 use inventory::Inventory;
 use inventory::api::ApiError;
-use inventory::auth::GuardedRouter;
+use inventory::api::auth::GuardedRouter;
 
 /// The shortest response that is worth compressing: one that does not fit into a packet.
 const MIN_COMPRESSED: u64 = 1400;

@@ -11,8 +11,8 @@ use utoipa::{OpenApi, ToSchema};
 
 use super::images::{ImageServer, SourceStatus};
 use crate::images::library::{BaseImageState, ImageState, Library};
+use inventory::api::auth::{GuardedRouter, RouteAccess};
 use inventory::api::{add_access, json, only_reads};
-use inventory::auth::{GuardedRouter, RouteAccess};
 use inventory::catalogue::CpuArchitecture;
 use inventory::monitor::MonitorHealth;
 use inventory::{AddressFinding, Inventory};

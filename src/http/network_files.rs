@@ -14,8 +14,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use axum::http::StatusCode;
+use inventory::api::auth::{Caller, Operation, User, WholeService};
 use inventory::api::{ApiError, ApiErrors, Body, Reply, RequestBody, Schemas};
-use inventory::auth::{Caller, Operation, User, WholeService};
 use inventory::in_background;
 use inventory::infra_env::MacInterface;
 

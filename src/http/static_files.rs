@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
 use super::content::is_listed_in_if_none_match;
+use inventory::api::auth::{GuardedRouter, RouteAccess};
 use inventory::api::{ApiError, header_value, only_reads};
-use inventory::auth::{GuardedRouter, RouteAccess};
 
 pub(super) const HTML: &str = "text/html; charset=utf-8";
 pub(super) const CSS: &str = "text/css; charset=utf-8";

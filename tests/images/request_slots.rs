@@ -12,7 +12,7 @@ use kindling::inventory::api::ApiError;
 use kindling::inventory::auth::Policy;
 use kindling::inventory::catalogue::CpuArchitecture;
 use kindling::inventory::id::InfraEnvId;
-use kindling::inventory::infra_env::ServedInfraEnv;
+use kindling::inventory::service::infra_envs::ServedInfraEnv;
 use tokio::sync::Semaphore;
 
 use crate::{ImageTestServer, run};

@@ -1,12 +1,18 @@
 //! The parts of the API that all resources share: request bodies, query parameters, lists, errors, the router and the
 //! OpenAPI document.
 
+pub mod auth;
 mod body;
+pub(crate) mod clusters;
 mod error;
+mod events;
 mod examples;
+pub(crate) mod hosts;
 mod id;
+pub(crate) mod infra_envs;
 mod large;
 mod list;
+mod logs;
 mod memory_limit;
 mod not_implemented;
 mod query;
@@ -14,6 +20,7 @@ mod router;
 mod schema;
 mod security;
 mod state;
+mod versions;
 mod work_room;
 
 pub(crate) use body::request_bodies;

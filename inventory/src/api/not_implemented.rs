@@ -11,7 +11,7 @@ use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{ContentBuilder, PathItem, Ref, Required, Response, ResponseBuilder};
 
 use crate::api::ApiError;
-use crate::auth::{
+use crate::api::auth::{
     AcceptedTokens, Agent, Caller, Logs, Operation, Operations, Target, User, UserOrAgent, WholeService,
 };
 use crate::host::HostKey;

@@ -12,8 +12,9 @@ use super::work_room::RequestMemory;
 use super::{
     ApiError, ApiState, EitherError, InfraError, OperationError, add_access, examples, not_implemented,
 };
-use crate::auth::{GuardedRouter, Operation, Operations, RouteAccess};
-use crate::{Inventory, Settings, cluster, events, host, infra_env, logs, version};
+use super::{clusters, events, hosts, infra_envs, logs, versions};
+use crate::api::auth::{GuardedRouter, Operation, Operations, RouteAccess};
+use crate::{Inventory, Settings};
 
 /// The most bytes of a request body, except for uploads of logs. A static network of thousands of hosts fits.
 const MAX_BODY: usize = 32 << 20;
@@ -88,12 +89,12 @@ pub fn openapi(
 /// Returns all operations of the API, and `more` that the program adds.
 pub fn operations(more: impl IntoIterator<Item = Operation>) -> Operations {
     let areas = [
-        cluster::routes(),
-        infra_env::routes(),
-        host::routes(),
+        clusters::routes(),
+        infra_envs::routes(),
+        hosts::routes(),
         events::routes(),
         logs::routes(),
-        version::routes(),
+        versions::routes(),
     ];
     let operations = areas.into_iter().flatten().chain(more);
     let operations = operations.fold(Operations::new(Document::openapi()), Operations::with);

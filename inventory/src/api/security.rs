@@ -5,7 +5,8 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Components, OpenApi, PathItem};
 
-use crate::auth::{AuthKind, IdSource, RouteAccess};
+use crate::api::auth::{IdSource, RouteAccess};
+use crate::auth::AuthKind;
 
 /// Adds the access rules of `routes` to the operations of a document. Routes that the document lacks are skipped.
 pub fn add_access(document: &mut OpenApi, routes: &[RouteAccess]) {

@@ -105,8 +105,8 @@ impl KeyTexts {
 #[derive(Clone)]
 pub struct LocalKeys {
     id: Uuid,
-    pub(super) signing: EncodingKey,
-    pub(super) verifying: DecodingKey,
+    pub(crate) signing: EncodingKey,
+    pub(crate) verifying: DecodingKey,
 }
 
 impl fmt::Debug for LocalKeys {
@@ -138,7 +138,7 @@ impl LocalKeys {
     }
 
     /// Returns the id of the pair, which does not reveal the private key.
-    pub(super) fn id(&self) -> Uuid {
+    pub(crate) fn id(&self) -> Uuid {
         self.id
     }
 }

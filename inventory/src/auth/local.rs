@@ -50,7 +50,7 @@ impl LocalPolicy {
     }
 
     /// Returns the scope of a token. `kind` is the header or parameter that carries it.
-    pub(super) async fn judge(
+    pub(crate) async fn judge(
         &self,
         inventory: &Inventory,
         kind: AuthKind,
@@ -77,7 +77,7 @@ impl LocalPolicy {
     }
 
     /// Returns `true` if the token is valid and was made for this infra-env.
-    pub(super) fn is_for_infra_env(&self, infra_env: InfraEnvId, token: &str) -> bool {
+    pub(crate) fn is_for_infra_env(&self, infra_env: InfraEnvId, token: &str) -> bool {
         self.verify(token) == Ok(Grant::InfraEnv(infra_env))
     }
 

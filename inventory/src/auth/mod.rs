@@ -4,14 +4,9 @@
 //! declares which [kinds](AuthKind) of token the operation accepts and which ids a request names. The token is checked
 //! against these ids before the operation begins. `docs/auth.md` has the table of all routes.
 
-mod access;
-mod caller;
 mod keys;
 mod local;
 mod reach;
-mod target;
-#[cfg(test)]
-mod tests;
 mod token;
 
 use std::fmt;
@@ -19,17 +14,9 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-pub use access::RouteAccess;
-pub(crate) use access::operation;
-pub use access::{Guarded, GuardedRouter, Operation, Operations};
-pub use caller::{
-    AcceptedTokens, Agent, Caller, Downloader, Files, Initrd, Lister, Logs, Reader, Streamer, User,
-    UserOrAgent,
-};
 pub use keys::{KeyError, KeyHalf, KeyTexts, LocalKeys};
 pub use local::LocalPolicy;
-pub(crate) use target::{ChangesOf, ClusterLogs, EventsOf, LogsSource, NamedInBody};
-pub use target::{IdSource, Ids, Named, Target, WholeService};
+pub use reach::Named;
 
 use super::id::{ClusterId, InfraEnvId};
 use super::store::StoreError;

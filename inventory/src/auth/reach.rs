@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 
-use super::target::Named;
 use super::{AuthKind, Scope, unavailable};
 use crate::error::Error;
 use crate::id::{ClusterId, HostId, InfraEnvId};
@@ -15,10 +14,21 @@ use crate::store::{Filter, Key, Kind, Records};
 /// The most hosts that one request may name with a token of an infra-env or cluster. Each host may cost a lookup.
 const MAX_HOSTS: usize = 1000;
 
+/// The resources that a request names. Each of them must be within the scope of the caller's token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    /// The infra-env.
+    pub infra_env: Option<InfraEnvId>,
+    /// The cluster.
+    pub cluster: Option<ClusterId>,
+    /// The hosts.
+    pub hosts: Vec<HostId>,
+}
+
 impl Named {
     /// Returns `true` if the token gives access to every named resource. A request that names none is about the whole
     /// service, which only a user's token gives access to.
-    pub(super) async fn is_within(
+    pub(crate) async fn is_within(
         &self,
         kind: AuthKind,
         scope: Scope,
@@ -50,7 +60,7 @@ impl Named {
     }
 
     /// Returns `true` if the hosts exist in the infra-env that the request names or, if it names none, in the cluster.
-    pub(super) async fn has_its_hosts(&self, records: &Records) -> Result<bool, Error> {
+    pub(crate) async fn has_its_hosts(&self, records: &Records) -> Result<bool, Error> {
         match (self.infra_env, self.cluster) {
             _ if self.hosts.is_empty() => Ok(true),
             (Some(infra_env), _) => self.has_hosts_in_infra_env(infra_env, records).await,

@@ -50,7 +50,7 @@ impl Claims {
 
 /// The resource that a token gives access to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Grant {
+pub(crate) enum Grant {
     User,
     Ticket,
     InfraEnv(InfraEnvId),
@@ -59,21 +59,21 @@ pub(super) enum Grant {
 
 /// The contents of a valid token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Verified {
-    pub(super) grant: Grant,
+pub(crate) struct Verified {
+    pub(crate) grant: Grant,
     expires: Option<i64>,
 }
 
 impl Verified {
     /// Returns `true` if the token has expired.
-    pub(super) fn is_over(&self, now: DateTime<Utc>) -> bool {
+    pub(crate) fn is_over(&self, now: DateTime<Utc>) -> bool {
         self.expires.is_some_and(|end| end <= now.timestamp())
     }
 }
 
 /// Why a token is invalid. Clients see these texts, so they contain nothing of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum TokenError {
+pub(crate) enum TokenError {
     #[error("the token is not a valid ES256 JWT")]
     Malformed,
     #[error("the token is not signed with the key of this service")]
@@ -134,7 +134,7 @@ impl LocalKeys {
     }
 
     /// Verifies a token: its form, signature, claims and expiry time.
-    pub(super) fn verify(&self, token: &str, now: DateTime<Utc>) -> Result<Verified, TokenError> {
+    pub(crate) fn verify(&self, token: &str, now: DateTime<Utc>) -> Result<Verified, TokenError> {
         use jsonwebtoken::errors::ErrorKind;
         let is_ours = |header: Header| header.alg == Algorithm::ES256;
         if token.len() > MAX_TOKEN || !decode_header(token).is_ok_and(is_ours) {
@@ -229,7 +229,10 @@ mod tests {
         assert_eq!(keys.cluster_token(ClusterId::fresh()), Err(KeyError::Signing));
         assert_eq!(keys.user_token(None), Err(KeyError::Signing));
         let policy = super::super::Policy::local(keys);
-        assert_eq!(policy.url_token(InfraEnvId::fresh()).unwrap_err().kind(), crate::error::ErrorKind::Internal);
+        assert_eq!(
+            policy.url_token(InfraEnvId::fresh()).unwrap_err().kind(),
+            crate::error::ErrorKind::Internal
+        );
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::rules::check_ssh_keys;
 use crate::{Secret, Settings};
 
 /// Returns the record of a new cluster that will be installed.
-pub(super) fn create(
+pub(crate) fn create(
     params: ClusterCreateParams,
     catalogue: &Catalogue,
     settings: &Settings,
@@ -139,17 +139,17 @@ fn service_networks(params: &ClusterCreateParams, settings: &Settings) -> Vec<Su
 }
 
 /// Returns cluster networks as they are stored: without the id of the cluster.
-pub(super) fn stored_cluster_networks(networks: Vec<ClusterNetwork>) -> Vec<ClusterNetwork> {
+pub(crate) fn stored_cluster_networks(networks: Vec<ClusterNetwork>) -> Vec<ClusterNetwork> {
     networks.into_iter().map(|network| ClusterNetwork { cluster_id: None, ..network }).collect()
 }
 
 /// Returns networks as they are stored.
-pub(super) fn stored_subnets(networks: Vec<Network>) -> Vec<Subnet> {
+pub(crate) fn stored_subnets(networks: Vec<Network>) -> Vec<Subnet> {
     networks.into_iter().map(|network| network.cidr).collect()
 }
 
 /// Returns VIPs as they are stored. Empty addresses are dropped.
-pub(super) fn stored_vips(vips: Vec<Vip>) -> Vec<Vip> {
+pub(crate) fn stored_vips(vips: Vec<Vip>) -> Vec<Vip> {
     let vips = vips.into_iter().filter(|vip| !vip.ip.is_empty());
     vips.map(|vip| Vip { cluster_id: None, ..vip }).collect()
 }
@@ -165,7 +165,7 @@ fn disk_encryption_with_defaults(requested: DiskEncryption) -> DiskEncryption {
 
 impl DiskEncryption {
     /// Returns the settings with the requested changes. Empty texts remove a setting.
-    pub(super) fn with_changes(self, requested: Self) -> Self {
+    pub(crate) fn with_changes(self, requested: Self) -> Self {
         Self {
             enable_on: requested.enable_on.or(self.enable_on),
             mode: requested.mode.or(self.mode),
@@ -176,7 +176,7 @@ impl DiskEncryption {
 
 impl IgnitionEndpoint {
     /// Returns the settings with the requested changes. Empty texts remove a setting.
-    pub(super) fn with_changes(self, requested: Self) -> Self {
+    pub(crate) fn with_changes(self, requested: Self) -> Self {
         Self {
             url: requested.url.or(self.url).filter(|text| !text.is_empty()),
             ca_certificate: requested.ca_certificate.or(self.ca_certificate).filter(|text| !text.is_empty()),
@@ -185,7 +185,7 @@ impl IgnitionEndpoint {
 }
 
 /// Returns the record of an existing cluster to which hosts are added.
-pub(super) fn import(params: ClusterImportParams, now: DateTime<Utc>) -> Result<ClusterRecord, Error> {
+pub(crate) fn import(params: ClusterImportParams, now: DateTime<Utc>) -> Result<ClusterRecord, Error> {
     let version = params.openshift_version.unwrap_or_default();
     require_version(&version)?;
     let mut spec = ClusterSpec {
@@ -214,7 +214,7 @@ fn api_name(api: &str) -> Option<(&str, &str)> {
 }
 
 /// Returns the record of a cluster that is installed without a connection to this service.
-pub(super) fn create_disconnected(
+pub(crate) fn create_disconnected(
     params: DisconnectedClusterParams,
     now: DateTime<Utc>,
 ) -> Result<ClusterRecord, Error> {

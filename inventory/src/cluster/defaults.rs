@@ -22,7 +22,7 @@ const FORBIDDEN_HOSTNAMES: [&str; 6] = [
 /// Defaults of new clusters.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = cluster_default_config)]
-pub(super) struct ClusterDefaults {
+pub(crate) struct ClusterDefaults {
     /// Cluster network (addresses of pods).
     pub cluster_network_cidr: Subnet,
     /// Prefix length of the subnet that each node gets.
@@ -48,7 +48,7 @@ pub(super) struct ClusterDefaults {
 impl ClusterDefaults {
     /// Returns the defaults from the settings.
     #[must_use]
-    pub(super) fn from_settings(settings: &Settings) -> Self {
+    pub(crate) fn from_settings(settings: &Settings) -> Self {
         let (v4, v6) = (&settings.cluster_networks, &settings.cluster_networks_v6);
         let service = |networks| Network { cluster_id: None, cidr: service_network(networks) };
         Self {
@@ -67,12 +67,12 @@ impl ClusterDefaults {
 }
 
 /// Returns the default cluster network (addresses of pods).
-pub(super) fn pod_network(networks: &ClusterNetworks) -> ClusterNetwork {
+pub(crate) fn pod_network(networks: &ClusterNetworks) -> ClusterNetwork {
     let (cidr, host_prefix) = (Subnet(networks.cluster_cidr.clone()), i64::from(networks.host_prefix));
     ClusterNetwork { cluster_id: None, cidr, host_prefix }
 }
 
 /// Returns the default service network.
-pub(super) fn service_network(networks: &ClusterNetworks) -> Subnet {
+pub(crate) fn service_network(networks: &ClusterNetworks) -> Subnet {
     Subnet(networks.service_cidr.clone())
 }

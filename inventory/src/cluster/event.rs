@@ -6,21 +6,21 @@ use crate::event::{Event, Severity};
 use crate::id::ClusterId;
 use crate::journal::Journal;
 
-pub(super) fn registered(record: &ClusterRecord, journal: &Journal) -> Event {
+pub(crate) fn registered(record: &ClusterRecord, journal: &Journal) -> Event {
     let message = "Successfully registered cluster";
     let event = journal.event("cluster_registration_succeeded", Severity::Info, message);
     event.of_cluster(Some(record.id))
 }
 
-pub(super) fn deregistered(id: ClusterId, journal: &Journal) -> Event {
+pub(crate) fn deregistered(id: ClusterId, journal: &Journal) -> Event {
     journal.event("cluster_deregistered", Severity::Info, "Deregistered cluster").of_cluster(Some(id))
 }
 
-pub(super) fn deregister_failed(id: ClusterId, refusal: &Error, journal: &Journal) -> Event {
+pub(crate) fn deregister_failed(id: ClusterId, refusal: &Error, journal: &Journal) -> Event {
     let message = format!("Failed to deregister cluster. Error: {}", refusal.reason());
     journal.event("cluster_deregister_failed", Severity::Error, message).of_cluster(Some(id))
 }
 
-pub(super) fn proxy_changed(id: ClusterId, journal: &Journal) -> Event {
+pub(crate) fn proxy_changed(id: ClusterId, journal: &Journal) -> Event {
     journal.event("proxy_settings_changed", Severity::Info, "Proxy settings changed").of_cluster(Some(id))
 }

@@ -23,7 +23,7 @@ impl Subnet {
 
 impl Subnet {
     /// Returns the network that contains an address with a prefix length. Link-local addresses have no such network.
-    pub(super) fn around(address: &str) -> Option<Self> {
+    pub(crate) fn around(address: &str) -> Option<Self> {
         let range = AddressRange::around(address)?;
         let address = match range.address() {
             IpAddr::V6(address) if address.is_unicast_link_local() => return None,
@@ -33,14 +33,14 @@ impl Subnet {
     }
 
     /// Returns the number of bits after the prefix, if the network is valid.
-    pub(super) fn host_bits(&self) -> Option<u32> {
+    pub(crate) fn host_bits(&self) -> Option<u32> {
         let range = AddressRange::parse(&self.0)?;
         let width: u32 = if range.is_v6 { 128 } else { 32 };
         width.checked_sub(range.prefix)
     }
 
     /// Returns `true` for IPv6.
-    pub(super) fn is_v6(&self) -> bool {
+    pub(crate) fn is_v6(&self) -> bool {
         self.0.contains(':')
     }
 }
@@ -120,7 +120,7 @@ impl AddressRange {
 const MAX_NETWORKS: usize = 256;
 
 /// Checks cluster, service and machine networks: each alone, and that they do not overlap.
-pub(super) fn check_networks(
+pub(crate) fn check_networks(
     pods: &[ClusterNetwork],
     services: &[Subnet],
     machines: &[Subnet],

@@ -128,14 +128,14 @@ pub struct ClusterSpec {
 
 impl ClusterSpec {
     /// Returns the proxy settings.
-    pub(super) fn proxies(&self) -> [&str; 3] {
+    pub(crate) fn proxies(&self) -> [&str; 3] {
         [&self.http_proxy, &self.https_proxy, &self.no_proxy]
     }
 }
 
 impl ClusterRecord {
     /// Returns a cluster that becomes known to the service.
-    pub(super) fn new(
+    pub(crate) fn new(
         kind: ClusterKind,
         origin: ClusterOrigin,
         spec: ClusterSpec,
@@ -226,14 +226,14 @@ mod text {
 
     use crate::catalogue::ReleaseArchitecture;
 
-    pub(super) fn serialize<S: Serializer>(
+    pub(crate) fn serialize<S: Serializer>(
         architecture: &Option<ReleaseArchitecture>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         architecture.map_or("", ReleaseArchitecture::as_str).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<ReleaseArchitecture>, D::Error> {
         let text = String::deserialize(deserializer)?;

@@ -16,7 +16,7 @@ use crate::time::Micros;
 use crate::{Secret, Settings};
 
 /// Returns the cluster after a change.
-pub(super) fn update(
+pub(crate) fn update(
     record: &ClusterRecord,
     params: ClusterUpdateParams,
     settings: &Settings,

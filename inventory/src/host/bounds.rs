@@ -12,7 +12,7 @@ fn too_large(reason: String) -> Error {
 }
 
 /// Returns an error if a report is longer than the limit.
-pub(super) fn check_report(kind: &str, report: &str, limits: &HostLimits) -> Result<(), Error> {
+pub(crate) fn check_report(kind: &str, report: &str, limits: &HostLimits) -> Result<(), Error> {
     if report.len() <= limits.bytes_per_report {
         return Ok(());
     }
@@ -20,7 +20,7 @@ pub(super) fn check_report(kind: &str, report: &str, limits: &HostLimits) -> Res
 }
 
 /// Returns an error if the reports of a host exceed the limit and are longer than before.
-pub(super) fn check_reports(host: &HostRecord, before: usize, limits: &HostLimits) -> Result<(), Error> {
+pub(crate) fn check_reports(host: &HostRecord, before: usize, limits: &HostLimits) -> Result<(), Error> {
     let (len, limit) = (len_of_reports(host), limits.bytes_per_host());
     if len <= limit || len <= before {
         return Ok(());
@@ -29,7 +29,7 @@ pub(super) fn check_reports(host: &HostRecord, before: usize, limits: &HostLimit
 }
 
 /// Makes a change that adds a host fail if the infra-env would exceed its limits on hosts and bytes.
-pub(super) fn require_room_for_host(change: &mut Change, infra_env: InfraEnvId, limits: &HostLimits) {
+pub(crate) fn require_room_for_host(change: &mut Change, infra_env: InfraEnvId, limits: &HostLimits) {
     let HostLimits { hosts, bytes, .. } = *limits;
     let refusal = too_large(format!(
         "infra-env {infra_env} is full (limits: {hosts} hosts, {bytes} bytes of reports); delete hosts that are no \
@@ -42,7 +42,7 @@ pub(super) fn require_room_for_host(change: &mut Change, infra_env: InfraEnvId, 
 ///
 /// The number of hosts does not matter: the host exists already. An infra-env has more hosts than its limit if the limit
 /// was lowered, or if replicas registered hosts at the same time.
-pub(super) fn require_room_for_reports(change: &mut Change, infra_env: InfraEnvId, limits: &HostLimits) {
+pub(crate) fn require_room_for_reports(change: &mut Change, infra_env: InfraEnvId, limits: &HostLimits) {
     let bytes = limits.bytes;
     let refusal = too_large(format!(
         "reports of all hosts of infra-env {infra_env} too large together, discarded (limit {bytes} bytes); delete \
@@ -52,7 +52,7 @@ pub(super) fn require_room_for_reports(change: &mut Change, infra_env: InfraEnvI
 }
 
 /// Returns the length of a host's reports and of the values derived from them, in bytes.
-pub(super) fn len_of_reports(host: &HostRecord) -> usize {
+pub(crate) fn len_of_reports(host: &HostRecord) -> usize {
     let HostRecord { choices, findings, .. } = host;
     let disk = choices.installation_disk.iter().flat_map(|disk| [&disk.id, &disk.path]);
     let messages = findings.validations.iter().map(|validation| &validation.message);

@@ -9,7 +9,8 @@ use super::membership::clear_cluster;
 use super::record::{Choices, HostFindings, HostRecord};
 use super::state::HostEvent;
 use super::status::HostStatus;
-use crate::cluster::{ClusterKind, ClusterOperation, ClusterRecord};
+use crate::cluster::state::ClusterOperation;
+use crate::cluster::{ClusterKind, ClusterRecord};
 use crate::error::Error;
 use crate::event::Severity;
 use crate::id::{ClusterId, HostId, InfraEnvId};
@@ -19,18 +20,18 @@ use crate::store::{Change, Filter, Kind, ReadSet, Reader as _};
 use crate::{Inventory, Secret};
 
 /// Returns the cluster with this id; `None` if it does not exist or is deleted.
-pub(super) async fn find_cluster(reads: &ReadSet, id: ClusterId) -> Result<Option<ClusterRecord>, Error> {
+pub(crate) async fn find_cluster(reads: &ReadSet, id: ClusterId) -> Result<Option<ClusterRecord>, Error> {
     let found = reads.find::<ClusterRecord>(None, id.0).await?;
     Ok(found.map(|cluster| cluster.record).filter(|cluster| !cluster.is_deleted()))
 }
 
 /// Returns `true` if hosts can be bound to the cluster in its current status.
-pub(super) fn accepts_hosts(cluster: &ClusterRecord) -> bool {
+pub(crate) fn accepts_hosts(cluster: &ClusterRecord) -> bool {
     ClusterOperation::AddHost.is_allowed(cluster.status())
 }
 
 /// Returns the error for a cluster that cannot accept hosts.
-pub(super) fn cannot_accept_hosts(cluster: &ClusterRecord) -> Error {
+pub(crate) fn cannot_accept_hosts(cluster: &ClusterRecord) -> Error {
     Error::conflict(format!(
         "Cluster {} is in state {} and cannot accept hosts",
         cluster.id,
@@ -39,12 +40,12 @@ pub(super) fn cannot_accept_hosts(cluster: &ClusterRecord) -> Error {
 }
 
 /// Returns `true` if the cluster is already installed, and hosts are added to it.
-pub(super) fn is_add_hosts_cluster(cluster: &ClusterRecord) -> bool {
+pub(crate) fn is_add_hosts_cluster(cluster: &ClusterRecord) -> bool {
     cluster.kind == ClusterKind::AddHostsCluster
 }
 
 /// Returns `true` if the cluster is installed on a single node.
-pub(super) fn is_single_node(cluster: &ClusterRecord) -> bool {
+pub(crate) fn is_single_node(cluster: &ClusterRecord) -> bool {
     cluster.control_plane_count == 1 && !is_add_hosts_cluster(cluster)
 }
 
@@ -123,7 +124,7 @@ pub(crate) async fn find_in_cluster(
 }
 
 /// Returns an error unless the host is bound to this cluster.
-pub(super) fn require_bound_to(cluster: ClusterId, host: &HostRecord) -> Result<(), Error> {
+pub(crate) fn require_bound_to(cluster: ClusterId, host: &HostRecord) -> Result<(), Error> {
     if host.cluster_id == Some(cluster) {
         return Ok(());
     }
@@ -169,7 +170,7 @@ pub(crate) async fn release_hosts(
 }
 
 /// Marks a host as deleted. The record stays until it is purged, without secrets and reports.
-pub(super) fn deregister(host: &mut HostRecord, journal: &mut Journal) {
+pub(crate) fn deregister(host: &mut HostRecord, journal: &mut Journal) {
     host.deleted_at = Some(journal.micros());
     let hostname = std::mem::take(&mut host.findings.hostname);
     host.findings = HostFindings { hostname, ..HostFindings::default() };

@@ -11,9 +11,9 @@ use crate::store::{Change, ReportKind, Reports, Stored};
 
 /// A host that a change edits, with the stored reports that the change reads and the new reports that it sets.
 #[derive(Debug)]
-pub(super) struct HostDraft {
+pub(crate) struct HostDraft {
     /// The host.
-    pub(super) record: HostRecord,
+    pub(crate) record: HostRecord,
     /// The host before the change.
     stored: HostRecord,
     generation: i64,
@@ -28,12 +28,12 @@ pub(super) struct HostDraft {
 
 impl HostDraft {
     /// Returns a draft of a stored host without reports.
-    pub(super) fn new(stored: Stored<HostRecord>) -> Self {
+    pub(crate) fn new(stored: Stored<HostRecord>) -> Self {
         Self::with_reports(stored, Reports::default())
     }
 
     /// Returns a draft of a stored host with some of its reports.
-    pub(super) fn with_reports(stored: Stored<HostRecord>, stored_reports: Reports) -> Self {
+    pub(crate) fn with_reports(stored: Stored<HostRecord>, stored_reports: Reports) -> Self {
         let Stored { record, generation, size } = stored;
         let kinds = ReportKind::ALL.iter().copied();
         let stored_kinds = kinds.filter(|kind| record.findings.has_report(*kind)).collect();
@@ -42,13 +42,13 @@ impl HostDraft {
     }
 
     /// Returns `true` if the change edited the host or its reports.
-    pub(super) fn is_edited(&self) -> bool {
+    pub(crate) fn is_edited(&self) -> bool {
         // A report is set only if its summary in the record changes.
         self.record != self.stored
     }
 
     /// Returns the generation of the stored host.
-    pub(super) fn generation(&self) -> i64 {
+    pub(crate) fn generation(&self) -> i64 {
         self.generation
     }
 
@@ -57,7 +57,7 @@ impl HostDraft {
     /// # Errors
     ///
     /// Returns an internal error if the report is missing in the database, or if the change did not ask for it.
-    pub(super) fn report(&self, kind: ReportKind) -> Result<&str, Error> {
+    pub(crate) fn report(&self, kind: ReportKind) -> Result<&str, Error> {
         if !self.record.findings.has_report(kind) {
             return Ok("");
         }
@@ -69,12 +69,12 @@ impl HostDraft {
     }
 
     /// Returns the parsed inventory report; an empty one if the host has none.
-    pub(super) fn machine(&self) -> Result<Machine<'_>, Error> {
+    pub(crate) fn machine(&self) -> Result<Machine<'_>, Error> {
         Machine::from_stored(self.record.id, self.report(ReportKind::Inventory)?)
     }
 
     /// Replaces a report. An empty report is removed, and one with the same digest is left alone.
-    pub(super) fn set_report(&mut self, kind: ReportKind, report: String) {
+    pub(crate) fn set_report(&mut self, kind: ReportKind, report: String) {
         let reports = &mut self.record.findings.reports;
         if report.is_empty() {
             reports.remove(kind.as_str());
@@ -88,13 +88,13 @@ impl HostDraft {
     }
 
     /// Adds the edited host to a change, with the reports that were set or removed. Returns the host.
-    pub(super) fn write(self, change: &mut Change) -> Result<HostRecord, Error> {
+    pub(crate) fn write(self, change: &mut Change) -> Result<HostRecord, Error> {
         self.add_to_change(change)?;
         Ok(self.record)
     }
 
     /// Adds the edited host to a change. If it grew, the change is refused unless the infra-env has room for it.
-    pub(super) fn write_within(self, change: &mut Change, limits: &HostLimits) -> Result<HostRecord, Error> {
+    pub(crate) fn write_within(self, change: &mut Change, limits: &HostLimits) -> Result<HostRecord, Error> {
         if self.add_to_change(change)? > self.size {
             require_room_for_reports(change, self.record.infra_env_id, limits);
         }

@@ -54,7 +54,7 @@ impl Journal {
     }
 
     /// Changes the status of a host. A new status adds an event.
-    pub(super) fn apply(&mut self, host: &mut HostRecord, transition: &Transition) {
+    pub(crate) fn apply(&mut self, host: &mut HostRecord, transition: &Transition) {
         // The transition may discard the reported name.
         let name = host.name();
         let Some(before) = host.apply(transition, self.millis()) else { return };

@@ -38,25 +38,25 @@ pub(crate) struct HostKey {
 
 impl HostKey {
     /// Returns the host, even if it is deleted.
-    pub(super) async fn find_any(self, reader: &impl Reader) -> Result<Option<Stored<HostRecord>>, Error> {
+    pub(crate) async fn find_any(self, reader: &impl Reader) -> Result<Option<Stored<HostRecord>>, Error> {
         Ok(reader.find(Some(self.infra_env_id.0), self.host_id.0).await?)
     }
 
     /// Returns the host.
-    pub(super) async fn find(self, reader: &impl Reader) -> Result<Stored<HostRecord>, Error> {
+    pub(crate) async fn find(self, reader: &impl Reader) -> Result<Stored<HostRecord>, Error> {
         let found = self.find_any(reader).await?.filter(|host| host.record.deleted_at.is_none());
         found.ok_or_else(|| self.not_found())
     }
 
     /// Returns the key of the host's record.
-    pub(super) fn record_key(self) -> Key {
+    pub(crate) fn record_key(self) -> Key {
         Key { kind: Kind::Host, parent: Some(self.infra_env_id.0), id: self.host_id.0 }
     }
 
     /// Returns the host from the cache, or reads it into the cache. Its check-in time is that of the last read.
     ///
     /// Changes made by this process are visible at once, those of another process within half a second.
-    pub(super) async fn find_cached(
+    pub(crate) async fn find_cached(
         self,
         inventory: &Inventory,
     ) -> Result<Arc<CachedRecord<HostRecord>>, Error> {
@@ -69,7 +69,7 @@ impl HostKey {
     }
 
     /// Returns the error for a host that does not exist.
-    pub(super) fn not_found(self) -> Error {
+    pub(crate) fn not_found(self) -> Error {
         let Self { infra_env_id, host_id } = self;
         Error::not_found(format!(
             "failed to get host {host_id} in infra_env {infra_env_id}: record not found"
@@ -77,7 +77,7 @@ impl HostKey {
     }
 
     /// Changes the host. `edit` is called again if the host was changed at the same time.
-    pub(super) async fn change<T>(
+    pub(crate) async fn change<T>(
         self,
         inventory: &Inventory,
         request: RequestId,
@@ -88,7 +88,7 @@ impl HostKey {
     }
 
     /// Changes the host and its reports. `edit` can read the reports of these kinds.
-    pub(super) async fn change_with_reports<T>(
+    pub(crate) async fn change_with_reports<T>(
         self,
         inventory: &Inventory,
         request: RequestId,
@@ -109,7 +109,7 @@ impl HostKey {
 
     /// Changes the host and its reports, for a request of its agent. Writes nothing if `edit` changes nothing and adds
     /// no event. Returns the generation of the host afterwards.
-    pub(super) async fn change_if_edited(
+    pub(crate) async fn change_if_edited(
         self,
         inventory: &Inventory,
         request: RequestId,

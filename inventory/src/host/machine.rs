@@ -151,7 +151,7 @@ reported! {
 }
 
 /// The minimum size of an installation disk, in GB.
-pub(super) const MIN_DISK_GB: i64 = 100;
+pub(crate) const MIN_DISK_GB: i64 = 100;
 
 /// The most MAC addresses of one host that are stored for searches.
 const MAX_MACS: usize = 256;
@@ -161,7 +161,7 @@ const GB: i64 = 1_000_000_000;
 
 impl<'a> Machine<'a> {
     /// Parses the inventory report that an agent sends.
-    pub(super) fn parse(report: &'a str) -> Result<Self, Error> {
+    pub(crate) fn parse(report: &'a str) -> Result<Self, Error> {
         read("inventory", report)
     }
 
@@ -170,7 +170,7 @@ impl<'a> Machine<'a> {
     /// # Errors
     ///
     /// Returns an internal error if the stored text is not a report.
-    pub(super) fn from_stored(host: HostId, report: &'a str) -> Result<Self, Error> {
+    pub(crate) fn from_stored(host: HostId, report: &'a str) -> Result<Self, Error> {
         if report.is_empty() {
             return Ok(Self::default());
         }
@@ -180,18 +180,18 @@ impl<'a> Machine<'a> {
     }
 
     /// Returns the text that is stored with the host.
-    pub(super) fn to_text(&self) -> Result<String, Error> {
+    pub(crate) fn to_text(&self) -> Result<String, Error> {
         write("inventory", self)
     }
 
     /// Returns the IP addresses of all interfaces, in CIDR notation.
-    pub(super) fn addresses(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = &str> {
         let lists = self.interfaces.iter().flat_map(|it| [&it.ipv4_addresses, &it.ipv6_addresses]);
         lists.flat_map(List::iter).map(|address| &**address)
     }
 
     /// Returns the valid hardware addresses of all interfaces, in lower case. Those of InfiniBand have 20 bytes.
-    pub(super) fn macs(&self) -> BTreeSet<String> {
+    pub(crate) fn macs(&self) -> BTreeSet<String> {
         let is_octet = |octet: &str| octet.len() == 2 && octet.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_mac =
             |text: &&str| (6..=20).contains(&text.split(':').count()) && text.split(':').all(is_octet);
@@ -200,7 +200,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Removes the interfaces that a cluster cannot use, and evaluates which disks are eligible for the installation.
-    pub(super) fn evaluate(&mut self) {
+    pub(crate) fn evaluate(&mut self) {
         // Old agents report no type, and only physical interfaces.
         self.interfaces.retain(|it| matches!(&*it.interface_type, "" | "physical" | "vlan" | "bond"));
         let architecture = self.cpu.as_ref().map_or("", |cpu| &cpu.architecture);
@@ -210,12 +210,12 @@ impl<'a> Machine<'a> {
     }
 
     /// Returns the disks that are eligible for the installation.
-    pub(super) fn eligible_disks(&self) -> impl Iterator<Item = &Disk<'a>> {
+    pub(crate) fn eligible_disks(&self) -> impl Iterator<Item = &Disk<'a>> {
         self.disks.iter().filter(|disk| disk.installation_eligibility.eligible)
     }
 
     /// Returns the installation disk: the chosen one if it is eligible, or else the best eligible one.
-    pub(super) fn installation_disk(&self, chosen: Option<&InstallationDisk>) -> Option<InstallationDisk> {
+    pub(crate) fn installation_disk(&self, chosen: Option<&InstallationDisk>) -> Option<InstallationDisk> {
         let is_chosen = |disk: &&Disk<'_>| chosen.is_some_and(|chosen| disk.is_named(&chosen.id));
         let chosen = self.eligible_disks().find(is_chosen);
         chosen
@@ -224,7 +224,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Returns the ids of the disks that an installation formats, because the machine might boot from them.
-    pub(super) fn disks_to_format(&self) -> Vec<String> {
+    pub(crate) fn disks_to_format(&self) -> Vec<String> {
         let formatted = self.disks.iter().filter(|disk| {
             let is_mmc = disk.by_path.contains("mmcblk") || disk.name.starts_with("mmcblk");
             let is_excluded_type = matches!(&*disk.drive_type, "FC" | "iSCSI" | "LVM" | "Multipath");
@@ -236,7 +236,7 @@ impl<'a> Machine<'a> {
 
 impl Disk<'_> {
     /// Returns the id of the disk, or its device path if the agent reports no id.
-    pub(super) fn identity(&self) -> Cow<'_, str> {
+    pub(crate) fn identity(&self) -> Cow<'_, str> {
         if self.id.is_empty() { self.device_path() } else { Cow::Borrowed(&self.id) }
     }
 
@@ -250,7 +250,7 @@ impl Disk<'_> {
     }
 
     /// Returns `true` if `name` is the disk's id, its `by-path` link or its device path.
-    pub(super) fn is_named(&self, name: &str) -> bool {
+    pub(crate) fn is_named(&self, name: &str) -> bool {
         !name.is_empty()
             && (self.identity() == name
                 || self.by_path == name
@@ -258,7 +258,7 @@ impl Disk<'_> {
                 || self.path_by_name() == name)
     }
 
-    pub(super) fn as_installation_disk(&self) -> InstallationDisk {
+    pub(crate) fn as_installation_disk(&self) -> InstallationDisk {
         InstallationDisk { id: self.identity().into_owned(), path: self.device_path().into_owned() }
     }
 

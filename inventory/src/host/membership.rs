@@ -23,18 +23,18 @@ use crate::time::Micros;
 
 /// A request to bind a host to a cluster.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Binding {
+pub(crate) struct Binding {
     /// Key of the host.
-    pub(super) key: HostKey,
+    pub(crate) key: HostKey,
     /// Id of the cluster.
-    pub(super) cluster: ClusterId,
+    pub(crate) cluster: ClusterId,
     /// Id of the request.
-    pub(super) request: RequestId,
+    pub(crate) request: RequestId,
 }
 
 impl Binding {
     /// Binds the host to the cluster. The binding is complete when its agent registers again. A refusal adds an event.
-    pub(super) async fn bind(self, inventory: &Inventory) -> Result<HostRecord, Error> {
+    pub(crate) async fn bind(self, inventory: &Inventory) -> Result<HostRecord, Error> {
         let records = inventory.records();
         let bound =
             records.change(|reads: ReadSet| async move { self.attempt(&reads, inventory).await }).await;
@@ -117,7 +117,7 @@ fn set_cluster(host: &mut HostRecord, cluster: &ClusterRecord, now: Micros) {
 }
 
 /// Unbinds a host from its cluster. The unbinding is complete when its agent registers again. A refusal adds an event.
-pub(super) async fn unbind(
+pub(crate) async fn unbind(
     inventory: &Inventory,
     key: HostKey,
     request: RequestId,
@@ -170,7 +170,7 @@ async fn check_unbind(records: &ReadSet, host: &HostRecord) -> Result<(), Error>
 
 /// Removes a host from its cluster, and resets everything that depends on the cluster. The event is
 /// [`HostEvent::Unbind`] or [`HostEvent::DeleteCluster`].
-pub(super) fn clear_cluster(host: &mut HostRecord, event: HostEvent, journal: &mut Journal) {
+pub(crate) fn clear_cluster(host: &mut HostRecord, event: HostEvent, journal: &mut Journal) {
     if let Some(rule) = find_rule(host.status(), event, &HostFacts::default()) {
         journal.apply(host, &rule.transition(""));
     }

@@ -178,7 +178,7 @@ fn is_unset(state: &LogsState) -> bool {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = host_create_params)]
-pub(super) struct HostCreateParams {
+pub(crate) struct HostCreateParams {
     /// Id of the host.
     pub host_id: HostId,
     /// Container image of the agent.
@@ -189,7 +189,7 @@ pub(super) struct HostCreateParams {
 /// A registered host, and the command that its agent runs next.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = host_registration_response)]
-pub(super) struct RegisteredHost {
+pub(crate) struct RegisteredHost {
     /// The registered host.
     #[serde(flatten)]
     pub host: Host,
@@ -200,7 +200,7 @@ pub(super) struct RegisteredHost {
 /// Arguments with which an agent starts its step runner.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = next_step_runner_command)]
-pub(super) struct RunnerCommand {
+pub(crate) struct RunnerCommand {
     /// Arguments: one JSON object, in a string.
     pub args: Vec<String>,
 }
@@ -209,7 +209,7 @@ pub(super) struct RunnerCommand {
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = host_update_params)]
-pub(super) struct HostUpdateParams {
+pub(crate) struct HostUpdateParams {
     /// Role of the host.
     pub host_role: Option<ChosenRole>,
     /// Host name.
@@ -236,7 +236,7 @@ pub(super) struct HostUpdateParams {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = disk_config_params)]
-pub(super) struct DiskChoice {
+pub(crate) struct DiskChoice {
     /// Id of the disk.
     pub id: String,
     /// Use of the disk.
@@ -247,7 +247,7 @@ pub(super) struct DiskChoice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = disk_role)]
-pub(super) enum DiskRole {
+pub(crate) enum DiskRole {
     /// Not used.
     None,
     /// Installation disk.
@@ -258,7 +258,7 @@ pub(super) enum DiskRole {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = disk_skip_formatting_params)]
-pub(super) struct DiskFormatting {
+pub(crate) struct DiskFormatting {
     /// Id of the disk.
     pub disk_id: String,
     /// Whether the disk is left unformatted.
@@ -269,7 +269,7 @@ pub(super) struct DiskFormatting {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ignition_endpoint_http_headers_params)]
-pub(super) struct Header {
+pub(crate) struct Header {
     /// Name of the header.
     pub key: String,
     /// Value of the header.
@@ -280,7 +280,7 @@ pub(super) struct Header {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = node_label_params)]
-pub(super) struct NodeLabel {
+pub(crate) struct NodeLabel {
     /// Key of the label.
     pub key: String,
     /// Value of the label.
@@ -292,7 +292,7 @@ pub(super) struct NodeLabel {
 #[serde(deny_unknown_fields)]
 #[schema(as = fencing_credentials_params)]
 #[expect(dead_code, reason = "clients may send credentials, and the service refuses them")]
-pub(super) struct FencingCredentials {
+pub(crate) struct FencingCredentials {
     /// Address of the BMC.
     pub address: String,
     /// User name.
@@ -308,7 +308,7 @@ pub(super) struct FencingCredentials {
 /// Whether a certificate is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[schema(as = certificate_verification)]
-pub(super) enum CertificateVerification {
+pub(crate) enum CertificateVerification {
     /// The certificate is verified.
     Enabled,
     /// The certificate is not verified.
@@ -319,7 +319,7 @@ pub(super) enum CertificateVerification {
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = bind_host_params)]
-pub(super) struct BindHostParams {
+pub(crate) struct BindHostParams {
     /// Id of the cluster.
     pub cluster_id: ClusterId,
 }
@@ -328,7 +328,7 @@ pub(super) struct BindHostParams {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = installer_args_params)]
-pub(super) struct InstallerArgsParams {
+pub(crate) struct InstallerArgsParams {
     /// Arguments of coreos-installer. Replaces all.
     #[serde(default)]
     #[schema(required = false)]
@@ -339,7 +339,7 @@ pub(super) struct InstallerArgsParams {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = host_ignition_params)]
-pub(super) struct HostIgnitionParams {
+pub(crate) struct HostIgnitionParams {
     /// Ignition config, as JSON in a string.
     #[serde(default)]
     #[schema(required = false)]
@@ -350,7 +350,7 @@ pub(super) struct HostIgnitionParams {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = host_progress)]
-pub(super) struct HostProgressParams {
+pub(crate) struct HostProgressParams {
     /// Current stage.
     pub current_stage: Option<HostStage>,
     /// Details of the progress.

@@ -14,7 +14,7 @@ use crate::journal::Journal;
 use crate::request_id::RequestId;
 
 /// Updates the progress that the installer of a host reports.
-pub(super) fn update_progress(
+pub(crate) fn update_progress(
     host: &mut HostRecord,
     params: &HostProgressParams,
     journal: &mut Journal,
@@ -109,7 +109,7 @@ pub(crate) async fn record_log_upload(
 }
 
 /// Updates the state of a host's log upload.
-pub(super) fn update_logs_state(host: &mut HostRecord, state: LogsState, journal: &Journal) {
+pub(crate) fn update_logs_state(host: &mut HostRecord, state: LogsState, journal: &Journal) {
     if state == LogsState::Requested {
         host.logs.started_at = journal.millis();
     }

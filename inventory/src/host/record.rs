@@ -204,7 +204,7 @@ const MAX_STATUS_INFO: usize = 2040;
 
 impl HostRecord {
     /// Returns a host that registers for the first time.
-    pub(super) fn new(key: HostKey, transition: &Transition, at: DateTime<Utc>) -> Self {
+    pub(crate) fn new(key: HostKey, transition: &Transition, at: DateTime<Utc>) -> Self {
         let (millis, micros) = (Millis(Some(at)), Micros(Some(at)));
         let mut host = Self {
             id: key.host_id,
@@ -255,7 +255,7 @@ impl HostRecord {
     }
 
     /// Changes the status as a row of the transition table says. Returns the status before if it is another one.
-    pub(super) fn apply(&mut self, transition: &Transition, at: Millis) -> Option<HostStatus> {
+    pub(crate) fn apply(&mut self, transition: &Transition, at: Millis) -> Option<HostStatus> {
         if let Some(info) = transition.info() {
             self.status_info = info.chars().take(MAX_STATUS_INFO).collect();
         }

@@ -17,7 +17,7 @@ use crate::store::{Change, Key, ReadSet, Reader as _, ReportKind};
 use crate::{Inventory, Settings};
 
 /// Updates the status of a host, unless it is being installed or has another status that only an operation ends.
-pub(super) fn refresh(host: &mut HostRecord, settings: &Settings, journal: &mut Journal) {
+pub(crate) fn refresh(host: &mut HostRecord, settings: &Settings, journal: &mut Journal) {
     let (facts, failures) = facts(host, settings, journal.now());
     if let Some(rule) = find_rule(host.status(), HostEvent::Refresh, &facts) {
         let transition = refused_report::with_reason(&host.findings, rule.transition(&failures));

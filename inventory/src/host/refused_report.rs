@@ -56,12 +56,12 @@ impl RefusedReport {
 
 /// A reply that was refused.
 #[derive(Debug)]
-pub(super) struct Refusal<'a> {
-    pub(super) key: HostKey,
-    pub(super) request: RequestId,
+pub(crate) struct Refusal<'a> {
+    pub(crate) key: HostKey,
+    pub(crate) request: RequestId,
     /// The step; `None` if the reply was not parsed.
-    pub(super) step: Option<StepType>,
-    pub(super) error: &'a Error,
+    pub(crate) step: Option<StepType>,
+    pub(crate) error: &'a Error,
 }
 
 impl Refusal<'_> {
@@ -70,7 +70,7 @@ impl Refusal<'_> {
     /// # Errors
     ///
     /// Returns an error if the host does not exist.
-    pub(super) async fn record(&self, inventory: &Inventory) -> Result<(), Error> {
+    pub(crate) async fn record(&self, inventory: &Inventory) -> Result<(), Error> {
         if self.status().is_none() {
             return Ok(());
         }
@@ -157,7 +157,7 @@ impl Refusal<'_> {
 }
 
 /// Forgets refused reports of a step whose report was accepted.
-pub(super) fn forget(findings: &mut HostFindings, step: StepType) {
+pub(crate) fn forget(findings: &mut HostFindings, step: StepType) {
     findings.refused.remove(step.as_str());
     if step == StepType::Inventory {
         findings.refused.remove(UNPARSED);
@@ -165,7 +165,7 @@ pub(super) fn forget(findings: &mut HostFindings, step: StepType) {
 }
 
 /// Adds the reason why an inventory report was refused to the status text of a host that lacks a good one.
-pub(super) fn with_reason(findings: &HostFindings, transition: Transition) -> Transition {
+pub(crate) fn with_reason(findings: &HostFindings, transition: Transition) -> Transition {
     use HostStatus::{Discovering, DiscoveringUnbound, Insufficient, InsufficientUnbound};
     let is_affected = matches!(
         transition.status(),

@@ -39,7 +39,7 @@ const MAX_ENTRIES: usize = 1000;
 
 /// The parsed result of a step.
 #[derive(Debug)]
-pub(super) enum StepOutput<'a> {
+pub(crate) enum StepOutput<'a> {
     /// An inventory report.
     Inventory(Box<EvaluatedInventory<'a>>),
     /// A report that is stored without unknown keys.
@@ -60,7 +60,7 @@ pub(super) enum StepOutput<'a> {
 
 impl<'a> StepOutput<'a> {
     /// Parses a reply.
-    pub(super) fn parse(reply: &'a StepReply, limits: &HostLimits) -> Result<Self, Error> {
+    pub(crate) fn parse(reply: &'a StepReply, limits: &HostLimits) -> Result<Self, Error> {
         // The agent omits empty texts and the exit code 0, as Go does.
         let output = reply.output.as_deref().unwrap_or_default();
         let exit_code = reply.exit_code.unwrap_or_default();
@@ -119,7 +119,7 @@ impl<'a> StepOutput<'a> {
     }
 
     /// Returns the stored reports that [`store`](Self::store) reads.
-    pub(super) fn needed_reports(&self) -> ReportKinds {
+    pub(crate) fn needed_reports(&self) -> ReportKinds {
         match self {
             Self::Images(_) => ReportKinds::new(&[ReportKind::ImagesStatus]),
             Self::DiskSpeed(..) => ReportKinds::new(&[ReportKind::DisksInfo]),
@@ -128,18 +128,18 @@ impl<'a> StepOutput<'a> {
     }
 
     /// Returns `true` if the step succeeded, so that its output is a report.
-    pub(super) fn is_accepted_report(&self) -> bool {
+    pub(crate) fn is_accepted_report(&self) -> bool {
         !matches!(self, Self::MediaLost | Self::Ignored)
     }
 
     /// Returns `true` if a repetition of the reply never changes anything. An upgrade adds an event again after an
     /// hour. Image availability and disk speed are added to stored reports, which may be damaged.
-    pub(super) fn is_repeatable(&self) -> bool {
+    pub(crate) fn is_repeatable(&self) -> bool {
         !matches!(self, Self::Upgrade(_) | Self::Images(_) | Self::DiskSpeed(..))
     }
 
     /// Stores the output, and updates the status of the host.
-    pub(super) fn store(
+    pub(crate) fn store(
         &self,
         draft: &mut HostDraft,
         settings: &Settings,
@@ -177,7 +177,7 @@ fn report<'a, T: Deserialize<'a> + Serialize>(
 
 /// An inventory report with all values that follow from it. They are computed once, even if storing them is retried.
 #[derive(Debug)]
-pub(super) struct EvaluatedInventory<'a> {
+pub(crate) struct EvaluatedInventory<'a> {
     machine: Machine<'a>,
     validations: Vec<Validation>,
     hostname: String,

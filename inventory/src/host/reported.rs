@@ -20,7 +20,7 @@ use crate::json::to_json_text;
 const MAX_ITEMS: usize = 16 << 10;
 
 /// Parses a report.
-pub(super) fn read<'a, T: Deserialize<'a>>(what: &str, report: &'a str) -> Result<T, Error> {
+pub(crate) fn read<'a, T: Deserialize<'a>>(what: &str, report: &'a str) -> Result<T, Error> {
     if has_nul(report) {
         return Err(Error::invalid(format!("{what}: a text must not contain a NUL character")));
     }
@@ -42,12 +42,12 @@ fn has_nul(json: &str) -> bool {
 }
 
 /// Serializes a parsed report.
-pub(super) fn write<T: Serialize>(what: &str, report: &T) -> Result<String, Error> {
+pub(crate) fn write<T: Serialize>(what: &str, report: &T) -> Result<String, Error> {
     to_json_text(&format!("the report {what}"), report)
 }
 
 /// A value that is omitted from JSON if it is empty, as with Go's `omitempty`.
-pub(super) trait OmitEmpty {
+pub(crate) trait OmitEmpty {
     /// Returns `true` if the value is omitted.
     fn is_omitted(&self) -> bool;
 }
@@ -204,14 +204,14 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
 }
 
 /// Reads a value, with null as the default.
-pub(super) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+pub(crate) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 /// Reads a struct from a JSON object, never from an array, and matches keys without case, as Go does.
-pub(super) struct ObjectOnly<D>(pub(super) D);
+pub(crate) struct ObjectOnly<D>(pub(crate) D);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectOnly<D> {
     type Error = D::Error;
@@ -345,7 +345,7 @@ macro_rules! reported {
         crate::host::reported::reported! { @type $(#[$doc])* $name $(<$life>)? { $($fields)* } }
     )+};
 }
-pub(super) use reported;
+pub(crate) use reported;
 
 reported! {
     /// The reply of `ntp-synchronizer`.

@@ -139,7 +139,7 @@ impl From<ChosenRole> for HostRole {
 }
 
 /// Returns the stages of a host's installation, in order. A host without a role has no stages.
-pub(super) fn stages_of(host: &HostRecord) -> &'static [HostStage] {
+pub(crate) fn stages_of(host: &HostRecord) -> &'static [HostStage] {
     use HostStage::{
         Configuring, CopyingRegistry, Done, Installing, Joined, Rebooting, Starting, WaitingForBootkube,
         WaitingForControlPlane, WaitingForController, WaitingForIgnition, WritingImage,

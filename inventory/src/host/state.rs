@@ -17,7 +17,7 @@ use super::validation::MEDIA_DISCONNECTED;
 
 /// An event that can change the status of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HostEvent {
+pub(crate) enum HostEvent {
     /// The agent registered the host again, after a boot of the discovery image.
     Register,
     /// Facts of the host may have changed: a report, a check-in, a choice of a user, or the passing of time.
@@ -36,23 +36,23 @@ pub(super) enum HostEvent {
 
 /// Facts about a host that conditions depend on. An event needs only some of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct HostFacts {
+pub(crate) struct HostFacts {
     /// It has checked in recently.
-    pub(super) is_connected: bool,
+    pub(crate) is_connected: bool,
     /// It can read its boot media, as far as its agent has reported.
-    pub(super) has_media: bool,
+    pub(crate) has_media: bool,
     /// An inventory report is stored.
-    pub(super) has_inventory: bool,
+    pub(crate) has_inventory: bool,
     /// It has the processors, memory and disks that every role needs.
-    pub(super) has_minimum_hardware: bool,
+    pub(crate) has_minimum_hardware: bool,
     /// No validation blocks its installation.
-    pub(super) is_sufficient: bool,
+    pub(crate) is_sufficient: bool,
     /// It joins an existing cluster.
-    pub(super) joins: bool,
+    pub(crate) joins: bool,
     /// Its infra-env is bound to a cluster.
-    pub(super) has_bound_infra_env: bool,
+    pub(crate) has_bound_infra_env: bool,
     /// The current stage of its installation; of [`HostEvent::EnterStage`], the reported one.
-    pub(super) stage: Option<HostStage>,
+    pub(crate) stage: Option<HostStage>,
 }
 
 /// A condition of a row.
@@ -66,7 +66,7 @@ struct Condition {
 
 /// The outcome of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RuleOutcome {
+pub(crate) enum RuleOutcome {
     /// The host gets this status, which it may have already.
     To(HostStatus),
     /// Nothing changes.
@@ -77,7 +77,7 @@ pub(super) enum RuleOutcome {
 
 /// The reason why a registration is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RefusalReason {
+pub(crate) enum RefusalReason {
     /// The host must boot from its installation disk.
     MustBootFromDisk,
     /// The host is installed.
@@ -96,7 +96,7 @@ enum StatusInfo {
 
 /// What follows a status text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Details {
+pub(crate) enum Details {
     /// The messages of all failing validations.
     FailingValidations,
     /// The installation disk.
@@ -109,7 +109,7 @@ pub(super) enum Details {
 
 /// A row of the table.
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(crate) struct Rule {
     event: HostEvent,
     from: &'static [HostStatus],
     condition: Option<Condition>,
@@ -150,12 +150,12 @@ impl Rule {
     }
 
     /// Returns the outcome.
-    pub(super) fn outcome(&self) -> RuleOutcome {
+    pub(crate) fn outcome(&self) -> RuleOutcome {
         self.outcome
     }
 
     /// Returns the details that its status text needs.
-    pub(super) fn details(&self) -> Option<Details> {
+    pub(crate) fn details(&self) -> Option<Details> {
         match self.info {
             StatusInfo::WithDetails(_, details) => Some(details),
             StatusInfo::Unchanged | StatusInfo::Text(_) => None,
@@ -163,7 +163,7 @@ impl Rule {
     }
 
     /// Returns the transition. `details` is empty unless the row needs [details](Self::details).
-    pub(super) fn transition(&self, details: &str) -> Transition {
+    pub(crate) fn transition(&self, details: &str) -> Transition {
         let info = match self.info {
             StatusInfo::Unchanged => None,
             StatusInfo::Text(text) => Some(text.to_owned()),
@@ -179,7 +179,7 @@ impl Rule {
 
 /// A change of a host's status.
 #[derive(Debug)]
-pub(super) struct Transition {
+pub(crate) struct Transition {
     status: Option<HostStatus>,
     info: Option<String>,
     resets_boot: bool,
@@ -187,34 +187,34 @@ pub(super) struct Transition {
 
 impl Transition {
     /// Returns the transition of a host that registers for the first time.
-    pub(super) fn first(is_bound: bool) -> Self {
+    pub(crate) fn first(is_bound: bool) -> Self {
         let status = if is_bound { Discovering } else { DiscoveringUnbound };
         Self { status: Some(status), info: Some(WAITING_FOR_INVENTORY.to_owned()), resets_boot: false }
     }
 
     /// Returns the new status; `None` if it stays.
-    pub(super) fn status(&self) -> Option<HostStatus> {
+    pub(crate) fn status(&self) -> Option<HostStatus> {
         self.status
     }
 
     /// Returns the new status text; `None` if it stays.
-    pub(super) fn info(&self) -> Option<&str> {
+    pub(crate) fn info(&self) -> Option<&str> {
         self.info.as_deref()
     }
 
     /// Appends `suffix` to the new status text. A transition that keeps the text is unchanged.
-    pub(super) fn with_info_suffix(self, suffix: &str) -> Self {
+    pub(crate) fn with_info_suffix(self, suffix: &str) -> Self {
         Self { info: self.info.map(|info| info + suffix), ..self }
     }
 
     /// Returns `true` if everything that the agent has reported since the last boot is discarded.
-    pub(super) fn resets_boot(&self) -> bool {
+    pub(crate) fn resets_boot(&self) -> bool {
         self.resets_boot
     }
 }
 
 /// Returns the first row that matches.
-pub(super) fn find_rule(status: HostStatus, event: HostEvent, facts: &HostFacts) -> Option<&'static Rule> {
+pub(crate) fn find_rule(status: HostStatus, event: HostEvent, facts: &HostFacts) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.matches(status, event, facts))
 }
 
@@ -224,7 +224,7 @@ pub(crate) fn statuses_before_disconnection() -> impl Iterator<Item = HostStatus
 }
 
 /// Returns `true` if a host with this status becomes disconnected when it is silent for too long.
-pub(super) fn becomes_disconnected(status: HostStatus) -> bool {
+pub(crate) fn becomes_disconnected(status: HostStatus) -> bool {
     let silent = HostFacts { has_media: true, ..HostFacts::default() };
     let rule = find_rule(status, HostEvent::Refresh, &silent);
     rule.is_some_and(|rule| matches!(rule.outcome, RuleOutcome::To(to) if to != status))

@@ -69,7 +69,7 @@ string_enum! {
 /// Steps for an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = steps)]
-pub(super) struct Steps {
+pub(crate) struct Steps {
     /// Seconds until the next check-in.
     #[serde(skip_serializing_if = "is_zero")]
     pub next_instruction_seconds: u32,
@@ -87,7 +87,7 @@ fn is_zero(number: &u32) -> bool {
 /// A step for an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = step)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// Type of the step.
     pub step_type: StepType,
     /// Id of the step. The reply repeats it.
@@ -100,7 +100,7 @@ pub(super) struct Step {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = step_reply)]
-pub(super) struct StepReply {
+pub(crate) struct StepReply {
     /// Type of the step.
     pub step_type: Option<StepType>,
     /// Id of the step.
@@ -157,12 +157,12 @@ fn can_upgrade(status: HostStatus) -> bool {
 }
 
 /// Returns `true` if the agent must be upgraded before it receives other steps.
-pub(super) fn must_upgrade(host: &HostRecord, settings: &Settings) -> bool {
+pub(crate) fn must_upgrade(host: &HostRecord, settings: &Settings) -> bool {
     settings.upgrade_agents && can_upgrade(host.status()) && host.agent_version != settings.agent_image
 }
 
 /// Returns the steps for the agent of a host.
-pub(super) fn steps_for(host: &HostRecord, infra_env: &InfraEnvRecord, settings: &Settings) -> Steps {
+pub(crate) fn steps_for(host: &HostRecord, infra_env: &InfraEnvRecord, settings: &Settings) -> Steps {
     let (kinds, seconds, action) = if must_upgrade(host, settings) {
         (&[StepType::UpgradeAgent] as &[_], 60, PostStepAction::Continue)
     } else {

@@ -22,7 +22,7 @@ use crate::{Secret, Settings};
 
 impl HostUpdateParams {
     /// Checks the values that are invalid for every host.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         if let Some(name) = &self.host_name {
             check_host_name(name).map_err(Error::invalid)?;
         }
@@ -38,7 +38,7 @@ impl HostUpdateParams {
     }
 
     /// Returns the reports that [`apply`](Self::apply) reads.
-    pub(super) fn needed_reports(&self) -> ReportKinds {
+    pub(crate) fn needed_reports(&self) -> ReportKinds {
         if self.disks_selected_config.is_some() || self.disks_skip_formatting.is_some() {
             ReportKinds::new(&[ReportKind::Inventory])
         } else {
@@ -47,7 +47,7 @@ impl HostUpdateParams {
     }
 
     /// Applies the changes to a host.
-    pub(super) fn apply(
+    pub(crate) fn apply(
         &self,
         draft: &mut HostDraft,
         settings: &Settings,
@@ -184,7 +184,7 @@ static ARGUMENT_PATTERN: LazyLock<Regex> =
 const MAX_ARGUMENTS_LEN: usize = 65_535;
 
 /// Checks the flags and the characters of the arguments of coreos-installer.
-pub(super) fn check_installer_args(args: &[String]) -> Result<(), Error> {
+pub(crate) fn check_installer_args(args: &[String]) -> Result<(), Error> {
     const FLAGS: [&str; 9] = [
         "--append-karg",
         "--delete-karg",
@@ -216,7 +216,7 @@ pub(super) fn check_installer_args(args: &[String]) -> Result<(), Error> {
 }
 
 /// Sets the arguments of coreos-installer.
-pub(super) fn set_installer_args(
+pub(crate) fn set_installer_args(
     host: &mut HostRecord,
     args: &[String],
     journal: &mut Journal,
@@ -228,7 +228,7 @@ pub(super) fn set_installer_args(
 }
 
 /// Checks that an Ignition override is a valid Ignition config of a supported spec.
-pub(super) fn check_ignition_override(config: &str) -> Result<(), Error> {
+pub(crate) fn check_ignition_override(config: &str) -> Result<(), Error> {
     let refusal = |reason: String| Error::invalid(format!("error parsing ignition: {reason}"));
     let parsed = Config::parse(config.as_bytes()).map_err(|error| refusal(error.to_string()))?;
     let spec = parsed.config.spec().to_string();
@@ -243,7 +243,7 @@ pub(super) fn check_ignition_override(config: &str) -> Result<(), Error> {
 }
 
 /// Sets the Ignition override of a host.
-pub(super) fn set_ignition_override(host: &mut HostRecord, config: &str, journal: &mut Journal) {
+pub(crate) fn set_ignition_override(host: &mut HostRecord, config: &str, journal: &mut Journal) {
     config.clone_into(&mut host.choices.ignition_config_overrides);
     journal.add_host_event(
         host,

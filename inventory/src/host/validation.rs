@@ -58,7 +58,7 @@ impl Validation {
 }
 
 /// The status text of a host that cannot read its discovery media.
-pub(super) const MEDIA_DISCONNECTED: &str = "Unable to read from the discovery media. It was either disconnected or poor network \
+pub(crate) const MEDIA_DISCONNECTED: &str = "Unable to read from the discovery media. It was either disconnected or poor network \
                                              conditions prevented it from being read. Try using the minimal ISO option and be \
                                              sure to keep the media connected until the installation is completed";
 
@@ -96,7 +96,7 @@ static HOST_NAME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^[a-z0-9][a-z0-9-]{0,62}(?:[.][a-z0-9-]{1,63})*$").unwrap());
 
 /// Checks a host name. The error is the reason for users.
-pub(super) fn check_host_name(name: &str) -> Result<(), String> {
+pub(crate) fn check_host_name(name: &str) -> Result<(), String> {
     const MAX_LEN: usize = 63;
     if name.len() > MAX_LEN {
         return Err(format!("hostname is too long, must be {MAX_LEN} characters or less"));
@@ -111,7 +111,7 @@ pub(super) fn check_host_name(name: &str) -> Result<(), String> {
 }
 
 /// Returns the validations that depend only on the inventory report.
-pub(super) fn hardware_validations(machine: &Machine<'_>) -> Vec<Validation> {
+pub(crate) fn hardware_validations(machine: &Machine<'_>) -> Vec<Validation> {
     vec![
         not_partially_truncated(machine),
         not_fully_truncated(machine),
@@ -230,7 +230,7 @@ fn host_name(host: &HostRecord) -> Validation {
 
 /// Returns the validations of a host that block its installation, and the messages of all failed validations, as status
 /// texts list them. The host must have an inventory report.
-pub(super) fn blocking_validations(host: &HostRecord) -> (Vec<Validation>, String) {
+pub(crate) fn blocking_validations(host: &HostRecord) -> (Vec<Validation>, String) {
     let mut all = host.findings.validations.clone();
     all.push(host_name(host));
     let is_failure = |it: &&Validation| it.status == ValidationStatus::Failure;
@@ -241,13 +241,13 @@ pub(super) fn blocking_validations(host: &HostRecord) -> (Vec<Validation>, Strin
 }
 
 /// Returns `true` if no validation that blocks the installation is about the minimum hardware.
-pub(super) fn has_minimum_hardware(blocking: &[Validation]) -> bool {
+pub(crate) fn has_minimum_hardware(blocking: &[Validation]) -> bool {
     const HARDWARE: [&str; 3] = ["has-min-valid-disks", "has-min-cpu-cores", "has-min-memory"];
     !blocking.iter().any(|it| HARDWARE.contains(&it.id.as_str()))
 }
 
 /// Returns `true` if the host has checked in recently enough to be connected.
-pub(super) fn is_connected(host: &HostRecord, settings: &Settings, now: DateTime<Utc>) -> bool {
+pub(crate) fn is_connected(host: &HostRecord, settings: &Settings, now: DateTime<Utc>) -> bool {
     let Some(last) = host.checked_in_at.0 else { return false };
     now.signed_duration_since(last).to_std().is_ok_and(|silence| silence <= settings.max_silence)
         || last > now
@@ -261,12 +261,12 @@ pub(crate) fn connected_since(settings: &Settings, now: DateTime<Utc>) -> DateTi
 }
 
 /// Returns `true` unless the agent has reported that it cannot read its boot media.
-pub(super) fn has_media(host: &HostRecord) -> bool {
+pub(crate) fn has_media(host: &HostRecord) -> bool {
     host.findings.media != Some(MediaStatus::Disconnected)
 }
 
 /// Returns all validations of a host by category, as JSON for the API.
-pub(super) fn validations_json(
+pub(crate) fn validations_json(
     host: &HostRecord,
     settings: &Settings,
     now: DateTime<Utc>,

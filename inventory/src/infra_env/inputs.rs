@@ -35,7 +35,7 @@ impl InfraEnvRecord {
 
 impl ImageSource {
     /// Returns the inputs of the images of an infra-env.
-    pub(super) fn inputs(
+    pub(crate) fn inputs(
         &self,
         id: InfraEnvId,
         token: &Secret,
@@ -81,13 +81,13 @@ impl ImageSource {
     }
 
     /// Returns the additional trusted certificates, if any are set.
-    pub(super) fn trust_bundle(&self) -> Result<Option<CertificateBundle>, InputError> {
+    pub(crate) fn trust_bundle(&self) -> Result<Option<CertificateBundle>, InputError> {
         let pem = Some(self.additional_trust_bundle.as_str()).filter(|pem| !pem.is_empty());
         pem.map(|pem| CertificateBundle::parse("additional_trust_bundle", pem)).transpose()
     }
 
     /// Returns the changes to the kernel arguments.
-    pub(super) fn kernel_arguments(&self) -> Result<KernelArguments, Error> {
+    pub(crate) fn kernel_arguments(&self) -> Result<KernelArguments, Error> {
         // An argument with an empty value does not change the kernel command line.
         let arguments: Vec<_> = self.kernel_arguments.iter().filter(|one| !one.value.is_empty()).collect();
         Ok(KernelArguments::parse(&to_json_text("kernel_arguments", &arguments)?)?)

@@ -201,7 +201,7 @@ pub struct InfraEnvCreateParams {
 #[derive(Debug, ToSchema)]
 #[schema(as = cpu_architecture)]
 #[expect(dead_code, reason = "the type only documents the schema; it is never constructed")]
-pub(super) enum Architecture {
+pub(crate) enum Architecture {
     /// 64-bit Intel and AMD.
     #[schema(rename = "x86_64")]
     X86_64,

@@ -53,7 +53,7 @@ impl InfraEnvRecord {
     /// # Errors
     ///
     /// Returns an error if no valid time is later than the last change.
-    pub(super) fn time_of_next_change(&self, now: DateTime<Utc>) -> Result<Micros, Error> {
+    pub(crate) fn time_of_next_change(&self, now: DateTime<Utc>) -> Result<Micros, Error> {
         self.image_changed_at.later_than(now).ok_or_else(|| {
             let (id, last) = (self.id, self.image_changed_at);
             Error::broken(format_args!("no time is later than the last change of infra-env {id}: {last:?}"))

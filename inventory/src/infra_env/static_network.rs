@@ -10,7 +10,7 @@ use super::model::HostStaticNetwork;
 use crate::error::Error;
 
 /// Sorts networks into their stored order. The order in the request has no meaning.
-pub(super) fn in_stored_order(mut hosts: Vec<HostStaticNetwork>) -> Vec<HostStaticNetwork> {
+pub(crate) fn in_stored_order(mut hosts: Vec<HostStaticNetwork>) -> Vec<HostStaticNetwork> {
     fn key(host: &HostStaticNetwork) -> impl Ord {
         (host.network_yaml.as_str(), host.mac_interface_map.as_slice())
     }
@@ -22,7 +22,7 @@ pub(super) fn in_stored_order(mut hosts: Vec<HostStaticNetwork>) -> Vec<HostStat
 }
 
 /// Converts networks for the generator of network files.
-pub(super) fn hosts(networks: &[HostStaticNetwork]) -> Vec<HostNetwork> {
+pub(crate) fn hosts(networks: &[HostStaticNetwork]) -> Vec<HostNetwork> {
     let interface = |map: &super::model::MacInterface| MacInterface {
         logical_nic_name: map.logical_nic_name.clone(),
         mac_address: map.mac_address.clone(),
@@ -39,7 +39,7 @@ pub(super) fn hosts(networks: &[HostStaticNetwork]) -> Vec<HostNetwork> {
 /// Checks networks in the order of the request, so that host indexes in messages match it.
 ///
 /// Returns the findings that are only warnings.
-pub(super) fn check(
+pub(crate) fn check(
     networks: &[HostStaticNetwork],
     cache: &KeyfileCache,
     cancel: &Cancel,

@@ -7,7 +7,7 @@ use crate::Settings;
 
 /// Returns the URL of an infra-env's image. It is short, has no query and ends in `.iso`, because the firmware of
 /// servers requires that.
-pub(super) fn image(record: &InfraEnvRecord, settings: &Settings) -> String {
+pub(crate) fn image(record: &InfraEnvRecord, settings: &Settings) -> String {
     let place = match record.url_token.reveal() {
         "" => format!("byid/{}", record.id),
         token => format!("byapikey/{token}"),
@@ -18,7 +18,7 @@ pub(super) fn image(record: &InfraEnvRecord, settings: &Settings) -> String {
 }
 
 /// Returns the URL of a file of an infra-env. Query parameters are sorted by name.
-pub(super) fn file(
+pub(crate) fn file(
     record: &InfraEnvRecord,
     file_name: &str,
     ipxe_script_type: Option<&str>,

@@ -11,13 +11,14 @@ use futures_util::StreamExt as _;
 use futures_util::stream;
 use uuid::Uuid;
 
+use crate::Inventory;
 use crate::error::Error;
 use crate::event::{Event, Severity};
 use crate::job::{JobRecord, JobWork, TIME_LIMIT};
+use crate::service::logs;
 use crate::store::{
     Change, ChangeKind, FeedEvent, FeedReader, Filter, Key, Kind, ReadSet, Reader as _, StoreError, Stored,
 };
-use crate::{Inventory, logs};
 
 /// The shortest pause of a worker: a job stays due if its attempt cannot be stored, for example on a full disk.
 const MIN_PAUSE: Duration = Duration::from_secs(1);

@@ -1,5 +1,11 @@
 //! The operations of the inventory, and what they share.
 
+pub(crate) mod clusters;
+pub(crate) mod hosts;
+pub mod infra_envs;
+pub(crate) mod logs;
+pub mod os_images;
+
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -10,12 +16,13 @@ use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::files::FileStore;
 use crate::host::{self, HostRecord};
-use crate::infra_env::{self, InfraEnvRecord};
+use crate::infra_env::InfraEnvRecord;
 use crate::journal::Journal;
 use crate::monitor::MonitorState;
 use crate::request_id::RequestId;
 use crate::settings::Settings;
 use crate::store::{RecordCache, Records, Store};
+use hosts::recent_replies::RecentReplies;
 
 /// The inventory. Clones are the same inventory.
 #[derive(Clone, Debug)]
@@ -31,7 +38,7 @@ struct InventoryParts {
     keyfiles: KeyfileCache,
     infra_env_cache: RecordCache<InfraEnvRecord>,
     host_cache: RecordCache<HostRecord>,
-    recent_replies: host::RecentReplies,
+    recent_replies: RecentReplies,
     monitor: MonitorState,
 }
 
@@ -49,8 +56,8 @@ impl Inventory {
         policy: Policy,
     ) -> Self {
         let keyfiles = KeyfileCache::new(MAX_KEYFILES);
-        let infra_env_cache = infra_env::infra_env_cache(store.feed());
-        let host_cache = host::host_cache(store.feed());
+        let infra_env_cache = infra_envs::infra_env_cache(store.feed());
+        let host_cache = host::key::host_cache(store.feed());
         Self(Arc::new(InventoryParts {
             records: Records::new(store),
             files,
@@ -60,7 +67,7 @@ impl Inventory {
             keyfiles,
             infra_env_cache,
             host_cache,
-            recent_replies: host::RecentReplies::default(),
+            recent_replies: RecentReplies::default(),
             monitor: MonitorState::new(),
         }))
     }
@@ -116,7 +123,7 @@ impl Inventory {
     }
 
     /// Returns the recent replies of agents.
-    pub(crate) fn recent_replies(&self) -> &host::RecentReplies {
+    pub(crate) fn recent_replies(&self) -> &RecentReplies {
         &self.0.recent_replies
     }
 

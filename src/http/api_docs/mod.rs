@@ -5,7 +5,7 @@
 //! its viewer, but it is 1.9 MB of scripts and styles, and it parses text as HTML.
 
 use super::static_files::{self, CSS, HTML, SCRIPT};
-use inventory::auth::GuardedRouter;
+use inventory::api::auth::GuardedRouter;
 
 /// The files of the page: path, media type and contents. It also uses the style sheet and helpers of the page at `/`.
 pub(super) const PARTS: [(&str, &str, &str); 7] = [

@@ -16,7 +16,7 @@ use super::requested_image::ImageRequest;
 use super::server::ImageServer;
 use crate::http::content::{AnswerBody, DateHeader, Representation};
 use crate::http::metrics::FileMeter;
-use inventory::infra_env::ServedInfraEnv;
+use inventory::service::infra_envs::ServedInfraEnv;
 
 impl ImageServer {
     /// Returns the answer to a request if the same URL was answered recently. Requests with credentials or an `Origin`

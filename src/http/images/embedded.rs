@@ -12,7 +12,7 @@ use inventory::Inventory;
 use inventory::api::ApiError;
 use inventory::catalogue::CpuArchitecture;
 use inventory::id::InfraEnvId;
-use inventory::infra_env::{DatabaseStatus, IpxeScript, ServedInfraEnv};
+use inventory::service::infra_envs::{DatabaseStatus, IpxeScript, ServedInfraEnv};
 use inventory::store::Store;
 
 /// Image inputs from the inventory of this process.

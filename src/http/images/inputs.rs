@@ -13,7 +13,7 @@ use inventory::Secret;
 use inventory::api::ApiError;
 use inventory::catalogue::CpuArchitecture;
 use inventory::id::InfraEnvId;
-use inventory::infra_env::ServedInfraEnv;
+use inventory::service::infra_envs::ServedInfraEnv;
 use inventory::store::Store;
 
 /// The credentials of a request for an image.

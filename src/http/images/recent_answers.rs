@@ -18,7 +18,7 @@ use crate::http::content::AnswerBody;
 use crate::http::listener::ClientAddress;
 use crate::http::metrics::FileMeter;
 use crate::http::zerocopy::BodyMode;
-use inventory::infra_env::ServedInfraEnv;
+use inventory::service::infra_envs::ServedInfraEnv;
 
 /// The number of answers that are kept.
 const MAX_ANSWERS: NonZero<usize> = NonZero::new(2048).unwrap();

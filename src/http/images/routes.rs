@@ -21,8 +21,9 @@ use super::server::ImageServer;
 use crate::http::metrics::MEDIA_TYPE;
 use crate::http::source_metrics::SourceMetrics;
 use inventory::Secret;
+use inventory::api::auth::{GuardedRouter, IdSource, RouteAccess};
 use inventory::api::{ApiError, OperationError, add_access, only_reads};
-use inventory::auth::{AuthKind, GuardedRouter, IdSource, RouteAccess};
+use inventory::auth::AuthKind;
 use inventory::catalogue::CpuArchitecture;
 use inventory::id::InfraEnvId;
 

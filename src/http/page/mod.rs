@@ -6,7 +6,7 @@
 //! makes the browser enforce that.
 
 use super::static_files::{self, CSS, HTML, SCRIPT, SVG};
-use inventory::auth::GuardedRouter;
+use inventory::api::auth::GuardedRouter;
 
 /// The files of the page: path, media type and contents.
 pub(super) const PARTS: [(&str, &str, &str); 21] = [

@@ -57,7 +57,7 @@ use crate::discovery::RenderedConfig;
 use inventory::api::ApiError;
 use inventory::catalogue::CpuArchitecture;
 use inventory::id::InfraEnvId;
-use inventory::infra_env::ServedInfraEnv;
+use inventory::service::infra_envs::ServedInfraEnv;
 
 use image_kind::ImageKind;
 use memo::{InputsMemo, MemoEntry, MemoKey, SharedMemoCache};

@@ -1,0 +1,295 @@
+//! Which tokens each route accepts.
+//!
+//! Every route is registered with a [`RouteAccess`]. For an operation of the API, it follows from the type of the
+//! handler's first argument, a [`Caller`]: a handler without one cannot be registered. `docs/auth.md` lists all routes.
+
+use std::convert::Infallible;
+use std::fmt;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::response::IntoResponse;
+use axum::routing::{Route, get};
+use tower::{Layer, Service};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter, UtoipaMethodRouterExt};
+
+use super::caller::{AcceptedTokens, Caller};
+use super::target::{IdSource, Target};
+use crate::api::ApiState;
+use crate::auth::AuthKind;
+
+/// The access rule of one route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteAccess {
+    /// The method. A GET route also answers HEAD.
+    pub method: Method,
+    /// The path, with parameter names in braces.
+    pub path: String,
+    /// The kinds of token that the route accepts.
+    pub tokens: &'static [AuthKind],
+    /// The ids that a token is checked against.
+    pub ids: &'static [IdSource],
+}
+
+impl RouteAccess {
+    /// Returns the rule of a GET route that needs no token.
+    #[must_use]
+    pub fn open(path: &str) -> Self {
+        Self { method: Method::GET, path: path.to_owned(), tokens: &[], ids: &[] }
+    }
+
+    /// Returns the rule of a GET route for images of an infra-env.
+    #[must_use]
+    pub fn image(path: &str, tokens: &'static [AuthKind], ids: &'static [IdSource]) -> Self {
+        Self { method: Method::GET, path: path.to_owned(), tokens, ids }
+    }
+}
+
+/// Writes a row of the table in `docs/auth.md`.
+impl fmt::Display for RouteAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |texts: Vec<String>, none: &str| {
+            if texts.is_empty() { none.to_owned() } else { texts.join(", ") }
+        };
+        let tokens = self.tokens.iter().map(|kind| format!("`{kind}`"));
+        let in_path = self.ids.iter().filter_map(|id| match id {
+            IdSource::PathToken(name, kind) => Some(format!("`{{{name}}}` as `{kind}`")),
+            _ => None,
+        });
+        let tokens = list(tokens.chain(in_path).collect(), "open");
+        let ids = list(self.ids.iter().map(ToString::to_string).collect(), "-");
+        write!(f, "| {} | `{}` | {tokens} | {ids} |", self.method, self.path)
+    }
+}
+
+impl fmt::Display for IdSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(name) => write!(f, "`{name}`"),
+            Self::PathToken(name, _) => write!(f, "the one of token `{name}`"),
+            Self::Query(name) => write!(f, "`?{name}`"),
+            Self::Body(name) => write!(f, "`{name}` in the body"),
+        }
+    }
+}
+
+/// Routes with their access rules.
+#[derive(Debug)]
+pub struct GuardedRouter<S = ()> {
+    router: Router<S>,
+    access: Vec<RouteAccess>,
+}
+
+impl<S: Clone + Send + Sync + 'static> Default for GuardedRouter<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
+    /// Returns a router without routes.
+    pub fn new() -> Self {
+        Self { router: Router::new(), access: Vec::new() }
+    }
+
+    /// Adds a GET route at the path of its access rule.
+    pub fn route<H: Handler<T, S>, T: 'static>(mut self, access: RouteAccess, handler: H) -> Self {
+        self.router = self.router.route(&access.path, get(handler));
+        self.access.push(access);
+        self
+    }
+
+    /// Adds the routes of another router.
+    pub fn merge(mut self, other: Self) -> Self {
+        self.router = self.router.merge(other.router);
+        self.access.extend(other.access);
+        self
+    }
+
+    /// Puts all routes under a path prefix.
+    pub fn under(self, prefix: &str) -> Self {
+        let access = self.access.into_iter().map(|route| {
+            let path = format!("{prefix}{}", route.path);
+            RouteAccess { path, ..route }
+        });
+        Self { access: access.collect(), router: Router::new().nest(prefix, self.router) }
+    }
+
+    /// Adds the routes of another router as a fallback: it answers requests that no route of this one matches.
+    pub fn or(mut self, other: GuardedRouter) -> Self {
+        self.router = self.router.fallback_service(other.router);
+        self.access.extend(other.access);
+        self
+    }
+
+    /// Puts a layer around each route.
+    pub fn layer<L>(self, layer: L) -> Self
+    where
+        L: Layer<Route> + Clone + Send + Sync + 'static,
+        L::Service: Service<Request, Error: Into<Infallible>, Future: Send> + Clone + Send + Sync + 'static,
+        <L::Service as Service<Request>>::Response: IntoResponse + 'static,
+        <L::Service as Service<Request>>::Future: 'static,
+    {
+        Self { router: self.router.layer(layer), access: self.access }
+    }
+
+    /// Sets the handler of requests whose method a route does not have.
+    pub fn method_not_allowed_fallback<H: Handler<T, S>, T: 'static>(self, handler: H) -> Self {
+        Self { router: self.router.method_not_allowed_fallback(handler), access: self.access }
+    }
+
+    /// Sets the state of the routes.
+    pub fn with_state<T>(self, state: S) -> GuardedRouter<T> {
+        GuardedRouter { router: self.router.with_state(state), access: self.access }
+    }
+
+    /// Returns the router and the access rules, which can then no longer change together.
+    pub fn into_parts(self) -> (Router<S>, Vec<RouteAccess>) {
+        (self.router, self.access)
+    }
+}
+
+impl GuardedRouter {
+    /// Puts a layer around the router as a whole. A [`layer`](Self::layer) does not see the allowed methods of a path:
+    /// the router adds them after its layers.
+    pub fn wrap<L>(self, layer: L) -> Self
+    where
+        L: Layer<Router>,
+        L::Service: Service<Request, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static,
+        <L::Service as Service<Request>>::Response: IntoResponse,
+        <L::Service as Service<Request>>::Future: 'static,
+    {
+        Self { router: Router::new().fallback_service(layer.layer(self.router)), access: self.access }
+    }
+}
+
+/// The operations of the API: routes, OpenAPI document and access rules.
+pub struct Operations {
+    pub(crate) router: OpenApiRouter<ApiState>,
+    access: Vec<RouteAccess>,
+}
+
+impl fmt::Debug for Operations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operations").field("access", &self.access).finish_non_exhaustive()
+    }
+}
+
+impl Operations {
+    /// Returns an empty set of operations. `document` describes the API as a whole.
+    pub fn new(document: utoipa::openapi::OpenApi) -> Self {
+        Self { router: OpenApiRouter::with_openapi(document), access: Vec::new() }
+    }
+
+    /// Returns the routes and the OpenAPI document.
+    #[must_use]
+    pub fn into_parts(self) -> (GuardedRouter<ApiState>, utoipa::openapi::OpenApi) {
+        let (router, document) = self.router.split_for_parts();
+        (GuardedRouter { router, access: self.access }, document)
+    }
+
+    /// Returns the access rules of all operations.
+    pub(crate) fn access(&self) -> &[RouteAccess] {
+        &self.access
+    }
+
+    /// Adds an operation.
+    #[must_use]
+    pub fn with(mut self, operation: Operation) -> Self {
+        for (path, item) in &operation.routes.1.paths {
+            let methods = methods(item);
+            debug_assert_eq!(methods.len(), 1, "{path}: one handler has one method");
+            for method in methods {
+                let (tokens, ids) = operation.guard;
+                self.access.push(RouteAccess { method, path: path.clone(), tokens, ids });
+            }
+        }
+        self.router = self.router.routes(operation.routes);
+        self
+    }
+}
+
+fn methods(item: &utoipa::openapi::PathItem) -> Vec<Method> {
+    let all = [
+        (&item.get, Method::GET),
+        (&item.put, Method::PUT),
+        (&item.post, Method::POST),
+        (&item.delete, Method::DELETE),
+        (&item.patch, Method::PATCH),
+    ];
+    all.into_iter().filter(|(operation, _)| operation.is_some()).map(|(_, method)| method).collect()
+}
+
+/// The kinds of token that a handler accepts, and the ids that they are checked against.
+type Guard = (&'static [AuthKind], &'static [IdSource]);
+
+/// An operation of the API, made from a handler.
+pub struct Operation {
+    routes: UtoipaMethodRouter<ApiState>,
+    guard: Guard,
+}
+
+impl fmt::Debug for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operation").field("guard", &self.guard).finish_non_exhaustive()
+    }
+}
+
+impl Operation {
+    /// Returns an operation with the access rule that its handler declares.
+    pub fn new<M, H: Guarded<M>>(routes: UtoipaMethodRouter<ApiState>, _: H) -> Self {
+        Self { routes, guard: H::GUARD }
+    }
+
+    /// Sets the limit of the request body, in bytes.
+    pub fn with_body_limit(self, bytes: usize) -> Self {
+        Self { routes: UtoipaMethodRouterExt::layer(self.routes, DefaultBodyLimit::max(bytes)), ..self }
+    }
+}
+
+/// Makes an [`Operation`] from a handler that has `utoipa::path`.
+macro_rules! operation {
+    ($handler:ident) => {
+        $crate::api::auth::Operation::new(utoipa_axum::routes!($handler), $handler)
+    };
+}
+pub(crate) use operation;
+
+/// A handler whose first argument is a [`Caller`]. The parameter `M` distinguishes handlers by their arguments.
+///
+/// A handler without a caller declares neither tokens nor a target. It cannot be an operation:
+///
+/// ```compile_fail
+/// fn require_guard<M>(_: impl inventory::api::auth::Guarded<M>) {}
+/// require_guard(|_: String| async {});
+/// ```
+///
+/// ```
+/// use inventory::api::auth::{Caller, User, WholeService};
+///
+/// fn require_guard<M>(_: impl inventory::api::auth::Guarded<M>) {}
+/// require_guard(|_: Caller<User, WholeService>, _: String| async {});
+/// ```
+pub trait Guarded<M> {
+    /// The access rule that the caller declares.
+    const GUARD: Guard;
+}
+
+macro_rules! guarded {
+    ($($argument:ident)*) => {
+        impl<F, Answer, A: AcceptedTokens, T: Target, $($argument),*> Guarded<(A, T, $($argument,)*)> for F
+        where
+            F: Fn(Caller<A, T>, $($argument),*) -> Answer,
+        {
+            const GUARD: Guard = (A::KINDS, T::IDS);
+        }
+    };
+}
+
+guarded!();
+guarded!(B);
+guarded!(B C);
+guarded!(B C D);
+guarded!(B C D E);

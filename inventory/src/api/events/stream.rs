@@ -1,0 +1,200 @@
+//! `/v2/events/stream`: the changes of clusters, infra-envs and hosts while they happen, as server-sent events.
+//!
+//! An event names a record that changed; the client reads the record again. Each event has an id, and a client that
+//! sends the last one it got continues after it. If that is impossible, the first event is `resync`: any record may
+//! have changed. A browser cannot send headers when it opens a stream, so it asks for a ticket and puts that into the
+//! URL.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::stream;
+use serde::Serialize;
+use tokio::time::{Instant, timeout_at};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::api::auth::{Caller, ChangesOf, Operation, Streamer, User, WholeService, operation};
+use crate::api::{ApiError, ApiErrors, InfraError, Query};
+use crate::id::InfraEnvId;
+use crate::store::{ChangeKind, FeedEvent, FeedPosition, FeedReader, Key, Kind, RecordChange};
+use crate::{Inventory, Secret};
+
+/// How long a ticket is valid.
+const TICKET_LIFETIME: TimeDelta = TimeDelta::seconds(60);
+/// How long a stream is silent. Proxies close connections that are silent for longer, often for a minute.
+const MAX_SILENCE: Duration = Duration::from_secs(15);
+/// How long a stream lasts. Then the client must show a valid token again.
+const MAX_LIFETIME: Duration = Duration::from_secs(600);
+
+pub(super) fn routes() -> Vec<Operation> {
+    vec![operation!(create_ticket), operation!(stream_changes)]
+}
+
+/// A ticket for the stream of changes.
+#[derive(Serialize, ToSchema)]
+#[schema(as = stream_ticket)]
+struct Ticket {
+    /// The value of the parameter `ticket`. Empty if the service requires no tokens.
+    #[schema(value_type = String)]
+    ticket: Secret,
+    /// When the ticket expires. A stream that it has opened continues.
+    expires_at: DateTime<Utc>,
+}
+
+/// A record that changed.
+#[derive(Debug, Serialize)]
+struct ChangeView {
+    /// The kind of the record: `cluster`, `infra-env` or `host`.
+    resource: &'static str,
+    /// The id of the record.
+    id: Uuid,
+    /// The infra-env of a host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    infra_env_id: Option<Uuid>,
+    /// A number that increases with every change of the record.
+    generation: i64,
+    /// `written` or `removed`.
+    change: &'static str,
+}
+
+/// Creates a ticket for the stream of changes
+#[utoipa::path(
+    post,
+    path = "/v2/events/tickets",
+    operation_id = "v2CreateStreamTicket",
+    tag = "events",
+    responses((status = CREATED, body = Ticket), ApiErrors)
+)]
+async fn create_ticket(
+    _: Caller<User, WholeService>,
+    State(inventory): State<Inventory>,
+) -> Result<(StatusCode, Json<Ticket>), ApiError> {
+    let expires_at = Utc::now() + TICKET_LIFETIME;
+    let ticket = inventory.policy().ticket(expires_at)?;
+    Ok((StatusCode::CREATED, Json(Ticket { ticket, expires_at })))
+}
+
+/// Streams changes of clusters, infra-envs and hosts
+#[utoipa::path(
+    get,
+    path = "/v2/events/stream",
+    operation_id = "v2StreamChanges",
+    tag = "events",
+    params(
+        ("infra_env_id" = Option<uuid::Uuid>, Query, description = "Only changes of this infra-env and its hosts"),
+        ("ticket" = Option<String>, Query, description = "A ticket, for clients that cannot send headers"),
+        ("last_event_id" = Option<String>, Query, description = "Like `Last-Event-ID`, which takes precedence"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client got")
+    ),
+    responses(
+        (status = OK, content_type = "text/event-stream", body = String,
+            description = "Events `change`, each with `resource`, `id`, `infra_env_id`, `generation` and `change` of a record, and events `resync`: any record may have changed"),
+        (status = TOO_MANY_REQUESTS, body = InfraError,
+            description = "The client has too many streams open; retry after the time in `Retry-After`."),
+        ApiErrors
+    )
+)]
+async fn stream_changes(
+    caller: Caller<Streamer, ChangesOf>,
+    query: Query,
+    headers: HeaderMap,
+    State(inventory): State<Inventory>,
+) -> Result<Response, ApiError> {
+    let ChangesOf(infra_env) = caller.target;
+    let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let position = last.or_else(|| query.text("last_event_id")).and_then(FeedPosition::parse);
+    let feed = inventory.records().store().feed();
+    let continued = position.and_then(|position| feed.subscribe_after(position));
+    let (reader, is_continued) = match continued {
+        Some(reader) => (reader, true),
+        None => (feed.subscribe(), false),
+    };
+    // After the subscription: if the infra-env is removed from now on, the stream says so.
+    if let Some(id) = infra_env {
+        inventory.stored_infra_env(id).await?;
+    }
+    // The head of the answer is sent with the first bytes of its body, so there is always a first message.
+    let first = if is_continued { keep_alive_comment() } else { resync_message(reader.position()) };
+    let changes =
+        ChangeStream { first: Some(first), reader, infra_env, ends_at: Some(Instant::now() + MAX_LIFETIME) };
+    let messages = stream::try_unfold(changes, |mut changes| async move {
+        let message = changes.next_message().await?;
+        Ok::<_, ApiError>(message.map(|message| (message, changes)))
+    });
+    let mut response = Response::new(Body::from_stream(messages));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // nginx would keep events until its buffer is full.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// The changes that one client reads. While the client does not read, they are not polled: a feed reader holds nothing
+/// that others wait for.
+struct ChangeStream {
+    first: Option<String>,
+    reader: FeedReader,
+    infra_env: Option<InfraEnvId>,
+    /// `None` once the stream is over.
+    ends_at: Option<Instant>,
+}
+
+impl ChangeStream {
+    /// Returns the next message, or `None` at the end of the stream.
+    async fn next_message(&mut self) -> Result<Option<String>, ApiError> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        let Some(ends_at) = self.ends_at else { return Ok(None) };
+        let until = ends_at.min(Instant::now() + MAX_SILENCE);
+        loop {
+            let change = match timeout_at(until, self.reader.next()).await {
+                Ok(Some(FeedEvent::Changed(change))) => change,
+                Ok(Some(FeedEvent::Resync)) => return Ok(Some(resync_message(self.reader.position()))),
+                Err(_) if until < ends_at => return Ok(Some(keep_alive_comment())),
+                Ok(None) | Err(_) => return Ok(None),
+            };
+            let Some(view) = self.view(&change) else { continue };
+            // After the removal of its infra-env, a stream is over.
+            if change.kind == ChangeKind::Removed && self.infra_env.is_some_and(|id| id.0 == change.key.id) {
+                self.ends_at = None;
+            }
+            let view = serde_json::to_string(&view)
+                .map_err(|error| ApiError::broken(format_args!("a change as JSON: {error}")))?;
+            return Ok(Some(format!("id: {}\nevent: change\ndata: {view}\n\n", self.reader.position())));
+        }
+    }
+
+    /// Returns a change as the client sees it, if it may.
+    fn view(&self, change: &RecordChange) -> Option<ChangeView> {
+        let Key { kind, parent, id } = change.key;
+        let is_seen = matches!(kind, Kind::Cluster | Kind::InfraEnv | Kind::Host);
+        let is_wanted = self.infra_env.is_none_or(|wanted| parent.unwrap_or(id) == wanted.0);
+        (is_seen && is_wanted).then(|| ChangeView {
+            resource: kind.as_str(),
+            id,
+            infra_env_id: parent,
+            generation: change.generation,
+            change: match change.kind {
+                ChangeKind::Written => "written",
+                ChangeKind::Removed => "removed",
+            },
+        })
+    }
+}
+
+/// Returns a message that clients ignore.
+fn keep_alive_comment() -> String {
+    ":\n\n".to_owned()
+}
+
+fn resync_message(position: FeedPosition) -> String {
+    format!("id: {position}\nevent: resync\ndata: {{}}\n\n")
+}

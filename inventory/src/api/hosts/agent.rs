@@ -1,0 +1,219 @@
+//! Operations that agents and installers call.
+
+use std::convert::Infallible;
+
+use axum::extract::{FromRequestParts, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use serde_json::json;
+
+use crate::Inventory;
+use crate::api::auth::{Agent, Caller, Operation, operation};
+use crate::api::hosts::view::HostDetail;
+use crate::api::{ApiError, LargeBodies};
+use crate::api::{ApiErrors, Reply};
+use crate::api::{Body, Query, UnparsedBody};
+use crate::error::Error;
+use crate::host::draft::HostDraft;
+use crate::host::key::HostKey;
+use crate::host::model::{
+    Host, HostCreateParams, HostProgressParams, LogsProgressParams, RegisteredHost, RunnerCommand,
+};
+use crate::host::progress::{update_logs_state, update_progress};
+use crate::host::refused_report::{self, Refusal};
+use crate::host::reply::StepOutput;
+use crate::host::steps::{StepReply, StepType, Steps};
+use crate::id::InfraEnvId;
+use crate::journal::Journal;
+use crate::service::hosts::check_in::Poll;
+use crate::service::hosts::recent_replies::ReplyDigest;
+use crate::service::hosts::registration::Registration;
+use crate::store::ReportKinds;
+
+pub(crate) fn routes() -> Vec<Operation> {
+    vec![
+        operation!(register_host),
+        operation!(get_next_steps),
+        operation!(post_step_reply),
+        operation!(update_host_progress),
+        operation!(update_host_logs_progress),
+    ]
+}
+use crate::request_id::RequestId;
+
+/// The most bytes of the agent version in a header. A longer one is ignored.
+const MAX_VERSION_LEN: usize = 2048;
+
+/// The headers that an agent sends with each request.
+#[derive(Debug)]
+struct AgentCall {
+    /// Id of the request.
+    request: RequestId,
+    /// Container image of the agent, if it sends one.
+    agent_version: Option<String>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for AgentCall {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        let request = RequestId::from_request_parts(parts, state).await?;
+        let version = parts.headers.get("discovery_agent_version").and_then(|value| value.to_str().ok());
+        let agent_version =
+            version.filter(|version| (1..=MAX_VERSION_LEN).contains(&version.len())).map(str::to_owned);
+        Ok(Self { request, agent_version })
+    }
+}
+
+/// Registers a host; agents call this after boot
+#[utoipa::path(
+    post,
+    path = "/v2/infra-envs/{infra_env_id}/hosts",
+    operation_id = "v2RegisterHost",
+    tag = "hosts",
+    params(("infra_env_id" = uuid::Uuid, Path)),
+    request_body = HostCreateParams,
+    responses((status = CREATED, body = RegisteredHost), ApiErrors)
+)]
+async fn register_host(
+    Caller { target: infra_env_id, .. }: Caller<Agent, InfraEnvId>,
+    call: AgentCall,
+    State(inventory): State<Inventory>,
+    Body(params): Body<HostCreateParams>,
+) -> Result<Reply<RegisteredHost>, ApiError> {
+    let key = HostKey { infra_env_id, host_id: params.host_id };
+    let agent_version = params.discovery_agent_version.or(call.agent_version).unwrap_or_default();
+    let host = Registration { key, agent_version, request: call.request }.register(&inventory).await?;
+    let settings = inventory.settings();
+    let arguments = json!({
+        "infra_env_id": infra_env_id,
+        "host_id": params.host_id,
+        "agent_version": settings.agent_image,
+    });
+    let host = Host::with_reports(&inventory, host, HostDetail::InFull).await?;
+    let next_step_runner_command = RunnerCommand { args: vec![arguments.to_string()] };
+    Ok(Reply(StatusCode::CREATED, RegisteredHost { host, next_step_runner_command }))
+}
+
+/// Returns the next steps of a host's agent
+#[utoipa::path(
+    get,
+    path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/instructions",
+    operation_id = "v2GetNextSteps",
+    tag = "hosts",
+    params(HostKey, ("timestamp" = Option<i64>, Query, description = "Clock of the host, in seconds since 1970")),
+    responses((status = OK, body = Steps), ApiErrors)
+)]
+async fn get_next_steps(
+    Caller { target: key, .. }: Caller<Agent, HostKey>,
+    call: AgentCall,
+    query: Query,
+    State(inventory): State<Inventory>,
+) -> Result<Reply<Steps>, ApiError> {
+    // An agent that does not know its clock sends 0.
+    let clock = query.number("timestamp")?.filter(|clock| *clock != 0);
+    let poll = Poll { key, request: call.request, clock, agent_version: call.agent_version };
+    Ok(Reply(StatusCode::OK, poll.check_in(&inventory).await?))
+}
+
+/// Reports the result of a step
+#[utoipa::path(
+    post,
+    path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/instructions",
+    operation_id = "v2PostStepReply",
+    tag = "hosts",
+    params(HostKey),
+    request_body = StepReply,
+    responses((status = NO_CONTENT), ApiErrors)
+)]
+async fn post_step_reply(
+    Caller { target: key, .. }: Caller<Agent, HostKey>,
+    request: RequestId,
+    State(inventory): State<Inventory>,
+    body: Result<UnparsedBody, Error>,
+) -> Result<StatusCode, ApiError> {
+    let mut step = None;
+    if let Err(error) = store_reply(&inventory, (key, request), body, &mut step).await {
+        if !LargeBodies::is_incomplete_body(&error) {
+            Refusal { key, request, step, error: &error }.record(&inventory).await?;
+        }
+        return Err(error.into());
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Stores the reply in a body. Sets its step as soon as it is known.
+async fn store_reply(
+    inventory: &Inventory,
+    (key, request): (HostKey, RequestId),
+    body: Result<UnparsedBody, Error>,
+    step: &mut Option<StepType>,
+) -> Result<(), Error> {
+    let body = body?;
+    let digest = ReplyDigest::new(body.bytes());
+    if let Some(generation) = inventory.recent_replies().generation_after(key, digest)
+        && key.find_cached(inventory).await?.generation() == generation
+    {
+        return Ok(());
+    }
+    let reply: StepReply = body.parse().await?;
+    *step = reply.step_type;
+    let output = StepOutput::parse(&reply, &inventory.settings().host_limits)?;
+    let store = |draft: &mut HostDraft, journal: &mut Journal| {
+        if let Some(step) = reply.step_type.filter(|_| output.is_accepted_report()) {
+            refused_report::forget(&mut draft.record.findings, step);
+        }
+        output.store(draft, inventory.settings(), journal)
+    };
+    let generation = key.change_if_edited(inventory, request, output.needed_reports(), store).await?;
+    if let Some(step) = reply.step_type.filter(|_| output.is_repeatable()) {
+        inventory.recent_replies().remember(key, step, digest, generation);
+    }
+    Ok(())
+}
+
+/// Updates the installation progress of a host
+#[utoipa::path(
+    put,
+    path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/progress",
+    operation_id = "v2UpdateHostInstallProgress",
+    tag = "hosts",
+    params(HostKey),
+    request_body = HostProgressParams,
+    responses((status = OK), ApiErrors)
+)]
+async fn update_host_progress(
+    Caller { target: key, .. }: Caller<Agent, HostKey>,
+    request: RequestId,
+    State(inventory): State<Inventory>,
+    Body(params): Body<HostProgressParams>,
+) -> Result<StatusCode, ApiError> {
+    let edit =
+        |draft: &mut HostDraft, journal: &mut Journal| update_progress(&mut draft.record, &params, journal);
+    key.change_if_edited(&inventory, request, ReportKinds::NONE, edit).await?;
+    Ok(StatusCode::OK)
+}
+
+/// Updates the state of a host's log upload
+#[utoipa::path(
+    put,
+    path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/logs-progress",
+    operation_id = "v2UpdateHostLogsProgress",
+    tag = "hosts",
+    params(HostKey),
+    request_body = LogsProgressParams,
+    responses((status = NO_CONTENT), ApiErrors)
+)]
+async fn update_host_logs_progress(
+    Caller { target: key, .. }: Caller<Agent, HostKey>,
+    request: RequestId,
+    State(inventory): State<Inventory>,
+    Body(params): Body<LogsProgressParams>,
+) -> Result<StatusCode, ApiError> {
+    let edit = |draft: &mut HostDraft, journal: &mut Journal| {
+        update_logs_state(&mut draft.record, params.logs_state, journal);
+        Ok(())
+    };
+    key.change_if_edited(&inventory, request, ReportKinds::NONE, edit).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

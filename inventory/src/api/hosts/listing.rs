@@ -1,0 +1,122 @@
+//! Lists of hosts.
+
+use axum::extract::State;
+use axum::response::Response;
+use futures_util::TryStreamExt;
+
+use crate::Inventory;
+use crate::api::ApiError;
+use crate::api::ApiErrors;
+use crate::api::Query;
+use crate::api::auth::{Caller, Operation, UserOrAgent, operation};
+use crate::api::hosts::view::{ALL_SHOWN, HostDetail, views};
+use crate::api::{json_list, part_of_list};
+use crate::host::model::Host;
+use crate::host::stage::HostRole;
+use crate::host::status::HostStatus;
+use crate::id::{ClusterId, InfraEnvId};
+use crate::infra_env::InfraEnvRecord;
+use crate::store::{Filter, Kind, PageQuery, ReportKind, ReportKinds};
+
+pub(crate) fn routes() -> Vec<Operation> {
+    vec![operation!(list_hosts), operation!(list_cluster_hosts)]
+}
+
+/// Lists the hosts of an infra-env
+#[utoipa::path(
+    get,
+    path = "/v2/infra-envs/{infra_env_id}/hosts",
+    operation_id = "v2ListHosts",
+    tag = "hosts",
+    params(
+        ("infra_env_id" = uuid::Uuid, Path),
+        ("with-inventory" = Option<bool>, Query, description = "Include the inventory reports. Default: true"),
+        ("with-connectivity" = Option<bool>, Query, description = "Include the connectivity to other hosts. Default: true"),
+        ("limit" = Option<i64>, Query, minimum = 1, description = "Maximum number of hosts. Default: no limit"),
+        ("offset" = Option<i64>, Query, minimum = 0, description = "Number of hosts to skip")
+    ),
+    responses((status = OK, body = Vec<Host>), ApiErrors)
+)]
+async fn list_hosts(
+    Caller { target: id, .. }: Caller<UserOrAgent, InfraEnvId>,
+    query: Query,
+    State(inventory): State<Inventory>,
+) -> Result<Response, ApiError> {
+    let range = query.list_range()?;
+    let found = inventory.records().find::<InfraEnvRecord>(None, id.0).await?;
+    found.ok_or_else(|| ApiError::not_found("record not found"))?;
+    // The Assisted Installer always includes the reports.
+    let is_included = |name: &str| query.text(name).is_none_or(Query::is_yes);
+    let reports = reports_in_host_list(is_included("with-inventory"), is_included("with-connectivity"));
+    let hosts = PageQuery::first(Filter::all(Kind::Host).within(id.0)).with_reports(reports);
+    json_list(views(&inventory, hosts.in_range(range), HostDetail::InFull)).await
+}
+
+/// Lists the hosts of a cluster
+#[utoipa::path(
+    get,
+    path = "/v2/clusters/{cluster_id}/hosts",
+    operation_id = "ListClusterHosts",
+    tag = "hosts",
+    params(
+        ("cluster_id" = uuid::Uuid, Path),
+        ("role" = Option<String>, Query, description = "Only hosts with this role"),
+        ("status" = Option<String>, Query, description = "Only hosts with this status"),
+        ("with-inventory" = Option<bool>, Query, description = "Include the inventory reports"),
+        ("with-connectivity" = Option<bool>, Query, description = "Include the connectivity to other hosts"),
+        ("limit" = Option<i64>, Query, minimum = 1, description = "Maximum number of hosts. Default: no limit"),
+        ("offset" = Option<i64>, Query, minimum = 0, description = "Number of hosts to skip")
+    ),
+    responses((status = OK, body = Vec<Host>), ApiErrors)
+)]
+async fn list_cluster_hosts(
+    Caller { target: id, .. }: Caller<UserOrAgent, ClusterId>,
+    query: Query,
+    State(inventory): State<Inventory>,
+) -> Result<Response, ApiError> {
+    const ROLES: [(&str, HostRole); 4] = [
+        ("master", HostRole::Master),
+        ("arbiter", HostRole::Arbiter),
+        ("worker", HostRole::Worker),
+        ("auto-assign", HostRole::AutoAssign),
+    ];
+    let role = query.choice("role", &ROLES)?;
+    let statuses: Vec<_> = HostStatus::ALL.iter().map(|status| (status.as_str(), *status)).collect();
+    let status = query.choice("status", &statuses)?;
+    let (with_inventory, with_connectivity) = (query.flag("with-inventory"), query.flag("with-connectivity"));
+    let range = query.list_range()?;
+    let hosts = PageQuery::first(Filter::all(Kind::Host).of_cluster(id.0));
+    let hosts = hosts.with_reports(reports_in_host_list(with_inventory, with_connectivity));
+    if role.is_none() && status.is_none() {
+        return json_list(views(&inventory, hosts.in_range(range), HostDetail::AsStored)).await;
+    }
+    let is_selected = move |host: &Host| {
+        role.is_none_or(|role| host.role == role) && status.is_none_or(|status| host.status == status)
+    };
+    let hosts = views(&inventory, hosts, HostDetail::AsStored);
+    let hosts = hosts.try_filter(move |host| std::future::ready(is_selected(host)));
+    json_list(part_of_list(hosts, range)).await
+}
+
+/// Returns the reports in a list of hosts. The two longest ones are optional.
+fn reports_in_host_list(with_inventory: bool, with_connectivity: bool) -> ReportKinds {
+    macro_rules! report_kinds {
+        ($($optional:ident),*) => {
+            ReportKinds::new(&[
+                $(ReportKind::$optional,)*
+                ReportKind::ApiVipConnectivity,
+                ReportKind::TangConnectivity,
+                ReportKind::DisksInfo,
+                ReportKind::NtpSources,
+                ReportKind::ImagesStatus,
+                ReportKind::DomainNameResolutions,
+            ])
+        };
+    }
+    match (with_inventory, with_connectivity) {
+        (true, true) => ALL_SHOWN,
+        (true, false) => report_kinds!(Inventory),
+        (false, true) => report_kinds!(Connectivity),
+        (false, false) => report_kinds!(),
+    }
+}

@@ -1,0 +1,13 @@
+//! HTTP operations on hosts.
+
+mod actions;
+mod agent;
+mod listing;
+mod user;
+pub(crate) mod view;
+
+use crate::api::auth::Operation;
+
+pub(crate) fn routes() -> Vec<Operation> {
+    [agent::routes(), listing::routes(), user::routes(), actions::routes()].into_iter().flatten().collect()
+}

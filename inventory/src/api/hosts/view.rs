@@ -1,0 +1,172 @@
+//! Hosts as clients see them.
+
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt};
+
+use crate::error::Error;
+use crate::host::cluster::DeletedHosts;
+use crate::host::machine::Machine;
+use crate::host::model::{Host, HostProgress};
+use crate::host::record::HostRecord;
+use crate::host::stage::stages_of;
+use crate::host::validation;
+use crate::id::ClusterId;
+use crate::json::to_json_text;
+use crate::store::{Filter, Kind, PageQuery, ReportKind, ReportKinds, Reports, Stored};
+use crate::{Inventory, Settings};
+
+/// Whether a response also has values that are not stored but follow from stored ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HostDetail {
+    /// The reported host name if users chose none, and the stages of the installation.
+    InFull,
+    /// Stored values only.
+    AsStored,
+}
+
+/// The reports that clients see.
+pub(crate) const ALL_SHOWN: ReportKinds = ReportKinds::new(&[
+    ReportKind::Inventory,
+    ReportKind::Connectivity,
+    ReportKind::ApiVipConnectivity,
+    ReportKind::TangConnectivity,
+    ReportKind::DisksInfo,
+    ReportKind::NtpSources,
+    ReportKind::ImagesStatus,
+    ReportKind::DomainNameResolutions,
+]);
+
+impl Host {
+    /// Returns a host as clients see it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a part of the record cannot be written as JSON.
+    pub(crate) fn from_record(
+        host: HostRecord,
+        mut reports: Reports,
+        shown: HostDetail,
+        settings: &Settings,
+    ) -> Result<Self, Error> {
+        // A report that the record does not name is shown as an empty text. The reader has checked that all others
+        // exist.
+        let mut report = |kind| reports.0.remove(&kind).unwrap_or_default();
+        let validations_info = validation::validations_json(&host, settings, settings.clock.now())?;
+        let name = if shown == HostDetail::InFull { host.name() } else { host.choices.hostname.clone() };
+        let stages = (shown == HostDetail::InFull).then(|| stages_of(&host).to_vec());
+        let (status, status_info) = (host.status(), host.status_info().to_owned());
+        let status_updated_at = host.status_updated_at();
+        let HostRecord { choices, findings, progress, logs, .. } = host;
+        // A host without an installation disk is shown with empty texts.
+        let disk = choices.installation_disk.unwrap_or_default();
+        Ok(Self {
+            kind: host.kind,
+            id: host.id,
+            href: format!("{}/v2/infra-envs/{}/hosts/{}", Settings::API, host.infra_env_id, host.id),
+            infra_env_id: host.infra_env_id,
+            cluster_id: host.cluster_id,
+            status,
+            status_info,
+            status_updated_at,
+            role: host.role,
+            suggested_role: host.suggested_role,
+            bootstrap: host.bootstrap,
+            requested_hostname: name,
+            progress_stages: stages,
+            stage_started_at: progress.started_at,
+            stage_updated_at: progress.updated_at,
+            connection_timed_out: progress.connection_timed_out,
+            installer_version: progress.installer_version,
+            progress: HostProgress {
+                installation_percentage: progress.percentage,
+                current_stage: progress.stage,
+                progress_info: progress.info,
+                stage_started_at: progress.started_at,
+                stage_updated_at: progress.updated_at,
+                stage_timed_out: progress.timed_out,
+            },
+            inventory: report(ReportKind::Inventory),
+            connectivity: report(ReportKind::Connectivity),
+            api_vip_connectivity: report(ReportKind::ApiVipConnectivity),
+            tang_connectivity: report(ReportKind::TangConnectivity),
+            disks_info: report(ReportKind::DisksInfo),
+            ntp_sources: report(ReportKind::NtpSources),
+            images_status: report(ReportKind::ImagesStatus),
+            domain_name_resolutions: report(ReportKind::DomainNameResolutions),
+            media_status: findings.media,
+            validations_info,
+            node_labels: labels(&choices.node_labels)?,
+            fencing_credentials: choices.fencing_credentials,
+            installation_disk_id: disk.id,
+            installation_disk_path: disk.path,
+            disks_to_be_formatted: choices.disks_to_be_formatted.join(","),
+            skip_formatting_disks: choices.skip_formatting_disks.join(","),
+            installer_args: choices.installer_args,
+            ignition_config_overrides: choices.ignition_config_overrides,
+            ignition_endpoint_token_set: !choices.ignition_endpoint_token.is_empty(),
+            machine_config_pool_name: choices.machine_config_pool_name,
+            discovery_agent_version: host.agent_version,
+            logs_info: logs.state,
+            logs_collected_at: logs.collected_at,
+            logs_started_at: logs.started_at,
+            checked_in_at: host.checked_in_at,
+            timestamp: host.clock,
+            registered_at: host.registered_at,
+            created_at: host.created_at,
+            updated_at: host.updated_at,
+            deleted_at: host.deleted_at,
+            user_name: host.user_name,
+        })
+    }
+
+    /// Reads the reports of a host, and returns the host as clients see it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails, if a report is missing that the host names, or if a part of the record
+    /// cannot be written as JSON.
+    pub(crate) async fn with_reports(
+        inventory: &Inventory,
+        host: HostRecord,
+        shown: HostDetail,
+    ) -> Result<Self, Error> {
+        let (host, reports) = inventory.records().with_reports(host, ALL_SHOWN).await?;
+        Self::from_record(host, reports, shown, inventory.settings())
+    }
+
+    /// The IP addresses in its inventory report, each with the length of its prefix.
+    pub(crate) fn addresses(&self) -> Result<Vec<String>, Error> {
+        let machine = Machine::from_stored(self.id, &self.inventory)?;
+        Ok(machine.addresses().map(str::to_owned).collect())
+    }
+}
+
+fn labels(labels: &std::collections::BTreeMap<String, String>) -> Result<String, Error> {
+    if labels.is_empty() { Ok(String::new()) } else { to_json_text("node_labels", labels) }
+}
+
+/// Returns the hosts that a query selects as clients see them.
+pub(crate) fn views(
+    inventory: &Inventory,
+    query: PageQuery,
+    shown: HostDetail,
+) -> BoxStream<'static, Result<Host, Error>> {
+    let inventory = inventory.clone();
+    let hosts = inventory.records().stream_with_reports::<HostRecord>(query).map_err(Error::from);
+    let view = move |(host, reports): (Stored<HostRecord>, Reports)| {
+        Host::from_record(host.record, reports, shown, inventory.settings())
+    };
+    hosts.map(move |host| host.and_then(&view)).boxed()
+}
+
+/// Returns the hosts of a cluster as clients see them.
+pub(crate) fn views_of_cluster(
+    inventory: &Inventory,
+    cluster: ClusterId,
+    shown: HostDetail,
+    deleted: DeletedHosts,
+) -> BoxStream<'static, Result<Host, Error>> {
+    let hosts = Filter::all(Kind::Host).of_cluster(cluster.0);
+    let hosts = if deleted == DeletedHosts::Included { hosts.with_deleted() } else { hosts };
+    views(inventory, PageQuery::first(hosts).with_reports(ALL_SHOWN), shown)
+}

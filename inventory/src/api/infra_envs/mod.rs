@@ -1,0 +1,6 @@
+//! Routes of infra-envs.
+
+mod routes;
+pub(crate) mod view;
+
+pub(super) use routes::routes;

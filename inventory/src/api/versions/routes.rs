@@ -1,0 +1,143 @@
+//! Routes of `/v2/component-versions`, `/v2/openshift-versions`, `/v2/support-levels` and `/v2/os-images`.
+
+use std::collections::BTreeMap;
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+
+use super::{ComponentVersions, SupportedArchitectures};
+use crate::Inventory;
+use crate::api::ApiError;
+use crate::api::auth::{Caller, Operation, User, WholeService, operation};
+use crate::api::{ApiErrors, Reply};
+use crate::api::{Body, Query};
+use crate::catalogue::{OpenshiftVersion, Version, VersionQuery};
+use crate::service::os_images::{OsImageParams, OsImageView, architecture_in_path};
+
+pub(crate) fn routes() -> Vec<Operation> {
+    vec![
+        operation!(list_component_versions),
+        operation!(list_openshift_versions),
+        operation!(list_supported_architectures),
+        operation!(list_os_images),
+        operation!(add_os_image),
+        operation!(remove_os_image),
+    ]
+}
+
+/// Returns the versions of the components of an installation
+#[utoipa::path(
+    get,
+    path = "/v2/component-versions",
+    operation_id = "v2ListComponentVersions",
+    tag = "versions",
+    responses((status = OK, body = ComponentVersions), ApiErrors)
+)]
+async fn list_component_versions(
+    _caller: Caller<User, WholeService>,
+    State(inventory): State<Inventory>,
+) -> Reply<ComponentVersions> {
+    let settings = inventory.settings();
+    let versions = BTreeMap::from([
+        ("assisted-installer-service", settings.self_version.clone()),
+        ("discovery-agent", settings.agent_image.clone()),
+        ("assisted-installer", settings.installer_image.clone()),
+        ("assisted-installer-controller", settings.controller_image.clone()),
+    ]);
+    Reply(StatusCode::OK, ComponentVersions { versions, release_tag: settings.release_tag.clone() })
+}
+
+/// Lists the OpenShift versions of new clusters
+#[utoipa::path(
+    get,
+    path = "/v2/openshift-versions",
+    operation_id = "v2ListSupportedOpenshiftVersions",
+    tag = "versions",
+    params(
+        ("version" = Option<String>, Query, description = "Only versions that contain this text"),
+        ("only_latest" = Option<bool>, Query, description = "Only the newest release of each minor version"),
+    ),
+    responses((status = OK, body = BTreeMap<String, OpenshiftVersion>), ApiErrors)
+)]
+async fn list_openshift_versions(
+    _caller: Caller<User, WholeService>,
+    query: Query,
+    State(inventory): State<Inventory>,
+) -> Result<Reply<BTreeMap<String, OpenshiftVersion>>, ApiError> {
+    let asked = VersionQuery { containing: query.text("version"), only_latest: query.flag("only_latest") };
+    Ok(Reply(StatusCode::OK, inventory.present_catalogue().await?.openshift_versions(asked)))
+}
+
+/// Lists the CPU architectures that a version supports
+#[utoipa::path(
+    get,
+    path = "/v2/support-levels/architectures",
+    operation_id = "GetSupportedArchitectures",
+    tag = "versions",
+    params(("openshift_version" = String, Query, description = "OpenShift version")),
+    responses((status = OK, body = SupportedArchitectures), ApiErrors)
+)]
+async fn list_supported_architectures(
+    _caller: Caller<User, WholeService>,
+    query: Query,
+) -> Result<Reply<SupportedArchitectures>, ApiError> {
+    let text = query.text("openshift_version").ok_or_else(|| Query::missing("openshift_version"))?;
+    let version = Version::parse(text)
+        .ok_or_else(|| ApiError::bad(format!("Openshift version {text:?} is not valid")))?;
+    Ok(Reply(StatusCode::OK, SupportedArchitectures::new(&version)))
+}
+
+/// Lists base images (not in the Assisted Installer API)
+#[utoipa::path(
+    get,
+    path = "/v2/os-images",
+    operation_id = "ListOsImages",
+    tag = "versions",
+    responses((status = OK, body = Vec<OsImageView>), ApiErrors)
+)]
+async fn list_os_images(
+    _caller: Caller<User, WholeService>,
+    State(inventory): State<Inventory>,
+) -> Result<Reply<Vec<OsImageView>>, ApiError> {
+    Ok(Reply(StatusCode::OK, inventory.os_images().await?))
+}
+
+/// Adds a base image (not in the Assisted Installer API)
+#[utoipa::path(
+    post,
+    path = "/v2/os-images",
+    operation_id = "AddOsImage",
+    tag = "versions",
+    request_body = OsImageParams,
+    responses((status = CREATED, body = OsImageView), ApiErrors)
+)]
+async fn add_os_image(
+    _caller: Caller<User, WholeService>,
+    State(inventory): State<Inventory>,
+    Body(params): Body<OsImageParams>,
+) -> Result<Reply<OsImageView>, ApiError> {
+    Ok(Reply(StatusCode::CREATED, inventory.add_os_image(params).await?))
+}
+
+/// Removes an added base image (not in the Assisted Installer API)
+#[utoipa::path(
+    delete,
+    path = "/v2/os-images/{openshift_version}/{cpu_architecture}",
+    operation_id = "RemoveOsImage",
+    tag = "versions",
+    params(
+        ("openshift_version" = String, Path, description = "OpenShift version"),
+        ("cpu_architecture" = String, Path, description = "CPU architecture"),
+    ),
+    responses((status = NO_CONTENT), ApiErrors)
+)]
+async fn remove_os_image(
+    _caller: Caller<User, WholeService>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    State(inventory): State<Inventory>,
+) -> Result<StatusCode, ApiError> {
+    let Path((version, architecture)) = path.map_err(|error| ApiError::malformed(error.to_string()))?;
+    inventory.remove_os_image(&version, architecture_in_path(&architecture)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,201 @@
+//! Registration of hosts by their agents, after each boot of the discovery image.
+
+use crate::Inventory;
+use crate::catalogue::ImageType;
+use crate::cluster::ClusterRecord;
+use crate::error::{Error, ErrorKind};
+use crate::event::Severity;
+use crate::host::bounds::require_room_for_host;
+use crate::host::cluster::{
+    accepts_hosts, cannot_accept_hosts, find_cluster, is_add_hosts_cluster, is_single_node,
+};
+use crate::host::draft::HostDraft;
+use crate::host::key::HostKey;
+use crate::host::record::HostRecord;
+use crate::host::stage::HostRole;
+use crate::host::state::{Details, HostEvent, HostFacts, RefusalReason, RuleOutcome, Transition, find_rule};
+use crate::host::status::{HostKind, HostStatus};
+use crate::infra_env::InfraEnvRecord;
+use crate::journal::Journal;
+use crate::request_id::RequestId;
+use crate::store::{Change, ReadSet, Reader as _, ReportKind, ReportKinds};
+
+/// Error text for an installed host that booted the discovery image again.
+const ALREADY_INSTALLED: &str = "Host is trying to register after the cluster has already been installed. That most probably \
+                                  means that the host is booting from the installation ISO, and therefore not effectively \
+                                  joining the cluster. The request will be ignored. Fix the boot order and reboot the host.";
+
+/// The inventory report, which describes the installation disk.
+const INVENTORY: ReportKinds = ReportKinds::new(&[ReportKind::Inventory]);
+
+/// A registration of a host.
+#[derive(Clone, Debug)]
+pub(crate) struct Registration {
+    /// Key of the host.
+    pub(crate) key: HostKey,
+    /// Container image of the agent; empty if the agent did not send it.
+    pub(crate) agent_version: String,
+    /// Id of the request.
+    pub(crate) request: RequestId,
+}
+
+impl Registration {
+    /// Creates the host, or registers it again. A refused registration adds an event.
+    pub(crate) async fn register(&self, inventory: &Inventory) -> Result<HostRecord, Error> {
+        let records = inventory.records();
+        let registered =
+            records.change(|reads: ReadSet| async move { self.attempt(&reads, inventory).await }).await;
+        if let Err(refusal) = &registered
+            && matches!(refusal.kind(), ErrorKind::Invalid | ErrorKind::Conflict)
+        {
+            let HostKey { infra_env_id, host_id } = self.key;
+            let event = inventory.journal(Some(self.request)).event(
+                "host_registration_failed",
+                Severity::Error,
+                refusal.reason(),
+            );
+            let event = event.of_infra_env(infra_env_id).of_host(host_id);
+            records.add_event(event).await?;
+        }
+        registered
+    }
+
+    async fn attempt(&self, records: &ReadSet, inventory: &Inventory) -> Result<(Change, HostRecord), Error> {
+        let mut change = Change::new();
+        let infra_env = records.find::<InfraEnvRecord>(None, self.key.infra_env_id.0).await?;
+        let infra_env = infra_env.ok_or_else(|| Error::not_found("record not found"))?.record;
+        if infra_env.image.image_type == ImageType::Disconnected {
+            return Err(Error::invalid("Hosts of a disconnected ISO do not register"));
+        }
+        // A concurrent deletion of the infra-env fails or makes this change fail.
+        change.require(&infra_env);
+        let found = self.key.find_any(records).await?;
+        let (found, deleted) = match found {
+            Some(host) if host.record.deleted_at.is_some() => (None, Some(host)),
+            found => (found, None),
+        };
+        let mut journal = inventory.journal(Some(self.request));
+        let host = if let Some(stored) = found {
+            let reports = records.reports(&stored, needed_reports(&stored.record)).await?;
+            let mut draft = HostDraft::with_reports(stored, reports);
+            self.register_again(&infra_env, &mut draft, &mut journal)?;
+            draft.write(&mut change)?
+        } else {
+            let cluster = cluster_of(records, &infra_env).await?;
+            if let Some(cluster) = &cluster {
+                change.require(cluster);
+            }
+            if let Some(deleted) = deleted {
+                change.remove(&deleted);
+            }
+            let host = self.new_host(cluster.as_ref(), &journal)?;
+            change.insert(&host)?;
+            require_room_for_host(&mut change, self.key.infra_env_id, &inventory.settings().host_limits);
+            host
+        };
+        journal.add_host_event(
+            &host,
+            "host_registration_succeeded",
+            Severity::Info,
+            "Successfully registered",
+        );
+        journal.write(&mut change)?;
+        Ok((change, host))
+    }
+
+    /// Returns the record of a host that registers for the first time.
+    fn new_host(&self, cluster: Option<&ClusterRecord>, journal: &Journal) -> Result<HostRecord, Error> {
+        if let Some(cluster) = cluster.filter(|cluster| !accepts_hosts(cluster)) {
+            return Err(cannot_accept_hosts(cluster));
+        }
+        let single_node = cluster.is_some_and(is_single_node);
+        let joins = cluster.is_some_and(is_add_hosts_cluster);
+        let (role, pool) = match () {
+            () if single_node => (HostRole::Master, ""),
+            () if joins => (HostRole::Worker, "worker"),
+            () => (HostRole::AutoAssign, ""),
+        };
+        let mut host = HostRecord::new(self.key, &Transition::first(cluster.is_some()), journal.now());
+        host.cluster_id = cluster.map(|cluster| cluster.id);
+        host.kind = if joins { HostKind::Joining } else { HostKind::Host };
+        (host.role, host.suggested_role) = (role, role);
+        (host.bootstrap, host.single_node) = (single_node, single_node);
+        host.agent_version.clone_from(&self.agent_version);
+        pool.clone_into(&mut host.choices.machine_config_pool_name);
+        Ok(host)
+    }
+
+    /// Updates a host that booted the discovery image again. Its status decides what the new registration means.
+    fn register_again(
+        &self,
+        infra_env: &InfraEnvRecord,
+        draft: &mut HostDraft,
+        journal: &mut Journal,
+    ) -> Result<(), Error> {
+        let host = &draft.record;
+        let Some(rule) = find_rule(host.status(), HostEvent::Register, &registration_facts(host, infra_env))
+        else {
+            let reason = format!("Host {} cannot register in state {}", host.id, host.status());
+            return Err(Error::invalid(reason));
+        };
+        match rule.outcome() {
+            RuleOutcome::Refused(RefusalReason::MustBootFromDisk) => {
+                let disk = host.choices.installation_disk.as_ref().map_or("", |disk| disk.id.as_str());
+                return Err(Error::invalid(format!("Host is required to be booted from disk {disk}")));
+            }
+            RuleOutcome::Refused(RefusalReason::AlreadyInstalled) => {
+                return Err(Error::conflict(ALREADY_INSTALLED));
+            }
+            RuleOutcome::To(_) | RuleOutcome::Stay => {}
+        }
+        let details = match rule.details() {
+            Some(Details::InstallationDisk) => describe_installation_disk(draft)?,
+            _ => String::new(),
+        };
+        let host = &mut draft.record;
+        journal.apply(host, &rule.transition(&details));
+        host.agent_version.clone_from(&self.agent_version);
+        host.registered_at = journal.millis();
+        host.checked_in_at = journal.millis();
+        host.updated_at = journal.micros();
+        Ok(())
+    }
+}
+
+fn registration_facts(host: &HostRecord, infra_env: &InfraEnvRecord) -> HostFacts {
+    HostFacts {
+        stage: host.progress.stage,
+        joins: host.joins(),
+        has_bound_infra_env: infra_env.cluster_id.is_some(),
+        ..HostFacts::default()
+    }
+}
+
+/// Returns the reports that a new registration of a host reads: the inventory report names the installation disk. Other
+/// registrations succeed even if the report is damaged, and most of them remove it.
+fn needed_reports(host: &HostRecord) -> ReportKinds {
+    let needs_disk =
+        matches!(host.status(), HostStatus::InstallingInProgress | HostStatus::AddedToExistingCluster);
+    if needs_disk { INVENTORY } else { ReportKinds::NONE }
+}
+
+/// Returns the installation disk as the console of the host shows it.
+fn describe_installation_disk(draft: &HostDraft) -> Result<String, Error> {
+    let (host, machine) = (&draft.record, draft.machine()?);
+    let chosen = host.choices.installation_disk.as_ref();
+    let disk = chosen.and_then(|chosen| machine.disks.iter().find(|disk| disk.is_named(&chosen.id)));
+    let Some(disk) = disk else {
+        return Err(Error::invalid(format!("Host {} has no installation disk in its inventory", host.id)));
+    };
+    let name = format!("({}, {})", disk.name, disk.identity());
+    let parts = [&*disk.model, &disk.serial, &name];
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    Ok(parts.join(" "))
+}
+
+/// Returns the cluster that an infra-env is bound to.
+async fn cluster_of(records: &ReadSet, infra_env: &InfraEnvRecord) -> Result<Option<ClusterRecord>, Error> {
+    let Some(id) = infra_env.cluster_id else { return Ok(None) };
+    let found = find_cluster(records, id).await?;
+    found.map(Some).ok_or_else(|| Error::not_found(format!("Cluster ID {id} does not exist")))
+}

@@ -1,0 +1,163 @@
+//! Rules for the values of an infra-env.
+
+use std::net::IpAddr;
+
+use ignition::discovery::{ComposeError, DiscoveryImage};
+use ignition::network::Cancel;
+use ignition::network::check::NetworkFinding;
+
+use crate::catalogue::{CpuArchitecture, ImageType, Version};
+use crate::discovery::DiscoveryError;
+use crate::error::Error;
+use crate::id::InfraEnvId;
+use crate::infra_env::model::{KernelArgument, KernelArgumentOperation};
+use crate::infra_env::record::ImageSource;
+use crate::infra_env::static_network;
+use crate::rules::{RequiredRegistries, check_ntp_sources, check_proxies, check_pull_secret, check_ssh_keys};
+use crate::{Inventory, Secret, in_background};
+
+/// Decides the prefix of the error text for an invalid pull secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PullSecretOf {
+    /// An infra-env that is being created.
+    New,
+    /// An existing infra-env.
+    Existing,
+}
+
+impl Inventory {
+    /// Checks the values of an image source that differ from those before. Returns the network findings that are only
+    /// warnings.
+    ///
+    /// This may take long, because it generates the network files.
+    pub(crate) fn check_image_source(
+        &self,
+        source: &ImageSource,
+        before: &ImageSource,
+        pull_secret: PullSecretOf,
+        cancel: &Cancel,
+    ) -> Result<Vec<NetworkFinding>, Error> {
+        let settings = self.settings();
+        if source.proxy != before.proxy {
+            let text = |proxy: &Option<String>| proxy.clone().unwrap_or_default();
+            let proxy = &source.proxy;
+            check_proxies(&text(&proxy.http_proxy), &text(&proxy.https_proxy), &text(&proxy.no_proxy))?;
+        }
+        if (&source.additional_ntp_sources, &source.ntp_sources)
+            != (&before.additional_ntp_sources, &before.ntp_sources)
+        {
+            check_ntp_sources(
+                &source.additional_ntp_sources,
+                &source.ntp_sources,
+                &settings.default_ntp_source,
+            )?;
+        }
+        if source.ssh_authorized_key != before.ssh_authorized_key {
+            check_ssh_keys(&source.ssh_authorized_key)?;
+        }
+        if source.additional_trust_bundle != before.additional_trust_bundle {
+            source.trust_bundle()?;
+        }
+        check_rendezvous_ip(source)?;
+        if source.kernel_arguments != before.kernel_arguments {
+            check_kernel_arguments(source)?;
+        }
+        if pull_secret == PullSecretOf::New || source.pull_secret != before.pull_secret {
+            self.check_pull_secret(&source.pull_secret, pull_secret)?;
+        }
+        let mut warnings = Vec::new();
+        if source.static_network_config != before.static_network_config {
+            warnings = static_network::check(&source.static_network_config, self.keyfiles(), cancel)?;
+        }
+        if source.ignition_config_override != before.ignition_config_override {
+            self.check_override(source, cancel)?;
+        }
+        Ok(warnings)
+    }
+
+    /// Calls [`check_image_source`](Self::check_image_source) on a background thread.
+    pub(crate) async fn check_in_background(
+        &self,
+        source: &ImageSource,
+        before: &ImageSource,
+        (architecture, pull_secret): (CpuArchitecture, PullSecretOf),
+    ) -> Result<Vec<NetworkFinding>, Error> {
+        let (inventory, mut source, before) = (self.clone(), source.clone(), before.clone());
+        // The version decides which Ignition spec an override may have.
+        if source.openshift_version.is_empty() && !source.ignition_config_override.is_empty() {
+            source.openshift_version = self.os_image("", architecture).await?.openshift_version;
+        }
+        in_background(move |cancel| inventory.check_image_source(&source, &before, pull_secret, cancel)).await
+    }
+
+    fn check_pull_secret(&self, secret: &Secret, of: PullSecretOf) -> Result<(), Error> {
+        let settings = self.settings();
+        let images = [settings.agent_image.as_str(), &settings.installer_image, &settings.controller_image];
+        let required = RequiredRegistries { images: &images, public: &settings.public_registries };
+        check_pull_secret(secret.reveal(), required).map_err(|reason| match of {
+            PullSecretOf::New => Error::invalid(format!("pull secret for new infraEnv is invalid: {reason}")),
+            PullSecretOf::Existing => Error::invalid(reason),
+        })
+    }
+
+    /// Checks the Ignition override by making the config.
+    fn check_override(&self, source: &ImageSource, cancel: &Cancel) -> Result<(), Error> {
+        if source.ignition_config_override.is_empty() {
+            return Ok(());
+        }
+        let version = &source.openshift_version;
+        if Version::parse(version).is_none() {
+            return Err(Error::invalid(format!("Openshift version {version:?} is not valid")));
+        }
+        let inputs =
+            source.inputs(InfraEnvId::from(uuid::Uuid::nil()), &Secret::default(), self.settings())?;
+        let networks = inputs.networks_until(self.keyfiles(), cancel).map_err(config_api_error)?;
+        inputs.config(DiscoveryImage::Full, &networks).map_err(config_api_error)?;
+        Ok(())
+    }
+}
+
+/// Converts the error of a config into an API error.
+pub(crate) fn config_api_error(error: DiscoveryError) -> Error {
+    match &error {
+        DiscoveryError::Compose(
+            ComposeError::Override { .. } | ComposeError::Merged { .. } | ComposeError::TooNew { .. },
+        ) => Error::invalid(format!("error parsing ignition: {error}")),
+        DiscoveryError::Compose(ComposeError::NetworkFileMode { .. })
+        | DiscoveryError::Config(_)
+        | DiscoveryError::Pack(_) => {
+            tracing::error!(error = &error as &dyn std::error::Error, "cannot build a config or an archive");
+            Error::internal(error.to_string())
+        }
+        _ => Error::invalid(error.to_string()),
+    }
+}
+
+fn check_rendezvous_ip(source: &ImageSource) -> Result<(), Error> {
+    let Some(address) = &source.rendezvous_ip else { return Ok(()) };
+    if source.image_type != ImageType::Disconnected {
+        return Err(Error::invalid("RendezvousIP is only supported for disconnected ISO infra-envs"));
+    }
+    if address.parse::<IpAddr>().is_err() {
+        return Err(Error::invalid(format!(
+            "Invalid rendezvous IP: {address} (must be a valid IPv4 or IPv6 address)"
+        )));
+    }
+    Ok(())
+}
+
+fn check_kernel_arguments(source: &ImageSource) -> Result<(), Error> {
+    for KernelArgument { operation, .. } in &source.kernel_arguments {
+        let name = match operation {
+            Some(KernelArgumentOperation::Append) => continue,
+            Some(KernelArgumentOperation::Replace) => "replace",
+            Some(KernelArgumentOperation::Delete) => "delete",
+            None => "",
+        };
+        return Err(Error::invalid(format!(
+            "Only kernel argument operation append is supported.  Got {name}"
+        )));
+    }
+    source.kernel_arguments()?;
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! Checks that an infra-env fits its cluster.
+
+use crate::Inventory;
+use crate::catalogue::{CpuArchitecture, ImageType, ReleaseArchitecture};
+use crate::cluster::{ClusterKind, ClusterRecord, PlatformType};
+use crate::error::Error;
+use crate::id::ClusterId;
+use crate::infra_env::record::ImageSource;
+use crate::store::{Reader, Stored};
+
+/// Returns the cluster of an infra-env, unless it has none or the cluster is deleted.
+pub(crate) async fn cluster_of_infra_env(
+    reader: &impl Reader,
+    id: Option<ClusterId>,
+) -> Result<Option<ClusterRecord>, Error> {
+    let Some(id) = id else { return Ok(None) };
+    let stored: Option<Stored<ClusterRecord>> = reader.find(None, id.0).await?;
+    Ok(stored.map(|stored| stored.record).filter(|record| record.deleted_at.is_none()))
+}
+
+impl Inventory {
+    /// Returns an error if the infra-env's architecture or image type does not fit the cluster.
+    pub(crate) fn check_fits_cluster(
+        &self,
+        cluster: &ClusterRecord,
+        image: &ImageSource,
+        architecture: CpuArchitecture,
+    ) -> Result<(), Error> {
+        self.check_architecture(cluster, architecture)?;
+        if cluster.kind == ClusterKind::AddHostsCluster {
+            return Ok(());
+        }
+        let version = &cluster.openshift_version;
+        if image.image_type == ImageType::Minimal
+            && architecture == CpuArchitecture::S390x
+            && !version.is_empty()
+        {
+            return Err(Error::invalid(format!(
+                "cannot use Minimal ISO because it's not compatible with the s390x architecture on version {version} \
+                 of OpenShift"
+            )));
+        }
+        if image.image_type == ImageType::Full && is_oracle_cloud(cluster) {
+            return Err(Error::invalid(
+                "cannot use Full ISO because it's not compatible with the platform oci",
+            ));
+        }
+        match (cluster.parsed_version()?, first_version(architecture)) {
+            (Some(found), Some(first)) if found.minor() < first => Err(Error::invalid(format!(
+                "cannot use {architecture} architecture because it's not compatible on version {version} of OpenShift"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_architecture(
+        &self,
+        cluster: &ClusterRecord,
+        architecture: CpuArchitecture,
+    ) -> Result<(), Error> {
+        let Some(of_cluster) = cluster.cpu_architecture else { return Ok(()) };
+        let fits = match of_cluster {
+            ReleaseArchitecture::One(one) => one == architecture,
+            ReleaseArchitecture::Multi => {
+                let wanted = cluster.parsed_version()?.map(|version| version.minor());
+                self.catalogue().releases().iter().any(|release| {
+                    Some(release.parsed_version().minor()) == wanted
+                        && release.cpu_architectures.contains(&architecture)
+                })
+            }
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "Specified CPU architecture ({architecture}) doesn't match the cluster ({})",
+            of_cluster.as_str()
+        )))
+    }
+}
+
+fn is_oracle_cloud(cluster: &ClusterRecord) -> bool {
+    let platform = cluster.spec.platform.as_ref();
+    let external = platform.filter(|platform| platform.platform_type == PlatformType::External);
+    let name = external.and_then(|platform| platform.external.as_ref()?.platform_name.as_deref());
+    name == Some("oci")
+}
+
+/// Returns the first OpenShift version that supports the architecture, or `None` if all versions do.
+fn first_version(architecture: CpuArchitecture) -> Option<(u64, u64)> {
+    match architecture {
+        CpuArchitecture::X86_64 => None,
+        CpuArchitecture::Arm64 => Some((4, 10)),
+        CpuArchitecture::Ppc64le | CpuArchitecture::S390x => Some((4, 12)),
+    }
+}

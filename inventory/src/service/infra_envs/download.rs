@@ -1,0 +1,257 @@
+//! Downloads of an infra-env: Ignition config, static network archive, initrd, iPXE script and URLs.
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use ignition::discovery::ipxe::{self, Credential, IpxeArchitecture};
+use ignition::discovery::{AgentToken, DiscoveryImage, InfraEnvId as DiscoveryId};
+use ignition::network::HostNetworkFiles;
+use sha2::{Digest, Sha256};
+
+use crate::catalogue::{CpuArchitecture, ImageType};
+use crate::discovery::Inputs;
+use crate::error::Error;
+use crate::id::InfraEnvId;
+use crate::infra_env::model::PresignedUrl;
+use crate::infra_env::record::InfraEnvRecord;
+use crate::infra_env::urls;
+use crate::service::infra_envs::check::config_api_error;
+use crate::time::Millis;
+use crate::{Inventory, in_background};
+
+/// A file of an infra-env.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileName {
+    DiscoveryIgnition,
+    /// The iPXE script.
+    IpxeScript,
+    /// The network files of all hosts, in a tar archive.
+    StaticNetworkConfig,
+}
+
+impl FileName {
+    /// The values of the parameter `file_name`.
+    pub(crate) const NAMES: [(&'static str, Self); 3] = [
+        ("discovery.ign", Self::DiscoveryIgnition),
+        ("ipxe-script", Self::IpxeScript),
+        ("static-network-config", Self::StaticNetworkConfig),
+    ];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::DiscoveryIgnition => "discovery.ign",
+            Self::IpxeScript => "ipxe-script",
+            Self::StaticNetworkConfig => "static-network-config",
+        }
+    }
+}
+
+/// The kind of an iPXE script.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IpxeScript {
+    /// The script boots the discovery image.
+    #[default]
+    DiscoveryImageAlways,
+    /// The script sends the machine's MAC address to the service, which decides whether to boot the discovery image.
+    BootOrderControl,
+}
+
+impl IpxeScript {
+    pub(crate) const NAMES: [(&'static str, Self); 2] = [
+        ("discovery-image-always", Self::DiscoveryImageAlways),
+        ("boot-order-control", Self::BootOrderControl),
+    ];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::DiscoveryImageAlways => "discovery-image-always",
+            Self::BootOrderControl => "boot-order-control",
+        }
+    }
+}
+
+/// A file for download.
+#[derive(Clone, Debug)]
+pub struct File {
+    /// File name for the client; may be empty.
+    pub name: String,
+    /// Contents of the file.
+    pub contents: Bytes,
+    /// When the infra-env's image last changed.
+    pub changed_at: DateTime<Utc>,
+}
+
+impl File {
+    fn new(
+        name: impl Into<String>,
+        contents: impl Into<Bytes>,
+        record: &InfraEnvRecord,
+    ) -> Result<Self, Error> {
+        let changed_at = record.image_changed_at.0.ok_or_else(|| {
+            Error::broken(format_args!("infra-env {} has no time of the last change of its image", record.id))
+        })?;
+        Ok(Self { name: name.into(), contents: contents.into(), changed_at })
+    }
+
+    /// Returns a strong entity tag, made from the contents.
+    #[must_use]
+    pub fn etag(&self) -> String {
+        let digest = Sha256::digest(&self.contents);
+        let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        format!("\"{hex}\"")
+    }
+}
+
+impl Inventory {
+    /// Returns the Ignition config of an infra-env, for another image type than its own if `kind` is set.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env does not exist, or if the service cannot make a config for this image type.
+    pub(crate) async fn discovery_ignition(
+        &self,
+        id: InfraEnvId,
+        kind: Option<ImageType>,
+    ) -> Result<File, Error> {
+        let record = self.stored_infra_env(id).await?.record;
+        let kind = match kind.unwrap_or(record.image.image_type) {
+            ImageType::Full => DiscoveryImage::Full,
+            ImageType::Minimal => DiscoveryImage::Minimal,
+            ImageType::Disconnected if record.cluster_id.is_none() => {
+                return Err(Error::not_found(
+                    "a disconnected image requires a cluster, and the infra-env has none",
+                ));
+            }
+            ImageType::Disconnected => {
+                let reason = "configs of disconnected images are not made by this service yet";
+                return Err(Error::unimplemented(reason));
+            }
+        };
+        self.make_from_inputs(record, move |record, inputs, networks| {
+            let composed = inputs.config(kind, networks).map_err(config_api_error)?;
+            let config = composed.config.to_json().map_err(|error| config_api_error(error.into()))?;
+            File::new("discovery.ign", config, record)
+        })
+        .await
+    }
+
+    /// Returns the network files of an infra-env's hosts.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env does not exist, or if the network files cannot be made.
+    pub(crate) async fn static_network_tar(&self, id: InfraEnvId) -> Result<File, Error> {
+        let record = self.stored_infra_env(id).await?.record;
+        if record.image.static_network_config.is_empty() {
+            return File::new("", Bytes::new(), &record);
+        }
+        self.make_from_inputs(record, |record, _, networks| {
+            let name = format!("{}-static-network-config.tar", record.id);
+            File::new(name, Inputs::network_tar(networks).map_err(config_api_error)?, record)
+        })
+        .await
+    }
+
+    /// Returns the archive that the initrd of a minimal image loads in addition. Empty if none is needed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env does not exist, or if the archive cannot be made.
+    pub(crate) async fn minimal_initrd(&self, id: InfraEnvId) -> Result<File, Error> {
+        let record = self.stored_infra_env(id).await?.record;
+        self.make_from_inputs(record, |record, inputs, networks| {
+            let packed = inputs.initrd(networks).map_err(config_api_error)?;
+            File::new("", packed.as_bytes().clone(), record)
+        })
+        .await
+    }
+
+    /// Returns the iPXE script. With a MAC address, it is the script that boots the discovery image.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env does not exist, or if the host with this MAC address must boot from its disk.
+    pub async fn ipxe_script(
+        &self,
+        id: InfraEnvId,
+        kind: IpxeScript,
+        mac: Option<&str>,
+    ) -> Result<File, Error> {
+        let record = self.stored_infra_env(id).await?.record;
+        if let Some(mac) = mac {
+            self.require_discovery(id, mac).await?;
+        }
+        self.ipxe_script_of(&record, if mac.is_some() { IpxeScript::DiscoveryImageAlways } else { kind })
+    }
+
+    /// Returns an iPXE script of an infra-env, made from its record alone.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a value of the record is invalid.
+    pub fn ipxe_script_of(&self, record: &InfraEnvRecord, kind: IpxeScript) -> Result<File, Error> {
+        let token = Some(record.url_token.reveal()).filter(|token| !token.is_empty());
+        let credential = token.map(AgentToken::new).transpose()?.map(Credential::ApiKey);
+        let settings = self.settings();
+        let script = if kind == IpxeScript::BootOrderControl {
+            let id = DiscoveryId::parse(&record.id.to_string())?;
+            ipxe::redirect_script(&settings.service_base_url, &id, credential.as_ref())
+        } else {
+            let mut inputs = record.inputs(settings)?;
+            inputs.version.clone_from(&record.image.os_image);
+            let images = settings.image_service_base_url.clone();
+            inputs.network_boot(images, ipxe_architecture(record.cpu_architecture), credential)?.script()?
+        };
+        File::new(format!("{}-ipxe-script", record.id), script, record)
+    }
+
+    /// Returns the URL of an infra-env's image.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env or its base image does not exist.
+    pub(crate) async fn image_url(&self, id: InfraEnvId) -> Result<PresignedUrl, Error> {
+        let record = self.stored_infra_env(id).await?.record;
+        self.os_image(&record.image.os_image, record.cpu_architecture).await?;
+        Ok(PresignedUrl { url: urls::image(&record, self.settings()), expires_at: Millis(None) })
+    }
+
+    /// Returns the URL of a file of an infra-env.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env does not exist.
+    pub(crate) async fn file_url(
+        &self,
+        id: InfraEnvId,
+        file: FileName,
+        script: Option<IpxeScript>,
+    ) -> Result<PresignedUrl, Error> {
+        let record = self.stored_infra_env(id).await?.record;
+        let url = urls::file(&record, file.as_str(), script.map(IpxeScript::as_str), self.settings());
+        Ok(PresignedUrl { url, expires_at: Millis(None) })
+    }
+
+    /// Calls `make` with the inputs and network files of an infra-env, on a background thread.
+    async fn make_from_inputs(
+        &self,
+        record: InfraEnvRecord,
+        make: impl FnOnce(&InfraEnvRecord, &Inputs, &HostNetworkFiles) -> Result<File, Error> + Send + 'static,
+    ) -> Result<File, Error> {
+        let inventory = self.clone();
+        in_background(move |cancel| {
+            let inputs = record.inputs(inventory.settings())?;
+            let networks = inputs.networks_until(inventory.keyfiles(), cancel).map_err(config_api_error)?;
+            make(&record, &inputs, &networks)
+        })
+        .await
+    }
+}
+
+fn ipxe_architecture(architecture: CpuArchitecture) -> IpxeArchitecture {
+    match architecture {
+        CpuArchitecture::X86_64 => IpxeArchitecture::X86_64,
+        CpuArchitecture::Arm64 => IpxeArchitecture::Arm64,
+        CpuArchitecture::Ppc64le => IpxeArchitecture::Ppc64le,
+        CpuArchitecture::S390x => IpxeArchitecture::S390x,
+    }
+}

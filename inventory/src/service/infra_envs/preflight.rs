@@ -1,0 +1,75 @@
+//! Checks an infra-env's networks and config before a machine boots its image.
+
+use ignition::config::Config;
+use ignition::discovery::{DiscoveryImage, service_url};
+use ignition::network::check::{self, NetworkFinding};
+use ignition::network::{Cancel, HostError};
+use ignition::report;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::address_finding::AddressFinding;
+use crate::discovery::DiscoveryError;
+use crate::error::Error;
+use crate::id::InfraEnvId;
+use crate::infra_env::record::InfraEnvRecord;
+use crate::infra_env::static_network;
+use crate::service::infra_envs::check::config_api_error;
+use crate::{Inventory, in_background};
+
+/// All findings in the static networks, in the config and in the addresses of an infra-env.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = preflight)]
+pub(crate) struct Preflight {
+    /// Id of the infra-env.
+    pub infra_env_id: InfraEnvId,
+    /// Generation of the image that was checked.
+    pub image_generation: u64,
+    /// Findings in the static networks: severity, rule, host, interface, path, line and message.
+    #[schema(value_type = Vec<Object>)]
+    pub network: Vec<NetworkFinding>,
+    /// Findings in the Ignition config override: severity, pointer, line and message.
+    #[schema(value_type = Vec<Object>)]
+    pub ignition: Vec<report::ConfigFinding>,
+    /// URLs in the image that machines cannot reach: severity, URL and message.
+    #[schema(value_type = Vec<Object>)]
+    pub addresses: Vec<AddressFinding>,
+}
+
+impl Inventory {
+    /// Checks the networks and the config of an infra-env.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env does not exist, or if its config cannot be made at all.
+    pub(crate) async fn preflight(&self, id: InfraEnvId) -> Result<Preflight, Error> {
+        let record = self.stored_infra_env(id).await?.record;
+        let inventory = self.clone();
+        in_background(move |cancel| inventory.run_preflight(&record, cancel)).await
+    }
+
+    fn run_preflight(&self, record: &InfraEnvRecord, cancel: &Cancel) -> Result<Preflight, Error> {
+        let inputs = record.inputs(self.settings())?;
+        let hosts = static_network::hosts(&record.image.static_network_config);
+        let network = check::check_hosts_cancellable(&hosts, self.keyfiles(), cancel);
+        let network =
+            network.ok_or(HostError::Cancelled).map_err(DiscoveryError::from).map_err(config_api_error)?;
+        let networks = inputs.networks_until(self.keyfiles(), cancel).map_err(config_api_error)?;
+        let composed = inputs.config(DiscoveryImage::Full, &networks).map_err(config_api_error)?;
+        Ok(Preflight {
+            infra_env_id: record.id,
+            image_generation: record.image_generation,
+            network: network.findings().to_vec(),
+            ignition: composed.warnings.findings().to_vec(),
+            addresses: self.address_findings_in(&composed.config)?,
+        })
+    }
+
+    /// Returns the findings about the URLs in an image with this config. A user's override may replace the URL of the
+    /// service.
+    fn address_findings_in(&self, config: &Config) -> Result<Vec<AddressFinding>, Error> {
+        let json = config.to_json().map_err(|error| Error::internal(error.to_string()))?;
+        let service = service_url(json.as_bytes());
+        Ok(AddressFinding::about(service.as_ref(), self.settings()))
+    }
+}

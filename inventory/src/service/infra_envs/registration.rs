@@ -1,0 +1,169 @@
+//! Registration of infra-envs.
+
+use std::fmt::Write as _;
+
+use ignition::network::check::NetworkFinding;
+use rustix::rand::GetRandomFlags;
+
+use crate::catalogue::{CpuArchitecture, ImageType};
+use crate::cluster::ClusterRecord;
+use crate::error::Error;
+use crate::id::{ClusterId, InfraEnvId};
+use crate::infra_env::model::{InfraEnv, InfraEnvCreateParams};
+use crate::infra_env::record::{ImageSource, InfraEnvRecord};
+use crate::infra_env::{event, static_network};
+use crate::request_id::RequestId;
+use crate::service::infra_envs::check::PullSecretOf;
+use crate::service::infra_envs::cluster::cluster_of_infra_env;
+use crate::store::{Change, ReadSet, Reader, Record};
+use crate::time::Micros;
+use crate::{Inventory, Secret};
+
+/// Returns the cluster for a new infra-env, or an error if the id is set and the cluster does not exist.
+async fn cluster_of_new_infra_env(
+    reader: &impl Reader,
+    id: Option<ClusterId>,
+) -> Result<Option<ClusterRecord>, Error> {
+    let cluster = cluster_of_infra_env(reader, id).await?;
+    match id {
+        Some(id) if cluster.is_none() => Err(Error::not_found(format!("Cluster ID {id} does not exist"))),
+        _ => Ok(cluster),
+    }
+}
+
+impl Inventory {
+    /// Registers an infra-env.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a value is invalid, or if the cluster or a base image for the version does not exist.
+    pub async fn register_infra_env(
+        &self,
+        params: InfraEnvCreateParams,
+        request: Option<RequestId>,
+    ) -> Result<InfraEnv, Error> {
+        match self.make_infra_env(params, request).await {
+            Ok(record) => record.view(self.settings()),
+            Err(refusal) => {
+                self.records()
+                    .add_event(event::registration_failed(&refusal, &self.journal(request)))
+                    .await?;
+                Err(refusal)
+            }
+        }
+    }
+
+    async fn make_infra_env(
+        &self,
+        params: InfraEnvCreateParams,
+        request: Option<RequestId>,
+    ) -> Result<InfraEnvRecord, Error> {
+        let cpu_architecture = params.cpu_architecture.unwrap_or_default();
+        // A missing cluster is reported before any other error.
+        cluster_of_new_infra_env(self.records(), params.cluster_id).await?;
+        let (name, cluster_id) = (params.name.clone(), params.cluster_id);
+        let mut image = self.new_image_source(params, cpu_architecture);
+        let warnings = self
+            .check_in_background(&image, &ImageSource::default(), (cpu_architecture, PullSecretOf::New))
+            .await?;
+        image.static_network_config = static_network::in_stored_order(image.static_network_config);
+        let id = self.settings().infra_env_id.unwrap_or_else(InfraEnvId::fresh);
+        let now = Micros(Some(self.now()));
+        let record = InfraEnvRecord {
+            id,
+            name,
+            user_name: "admin".to_owned(),
+            email_domain: "Unknown".to_owned(),
+            cluster_id,
+            cpu_architecture,
+            image,
+            image_generation: 1,
+            image_changed_at: now,
+            signing_key: fresh_key()?,
+            url_token: self.policy().url_token(id)?,
+            token_key: self.policy().token_key(),
+            created_at: now,
+            updated_at: now,
+        };
+        let (record, warnings) = (&record, &warnings[..]);
+        self.records()
+            .change(|reads| async move {
+                self.attempt_registration(&reads, record.clone(), warnings, request).await
+            })
+            .await
+    }
+
+    /// Looks up the cluster and the base image, which may be removed at any time, and prepares the change.
+    async fn attempt_registration(
+        &self,
+        reads: &ReadSet,
+        mut record: InfraEnvRecord,
+        warnings: &[NetworkFinding],
+        request: Option<RequestId>,
+    ) -> Result<(Change, InfraEnvRecord), Error> {
+        let mut change = Change::new();
+        let cluster = cluster_of_new_infra_env(reads, record.cluster_id).await?;
+        let os_image = self.os_image(&record.image.openshift_version, record.cpu_architecture).await?;
+        self.take_up_os_image(reads, &mut change, &os_image).await?;
+        record.image.openshift_version.clone_from(&os_image.openshift_version);
+        record.image.os_image = os_image.openshift_version;
+        if let Some(cluster) = &cluster {
+            self.check_fits_cluster(cluster, &record.image, record.cpu_architecture)?;
+            change.require(cluster);
+        }
+        // A fresh id cannot exist. A configured one can.
+        if self.records().store().exists(record.key()).await? {
+            return Err(Error::conflict(format!("infra-env {} already exists", record.id)));
+        }
+        change.insert(&record)?;
+        let journal = self.journal(request);
+        change.add_event(event::registered(&record, &journal));
+        change.add_event(event::image_updated(&record, &journal));
+        for warning in warnings {
+            change.add_event(event::network_warning(&record, warning, &journal));
+        }
+        Ok((change, record))
+    }
+
+    fn new_image_source(&self, params: InfraEnvCreateParams, architecture: CpuArchitecture) -> ImageSource {
+        let settings = self.settings();
+        let no_sources = params.additional_ntp_sources.is_none() && params.ntp_sources.is_none();
+        let default_ntp_source = if no_sources { settings.default_ntp_source.clone() } else { String::new() };
+        let default_type = if architecture == CpuArchitecture::S390x {
+            ImageType::Full
+        } else {
+            settings.default_image_type
+        };
+        ImageSource {
+            openshift_version: params.openshift_version.unwrap_or_default(),
+            os_image: String::new(),
+            image_type: params.image_type.unwrap_or(default_type),
+            pull_secret: Secret::new(params.pull_secret.trim()),
+            ssh_authorized_key: params.ssh_authorized_key.unwrap_or_default().trim().to_owned(),
+            proxy: params.proxy.unwrap_or_default(),
+            additional_ntp_sources: params.additional_ntp_sources.unwrap_or(default_ntp_source),
+            ntp_sources: params.ntp_sources.unwrap_or_default(),
+            static_network_config: params.static_network_config.unwrap_or_default(),
+            ignition_config_override: params.ignition_config_override.unwrap_or_default(),
+            kernel_arguments: params.kernel_arguments.unwrap_or_default(),
+            additional_trust_bundle: params.additional_trust_bundle.unwrap_or_default().trim().to_owned(),
+            rendezvous_ip: params.rendezvous_ip.filter(|address| !address.is_empty()),
+            network_discovery_delay_seconds: params.network_discovery_delay_seconds,
+        }
+    }
+}
+
+/// Returns 256 random bits as 64 hexadecimal digits.
+pub(crate) fn fresh_key() -> Result<Secret, Error> {
+    let mut bytes = [0_u8; 32];
+    // From the kernel, not from AWS-LC, which measures clock jitter for 25 ms before it returns the first random bytes.
+    let filled = rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty());
+    if filled != Ok(bytes.len()) {
+        return Err(Error::broken("the operating system provides no random numbers"));
+    }
+    let mut text = String::with_capacity(64);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(Secret::new(text))
+}

@@ -1,0 +1,54 @@
+//! Renews the tokens in infra-env URLs after the policy or its key has changed.
+
+use crate::error::Error;
+use crate::id::InfraEnvId;
+use crate::infra_env::InfraEnvRecord;
+use crate::store::Kind;
+use crate::store::{Change, ReadSet, Reader as _, Stored};
+use crate::time::Micros;
+use crate::{Inventory, Secret};
+
+impl Inventory {
+    /// Renews the URL token of each infra-env whose token is signed with another key. Removes the tokens if the policy
+    /// requires none. Must run before the server accepts requests. Returns the number of infra-envs whose URLs changed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails or a token cannot be signed.
+    pub async fn renew_url_tokens(&self) -> Result<usize, Error> {
+        let outdated =
+            self.records().store().with_other_token_key(Kind::InfraEnv, self.policy().token_key()).await?;
+        for key in &outdated {
+            let id = InfraEnvId(key.id);
+            let token = self.policy().url_token(id)?;
+            self.renew_url_token(id, &token).await?;
+        }
+        Ok(outdated.len())
+    }
+
+    async fn renew_url_token(&self, id: InfraEnvId, token: &Secret) -> Result<(), Error> {
+        let token_key = self.policy().token_key();
+        self.records()
+            .change(|reads: ReadSet| async move {
+                let mut change = Change::new();
+                let found = reads.find::<InfraEnvRecord>(None, id.0).await?;
+                // Another replica may have renewed the token, or the infra-env may have been deleted.
+                let outdated = found.filter(|stored| stored.record.token_key != token_key);
+                if let Some(Stored { record, generation, .. }) = outdated {
+                    let now = self.now();
+                    // The images contain the token too: agents read it from there. So the image generation changes.
+                    let record = InfraEnvRecord {
+                        url_token: token.clone(),
+                        token_key,
+                        image_generation: record.image_generation + 1,
+                        image_changed_at: record.time_of_next_change(now)?,
+                        updated_at: Micros(Some(now)),
+                        ..record
+                    };
+                    change.replace(&record, generation)?;
+                }
+                Ok((change, ()))
+            })
+            .await
+    }
+}

@@ -1,0 +1,200 @@
+//! A cache of infra-envs for the image server, which reads them many times per second. They rarely change.
+//!
+//! The change feed drops an infra-env from the cache when it changes. Changes of hosts, clusters and other infra-envs
+//! have no effect, nor have check-ins: an image depends only on the record of its infra-env, on the settings and on the
+//! base image. While the database is unreachable, cached infra-envs stay in use for a grace period.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ignition::discovery::DiscoveryImage;
+use ignition::network::MacAddr;
+use tokio::time::timeout;
+
+use super::NOT_FOUND;
+use crate::auth::{AuthKind, Policy, Scope};
+use crate::catalogue::ImageType;
+use crate::discovery::RenderedConfig;
+use crate::error::Error;
+use crate::id::InfraEnvId;
+use crate::infra_env::record::InfraEnvRecord;
+use crate::service::infra_envs::check::config_api_error;
+use crate::store::{CacheEntry, CachedRecord, Contact, Feed, Key, Kind, RecordCache, StoreError};
+use crate::{Inventory, Secret, in_background};
+
+/// The most infra-envs in the cache.
+const MAX_CACHED: NonZero<usize> = NonZero::new(2048).unwrap();
+/// How long a request waits while the change feed reconnects, or for a database that does not answer. Then a cached
+/// infra-env is used.
+const RECONNECT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// An infra-env in the cache.
+pub type ServedInfraEnv = CachedRecord<InfraEnvRecord>;
+
+/// Returns a cache of infra-envs that the feed of a store keeps current.
+pub(crate) fn infra_env_cache(feed: &Feed) -> RecordCache<InfraEnvRecord> {
+    RecordCache::on_feed(feed, MAX_CACHED)
+}
+
+fn key(id: InfraEnvId) -> Key {
+    Key { kind: Kind::InfraEnv, parent: None, id: id.0 }
+}
+
+/// The state of the database, as far as images depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatabaseStatus {
+    /// Whether the database answers and its tables can be read, as far as is known.
+    pub is_reachable: bool,
+    /// Whether images of known infra-envs are served: the database answers, or the grace period has not ended.
+    pub serves_known_images: bool,
+    /// Time since the last answer. Zero if the database answers.
+    pub silence: Duration,
+}
+
+impl Inventory {
+    /// Returns the state of the database.
+    #[must_use]
+    pub fn database_status(&self) -> DatabaseStatus {
+        let feed = self.records().store().feed();
+        let is_reachable = !matches!(feed.contact(), Contact::Unreachable | Contact::Unusable);
+        let silence = if is_reachable { Duration::ZERO } else { feed.silence() };
+        let serves_known_images = silence <= self.settings().database_outage_grace;
+        DatabaseStatus { is_reachable, serves_known_images, silence }
+    }
+
+    /// Returns the current infra-env, if the caller has access to its images.
+    ///
+    /// Changes made by this process are visible at once, those of another process within half a second. While the
+    /// database is unreachable or unusable, an infra-env that was served before stays available for a grace period.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env does not exist, or if the caller has no access to its images.
+    pub async fn served_infra_env(
+        &self,
+        id: InfraEnvId,
+        url_token: Option<&Secret>,
+        user_token: Option<&Secret>,
+    ) -> Result<Arc<ServedInfraEnv>, Error> {
+        self.require_image_access(id, url_token, user_token).await?;
+        self.current_infra_env(id).await
+    }
+
+    /// Returns the current infra-env, for callers that have access to it. See [`served_infra_env`] for its currency.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env does not exist, or if the database fails.
+    ///
+    /// [`served_infra_env`]: Self::served_infra_env
+    pub(crate) async fn current_infra_env(&self, id: InfraEnvId) -> Result<Arc<ServedInfraEnv>, Error> {
+        let kept = match self.infra_env_cache().find(key(id)) {
+            Some(CacheEntry::Present(kept)) => {
+                self.records().store().feed().settled_contact(RECONNECT_PATIENCE).await;
+                if self.is_current(&kept) {
+                    return Ok(kept);
+                }
+                Some(kept)
+            }
+            Some(CacheEntry::Removed) | None => None,
+        };
+        let read = self.infra_env_cache().read(self.records(), key(id));
+        let read = match &kept {
+            Some(_) => timeout(RECONNECT_PATIENCE, read)
+                .await
+                .unwrap_or(Err(StoreError::Silent { doing: "reading a known infra-env" })),
+            None => read.await,
+        };
+        match read {
+            Ok(Some(read)) => Ok(read),
+            Ok(None) => Err(Error::not_found(NOT_FOUND)),
+            Err(error) if error.is_of_database() => self.during_outage(id, kept, error),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reports whether a cached infra-env is known to be current, or may be used because the database is unreachable.
+    #[must_use]
+    pub fn is_current(&self, served: &ServedInfraEnv) -> bool {
+        served.is_current(self.records().store().feed(), self.settings().database_outage_grace)
+    }
+
+    /// Returns a cached infra-env that could not be checked.
+    fn during_outage(
+        &self,
+        id: InfraEnvId,
+        kept: Option<Arc<ServedInfraEnv>>,
+        error: StoreError,
+    ) -> Result<Arc<ServedInfraEnv>, Error> {
+        let silence = |kept: &ServedInfraEnv| self.records().store().feed().silence().min(kept.age());
+        let is_usable = |kept: &Arc<ServedInfraEnv>| {
+            !kept.is_outdated() && silence(kept) <= self.settings().database_outage_grace
+        };
+        if let Some(kept) = kept.filter(is_usable) {
+            return Ok(kept);
+        }
+        match self.infra_env_cache().find(key(id)) {
+            Some(CacheEntry::Removed) => Err(Error::not_found(NOT_FOUND)),
+            _ => Err(error.into()),
+        }
+    }
+
+    /// Returns `true` if the cache has the current infra-env.
+    pub(crate) fn has_current_infra_env(&self, id: InfraEnvId) -> bool {
+        let cached = self.infra_env_cache().find(key(id));
+        matches!(cached, Some(CacheEntry::Present(cached)) if self.is_current(&cached))
+    }
+
+    async fn require_image_access(
+        &self,
+        id: InfraEnvId,
+        url_token: Option<&Secret>,
+        user_token: Option<&Secret>,
+    ) -> Result<(), Error> {
+        if matches!(self.policy(), Policy::Open)
+            || url_token.is_some_and(|token| self.policy().takes_url_token(id, token))
+        {
+            return Ok(());
+        }
+        if let Some(token) = user_token {
+            let scope = self.policy().judge(self, AuthKind::User, Some(token.reveal())).await?;
+            if scope == Some(Scope::Everything) {
+                return Ok(());
+            }
+        }
+        Err(Error::unauthorized("unauthenticated for invalid credentials"))
+    }
+
+    /// Returns the rendered config of an image type, or of network boot if `kind` is `None`. With a MAC address, the
+    /// config has only the network of that host.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no valid config can be made, or if no network has that MAC address.
+    pub async fn render(
+        &self,
+        record: Arc<InfraEnvRecord>,
+        kind: Option<DiscoveryImage>,
+        machine: Option<MacAddr>,
+    ) -> Result<RenderedConfig, Error> {
+        let inventory = self.clone();
+        in_background(move |cancel| {
+            let mut inputs = record.inputs(inventory.settings())?;
+            if let Some(mac) = machine {
+                let none = || Error::not_found(format!("this infra-env has no static network for {mac}"));
+                inputs = inputs.of_machine(mac).ok_or_else(none)?;
+            }
+            let networks = inputs.networks_until(inventory.keyfiles(), cancel).map_err(config_api_error)?;
+            let rendered = match kind {
+                Some(kind) => inputs.rendered(kind, &networks),
+                None if record.image.image_type == ImageType::Full => {
+                    inputs.rendered_for_network(DiscoveryImage::Full, &networks)
+                }
+                None => inputs.rendered_for_network(DiscoveryImage::Minimal, &networks),
+            };
+            rendered.map_err(config_api_error)
+        })
+        .await
+    }
+}

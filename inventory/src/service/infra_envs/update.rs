@@ -1,0 +1,185 @@
+//! Updates of infra-envs.
+
+use chrono::{DateTime, Utc};
+use ignition::network::check::NetworkFinding;
+use tokio::sync::Mutex;
+
+use super::stored_infra_env;
+use crate::error::Error;
+use crate::id::InfraEnvId;
+use crate::infra_env::model::{InfraEnv, InfraEnvUpdateParams, Proxy};
+use crate::infra_env::record::{ImageSource, InfraEnvRecord};
+use crate::infra_env::{event, static_network};
+use crate::request_id::RequestId;
+use crate::service::infra_envs::check::PullSecretOf;
+use crate::service::infra_envs::cluster::cluster_of_infra_env;
+use crate::service::infra_envs::registration::fresh_key;
+use crate::store::{Change, ReadSet, Stored};
+use crate::time::Micros;
+use crate::{Inventory, Secret};
+
+impl Inventory {
+    /// Updates an infra-env. If its image source stays the same, nothing is written, and its times and entity tags stay
+    /// too.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env does not exist or a value is invalid.
+    pub async fn update_infra_env(
+        &self,
+        id: InfraEnvId,
+        params: InfraEnvUpdateParams,
+        request: Option<RequestId>,
+    ) -> Result<InfraEnv, Error> {
+        // The result of the check, reused if the update is attempted again with the same image source.
+        let checked: Mutex<Option<(ImageSource, Vec<NetworkFinding>)>> = Mutex::new(None);
+        let (params, checked) = (&params, &checked);
+        self.records()
+            .change(|reads: ReadSet| async move {
+                let mut change = Change::new();
+                let stored: Stored<InfraEnvRecord> = stored_infra_env(&reads, id).await?;
+                let before = &stored.record;
+                require_same(before, params)?;
+                let mut image = updated_image_source(&before.image, params);
+                let mut checked = checked.lock().await;
+                let warnings = match &*checked {
+                    Some((same, warnings)) if *same == image => warnings.clone(),
+                    _ => {
+                        let kind = (before.cpu_architecture, PullSecretOf::Existing);
+                        self.check_in_background(&image, &before.image, kind).await?
+                    }
+                };
+                *checked = Some((image.clone(), warnings.clone()));
+                drop(checked);
+                image.static_network_config = static_network::in_stored_order(image.static_network_config);
+                if image == before.image {
+                    return Ok((change, before.view(self.settings())?));
+                }
+                let os_image = self.os_image(&image.openshift_version, before.cpu_architecture).await?;
+                // The base image that the infra-env has cannot be removed. Only another one could be removed meanwhile.
+                if os_image.openshift_version != before.image.os_image {
+                    self.take_up_os_image(&reads, &mut change, &os_image).await?;
+                }
+                image.os_image = os_image.openshift_version;
+                if let Some(cluster) = cluster_of_infra_env(&reads, before.cluster_id).await? {
+                    self.check_fits_cluster(&cluster, &image, before.cpu_architecture)?;
+                }
+                let journal = self.journal(request);
+                let record = with_image(before, image, journal.now())?;
+                change.replace(&record, stored.generation)?;
+                change.add_event(event::image_updated(&record, &journal));
+                for warning in &warnings {
+                    change.add_event(event::network_warning(&record, warning, &journal));
+                }
+                Ok((change, record.view(self.settings())?))
+            })
+            .await
+    }
+
+    /// Replaces the key that signs tokens for the infra-env's images. Tokens signed with the old key become invalid.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env does not exist.
+    pub(crate) async fn regenerate_signing_key(&self, id: InfraEnvId) -> Result<(), Error> {
+        let signing_key = &fresh_key()?;
+        self.records()
+            .change(|reads: ReadSet| async move {
+                let mut change = Change::new();
+                let stored = stored_infra_env(&reads, id).await?;
+                let record = InfraEnvRecord {
+                    signing_key: signing_key.clone(),
+                    updated_at: Micros(Some(self.now())),
+                    ..stored.record
+                };
+                change.replace(&record, stored.generation)?;
+                Ok((change, ()))
+            })
+            .await
+    }
+}
+
+/// Returns a record with another image source and the next generation.
+fn with_image(
+    before: &InfraEnvRecord,
+    image: ImageSource,
+    now: DateTime<Utc>,
+) -> Result<InfraEnvRecord, Error> {
+    Ok(InfraEnvRecord {
+        image,
+        image_generation: before.image_generation + 1,
+        image_changed_at: before.time_of_next_change(now)?,
+        updated_at: Micros(Some(now)),
+        ..before.clone()
+    })
+}
+
+/// Returns an error if the body changes an immutable value. It may repeat the present value.
+fn require_same(before: &InfraEnvRecord, params: &InfraEnvUpdateParams) -> Result<(), Error> {
+    let same = [
+        ("id", params.id.is_none_or(|id| id == before.id)),
+        ("name", params.name.as_ref().is_none_or(|name| *name == before.name)),
+        ("cluster_id", params.cluster_id.is_none_or(|id| Some(id) == before.cluster_id)),
+        ("cpu_architecture", params.cpu_architecture.is_none_or(|one| one == before.cpu_architecture)),
+    ];
+    match same.into_iter().find(|(_, same)| !same) {
+        Some((key, _)) => Err(Error::malformed(format!("{key} in body cannot be changed"))),
+        None => Ok(()),
+    }
+}
+
+/// Returns the image source with the values of the body.
+fn updated_image_source(before: &ImageSource, params: &InfraEnvUpdateParams) -> ImageSource {
+    let mut image = before.clone();
+    let set = |place: &mut String, value: &Option<String>| {
+        if let Some(value) = value {
+            value.trim().clone_into(place);
+        }
+    };
+    set(&mut image.ssh_authorized_key, &params.ssh_authorized_key);
+    set(&mut image.additional_ntp_sources, &params.additional_ntp_sources);
+    set(&mut image.ntp_sources, &params.ntp_sources);
+    set(&mut image.ignition_config_override, &params.ignition_config_override);
+    set(&mut image.additional_trust_bundle, &params.additional_trust_bundle);
+    set(
+        &mut image.openshift_version,
+        &params.openshift_version.clone().filter(|version| !version.is_empty()),
+    );
+    if let Some(secret) = params.pull_secret.as_deref().map(str::trim).filter(|secret| !secret.is_empty()) {
+        image.pull_secret = Secret::new(secret);
+    }
+    if let Some(proxy) = &params.proxy {
+        image.proxy = updated_proxy(&before.proxy, proxy);
+    }
+    if let Some(hosts) = &params.static_network_config {
+        image.static_network_config.clone_from(hosts);
+    }
+    if let Some(arguments) = &params.kernel_arguments {
+        image.kernel_arguments.clone_from(arguments);
+    }
+    if let Some(image_type) = params.image_type {
+        image.image_type = image_type;
+        if image_type != crate::catalogue::ImageType::Disconnected {
+            image.rendezvous_ip = None;
+        }
+    }
+    if let Some(address) = &params.rendezvous_ip {
+        image.rendezvous_ip = Some(address.clone()).filter(|address| !address.is_empty());
+    }
+    if let Some(delay) = params.network_discovery_delay_seconds {
+        image.network_discovery_delay_seconds = Some(delay);
+    }
+    image
+}
+
+/// Returns the proxies with the values of the body. An empty value removes a proxy.
+fn updated_proxy(before: &Proxy, proxy: &Proxy) -> Proxy {
+    let pick = |new: &Option<String>, old: &Option<String>| {
+        new.clone().or_else(|| old.clone()).filter(|url| !url.is_empty())
+    };
+    Proxy {
+        http_proxy: pick(&proxy.http_proxy, &before.http_proxy),
+        https_proxy: pick(&proxy.https_proxy, &before.https_proxy),
+        no_proxy: pick(&proxy.no_proxy, &before.no_proxy),
+    }
+}
