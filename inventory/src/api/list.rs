@@ -16,7 +16,6 @@ use tokio::task::JoinSet;
 use crate::api::{ApiError, json_body};
 use crate::error::Error;
 use crate::json::append_json;
-use crate::store::ListRange;
 
 /// Pieces of JSON are joined to chunks of at least this many bytes.
 const CHUNK: usize = 64 << 10;
@@ -61,25 +60,6 @@ pub(crate) async fn json_list<T: Serialize + Send + 'static>(
         Ok(text)
     });
     json_text(json_piece(b"[").chain(items).chain(json_piece(b"]")).boxed()).await
-}
-
-/// Returns the requested part of a list that cannot be selected in the database. An error among the skipped items ends
-/// the list.
-pub(crate) fn part_of_list<T: Send + 'static>(
-    items: impl Stream<Item = Result<T, Error>> + Send + 'static,
-    range: ListRange,
-) -> BoxStream<'static, Result<T, Error>> {
-    let mut to_skip = range.offset;
-    let items = items.try_filter(move |_| {
-        let is_skipped = to_skip > 0;
-        to_skip = to_skip.saturating_sub(1);
-        std::future::ready(!is_skipped)
-    });
-    match range.limit {
-        // No list is longer than the largest number.
-        Some(limit) => items.take(usize::try_from(limit).unwrap_or(usize::MAX)).boxed(),
-        None => items.boxed(),
-    }
 }
 
 /// Returns a JSON array of items that are in pieces themselves.
@@ -201,30 +181,6 @@ mod tests {
         assert!(body.next().now_or_never().is_none());
         let next = tokio::time::timeout(Duration::from_secs(60), connections.acquire()).await;
         assert!(next.is_ok_and(|acquired| acquired.is_ok()), "the connection is free again");
-    }
-
-    #[tokio::test]
-    async fn part_of_list_has_the_items_of_its_range() {
-        for (offset, limit, expected) in [
-            (0, None, 0..10),
-            (0, Some(3), 0..3),
-            (3, None, 3..10),
-            (3, Some(4), 3..7),
-            (9, Some(4), 9..10),
-            (10, Some(1), 0..0),
-            (u64::MAX, Some(u64::MAX), 0..0),
-        ] {
-            let part = part_of_list(stream::iter((0..10).map(Ok)), ListRange { offset, limit });
-            let found: Vec<i32> = part.try_collect().await.unwrap();
-            assert_eq!(found, expected.collect::<Vec<_>>(), "{offset} {limit:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn skipped_error_is_not_hidden() {
-        let items = stream::iter([Ok(1), Err(Error::internal("gone")), Ok(2)]);
-        let mut part = part_of_list(items, ListRange { offset: 2, limit: None });
-        assert_eq!(part.next().await.unwrap().unwrap_err().reason(), "gone");
     }
 
     #[tokio::test]

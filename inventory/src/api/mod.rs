@@ -30,9 +30,7 @@ pub use error::{
     ApiError, ApiErrors, EitherError, InfraError, OperationError, Reply, header_value, json, only_reads,
 };
 pub(crate) use large::{LargeBodies, ReservedMemory};
-pub(crate) use list::{
-    JsonPieces, comma_separated, json_array, json_list, json_piece, json_text, part_of_list,
-};
+pub(crate) use list::{JsonPieces, comma_separated, json_array, json_list, json_piece, json_text};
 pub use query::Query;
 pub use router::{openapi, operations};
 pub use schema::Schemas;

@@ -9,7 +9,7 @@ use super::Inventory;
 use super::infra_envs::NOT_FOUND;
 use crate::api::clusters::model::{Cluster, Hosts};
 use crate::api::clusters::text::{self as hosts, ShownHosts};
-use crate::api::{JsonPieces, json_array, json_piece, part_of_list};
+use crate::api::{JsonPieces, json_array, json_piece};
 use crate::cluster::params::{
     ClusterCreateParams, ClusterImportParams, ClusterUpdateParams, DisconnectedClusterParams,
 };
@@ -20,6 +20,7 @@ use crate::host::cluster::{DeletedHosts, release_hosts};
 use crate::id::ClusterId;
 use crate::job::JobWork;
 use crate::request_id::RequestId;
+use crate::store::part_of_list;
 use crate::store::{Change, Filter, Kind, ListRange, PageQuery, ReadSet, Reader, Stored};
 use crate::time::Micros;
 use assisted::Secret;

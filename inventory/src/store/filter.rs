@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
+use super::list_range::ListRange;
 use super::{Key, Kind, ReportKinds, Reports, Row};
 
 /// Selects records.
@@ -122,20 +123,6 @@ impl PageQuery {
     pub fn after(self, after: Position) -> Self {
         Self { after, offset: 0, ..self }
     }
-}
-
-/// The part of a list that a client requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ListRange {
-    /// Number of records to skip.
-    pub offset: u64,
-    /// The most records. `None`: all.
-    pub limit: Option<u64>,
-}
-
-impl ListRange {
-    /// The whole list.
-    pub const ALL: Self = Self { offset: 0, limit: None };
 }
 
 /// Consecutive records of a list. Pages are small, to save memory, but have at least one record.

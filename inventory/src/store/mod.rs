@@ -14,6 +14,7 @@ mod failure;
 mod feed;
 mod filter;
 mod key_locks;
+mod list_range;
 mod location;
 mod metrics;
 mod newer;
@@ -43,7 +44,9 @@ pub use error::StoreError;
 pub use feed::{
     ChangeKind, Contact, Feed, FeedCache, FeedEvent, FeedMetrics, FeedPosition, FeedReader, RecordChange,
 };
-pub use filter::{Bound, Filter, HostCount, ListRange, PageQuery, Position, RowPage};
+pub use filter::{Bound, Filter, HostCount, PageQuery, Position, RowPage};
+pub use list_range::ListRange;
+pub(crate) use list_range::part_of_list;
 pub use metrics::{DurationHistogram, Operation, StoreMetrics};
 pub use read_set::{ReadSet, Reader};
 pub use record_cache::CachedRecord;

@@ -10,12 +10,13 @@ use crate::api::ApiErrors;
 use crate::api::Query;
 use crate::api::auth::{Caller, Operation, UserOrAgent, operation};
 use crate::api::hosts::view::{ALL_SHOWN, HostDetail, views};
-use crate::api::{json_list, part_of_list};
+use crate::api::json_list;
 use crate::host::model::Host;
 use crate::host::stage::HostRole;
 use crate::host::status::HostStatus;
 use crate::id::{ClusterId, InfraEnvId};
 use crate::infra_env::InfraEnvRecord;
+use crate::store::part_of_list;
 use crate::store::{Filter, Kind, PageQuery, ReportKind, ReportKinds};
 
 pub(crate) fn routes() -> Vec<Operation> {

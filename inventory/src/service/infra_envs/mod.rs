@@ -19,13 +19,13 @@ use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 
 use super::Inventory;
-use crate::api::part_of_list;
 use crate::catalogue::{CatalogueError, CpuArchitecture, OsImage};
 use crate::error::{Error, ErrorKind};
 use crate::id::{ClusterId, InfraEnvId};
 use crate::infra_env::event;
 use crate::infra_env::{InfraEnv, InfraEnvRecord};
 use crate::request_id::RequestId;
+use crate::store::part_of_list;
 use crate::store::{Change, Filter, Kind, ListRange, PageQuery, ReadSet, Reader, Stored};
 
 /// Error text for a record that does not exist.
