@@ -1,6 +1,7 @@
 //! The ids of records.
 
 pub use assisted::{ClusterId, HostId, InfraEnvId};
+use utoipa::IntoParams;
 use uuid::Uuid;
 
 /// An id that is a path parameter.
@@ -19,4 +20,16 @@ impl RecordId for InfraEnvId {
 
 impl RecordId for HostId {
     const PARAMETER: &'static str = "host_id";
+}
+
+/// The key of a host. Its id alone is not enough: the same machine may be a host of several infra-envs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct HostKey {
+    /// Infra-env whose image the host booted.
+    #[param(value_type = String, format = Uuid)]
+    pub(crate) infra_env_id: InfraEnvId,
+    /// Id of the host.
+    #[param(value_type = String, format = Uuid)]
+    pub(crate) host_id: HostId,
 }

@@ -68,11 +68,11 @@ mod tests {
     use chrono::Utc;
 
     use super::*;
-    use crate::host::key::HostKey;
-    use crate::host::record::{Choices, HostFindings, InstallationDisk, ReportSummary};
     use crate::host::state::Transition;
-    use crate::host::validation::{Validation, ValidationStatus};
+    use crate::host::{Validation, ValidationStatus};
+    use crate::host::{Choices, HostFindings, InstallationDisk, ReportSummary};
     use crate::id::HostId;
+    use crate::id::HostKey;
 
     #[test]
     fn length_includes_all_values_from_reports() {

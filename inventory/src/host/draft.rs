@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::bounds::require_room_for_reports;
+use super::findings::ReportSummary;
 use super::machine::Machine;
-use super::record::{HostRecord, ReportSummary};
+use super::record::HostRecord;
 use crate::HostLimits;
 use crate::error::Error;
 use crate::store::{Change, ReportKind, Reports, Stored};

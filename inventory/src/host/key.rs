@@ -1,40 +1,9 @@
-//! The key of a host, and how the host is read and changed.
+//! Reads a host by its key.
 
-use std::num::NonZero;
-use std::sync::Arc;
-
-use utoipa::IntoParams;
-
-use super::draft::HostDraft;
 use super::record::HostRecord;
-use crate::Inventory;
 use crate::error::Error;
-use crate::id::{HostId, InfraEnvId};
-use crate::journal::Journal;
-use crate::request_id::RequestId;
-use crate::store::{
-    CachedRecord, Change, Feed, Key, Kind, ReadSet, Reader, RecordCache, ReportKinds, Stored,
-};
-
-/// The most hosts in the cache. A host takes about 3 KiB.
-const MAX_CACHED: NonZero<usize> = NonZero::new(20_000).unwrap();
-
-/// Returns a cache of hosts that the feed of a store keeps current.
-pub(crate) fn host_cache(feed: &Feed) -> RecordCache<HostRecord> {
-    RecordCache::on_feed(feed, MAX_CACHED)
-}
-
-/// The key of a host. Its id alone is not enough: the same machine may be a host of several infra-envs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoParams)]
-#[into_params(parameter_in = Path)]
-pub(crate) struct HostKey {
-    /// Infra-env whose image the host booted.
-    #[param(value_type = String, format = Uuid)]
-    pub(crate) infra_env_id: InfraEnvId,
-    /// Id of the host.
-    #[param(value_type = String, format = Uuid)]
-    pub(crate) host_id: HostId,
-}
+use crate::id::HostKey;
+use crate::store::{Key, Kind, Reader, Stored};
 
 impl HostKey {
     /// Returns the host, even if it is deleted.
@@ -53,21 +22,6 @@ impl HostKey {
         Key { kind: Kind::Host, parent: Some(self.infra_env_id.0), id: self.host_id.0 }
     }
 
-    /// Returns the host from the cache, or reads it into the cache. Its check-in time is that of the last read.
-    ///
-    /// Changes made by this process are visible at once, those of another process within half a second.
-    pub(crate) async fn find_cached(
-        self,
-        inventory: &Inventory,
-    ) -> Result<Arc<CachedRecord<HostRecord>>, Error> {
-        let (records, cache, key) = (inventory.records(), inventory.host_cache(), self.record_key());
-        let cached = match cache.current(key, records.store().feed()) {
-            Some(cached) => Some(cached),
-            None => cache.read(records, key).await?,
-        };
-        cached.filter(|host| host.record().deleted_at.is_none()).ok_or_else(|| self.not_found())
-    }
-
     /// Returns the error for a host that does not exist.
     pub(crate) fn not_found(self) -> Error {
         let Self { infra_env_id, host_id } = self;
@@ -75,87 +29,4 @@ impl HostKey {
             "failed to get host {host_id} in infra_env {infra_env_id}: record not found"
         ))
     }
-
-    /// Changes the host. `edit` is called again if the host was changed at the same time.
-    pub(crate) async fn change<T>(
-        self,
-        inventory: &Inventory,
-        request: RequestId,
-        edit: impl Fn(&mut HostRecord, &mut Journal) -> Result<T, Error> + Send + Sync,
-    ) -> Result<(HostRecord, T), Error> {
-        let edit = |draft: &mut HostDraft, journal: &mut Journal| edit(&mut draft.record, journal);
-        self.change_with_reports(inventory, request, ReportKinds::NONE, edit).await
-    }
-
-    /// Changes the host and its reports. `edit` can read the reports of these kinds.
-    pub(crate) async fn change_with_reports<T>(
-        self,
-        inventory: &Inventory,
-        request: RequestId,
-        kinds: ReportKinds,
-        edit: impl Fn(&mut HostDraft, &mut Journal) -> Result<T, Error> + Send + Sync,
-    ) -> Result<(HostRecord, T), Error> {
-        let edit = &edit;
-        inventory
-            .records()
-            .change(|reads: ReadSet| async move {
-                let mut journal = inventory.journal(Some(request));
-                let (draft, value) = self.read_and_edit(&reads, kinds, &mut journal, edit).await?;
-                let (change, host) = write(draft, journal, inventory)?;
-                Ok((change, (host, value)))
-            })
-            .await
-    }
-
-    /// Changes the host and its reports, for a request of its agent. Writes nothing if `edit` changes nothing and adds
-    /// no event. Returns the generation of the host afterwards.
-    pub(crate) async fn change_if_edited(
-        self,
-        inventory: &Inventory,
-        request: RequestId,
-        kinds: ReportKinds,
-        edit: impl Fn(&mut HostDraft, &mut Journal) -> Result<(), Error> + Send + Sync,
-    ) -> Result<i64, Error> {
-        let edit = &edit;
-        inventory
-            .records()
-            .change(|reads: ReadSet| async move {
-                let mut journal = inventory.journal(Some(request));
-                let (draft, ()) = self.read_and_edit(&reads, kinds, &mut journal, edit).await?;
-                let generation = draft.generation();
-                if !draft.is_edited() && journal.is_empty() {
-                    return Ok((Change::new(), generation));
-                }
-                let (change, _) = write(draft, journal, inventory)?;
-                Ok((change, generation.saturating_add(1)))
-            })
-            .await
-    }
-
-    async fn read_and_edit<T>(
-        self,
-        reads: &ReadSet,
-        kinds: ReportKinds,
-        journal: &mut Journal,
-        edit: &(impl Fn(&mut HostDraft, &mut Journal) -> Result<T, Error> + Send + Sync),
-    ) -> Result<(HostDraft, T), Error> {
-        let stored = self.find(reads).await?;
-        let reports = reads.reports(&stored, kinds).await?;
-        let mut draft = HostDraft::with_reports(stored, reports);
-        let value = edit(&mut draft, journal)?;
-        Ok((draft, value))
-    }
-}
-
-/// Returns the change that writes an edited host and reports its events.
-fn write(
-    mut draft: HostDraft,
-    journal: Journal,
-    inventory: &Inventory,
-) -> Result<(Change, HostRecord), Error> {
-    let mut change = Change::new();
-    draft.record.updated_at = journal.micros();
-    let host = draft.write_within(&mut change, &inventory.settings().host_limits)?;
-    journal.write(&mut change)?;
-    Ok((change, host))
 }

@@ -1,107 +1,20 @@
-//! Binding hosts to clusters and unbinding them.
+//! What changes in a host when it joins a cluster, leaves it, or is deleted.
 
-use super::cluster::{
-    accepts_hosts, cannot_accept_hosts, find_cluster, is_add_hosts_cluster, is_single_node,
-};
-use super::draft::HostDraft;
-use super::key::HostKey;
-use super::record::{Choices, HostFindings, HostRecord, Logs, Progress};
+use super::cluster::{is_add_hosts_cluster, is_single_node};
+use super::findings::HostFindings;
+use super::record::{Choices, HostRecord, Logs, Progress};
 use super::stage::HostRole;
 use super::state::{HostEvent, HostFacts, find_rule};
-use super::status::{HostKind, HostStatus};
-use crate::Inventory;
-use crate::catalogue::ReleaseArchitecture;
+use super::status::HostKind;
 use crate::cluster::ClusterRecord;
-use crate::error::{Error, ErrorKind};
 use crate::event::Severity;
-use crate::id::{ClusterId, InfraEnvId};
-use crate::infra_env::InfraEnvRecord;
 use crate::journal::Journal;
-use crate::request_id::RequestId;
-use crate::store::{Change, ReadSet, Reader as _, ReportKind};
+use crate::store::ReportKind;
 use crate::time::Micros;
-
-/// A request to bind a host to a cluster.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Binding {
-    /// Key of the host.
-    pub(crate) key: HostKey,
-    /// Id of the cluster.
-    pub(crate) cluster: ClusterId,
-    /// Id of the request.
-    pub(crate) request: RequestId,
-}
-
-impl Binding {
-    /// Binds the host to the cluster. The binding is complete when its agent registers again. A refusal adds an event.
-    pub(crate) async fn bind(self, inventory: &Inventory) -> Result<HostRecord, Error> {
-        let records = inventory.records();
-        let bound =
-            records.change(|reads: ReadSet| async move { self.attempt(&reads, inventory).await }).await;
-        if let Err(refusal) = &bound
-            && refusal.kind() != ErrorKind::NotFound
-        {
-            let HostKey { infra_env_id, host_id } = self.key;
-            let reason = refusal.reason();
-            let message = format!("Failed to bind host {host_id} to cluster {}: {reason}", self.cluster);
-            let event =
-                inventory.journal(Some(self.request)).event("host_bind_failed", Severity::Error, message);
-            records.add_event(event.of_host(host_id).of_infra_env(infra_env_id)).await?;
-        }
-        bound
-    }
-
-    async fn attempt(self, records: &ReadSet, inventory: &Inventory) -> Result<(Change, HostRecord), Error> {
-        let mut change = Change::new();
-        let mut draft = HostDraft::new(self.key.find(records).await?);
-        let host = &mut draft.record;
-        if let Some(cluster) = host.cluster_id {
-            return Err(Error::conflict(format!("Host {} is already bound to cluster {cluster}", host.id)));
-        }
-        let cluster = find_cluster(records, self.cluster).await?;
-        let cluster =
-            cluster.ok_or_else(|| Error::invalid(format!("Cluster ID {} does not exist", self.cluster)))?;
-        self.check_architecture(records, &cluster).await?;
-        if !accepts_hosts(&cluster) {
-            return Err(cannot_accept_hosts(&cluster));
-        }
-        let Some(rule) = find_rule(host.status(), HostEvent::Bind, &HostFacts::default()) else {
-            let reason =
-                format!("Host {} is in state {}, not {}", host.id, host.status(), HostStatus::KnownUnbound);
-            return Err(Error::conflict(reason));
-        };
-        change.require(&cluster);
-        let mut journal = inventory.journal(Some(self.request));
-        set_cluster(host, &cluster, journal.micros());
-        journal.apply(host, &rule.transition(""));
-        let message = format!("Successfully bound to cluster {}", cluster.id);
-        journal.add_host_event(host, "host_bind_succeeded", Severity::Info, message);
-        let host = draft.write(&mut change)?;
-        journal.write(&mut change)?;
-        Ok((change, host))
-    }
-
-    async fn check_architecture(self, records: &ReadSet, cluster: &ClusterRecord) -> Result<(), Error> {
-        let found = infra_env_of(records, self.key.infra_env_id).await?.cpu_architecture;
-        match cluster.cpu_architecture {
-            Some(ReleaseArchitecture::One(wanted)) if found != wanted => {
-                let reason =
-                    format!("InfraEnv's CPU architecture ({found}) doesn't match Cluster's ({wanted})");
-                Err(Error::invalid(reason))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Returns the infra-env of a host. It exists unless both are being deleted.
-async fn infra_env_of(records: &ReadSet, id: InfraEnvId) -> Result<InfraEnvRecord, Error> {
-    let found = records.find::<InfraEnvRecord>(None, id.0).await?;
-    found.map(|stored| stored.record).ok_or_else(|| Error::not_found("record not found"))
-}
+use assisted::Secret;
 
 /// Sets the cluster of a host, with the kind and role that follow from it.
-fn set_cluster(host: &mut HostRecord, cluster: &ClusterRecord, now: Micros) {
+pub(crate) fn set_cluster(host: &mut HostRecord, cluster: &ClusterRecord, now: Micros) {
     host.cluster_id = Some(cluster.id);
     host.kind = if is_add_hosts_cluster(cluster) { HostKind::Joining } else { HostKind::Host };
     host.single_node = is_single_node(cluster);
@@ -114,58 +27,6 @@ fn set_cluster(host: &mut HostRecord, cluster: &ClusterRecord, now: Micros) {
     host.findings = HostFindings::default();
     host.progress = Progress::default();
     host.updated_at = now;
-}
-
-/// Unbinds a host from its cluster. The unbinding is complete when its agent registers again. A refusal adds an event.
-pub(crate) async fn unbind(
-    inventory: &Inventory,
-    key: HostKey,
-    request: RequestId,
-) -> Result<HostRecord, Error> {
-    let records = inventory.records();
-    let unbound = records
-        .change(|reads: ReadSet| async move {
-            let mut change = Change::new();
-            let mut draft = HostDraft::new(key.find(&reads).await?);
-            let mut journal = inventory.journal(Some(request));
-            check_unbind(&reads, &draft.record).await?;
-            journal.add_log_deletion(&draft.record);
-            clear_cluster(&mut draft.record, HostEvent::Unbind, &mut journal);
-            draft.record.updated_at = journal.micros();
-            let host = draft.write(&mut change)?;
-            journal.write(&mut change)?;
-            Ok((change, host))
-        })
-        .await;
-    if let Err(refusal) = &unbound
-        && refusal.kind() != ErrorKind::NotFound
-    {
-        let message = format!("Failed to unbind host {}: {}", key.host_id, refusal.reason());
-        let event = inventory.journal(Some(request)).event("host_unbind_failed", Severity::Error, message);
-        records.add_event(event.of_host(key.host_id).of_infra_env(key.infra_env_id)).await?;
-    }
-    unbound
-}
-
-async fn check_unbind(records: &ReadSet, host: &HostRecord) -> Result<(), Error> {
-    if host.cluster_id.is_none() {
-        return Err(Error::conflict(format!("Host {} is already unbound", host.id)));
-    }
-    if let Some(cluster) = infra_env_of(records, host.infra_env_id).await?.cluster_id {
-        let reason = format!(
-            "InfraEnv {} is bound to cluster {cluster}, so its hosts cannot be unbound",
-            host.infra_env_id
-        );
-        return Err(Error::conflict(reason));
-    }
-    if find_rule(host.status(), HostEvent::Unbind, &HostFacts::default()).is_none() {
-        return Err(Error::conflict(format!(
-            "Host {} cannot be unbound in state {}",
-            host.id,
-            host.status()
-        )));
-    }
-    Ok(())
 }
 
 /// Removes a host from its cluster, and resets everything that depends on the cluster. The event is
@@ -200,4 +61,20 @@ pub(crate) fn clear_cluster(host: &mut HostRecord, event: HostEvent, journal: &m
     }
     host.progress = Progress::default();
     host.logs = Logs::default();
+}
+
+/// Marks a host as deleted. The record stays until it is purged, without secrets and reports.
+pub(crate) fn deregister(host: &mut HostRecord, journal: &mut Journal) {
+    host.deleted_at = Some(journal.micros());
+    let hostname = std::mem::take(&mut host.findings.hostname);
+    host.findings = HostFindings { hostname, ..HostFindings::default() };
+    host.choices = Choices {
+        ignition_config_overrides: String::new(),
+        ignition_endpoint_token: Secret::default(),
+        ignition_endpoint_http_headers: Vec::new(),
+        fencing_credentials: String::new(),
+        ..std::mem::take(&mut host.choices)
+    };
+    let message = format!("Host {} deregistered", host.name());
+    journal.add_event(host, "host_deregistered", Severity::Info, message);
 }

@@ -1,17 +1,13 @@
 //! Progress of a host's installation and of its log upload.
 
-use super::cluster::require_bound_to;
-use super::key::HostKey;
-use super::model::HostProgressParams;
+use super::params::HostProgressParams;
 use super::record::HostRecord;
-use super::stage::{HostStage, LogsState, stages_of};
+use super::stage::{HostStage, LogsState};
+use super::stages::stages_of;
 use super::state::{HostEvent, HostFacts, find_rule};
-use crate::Inventory;
 use crate::error::Error;
 use crate::event::Severity;
-use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::journal::Journal;
-use crate::request_id::RequestId;
 
 /// Updates the progress that the installer of a host reports.
 pub(crate) fn update_progress(
@@ -87,24 +83,6 @@ fn enter_stage(
     let details = if info.is_empty() { String::new() } else { format!(": {info}") };
     let message = format!("Host: {}, reached installation stage {stage}{details}", host.name());
     journal.add_event(host, "host_install_progress_updated", Severity::Info, message);
-    Ok(())
-}
-
-/// Records that logs of a host were uploaded.
-pub(crate) async fn record_log_upload(
-    inventory: &Inventory,
-    cluster: ClusterId,
-    (infra_env_id, host_id): (InfraEnvId, HostId),
-    request: RequestId,
-) -> Result<(), Error> {
-    let edit = |host: &mut HostRecord, journal: &mut Journal| {
-        require_bound_to(cluster, host)?;
-        host.logs.collected_at = journal.millis();
-        let message = format!("Uploaded logs for host {} cluster {cluster}", host.name());
-        journal.add_event(host, "host_logs_uploaded", Severity::Info, message);
-        Ok(())
-    };
-    HostKey { infra_env_id, host_id }.change(inventory, request, edit).await?;
     Ok(())
 }
 

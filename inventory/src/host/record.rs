@@ -1,20 +1,17 @@
 //! Stored hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::key::HostKey;
-use super::refused_report::RefusedReport;
+use super::findings::HostFindings;
 use super::stage::{HostRole, HostStage, LogsState};
 use super::state::Transition;
-use super::status::{HostKind, HostStatus, MediaStatus};
-use super::validation::Validation;
+use super::status::{HostKind, HostStatus};
 use crate::Secret;
+use crate::id::HostKey;
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::{Columns, Kind, Record, ReportKind};
 use crate::time::{Micros, Millis};
@@ -113,56 +110,6 @@ pub struct InstallationDisk {
     pub id: String,
     /// Device path.
     pub path: String,
-}
-
-/// Facts that come from the reports of a host's agent. They are reset when the agent registers again after a boot.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct HostFindings {
-    /// Host name in the inventory report.
-    pub hostname: String,
-    /// MAC addresses in the inventory report, in lower case.
-    pub macs: BTreeSet<String>,
-    /// Results of the validations that depend on the inventory report.
-    pub validations: Vec<Validation>,
-    /// Whether the host can read its boot media, if its agent has reported that.
-    pub media: Option<MediaStatus>,
-    /// The stored reports, by the name of their [`ReportKind`].
-    pub reports: BTreeMap<String, ReportSummary>,
-    /// The steps whose last report was refused, by their name; empty if the step is unknown.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub refused: BTreeMap<String, RefusedReport>,
-}
-
-impl HostFindings {
-    /// Returns `true` if a report of this kind is stored.
-    #[must_use]
-    pub fn has_report(&self, kind: ReportKind) -> bool {
-        self.reports.contains_key(kind.as_str())
-    }
-}
-
-/// Digest and length of a stored report. A reply that repeats the report is recognized without reading it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ReportSummary {
-    /// SHA-256 digest, in hexadecimal.
-    pub sha256: String,
-    /// Length in bytes.
-    pub len: usize,
-}
-
-impl ReportSummary {
-    /// Returns the summary of a report.
-    #[must_use]
-    pub fn new(report: &str) -> Self {
-        let mut sha256 = String::with_capacity(64);
-        for byte in Sha256::digest(report) {
-            // Writing to a string cannot fail.
-            let _ = write!(sha256, "{byte:02x}");
-        }
-        Self { sha256, len: report.len() }
-    }
 }
 
 /// Progress of a host's installation.

@@ -1,20 +1,16 @@
 //! The status of a host before an installation, which follows from its last check-in and from its reports.
 //!
-//! A host that was silent for too long is disconnected by the [monitor](crate::monitor).
+//! A host that was silent for too long is disconnected by a background task.
 
 use chrono::{DateTime, Utc};
 
-use super::draft::HostDraft;
 use super::record::HostRecord;
 use super::refused_report;
-use super::state::{HostEvent, HostFacts, becomes_disconnected, find_rule};
-use super::validation::{
-    blocking_validations, connected_since, has_media, has_minimum_hardware, is_connected,
-};
-use crate::error::Error;
+use super::state::{HostEvent, HostFacts, find_rule};
+use super::validation::{blocking_validations, has_media, has_minimum_hardware, is_connected};
 use crate::journal::Journal;
-use crate::store::{Change, Key, ReadSet, Reader as _, ReportKind};
-use crate::{Inventory, Settings};
+use crate::settings::Settings;
+use crate::store::ReportKind;
 
 /// Updates the status of a host, unless it is being installed or has another status that only an operation ends.
 pub(crate) fn refresh(host: &mut HostRecord, settings: &Settings, journal: &mut Journal) {
@@ -41,32 +37,4 @@ fn facts(host: &HostRecord, settings: &Settings, now: DateTime<Utc>) -> (HostFac
         failures = messages;
     }
     (facts, failures)
-}
-
-/// Disconnects the hosts among these that have not checked in for too long, in one change. Returns their number.
-pub(crate) async fn disconnect_silent(inventory: &Inventory, hosts: &[Key]) -> Result<usize, Error> {
-    let settings = inventory.settings();
-    let plan = |reads: ReadSet| async move {
-        let mut change = Change::new();
-        let mut disconnected = 0;
-        for key in hosts {
-            let found = reads.find::<HostRecord>(key.parent, key.id).await?;
-            let Some(stored) = found.filter(|host| host.record.deleted_at.is_none()) else { continue };
-            let mut journal = inventory.journal(None);
-            let host = &stored.record;
-            if !becomes_disconnected(host.status()) || is_connected(host, settings, journal.now()) {
-                continue;
-            }
-            let mut draft = HostDraft::new(stored);
-            refresh(&mut draft.record, settings, &mut journal);
-            draft.record.updated_at = journal.micros();
-            // Another replica may store a check-in in the meantime, which does not change the generation.
-            change.require_silent(&draft.record, connected_since(settings, journal.now()));
-            draft.write(&mut change)?;
-            journal.write(&mut change)?;
-            disconnected += 1;
-        }
-        Ok((change, disconnected))
-    };
-    inventory.records().change(plan).await
 }

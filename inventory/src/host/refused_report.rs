@@ -1,160 +1,16 @@
-//! Reports of an agent that were refused.
+//! What refused reports of an agent mean for its host.
 //!
 //! An agent repeats a refused report each minute and does not show the reason to users. So the host keeps the reason
 //! until a report of that step is accepted, or until the host boots again. If it concerns the inventory, the status text
 //! ends with it. A reply that cannot be parsed counts as an inventory report.
-//!
-//! Another reason replaces the recorded one at most once per [`CHANGE_INTERVAL`], with an event and a log line. Without
-//! a recorded reason, they report a refusal at most once an hour for each step and status.
 
-use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
-
-use super::draft::HostDraft;
-use super::key::HostKey;
-use super::record::{HostFindings, HostRecord};
+use super::findings::HostFindings;
 use super::state::Transition;
 use super::status::HostStatus;
 use super::steps::StepType;
-use crate::Inventory;
-use crate::error::{Error, ErrorKind};
-use crate::event::Severity;
-use crate::journal::Journal;
-use crate::request_id::RequestId;
-use crate::store::{Change, ReadSet};
-use crate::time::Millis;
 
 /// The key of refused replies whose step is unknown, because they were not parsed.
-const UNPARSED: &str = "";
-
-/// Maximum number of characters of a stored reason. It may quote the report.
-const MAX_REASON: usize = 256;
-
-/// The time for which a recorded reason is kept even if the agent sends reports that are refused for other reasons. It
-/// limits the number of writes and events.
-const CHANGE_INTERVAL: TimeDelta = TimeDelta::minutes(10);
-
-/// Why the last report of a step was refused.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RefusedReport {
-    /// Status of the response.
-    pub status: u16,
-    /// Start of the reason in the response.
-    pub reason: String,
-    /// Time when the reason was recorded.
-    pub recorded_at: Millis,
-}
-
-impl RefusedReport {
-    /// Returns `true` if the reason must not be replaced yet.
-    fn is_recent(&self, now: DateTime<Utc>) -> bool {
-        // The clock may have been set back.
-        self.recorded_at.0.is_some_and(|at| (now - at).abs() < CHANGE_INTERVAL)
-    }
-}
-
-/// A reply that was refused.
-#[derive(Debug)]
-pub(crate) struct Refusal<'a> {
-    pub(crate) key: HostKey,
-    pub(crate) request: RequestId,
-    /// The step; `None` if the reply was not parsed.
-    pub(crate) step: Option<StepType>,
-    pub(crate) error: &'a Error,
-}
-
-impl Refusal<'_> {
-    /// Records why a report was refused. Failures of the service itself and broken connections are not recorded.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the host does not exist.
-    pub(crate) async fn record(&self, inventory: &Inventory) -> Result<(), Error> {
-        if self.status().is_none() {
-            return Ok(());
-        }
-        let recorded = self.try_record(inventory).await;
-        recorded.or_else(|failure| match failure.kind() {
-            ErrorKind::NotFound => Err(failure),
-            _ => {
-                let host = self.key.host_id;
-                tracing::debug!(%host, %failure, "cannot record that a report was refused");
-                Ok(())
-            }
-        })
-    }
-
-    async fn try_record(&self, inventory: &Inventory) -> Result<(), Error> {
-        // An agent repeats its report each minute.
-        if self.is_recorded(self.key.find_cached(inventory).await?.record(), inventory.now()) {
-            return Ok(());
-        }
-        let plan = |reads: ReadSet| async move {
-            let mut draft = HostDraft::new(self.key.find(&reads).await?);
-            let mut change = Change::new();
-            let mut journal = inventory.journal(Some(self.request));
-            if self.is_recorded(&draft.record, journal.now()) {
-                return Ok((change, false));
-            }
-            let is_reported = self.update(&mut draft.record, &mut journal);
-            super::refresh::refresh(&mut draft.record, inventory.settings(), &mut journal);
-            draft.record.updated_at = journal.micros();
-            // Stored even if the infra-env has no room for reports, which may be the reason. All refusals of a host take
-            // less than 32 KiB.
-            draft.write(&mut change)?;
-            journal.write(&mut change)?;
-            Ok((change, is_reported))
-        };
-        if inventory.records().change(plan).await? {
-            let (HostKey { infra_env_id, host_id }, error) = (self.key, self.error);
-            tracing::warn!(infra_env = %infra_env_id, host = %host_id, step = self.step_name(), %error, "report of an agent refused");
-        }
-        Ok(())
-    }
-
-    /// Returns `true` if nothing needs to be recorded: the reason is the recorded one, or that one is recent.
-    fn is_recorded(&self, host: &HostRecord, now: DateTime<Utc>) -> bool {
-        let Some(known) = host.findings.refused.get(self.step_name()) else { return false };
-        let is_same = Some(known.status) == self.status() && known.reason == self.reason();
-        is_same || known.is_recent(now)
-    }
-
-    /// Updates the host. Returns `true` if this added an event: for each reason that replaces another one, and else at
-    /// most one per hour for each step and status, even if the agent sends good and bad reports in turn.
-    fn update(&self, host: &mut HostRecord, journal: &mut Journal) -> bool {
-        const EVENT: &str = "host_report_refused";
-        let (step, Some(status)) = (self.step_name(), self.status()) else { return false };
-        let reason = self.reason();
-        let report = if step == UNPARSED { "a report".to_owned() } else { format!("its {step} report") };
-        let message = format!("Refused {report}: {reason}");
-        let refused = RefusedReport { status, reason, recorded_at: journal.millis() };
-        let is_replacement = host.findings.refused.insert(step.to_owned(), refused).is_some();
-        let is_due = journal.starts_hour(host, format!("{EVENT} {step} {status}")) || is_replacement;
-        if is_due {
-            journal.add_host_event(host, EVENT, Severity::Warning, message);
-        }
-        is_due
-    }
-
-    /// Returns the status of the response, or `None` for a failure of the service itself.
-    fn status(&self) -> Option<u16> {
-        match self.error.kind() {
-            ErrorKind::Invalid => Some(400),
-            ErrorKind::TooLarge => Some(413),
-            _ => None,
-        }
-    }
-
-    /// Returns the start of the reason.
-    fn reason(&self) -> String {
-        self.error.reason().chars().take(MAX_REASON).collect()
-    }
-
-    fn step_name(&self) -> &'static str {
-        self.step.map_or(UNPARSED, StepType::as_str)
-    }
-}
+pub(crate) const UNPARSED: &str = "";
 
 /// Forgets refused reports of a step whose report was accepted.
 pub(crate) fn forget(findings: &mut HostFindings, step: StepType) {
@@ -177,51 +33,5 @@ pub(crate) fn with_reason(findings: &HostFindings, transition: Transition) -> Tr
             transition.with_info_suffix(&format!("; its last report was refused: {}", refused.reason))
         }
         _ => transition,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use uuid::Uuid;
-
-    use super::*;
-    use crate::id::{HostId, InfraEnvId};
-
-    /// Records a refused inventory report, if that is due. Returns `true` if this added an event.
-    fn refuse(host: &mut HostRecord, reason: &str) -> bool {
-        let (key, error) =
-            (HostKey { infra_env_id: host.infra_env_id, host_id: host.id }, Error::invalid(reason));
-        let request = RequestId(Uuid::new_v4());
-        let refusal = Refusal { key, request, step: Some(StepType::Inventory), error: &error };
-        let mut journal = Journal::new(Utc::now(), Some(request));
-        !refusal.is_recorded(host, journal.now()) && refusal.update(host, &mut journal)
-    }
-
-    fn make_older(host: &mut HostRecord, age: TimeDelta) {
-        for refused in host.findings.refused.values_mut() {
-            refused.recorded_at = Millis(Some(Utc::now() - age));
-        }
-    }
-
-    #[test]
-    fn another_reason_replaces_an_old_one_with_an_event() {
-        let key = HostKey { infra_env_id: InfraEnvId(Uuid::new_v4()), host_id: HostId(Uuid::new_v4()) };
-        let mut host = HostRecord::new(key, &Transition::first(false), Utc::now());
-        let reason = |host: &HostRecord| host.findings.refused["inventory"].reason.clone();
-        assert!(refuse(&mut host, "A"));
-        assert!(!refuse(&mut host, "B"));
-        assert_eq!(reason(&host), "A", "other reasons are not recorded without limit");
-        for age in [CHANGE_INTERVAL, CHANGE_INTERVAL * -2] {
-            make_older(&mut host, age);
-            assert!(!refuse(&mut host, "A"), "the same reason is reported once");
-            assert!(refuse(&mut host, "B"));
-            assert_eq!(reason(&host), "B");
-            make_older(&mut host, age);
-            assert!(refuse(&mut host, "A"));
-        }
-        // Good reports in between do not lead to more events.
-        forget(&mut host.findings, StepType::Inventory);
-        assert!(!refuse(&mut host, "B"));
-        assert_eq!(reason(&host), "B");
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::bounds::{check_report, check_reports, len_of_reports};
 use super::draft::HostDraft;
+use super::findings::Validation;
 use super::machine::Machine;
 use super::record::HostRecord;
 use super::refresh::refresh;
@@ -15,9 +16,10 @@ use super::reported::{
     NtpReport, TangReport, UpgradeReport, read, write,
 };
 use super::state::{Details, HostEvent, HostFacts, find_rule};
+use super::status::MEDIA_DISCONNECTED;
 use super::status::{HostStatus, MediaStatus};
 use super::steps::{StepReply, StepType};
-use super::validation::{MEDIA_DISCONNECTED, Validation, hardware_validations};
+use super::validation::hardware_validations;
 use crate::error::Error;
 use crate::event::Severity;
 use crate::journal::Journal;

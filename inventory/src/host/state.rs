@@ -13,7 +13,7 @@ use super::status::HostStatus::{
     PreparingForInstallation, PreparingSuccessful, ReclaimingRebooting, Resetting,
     ResettingPendingUserAction, Unbinding, UnbindingPendingUserAction,
 };
-use super::validation::MEDIA_DISCONNECTED;
+use super::status::MEDIA_DISCONNECTED;
 
 /// An event that can change the status of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -86,6 +86,11 @@ string_enum! {
     }
 }
 
+/// The status text of a host that cannot read its discovery media.
+pub(crate) const MEDIA_DISCONNECTED: &str = "Unable to read from the discovery media. It was either disconnected or poor network \
+                                             conditions prevented it from being read. Try using the minimal ISO option and be \
+                                             sure to keep the media connected until the installation is completed";
+
 impl HostStatus {
     /// Returns the severity of the event for a change to this status.
     #[must_use]

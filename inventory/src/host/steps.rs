@@ -8,7 +8,6 @@ use uuid::Uuid;
 use super::record::HostRecord;
 use super::status::HostStatus;
 use crate::Settings;
-use crate::api::request_bodies;
 use crate::infra_env::{ImageSource, InfraEnvRecord};
 use crate::string_enum::string_enum;
 
@@ -112,10 +111,6 @@ pub(crate) struct StepReply {
     pub output: Option<String>,
     /// Error output.
     pub error: Option<String>,
-}
-
-request_bodies! {
-    StepReply: "reply";
 }
 
 /// Returns the types of the steps for a status, the seconds until the next check-in, and the action after the steps.

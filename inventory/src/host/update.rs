@@ -9,7 +9,7 @@ use ignition::validate::validate;
 use regex::Regex;
 
 use super::draft::HostDraft;
-use super::model::{DiskChoice, DiskFormatting, DiskRole, HostUpdateParams, NodeLabel};
+use super::params::{DiskChoice, DiskFormatting, DiskRole, HostUpdateParams, NodeLabel};
 use super::record::{HostRecord, InstallationDisk};
 use super::refresh::refresh;
 use super::validation::check_host_name;

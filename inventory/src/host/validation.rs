@@ -8,42 +8,15 @@ use std::sync::LazyLock;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use regex::Regex;
-use serde::{Deserialize, Serialize};
 
+use super::findings::{Validation, ValidationStatus};
 use super::machine::{Machine, Memory};
 use super::record::HostRecord;
-use super::status::MediaStatus;
+use super::status::{MEDIA_DISCONNECTED, MediaStatus};
 use crate::Settings;
 use crate::error::Error;
 use crate::json::to_json_text;
 use crate::store::ReportKind;
-use crate::string_enum::string_enum;
-
-string_enum! {
-    /// Result of a validation.
-    #[schema(as = validation_status)]
-    pub ValidationStatus {
-        /// The validation passed.
-        Success = "success",
-        /// The validation failed.
-        Failure = "failure",
-        /// The result is not known yet.
-        Pending = "pending",
-        /// The validation could not be evaluated.
-        Error = "error",
-    }
-}
-
-/// A validation of a host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Validation {
-    /// Id of the validation. Stable.
-    pub id: String,
-    /// Result.
-    pub status: ValidationStatus,
-    /// Message for users.
-    pub message: String,
-}
 
 impl Validation {
     fn new(id: &str, passes: bool, message: String) -> Self {
@@ -56,11 +29,6 @@ impl Validation {
         self.status != ValidationStatus::Success && self.id != NOT_PARTIALLY_TRUNCATED
     }
 }
-
-/// The status text of a host that cannot read its discovery media.
-pub(crate) const MEDIA_DISCONNECTED: &str = "Unable to read from the discovery media. It was either disconnected or poor network \
-                                             conditions prevented it from being read. Try using the minimal ISO option and be \
-                                             sure to keep the media connected until the installation is completed";
 
 /// The id of a validation that does not block an installation.
 const NOT_PARTIALLY_TRUNCATED: &str = "inventory-not-partially-truncated";

@@ -16,9 +16,9 @@ pub use state::{MonitorHealth, MonitorState};
 use crate::Inventory;
 use crate::error::{Error, ErrorKind};
 use crate::host::HostStatus;
-use crate::host::refresh::disconnect_silent;
 use crate::host::state::statuses_before_disconnection;
 use crate::host::validation::connected_since;
+use crate::service::hosts::silence::disconnect_silent;
 use crate::store::Key;
 
 /// The name of the lease in the database.

@@ -6,6 +6,8 @@ use ignition::discovery::masked_url;
 use uuid::Uuid;
 
 use super::Inventory;
+use super::hosts::counts::DeletedHosts;
+use super::hosts::release::release_hosts;
 use super::infra_envs::NOT_FOUND;
 use crate::api::clusters::model::{Cluster, Hosts};
 use crate::api::clusters::text::{self as hosts, ShownHosts};
@@ -16,7 +18,6 @@ use crate::cluster::params::{
 use crate::cluster::state::ClusterOperation;
 use crate::cluster::{ClusterRecord, ClusterSpec, event, update};
 use crate::error::{Error, ErrorKind};
-use crate::host::cluster::{DeletedHosts, release_hosts};
 use crate::id::ClusterId;
 use crate::job::JobWork;
 use crate::request_id::RequestId;

@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use crate::api::Query;
 use crate::auth::{AuthKind, Named};
 use crate::error::Error;
-use crate::host::HostKey;
+use crate::id::HostKey;
 use crate::id::{ClusterId, HostId, InfraEnvId, RecordId};
 
 /// Where a request carries an id.

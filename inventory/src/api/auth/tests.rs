@@ -25,7 +25,7 @@ use super::{
 use crate::api::{ApiError, ApiState};
 use crate::catalogue::Catalogue;
 use crate::files::FileStore;
-use crate::host::HostKey;
+use crate::id::HostKey;
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::{Changes, Columns, Key, Kind, Outcome, Row, SqlStore, Step};
 use crate::{Inventory, Settings};

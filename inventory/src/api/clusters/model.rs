@@ -13,8 +13,8 @@ use crate::cluster::parts::{
     OperatorBundle, Vip,
 };
 use crate::cluster::record::ClusterRecord;
-use crate::host::cluster::HostCounts;
 use crate::id::ClusterId;
+use crate::service::hosts::counts::HostCounts;
 use crate::time::{Micros, Millis};
 
 /// Time in which a built-in operator must become available.

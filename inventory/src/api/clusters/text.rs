@@ -12,9 +12,9 @@ use crate::cluster::network::Subnet;
 use crate::cluster::parts::HostNetwork;
 use crate::cluster::record::ClusterRecord;
 use crate::error::Error;
-use crate::host::cluster::{DeletedHosts, HostCounts, host_counts};
 use crate::id::{ClusterId, HostId};
 use crate::json::{append_json, to_json};
+use crate::service::hosts::counts::{DeletedHosts, HostCounts};
 
 /// How a response shows the hosts of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ pub(crate) async fn text(
 ) -> Result<JsonPieces, Error> {
     let (id, settings) = (record.id, inventory.settings());
     if shown == ShownHosts::Counted {
-        let counts = host_counts(inventory, &[id], deleted).await?;
+        let counts = inventory.host_counts(&[id], deleted).await?;
         return to_json(&Cluster::from_record(record, Hosts::counted(counts.get(&id)), settings))
             .map(json_piece);
     }
@@ -145,7 +145,7 @@ pub(crate) async fn counted_texts(
     deleted: DeletedHosts,
 ) -> Result<Vec<Vec<u8>>, Error> {
     let ids: Vec<_> = records.iter().map(|record| record.id).collect();
-    let counts = if ids.is_empty() { BTreeMap::new() } else { host_counts(inventory, &ids, deleted).await? };
+    let counts = if ids.is_empty() { BTreeMap::new() } else { inventory.host_counts(&ids, deleted).await? };
     let settings = inventory.settings();
     let text = |record: ClusterRecord| {
         let hosts = Hosts::counted(counts.get(&record.id));

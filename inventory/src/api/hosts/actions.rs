@@ -8,13 +8,11 @@ use crate::Inventory;
 use crate::api::ApiError;
 use crate::api::Body;
 use crate::api::auth::{Caller, Operation, User, operation};
+use crate::api::hosts::model::Host;
 use crate::api::hosts::view::HostDetail;
 use crate::api::{ApiErrors, Reply};
-use crate::host::key::HostKey;
-use crate::host::membership::{Binding, unbind};
-use crate::host::model::{BindHostParams, Host};
-use crate::host::record::HostRecord;
-use crate::host::status::HostStatus;
+use crate::host::params::BindHostParams;
+use crate::id::HostKey;
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![
@@ -43,7 +41,7 @@ async fn bind_host(
     State(inventory): State<Inventory>,
     Body(params): Body<BindHostParams>,
 ) -> Result<Reply<Host>, ApiError> {
-    let host = Binding { key, cluster: params.cluster_id, request }.bind(&inventory).await?;
+    let host = inventory.bind_host(key, params.cluster_id, Some(request)).await?;
     Ok(Reply(StatusCode::OK, Host::with_reports(&inventory, host, HostDetail::AsStored).await?))
 }
 
@@ -61,7 +59,7 @@ async fn unbind_host(
     request: RequestId,
     State(inventory): State<Inventory>,
 ) -> Result<Reply<Host>, ApiError> {
-    let host = unbind(&inventory, key, request).await?;
+    let host = inventory.unbind_host(key, Some(request)).await?;
     Ok(Reply(StatusCode::OK, Host::with_reports(&inventory, host, HostDetail::AsStored).await?))
 }
 
@@ -84,9 +82,7 @@ async fn reset_host(
     Caller { target: key, .. }: Caller<User, HostKey>,
     State(inventory): State<Inventory>,
 ) -> Result<StatusCode, ApiError> {
-    let host = key.find(inventory.records()).await?.record;
-    require_joining(&host)?;
-    Err(not_implemented("hosts cannot be reset: this service does not install clusters"))
+    Ok(inventory.reset_host(key).await.map(|()| StatusCode::OK)?)
 }
 
 /// Installs a host that is added to an existing cluster
@@ -108,27 +104,7 @@ async fn install_host(
     Caller { target: key, .. }: Caller<User, HostKey>,
     State(inventory): State<Inventory>,
 ) -> Result<StatusCode, ApiError> {
-    let host = key.find(inventory.records()).await?.record;
-    if host.cluster_id.is_none() {
-        return Err(ApiError::not_found(format!("Host {} belongs to no cluster", host.id)));
-    }
-    require_joining(&host)?;
-    if host.status() != HostStatus::Known {
-        let reason = format!("Host {} is in state {}, not {}", host.id, host.status(), HostStatus::Known);
-        return Err(ApiError::conflict(reason));
-    }
-    Err(not_implemented("hosts cannot be installed: this service does not install clusters"))
-}
-
-fn require_joining(host: &HostRecord) -> Result<(), ApiError> {
-    if host.cluster_id.is_some() && host.joins() {
-        return Ok(());
-    }
-    Err(ApiError::conflict(format!("Host {} is not being added to an installed cluster", host.id)))
-}
-
-fn not_implemented(reason: &str) -> ApiError {
-    ApiError::new(StatusCode::NOT_IMPLEMENTED, reason)
+    Ok(inventory.install_host(key).await.map(|()| StatusCode::ACCEPTED)?)
 }
 
 /// The id of the validation in the path.
@@ -166,14 +142,5 @@ async fn reset_host_validation(
     ValidationId(id): ValidationId,
     State(inventory): State<Inventory>,
 ) -> Result<StatusCode, ApiError> {
-    let host = key.find(inventory.records()).await?.record;
-    if !matches!(id.as_str(), "sufficient-installation-disk-speed" | "container-images-available") {
-        return Err(ApiError::bad(format!("Validation {id:?} cannot be reset")));
-    }
-    if host.cluster_id.is_none() {
-        return Err(ApiError::conflict(format!("Host {} belongs to no cluster", host.id)));
-    }
-    Err(not_implemented(
-        "validations of an installation cannot be reset: this service does not install clusters",
-    ))
+    Ok(inventory.reset_host_validation(key, &id).await.map(|()| StatusCode::OK)?)
 }

@@ -9,26 +9,19 @@ use serde_json::json;
 
 use crate::Inventory;
 use crate::api::auth::{Agent, Caller, Operation, operation};
+use crate::api::hosts::model::{Host, RegisteredHost, RunnerCommand};
 use crate::api::hosts::view::HostDetail;
 use crate::api::{ApiError, LargeBodies};
 use crate::api::{ApiErrors, Reply};
 use crate::api::{Body, Query, UnparsedBody};
 use crate::error::Error;
-use crate::host::draft::HostDraft;
-use crate::host::key::HostKey;
-use crate::host::model::{
-    Host, HostCreateParams, HostProgressParams, LogsProgressParams, RegisteredHost, RunnerCommand,
-};
-use crate::host::progress::{update_logs_state, update_progress};
-use crate::host::refused_report::{self, Refusal};
-use crate::host::reply::StepOutput;
+use crate::host::params::{HostCreateParams, HostProgressParams, LogsProgressParams};
 use crate::host::steps::{StepReply, StepType, Steps};
+use crate::id::HostKey;
 use crate::id::InfraEnvId;
-use crate::journal::Journal;
 use crate::service::hosts::check_in::Poll;
 use crate::service::hosts::recent_replies::ReplyDigest;
 use crate::service::hosts::registration::Registration;
-use crate::store::ReportKinds;
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![
@@ -83,7 +76,8 @@ async fn register_host(
 ) -> Result<Reply<RegisteredHost>, ApiError> {
     let key = HostKey { infra_env_id, host_id: params.host_id };
     let agent_version = params.discovery_agent_version.or(call.agent_version).unwrap_or_default();
-    let host = Registration { key, agent_version, request: call.request }.register(&inventory).await?;
+    let host =
+        inventory.register_host(&Registration { key, agent_version, request: Some(call.request) }).await?;
     let settings = inventory.settings();
     let arguments = json!({
         "infra_env_id": infra_env_id,
@@ -112,8 +106,8 @@ async fn get_next_steps(
 ) -> Result<Reply<Steps>, ApiError> {
     // An agent that does not know its clock sends 0.
     let clock = query.number("timestamp")?.filter(|clock| *clock != 0);
-    let poll = Poll { key, request: call.request, clock, agent_version: call.agent_version };
-    Ok(Reply(StatusCode::OK, poll.check_in(&inventory).await?))
+    let poll = Poll { key, request: Some(call.request), clock, agent_version: call.agent_version };
+    Ok(Reply(StatusCode::OK, inventory.check_in(&poll).await?))
 }
 
 /// Reports the result of a step
@@ -135,7 +129,7 @@ async fn post_step_reply(
     let mut step = None;
     if let Err(error) = store_reply(&inventory, (key, request), body, &mut step).await {
         if !LargeBodies::is_incomplete_body(&error) {
-            Refusal { key, request, step, error: &error }.record(&inventory).await?;
+            inventory.record_refused_reply(key, step, &error, Some(request)).await?;
         }
         return Err(error.into());
     }
@@ -151,25 +145,12 @@ async fn store_reply(
 ) -> Result<(), Error> {
     let body = body?;
     let digest = ReplyDigest::new(body.bytes());
-    if let Some(generation) = inventory.recent_replies().generation_after(key, digest)
-        && key.find_cached(inventory).await?.generation() == generation
-    {
+    if inventory.is_repeated_reply(key, digest).await? {
         return Ok(());
     }
     let reply: StepReply = body.parse().await?;
     *step = reply.step_type;
-    let output = StepOutput::parse(&reply, &inventory.settings().host_limits)?;
-    let store = |draft: &mut HostDraft, journal: &mut Journal| {
-        if let Some(step) = reply.step_type.filter(|_| output.is_accepted_report()) {
-            refused_report::forget(&mut draft.record.findings, step);
-        }
-        output.store(draft, inventory.settings(), journal)
-    };
-    let generation = key.change_if_edited(inventory, request, output.needed_reports(), store).await?;
-    if let Some(step) = reply.step_type.filter(|_| output.is_repeatable()) {
-        inventory.recent_replies().remember(key, step, digest, generation);
-    }
-    Ok(())
+    inventory.store_reply(key, (&reply, digest), Some(request)).await
 }
 
 /// Updates the installation progress of a host
@@ -188,9 +169,7 @@ async fn update_host_progress(
     State(inventory): State<Inventory>,
     Body(params): Body<HostProgressParams>,
 ) -> Result<StatusCode, ApiError> {
-    let edit =
-        |draft: &mut HostDraft, journal: &mut Journal| update_progress(&mut draft.record, &params, journal);
-    key.change_if_edited(&inventory, request, ReportKinds::NONE, edit).await?;
+    inventory.update_host_progress(key, &params, Some(request)).await?;
     Ok(StatusCode::OK)
 }
 
@@ -210,10 +189,6 @@ async fn update_host_logs_progress(
     State(inventory): State<Inventory>,
     Body(params): Body<LogsProgressParams>,
 ) -> Result<StatusCode, ApiError> {
-    let edit = |draft: &mut HostDraft, journal: &mut Journal| {
-        update_logs_state(&mut draft.record, params.logs_state, journal);
-        Ok(())
-    };
-    key.change_if_edited(&inventory, request, ReportKinds::NONE, edit).await?;
+    inventory.update_host_logs_state(key, params.logs_state, Some(request)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -9,15 +9,16 @@ use crate::api::ApiError;
 use crate::api::ApiErrors;
 use crate::api::Query;
 use crate::api::auth::{Caller, Operation, UserOrAgent, operation};
-use crate::api::hosts::view::{ALL_SHOWN, HostDetail, views};
+use crate::api::hosts::model::Host;
+use crate::api::hosts::view::{HostDetail, views};
 use crate::api::json_list;
-use crate::host::model::Host;
-use crate::host::stage::HostRole;
-use crate::host::status::HostStatus;
+use crate::host::HostRole;
+use crate::host::HostStatus;
 use crate::id::{ClusterId, InfraEnvId};
-use crate::infra_env::InfraEnvRecord;
+use crate::service::hosts::counts::DeletedHosts;
+use crate::service::hosts::list::SHOWN_REPORTS;
 use crate::store::part_of_list;
-use crate::store::{Filter, Kind, PageQuery, ReportKind, ReportKinds};
+use crate::store::{ListRange, ReportKind, ReportKinds};
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![operation!(list_hosts), operation!(list_cluster_hosts)]
@@ -44,13 +45,11 @@ async fn list_hosts(
     State(inventory): State<Inventory>,
 ) -> Result<Response, ApiError> {
     let range = query.list_range()?;
-    let found = inventory.records().find::<InfraEnvRecord>(None, id.0).await?;
-    found.ok_or_else(|| ApiError::not_found("record not found"))?;
     // The Assisted Installer always includes the reports.
     let is_included = |name: &str| query.text(name).is_none_or(Query::is_yes);
     let reports = reports_in_host_list(is_included("with-inventory"), is_included("with-connectivity"));
-    let hosts = PageQuery::first(Filter::all(Kind::Host).within(id.0)).with_reports(reports);
-    json_list(views(&inventory, hosts.in_range(range), HostDetail::InFull)).await
+    let hosts = inventory.hosts_of_infra_env(id, reports, range).await?;
+    json_list(views(&inventory, hosts, HostDetail::InFull)).await
 }
 
 /// Lists the hosts of a cluster
@@ -86,15 +85,15 @@ async fn list_cluster_hosts(
     let status = query.choice("status", &statuses)?;
     let (with_inventory, with_connectivity) = (query.flag("with-inventory"), query.flag("with-connectivity"));
     let range = query.list_range()?;
-    let hosts = PageQuery::first(Filter::all(Kind::Host).of_cluster(id.0));
-    let hosts = hosts.with_reports(reports_in_host_list(with_inventory, with_connectivity));
+    let reports = reports_in_host_list(with_inventory, with_connectivity);
+    let hosts = |range| inventory.hosts_of_cluster(id, reports, (DeletedHosts::Omitted, range));
     if role.is_none() && status.is_none() {
-        return json_list(views(&inventory, hosts.in_range(range), HostDetail::AsStored)).await;
+        return json_list(views(&inventory, hosts(range), HostDetail::AsStored)).await;
     }
     let is_selected = move |host: &Host| {
         role.is_none_or(|role| host.role == role) && status.is_none_or(|status| host.status == status)
     };
-    let hosts = views(&inventory, hosts, HostDetail::AsStored);
+    let hosts = views(&inventory, hosts(ListRange::ALL), HostDetail::AsStored);
     let hosts = hosts.try_filter(move |host| std::future::ready(is_selected(host)));
     json_list(part_of_list(hosts, range)).await
 }
@@ -115,7 +114,7 @@ fn reports_in_host_list(with_inventory: bool, with_connectivity: bool) -> Report
         };
     }
     match (with_inventory, with_connectivity) {
-        (true, true) => ALL_SHOWN,
+        (true, true) => SHOWN_REPORTS,
         (true, false) => report_kinds!(Inventory),
         (false, true) => report_kinds!(Connectivity),
         (false, false) => report_kinds!(),

@@ -2,7 +2,9 @@
 
 mod actions;
 mod agent;
+mod bodies;
 mod listing;
+pub(crate) mod model;
 mod user;
 pub(crate) mod view;
 

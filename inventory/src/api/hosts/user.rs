@@ -7,17 +7,11 @@ use crate::Inventory;
 use crate::api::ApiError;
 use crate::api::Body;
 use crate::api::auth::{Caller, Operation, User, operation};
+use crate::api::hosts::model::Host;
 use crate::api::hosts::view::HostDetail;
 use crate::api::{ApiErrors, Reply};
-use crate::host::cluster::deregister;
-use crate::host::draft::HostDraft;
-use crate::host::key::HostKey;
-use crate::host::model::{Host, HostIgnitionParams, HostUpdateParams, InstallerArgsParams};
-use crate::host::record::HostRecord;
-use crate::host::update::{
-    check_ignition_override, check_installer_args, set_ignition_override, set_installer_args,
-};
-use crate::journal::Journal;
+use crate::host::params::{HostIgnitionParams, HostUpdateParams, InstallerArgsParams};
+use crate::id::HostKey;
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![
@@ -44,8 +38,8 @@ async fn get_host(
     Caller { target: key, .. }: Caller<User, HostKey>,
     State(inventory): State<Inventory>,
 ) -> Result<Reply<Host>, ApiError> {
-    let found = key.find(inventory.records()).await?;
-    Ok(Reply(StatusCode::OK, Host::with_reports(&inventory, found.record, HostDetail::InFull).await?))
+    let host = inventory.host(key).await?;
+    Ok(Reply(StatusCode::OK, Host::with_reports(&inventory, host, HostDetail::InFull).await?))
 }
 
 /// Updates a host
@@ -64,10 +58,7 @@ async fn update_host(
     State(inventory): State<Inventory>,
     Body(params): Body<HostUpdateParams>,
 ) -> Result<Reply<Host>, ApiError> {
-    params.check()?;
-    let apply =
-        |draft: &mut HostDraft, journal: &mut Journal| params.apply(draft, inventory.settings(), journal);
-    let (host, ()) = key.change_with_reports(&inventory, request, params.needed_reports(), apply).await?;
+    let host = inventory.update_host(key, &params, Some(request)).await?;
     Ok(Reply(StatusCode::CREATED, Host::with_reports(&inventory, host, HostDetail::InFull).await?))
 }
 
@@ -85,12 +76,7 @@ async fn deregister_host(
     request: RequestId,
     State(inventory): State<Inventory>,
 ) -> Result<StatusCode, ApiError> {
-    let edit = |host: &mut HostRecord, journal: &mut Journal| {
-        deregister(host, journal);
-        journal.add_log_deletion(host);
-        Ok(())
-    };
-    key.change(&inventory, request, edit).await?;
+    inventory.deregister_host(key, Some(request)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -110,9 +96,7 @@ async fn update_installer_args(
     State(inventory): State<Inventory>,
     Body(params): Body<InstallerArgsParams>,
 ) -> Result<Reply<Host>, ApiError> {
-    check_installer_args(&params.args)?;
-    let edit = |host: &mut HostRecord, journal: &mut Journal| set_installer_args(host, &params.args, journal);
-    let (host, ()) = key.change(&inventory, request, edit).await?;
+    let host = inventory.set_host_installer_args(key, &params.args, Some(request)).await?;
     Ok(Reply(StatusCode::CREATED, Host::with_reports(&inventory, host, HostDetail::AsStored).await?))
 }
 
@@ -129,7 +113,7 @@ async fn get_host_ignition(
     Caller { target: key, .. }: Caller<User, HostKey>,
     State(inventory): State<Inventory>,
 ) -> Result<Reply<HostIgnitionParams>, ApiError> {
-    let host = key.find(inventory.records()).await?.record;
+    let host = inventory.host(key).await?;
     Ok(Reply(StatusCode::OK, HostIgnitionParams { config: host.choices.ignition_config_overrides }))
 }
 
@@ -149,13 +133,6 @@ async fn update_host_ignition(
     State(inventory): State<Inventory>,
     Body(params): Body<HostIgnitionParams>,
 ) -> Result<StatusCode, ApiError> {
-    if !params.config.is_empty() {
-        check_ignition_override(&params.config)?;
-    }
-    let edit = |host: &mut HostRecord, journal: &mut Journal| {
-        set_ignition_override(host, &params.config, journal);
-        Ok(())
-    };
-    key.change(&inventory, request, edit).await?;
+    inventory.set_host_ignition(key, &params.config, Some(request)).await?;
     Ok(StatusCode::CREATED)
 }

@@ -1,18 +1,19 @@
 //! Hosts as clients see them.
 
+use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use futures_util::{StreamExt, TryStreamExt};
 
+use crate::api::hosts::model::{Host, HostProgress};
 use crate::error::Error;
-use crate::host::cluster::DeletedHosts;
+use crate::host::HostRecord;
 use crate::host::machine::Machine;
-use crate::host::model::{Host, HostProgress};
-use crate::host::record::HostRecord;
-use crate::host::stage::stages_of;
+use crate::host::stages::stages_of;
 use crate::host::validation;
 use crate::id::ClusterId;
 use crate::json::to_json_text;
-use crate::store::{Filter, Kind, PageQuery, ReportKind, ReportKinds, Reports, Stored};
+use crate::service::hosts::counts::DeletedHosts;
+use crate::service::hosts::list::{HostStream, SHOWN_REPORTS};
+use crate::store::{ListRange, ReportKind, Reports};
 use crate::{Inventory, Settings};
 
 /// Whether a response also has values that are not stored but follow from stored ones.
@@ -23,18 +24,6 @@ pub(crate) enum HostDetail {
     /// Stored values only.
     AsStored,
 }
-
-/// The reports that clients see.
-pub(crate) const ALL_SHOWN: ReportKinds = ReportKinds::new(&[
-    ReportKind::Inventory,
-    ReportKind::Connectivity,
-    ReportKind::ApiVipConnectivity,
-    ReportKind::TangConnectivity,
-    ReportKind::DisksInfo,
-    ReportKind::NtpSources,
-    ReportKind::ImagesStatus,
-    ReportKind::DomainNameResolutions,
-]);
 
 impl Host {
     /// Returns a host as clients see it.
@@ -130,7 +119,7 @@ impl Host {
         host: HostRecord,
         shown: HostDetail,
     ) -> Result<Self, Error> {
-        let (host, reports) = inventory.records().with_reports(host, ALL_SHOWN).await?;
+        let (host, reports) = inventory.with_shown_reports(host).await?;
         Self::from_record(host, reports, shown, inventory.settings())
     }
 
@@ -145,16 +134,15 @@ fn labels(labels: &std::collections::BTreeMap<String, String>) -> Result<String,
     if labels.is_empty() { Ok(String::new()) } else { to_json_text("node_labels", labels) }
 }
 
-/// Returns the hosts that a query selects as clients see them.
+/// Converts hosts into what clients see of them.
 pub(crate) fn views(
     inventory: &Inventory,
-    query: PageQuery,
+    hosts: HostStream,
     shown: HostDetail,
 ) -> BoxStream<'static, Result<Host, Error>> {
     let inventory = inventory.clone();
-    let hosts = inventory.records().stream_with_reports::<HostRecord>(query).map_err(Error::from);
-    let view = move |(host, reports): (Stored<HostRecord>, Reports)| {
-        Host::from_record(host.record, reports, shown, inventory.settings())
+    let view = move |(host, reports): (HostRecord, Reports)| {
+        Host::from_record(host, reports, shown, inventory.settings())
     };
     hosts.map(move |host| host.and_then(&view)).boxed()
 }
@@ -166,7 +154,6 @@ pub(crate) fn views_of_cluster(
     shown: HostDetail,
     deleted: DeletedHosts,
 ) -> BoxStream<'static, Result<Host, Error>> {
-    let hosts = Filter::all(Kind::Host).of_cluster(cluster.0);
-    let hosts = if deleted == DeletedHosts::Included { hosts.with_deleted() } else { hosts };
-    views(inventory, PageQuery::first(hosts).with_reports(ALL_SHOWN), shown)
+    let hosts = inventory.hosts_of_cluster(cluster, SHOWN_REPORTS, (deleted, ListRange::ALL));
+    views(inventory, hosts, shown)
 }

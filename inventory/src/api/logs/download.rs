@@ -13,7 +13,6 @@ use crate::api::{ApiError, header_value};
 use crate::cluster::ClusterRecord;
 use crate::files::{FileError, FileInfo, FilePath, FileStore, OpenFile};
 use crate::host::HostRecord;
-use crate::host::cluster::find_in_cluster;
 use crate::id::{ClusterId, HostId};
 use crate::service::logs::{path_of_controller, path_of_host};
 use crate::store::{Filter, Kind};
@@ -69,7 +68,7 @@ pub(crate) async fn download(
         RequestedLogs::All => return archive_of_all_logs(inventory, &cluster).await,
         RequestedLogs::Controller => controller_log_file(&cluster)?,
         RequestedLogs::Host(id) => {
-            host_log_file(&cluster, &find_in_cluster(inventory, cluster.id, id, None).await?)?
+            host_log_file(&cluster, &inventory.host_in_cluster(cluster.id, id, None).await?)?
         }
     };
     let file = inventory.files().get(&one.path).await?;

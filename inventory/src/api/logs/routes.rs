@@ -14,7 +14,7 @@ use crate::api::{ApiErrors, ApiState};
 use crate::api::{Body, Query};
 use crate::cluster::ClusterRecord;
 use crate::host::LogsState;
-use crate::host::model::LogsProgressParams;
+use crate::host::params::LogsProgressParams;
 use crate::id::ClusterId;
 use crate::journal::Journal;
 use crate::service::clusters::stored_cluster;

@@ -11,9 +11,7 @@ use crate::api::{ApiState, Query, ReservedMemory};
 use crate::error::{Error, ErrorKind};
 use crate::event::Severity;
 use crate::files::{Cause, FileError, FilePath, MAX_BUFFERED};
-use crate::host::cluster::find_in_cluster;
-use crate::host::progress::record_log_upload;
-use crate::id::{ClusterId, HostId, InfraEnvId};
+use crate::id::{ClusterId, HostId, HostKey, InfraEnvId};
 use crate::request_id::RequestId;
 use crate::service::clusters::stored_cluster;
 use crate::service::logs::{MAX_LOGS, path_of_controller, path_of_host};
@@ -61,7 +59,7 @@ impl Upload {
                 (path, self.note_controller(inventory).await)
             }
             LogsSender::Host(id, infra_env) => {
-                let host = find_in_cluster(inventory, self.cluster, id, infra_env).await?;
+                let host = inventory.host_in_cluster(self.cluster, id, infra_env).await?;
                 let path = path_of_host(self.cluster, host.infra_env_id, id)?;
                 write(api, &path, body).await?;
                 (path, self.note_host(inventory, id, host.infra_env_id).await)
@@ -77,7 +75,13 @@ impl Upload {
 
     async fn note_host(self, inventory: &Inventory, id: HostId, infra_env: InfraEnvId) -> Result<(), Error> {
         inventory.stored_cluster(self.cluster).await?;
-        record_log_upload(inventory, self.cluster, (infra_env, id), self.request).await
+        inventory
+            .record_log_upload(
+                self.cluster,
+                HostKey { infra_env_id: infra_env, host_id: id },
+                Some(self.request),
+            )
+            .await
     }
 
     async fn note_controller(self, inventory: &Inventory) -> Result<(), Error> {

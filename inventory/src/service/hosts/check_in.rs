@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::Inventory;
 use crate::error::{Error, ErrorKind};
 use crate::event::Severity;
-use crate::host::key::HostKey;
-use crate::host::record::HostRecord;
+use crate::host::HostRecord;
 use crate::host::refresh::refresh;
 use crate::host::steps::{Steps, must_upgrade, steps_for};
+use crate::id::HostKey;
 use crate::infra_env::InfraEnvRecord;
 use crate::journal::Journal;
 use crate::request_id::RequestId;
@@ -27,7 +27,7 @@ pub(crate) struct Poll {
     /// Key of the host.
     pub(crate) key: HostKey,
     /// Id of the request.
-    pub(crate) request: RequestId,
+    pub(crate) request: Option<RequestId>,
     /// Clock of the host, in seconds since 1970, if the agent sent it.
     pub(crate) clock: Option<i64>,
     /// Container image of the agent, if it sent one.
@@ -40,13 +40,13 @@ impl Poll {
     /// # Errors
     ///
     /// Returns an error if the host does not exist, or if the database fails.
-    pub(crate) async fn check_in(&self, inventory: &Inventory) -> Result<Steps, Error> {
+    async fn check_in(&self, inventory: &Inventory) -> Result<Steps, Error> {
         let cached = self.key.find_cached(inventory).await?;
         let stored = cached.record();
         let infra_env = inventory.current_infra_env(self.key.infra_env_id).await;
         let infra_env = infra_env.map_err(|refusal| self.missing_infra_env(refusal))?;
         let infra_env = infra_env.record();
-        let mut journal = inventory.journal(Some(self.request));
+        let mut journal = inventory.journal(self.request);
         let mut host = HostRecord::clone(stored);
         let steps = self.update(&mut host, infra_env, inventory, &mut journal);
         host.checked_in_at = stored.checked_in_at;
@@ -102,6 +102,15 @@ impl Poll {
 }
 
 impl Inventory {
+    /// Checks in a host, and returns the steps for its agent.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the host does not exist, or if the database fails.
+    pub(crate) async fn check_in(&self, poll: &Poll) -> Result<Steps, Error> {
+        poll.check_in(self).await
+    }
+
     /// Adds a pending check-in, and starts the task that stores it unless the task is running.
     fn add_check_in(&self, check_in: CheckIn) {
         if self.records().add_check_in(check_in) {

@@ -1,5 +1,16 @@
 //! Operations on hosts.
 
+mod binding;
+mod change;
 pub(crate) mod check_in;
+pub(crate) mod counts;
+pub(crate) mod list;
+mod progress;
 pub(crate) mod recent_replies;
+mod refusals;
 pub(crate) mod registration;
+pub(crate) mod release;
+mod replies;
+pub(crate) mod silence;
+mod unimplemented;
+mod update;

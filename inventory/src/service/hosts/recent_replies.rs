@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use lru::LruCache;
 use sha2::{Digest as _, Sha256};
 
-use crate::host::key::HostKey;
 use crate::host::steps::StepType;
+use crate::id::HostKey;
 
 /// The most hosts whose replies are remembered. A host takes about 300 bytes.
 const MAX_HOSTS: NonZero<usize> = NonZero::new(20_000).unwrap();

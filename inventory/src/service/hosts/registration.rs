@@ -5,16 +5,16 @@ use crate::catalogue::ImageType;
 use crate::cluster::ClusterRecord;
 use crate::error::{Error, ErrorKind};
 use crate::event::Severity;
+use crate::host::HostRecord;
+use crate::host::HostRole;
 use crate::host::bounds::require_room_for_host;
 use crate::host::cluster::{
     accepts_hosts, cannot_accept_hosts, find_cluster, is_add_hosts_cluster, is_single_node,
 };
 use crate::host::draft::HostDraft;
-use crate::host::key::HostKey;
-use crate::host::record::HostRecord;
-use crate::host::stage::HostRole;
 use crate::host::state::{Details, HostEvent, HostFacts, RefusalReason, RuleOutcome, Transition, find_rule};
-use crate::host::status::{HostKind, HostStatus};
+use crate::host::{HostKind, HostStatus};
+use crate::id::HostKey;
 use crate::infra_env::InfraEnvRecord;
 use crate::journal::Journal;
 use crate::request_id::RequestId;
@@ -36,12 +36,23 @@ pub(crate) struct Registration {
     /// Container image of the agent; empty if the agent did not send it.
     pub(crate) agent_version: String,
     /// Id of the request.
-    pub(crate) request: RequestId,
+    pub(crate) request: Option<RequestId>,
+}
+
+impl Inventory {
+    /// Creates a host, or registers it again. A refused registration adds an event.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env does not exist or is full, or if the status of the host or of its cluster does
+    /// not allow it.
+    pub(crate) async fn register_host(&self, registration: &Registration) -> Result<HostRecord, Error> {
+        registration.register(self).await
+    }
 }
 
 impl Registration {
-    /// Creates the host, or registers it again. A refused registration adds an event.
-    pub(crate) async fn register(&self, inventory: &Inventory) -> Result<HostRecord, Error> {
+    async fn register(&self, inventory: &Inventory) -> Result<HostRecord, Error> {
         let records = inventory.records();
         let registered =
             records.change(|reads: ReadSet| async move { self.attempt(&reads, inventory).await }).await;
@@ -49,7 +60,7 @@ impl Registration {
             && matches!(refusal.kind(), ErrorKind::Invalid | ErrorKind::Conflict)
         {
             let HostKey { infra_env_id, host_id } = self.key;
-            let event = inventory.journal(Some(self.request)).event(
+            let event = inventory.journal(self.request).event(
                 "host_registration_failed",
                 Severity::Error,
                 refusal.reason(),
@@ -74,7 +85,7 @@ impl Registration {
             Some(host) if host.record.deleted_at.is_some() => (None, Some(host)),
             found => (found, None),
         };
-        let mut journal = inventory.journal(Some(self.request));
+        let mut journal = inventory.journal(self.request);
         let host = if let Some(stored) = found {
             let reports = records.reports(&stored, needed_reports(&stored.record)).await?;
             let mut draft = HostDraft::with_reports(stored, reports);

@@ -12,7 +12,6 @@ pub(crate) mod update;
 
 pub(crate) use download::FileName;
 pub use download::{File, IpxeScript};
-pub(crate) use served::infra_env_cache;
 pub use served::{DatabaseStatus, ServedInfraEnv};
 
 use futures_util::stream::BoxStream;

@@ -4,7 +4,6 @@
 //! have no effect, nor have check-ins: an image depends only on the record of its infra-env, on the settings and on the
 //! base image. While the database is unreachable, cached infra-envs stay in use for a grace period.
 
-use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,22 +19,15 @@ use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::infra_env::record::InfraEnvRecord;
 use crate::service::infra_envs::check::config_api_error;
-use crate::store::{CacheEntry, CachedRecord, Contact, Feed, Key, Kind, RecordCache, StoreError};
+use crate::store::{CacheEntry, CachedRecord, Contact, Key, Kind, StoreError};
 use crate::{Inventory, Secret, in_background};
 
-/// The most infra-envs in the cache.
-const MAX_CACHED: NonZero<usize> = NonZero::new(2048).unwrap();
 /// How long a request waits while the change feed reconnects, or for a database that does not answer. Then a cached
 /// infra-env is used.
 const RECONNECT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// An infra-env in the cache.
 pub type ServedInfraEnv = CachedRecord<InfraEnvRecord>;
-
-/// Returns a cache of infra-envs that the feed of a store keeps current.
-pub(crate) fn infra_env_cache(feed: &Feed) -> RecordCache<InfraEnvRecord> {
-    RecordCache::on_feed(feed, MAX_CACHED)
-}
 
 fn key(id: InfraEnvId) -> Key {
     Key { kind: Kind::InfraEnv, parent: None, id: id.0 }

@@ -1,0 +1,100 @@
+//! Facts that come from the reports of a host's agent.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::status::MediaStatus;
+use crate::store::ReportKind;
+use crate::string_enum::string_enum;
+use crate::time::Millis;
+
+/// Facts that come from the reports of a host's agent. They are reset when the agent registers again after a boot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostFindings {
+    /// Host name in the inventory report.
+    pub hostname: String,
+    /// MAC addresses in the inventory report, in lower case.
+    pub macs: BTreeSet<String>,
+    /// Results of the validations that depend on the inventory report.
+    pub validations: Vec<Validation>,
+    /// Whether the host can read its boot media, if its agent has reported that.
+    pub media: Option<MediaStatus>,
+    /// The stored reports, by the name of their [`ReportKind`].
+    pub reports: BTreeMap<String, ReportSummary>,
+    /// The steps whose last report was refused, by their name; empty if the step is unknown.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, RefusedReport>,
+}
+
+impl HostFindings {
+    /// Returns `true` if a report of this kind is stored.
+    #[must_use]
+    pub fn has_report(&self, kind: ReportKind) -> bool {
+        self.reports.contains_key(kind.as_str())
+    }
+}
+
+/// Digest and length of a stored report. A reply that repeats the report is recognized without reading it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReportSummary {
+    /// SHA-256 digest, in hexadecimal.
+    pub sha256: String,
+    /// Length in bytes.
+    pub len: usize,
+}
+
+impl ReportSummary {
+    /// Returns the summary of a report.
+    #[must_use]
+    pub fn new(report: &str) -> Self {
+        let mut sha256 = String::with_capacity(64);
+        for byte in Sha256::digest(report) {
+            // Writing to a string cannot fail.
+            let _ = write!(sha256, "{byte:02x}");
+        }
+        Self { sha256, len: report.len() }
+    }
+}
+
+string_enum! {
+    /// Result of a validation.
+    #[schema(as = validation_status)]
+    pub ValidationStatus {
+        /// The validation passed.
+        Success = "success",
+        /// The validation failed.
+        Failure = "failure",
+        /// The result is not known yet.
+        Pending = "pending",
+        /// The validation could not be evaluated.
+        Error = "error",
+    }
+}
+
+/// A validation of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validation {
+    /// Id of the validation. Stable.
+    pub id: String,
+    /// Result.
+    pub status: ValidationStatus,
+    /// Message for users.
+    pub message: String,
+}
+
+/// Why the last report of a step was refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RefusedReport {
+    /// Status of the response.
+    pub status: u16,
+    /// Start of the reason in the response.
+    pub reason: String,
+    /// Time when the reason was recorded.
+    pub recorded_at: Millis,
+}

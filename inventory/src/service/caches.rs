@@ -1,0 +1,22 @@
+//! Caches of records that are read many times per second. The feed of the store keeps them current.
+
+use std::num::NonZero;
+
+use crate::host::HostRecord;
+use crate::infra_env::InfraEnvRecord;
+use crate::store::{Feed, RecordCache};
+
+/// Maximum number of infra-envs in their cache.
+const MAX_INFRA_ENVS: NonZero<usize> = NonZero::new(2048).unwrap();
+/// Maximum number of hosts in their cache. A host takes about 3 KiB.
+const MAX_HOSTS: NonZero<usize> = NonZero::new(20_000).unwrap();
+
+/// Returns a cache of infra-envs, for the image server and for agents.
+pub(super) fn infra_env_cache(feed: &Feed) -> RecordCache<InfraEnvRecord> {
+    RecordCache::on_feed(feed, MAX_INFRA_ENVS)
+}
+
+/// Returns a cache of hosts, for their agents.
+pub(super) fn host_cache(feed: &Feed) -> RecordCache<HostRecord> {
+    RecordCache::on_feed(feed, MAX_HOSTS)
+}

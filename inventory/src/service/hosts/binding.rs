@@ -1,0 +1,162 @@
+//! Binding hosts to clusters and unbinding them.
+
+use crate::Inventory;
+use crate::catalogue::ReleaseArchitecture;
+use crate::cluster::ClusterRecord;
+use crate::error::{Error, ErrorKind};
+use crate::event::Severity;
+use crate::host::cluster::{accepts_hosts, cannot_accept_hosts, find_cluster};
+use crate::host::draft::HostDraft;
+use crate::host::membership::{clear_cluster, set_cluster};
+use crate::host::state::{HostEvent, HostFacts, find_rule};
+use crate::host::{HostRecord, HostStatus};
+use crate::id::{ClusterId, HostKey, InfraEnvId};
+use crate::infra_env::InfraEnvRecord;
+use crate::request_id::RequestId;
+use crate::store::{Change, ReadSet, Reader as _};
+
+/// A request to bind a host to a cluster.
+#[derive(Clone, Copy, Debug)]
+struct Binding {
+    /// Key of the host.
+    key: HostKey,
+    /// Id of the cluster.
+    cluster: ClusterId,
+    /// Id of the request.
+    request: Option<RequestId>,
+}
+
+impl Binding {
+    /// Binds the host to the cluster. The binding is complete when its agent registers again. A refusal adds an event.
+    async fn bind(self, inventory: &Inventory) -> Result<HostRecord, Error> {
+        let records = inventory.records();
+        let bound =
+            records.change(|reads: ReadSet| async move { self.attempt(&reads, inventory).await }).await;
+        if let Err(refusal) = &bound
+            && refusal.kind() != ErrorKind::NotFound
+        {
+            let HostKey { infra_env_id, host_id } = self.key;
+            let reason = refusal.reason();
+            let message = format!("Failed to bind host {host_id} to cluster {}: {reason}", self.cluster);
+            let event = inventory.journal(self.request).event("host_bind_failed", Severity::Error, message);
+            records.add_event(event.of_host(host_id).of_infra_env(infra_env_id)).await?;
+        }
+        bound
+    }
+
+    async fn attempt(self, records: &ReadSet, inventory: &Inventory) -> Result<(Change, HostRecord), Error> {
+        let mut change = Change::new();
+        let mut draft = HostDraft::new(self.key.find(records).await?);
+        let host = &mut draft.record;
+        if let Some(cluster) = host.cluster_id {
+            return Err(Error::conflict(format!("Host {} is already bound to cluster {cluster}", host.id)));
+        }
+        let cluster = find_cluster(records, self.cluster).await?;
+        let cluster =
+            cluster.ok_or_else(|| Error::invalid(format!("Cluster ID {} does not exist", self.cluster)))?;
+        self.check_architecture(records, &cluster).await?;
+        if !accepts_hosts(&cluster) {
+            return Err(cannot_accept_hosts(&cluster));
+        }
+        let Some(rule) = find_rule(host.status(), HostEvent::Bind, &HostFacts::default()) else {
+            let reason =
+                format!("Host {} is in state {}, not {}", host.id, host.status(), HostStatus::KnownUnbound);
+            return Err(Error::conflict(reason));
+        };
+        change.require(&cluster);
+        let mut journal = inventory.journal(self.request);
+        set_cluster(host, &cluster, journal.micros());
+        journal.apply(host, &rule.transition(""));
+        let message = format!("Successfully bound to cluster {}", cluster.id);
+        journal.add_host_event(host, "host_bind_succeeded", Severity::Info, message);
+        let host = draft.write(&mut change)?;
+        journal.write(&mut change)?;
+        Ok((change, host))
+    }
+
+    async fn check_architecture(self, records: &ReadSet, cluster: &ClusterRecord) -> Result<(), Error> {
+        let found = infra_env_of(records, self.key.infra_env_id).await?.cpu_architecture;
+        match cluster.cpu_architecture {
+            Some(ReleaseArchitecture::One(wanted)) if found != wanted => {
+                let reason =
+                    format!("InfraEnv's CPU architecture ({found}) doesn't match Cluster's ({wanted})");
+                Err(Error::invalid(reason))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the infra-env of a host. It exists unless both are being deleted.
+async fn infra_env_of(records: &ReadSet, id: InfraEnvId) -> Result<InfraEnvRecord, Error> {
+    let found = records.find::<InfraEnvRecord>(None, id.0).await?;
+    found.map(|stored| stored.record).ok_or_else(|| Error::not_found("record not found"))
+}
+
+impl Inventory {
+    /// Binds a host to a cluster. The binding is complete when its agent registers again. A refusal adds an event.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the host or the cluster does not exist, or if their states do not allow it.
+    pub(crate) async fn bind_host(
+        &self,
+        key: HostKey,
+        cluster: ClusterId,
+        request: Option<RequestId>,
+    ) -> Result<HostRecord, Error> {
+        Binding { key, cluster, request }.bind(self).await
+    }
+
+    /// Unbinds a host from its cluster. The unbinding is complete when its agent registers again. A refusal adds an event.
+    pub(crate) async fn unbind_host(
+        &self,
+        key: HostKey,
+        request: Option<RequestId>,
+    ) -> Result<HostRecord, Error> {
+        let records = self.records();
+        let unbound = records
+            .change(|reads: ReadSet| async move {
+                let mut change = Change::new();
+                let mut draft = HostDraft::new(key.find(&reads).await?);
+                let mut journal = self.journal(request);
+                check_unbind(&reads, &draft.record).await?;
+                journal.add_log_deletion(&draft.record);
+                clear_cluster(&mut draft.record, HostEvent::Unbind, &mut journal);
+                draft.record.updated_at = journal.micros();
+                let host = draft.write(&mut change)?;
+                journal.write(&mut change)?;
+                Ok((change, host))
+            })
+            .await;
+        if let Err(refusal) = &unbound
+            && refusal.kind() != ErrorKind::NotFound
+        {
+            let message = format!("Failed to unbind host {}: {}", key.host_id, refusal.reason());
+            let event = self.journal(request).event("host_unbind_failed", Severity::Error, message);
+            records.add_event(event.of_host(key.host_id).of_infra_env(key.infra_env_id)).await?;
+        }
+        unbound
+    }
+}
+
+async fn check_unbind(records: &ReadSet, host: &HostRecord) -> Result<(), Error> {
+    if host.cluster_id.is_none() {
+        return Err(Error::conflict(format!("Host {} is already unbound", host.id)));
+    }
+    if let Some(cluster) = infra_env_of(records, host.infra_env_id).await?.cluster_id {
+        let reason = format!(
+            "InfraEnv {} is bound to cluster {cluster}, so its hosts cannot be unbound",
+            host.infra_env_id
+        );
+        return Err(Error::conflict(reason));
+    }
+    if find_rule(host.status(), HostEvent::Unbind, &HostFacts::default()).is_none() {
+        return Err(Error::conflict(format!(
+            "Host {} cannot be unbound in state {}",
+            host.id,
+            host.status()
+        )));
+    }
+    Ok(())
+}

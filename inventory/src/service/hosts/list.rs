@@ -1,0 +1,73 @@
+//! Lists of hosts, with the reports that clients see.
+
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt};
+
+use super::counts::DeletedHosts;
+use crate::Inventory;
+use crate::error::Error;
+use crate::host::HostRecord;
+use crate::id::{ClusterId, InfraEnvId};
+use crate::infra_env::InfraEnvRecord;
+use crate::store::{Filter, Kind, ListRange, PageQuery, ReportKind, ReportKinds, Reports};
+
+/// Hosts with reports, in the order of their creation.
+pub(crate) type HostStream = BoxStream<'static, Result<(HostRecord, Reports), Error>>;
+
+/// The reports that clients see.
+pub(crate) const SHOWN_REPORTS: ReportKinds = ReportKinds::new(&[
+    ReportKind::Inventory,
+    ReportKind::Connectivity,
+    ReportKind::ApiVipConnectivity,
+    ReportKind::TangConnectivity,
+    ReportKind::DisksInfo,
+    ReportKind::NtpSources,
+    ReportKind::ImagesStatus,
+    ReportKind::DomainNameResolutions,
+]);
+
+impl Inventory {
+    /// Returns the reports of a host that clients see. If the host has changed since it was read, also returns its
+    /// current state.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails, or if a report is missing that the host names.
+    pub(crate) async fn with_shown_reports(&self, host: HostRecord) -> Result<(HostRecord, Reports), Error> {
+        Ok(self.records().with_reports(host, SHOWN_REPORTS).await?)
+    }
+
+    /// Returns the hosts of an infra-env with reports of some kinds.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env does not exist.
+    pub(crate) async fn hosts_of_infra_env(
+        &self,
+        id: InfraEnvId,
+        reports: ReportKinds,
+        range: ListRange,
+    ) -> Result<HostStream, Error> {
+        let found = self.records().find::<InfraEnvRecord>(None, id.0).await?;
+        found.ok_or_else(|| Error::not_found("record not found"))?;
+        let hosts = PageQuery::first(Filter::all(Kind::Host).within(id.0)).with_reports(reports);
+        Ok(self.stream_hosts(hosts.in_range(range)))
+    }
+
+    /// Returns the hosts of a cluster with reports of some kinds.
+    pub(crate) fn hosts_of_cluster(
+        &self,
+        id: ClusterId,
+        reports: ReportKinds,
+        (deleted, range): (DeletedHosts, ListRange),
+    ) -> HostStream {
+        let hosts = Filter::all(Kind::Host).of_cluster(id.0);
+        let hosts = if deleted == DeletedHosts::Included { hosts.with_deleted() } else { hosts };
+        self.stream_hosts(PageQuery::first(hosts).with_reports(reports).in_range(range))
+    }
+
+    fn stream_hosts(&self, query: PageQuery) -> HostStream {
+        let hosts = self.records().stream_with_reports::<HostRecord>(query).map_err(Error::from);
+        hosts.map_ok(|(host, reports)| (host.record, reports)).boxed()
+    }
+}

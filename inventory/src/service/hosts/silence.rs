@@ -1,0 +1,38 @@
+//! Disconnects hosts that are silent for too long.
+
+use crate::Inventory;
+use crate::error::Error;
+use crate::host::HostRecord;
+use crate::host::draft::HostDraft;
+use crate::host::refresh::refresh;
+use crate::host::state::becomes_disconnected;
+use crate::host::validation::{connected_since, is_connected};
+use crate::store::{Change, Key, ReadSet, Reader as _};
+
+/// Disconnects the hosts among these that have not checked in for too long, in one change. Returns their number.
+pub(crate) async fn disconnect_silent(inventory: &Inventory, hosts: &[Key]) -> Result<usize, Error> {
+    let settings = inventory.settings();
+    let plan = |reads: ReadSet| async move {
+        let mut change = Change::new();
+        let mut disconnected = 0;
+        for key in hosts {
+            let found = reads.find::<HostRecord>(key.parent, key.id).await?;
+            let Some(stored) = found.filter(|host| host.record.deleted_at.is_none()) else { continue };
+            let mut journal = inventory.journal(None);
+            let host = &stored.record;
+            if !becomes_disconnected(host.status()) || is_connected(host, settings, journal.now()) {
+                continue;
+            }
+            let mut draft = HostDraft::new(stored);
+            refresh(&mut draft.record, settings, &mut journal);
+            draft.record.updated_at = journal.micros();
+            // Another replica may store a check-in in the meantime, which does not change the generation.
+            change.require_silent(&draft.record, connected_since(settings, journal.now()));
+            draft.write(&mut change)?;
+            journal.write(&mut change)?;
+            disconnected += 1;
+        }
+        Ok((change, disconnected))
+    };
+    inventory.records().change(plan).await
+}

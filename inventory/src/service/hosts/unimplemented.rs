@@ -1,0 +1,61 @@
+//! Operations on hosts that the service does not implement. They refuse what the Assisted Installer would refuse too.
+
+use crate::Inventory;
+use crate::error::Error;
+use crate::host::{HostRecord, HostStatus};
+use crate::id::HostKey;
+
+impl Inventory {
+    /// Resets a host that was added to an existing cluster.
+    ///
+    /// # Errors
+    ///
+    /// Always returns an error.
+    pub(crate) async fn reset_host(&self, key: HostKey) -> Result<(), Error> {
+        require_joining(&self.host(key).await?)?;
+        Err(Error::unimplemented("hosts cannot be reset: this service does not install clusters"))
+    }
+
+    /// Installs a host that is added to an existing cluster.
+    ///
+    /// # Errors
+    ///
+    /// Always returns an error.
+    pub(crate) async fn install_host(&self, key: HostKey) -> Result<(), Error> {
+        let host = self.host(key).await?;
+        if host.cluster_id.is_none() {
+            return Err(Error::not_found(format!("Host {} belongs to no cluster", host.id)));
+        }
+        require_joining(&host)?;
+        if host.status() != HostStatus::Known {
+            let reason = format!("Host {} is in state {}, not {}", host.id, host.status(), HostStatus::Known);
+            return Err(Error::conflict(reason));
+        }
+        Err(Error::unimplemented("hosts cannot be installed: this service does not install clusters"))
+    }
+
+    /// Resets a validation of a host's installation.
+    ///
+    /// # Errors
+    ///
+    /// Always returns an error.
+    pub(crate) async fn reset_host_validation(&self, key: HostKey, id: &str) -> Result<(), Error> {
+        let host = self.host(key).await?;
+        if !matches!(id, "sufficient-installation-disk-speed" | "container-images-available") {
+            return Err(Error::invalid(format!("Validation {id:?} cannot be reset")));
+        }
+        if host.cluster_id.is_none() {
+            return Err(Error::conflict(format!("Host {} belongs to no cluster", host.id)));
+        }
+        Err(Error::unimplemented(
+            "validations of an installation cannot be reset: this service does not install clusters",
+        ))
+    }
+}
+
+fn require_joining(host: &HostRecord) -> Result<(), Error> {
+    if host.cluster_id.is_some() && host.joins() {
+        return Ok(());
+    }
+    Err(Error::conflict(format!("Host {} is not being added to an installed cluster", host.id)))
+}

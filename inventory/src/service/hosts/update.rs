@@ -1,0 +1,126 @@
+//! Operations of users on single hosts.
+
+use crate::Inventory;
+use crate::error::Error;
+use crate::host::HostRecord;
+use crate::host::cluster::require_bound_to;
+use crate::host::draft::HostDraft;
+use crate::host::membership::deregister;
+use crate::host::params::HostUpdateParams;
+use crate::host::update::{
+    check_ignition_override, check_installer_args, set_ignition_override, set_installer_args,
+};
+use crate::id::{ClusterId, HostId, HostKey, InfraEnvId};
+use crate::journal::Journal;
+use crate::request_id::RequestId;
+
+impl Inventory {
+    /// Returns a host.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the host does not exist.
+    pub(crate) async fn host(&self, key: HostKey) -> Result<HostRecord, Error> {
+        Ok(key.find(self.records()).await?.record)
+    }
+
+    /// Returns a host of a cluster. Several infra-envs may have a host with this id: without an infra-env, the first one of
+    /// the cluster is returned.
+    pub(crate) async fn host_in_cluster(
+        &self,
+        cluster: ClusterId,
+        host_id: HostId,
+        infra_env: Option<InfraEnvId>,
+    ) -> Result<HostRecord, Error> {
+        let infra_env = match infra_env {
+            Some(id) => Some(id),
+            None => {
+                let found = self.records().store().hosts_in_cluster(cluster, &[host_id]).await?;
+                found.first().and_then(|key| key.parent).map(InfraEnvId)
+            }
+        };
+        let infra_env_id = infra_env.ok_or_else(|| {
+            Error::not_found(format!("failed to get host {host_id} in cluster {cluster}: record not found"))
+        })?;
+        let host = self.host(HostKey { infra_env_id, host_id }).await?;
+        require_bound_to(cluster, &host)?;
+        Ok(host)
+    }
+
+    /// Updates a host.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the host does not exist, if a value is refused, or if the status of the host does not allow
+    /// the change.
+    pub(crate) async fn update_host(
+        &self,
+        key: HostKey,
+        params: &HostUpdateParams,
+        request: Option<RequestId>,
+    ) -> Result<HostRecord, Error> {
+        params.check()?;
+        let apply =
+            |draft: &mut HostDraft, journal: &mut Journal| params.apply(draft, self.settings(), journal);
+        let (host, ()) = key.change_with_reports(self, request, params.needed_reports(), apply).await?;
+        Ok(host)
+    }
+
+    /// Deletes a host. A job deletes its logs.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the host does not exist.
+    pub(crate) async fn deregister_host(
+        &self,
+        key: HostKey,
+        request: Option<RequestId>,
+    ) -> Result<(), Error> {
+        let edit = |host: &mut HostRecord, journal: &mut Journal| {
+            deregister(host, journal);
+            journal.add_log_deletion(host);
+            Ok(())
+        };
+        key.change(self, request, edit).await?;
+        Ok(())
+    }
+
+    /// Sets the arguments of coreos-installer for a host.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the host does not exist, or if an argument is refused.
+    pub(crate) async fn set_host_installer_args(
+        &self,
+        key: HostKey,
+        args: &[String],
+        request: Option<RequestId>,
+    ) -> Result<HostRecord, Error> {
+        check_installer_args(args)?;
+        let edit = |host: &mut HostRecord, journal: &mut Journal| set_installer_args(host, args, journal);
+        let (host, ()) = key.change(self, request, edit).await?;
+        Ok(host)
+    }
+
+    /// Sets the Ignition override of a host. An empty one removes it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the host does not exist, or if the config is not valid.
+    pub(crate) async fn set_host_ignition(
+        &self,
+        key: HostKey,
+        config: &str,
+        request: Option<RequestId>,
+    ) -> Result<(), Error> {
+        if !config.is_empty() {
+            check_ignition_override(config)?;
+        }
+        let edit = |host: &mut HostRecord, journal: &mut Journal| {
+            set_ignition_override(host, config, journal);
+            Ok(())
+        };
+        key.change(self, request, edit).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! The inventory: what all operations share.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use ignition::network::KeyfileCache;
+
+use super::caches::{host_cache, infra_env_cache};
+use super::hosts::recent_replies::RecentReplies;
+use crate::auth::Policy;
+use crate::catalogue::Catalogue;
+use crate::clock::Clock;
+use crate::files::FileStore;
+use crate::host::HostRecord;
+use crate::infra_env::InfraEnvRecord;
+use crate::journal::Journal;
+use crate::monitor::MonitorState;
+use crate::request_id::RequestId;
+use crate::settings::Settings;
+use crate::store::{RecordCache, Records, Store};
+
+/// The inventory. Clones are the same inventory.
+#[derive(Clone, Debug)]
+pub struct Inventory(Arc<InventoryParts>);
+
+#[derive(Debug)]
+struct InventoryParts {
+    records: Records,
+    files: FileStore,
+    catalogue: Catalogue,
+    settings: Settings,
+    policy: Policy,
+    keyfiles: KeyfileCache,
+    infra_env_cache: RecordCache<InfraEnvRecord>,
+    host_cache: RecordCache<HostRecord>,
+    recent_replies: RecentReplies,
+    monitor: MonitorState,
+}
+
+/// The most bytes of network files that are cached.
+const MAX_KEYFILES: usize = 64 << 20;
+
+impl Inventory {
+    /// Returns an inventory that uses these stores.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        files: FileStore,
+        catalogue: Catalogue,
+        settings: Settings,
+        policy: Policy,
+    ) -> Self {
+        let keyfiles = KeyfileCache::new(MAX_KEYFILES);
+        let infra_env_cache = infra_env_cache(store.feed());
+        let host_cache = host_cache(store.feed());
+        Self(Arc::new(InventoryParts {
+            records: Records::new(store),
+            files,
+            catalogue,
+            settings,
+            policy,
+            keyfiles,
+            infra_env_cache,
+            host_cache,
+            recent_replies: RecentReplies::default(),
+            monitor: MonitorState::new(),
+        }))
+    }
+
+    /// Returns the records.
+    #[must_use]
+    pub fn records(&self) -> &Records {
+        &self.0.records
+    }
+
+    /// Returns the file store.
+    #[must_use]
+    pub fn files(&self) -> &FileStore {
+        &self.0.files
+    }
+
+    /// Returns the configured base images and releases.
+    #[must_use]
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.0.catalogue
+    }
+
+    /// Returns the settings.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    /// Returns the clock.
+    #[must_use]
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.0.settings.clock
+    }
+
+    /// Returns the current time.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        self.clock().now()
+    }
+
+    /// Returns the journal of one attempt at an operation. `request` is the request that it answers, if any.
+    pub(crate) fn journal(&self, request: Option<RequestId>) -> Journal {
+        Journal::new(self.now(), request)
+    }
+
+    /// Returns the cache of infra-envs, for the image server and for agents.
+    pub(crate) fn infra_env_cache(&self) -> &RecordCache<InfraEnvRecord> {
+        &self.0.infra_env_cache
+    }
+
+    /// Returns the cache of hosts, for their agents.
+    pub(crate) fn host_cache(&self) -> &RecordCache<HostRecord> {
+        &self.0.host_cache
+    }
+
+    /// Returns the recent replies of agents.
+    pub(crate) fn recent_replies(&self) -> &RecentReplies {
+        &self.0.recent_replies
+    }
+
+    /// Returns the cache of generated network files.
+    pub(crate) fn keyfiles(&self) -> &KeyfileCache {
+        &self.0.keyfiles
+    }
+
+    /// Returns the state of the monitor of this process.
+    #[must_use]
+    pub fn monitor(&self) -> &MonitorState {
+        &self.0.monitor
+    }
+
+    /// Returns the authentication policy.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.0.policy
+    }
+}
