@@ -16,6 +16,7 @@ mod leases;
 mod limits;
 mod packets;
 mod ranges;
+mod routes;
 mod server;
 #[path = "../support/mod.rs"]
 mod support;
