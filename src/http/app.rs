@@ -48,16 +48,16 @@ pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> Gua
         .quality(CompressionLevel::Fastest)
         .compress_when(SizeAbove::new(MIN_COMPRESSED).and(is_compressible));
     let api = inventory.guarded_router([network_files::operation()], api_document::outside_of_api());
-    let mut for_browsers = page::routes().merge(api_docs::routes()).or(api);
+    let mut for_browsers = page::routes().merge(api_docs::routes()).merge(api);
     if let Some(sites) = AllowedSites::from_inventory(inventory) {
         let layer = from_fn_with_state(sites, refuse_other_sites);
         for_browsers = for_browsers.layer(layer);
     }
-    let documents = health::routes(inventory, images).or(for_browsers);
+    let documents = health::routes(inventory, images).merge(for_browsers);
     let streams = from_fn_with_state(OpenStreams::default(), limit_event_streams);
     let documents = documents.layer(compression).layer(from_fn(negotiate_gzip)).layer(streams);
     // Image responses bypass the layers that inspect responses.
-    images.map_or_else(GuardedRouter::new, ImageServer::guarded_router).or(documents)
+    images.map_or_else(GuardedRouter::new, ImageServer::guarded_router).merge(documents)
 }
 
 /// Returns the images without an inventory, their health, and the layers that all requests pass through. It has no page

@@ -1,10 +1,11 @@
 //! The API as a whole: the routes of all areas, errors of the router, and the OpenAPI document.
 
 use axum::Router;
+use axum::body::{Body, HttpBody};
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use utoipa::OpenApi;
 
@@ -66,13 +67,15 @@ impl Inventory {
         let documents = ["/openapi", "/v2/openapi"]
             .into_iter()
             .fold(GuardedRouter::new(), |router, path| router.route(RouteAccess::open(path), served.clone()));
-        let api = router
+        router
             .merge(documents)
             .layer(DefaultBodyLimit::max(MAX_BODY))
-            .with_state(ApiState::new(self.clone()));
-        api.under(Settings::API)
+            .under(Settings::API)
             .route(RouteAccess::open("/openapi.json"), served)
-            .wrap(from_fn(run_operation))
+            .layer(from_fn(run_operation))
+            .refuse_other_methods()
+            .fallback(refuse_unknown_path)
+            .with_state(ApiState::new(self.clone()))
     }
 }
 
@@ -105,28 +108,24 @@ pub fn operations(more: impl IntoIterator<Item = Operation>) -> Operations {
     operations
 }
 
-/// Holds the memory for the work on a body until the response is built. Converts the router's own 404 and 405 responses
-/// into errors of the API.
+/// Holds the memory for the work on a body until the response is built. Replaces the body of a response to HEAD with its
+/// length, so that the layers around the API do not work on it.
 async fn run_operation(mut request: Request, next: Next) -> Response {
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let is_head = request.method() == Method::HEAD;
     let memory = RequestMemory::attach_to(&mut request);
-    let response = next.run(request).await;
+    let mut response = next.run(request).await;
     drop(memory);
-    let is_routers = !response.headers().contains_key(header::CONTENT_TYPE);
-    match response.status() {
-        StatusCode::NOT_FOUND if is_routers => {
-            ApiError::infra_error(StatusCode::NOT_FOUND, format!("path {path} was not found")).into_response()
+    if is_head {
+        let len = response.body().size_hint().exact();
+        *response.body_mut() = Body::empty();
+        if let Some(len) = len {
+            response.headers_mut().entry(header::CONTENT_LENGTH).or_insert(len.into());
         }
-        StatusCode::METHOD_NOT_ALLOWED if is_routers => {
-            let allow = response.headers().get(header::ALLOW).cloned();
-            let allowed = allow.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
-            let message = format!("method {method} is not allowed, but [{allowed}] are");
-            let mut refusal = ApiError::infra_error(StatusCode::METHOD_NOT_ALLOWED, message).into_response();
-            if let Some(allow) = allow {
-                refusal.headers_mut().insert(header::ALLOW, allow);
-            }
-            refusal
-        }
-        _ => response,
     }
+    response
+}
+
+/// Answers a request for an unknown path.
+async fn refuse_unknown_path(uri: Uri) -> ApiError {
+    ApiError::infra_error(StatusCode::NOT_FOUND, format!("path {} was not found", uri.path()))
 }

@@ -3,21 +3,22 @@
 //! Every route is registered with a [`RouteAccess`]. For an operation of the API, it follows from the type of the
 //! handler's first argument, a [`Caller`]: a handler without one cannot be registered. `docs/auth.md` lists all routes.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::handler::Handler;
-use axum::http::Method;
+use axum::http::{Method, StatusCode, header};
 use axum::response::IntoResponse;
-use axum::routing::{Route, get};
+use axum::routing::{Route, any, get};
 use tower::{Layer, Service};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter, UtoipaMethodRouterExt};
 
 use super::caller::{AcceptedTokens, Caller};
 use super::target::{IdSource, Target};
-use crate::api::ApiState;
+use crate::api::{ApiError, ApiState};
 use crate::auth::AuthKind;
 
 /// The access rule of one route.
@@ -117,14 +118,7 @@ impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
         Self { access: access.collect(), router: Router::new().nest(prefix, self.router) }
     }
 
-    /// Adds the routes of another router as a fallback: it answers requests that no route of this one matches.
-    pub fn or(mut self, other: GuardedRouter) -> Self {
-        self.router = self.router.fallback_service(other.router);
-        self.access.extend(other.access);
-        self
-    }
-
-    /// Puts a layer around each route.
+    /// Puts a layer around each route and around the handler of unknown paths, if they were added before.
     pub fn layer<L>(self, layer: L) -> Self
     where
         L: Layer<Route> + Clone + Send + Sync + 'static,
@@ -140,6 +134,24 @@ impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
         Self { router: self.router.method_not_allowed_fallback(handler), access: self.access }
     }
 
+    /// Refuses requests whose method a path does not have. The error lists the methods that it has.
+    pub fn refuse_other_methods(mut self) -> Self {
+        for (path, allowed) in allowed_methods(&self.access) {
+            let refuse = async move |method: Method| {
+                let message = format!("method {method} is not allowed, but [{allowed}] are");
+                ([(header::ALLOW, allowed)], ApiError::infra_error(StatusCode::METHOD_NOT_ALLOWED, message))
+            };
+            // With a handler for `any` method, axum does not add `Allow`: not to the refusals of layers either.
+            self.router = self.router.route(&path, any(refuse));
+        }
+        self
+    }
+
+    /// Sets the handler of requests for unknown paths. Only one of the routers that are merged may have one.
+    pub fn fallback<H: Handler<T, S>, T: 'static>(self, handler: H) -> Self {
+        Self { router: self.router.fallback(handler), access: self.access }
+    }
+
     /// Sets the state of the routes.
     pub fn with_state<T>(self, state: S) -> GuardedRouter<T> {
         GuardedRouter { router: self.router.with_state(state), access: self.access }
@@ -151,18 +163,17 @@ impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
     }
 }
 
-impl GuardedRouter {
-    /// Puts a layer around the router as a whole. A [`layer`](Self::layer) does not see the allowed methods of a path:
-    /// the router adds them after its layers.
-    pub fn wrap<L>(self, layer: L) -> Self
-    where
-        L: Layer<Router>,
-        L::Service: Service<Request, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static,
-        <L::Service as Service<Request>>::Response: IntoResponse,
-        <L::Service as Service<Request>>::Future: 'static,
-    {
-        Self { router: Router::new().fallback_service(layer.layer(self.router)), access: self.access }
+/// Returns the methods of each path in the format of `Allow`.
+fn allowed_methods(access: &[RouteAccess]) -> BTreeMap<String, String> {
+    let mut allowed: BTreeMap<String, String> = BTreeMap::new();
+    for RouteAccess { method, path, .. } in access {
+        let methods = allowed.entry(path.clone()).or_default();
+        if !methods.is_empty() {
+            methods.push(',');
+        }
+        methods.push_str(if method == Method::GET { "GET,HEAD" } else { method.as_str() });
     }
+    allowed
 }
 
 /// The operations of the API: routes, OpenAPI document and access rules.
