@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::{Method, StatusCode, Uri, header};
+use axum::http::{Method, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use bytes::Bytes;
@@ -64,17 +64,15 @@ impl Inventory {
             let text = text.clone();
             async move { text.map(|text| ([(header::CONTENT_TYPE, "application/json")], text)) }
         };
-        let documents = ["/openapi", "/v2/openapi"]
-            .into_iter()
+        let in_api = ["/openapi", "/v2/openapi"].map(|path| format!("{}{path}", Settings::API));
+        let documents = in_api.iter().map(String::as_str).chain(["/openapi.json"]);
+        let documents = documents
             .fold(GuardedRouter::new(), |router, path| router.route(RouteAccess::open(path), served.clone()));
         router
             .merge(documents)
-            .layer(DefaultBodyLimit::max(MAX_BODY))
-            .under(Settings::API)
-            .route(RouteAccess::open("/openapi.json"), served)
-            .layer(from_fn(run_operation))
+            .layer((from_fn(run_operation), DefaultBodyLimit::max(MAX_BODY)))
             .refuse_other_methods()
-            .fallback(refuse_unknown_path)
+            .refuse_unknown_paths()
             .with_state(ApiState::new(self.clone()))
     }
 }
@@ -123,9 +121,4 @@ async fn run_operation(mut request: Request, next: Next) -> Response {
         }
     }
     response
-}
-
-/// Answers a request for an unknown path.
-async fn refuse_unknown_path(uri: Uri) -> ApiError {
-    ApiError::infra_error(StatusCode::NOT_FOUND, format!("path {} was not found", uri.path()))
 }

@@ -10,14 +10,16 @@ use std::fmt;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::handler::Handler;
-use axum::http::{Method, StatusCode, header};
+use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::IntoResponse;
 use axum::routing::{Route, any, get};
 use tower::{Layer, Service};
+use utoipa::openapi::{ComponentsBuilder, OpenApiBuilder};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter, UtoipaMethodRouterExt};
 
 use super::caller::{AcceptedTokens, Caller};
 use super::target::{IdSource, Target};
+use crate::Settings;
 use crate::api::{ApiError, ApiState};
 use crate::auth::AuthKind;
 
@@ -109,16 +111,8 @@ impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
         self
     }
 
-    /// Puts all routes under a path prefix.
-    pub fn under(self, prefix: &str) -> Self {
-        let access = self.access.into_iter().map(|route| {
-            let path = format!("{prefix}{}", route.path);
-            RouteAccess { path, ..route }
-        });
-        Self { access: access.collect(), router: Router::new().nest(prefix, self.router) }
-    }
-
-    /// Puts a layer around each route and around the handler of unknown paths, if they were added before.
+    /// Puts a layer around each route that was added before, and around the refusals of other requests. A tuple of layers
+    /// costs less than a call for each of them: the router clones its routes once for each call and request.
     pub fn layer<L>(self, layer: L) -> Self
     where
         L: Layer<Route> + Clone + Send + Sync + 'static,
@@ -141,15 +135,18 @@ impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
                 let message = format!("method {method} is not allowed, but [{allowed}] are");
                 ([(header::ALLOW, allowed)], ApiError::infra_error(StatusCode::METHOD_NOT_ALLOWED, message))
             };
-            // With a handler for `any` method, axum does not add `Allow`: not to the refusals of layers either.
+            // Under `any`, axum does not add `Allow` itself. It would add it to the refusals of layers too.
             self.router = self.router.route(&path, any(refuse));
         }
         self
     }
 
-    /// Sets the handler of requests for unknown paths. Only one of the routers that are merged may have one.
-    pub fn fallback<H: Handler<T, S>, T: 'static>(self, handler: H) -> Self {
-        Self { router: self.router.fallback(handler), access: self.access }
+    /// Refuses requests for unknown paths. Only one of the routers that are merged may do so.
+    pub fn refuse_unknown_paths(self) -> Self {
+        let refuse = async |uri: Uri| {
+            ApiError::infra_error(StatusCode::NOT_FOUND, format!("path {} was not found", uri.path()))
+        };
+        Self { router: self.router.fallback(refuse), access: self.access }
     }
 
     /// Sets the state of the routes.
@@ -194,14 +191,18 @@ impl Operations {
         Self { router: OpenApiRouter::with_openapi(document), access: Vec::new() }
     }
 
-    /// Returns the routes and the OpenAPI document.
+    /// Returns the routes, under the path prefix of the API, and the OpenAPI document.
     #[must_use]
     pub fn into_parts(self) -> (GuardedRouter<ApiState>, utoipa::openapi::OpenApi) {
         let (router, document) = self.router.split_for_parts();
-        (GuardedRouter { router, access: self.access }, document)
+        let access = self.access.into_iter().map(|route| {
+            let path = format!("{}{}", Settings::API, route.path);
+            RouteAccess { path, ..route }
+        });
+        (GuardedRouter { router, access: access.collect() }, document)
     }
 
-    /// Returns the access rules of all operations.
+    /// Returns the access rules of all operations, without the path prefix of the API.
     pub(crate) fn access(&self) -> &[RouteAccess] {
         &self.access
     }
@@ -209,15 +210,20 @@ impl Operations {
     /// Adds an operation.
     #[must_use]
     pub fn with(mut self, operation: Operation) -> Self {
-        for (path, item) in &operation.routes.1.paths {
+        let (schemas, paths, handler) = operation.routes;
+        for (path, item) in &paths.paths {
             let methods = methods(item);
             debug_assert_eq!(methods.len(), 1, "{path}: one handler has one method");
             for method in methods {
                 let (tokens, ids) = operation.guard;
                 self.access.push(RouteAccess { method, path: path.clone(), tokens, ids });
             }
+            // The route has the whole path: a nested router would rewrite the URL of each request.
+            self.router = self.router.route(&format!("{}{path}", Settings::API), handler.clone());
         }
-        self.router = self.router.routes(operation.routes);
+        let components = ComponentsBuilder::new().schemas_from_iter(schemas).build();
+        let described = OpenApiBuilder::new().paths(paths).components(Some(components)).build();
+        self.router.get_openapi_mut().merge(described);
         self
     }
 }
