@@ -5,9 +5,11 @@ use std::any::Any;
 use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
-use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use tower::Layer;
+use tower::util::option_layer;
 use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
@@ -55,7 +57,7 @@ pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> Gua
     }
     let documents = health::routes(inventory, images).merge(for_browsers);
     let streams = from_fn_with_state(OpenStreams::default(), limit_event_streams);
-    let documents = documents.layer(compression).layer(from_fn(negotiate_gzip)).layer(streams);
+    let documents = documents.layer((streams, from_fn(negotiate_gzip), compression));
     // Image responses bypass the layers that inspect responses.
     images.map_or_else(GuardedRouter::new, ImageServer::guarded_router).merge(documents)
 }
@@ -63,27 +65,18 @@ pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> Gua
 /// Returns the images without an inventory, their health, and the layers that all requests pass through. It has no page
 /// for browsers, because the page shows an inventory. Pages of the allowed origins may download images.
 pub fn image_app(images: &ImageServer, allowed_origins: &[String]) -> App {
-    let app = images.guarded_router().merge(health::image_routes(images)).into_parts().0.fallback(not_found);
-    with_common_layers(app, cors::image_cors_layer(allowed_origins), Some(images))
-}
-
-/// Answers a request for an unknown path.
-async fn not_found(uri: Uri) -> ApiError {
-    ApiError::infra_error(StatusCode::NOT_FOUND, format!("path {} was not found", uri.path()))
+    let routes = images.guarded_router().merge(health::image_routes(images)).refuse_unknown_paths();
+    with_common_layers(routes.into_parts().0, cors::image_cors_layer(allowed_origins), Some(images))
 }
 
 fn with_common_layers(app: Router, cors: Option<CorsLayer>, images: Option<&ImageServer>) -> App {
-    let app = app.layer(CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| panic_response(cause.as_ref())));
+    let catch = CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| panic_response(cause.as_ref()));
     let varies = cors.as_ref().map(|_| cors::VARIES);
-    let app = match cors {
-        Some(cors) => app.layer(cors),
-        None => app,
-    };
+    let app = app.layer((from_fn(plain_http_allowlist), option_layer(cors), catch));
     let metrics = images.map(|images| images.metrics().clone()).unwrap_or_default();
-    let app = app
-        .layer(from_fn(plain_http_allowlist))
-        .layer(from_fn_with_state(RequestLog::new(metrics), log_request));
-    App::new(images, app, varies)
+    let log = from_fn_with_state(RequestLog::new(metrics), log_request);
+    // The log layer is around the router: layers of routes are cloned for each request.
+    App::new(images, log.layer(app), varies)
 }
 
 /// Shows the compression layer only what it supports: gzip, or no header. A client that accepts neither gzip nor plain

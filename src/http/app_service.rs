@@ -9,6 +9,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 use tower::Service;
+use tower::util::BoxCloneSyncService;
 
 use super::Certificate;
 use super::content::DateHeader;
@@ -20,14 +21,19 @@ use super::metrics::RequestArea;
 #[derive(Clone, Debug)]
 pub struct App {
     images: Option<ImageServer>,
-    routes: Router,
+    routes: BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>,
     /// The `Vary` value of responses if pages of other origins may fetch images.
     varies: Option<HeaderValue>,
 }
 
 impl App {
-    pub(super) fn new(images: Option<&ImageServer>, routes: Router, varies: Option<HeaderValue>) -> Self {
-        Self { images: images.cloned(), routes, varies }
+    pub(super) fn new<S>(images: Option<&ImageServer>, routes: S, varies: Option<HeaderValue>) -> Self
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+        S: Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+    {
+        Self { images: images.cloned(), routes: BoxCloneSyncService::new(routes), varies }
     }
 
     /// Exports the validity of the server's certificate with the metrics.
@@ -100,6 +106,6 @@ where
 
 impl From<Router> for App {
     fn from(routes: Router) -> Self {
-        Self { images: None, routes, varies: None }
+        Self::new(None, routes, None)
     }
 }
