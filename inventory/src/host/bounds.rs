@@ -69,8 +69,8 @@ mod tests {
 
     use super::*;
     use crate::host::state::Transition;
-    use crate::host::{Validation, ValidationStatus};
     use crate::host::{Choices, HostFindings, InstallationDisk, ReportSummary};
+    use crate::host::{Validation, ValidationStatus};
     use crate::id::HostId;
     use crate::id::HostKey;
 

@@ -1,11 +1,9 @@
 //! The `.sha256` file of each image.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, WeakShared};
 use ignition::network::Cancel;
 use isogen::{Digest, Plan};
 
@@ -15,37 +13,6 @@ use super::serving::cannot_make_error;
 use crate::base_files::BaseFile;
 use inventory::api::ApiError;
 use inventory::in_background;
-
-/// The SHA-256 digest of a file. It is computed once for all clients that wait for it. The work ends with the last one.
-#[derive(Debug, Default)]
-pub(super) struct SharedDigest {
-    known: OnceLock<Digest>,
-    work: Mutex<Option<WeakShared<DigestWork>>>,
-}
-
-type DigestWork = BoxFuture<'static, Result<Digest, ApiError>>;
-
-impl SharedDigest {
-    /// Returns the digest. Waits for the work of an earlier caller, or for `compute`.
-    async fn get(
-        &self,
-        compute: impl Future<Output = Result<Digest, ApiError>> + Send + 'static,
-    ) -> Result<Digest, ApiError> {
-        if let Some(known) = self.known.get() {
-            return Ok(*known);
-        }
-        let work = {
-            let mut current = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-            current.as_ref().and_then(WeakShared::upgrade).unwrap_or_else(|| {
-                let work = compute.boxed().shared();
-                *current = work.downgrade();
-                work
-            })
-        };
-        let digest = work.await?;
-        Ok(*self.known.get_or_init(|| digest))
-    }
-}
 
 impl ImageServer {
     /// Answers with the SHA-256 digest of a plan, in the format of `sha256sum`. The digest is computed once.
@@ -76,13 +43,7 @@ mod tests {
     use std::io;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use std::pin::{Pin, pin};
-    use std::sync::mpsc;
-    use std::task::{Context, Waker};
-    use std::thread;
-
     use isogen::{ReadAt, Source};
-    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
     use super::*;
 
@@ -103,55 +64,6 @@ mod tests {
             buf.fill(0);
             Ok(buf.len())
         }
-    }
-
-    /// Returns work that ends when it is cancelled, or with a digest after a message. It reports its start and its end.
-    fn reported_work() -> (DigestWork, UnboundedReceiver<&'static str>, mpsc::Sender<()>) {
-        let (report, reports) = unbounded_channel();
-        let (finish, is_finished) = mpsc::channel();
-        let work = in_background(move |cancel| {
-            report.send("begun").unwrap();
-            while !cancel.is_cancelled() {
-                if is_finished.try_recv().is_ok() {
-                    return Ok(Digest::from_data(b"work"));
-                }
-                thread::yield_now();
-            }
-            report.send("cancelled").unwrap();
-            Err(ApiError::internal("cancelled"))
-        });
-        (work.boxed(), reports, finish)
-    }
-
-    fn is_waiting(client: Pin<&mut impl Future>) -> bool {
-        client.poll(&mut Context::from_waker(Waker::noop())).is_pending()
-    }
-
-    #[tokio::test]
-    async fn work_continues_for_the_client_that_stays() {
-        let (digest, (work, mut reports, finish)) = (SharedDigest::default(), reported_work());
-        let mut first = Box::pin(digest.get(work));
-        let mut second = pin!(digest.get(std::future::pending()));
-        assert!(is_waiting(first.as_mut()) && is_waiting(second.as_mut()));
-        assert_eq!(reports.recv().await, Some("begun"));
-        drop(first);
-        finish.send(()).unwrap();
-        assert_eq!(second.await, Ok(Digest::from_data(b"work")));
-        assert_eq!(reports.recv().await, None);
-        assert_eq!(digest.get(std::future::pending()).await, Ok(Digest::from_data(b"work")));
-    }
-
-    #[tokio::test]
-    async fn work_ends_with_its_last_client() {
-        let (digest, (work, mut reports, _finish)) = (SharedDigest::default(), reported_work());
-        let mut first = Box::pin(digest.get(work));
-        let mut second = Box::pin(digest.get(std::future::pending()));
-        assert!(is_waiting(first.as_mut()) && is_waiting(second.as_mut()));
-        assert_eq!(reports.recv().await, Some("begun"));
-        drop((second, first));
-        assert_eq!(reports.recv().await, Some("cancelled"));
-        let known = Digest::from_data(b"again");
-        assert_eq!(digest.get(async move { Ok(known) }).await, Ok(known));
     }
 
     #[test]

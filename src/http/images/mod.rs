@@ -24,6 +24,7 @@ mod requested_image;
 mod routes;
 mod server;
 mod serving;
+mod shared_digest;
 
 pub use added_images::follow_added_images;
 pub use artifact::{Artifact, BaseImageFile};

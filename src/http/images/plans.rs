@@ -11,7 +11,7 @@ use lru::LruCache;
 use tokio::sync::OnceCell;
 
 use super::artifact::{Artifact, BaseImageFile};
-use super::digest_file::SharedDigest;
+use super::shared_digest::SharedDigest;
 use crate::http::content::Representation;
 use crate::images::library::{BaseImageId, OpenBaseImage};
 use inventory::api::ApiError;
