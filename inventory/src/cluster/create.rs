@@ -3,7 +3,6 @@
 use chrono::{DateTime, Utc};
 
 use super::defaults::{pod_network, service_network};
-use super::network::Subnet;
 use super::networking::NetworkingContext;
 use super::params::{ClusterCreateParams, ClusterImportParams, DisconnectedClusterParams};
 use super::parts::{
@@ -13,6 +12,7 @@ use super::parts::{
 use super::record::{ClusterRecord, ClusterSpec};
 use super::rules::{check_credentials, check_spec};
 use super::state::ClusterOrigin;
+use super::subnet::Subnet;
 use super::topology::{PlatformRequest, control_plane_count, default_network_type};
 use crate::catalogue::{Catalogue, ReleaseArchitecture, Version};
 use crate::error::Error;

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::network::Subnet;
 use super::parts::{ClusterNetwork, Network};
+use super::subnet::Subnet;
 use crate::{ClusterNetworks, Settings};
 
 /// Hours without a change after which a cluster can be deleted. This service deletes no clusters.

@@ -5,7 +5,7 @@
 pub(crate) mod create;
 pub(crate) mod defaults;
 pub(crate) mod event;
-pub(crate) mod network;
+mod network;
 mod networking;
 pub(crate) mod params;
 pub(crate) mod parts;
@@ -14,9 +14,10 @@ mod rules;
 pub(crate) mod state;
 #[cfg(test)]
 pub(crate) mod state_tests;
+mod subnet;
 mod topology;
 pub(crate) mod update;
 
-pub use network::Subnet;
 pub use parts::*;
 pub use record::{ClusterRecord, ClusterSpec};
+pub use subnet::Subnet;

@@ -1,8 +1,8 @@
 //! Rules for the combination of a cluster's networks, VIPs and network plugin.
 
-use super::network::Subnet;
 use super::parts::{LoadBalancerType, NetworkType, Vip};
 use super::record::ClusterSpec;
+use super::subnet::Subnet;
 use crate::catalogue::Version;
 use crate::error::Error;
 

@@ -5,11 +5,11 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::network::Subnet;
 use super::parts::{
     ClusterNetwork, DiskEncryption, HighAvailabilityMode, IgnitionEndpoint, LoadBalancer, Network,
     NetworkType, NodeRoles, OlmOperator, OperatorBundle, Platform, Vip,
 };
+use super::subnet::Subnet;
 use crate::api::request_bodies;
 use crate::catalogue::ReleaseArchitecture;
 use crate::id::ClusterId;

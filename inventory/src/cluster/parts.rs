@@ -7,7 +7,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::network::Subnet;
+use super::subnet::Subnet;
 use crate::id::{ClusterId, HostId};
 use crate::string_enum::string_enum;
 use crate::time::Millis;

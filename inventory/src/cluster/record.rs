@@ -4,12 +4,12 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::network::Subnet;
 use super::parts::{
     ClusterKind, ClusterNetwork, ClusterStatus, DiskEncryption, HighAvailabilityMode, IgnitionEndpoint,
     LoadBalancerType, NetworkType, NodeRoles, OlmOperator, OperatorBundle, Platform, Vip,
 };
 use super::state::ClusterOrigin;
+use super::subnet::Subnet;
 use crate::Secret;
 use crate::catalogue::{ReleaseArchitecture, Version};
 use crate::error::Error;

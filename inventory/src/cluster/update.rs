@@ -2,13 +2,13 @@
 
 use super::create::{stored_cluster_networks, stored_subnets, stored_vips};
 use super::defaults::pod_network;
-use super::network::Subnet;
 use super::networking::NetworkingContext;
 use super::params::ClusterUpdateParams;
 use super::parts::{ClusterNetwork, ClusterStatus};
 use super::record::{ClusterRecord, ClusterSpec};
 use super::rules::{check_credentials, check_spec};
 use super::state::{CHANGEABLE_STATUSES, ClusterOperation};
+use super::subnet::Subnet;
 use super::topology::{PlatformRequest, control_plane_count};
 use crate::error::Error;
 use crate::rules::check_ssh_keys;

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::Settings;
 use crate::catalogue::ReleaseArchitecture;
-use crate::cluster::network::Subnet;
+use crate::cluster::Subnet;
 use crate::cluster::parts::{
     ClusterKind, ClusterNetwork, ClusterStatus, DiskEncryption, HighAvailabilityMode, HostNetwork,
     IgnitionEndpoint, KnownPlatform, LoadBalancer, MonitoredOperator, Network, NetworkType, NodeRoles,

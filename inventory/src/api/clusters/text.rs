@@ -8,7 +8,7 @@ use crate::Inventory;
 use crate::api::clusters::model::{Cluster, Hosts};
 use crate::api::hosts::view::{HostDetail, views_of_cluster};
 use crate::api::{JsonPieces, comma_separated, json_piece};
-use crate::cluster::network::Subnet;
+use crate::cluster::Subnet;
 use crate::cluster::parts::HostNetwork;
 use crate::cluster::record::ClusterRecord;
 use crate::error::Error;
