@@ -139,17 +139,17 @@ fn service_networks(params: &ClusterCreateParams, settings: &Settings) -> Vec<Su
 }
 
 /// Returns cluster networks as they are stored: without the id of the cluster.
-pub(crate) fn stored_cluster_networks(networks: Vec<ClusterNetwork>) -> Vec<ClusterNetwork> {
+pub(super) fn stored_cluster_networks(networks: Vec<ClusterNetwork>) -> Vec<ClusterNetwork> {
     networks.into_iter().map(|network| ClusterNetwork { cluster_id: None, ..network }).collect()
 }
 
 /// Returns networks as they are stored.
-pub(crate) fn stored_subnets(networks: Vec<Network>) -> Vec<Subnet> {
+pub(super) fn stored_subnets(networks: Vec<Network>) -> Vec<Subnet> {
     networks.into_iter().map(|network| network.cidr).collect()
 }
 
 /// Returns VIPs as they are stored. Empty addresses are dropped.
-pub(crate) fn stored_vips(vips: Vec<Vip>) -> Vec<Vip> {
+pub(super) fn stored_vips(vips: Vec<Vip>) -> Vec<Vip> {
     let vips = vips.into_iter().filter(|vip| !vip.ip.is_empty());
     vips.map(|vip| Vip { cluster_id: None, ..vip }).collect()
 }
@@ -165,7 +165,7 @@ fn disk_encryption_with_defaults(requested: DiskEncryption) -> DiskEncryption {
 
 impl DiskEncryption {
     /// Returns the settings with the requested changes. Empty texts remove a setting.
-    pub(crate) fn with_changes(self, requested: Self) -> Self {
+    pub(super) fn with_changes(self, requested: Self) -> Self {
         Self {
             enable_on: requested.enable_on.or(self.enable_on),
             mode: requested.mode.or(self.mode),
@@ -176,7 +176,7 @@ impl DiskEncryption {
 
 impl IgnitionEndpoint {
     /// Returns the settings with the requested changes. Empty texts remove a setting.
-    pub(crate) fn with_changes(self, requested: Self) -> Self {
+    pub(super) fn with_changes(self, requested: Self) -> Self {
         Self {
             url: requested.url.or(self.url).filter(|text| !text.is_empty()),
             ca_certificate: requested.ca_certificate.or(self.ca_certificate).filter(|text| !text.is_empty()),

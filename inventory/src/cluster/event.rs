@@ -1,15 +1,13 @@
 //! Events of clusters.
 
-use super::record::ClusterRecord;
 use crate::error::Error;
 use crate::event::{Event, Severity};
 use crate::id::ClusterId;
 use crate::journal::Journal;
 
-pub(crate) fn registered(record: &ClusterRecord, journal: &Journal) -> Event {
+pub(crate) fn registered(id: ClusterId, journal: &Journal) -> Event {
     let message = "Successfully registered cluster";
-    let event = journal.event("cluster_registration_succeeded", Severity::Info, message);
-    event.of_cluster(Some(record.id))
+    journal.event("cluster_registration_succeeded", Severity::Info, message).of_cluster(Some(id))
 }
 
 pub(crate) fn deregistered(id: ClusterId, journal: &Journal) -> Event {
@@ -23,4 +21,9 @@ pub(crate) fn deregister_failed(id: ClusterId, refusal: &Error, journal: &Journa
 
 pub(crate) fn proxy_changed(id: ClusterId, journal: &Journal) -> Event {
     journal.event("proxy_settings_changed", Severity::Info, "Proxy settings changed").of_cluster(Some(id))
+}
+
+pub(crate) fn logs_uploaded(id: ClusterId, journal: &Journal) -> Event {
+    let message = format!("Uploaded logs for the cluster {id}");
+    journal.event("cluster_logs_uploaded", Severity::Info, message).of_cluster(Some(id))
 }

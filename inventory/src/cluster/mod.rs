@@ -4,12 +4,14 @@
 
 pub(crate) mod create;
 pub(crate) mod defaults;
+pub(crate) mod delete;
 pub(crate) mod event;
 mod network;
 mod networking;
+pub(crate) mod operators;
 pub(crate) mod params;
-pub(crate) mod parts;
-pub(crate) mod record;
+mod parts;
+mod record;
 mod rules;
 pub(crate) mod state;
 #[cfg(test)]

@@ -22,13 +22,13 @@ const NO_SDN_SINCE: (u64, u64) = (4, 15);
 
 /// Facts about a cluster that the rules for its networking depend on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NetworkingContext<'a> {
+pub(super) struct NetworkingContext<'a> {
     /// Version of the release, if known.
-    pub(crate) version: Option<&'a Version>,
+    pub(super) version: Option<&'a Version>,
     /// Whether the cluster has a single node.
-    pub(crate) is_single_node: bool,
+    pub(super) is_single_node: bool,
     /// Whether the request itself sets user-managed networking.
-    pub(crate) requests_user_managed: bool,
+    pub(super) requests_user_managed: bool,
 }
 
 impl NetworkingContext<'_> {
@@ -38,7 +38,7 @@ impl NetworkingContext<'_> {
 }
 
 /// Checks the networking of a spec. Unchanged networking is accepted: it may predate a rule.
-pub(crate) fn check_networking(
+pub(super) fn check_networking(
     spec: &ClusterSpec,
     before: Option<&ClusterSpec>,
     context: NetworkingContext<'_>,

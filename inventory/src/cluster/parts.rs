@@ -8,9 +8,8 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::subnet::Subnet;
-use crate::id::{ClusterId, HostId};
+use crate::id::ClusterId;
 use crate::string_enum::string_enum;
-use crate::time::Millis;
 
 /// The kind of a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -137,25 +136,6 @@ impl Platform {
     #[must_use]
     pub fn from_type(platform_type: PlatformType) -> Self {
         Self { platform_type, external: None }
-    }
-}
-
-/// Platform of a cluster, if known.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = known_platform)]
-pub struct KnownPlatform {
-    /// Type of the platform.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub platform_type: Option<PlatformType>,
-    /// Settings of an external platform.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub external: Option<ExternalPlatform>,
-}
-
-impl From<Option<Platform>> for KnownPlatform {
-    fn from(platform: Option<Platform>) -> Self {
-        let Some(Platform { platform_type, external }) = platform else { return Self::default() };
-        Self { platform_type: Some(platform_type), external }
     }
 }
 
@@ -351,39 +331,4 @@ pub struct OperatorBundle {
     #[serde(default)]
     #[schema(required = false)]
     pub optional_operators: Vec<String>,
-}
-
-/// An operator of a cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = monitored_operator)]
-pub struct MonitoredOperator {
-    /// Id of the cluster.
-    pub cluster_id: ClusterId,
-    /// Name of the operator.
-    pub name: String,
-    /// Type of the operator: `builtin` or `olm`.
-    pub operator_type: &'static str,
-    /// Properties of the operator, in its own format.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub properties: String,
-    /// Timeout in seconds after which the operator counts as failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = i64, required = false)]
-    pub timeout_seconds: Option<i64>,
-    /// Time of the last change of the status.
-    pub status_updated_at: Millis,
-    /// Bundles that contain the operator.
-    pub bundles: Vec<String>,
-    /// Bundles that requested the operator.
-    pub source_bundles: Vec<String>,
-}
-
-/// A network that hosts of a cluster have addresses in.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = host_network)]
-pub struct HostNetwork {
-    /// Network in CIDR notation.
-    pub cidr: String,
-    /// Hosts with an address in the network.
-    pub host_ids: Vec<HostId>,
 }

@@ -135,7 +135,7 @@ impl ClusterSpec {
 
 impl ClusterRecord {
     /// Returns a cluster that becomes known to the service.
-    pub(crate) fn new(
+    pub(super) fn new(
         kind: ClusterKind,
         origin: ClusterOrigin,
         spec: ClusterSpec,
@@ -226,14 +226,14 @@ mod text {
 
     use crate::catalogue::ReleaseArchitecture;
 
-    pub(crate) fn serialize<S: Serializer>(
+    pub(super) fn serialize<S: Serializer>(
         architecture: &Option<ReleaseArchitecture>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         architecture.map_or("", ReleaseArchitecture::as_str).serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<ReleaseArchitecture>, D::Error> {
         let text = String::deserialize(deserializer)?;

@@ -27,22 +27,22 @@ const MAX_DOMAIN: usize = 255;
 mod patterns {
     use super::{LazyLock, Regex};
 
-    pub(crate) static NAME: LazyLock<Regex> =
+    pub(super) static NAME: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)*$").unwrap());
-    pub(crate) static DOTTED_NAME: LazyLock<Regex> = LazyLock::new(|| {
+    pub(super) static DOTTED_NAME: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$").unwrap()
     });
-    pub(crate) static DOMAIN: LazyLock<Regex> =
+    pub(super) static DOMAIN: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"^([a-z0-9]([\-]*[a-z0-9]+)*\.)+[a-z0-9]+([\-]*[a-z0-9]+)+$").unwrap());
-    pub(crate) static SINGLE_LABEL: LazyLock<Regex> =
+    pub(super) static SINGLE_LABEL: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"^[a-z0-9]([\-]*[a-z0-9]+)+$").unwrap());
-    pub(crate) static DOTTED_DECIMAL: LazyLock<Regex> =
+    pub(super) static DOTTED_DECIMAL: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"^[0-9]+(\.[0-9]+)*$").unwrap());
-    pub(crate) static TAG: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\w+( \w+)*$").unwrap());
+    pub(super) static TAG: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\w+( \w+)*$").unwrap());
 }
 
 /// Checks a spec beyond its schema. Unchanged settings are accepted: they may predate a rule.
-pub(crate) fn check_spec(
+pub(super) fn check_spec(
     spec: &ClusterSpec,
     before: Option<&ClusterSpec>,
     context: NetworkingContext<'_>,
@@ -199,7 +199,7 @@ fn check_ignition_endpoint(endpoint: &IgnitionEndpoint) -> Result<(), Error> {
 }
 
 /// Checks that a pull secret covers all images that hosts pull. A refusal starts with `prefix`.
-pub(crate) fn check_credentials(
+pub(super) fn check_credentials(
     prefix: &str,
     pull_secret: &str,
     release: &str,

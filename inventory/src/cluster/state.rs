@@ -9,7 +9,7 @@ use super::parts::ClusterStatus::{
 
 /// How a cluster becomes known to the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ClusterOrigin {
+pub(super) enum ClusterOrigin {
     /// It is to be installed.
     Registered,
     /// It is installed, and hosts are added to it.
@@ -20,10 +20,10 @@ pub(crate) enum ClusterOrigin {
 
 impl ClusterOrigin {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 3] = [Self::Registered, Self::Imported, Self::Disconnected];
+    pub(super) const ALL: [Self; 3] = [Self::Registered, Self::Imported, Self::Disconnected];
 
     /// Returns the first status and its text.
-    pub(crate) fn first_status(self) -> (ClusterStatus, &'static str) {
+    pub(super) fn first_status(self) -> (ClusterStatus, &'static str) {
         match self {
             Self::Registered => (Insufficient, "Cluster is not ready for install"),
             Self::Imported => (AddingHosts, "cluster is adding hosts to existing OCP cluster"),
@@ -44,12 +44,12 @@ pub(crate) enum ClusterOperation {
 }
 
 /// The statuses in which a cluster can be changed and accepts hosts.
-pub(crate) const CHANGEABLE_STATUSES: [ClusterStatus; 4] =
+pub(super) const CHANGEABLE_STATUSES: [ClusterStatus; 4] =
     [Insufficient, Ready, PendingForInput, AddingHosts];
 
 impl ClusterOperation {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 3] = [Self::Update, Self::AddHost, Self::Delete];
+    pub(super) const ALL: [Self; 3] = [Self::Update, Self::AddHost, Self::Delete];
 
     /// Returns `true` if a cluster with this status allows the operation.
     pub(crate) fn is_allowed(self, status: ClusterStatus) -> bool {

@@ -10,7 +10,7 @@ const MORE_MASTERS_SINCE: (u64, u64) = (4, 18);
 const OVN_SINCE: (u64, u64) = (4, 12);
 
 /// Returns the number of control plane nodes for the requested availability and number.
-pub(crate) fn control_plane_count(
+pub(super) fn control_plane_count(
     mode: Option<HighAvailabilityMode>,
     count: Option<i64>,
     version: Option<&Version>,
@@ -35,7 +35,7 @@ pub(crate) fn control_plane_count(
 }
 
 /// Returns the default network plugin.
-pub(crate) fn default_network_type(control_plane_count: i64, version: &Version) -> NetworkType {
+pub(super) fn default_network_type(control_plane_count: i64, version: &Version) -> NetworkType {
     if control_plane_count == 1 || version.minor() >= OVN_SINCE {
         NetworkType::OVNKubernetes
     } else {
@@ -45,24 +45,24 @@ pub(crate) fn default_network_type(control_plane_count: i64, version: &Version) 
 
 /// A request for a platform, with the current state of the cluster.
 #[derive(Clone, Debug)]
-pub(crate) struct PlatformRequest {
+pub(super) struct PlatformRequest {
     /// Requested platform.
-    pub(crate) platform: Option<Platform>,
+    pub(super) platform: Option<Platform>,
     /// Whether user-managed networking is requested.
-    pub(crate) user_managed_networking: Option<bool>,
+    pub(super) user_managed_networking: Option<bool>,
     /// Current platform.
-    pub(crate) current: Option<Platform>,
+    pub(super) current: Option<Platform>,
     /// Whether the user manages the networking so far.
-    pub(crate) is_user_managed: bool,
+    pub(super) is_user_managed: bool,
     /// Whether the cluster has a single node.
-    pub(crate) is_single_node: bool,
+    pub(super) is_single_node: bool,
     /// CPU architecture of the hosts.
-    pub(crate) architecture: Option<ReleaseArchitecture>,
+    pub(super) architecture: Option<ReleaseArchitecture>,
 }
 
 impl PlatformRequest {
     /// Returns the platform and whether the user manages the networking. Each limits the other.
-    pub(crate) fn resolve(self) -> Result<(Platform, bool), Error> {
+    pub(super) fn resolve(self) -> Result<(Platform, bool), Error> {
         use PlatformType::{Baremetal, External, None, Nutanix, Vsphere};
         let requested = self.platform.clone();
         let integrated =

@@ -1,7 +1,13 @@
 //! Routes of clusters.
 
-pub(crate) mod model;
+mod bodies;
+mod defaults;
+mod host_networks;
+mod hosts;
+mod list;
+mod model;
+mod operators;
 mod routes;
-pub(crate) mod text;
+mod text;
 
 pub(super) use routes::routes;

@@ -4,26 +4,23 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::host_networks::HostNetwork;
+use super::hosts::Hosts;
+use super::operators::{MonitoredOperator, monitored_operators};
 use crate::Settings;
 use crate::catalogue::ReleaseArchitecture;
-use crate::cluster::Subnet;
-use crate::cluster::parts::{
-    ClusterKind, ClusterNetwork, ClusterStatus, DiskEncryption, HighAvailabilityMode, HostNetwork,
-    IgnitionEndpoint, KnownPlatform, LoadBalancer, MonitoredOperator, Network, NetworkType, NodeRoles,
-    OperatorBundle, Vip,
+use crate::cluster::{
+    ClusterKind, ClusterNetwork, ClusterRecord, ClusterStatus, DiskEncryption, ExternalPlatform,
+    HighAvailabilityMode, IgnitionEndpoint, LoadBalancer, Network, NetworkType, NodeRoles, OperatorBundle,
+    Platform, PlatformType, Subnet, Vip,
 };
-use crate::cluster::record::ClusterRecord;
 use crate::id::ClusterId;
-use crate::service::hosts::counts::HostCounts;
 use crate::time::{Micros, Millis};
-
-/// Time in which a built-in operator must become available.
-const BUILT_IN_TIMEOUT_SECONDS: i64 = 3600;
 
 /// A cluster.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = cluster)]
-pub(crate) struct Cluster {
+pub(super) struct Cluster {
     /// Kind of the cluster.
     pub kind: ClusterKind,
     /// Id of the cluster.
@@ -186,15 +183,34 @@ pub(crate) struct Cluster {
     pub deleted_at: Option<Micros>,
 }
 
+/// Platform of a cluster, if known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = known_platform)]
+pub(super) struct KnownPlatform {
+    /// Type of the platform.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub platform_type: Option<PlatformType>,
+    /// Settings of an external platform.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external: Option<ExternalPlatform>,
+}
+
+impl From<Option<Platform>> for KnownPlatform {
+    fn from(platform: Option<Platform>) -> Self {
+        let Some(Platform { platform_type, external }) = platform else { return Self::default() };
+        Self { platform_type: Some(platform_type), external }
+    }
+}
+
 /// Progress of an installation. Always empty: this service does not install clusters.
 #[derive(Clone, Copy, Debug, Default, Serialize, ToSchema)]
 #[schema(as = cluster_progress_info)]
-pub(crate) struct Progress {}
+pub(super) struct Progress {}
 
 /// Result of an attempt to prepare an installation.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[schema(as = last_installation_preparation)]
-pub(crate) struct LastInstallationPreparation {
+pub(super) struct LastInstallationPreparation {
     /// Always `not_started`.
     pub status: &'static str,
 }
@@ -202,7 +218,7 @@ pub(crate) struct LastInstallationPreparation {
 /// Discovery image of a cluster, from older API versions.
 #[derive(Clone, Copy, Debug, Default, Serialize, ToSchema)]
 #[schema(as = image_info)]
-pub(crate) struct ImageInfo {
+pub(super) struct ImageInfo {
     /// Always unset.
     pub created_at: Micros,
     /// Always unset.
@@ -213,25 +229,9 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
-/// The hosts of a cluster in a response.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Hosts {
-    /// Networks that they have addresses in.
-    pub(crate) networks: Vec<HostNetwork>,
-    /// Their number.
-    pub(crate) counts: HostCounts,
-}
-
-impl Hosts {
-    /// Returns only the numbers of hosts. Without counts, the cluster has no hosts.
-    pub(crate) fn counted(counts: Option<&HostCounts>) -> Self {
-        Self { counts: counts.copied().unwrap_or_default(), ..Self::default() }
-    }
-}
-
 impl Cluster {
     /// Returns the response for a cluster.
-    pub(crate) fn from_record(record: ClusterRecord, hosts: Hosts, settings: &Settings) -> Self {
+    pub(super) fn from_record(record: ClusterRecord, hosts: Hosts, settings: &Settings) -> Self {
         let monitored_operators = monitored_operators(&record, settings);
         let high_availability_mode = record.high_availability_mode();
         let (status, status_info) = (record.status(), record.status_info().to_owned());
@@ -316,45 +316,4 @@ fn networks_of(id: ClusterId, subnets: Vec<Subnet>) -> Vec<Network> {
 
 fn vips_of(id: ClusterId, vips: Vec<Vip>) -> Vec<Vip> {
     vips.into_iter().map(|vip| Vip { cluster_id: Some(id), ..vip }).collect()
-}
-
-/// Returns the operators of a cluster: the built-in ones, then the requested ones.
-fn monitored_operators(record: &ClusterRecord, settings: &Settings) -> Vec<MonitoredOperator> {
-    let built_in = built_in_operators(record, settings);
-    let requested = record.spec.olm_operators.iter().filter(|operator| !built_in.contains(&&*operator.name));
-    let requested = requested.map(|operator| MonitoredOperator {
-        properties: operator.properties.clone(),
-        ..MonitoredOperator::new(record.id, &operator.name, "olm")
-    });
-    let built_in = built_in.iter().map(|name| MonitoredOperator {
-        timeout_seconds: Some(BUILT_IN_TIMEOUT_SECONDS),
-        ..MonitoredOperator::new(record.id, name, "builtin")
-    });
-    built_in.chain(requested).collect()
-}
-
-/// Returns the names of the operators that every installation of the cluster's kind has. A deleted cluster has none.
-fn built_in_operators(record: &ClusterRecord, settings: &Settings) -> &'static [&'static str] {
-    match record.kind {
-        ClusterKind::Cluster if !record.is_deleted() => match settings.check_cluster_version {
-            true => &["console", "cvo"],
-            false => &["console"],
-        },
-        _ => &[],
-    }
-}
-
-impl MonitoredOperator {
-    fn new(cluster_id: ClusterId, name: &str, operator_type: &'static str) -> Self {
-        Self {
-            cluster_id,
-            name: name.to_owned(),
-            operator_type,
-            properties: String::new(),
-            timeout_seconds: None,
-            status_updated_at: Millis::default(),
-            bundles: Vec::new(),
-            source_bundles: Vec::new(),
-        }
-    }
 }

@@ -4,21 +4,22 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use super::defaults::ClusterDefaults;
+use super::hosts::{Hosts, ShownHosts};
+use super::list::list_text;
 use super::model::Cluster;
-use super::text::ShownHosts;
+use super::text::text;
 use crate::Inventory;
-use crate::api::ApiError;
 use crate::api::auth::{Caller, Lister, Operation, Reader, User, WholeService, operation};
-use crate::api::json_text;
-use crate::api::{ApiErrors, Reply};
-use crate::api::{Body, Query};
-use crate::cluster::defaults::ClusterDefaults;
+use crate::api::{ApiError, ApiErrors, Body, Query, Reply, json_text};
+use crate::cluster::ClusterRecord;
 use crate::cluster::params::{
     ClusterCreateParams, ClusterImportParams, ClusterUpdateParams, DisconnectedClusterParams,
 };
 use crate::id::ClusterId;
 use crate::request_id::RequestId;
 use crate::service::clusters::ClusterQuery;
+use crate::service::hosts::counts::DeletedHosts;
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![
@@ -41,6 +42,12 @@ fn with_deleted(headers: &HeaderMap) -> bool {
     value.is_some_and(Query::is_yes)
 }
 
+/// Returns the response for a new cluster. No client knows its id yet, so it has no hosts.
+fn created(inventory: &Inventory, record: ClusterRecord) -> Reply<Cluster> {
+    let cluster = Cluster::from_record(record, Hosts::default(), inventory.settings());
+    Reply(StatusCode::CREATED, cluster)
+}
+
 /// Registers a cluster
 #[utoipa::path(
     post,
@@ -56,7 +63,8 @@ async fn register(
     State(inventory): State<Inventory>,
     Body(params): Body<ClusterCreateParams>,
 ) -> Answer<Cluster> {
-    Ok(Reply(StatusCode::CREATED, inventory.register_cluster(params, Some(request)).await?))
+    let record = inventory.register_cluster(params, Some(request)).await?;
+    Ok(created(&inventory, record))
 }
 
 /// Lists clusters
@@ -90,7 +98,7 @@ async fn list(
         range: query.list_range()?,
     };
     let hosts = if query.flag("with_hosts") { ShownHosts::AsStored } else { ShownHosts::Counted };
-    json_text(inventory.clusters(clusters, hosts)).await
+    json_text(list_text(inventory, clusters, hosts)).await
 }
 
 /// Returns the defaults of new clusters
@@ -123,7 +131,8 @@ async fn import(
     State(inventory): State<Inventory>,
     Body(params): Body<ClusterImportParams>,
 ) -> Answer<Cluster> {
-    Ok(Reply(StatusCode::CREATED, inventory.import_cluster(params, Some(request)).await?))
+    let record = inventory.import_cluster(params, Some(request)).await?;
+    Ok(created(&inventory, record))
 }
 
 /// Registers a cluster that is installed without a connection to this service
@@ -141,7 +150,8 @@ async fn register_disconnected(
     State(inventory): State<Inventory>,
     Body(params): Body<DisconnectedClusterParams>,
 ) -> Answer<Cluster> {
-    Ok(Reply(StatusCode::CREATED, inventory.register_disconnected_cluster(params, Some(request)).await?))
+    let record = inventory.register_disconnected_cluster(params, Some(request)).await?;
+    Ok(created(&inventory, record))
 }
 
 /// Returns a cluster
@@ -164,11 +174,11 @@ async fn get(
     State(inventory): State<Inventory>,
 ) -> Result<Response, ApiError> {
     let hosts = if query.flag("exclude-hosts") { ShownHosts::Counted } else { ShownHosts::InFull };
-    let cluster = match with_deleted(&headers) {
-        true => inventory.cluster_or_deleted(id, hosts).await?,
-        false => inventory.cluster(id, hosts).await?,
+    let (record, deleted) = match with_deleted(&headers) {
+        true => (inventory.cluster_or_deleted(id).await?, DeletedHosts::Included),
+        false => (inventory.cluster(id).await?, DeletedHosts::Omitted),
     };
-    json_text(cluster).await
+    json_text(text(&inventory, record, hosts, deleted).await?).await
 }
 
 /// Updates a cluster
@@ -187,8 +197,9 @@ async fn update(
     State(inventory): State<Inventory>,
     Body(params): Body<ClusterUpdateParams>,
 ) -> Result<Response, ApiError> {
-    let cluster = json_text(inventory.update_cluster(id, params, Some(request)).await?).await?;
-    Ok((StatusCode::CREATED, cluster).into_response())
+    let record = inventory.update_cluster(id, params, Some(request)).await?;
+    let cluster = text(&inventory, record, ShownHosts::InFull, DeletedHosts::Omitted).await?;
+    Ok((StatusCode::CREATED, json_text(cluster).await?).into_response())
 }
 
 /// Deletes a cluster

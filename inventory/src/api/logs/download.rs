@@ -63,7 +63,7 @@ pub(crate) async fn download(
     cluster: ClusterId,
     wanted: RequestedLogs,
 ) -> Result<Response, ApiError> {
-    let cluster = inventory.stored_cluster(cluster).await?.record;
+    let cluster = inventory.cluster(cluster).await?;
     let one = match wanted {
         RequestedLogs::All => return archive_of_all_logs(inventory, &cluster).await,
         RequestedLogs::Controller => controller_log_file(&cluster)?,

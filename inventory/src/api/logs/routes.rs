@@ -12,14 +12,10 @@ use crate::api::ApiError;
 use crate::api::auth::{Agent, Caller, ClusterLogs, Downloader, LogsSource, Operation, operation};
 use crate::api::{ApiErrors, ApiState};
 use crate::api::{Body, Query};
-use crate::cluster::ClusterRecord;
-use crate::host::LogsState;
 use crate::host::params::LogsProgressParams;
 use crate::id::ClusterId;
-use crate::journal::Journal;
-use crate::service::clusters::stored_cluster;
+use crate::request_id::RequestId;
 use crate::service::logs::MAX_LOGS;
-use crate::store::{Change, ReadSet, Stored};
 
 pub(crate) fn routes() -> Vec<Operation> {
     // If the limit exceeds the address space, no body reaches it.
@@ -30,7 +26,6 @@ pub(crate) fn routes() -> Vec<Operation> {
         operation!(update_cluster_logs_progress),
     ]
 }
-use crate::request_id::RequestId;
 
 /// The most bytes of a form in addition to its file.
 const MAX_FORM: usize = 64 << 10;
@@ -122,24 +117,6 @@ async fn update_cluster_logs_progress(
     State(inventory): State<Inventory>,
     Body(said): Body<LogsProgressParams>,
 ) -> Result<StatusCode, ApiError> {
-    let inventory = &inventory;
-    inventory
-        .records()
-        .change(|reads: ReadSet| async move {
-            let mut change = Change::new();
-            let Stored { record: mut cluster, generation, .. } = stored_cluster(&reads, id).await?;
-            set_logs_state(&mut cluster, said.logs_state, &inventory.journal(Some(request)));
-            change.replace(&cluster, generation)?;
-            Ok((change, ()))
-        })
-        .await?;
+    inventory.set_cluster_logs_state(id, said.logs_state, Some(request)).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-fn set_logs_state(cluster: &mut ClusterRecord, state: LogsState, journal: &Journal) {
-    if state == LogsState::Requested {
-        cluster.controller_logs_started_at = journal.millis();
-    }
-    state.as_str().clone_into(&mut cluster.logs_info);
-    cluster.updated_at = journal.micros();
 }

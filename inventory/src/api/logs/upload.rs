@@ -9,13 +9,10 @@ use crate::Inventory;
 use crate::api::auth::LogsSource;
 use crate::api::{ApiState, Query, ReservedMemory};
 use crate::error::{Error, ErrorKind};
-use crate::event::Severity;
 use crate::files::{Cause, FileError, FilePath, MAX_BUFFERED};
 use crate::id::{ClusterId, HostId, HostKey, InfraEnvId};
 use crate::request_id::RequestId;
-use crate::service::clusters::stored_cluster;
 use crate::service::logs::{MAX_LOGS, path_of_controller, path_of_host};
-use crate::store::{Change, ReadSet, Stored};
 
 /// The source of uploaded logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,12 +48,12 @@ impl Upload {
     /// Stores the logs, replacing earlier ones.
     pub(crate) async fn store(self, api: &ApiState, body: Multipart) -> Result<(), Error> {
         let inventory = api.inventory();
-        inventory.stored_cluster(self.cluster).await?;
+        inventory.cluster(self.cluster).await?;
         let (path, noted) = match self.sender {
             LogsSender::Controller => {
                 let path = path_of_controller(self.cluster)?;
                 write(api, &path, body).await?;
-                (path, self.note_controller(inventory).await)
+                (path, inventory.record_controller_logs(self.cluster, Some(self.request)).await)
             }
             LogsSender::Host(id, infra_env) => {
                 let host = inventory.host_in_cluster(self.cluster, id, infra_env).await?;
@@ -74,33 +71,9 @@ impl Upload {
     }
 
     async fn note_host(self, inventory: &Inventory, id: HostId, infra_env: InfraEnvId) -> Result<(), Error> {
-        inventory.stored_cluster(self.cluster).await?;
-        inventory
-            .record_log_upload(
-                self.cluster,
-                HostKey { infra_env_id: infra_env, host_id: id },
-                Some(self.request),
-            )
-            .await
-    }
-
-    async fn note_controller(self, inventory: &Inventory) -> Result<(), Error> {
-        inventory
-            .records()
-            .change(|reads: ReadSet| async move {
-                let mut change = Change::new();
-                let Stored { record: mut cluster, generation, .. } =
-                    stored_cluster(&reads, self.cluster).await?;
-                let journal = inventory.journal(Some(self.request));
-                cluster.controller_logs_collected_at = journal.millis();
-                cluster.updated_at = journal.micros();
-                change.replace(&cluster, generation)?;
-                let message = format!("Uploaded logs for the cluster {}", self.cluster);
-                let event = journal.event("cluster_logs_uploaded", Severity::Info, message);
-                change.add_event(event.of_cluster(Some(self.cluster)));
-                Ok((change, ()))
-            })
-            .await
+        inventory.cluster(self.cluster).await?;
+        let host = HostKey { infra_env_id: infra_env, host_id: id };
+        inventory.record_log_upload(self.cluster, host, Some(self.request)).await
     }
 }
 

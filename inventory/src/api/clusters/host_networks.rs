@@ -1,0 +1,113 @@
+//! The networks that the hosts of a cluster have addresses in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::cluster::Subnet;
+use crate::id::HostId;
+
+/// A network that hosts of a cluster have addresses in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = host_network)]
+pub(super) struct HostNetwork {
+    /// Network in CIDR notation.
+    pub cidr: String,
+    /// Hosts with an address in the network.
+    pub host_ids: Vec<HostId>,
+}
+
+/// The most networks of one host in the answer for a cluster. The report of an agent may have 70,000 addresses.
+const MAX_NETWORKS_OF_HOST: usize = 256;
+/// The most networks in the answer for a cluster.
+const MAX_NETWORKS: usize = 1024;
+/// The most hosts of all networks in the answer for a cluster; a host counts once for each of its networks. They take
+/// 1 MiB, and 2.5 MiB as JSON.
+const MAX_NETWORK_HOSTS: usize = 64 << 10;
+
+/// The networks that hosts have addresses in. Networks and hosts beyond the limits are left out.
+#[derive(Debug, Default)]
+pub(super) struct HostNetworks {
+    by_cidr: BTreeMap<String, Vec<HostId>>,
+    /// The number of all hosts in `by_cidr`.
+    hosts: usize,
+}
+
+impl HostNetworks {
+    /// Adds a host with its addresses.
+    pub(super) fn add(&mut self, host: HostId, addresses: &[String]) {
+        let mut of_host = BTreeSet::new();
+        for network in addresses.iter().filter_map(|address| Subnet::around(address)) {
+            if of_host.len() == MAX_NETWORKS_OF_HOST {
+                break;
+            }
+            of_host.insert(network.0);
+        }
+        for cidr in of_host {
+            let is_known = self.by_cidr.contains_key(&cidr);
+            if self.hosts < MAX_NETWORK_HOSTS && (is_known || self.by_cidr.len() < MAX_NETWORKS) {
+                self.by_cidr.entry(cidr).or_default().push(host);
+                self.hosts = self.hosts.saturating_add(1);
+            }
+        }
+    }
+
+    /// Returns the networks with the ids of their hosts, both in order.
+    pub(super) fn into_networks(self) -> Vec<HostNetwork> {
+        let network = |(cidr, mut host_ids): (String, Vec<HostId>)| {
+            host_ids.sort_unstable();
+            // A machine may be a host of several infra-envs.
+            host_ids.dedup();
+            HostNetwork { cidr, host_ids }
+        };
+        self.by_cidr.into_iter().map(network).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cidr(number: usize) -> String {
+        format!("10.{}.{}.0/24", number / 256, number % 256)
+    }
+
+    #[test]
+    fn networks_are_in_order_without_duplicates() {
+        let mut hosts = [HostId::fresh(), HostId::fresh()];
+        hosts.sort();
+        let mut networks = HostNetworks::default();
+        for host in [hosts[1], hosts[0], hosts[1]] {
+            networks
+                .add(host, &["192.0.2.7/24".to_owned(), "192.0.2.8/24".to_owned(), "fe80::1/64".to_owned()]);
+        }
+        networks.add(hosts[0], &["10.0.0.1/8".to_owned(), "x".to_owned()]);
+        let expected = [
+            HostNetwork { cidr: "10.0.0.0/8".to_owned(), host_ids: vec![hosts[0]] },
+            HostNetwork { cidr: "192.0.2.0/24".to_owned(), host_ids: hosts.to_vec() },
+        ];
+        assert_eq!(networks.into_networks(), expected);
+    }
+
+    #[test]
+    fn networks_beyond_the_limits_are_left_out() {
+        let mut networks = HostNetworks::default();
+        // Ten hosts with other networks each.
+        for host in 0..10 {
+            let addresses: Vec<_> = (host * 1000..host * 1000 + 1000).map(cidr).collect();
+            networks.add(HostId::fresh(), &addresses);
+        }
+        assert_eq!(networks.by_cidr.len(), MAX_NETWORKS);
+        assert_eq!(networks.hosts, MAX_NETWORKS);
+        // Many hosts with the same networks, of which one is new.
+        let known: Vec<_> =
+            (0..MAX_NETWORKS_OF_HOST - 1).map(cidr).chain(["192.0.2.0/24".to_owned()]).collect();
+        for _ in 0..1000 {
+            networks.add(HostId::fresh(), &known);
+        }
+        assert_eq!((networks.by_cidr.len(), networks.hosts), (MAX_NETWORKS, MAX_NETWORK_HOSTS));
+        let shown = networks.into_networks();
+        assert_eq!(shown.iter().map(|network| network.host_ids.len()).sum::<usize>(), MAX_NETWORK_HOSTS);
+    }
+}

@@ -1,0 +1,53 @@
+//! The JSON list of clusters, written while it is sent.
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use super::hosts::{CountedHosts, ShownHosts};
+use super::model::Cluster;
+use super::text::text;
+use crate::Inventory;
+use crate::api::{JsonPieces, json_array, json_piece};
+use crate::cluster::ClusterRecord;
+use crate::error::Error;
+use crate::json::to_json;
+use crate::service::clusters::ClusterQuery;
+use crate::service::hosts::counts::DeletedHosts;
+
+/// As many as the store reads at once.
+const COUNTED_TOGETHER: usize = 64;
+
+/// Returns the clusters that a query selects, as a JSON array. If it selects deleted clusters, all clusters have their
+/// deleted hosts, as upstream.
+pub(super) fn list_text(inventory: Inventory, query: ClusterQuery, shown: ShownHosts) -> JsonPieces {
+    let deleted = if query.deleted { DeletedHosts::Included } else { DeletedHosts::Omitted };
+    let records = inventory.cluster_records(query);
+    if shown != ShownHosts::Counted {
+        return json_array(records.and_then(move |record| {
+            let inventory = inventory.clone();
+            async move { text(&inventory, record, shown, deleted).await }
+        }));
+    }
+    let pages = records.try_chunks(COUNTED_TOGETHER).map_err(|error| error.1);
+    let texts = pages.and_then(move |records| {
+        let inventory = inventory.clone();
+        async move { counted_texts(&inventory, records, deleted).await }
+    });
+    let texts = texts.map_ok(|texts| stream::iter(texts.into_iter().map(|text| Ok(json_piece(text)))));
+    json_array(texts.try_flatten().boxed())
+}
+
+/// Returns the JSON texts of a page of clusters with the numbers of their hosts, which one query counts.
+async fn counted_texts(
+    inventory: &Inventory,
+    records: Vec<ClusterRecord>,
+    deleted: DeletedHosts,
+) -> Result<Vec<Vec<u8>>, Error> {
+    let ids: Vec<_> = records.iter().map(|record| record.id).collect();
+    let hosts = CountedHosts::read(inventory, &ids, deleted).await?;
+    let settings = inventory.settings();
+    let text = |record: ClusterRecord| {
+        let hosts = hosts.of_cluster(record.id);
+        to_json(&Cluster::from_record(record, hosts, settings))
+    };
+    records.into_iter().map(text).collect()
+}

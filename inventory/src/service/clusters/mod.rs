@@ -1,0 +1,8 @@
+//! Operations on clusters.
+
+mod logs;
+mod queries;
+mod registration;
+mod update;
+
+pub(crate) use queries::ClusterQuery;

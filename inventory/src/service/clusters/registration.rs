@@ -1,0 +1,100 @@
+//! Registers, imports and deletes clusters.
+
+use super::queries::stored_cluster;
+use crate::Inventory;
+use crate::cluster::params::{ClusterCreateParams, ClusterImportParams, DisconnectedClusterParams};
+use crate::cluster::{ClusterRecord, create, delete, event};
+use crate::error::{Error, ErrorKind};
+use crate::id::ClusterId;
+use crate::job::JobWork;
+use crate::request_id::RequestId;
+use crate::service::hosts::release::release_hosts;
+use crate::store::{Change, ReadSet};
+
+impl Inventory {
+    /// Registers a cluster that will be installed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a value is refused, or if no release has the version.
+    pub(crate) async fn register_cluster(
+        &self,
+        params: ClusterCreateParams,
+        request: Option<RequestId>,
+    ) -> Result<ClusterRecord, Error> {
+        let catalogue = self.present_catalogue().await?;
+        self.add_cluster(create::create(params, &catalogue, self.settings(), self.now())?, request).await
+    }
+
+    /// Adds an existing cluster.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a value is refused.
+    pub(crate) async fn import_cluster(
+        &self,
+        params: ClusterImportParams,
+        request: Option<RequestId>,
+    ) -> Result<ClusterRecord, Error> {
+        self.add_cluster(create::import(params, self.now())?, request).await
+    }
+
+    /// Registers a cluster that is installed without a connection to this service.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a value is refused.
+    pub(crate) async fn register_disconnected_cluster(
+        &self,
+        params: DisconnectedClusterParams,
+        request: Option<RequestId>,
+    ) -> Result<ClusterRecord, Error> {
+        self.add_cluster(create::create_disconnected(params, self.now())?, request).await
+    }
+
+    async fn add_cluster(
+        &self,
+        record: ClusterRecord,
+        request: Option<RequestId>,
+    ) -> Result<ClusterRecord, Error> {
+        self.records()
+            .change(|_| async {
+                let (mut change, mut journal) = (Change::new(), self.journal(request));
+                change.insert(&record)?;
+                journal.add(event::registered(record.id, &journal));
+                journal.write(&mut change)?;
+                Ok((change, ()))
+            })
+            .await?;
+        Ok(record)
+    }
+
+    /// Deletes a cluster. Its hosts leave it, or are deleted with it. The record is kept for a while.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the cluster does not exist or is being installed.
+    pub async fn deregister_cluster(&self, id: ClusterId, request: Option<RequestId>) -> Result<(), Error> {
+        let done = self
+            .records()
+            .change(|reads: ReadSet| async move {
+                let (mut change, mut journal) = (Change::new(), self.journal(request));
+                let stored = stored_cluster(&reads, id).await?;
+                let record = delete::delete(stored.record, journal.micros())?;
+                release_hosts(&reads, &mut change, id, &mut journal).await?;
+                change.replace(&record, stored.generation)?;
+                journal.add(event::deregistered(id, &journal));
+                journal.add_job(JobWork::DeleteClusterFiles { cluster: id });
+                journal.write(&mut change)?;
+                Ok((change, ()))
+            })
+            .await;
+        if let Err(refusal) = &done
+            && refusal.kind() == ErrorKind::Conflict
+        {
+            let journal = self.journal(request);
+            self.records().add_event(event::deregister_failed(id, refusal, &journal)).await?;
+        }
+        done
+    }
+}

@@ -1,0 +1,42 @@
+//! Changes the settings of clusters.
+
+use super::queries::stored_cluster;
+use crate::Inventory;
+use crate::cluster::params::ClusterUpdateParams;
+use crate::cluster::{ClusterRecord, event, update};
+use crate::error::Error;
+use crate::id::ClusterId;
+use crate::request_id::RequestId;
+use crate::store::{Change, ReadSet};
+
+impl Inventory {
+    /// Changes a cluster, and returns the changed record. A request without changes writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the cluster does not exist or cannot be changed in its status, or if a value is refused.
+    pub(crate) async fn update_cluster(
+        &self,
+        id: ClusterId,
+        params: ClusterUpdateParams,
+        request: Option<RequestId>,
+    ) -> Result<ClusterRecord, Error> {
+        let params = &params;
+        self.records()
+            .change(|reads: ReadSet| async move {
+                let (mut change, mut journal) = (Change::new(), self.journal(request));
+                let stored = stored_cluster(&reads, id).await?;
+                let before = &stored.record;
+                let record = update::update(before, params.clone(), self.settings(), journal.micros())?;
+                if record != *before {
+                    change.replace(&record, stored.generation)?;
+                }
+                if record.spec.proxies() != before.spec.proxies() {
+                    journal.add(event::proxy_changed(id, &journal));
+                }
+                journal.write(&mut change)?;
+                Ok((change, record))
+            })
+            .await
+    }
+}
