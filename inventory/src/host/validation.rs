@@ -49,7 +49,7 @@ const MIB: i64 = 1 << 20;
 const MAX_REASONS: usize = 4096;
 
 /// Host names that do not identify a host.
-const FORBIDDEN_NAMES: [&str; 6] = [
+pub(crate) const FORBIDDEN_NAMES: [&str; 6] = [
     "localhost",
     "localhost.localdomain",
     "localhost4",

@@ -6,18 +6,10 @@ use utoipa::ToSchema;
 use crate::Settings;
 use crate::cluster::defaults::{pod_network, service_network};
 use crate::cluster::{ClusterNetwork, Network, Subnet};
+use crate::host::validation::FORBIDDEN_NAMES;
 
 /// Hours without a change after which a cluster can be deleted. This service deletes no clusters.
 const INACTIVE_HOURS: i64 = 480;
-/// Host names that are not allowed.
-const FORBIDDEN_HOSTNAMES: [&str; 6] = [
-    "localhost",
-    "localhost.localdomain",
-    "localhost4",
-    "localhost4.localdomain4",
-    "localhost6",
-    "localhost6.localdomain6",
-];
 
 /// Defaults of new clusters.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -42,7 +34,7 @@ pub(super) struct ClusterDefaults {
     /// Service networks of a dual-stack cluster.
     pub service_networks_dualstack: Vec<Network>,
     /// Host names that are not allowed.
-    pub forbidden_hostnames: [&'static str; FORBIDDEN_HOSTNAMES.len()],
+    pub forbidden_hostnames: [&'static str; FORBIDDEN_NAMES.len()],
 }
 
 impl ClusterDefaults {
@@ -60,7 +52,7 @@ impl ClusterDefaults {
             cluster_networks_dualstack: vec![pod_network(v4), pod_network(v6)],
             service_networks_ipv4: vec![service(v4)],
             service_networks_dualstack: vec![service(v4), service(v6)],
-            forbidden_hostnames: FORBIDDEN_HOSTNAMES,
+            forbidden_hostnames: FORBIDDEN_NAMES,
         }
     }
 }
