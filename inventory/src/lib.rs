@@ -1,8 +1,9 @@
 //! The inventory: clusters, infra-envs and hosts, with the API of the Assisted Installer.
 //!
-//! [`Inventory`] is the service. [`Inventory::router`] returns its API. Each area has a folder with its `model` (API
-//! types), its `record` (stored types), its rules and its `routes`. `docs/api-compatibility.md` lists the differences
-//! from the Assisted Installer.
+//! [`Inventory`] is the service: its functions are the operations. [`Inventory::router`] returns its API. `service` has
+//! the operations, `host`, `cluster` and `infra_env` have records and their rules, `background` has the work without
+//! requests, and `api` has the routes. Each module imports only from those below it; `docs/architecture.md` has the
+//! order. `docs/api-compatibility.md` lists the differences from the Assisted Installer.
 
 mod address_finding;
 pub mod api;
