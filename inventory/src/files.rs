@@ -6,6 +6,7 @@
 mod error;
 mod in_bucket;
 mod parts;
+mod path;
 mod upload;
 
 use std::fmt;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use object_store::buffered::BufWriter;
@@ -29,6 +30,7 @@ use crate::bucket::{BucketFailure, s3_from_env, without_response};
 pub use error::{Cause, FileError};
 pub use in_bucket::BucketLimits;
 use in_bucket::FileBucket;
+pub use path::FilePath;
 use upload::PendingUpload;
 
 /// Longer files are uploaded in parts of this length, two at a time. The minimum of S3 is 5 MiB.
@@ -36,18 +38,10 @@ const PART_LEN: usize = 8 << 20;
 const MAX_PARTS_AT_ONCE: usize = 2;
 /// The most bytes of a file that are in memory during a write: the parts being sent and the next one.
 pub(super) const MAX_BUFFERED: usize = PART_LEN * (MAX_PARTS_AT_ONCE + 1);
-/// Longest name of a file, valid on all file systems.
-const MAX_NAME: usize = 200;
-/// Longest path. The rest of an S3 key's length is left for the prefix.
-const MAX_PATH: usize = 800;
 /// The most files of a folder that can be listed. No record has that many.
 const MAX_LISTED: usize = 10_000;
 /// Age after which an incomplete upload is abandoned. Stalled clients are disconnected long before.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// The path of a file or folder. Its names have no special meaning in file systems and need no escapes in URLs.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FilePath(String);
 
 impl FilePath {
     /// Joins names to a path, outermost first. A name has only letters, digits, `.`, `_` and `-`, and does not start
@@ -57,49 +51,8 @@ impl FilePath {
     ///
     /// Returns an error if a name is not valid, if no name is given, or if the path is too long.
     pub fn from_names<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> Result<Self, FileError> {
-        let mut path = String::new();
-        for name in names {
-            let name = name.as_ref();
-            if !is_name(name) {
-                return Err(FileError::Name { name: name.to_owned() });
-            }
-            if !path.is_empty() {
-                path.push('/');
-            }
-            path.push_str(name);
-        }
-        if path.is_empty() || path.len() > MAX_PATH {
-            return Err(FileError::Name { name: path });
-        }
-        Ok(Self(path))
+        Self::join(names).map_err(|name| FileError::Name { name })
     }
-
-    /// Returns the path as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Returns the last name of the path.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        self.0.rsplit_once('/').map_or(&self.0, |(_, name)| name)
-    }
-
-    fn to_object(&self) -> object_store::path::Path {
-        object_store::path::Path::from(self.as_str())
-    }
-}
-
-impl fmt::Display for FilePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-fn is_name(name: &str) -> bool {
-    let is_harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    !name.is_empty() && name.len() <= MAX_NAME && !name.starts_with('.') && name.bytes().all(is_harmless)
 }
 
 /// A storage for files. Clones use the same storage.
@@ -225,18 +178,25 @@ impl FileStore {
     /// # Errors
     ///
     /// Returns an error if the storage fails.
-    pub async fn remove_abandoned_uploads(&self) -> Result<usize, FileError> {
-        self.remove_incomplete_uploads(ABANDONED).await
+    pub async fn remove_abandoned_uploads(&self, now: DateTime<Utc>) -> Result<usize, FileError> {
+        self.remove_incomplete_uploads(ABANDONED, now).await
     }
 
-    /// Removes uploads to a bucket that began more than `age` ago and are incomplete. Returns their number.
+    /// Removes uploads to a bucket that began more than `age` before `now` and are incomplete. Returns their number.
     ///
     /// # Errors
     ///
     /// Returns an error if the storage fails.
-    pub async fn remove_incomplete_uploads(&self, age: Duration) -> Result<usize, FileError> {
+    pub async fn remove_incomplete_uploads(
+        &self,
+        age: Duration,
+        now: DateTime<Utc>,
+    ) -> Result<usize, FileError> {
         let Some(bucket) = &self.bucket else { return Ok(0) };
-        let removed = bucket.remove_incomplete_uploads(age).await;
+        // A time before the calendar begins: no upload is that old.
+        let before = TimeDelta::from_std(age).ok().and_then(|age| now.checked_sub_signed(age));
+        let Some(before) = before else { return Ok(0) };
+        let removed = bucket.remove_incomplete_uploads(before).await;
         removed.map_err(self.error(&FilePath::from_names(["incomplete-uploads"])?, "removed"))
     }
 
@@ -257,7 +217,7 @@ impl FileStore {
         let writer = BufWriter::with_capacity(Arc::clone(&self.objects), path.to_object(), PART_LEN)
             .with_max_concurrency(MAX_PARTS_AT_ONCE);
         let mut upload = PendingUpload::new(writer, path.clone());
-        let len = upload.write(self, content, most).await?;
+        let len = upload.write(content, most, self.error(path, "written")).await?;
         upload.complete().await.map_err(self.error(path, "written"))?;
         Ok(len)
     }
@@ -316,7 +276,7 @@ impl FileStore {
             // Skip objects that other programs put there.
             let Ok(path) = FilePath::from_names(object.location.as_ref().split('/')) else { continue };
             if found.len() == MAX_LISTED {
-                return Err(FileError::TooMany { folder: folder.clone() });
+                return Err(FileError::TooMany { folder: folder.clone(), most: MAX_LISTED });
             }
             found.push(FileInfo { path, len: object.size, written_at: object.last_modified });
         }

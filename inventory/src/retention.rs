@@ -54,7 +54,7 @@ impl Inventory {
             if let Err(refusal) = self.clear_remains().await {
                 tracing::error!(%refusal, "purging deleted clusters and hosts failed, will retry");
             }
-            if let Err(error) = self.files().remove_abandoned_uploads().await {
+            if let Err(error) = self.files().remove_abandoned_uploads(self.now()).await {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(error, "could not remove incomplete uploads, will retry");
             }

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
+use chrono::Utc;
 use futures_util::stream;
 use kindling::inventory::files::{BucketLimits, FileError, FilePath, FileStore};
 
@@ -135,14 +136,14 @@ fn process_that_uses_a_bucket() {
             return println!("opened");
         }
         if task == "clean" {
-            return report("clean", files.remove_incomplete_uploads(Duration::ZERO).await);
+            return report("clean", files.remove_incomplete_uploads(Duration::ZERO, Utc::now()).await);
         }
         let path = FilePath::from_names(["clusters", "a", "logs"]).unwrap();
         report("get", files.get(&path).await);
         report("list", files.list(&path).await);
         report("delete", files.delete(&path).await);
         report("check", files.check().await);
-        report("clean", files.remove_incomplete_uploads(Duration::ZERO).await);
+        report("clean", files.remove_incomplete_uploads(Duration::ZERO, Utc::now()).await);
         for mebibytes in [1, 20] {
             let pieces = (0..mebibytes).map(|_| Ok::<_, std::io::Error>(Bytes::from(vec![7; 1 << 20])));
             report("put", files.put(&path, stream::iter(pieces), u64::MAX).await);

@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use kindling::inventory::files::{FileError, FilePath, FileStore};
 use tempfile::TempDir;
@@ -178,14 +179,25 @@ fn rejects_invalid_locations() {
     assert!(matches!(FileStore::in_directory(file.path()), Err(FileError::Directory { .. })));
 }
 
-/// The keys of all incomplete uploads of a bucket.
-async fn incomplete_uploads(bucket: &str) -> Vec<String> {
+/// Returns the values of an element in the list of all incomplete uploads of a bucket, sorted.
+async fn in_list_of_uploads(bucket: &str, element: &str) -> Vec<String> {
     let server = env::var("S3_ENDPOINT_URL").unwrap();
     let list = reqwest::get(format!("{server}/{bucket}?uploads")).await.unwrap().text().await.unwrap();
-    let keys = list.split("<Key>").skip(1).map(|rest| rest.split('<').next().unwrap().to_owned());
-    let mut keys: Vec<_> = keys.collect();
-    keys.sort();
-    keys
+    let start = format!("<{element}>");
+    let values = list.split(&start).skip(1).map(|rest| rest.split('<').next().unwrap().to_owned());
+    let mut values: Vec<_> = values.collect();
+    values.sort();
+    values
+}
+
+/// Returns the keys of all incomplete uploads of a bucket.
+async fn incomplete_uploads(bucket: &str) -> Vec<String> {
+    in_list_of_uploads(bucket, "Key").await
+}
+
+/// Returns the time when the newest incomplete upload of a bucket began.
+async fn newest_upload_time(bucket: &str) -> DateTime<Utc> {
+    in_list_of_uploads(bucket, "Initiated").await.last().unwrap().parse().unwrap()
 }
 
 async fn assert_incomplete_uploads_are_removed(files: &FileStore, bucket: &str) {
@@ -203,9 +215,12 @@ async fn assert_incomplete_uploads_are_removed(files: &FileStore, bucket: &str) 
         assert!(begun.unwrap().status().is_success());
     }
     assert_eq!(incomplete_uploads(bucket).await.len(), 3);
-    assert_eq!(files.remove_incomplete_uploads(Duration::ZERO).await.unwrap(), 1);
+    // The server's clock may differ from the clock of this machine.
+    let begun_at = newest_upload_time(bucket).await;
+    assert_eq!(files.remove_abandoned_uploads(begun_at + TimeDelta::hours(23)).await.unwrap(), 0);
+    assert_eq!(files.remove_abandoned_uploads(begun_at + TimeDelta::hours(25)).await.unwrap(), 1);
     assert_eq!(incomplete_uploads(bucket).await, ["elsewhere/file", "some/prefix/.other"]);
-    assert_eq!(files.remove_abandoned_uploads().await.unwrap(), 0);
+    assert_eq!(files.remove_incomplete_uploads(Duration::ZERO, Utc::now()).await.unwrap(), 0);
 }
 
 #[test]

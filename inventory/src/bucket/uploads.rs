@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use axum::http::Method;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use http_body_util::BodyExt;
 use object_store::aws::AmazonS3;
 use object_store::client::{HttpRequestBody, HttpService};
@@ -41,16 +41,14 @@ struct ListMarker {
     upload_id: Option<String>,
 }
 
-/// Removes uploads that began more than `age` ago, of keys with a prefix for which `is_own` is true. Returns their
-/// number.
+/// Removes uploads that began at the time `before` or earlier, of keys with a prefix for which `is_own` is true. Returns
+/// their number.
 pub(crate) async fn remove_incomplete_uploads(
     (bucket, transport): (&AmazonS3, &BucketTransport),
     prefix: &str,
-    age: Duration,
+    before: DateTime<Utc>,
     is_own: impl Fn(&str) -> bool,
 ) -> Result<usize, Cause> {
-    let age = TimeDelta::from_std(age).unwrap_or(TimeDelta::MAX);
-    let Some(before) = Utc::now().checked_sub_signed(age) else { return Ok(0) };
     let mut removed = 0;
     let mut after = None;
     for _ in 0..MAX_LISTS {

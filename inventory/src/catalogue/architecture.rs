@@ -54,6 +54,59 @@ impl fmt::Display for CpuArchitecture {
     }
 }
 
+/// The CPU architecture of a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum ReleaseArchitecture {
+    /// One architecture.
+    One(CpuArchitecture),
+    /// Several architectures in one release.
+    Multi,
+}
+
+impl ReleaseArchitecture {
+    /// Returns the name in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::One(architecture) => architecture.as_str(),
+            Self::Multi => "multi",
+        }
+    }
+
+    /// Parses any name of an architecture, or `multi`.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        if name == "multi" { Some(Self::Multi) } else { CpuArchitecture::from_name(name).map(Self::One) }
+    }
+}
+
+impl Default for ReleaseArchitecture {
+    fn default() -> Self {
+        Self::One(CpuArchitecture::default())
+    }
+}
+
+impl fmt::Display for ReleaseArchitecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl From<ReleaseArchitecture> for String {
+    fn from(architecture: ReleaseArchitecture) -> Self {
+        architecture.as_str().to_owned()
+    }
+}
+
+impl TryFrom<String> for ReleaseArchitecture {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        Self::from_name(&name).ok_or_else(|| format!("{name:?} is not a known CPU architecture"))
+    }
+}
+
 /// The type of an infra-env's discovery image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[schema(as = image_type)]

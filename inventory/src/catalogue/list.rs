@@ -5,7 +5,7 @@ use serde_json::error::Category;
 use serde_json::{Map, Value};
 
 use super::architecture::CpuArchitecture;
-use super::os_image::CatalogueError;
+use super::error::CatalogueError;
 use crate::nearest_name;
 
 /// A list, named by the variable that contains it.

@@ -1,12 +1,16 @@
 //! The catalogue: the OpenShift releases and the base images that the service is configured with.
 
 mod architecture;
+mod error;
 mod list;
 mod os_image;
 mod release;
+mod release_image;
 
-pub use architecture::{CpuArchitecture, ImageType};
+pub use architecture::{CpuArchitecture, ImageType, ReleaseArchitecture};
+pub use error::CatalogueError;
 pub use ignition::version::Version;
 pub(crate) use os_image::read_digest;
-pub use os_image::{Catalogue, CatalogueError, MAX_IMAGE_VERSION_LEN, OsImage};
-pub use release::{OpenshiftVersion, ReleaseArchitecture, ReleaseImage, SupportLevel, VersionQuery};
+pub use os_image::{Catalogue, MAX_IMAGE_VERSION_LEN, OsImage};
+pub use release::{OpenshiftVersion, VersionQuery};
+pub use release_image::{ReleaseImage, SupportLevel};

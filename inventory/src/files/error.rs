@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
-use super::{FilePath, MAX_LISTED};
+use super::path::FilePath;
 use crate::bucket::BucketFailure;
 use crate::tar::LongName;
 
@@ -75,10 +75,12 @@ pub enum FileError {
         bucket: String,
     },
     /// A folder has too many files to list.
-    #[error("{folder} has more than {MAX_LISTED} files")]
+    #[error("{folder} has more than {most} files")]
     TooMany {
         /// The folder.
         folder: FilePath,
+        /// The limit.
+        most: usize,
     },
     /// An operation of the storage failed.
     #[error("{path} cannot be {done}")]

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use object_store::RetryConfig;
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 
-use super::{Cause, FilePath};
+use super::error::Cause;
+use super::path::FilePath;
 use crate::bucket::{BucketTransport, remove_incomplete_uploads};
 
 /// The time limits for requests to an object store. No limit applies to a whole transfer.
@@ -59,9 +61,9 @@ impl FileBucket {
         &self.name
     }
 
-    /// Removes uploads of files that began more than `age` ago. Other programs may upload to the same bucket.
-    pub(super) async fn remove_incomplete_uploads(&self, age: Duration) -> Result<usize, Cause> {
-        let is_own = |path: &str| FilePath::from_names(path.split('/')).is_ok();
-        remove_incomplete_uploads((&self.bucket, &self.transport), &self.prefix, age, is_own).await
+    /// Removes uploads of files that began at this time or earlier. Other programs may upload to the same bucket.
+    pub(super) async fn remove_incomplete_uploads(&self, before: DateTime<Utc>) -> Result<usize, Cause> {
+        let is_own = |path: &str| FilePath::join(path.split('/')).is_ok();
+        remove_incomplete_uploads((&self.bucket, &self.transport), &self.prefix, before, is_own).await
     }
 }

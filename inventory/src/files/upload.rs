@@ -10,7 +10,8 @@ use object_store::buffered::BufWriter;
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Handle;
 
-use super::{Cause, FileError, FilePath, FileStore};
+use super::error::{Cause, FileError};
+use super::path::FilePath;
 use crate::bucket::without_response;
 
 /// An upload in progress. Its parts are removed if it is dropped, for example because the client has disconnected.
@@ -25,12 +26,12 @@ impl PendingUpload {
         Self { writer: Some(writer), path }
     }
 
-    /// Writes content, and returns its length.
+    /// Writes content, and returns its length. `storage_error` converts an error of the storage.
     pub(super) async fn write<E>(
         &mut self,
-        store: &FileStore,
         content: impl Stream<Item = Result<Bytes, E>> + Send,
         most: u64,
+        storage_error: impl FnOnce(object_store::Error) -> FileError,
     ) -> Result<u64, FileError>
     where
         E: Into<Cause>,
@@ -46,7 +47,9 @@ impl PendingUpload {
             if received > most {
                 return Err(FileError::TooLong { path: path.clone(), most });
             }
-            writer.put(bytes).await.map_err(store.error(path, "written"))?;
+            if let Err(error) = writer.put(bytes).await {
+                return Err(storage_error(error));
+            }
         }
         Ok(received)
     }
