@@ -26,6 +26,7 @@ mod journal;
 pub mod json;
 pub mod monitor;
 mod nearest_name;
+mod os_image;
 pub mod request_id;
 mod retention;
 mod rules;

@@ -312,7 +312,7 @@ fn many_infra_envs_select_an_image_concurrently() {
             service.inventory.register_infra_env(params, None).await
         }));
         for made in made.await {
-            assert_eq!(made.unwrap().openshift_version, "4.99");
+            assert_eq!(made.unwrap().image.openshift_version, "4.99");
         }
     });
 }

@@ -9,7 +9,7 @@ mod events;
 mod examples;
 pub(crate) mod hosts;
 mod id;
-pub(crate) mod infra_envs;
+mod infra_envs;
 mod large;
 mod list;
 mod logs;
@@ -29,6 +29,7 @@ pub(crate) use error::json_body;
 pub use error::{
     ApiError, ApiErrors, EitherError, InfraError, OperationError, Reply, header_value, json, only_reads,
 };
+pub use infra_envs::InfraEnv;
 pub(crate) use large::{LargeBodies, ReservedMemory};
 pub(crate) use list::{JsonPieces, comma_separated, json_array, json_list, json_piece, json_text};
 pub use query::Query;

@@ -2,13 +2,13 @@
 
 pub(crate) mod event;
 pub(crate) mod inputs;
-pub(crate) mod model;
+pub(crate) mod params;
 pub(crate) mod record;
 pub(crate) mod static_network;
 pub(crate) mod urls;
 
-pub use model::{
-    HostStaticNetwork, InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, KernelArgument,
-    KernelArgumentOperation, MacInterface, Proxy,
+pub use params::{
+    HostStaticNetwork, InfraEnvCreateParams, InfraEnvUpdateParams, KernelArgument, KernelArgumentOperation,
+    MacInterface, Proxy,
 };
 pub use record::{ImageSource, InfraEnvRecord};

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::model::{HostStaticNetwork, KernelArgument, Proxy};
+use super::params::{HostStaticNetwork, KernelArgument, Proxy};
 use crate::Secret;
 use crate::catalogue::{CpuArchitecture, ImageType};
 use crate::error::Error;

@@ -7,6 +7,7 @@ pub(crate) mod hosts;
 pub mod infra_envs;
 mod inventory;
 pub(crate) mod logs;
+mod not_found;
 pub mod os_images;
 
 pub use inventory::Inventory;

@@ -1,152 +1,28 @@
-//! Base images that clients add while the service runs, in addition to the configured ones.
-//!
-//! They are stored in the database, so that all replicas have them.
+//! Operations on base images.
 
 use futures_util::TryStreamExt;
 use ignition::discovery::{HttpUrl, masked_url};
-use isogen::Digest;
-use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
-use utoipa::ToSchema;
-use uuid::{Builder, Uuid};
 
 use crate::Inventory;
-use crate::api::request_bodies;
 use crate::catalogue::{
-    Catalogue, CpuArchitecture, ImageType, MAX_IMAGE_VERSION_LEN, OsImage, Version, read_digest,
+    Catalogue, CatalogueError, CpuArchitecture, ImageType, MAX_IMAGE_VERSION_LEN, OsImage, Version,
 };
 use crate::error::Error;
 use crate::infra_env::InfraEnvRecord;
-use crate::service::infra_envs::NOT_FOUND;
-use crate::store::{Change, Filter, Kind, ReadSet, Reader as _, Record, Stored};
+use crate::os_image::{OsImageList, OsImageParams, OsImageRecord, id_of};
+use crate::service::not_found::NOT_FOUND;
+use crate::store::{Change, Filter, Kind, ReadSet, Reader as _, Record as _, Stored};
 
-/// The most base images that users can add.
+/// Maximum number of added base images.
 const MAX_ADDED: usize = 100;
 
-/// A base image.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = os_image)]
-pub struct OsImageView {
-    /// OpenShift version.
-    pub openshift_version: String,
-    /// CPU architecture.
-    #[schema(value_type = String)]
-    pub cpu_architecture: CpuArchitecture,
-    /// URL of the base image. The user, password and query are masked.
-    pub url: String,
-    /// Version of the base image.
-    pub version: String,
-    /// Type of the discovery images that can be made from it: full and minimal ISOs, or disconnected ISOs.
-    #[serde(rename = "type")]
-    pub image_type: ImageType,
-    /// Whether the base image is part of the service's configuration and cannot be removed.
-    pub configured: bool,
-}
-
-/// Parameters of a base image to add.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = os_image_create_params)]
-pub(crate) struct OsImageParams {
-    /// OpenShift version, such as `4.14`.
-    #[schema(min_length = 1, max_length = 64)]
-    pub openshift_version: String,
-    /// CPU architecture.
-    #[schema(value_type = Architecture)]
-    pub cpu_architecture: CpuArchitecture,
-    /// URL of the base image.
-    pub url: String,
-    /// Version of the base image.
-    #[schema(min_length = 1, max_length = 64)]
-    pub version: String,
-    /// SHA-256 digest of the base image, in hexadecimal. A file with another digest is not used.
-    #[serde(default, deserialize_with = "read_digest")]
-    #[schema(value_type = Option<String>, pattern = "^[0-9A-Fa-f]{64}$")]
-    pub sha256: Option<Digest>,
-}
-
-/// CPU architecture, with all accepted names.
-#[derive(Debug, ToSchema)]
-#[schema(as = os_image_cpu_architecture)]
-#[expect(dead_code, reason = "the type only documents the schema; it is never constructed")]
-enum Architecture {
-    /// 64-bit Intel and AMD.
-    #[schema(rename = "x86_64")]
-    X86_64,
-    /// 64-bit ARM.
-    #[schema(rename = "aarch64")]
-    Aarch64,
-    /// 64-bit ARM.
-    #[schema(rename = "arm64")]
-    Arm64,
-    /// POWER, little-endian.
-    #[schema(rename = "ppc64le")]
-    Ppc64le,
-    /// IBM Z.
-    #[schema(rename = "s390x")]
-    S390x,
-}
-
-request_bodies! {
-    OsImageParams: "newOsImageParams";
-}
-
-/// A stored base image that a client added.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct OsImageRecord(OsImage);
-
-impl Record for OsImageRecord {
-    const KIND: Kind = Kind::OsImage;
-
-    fn id(&self) -> Uuid {
-        id_of(&self.0.openshift_version, self.0.cpu_architecture)
-    }
-}
-
-/// The list of added base images. Each addition writes it, so that two additions cannot both rest on a list without the
-/// other image.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct OsImageList {}
-
-impl Record for OsImageList {
-    const KIND: Kind = Kind::OsImageList;
-
-    fn id(&self) -> Uuid {
-        Uuid::nil()
-    }
-}
-
-impl OsImageList {
-    /// Reads the added base images, and records in `change` that one is added.
-    async fn extend(reads: &ReadSet, change: &mut Change) -> Result<Vec<OsImage>, Error> {
-        // The list is read before its images: an image that is added in the meantime changes the list.
-        let list = Self {};
-        match reads.find::<Self>(None, list.id()).await? {
-            Some(stored) => {
-                change.replace(&list, stored.generation)?;
-            }
-            None => change.insert(&list)?,
-        }
-        let added: Vec<Stored<OsImageRecord>> = reads.list(Filter::all(Kind::OsImage)).await?;
-        Ok(added.into_iter().map(|stored| stored.record.0).collect())
-    }
-}
-
-/// Returns the id, made from version and architecture. So each pair has at most one base image.
-fn id_of(version: &str, architecture: CpuArchitecture) -> Uuid {
-    let digest = Sha256::digest(format!("os-image/{version}/{architecture}"));
-    let mut bytes = [0; 16];
-    for (byte, found) in bytes.iter_mut().zip(digest) {
-        *byte = found;
-    }
-    Builder::from_custom_bytes(bytes).into_uuid()
-}
-
-fn view(image: OsImage, configured: bool) -> OsImageView {
-    let OsImage { openshift_version, cpu_architecture, url, version, image_type, sha256: _ } = image;
-    let url = masked_url(&url);
-    OsImageView { openshift_version, cpu_architecture, url, version, image_type, configured }
+/// A base image of the catalogue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedOsImage {
+    /// The base image.
+    pub image: OsImage,
+    /// Whether it is part of the service's configuration and cannot be removed.
+    pub is_configured: bool,
 }
 
 impl Inventory {
@@ -169,15 +45,31 @@ impl Inventory {
         Ok(stored.into_iter().map(|stored| stored.record.0).collect())
     }
 
+    /// Returns the base image for a version. An empty version means the newest one.
+    pub(crate) async fn os_image(
+        &self,
+        version: &str,
+        architecture: CpuArchitecture,
+    ) -> Result<OsImage, Error> {
+        let version = Some(version).filter(|version| !version.is_empty());
+        let catalogue = self.present_catalogue().await?;
+        catalogue.os_image(version, architecture).cloned().map_err(|error| match error {
+            // A catalogue that is read from a list or the database has only valid versions.
+            CatalogueError::InvalidVersion { .. } => Error::broken(error),
+            error => Error::invalid(error.to_string()),
+        })
+    }
+
     /// Returns all base images.
     ///
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub async fn os_images(&self) -> Result<Vec<OsImageView>, Error> {
-        let configured = self.catalogue().os_images().iter().map(|image| view(image.clone(), true));
-        let added = self.added_images().await?.into_iter().map(|image| view(image, false));
-        Ok(configured.chain(added).collect())
+    pub async fn os_images(&self) -> Result<Vec<ListedOsImage>, Error> {
+        let configured = self.catalogue().os_images().iter().cloned();
+        let configured = configured.map(|image| ListedOsImage { image, is_configured: true });
+        let added = self.added_images().await?.into_iter();
+        Ok(configured.chain(added.map(|image| ListedOsImage { image, is_configured: false })).collect())
     }
 
     /// Adds a base image.
@@ -185,7 +77,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if a value is invalid, or if a base image for this version and architecture exists.
-    pub(crate) async fn add_os_image(&self, params: OsImageParams) -> Result<OsImageView, Error> {
+    pub(crate) async fn add_os_image(&self, params: OsImageParams) -> Result<OsImage, Error> {
         let OsImageParams { openshift_version, cpu_architecture, url, version, sha256 } = params;
         if Version::parse(&openshift_version).is_none() {
             let reason = format!("openshift_version {openshift_version:?} is not valid");
@@ -219,7 +111,7 @@ impl Inventory {
                 Ok((change, ()))
             })
             .await?;
-        Ok(view(image, false))
+        Ok(image)
     }
 
     /// Returns the URL of a base image to add without the white space around it, if an image can be downloaded from it.
@@ -316,26 +208,5 @@ impl Inventory {
         images
             .iter()
             .any(|image| image.openshift_version == version && image.cpu_architecture == architecture)
-    }
-}
-
-/// Parses the CPU architecture in a path.
-pub(crate) fn architecture_in_path(name: &str) -> Result<CpuArchitecture, Error> {
-    CpuArchitecture::from_name(name).ok_or_else(|| {
-        let message = "cpu_architecture in path should be one of [x86_64 aarch64 arm64 ppc64le s390x]";
-        Error::malformed(message)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn image_id_is_the_same_on_all_replicas() {
-        let id = id_of("4.14", CpuArchitecture::X86_64);
-        assert_eq!(id.to_string(), "4032c5b1-749c-8384-b20a-b1b60f5c2560");
-        assert_ne!(id, id_of("4.14", CpuArchitecture::Arm64));
-        assert_ne!(id, id_of("4.15", CpuArchitecture::X86_64));
     }
 }

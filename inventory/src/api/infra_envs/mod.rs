@@ -1,6 +1,9 @@
-//! Routes of infra-envs.
+//! Infra-envs in the API.
 
+mod bodies;
+mod model;
 mod routes;
-pub(crate) mod view;
+mod view;
 
+pub use model::InfraEnv;
 pub(super) use routes::routes;

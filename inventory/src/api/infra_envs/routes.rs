@@ -4,7 +4,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
+use futures_util::StreamExt;
 
+use super::model::{InfraEnv, Preflight, PresignedUrl};
 use crate::Inventory;
 use crate::api::auth::{Caller, Files, Initrd, Lister, Operation, User, WholeService, operation};
 use crate::api::json_list;
@@ -12,10 +14,8 @@ use crate::api::{ApiError, ApiErrors, Reply, header_value};
 use crate::api::{Body, Query};
 use crate::catalogue::ImageType;
 use crate::id::InfraEnvId;
-use crate::infra_env::model::PresignedUrl;
-use crate::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams};
+use crate::infra_env::{InfraEnvCreateParams, InfraEnvUpdateParams};
 use crate::request_id::RequestId;
-use crate::service::infra_envs::preflight::Preflight;
 use crate::service::infra_envs::{File, FileName, IpxeScript};
 
 pub(crate) fn routes() -> Vec<Operation> {
@@ -51,7 +51,8 @@ async fn register(
     State(inventory): State<Inventory>,
     Body(params): Body<InfraEnvCreateParams>,
 ) -> Answer<InfraEnv> {
-    Ok(Reply(StatusCode::CREATED, inventory.register_infra_env(params, Some(request)).await?))
+    let record = inventory.register_infra_env(params, Some(request)).await?;
+    Ok(Reply(StatusCode::CREATED, InfraEnv::from_record(record, inventory.settings())?))
 }
 
 /// Lists infra-envs
@@ -74,7 +75,8 @@ async fn list(
     State(inventory): State<Inventory>,
 ) -> Result<Response, ApiError> {
     let owner = query.text("owner").map(str::to_owned);
-    json_list(inventory.infra_envs(query.id("cluster_id")?, owner, query.list_range()?)).await
+    let records = inventory.infra_envs(query.id("cluster_id")?, owner, query.list_range()?);
+    json_list(records.map(move |record| InfraEnv::from_record(record?, inventory.settings()))).await
 }
 
 /// Returns an infra-env
@@ -90,7 +92,8 @@ async fn get(
     Caller { target: id, .. }: Caller<Files, InfraEnvId>,
     State(inventory): State<Inventory>,
 ) -> Answer<InfraEnv> {
-    Ok(Reply(StatusCode::OK, inventory.infra_env(id).await?))
+    let record = inventory.infra_env(id).await?;
+    Ok(Reply(StatusCode::OK, InfraEnv::from_record(record, inventory.settings())?))
 }
 
 /// Updates an infra-env
@@ -109,7 +112,8 @@ async fn update(
     State(inventory): State<Inventory>,
     Body(params): Body<InfraEnvUpdateParams>,
 ) -> Answer<InfraEnv> {
-    Ok(Reply(StatusCode::CREATED, inventory.update_infra_env(id, params, Some(request)).await?))
+    let record = inventory.update_infra_env(id, params, Some(request)).await?;
+    Ok(Reply(StatusCode::CREATED, InfraEnv::from_record(record, inventory.settings())?))
 }
 
 /// Deletes an infra-env
@@ -143,7 +147,7 @@ async fn image_url(
     Caller { target: id, .. }: Caller<User, InfraEnvId>,
     State(inventory): State<Inventory>,
 ) -> Answer<PresignedUrl> {
-    Ok(Reply(StatusCode::OK, inventory.image_url(id).await?))
+    Ok(Reply(StatusCode::OK, inventory.image_url(id).await?.into()))
 }
 
 /// Returns a file of an infra-env
@@ -184,7 +188,7 @@ async fn download_file(
             inventory.ipxe_script(id, script.unwrap_or_default(), mac).await?
         }
     };
-    attachment(&file, &headers)
+    attachment(&file, &headers, inventory.now())
 }
 
 fn checked_mac(text: &str) -> Result<&str, ApiError> {
@@ -217,7 +221,7 @@ async fn presigned_url(
     let [ignition, ipxe, _] = FileName::NAMES;
     let file = query.choice("file_name", &[ignition, ipxe])?.ok_or_else(|| Query::missing("file_name"))?;
     let script = query.choice("ipxe_script_type", &IpxeScript::NAMES)?;
-    Ok(Reply(StatusCode::OK, inventory.file_url(id, file, script).await?))
+    Ok(Reply(StatusCode::OK, inventory.file_url(id, file, script).await?.into()))
 }
 
 /// Returns the initrd that a minimal ISO adds to that of the base image
@@ -243,7 +247,7 @@ async fn minimal_initrd(
     if file.contents.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let mut response = attachment(&file, &headers)?;
+    let mut response = attachment(&file, &headers, inventory.now())?;
     response.headers_mut().remove(header::CONTENT_DISPOSITION);
     Ok(response)
 }
@@ -259,9 +263,10 @@ async fn minimal_initrd(
 )]
 async fn regenerate_signing_key(
     Caller { target: id, .. }: Caller<User, InfraEnvId>,
+    request: RequestId,
     State(inventory): State<Inventory>,
 ) -> Result<StatusCode, ApiError> {
-    inventory.regenerate_signing_key(id).await?;
+    inventory.regenerate_signing_key(id, Some(request)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -278,11 +283,11 @@ async fn preflight(
     Caller { target: id, .. }: Caller<User, InfraEnvId>,
     State(inventory): State<Inventory>,
 ) -> Answer<Preflight> {
-    Ok(Reply(StatusCode::OK, inventory.preflight(id).await?))
+    Ok(Reply(StatusCode::OK, inventory.preflight(id).await?.into()))
 }
 
-/// Returns a file as an answer, or 304 if the client already has it.
-fn attachment(file: &File, request: &HeaderMap) -> Result<Response, ApiError> {
+/// Returns a response with a file, or 304 if the client already has it.
+fn attachment(file: &File, request: &HeaderMap, now: DateTime<Utc>) -> Result<Response, ApiError> {
     let etag = file.etag();
     let date = |time: DateTime<Utc>| time.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
     let changed_at = date(file.changed_at);
@@ -300,7 +305,7 @@ fn attachment(file: &File, request: &HeaderMap) -> Result<Response, ApiError> {
     headers.insert(header::ETAG, header_value(&etag)?);
     // `changed_at` may be ahead of the clock. `Last-Modified` must not be in the future (RFC 9110, 8.8.2.1). The
     // condition above compares the true time.
-    headers.insert(header::LAST_MODIFIED, header_value(&date(file.changed_at.min(Utc::now())))?);
+    headers.insert(header::LAST_MODIFIED, header_value(&date(file.changed_at.min(now)))?);
     // A file may contain secrets: only the client may cache it, and must revalidate it each time.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     if !known {

@@ -1,37 +1,37 @@
-//! Converts a record into the API's representation.
+//! Infra-envs as clients see them.
 
+use super::model::{InfraEnv, Preflight, PresignedUrl};
 use crate::Settings;
 use crate::error::Error;
-use crate::infra_env::model::InfraEnv;
-use crate::infra_env::record::{ImageSource, InfraEnvRecord};
-use crate::infra_env::urls;
+use crate::infra_env::{ImageSource, InfraEnvRecord, urls};
 use crate::json::to_json_text;
+use crate::service::infra_envs::PreflightFindings;
 use crate::time::Millis;
 
-impl InfraEnvRecord {
-    /// Returns the infra-env as clients see it.
+impl InfraEnv {
+    /// Returns an infra-env as clients see it.
     ///
     /// # Errors
     ///
     /// Returns an error if a part of the record cannot be written as JSON.
-    pub(crate) fn view(&self, settings: &Settings) -> Result<InfraEnv, Error> {
-        let image = self.image.clone();
-        Ok(InfraEnv {
+    pub(crate) fn from_record(record: InfraEnvRecord, settings: &Settings) -> Result<Self, Error> {
+        let (download_url, image) = (urls::image(&record, settings), record.image);
+        Ok(Self {
             kind: "InfraEnv",
-            id: self.id,
-            href: format!("{}/v2/infra-envs/{}", Settings::API, self.id),
-            name: self.name.clone(),
-            user_name: self.user_name.clone(),
-            email_domain: self.email_domain.clone(),
-            cluster_id: self.cluster_id,
-            cpu_architecture: self.cpu_architecture,
-            download_url: urls::image(self, settings),
+            id: record.id,
+            href: format!("{}/v2/infra-envs/{}", Settings::API, record.id),
+            name: record.name,
+            user_name: record.user_name,
+            email_domain: record.email_domain,
+            cluster_id: record.cluster_id,
+            cpu_architecture: record.cpu_architecture,
+            download_url,
             expires_at: Millis(None),
-            created_at: self.created_at,
-            updated_at: self.updated_at,
+            created_at: record.created_at,
+            updated_at: record.updated_at,
             pull_secret_set: !image.pull_secret.is_empty(),
-            static_network_config: image.static_network_text()?,
-            kernel_arguments: image.kernel_arguments_text()?,
+            static_network_config: static_network_text(&image)?,
+            kernel_arguments: kernel_arguments_text(&image)?,
             openshift_version: image.openshift_version,
             image_type: image.image_type,
             ssh_authorized_key: image.ssh_authorized_key,
@@ -46,16 +46,32 @@ impl InfraEnvRecord {
     }
 }
 
-impl ImageSource {
-    fn static_network_text(&self) -> Result<String, Error> {
-        if self.static_network_config.is_empty() {
-            return Ok(String::new());
-        }
-        to_json_text("static_network_config", &self.static_network_config)
+fn static_network_text(image: &ImageSource) -> Result<String, Error> {
+    if image.static_network_config.is_empty() {
+        return Ok(String::new());
     }
+    to_json_text("static_network_config", &image.static_network_config)
+}
 
-    fn kernel_arguments_text(&self) -> Result<Option<String>, Error> {
-        let text = || to_json_text("kernel_arguments", &self.kernel_arguments);
-        (!self.kernel_arguments.is_empty()).then(text).transpose()
+fn kernel_arguments_text(image: &ImageSource) -> Result<Option<String>, Error> {
+    let text = || to_json_text("kernel_arguments", &image.kernel_arguments);
+    (!image.kernel_arguments.is_empty()).then(text).transpose()
+}
+
+impl From<String> for PresignedUrl {
+    fn from(url: String) -> Self {
+        Self { url, expires_at: Millis(None) }
+    }
+}
+
+impl From<PreflightFindings> for Preflight {
+    fn from(findings: PreflightFindings) -> Self {
+        Self {
+            infra_env_id: findings.infra_env,
+            image_generation: findings.image_generation,
+            network: findings.network,
+            ignition: findings.config,
+            addresses: findings.addresses,
+        }
     }
 }

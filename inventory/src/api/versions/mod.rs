@@ -1,9 +1,9 @@
-//! Routes of versions and base images.
+//! Versions and base images in the API.
 
+mod bodies;
 mod model;
 mod routes;
 mod support;
+mod view;
 
-use model::ComponentVersions;
 pub(super) use routes::routes;
-use support::SupportedArchitectures;

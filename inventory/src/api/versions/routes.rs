@@ -6,14 +6,17 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
-use super::{ComponentVersions, SupportedArchitectures};
+use super::model::{ComponentVersions, OsImageView};
+use super::support::SupportedArchitectures;
 use crate::Inventory;
 use crate::api::ApiError;
 use crate::api::auth::{Caller, Operation, User, WholeService, operation};
 use crate::api::{ApiErrors, Reply};
 use crate::api::{Body, Query};
-use crate::catalogue::{OpenshiftVersion, Version, VersionQuery};
-use crate::service::os_images::{OsImageParams, OsImageView, architecture_in_path};
+use crate::catalogue::{CpuArchitecture, OpenshiftVersion, Version, VersionQuery};
+use crate::error::Error;
+use crate::os_image::OsImageParams;
+use crate::service::os_images::ListedOsImage;
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![
@@ -38,14 +41,7 @@ async fn list_component_versions(
     _caller: Caller<User, WholeService>,
     State(inventory): State<Inventory>,
 ) -> Reply<ComponentVersions> {
-    let settings = inventory.settings();
-    let versions = BTreeMap::from([
-        ("assisted-installer-service", settings.self_version.clone()),
-        ("discovery-agent", settings.agent_image.clone()),
-        ("assisted-installer", settings.installer_image.clone()),
-        ("assisted-installer-controller", settings.controller_image.clone()),
-    ]);
-    Reply(StatusCode::OK, ComponentVersions { versions, release_tag: settings.release_tag.clone() })
+    Reply(StatusCode::OK, ComponentVersions::from_settings(inventory.settings()))
 }
 
 /// Lists the OpenShift versions of new clusters
@@ -100,7 +96,8 @@ async fn list_os_images(
     _caller: Caller<User, WholeService>,
     State(inventory): State<Inventory>,
 ) -> Result<Reply<Vec<OsImageView>>, ApiError> {
-    Ok(Reply(StatusCode::OK, inventory.os_images().await?))
+    let images = inventory.os_images().await?.into_iter().map(OsImageView::from);
+    Ok(Reply(StatusCode::OK, images.collect()))
 }
 
 /// Adds a base image (not in the Assisted Installer API)
@@ -117,7 +114,8 @@ async fn add_os_image(
     State(inventory): State<Inventory>,
     Body(params): Body<OsImageParams>,
 ) -> Result<Reply<OsImageView>, ApiError> {
-    Ok(Reply(StatusCode::CREATED, inventory.add_os_image(params).await?))
+    let image = inventory.add_os_image(params).await?;
+    Ok(Reply(StatusCode::CREATED, ListedOsImage { image, is_configured: false }.into()))
 }
 
 /// Removes an added base image (not in the Assisted Installer API)
@@ -140,4 +138,12 @@ async fn remove_os_image(
     let Path((version, architecture)) = path.map_err(|error| ApiError::malformed(error.to_string()))?;
     inventory.remove_os_image(&version, architecture_in_path(&architecture)?).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Parses the CPU architecture in a path.
+fn architecture_in_path(name: &str) -> Result<CpuArchitecture, Error> {
+    CpuArchitecture::from_name(name).ok_or_else(|| {
+        let message = "cpu_architecture in path should be one of [x86_64 aarch64 arm64 ppc64le s390x]";
+        Error::malformed(message)
+    })
 }

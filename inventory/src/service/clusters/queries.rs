@@ -8,7 +8,7 @@ use crate::Inventory;
 use crate::cluster::ClusterRecord;
 use crate::error::Error;
 use crate::id::ClusterId;
-use crate::service::infra_envs::NOT_FOUND;
+use crate::service::not_found::NOT_FOUND;
 use crate::store::{Filter, Kind, ListRange, PageQuery, Reader, Stored, part_of_list};
 
 /// Selects clusters.

@@ -10,9 +10,7 @@ use crate::catalogue::{CpuArchitecture, ImageType, Version};
 use crate::discovery::DiscoveryError;
 use crate::error::Error;
 use crate::id::InfraEnvId;
-use crate::infra_env::model::{KernelArgument, KernelArgumentOperation};
-use crate::infra_env::record::ImageSource;
-use crate::infra_env::static_network;
+use crate::infra_env::{ImageSource, KernelArgument, KernelArgumentOperation, static_network};
 use crate::rules::{RequiredRegistries, check_ntp_sources, check_proxies, check_pull_secret, check_ssh_keys};
 use crate::{Inventory, Secret, in_background};
 
@@ -111,14 +109,14 @@ impl Inventory {
         }
         let inputs =
             source.inputs(InfraEnvId::from(uuid::Uuid::nil()), &Secret::default(), self.settings())?;
-        let networks = inputs.networks_until(self.keyfiles(), cancel).map_err(config_api_error)?;
-        inputs.config(DiscoveryImage::Full, &networks).map_err(config_api_error)?;
+        let networks = inputs.networks_until(self.keyfiles(), cancel).map_err(config_error)?;
+        inputs.config(DiscoveryImage::Full, &networks).map_err(config_error)?;
         Ok(())
     }
 }
 
-/// Converts the error of a config into an API error.
-pub(crate) fn config_api_error(error: DiscoveryError) -> Error {
+/// Converts the error of a config into an error of an operation.
+pub(super) fn config_error(error: DiscoveryError) -> Error {
     match &error {
         DiscoveryError::Compose(
             ComposeError::Override { .. } | ComposeError::Merged { .. } | ComposeError::TooNew { .. },

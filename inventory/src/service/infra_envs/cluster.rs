@@ -5,7 +5,7 @@ use crate::catalogue::{CpuArchitecture, ImageType, ReleaseArchitecture};
 use crate::cluster::{ClusterKind, ClusterRecord, PlatformType};
 use crate::error::Error;
 use crate::id::ClusterId;
-use crate::infra_env::record::ImageSource;
+use crate::infra_env::ImageSource;
 use crate::store::{Reader, Stored};
 
 /// Returns the cluster of an infra-env, unless it has none or the cluster is deleted.

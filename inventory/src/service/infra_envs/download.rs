@@ -7,15 +7,12 @@ use ignition::discovery::{AgentToken, DiscoveryImage, InfraEnvId as DiscoveryId}
 use ignition::network::HostNetworkFiles;
 use sha2::{Digest, Sha256};
 
+use super::check::config_error;
 use crate::catalogue::{CpuArchitecture, ImageType};
 use crate::discovery::Inputs;
 use crate::error::Error;
 use crate::id::InfraEnvId;
-use crate::infra_env::model::PresignedUrl;
-use crate::infra_env::record::InfraEnvRecord;
-use crate::infra_env::urls;
-use crate::service::infra_envs::check::config_api_error;
-use crate::time::Millis;
+use crate::infra_env::{InfraEnvRecord, urls};
 use crate::{Inventory, in_background};
 
 /// A file of an infra-env.
@@ -112,7 +109,7 @@ impl Inventory {
         id: InfraEnvId,
         kind: Option<ImageType>,
     ) -> Result<File, Error> {
-        let record = self.stored_infra_env(id).await?.record;
+        let record = self.infra_env(id).await?;
         let kind = match kind.unwrap_or(record.image.image_type) {
             ImageType::Full => DiscoveryImage::Full,
             ImageType::Minimal => DiscoveryImage::Minimal,
@@ -127,8 +124,8 @@ impl Inventory {
             }
         };
         self.make_from_inputs(record, move |record, inputs, networks| {
-            let composed = inputs.config(kind, networks).map_err(config_api_error)?;
-            let config = composed.config.to_json().map_err(|error| config_api_error(error.into()))?;
+            let composed = inputs.config(kind, networks).map_err(config_error)?;
+            let config = composed.config.to_json().map_err(|error| config_error(error.into()))?;
             File::new("discovery.ign", config, record)
         })
         .await
@@ -140,13 +137,13 @@ impl Inventory {
     ///
     /// Returns an error if the infra-env does not exist, or if the network files cannot be made.
     pub(crate) async fn static_network_tar(&self, id: InfraEnvId) -> Result<File, Error> {
-        let record = self.stored_infra_env(id).await?.record;
+        let record = self.infra_env(id).await?;
         if record.image.static_network_config.is_empty() {
             return File::new("", Bytes::new(), &record);
         }
         self.make_from_inputs(record, |record, _, networks| {
             let name = format!("{}-static-network-config.tar", record.id);
-            File::new(name, Inputs::network_tar(networks).map_err(config_api_error)?, record)
+            File::new(name, Inputs::network_tar(networks).map_err(config_error)?, record)
         })
         .await
     }
@@ -157,9 +154,9 @@ impl Inventory {
     ///
     /// Returns an error if the infra-env does not exist, or if the archive cannot be made.
     pub(crate) async fn minimal_initrd(&self, id: InfraEnvId) -> Result<File, Error> {
-        let record = self.stored_infra_env(id).await?.record;
+        let record = self.infra_env(id).await?;
         self.make_from_inputs(record, |record, inputs, networks| {
-            let packed = inputs.initrd(networks).map_err(config_api_error)?;
+            let packed = inputs.initrd(networks).map_err(config_error)?;
             File::new("", packed.as_bytes().clone(), record)
         })
         .await
@@ -176,7 +173,7 @@ impl Inventory {
         kind: IpxeScript,
         mac: Option<&str>,
     ) -> Result<File, Error> {
-        let record = self.stored_infra_env(id).await?.record;
+        let record = self.infra_env(id).await?;
         if let Some(mac) = mac {
             self.require_discovery(id, mac).await?;
         }
@@ -209,10 +206,10 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the infra-env or its base image does not exist.
-    pub(crate) async fn image_url(&self, id: InfraEnvId) -> Result<PresignedUrl, Error> {
-        let record = self.stored_infra_env(id).await?.record;
+    pub(crate) async fn image_url(&self, id: InfraEnvId) -> Result<String, Error> {
+        let record = self.infra_env(id).await?;
         self.os_image(&record.image.os_image, record.cpu_architecture).await?;
-        Ok(PresignedUrl { url: urls::image(&record, self.settings()), expires_at: Millis(None) })
+        Ok(urls::image(&record, self.settings()))
     }
 
     /// Returns the URL of a file of an infra-env.
@@ -225,10 +222,9 @@ impl Inventory {
         id: InfraEnvId,
         file: FileName,
         script: Option<IpxeScript>,
-    ) -> Result<PresignedUrl, Error> {
-        let record = self.stored_infra_env(id).await?.record;
-        let url = urls::file(&record, file.as_str(), script.map(IpxeScript::as_str), self.settings());
-        Ok(PresignedUrl { url, expires_at: Millis(None) })
+    ) -> Result<String, Error> {
+        let record = self.infra_env(id).await?;
+        Ok(urls::file(&record, file.as_str(), script.map(IpxeScript::as_str), self.settings()))
     }
 
     /// Calls `make` with the inputs and network files of an infra-env, on a background thread.
@@ -240,7 +236,7 @@ impl Inventory {
         let inventory = self.clone();
         in_background(move |cancel| {
             let inputs = record.inputs(inventory.settings())?;
-            let networks = inputs.networks_until(inventory.keyfiles(), cancel).map_err(config_api_error)?;
+            let networks = inputs.networks_until(inventory.keyfiles(), cancel).map_err(config_error)?;
             make(&record, &inputs, &networks)
         })
         .await

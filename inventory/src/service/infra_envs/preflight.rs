@@ -4,35 +4,27 @@ use ignition::config::Config;
 use ignition::discovery::{DiscoveryImage, service_url};
 use ignition::network::check::{self, NetworkFinding};
 use ignition::network::{Cancel, HostError};
-use ignition::report;
-use serde::Serialize;
-use utoipa::ToSchema;
+use ignition::report::ConfigFinding;
 
-use crate::address_finding::AddressFinding;
+use super::check::config_error;
 use crate::discovery::DiscoveryError;
 use crate::error::Error;
 use crate::id::InfraEnvId;
-use crate::infra_env::record::InfraEnvRecord;
-use crate::infra_env::static_network;
-use crate::service::infra_envs::check::config_api_error;
-use crate::{Inventory, in_background};
+use crate::infra_env::{InfraEnvRecord, static_network};
+use crate::{AddressFinding, Inventory, in_background};
 
 /// All findings in the static networks, in the config and in the addresses of an infra-env.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[schema(as = preflight)]
-pub(crate) struct Preflight {
-    /// Id of the infra-env.
-    pub infra_env_id: InfraEnvId,
+#[derive(Clone, Debug)]
+pub(crate) struct PreflightFindings {
+    /// The infra-env.
+    pub infra_env: InfraEnvId,
     /// Generation of the image that was checked.
     pub image_generation: u64,
-    /// Findings in the static networks: severity, rule, host, interface, path, line and message.
-    #[schema(value_type = Vec<Object>)]
+    /// Findings in the static networks.
     pub network: Vec<NetworkFinding>,
-    /// Findings in the Ignition config override: severity, pointer, line and message.
-    #[schema(value_type = Vec<Object>)]
-    pub ignition: Vec<report::ConfigFinding>,
-    /// URLs in the image that machines cannot reach: severity, URL and message.
-    #[schema(value_type = Vec<Object>)]
+    /// Findings in the Ignition config.
+    pub config: Vec<ConfigFinding>,
+    /// URLs in the image that machines cannot reach.
     pub addresses: Vec<AddressFinding>,
 }
 
@@ -42,25 +34,25 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the infra-env does not exist, or if its config cannot be made at all.
-    pub(crate) async fn preflight(&self, id: InfraEnvId) -> Result<Preflight, Error> {
-        let record = self.stored_infra_env(id).await?.record;
+    pub(crate) async fn preflight(&self, id: InfraEnvId) -> Result<PreflightFindings, Error> {
+        let record = self.infra_env(id).await?;
         let inventory = self.clone();
         in_background(move |cancel| inventory.run_preflight(&record, cancel)).await
     }
 
-    fn run_preflight(&self, record: &InfraEnvRecord, cancel: &Cancel) -> Result<Preflight, Error> {
+    fn run_preflight(&self, record: &InfraEnvRecord, cancel: &Cancel) -> Result<PreflightFindings, Error> {
         let inputs = record.inputs(self.settings())?;
         let hosts = static_network::hosts(&record.image.static_network_config);
         let network = check::check_hosts_cancellable(&hosts, self.keyfiles(), cancel);
         let network =
-            network.ok_or(HostError::Cancelled).map_err(DiscoveryError::from).map_err(config_api_error)?;
-        let networks = inputs.networks_until(self.keyfiles(), cancel).map_err(config_api_error)?;
-        let composed = inputs.config(DiscoveryImage::Full, &networks).map_err(config_api_error)?;
-        Ok(Preflight {
-            infra_env_id: record.id,
+            network.ok_or(HostError::Cancelled).map_err(DiscoveryError::from).map_err(config_error)?;
+        let networks = inputs.networks_until(self.keyfiles(), cancel).map_err(config_error)?;
+        let composed = inputs.config(DiscoveryImage::Full, &networks).map_err(config_error)?;
+        Ok(PreflightFindings {
+            infra_env: record.id,
             image_generation: record.image_generation,
             network: network.findings().to_vec(),
-            ignition: composed.warnings.findings().to_vec(),
+            config: composed.warnings.findings().to_vec(),
             addresses: self.address_findings_in(&composed.config)?,
         })
     }

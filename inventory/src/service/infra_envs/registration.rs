@@ -1,20 +1,16 @@
 //! Registration of infra-envs.
 
-use std::fmt::Write as _;
-
 use ignition::network::check::NetworkFinding;
-use rustix::rand::GetRandomFlags;
 
+use super::check::PullSecretOf;
+use super::cluster::cluster_of_infra_env;
+use super::signing_key::fresh_key;
 use crate::catalogue::{CpuArchitecture, ImageType};
 use crate::cluster::ClusterRecord;
 use crate::error::Error;
 use crate::id::{ClusterId, InfraEnvId};
-use crate::infra_env::model::{InfraEnv, InfraEnvCreateParams};
-use crate::infra_env::record::{ImageSource, InfraEnvRecord};
-use crate::infra_env::{event, static_network};
+use crate::infra_env::{ImageSource, InfraEnvCreateParams, InfraEnvRecord, event, static_network};
 use crate::request_id::RequestId;
-use crate::service::infra_envs::check::PullSecretOf;
-use crate::service::infra_envs::cluster::cluster_of_infra_env;
 use crate::store::{Change, ReadSet, Reader, Record};
 use crate::time::Micros;
 use crate::{Inventory, Secret};
@@ -41,16 +37,12 @@ impl Inventory {
         &self,
         params: InfraEnvCreateParams,
         request: Option<RequestId>,
-    ) -> Result<InfraEnv, Error> {
-        match self.make_infra_env(params, request).await {
-            Ok(record) => record.view(self.settings()),
-            Err(refusal) => {
-                self.records()
-                    .add_event(event::registration_failed(&refusal, &self.journal(request)))
-                    .await?;
-                Err(refusal)
-            }
+    ) -> Result<InfraEnvRecord, Error> {
+        let done = self.make_infra_env(params, request).await;
+        if let Err(refusal) = &done {
+            self.records().add_event(event::registration_failed(refusal, &self.journal(request))).await?;
         }
+        done
     }
 
     async fn make_infra_env(
@@ -101,7 +93,7 @@ impl Inventory {
         warnings: &[NetworkFinding],
         request: Option<RequestId>,
     ) -> Result<(Change, InfraEnvRecord), Error> {
-        let mut change = Change::new();
+        let (mut change, mut journal) = (Change::new(), self.journal(request));
         let cluster = cluster_of_new_infra_env(reads, record.cluster_id).await?;
         let os_image = self.os_image(&record.image.openshift_version, record.cpu_architecture).await?;
         self.take_up_os_image(reads, &mut change, &os_image).await?;
@@ -116,12 +108,12 @@ impl Inventory {
             return Err(Error::conflict(format!("infra-env {} already exists", record.id)));
         }
         change.insert(&record)?;
-        let journal = self.journal(request);
-        change.add_event(event::registered(&record, &journal));
-        change.add_event(event::image_updated(&record, &journal));
+        journal.add(event::registered(&record, &journal));
+        journal.add(event::image_updated(&record, &journal));
         for warning in warnings {
-            change.add_event(event::network_warning(&record, warning, &journal));
+            journal.add(event::network_warning(&record, warning, &journal));
         }
+        journal.write(&mut change)?;
         Ok((change, record))
     }
 
@@ -151,19 +143,4 @@ impl Inventory {
             network_discovery_delay_seconds: params.network_discovery_delay_seconds,
         }
     }
-}
-
-/// Returns 256 random bits as 64 hexadecimal digits.
-pub(crate) fn fresh_key() -> Result<Secret, Error> {
-    let mut bytes = [0_u8; 32];
-    // From the kernel, not from AWS-LC, which measures clock jitter for 25 ms before it returns the first random bytes.
-    let filled = rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty());
-    if filled != Ok(bytes.len()) {
-        return Err(Error::broken("the operating system provides no random numbers"));
-    }
-    let mut text = String::with_capacity(64);
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    Ok(Secret::new(text))
 }

@@ -3,9 +3,7 @@
 use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::infra_env::InfraEnvRecord;
-use crate::store::Kind;
-use crate::store::{Change, ReadSet, Reader as _, Stored};
-use crate::time::Micros;
+use crate::store::{Change, Kind, ReadSet, Reader as _, Stored};
 use crate::{Inventory, Secret};
 
 impl Inventory {
@@ -30,23 +28,23 @@ impl Inventory {
         let token_key = self.policy().token_key();
         self.records()
             .change(|reads: ReadSet| async move {
-                let mut change = Change::new();
+                let (mut change, journal) = (Change::new(), self.journal(None));
                 let found = reads.find::<InfraEnvRecord>(None, id.0).await?;
                 // Another replica may have renewed the token, or the infra-env may have been deleted.
                 let outdated = found.filter(|stored| stored.record.token_key != token_key);
                 if let Some(Stored { record, generation, .. }) = outdated {
-                    let now = self.now();
                     // The images contain the token too: agents read it from there. So the image generation changes.
                     let record = InfraEnvRecord {
                         url_token: token.clone(),
                         token_key,
                         image_generation: record.image_generation + 1,
-                        image_changed_at: record.time_of_next_change(now)?,
-                        updated_at: Micros(Some(now)),
+                        image_changed_at: record.time_of_next_change(journal.now())?,
+                        updated_at: journal.micros(),
                         ..record
                     };
                     change.replace(&record, generation)?;
                 }
+                journal.write(&mut change)?;
                 Ok((change, ()))
             })
             .await

@@ -11,14 +11,14 @@ use ignition::discovery::DiscoveryImage;
 use ignition::network::MacAddr;
 use tokio::time::timeout;
 
-use super::NOT_FOUND;
+use super::check::config_error;
 use crate::auth::{AuthKind, Policy, Scope};
 use crate::catalogue::ImageType;
 use crate::discovery::RenderedConfig;
 use crate::error::Error;
 use crate::id::InfraEnvId;
-use crate::infra_env::record::InfraEnvRecord;
-use crate::service::infra_envs::check::config_api_error;
+use crate::infra_env::InfraEnvRecord;
+use crate::service::not_found::NOT_FOUND;
 use crate::store::{CacheEntry, CachedRecord, Contact, Key, Kind, StoreError};
 use crate::{Inventory, Secret, in_background};
 
@@ -106,7 +106,7 @@ impl Inventory {
         }
     }
 
-    /// Reports whether a cached infra-env is known to be current, or may be used because the database is unreachable.
+    /// Returns `true` if a cached infra-env is known to be current, or may be used because the database is unreachable.
     #[must_use]
     pub fn is_current(&self, served: &ServedInfraEnv) -> bool {
         served.is_current(self.records().store().feed(), self.settings().database_outage_grace)
@@ -177,7 +177,7 @@ impl Inventory {
                 let none = || Error::not_found(format!("this infra-env has no static network for {mac}"));
                 inputs = inputs.of_machine(mac).ok_or_else(none)?;
             }
-            let networks = inputs.networks_until(inventory.keyfiles(), cancel).map_err(config_api_error)?;
+            let networks = inputs.networks_until(inventory.keyfiles(), cancel).map_err(config_error)?;
             let rendered = match kind {
                 Some(kind) => inputs.rendered(kind, &networks),
                 None if record.image.image_type == ImageType::Full => {
@@ -185,7 +185,7 @@ impl Inventory {
                 }
                 None => inputs.rendered_for_network(DiscoveryImage::Minimal, &networks),
             };
-            rendered.map_err(config_api_error)
+            rendered.map_err(config_error)
         })
         .await
     }

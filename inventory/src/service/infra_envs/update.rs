@@ -4,19 +4,20 @@ use chrono::{DateTime, Utc};
 use ignition::network::check::NetworkFinding;
 use tokio::sync::Mutex;
 
-use super::stored_infra_env;
+use super::check::PullSecretOf;
+use super::cluster::cluster_of_infra_env;
+use super::queries::stored_infra_env;
+use crate::catalogue::ImageType;
 use crate::error::Error;
 use crate::id::InfraEnvId;
-use crate::infra_env::model::{InfraEnv, InfraEnvUpdateParams, Proxy};
-use crate::infra_env::record::{ImageSource, InfraEnvRecord};
-use crate::infra_env::{event, static_network};
+use crate::infra_env::{ImageSource, InfraEnvRecord, InfraEnvUpdateParams, Proxy, event, static_network};
 use crate::request_id::RequestId;
-use crate::service::infra_envs::check::PullSecretOf;
-use crate::service::infra_envs::cluster::cluster_of_infra_env;
-use crate::service::infra_envs::registration::fresh_key;
-use crate::store::{Change, ReadSet, Stored};
+use crate::store::{Change, ReadSet};
 use crate::time::Micros;
 use crate::{Inventory, Secret};
+
+/// The result of the last check, reused if the update is attempted again with the same image source.
+type LastCheck = Mutex<Option<(ImageSource, Vec<NetworkFinding>)>>;
 
 impl Inventory {
     /// Updates an infra-env. If its image source stays the same, nothing is written, and its times and entity tags stay
@@ -30,78 +31,76 @@ impl Inventory {
         id: InfraEnvId,
         params: InfraEnvUpdateParams,
         request: Option<RequestId>,
-    ) -> Result<InfraEnv, Error> {
-        // The result of the check, reused if the update is attempted again with the same image source.
-        let checked: Mutex<Option<(ImageSource, Vec<NetworkFinding>)>> = Mutex::new(None);
-        let (params, checked) = (&params, &checked);
+    ) -> Result<InfraEnvRecord, Error> {
+        let last_check = LastCheck::default();
+        let (params, last_check) = (&params, &last_check);
         self.records()
             .change(|reads: ReadSet| async move {
-                let mut change = Change::new();
-                let stored: Stored<InfraEnvRecord> = stored_infra_env(&reads, id).await?;
-                let before = &stored.record;
-                require_same(before, params)?;
-                let mut image = updated_image_source(&before.image, params);
-                let mut checked = checked.lock().await;
-                let warnings = match &*checked {
-                    Some((same, warnings)) if *same == image => warnings.clone(),
-                    _ => {
-                        let kind = (before.cpu_architecture, PullSecretOf::Existing);
-                        self.check_in_background(&image, &before.image, kind).await?
-                    }
-                };
-                *checked = Some((image.clone(), warnings.clone()));
-                drop(checked);
-                image.static_network_config = static_network::in_stored_order(image.static_network_config);
-                if image == before.image {
-                    return Ok((change, before.view(self.settings())?));
-                }
-                let os_image = self.os_image(&image.openshift_version, before.cpu_architecture).await?;
-                // The base image that the infra-env has cannot be removed. Only another one could be removed meanwhile.
-                if os_image.openshift_version != before.image.os_image {
-                    self.take_up_os_image(&reads, &mut change, &os_image).await?;
-                }
-                image.os_image = os_image.openshift_version;
-                if let Some(cluster) = cluster_of_infra_env(&reads, before.cluster_id).await? {
-                    self.check_fits_cluster(&cluster, &image, before.cpu_architecture)?;
-                }
-                let journal = self.journal(request);
-                let record = with_image(before, image, journal.now())?;
-                change.replace(&record, stored.generation)?;
-                change.add_event(event::image_updated(&record, &journal));
-                for warning in &warnings {
-                    change.add_event(event::network_warning(&record, warning, &journal));
-                }
-                Ok((change, record.view(self.settings())?))
+                self.attempt_update(&reads, (id, params), last_check, request).await
             })
             .await
     }
 
-    /// Replaces the key that signs tokens for the infra-env's images. Tokens signed with the old key become invalid.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the infra-env does not exist.
-    pub(crate) async fn regenerate_signing_key(&self, id: InfraEnvId) -> Result<(), Error> {
-        let signing_key = &fresh_key()?;
-        self.records()
-            .change(|reads: ReadSet| async move {
-                let mut change = Change::new();
-                let stored = stored_infra_env(&reads, id).await?;
-                let record = InfraEnvRecord {
-                    signing_key: signing_key.clone(),
-                    updated_at: Micros(Some(self.now())),
-                    ..stored.record
-                };
-                change.replace(&record, stored.generation)?;
-                Ok((change, ()))
-            })
-            .await
+    async fn attempt_update(
+        &self,
+        reads: &ReadSet,
+        (id, params): (InfraEnvId, &InfraEnvUpdateParams),
+        last_check: &LastCheck,
+        request: Option<RequestId>,
+    ) -> Result<(Change, InfraEnvRecord), Error> {
+        let mut change = Change::new();
+        let stored = stored_infra_env(reads, id).await?;
+        let before = stored.record;
+        require_same(&before, params)?;
+        let mut image = updated_image_source(&before.image, params);
+        let warnings = self.check_update(&before, &image, last_check).await?;
+        image.static_network_config = static_network::in_stored_order(image.static_network_config);
+        if image == before.image {
+            return Ok((change, before));
+        }
+        let os_image = self.os_image(&image.openshift_version, before.cpu_architecture).await?;
+        // The base image that the infra-env has cannot be removed. Only another one could be removed meanwhile.
+        if os_image.openshift_version != before.image.os_image {
+            self.take_up_os_image(reads, &mut change, &os_image).await?;
+        }
+        image.os_image = os_image.openshift_version;
+        if let Some(cluster) = cluster_of_infra_env(reads, before.cluster_id).await? {
+            self.check_fits_cluster(&cluster, &image, before.cpu_architecture)?;
+        }
+        let mut journal = self.journal(request);
+        let record = with_image(before, image, journal.now())?;
+        change.replace(&record, stored.generation)?;
+        journal.add(event::image_updated(&record, &journal));
+        for warning in &warnings {
+            journal.add(event::network_warning(&record, warning, &journal));
+        }
+        journal.write(&mut change)?;
+        Ok((change, record))
+    }
+
+    /// Checks the changed values of an image source. Returns the network findings that are only warnings.
+    async fn check_update(
+        &self,
+        before: &InfraEnvRecord,
+        image: &ImageSource,
+        last_check: &LastCheck,
+    ) -> Result<Vec<NetworkFinding>, Error> {
+        let mut last_check = last_check.lock().await;
+        if let Some((same, warnings)) = &*last_check
+            && same == image
+        {
+            return Ok(warnings.clone());
+        }
+        let kind = (before.cpu_architecture, PullSecretOf::Existing);
+        let warnings = self.check_in_background(image, &before.image, kind).await?;
+        *last_check = Some((image.clone(), warnings.clone()));
+        Ok(warnings)
     }
 }
 
 /// Returns a record with another image source and the next generation.
 fn with_image(
-    before: &InfraEnvRecord,
+    before: InfraEnvRecord,
     image: ImageSource,
     now: DateTime<Utc>,
 ) -> Result<InfraEnvRecord, Error> {
@@ -110,7 +109,7 @@ fn with_image(
         image_generation: before.image_generation + 1,
         image_changed_at: before.time_of_next_change(now)?,
         updated_at: Micros(Some(now)),
-        ..before.clone()
+        ..before
     })
 }
 
@@ -159,7 +158,7 @@ fn updated_image_source(before: &ImageSource, params: &InfraEnvUpdateParams) -> 
     }
     if let Some(image_type) = params.image_type {
         image.image_type = image_type;
-        if image_type != crate::catalogue::ImageType::Disconnected {
+        if image_type != ImageType::Disconnected {
             image.rendezvous_ip = None;
         }
     }

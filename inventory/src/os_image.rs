@@ -1,0 +1,122 @@
+//! Base images that clients add while the service runs, in addition to the configured ones.
+//!
+//! They are stored in the database, so that all replicas have them.
+
+use isogen::Digest;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use utoipa::ToSchema;
+use uuid::{Builder, Uuid};
+
+use crate::catalogue::{CpuArchitecture, OsImage, read_digest};
+use crate::error::Error;
+use crate::store::{Change, Filter, Kind, ReadSet, Reader as _, Record, Stored};
+
+/// Parameters of a base image to add.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = os_image_create_params)]
+pub(crate) struct OsImageParams {
+    /// OpenShift version, such as `4.14`.
+    #[schema(min_length = 1, max_length = 64)]
+    pub openshift_version: String,
+    /// CPU architecture.
+    #[schema(value_type = Architecture)]
+    pub cpu_architecture: CpuArchitecture,
+    /// URL of the base image.
+    pub url: String,
+    /// Version of the base image.
+    #[schema(min_length = 1, max_length = 64)]
+    pub version: String,
+    /// SHA-256 digest of the base image, in hexadecimal. A file with another digest is not used.
+    #[serde(default, deserialize_with = "read_digest")]
+    #[schema(value_type = Option<String>, pattern = "^[0-9A-Fa-f]{64}$")]
+    pub sha256: Option<Digest>,
+}
+
+/// CPU architecture, with all accepted names.
+#[derive(Debug, ToSchema)]
+#[schema(as = os_image_cpu_architecture)]
+#[expect(dead_code, reason = "the type only documents the schema; it is never constructed")]
+enum Architecture {
+    /// 64-bit Intel and AMD.
+    #[schema(rename = "x86_64")]
+    X86_64,
+    /// 64-bit ARM.
+    #[schema(rename = "aarch64")]
+    Aarch64,
+    /// 64-bit ARM.
+    #[schema(rename = "arm64")]
+    Arm64,
+    /// POWER, little-endian.
+    #[schema(rename = "ppc64le")]
+    Ppc64le,
+    /// IBM Z.
+    #[schema(rename = "s390x")]
+    S390x,
+}
+
+/// A stored base image that a client added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct OsImageRecord(pub(crate) OsImage);
+
+impl Record for OsImageRecord {
+    const KIND: Kind = Kind::OsImage;
+
+    fn id(&self) -> Uuid {
+        id_of(&self.0.openshift_version, self.0.cpu_architecture)
+    }
+}
+
+/// The list of added base images. Each addition writes it, so that two additions cannot both rest on a list without the
+/// other image.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct OsImageList {}
+
+impl Record for OsImageList {
+    const KIND: Kind = Kind::OsImageList;
+
+    fn id(&self) -> Uuid {
+        Uuid::nil()
+    }
+}
+
+impl OsImageList {
+    /// Reads the added base images, and records in `change` that one is added.
+    pub(crate) async fn extend(reads: &ReadSet, change: &mut Change) -> Result<Vec<OsImage>, Error> {
+        // The list is read before its images: an image that is added in the meantime changes the list.
+        let list = Self {};
+        match reads.find::<Self>(None, list.id()).await? {
+            Some(stored) => {
+                change.replace(&list, stored.generation)?;
+            }
+            None => change.insert(&list)?,
+        }
+        let added: Vec<Stored<OsImageRecord>> = reads.list(Filter::all(Kind::OsImage)).await?;
+        Ok(added.into_iter().map(|stored| stored.record.0).collect())
+    }
+}
+
+/// Returns the id, made from version and architecture. So each pair has at most one base image.
+pub(crate) fn id_of(version: &str, architecture: CpuArchitecture) -> Uuid {
+    let digest = Sha256::digest(format!("os-image/{version}/{architecture}"));
+    let mut bytes = [0; 16];
+    for (byte, found) in bytes.iter_mut().zip(digest) {
+        *byte = found;
+    }
+    Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn image_id_is_the_same_on_all_replicas() {
+        let id = id_of("4.14", CpuArchitecture::X86_64);
+        assert_eq!(id.to_string(), "4032c5b1-749c-8384-b20a-b1b60f5c2560");
+        assert_ne!(id, id_of("4.14", CpuArchitecture::Arm64));
+        assert_ne!(id, id_of("4.15", CpuArchitecture::X86_64));
+    }
+}

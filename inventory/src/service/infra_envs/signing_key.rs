@@ -1,0 +1,57 @@
+//! Keys that sign the tokens for an infra-env's images.
+
+use std::fmt::Write as _;
+
+use rustix::rand::GetRandomFlags;
+
+use super::queries::stored_infra_env;
+use crate::error::Error;
+use crate::id::InfraEnvId;
+use crate::infra_env::InfraEnvRecord;
+use crate::request_id::RequestId;
+use crate::store::{Change, ReadSet};
+use crate::{Inventory, Secret};
+
+impl Inventory {
+    /// Replaces the key that signs tokens for the infra-env's images. Tokens signed with the old key become invalid.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env does not exist.
+    pub(crate) async fn regenerate_signing_key(
+        &self,
+        id: InfraEnvId,
+        request: Option<RequestId>,
+    ) -> Result<(), Error> {
+        let signing_key = &fresh_key()?;
+        self.records()
+            .change(|reads: ReadSet| async move {
+                let (mut change, journal) = (Change::new(), self.journal(request));
+                let stored = stored_infra_env(&reads, id).await?;
+                let record = InfraEnvRecord {
+                    signing_key: signing_key.clone(),
+                    updated_at: journal.micros(),
+                    ..stored.record
+                };
+                change.replace(&record, stored.generation)?;
+                journal.write(&mut change)?;
+                Ok((change, ()))
+            })
+            .await
+    }
+}
+
+/// Returns 256 random bits as 64 hexadecimal digits.
+pub(crate) fn fresh_key() -> Result<Secret, Error> {
+    let mut bytes = [0_u8; 32];
+    // From the kernel, not from AWS-LC, which measures clock jitter for 25 ms before it returns the first random bytes.
+    let filled = rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty());
+    if filled != Ok(bytes.len()) {
+        return Err(Error::broken("the operating system provides no random numbers"));
+    }
+    let mut text = String::with_capacity(64);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(Secret::new(text))
+}
