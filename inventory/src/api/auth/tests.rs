@@ -19,10 +19,10 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use super::{
-    Agent, Caller, EventsOf, Files, KeyTexts, Lister, LocalKeys, Logs, LogsSource, Named, NamedInBody,
-    Policy, Reader, User, WholeService,
+    Agent, Caller, EventsOf, Files, Lister, Logs, LogsSource, NamedInBody, Reader, User, WholeService,
 };
 use crate::api::{ApiError, ApiState};
+use crate::auth::{KeyTexts, LocalKeys, Named, Policy};
 use crate::catalogue::Catalogue;
 use crate::files::FileStore;
 use crate::id::HostKey;
