@@ -174,7 +174,7 @@ impl AccessSite {
 
     async fn send_as_user(&self, path: &str, body: &Value, expected: u16) -> Value {
         let request = Request::post(path)
-            .header(header::AUTHORIZATION, self.keys.user_token(None).unwrap().reveal())
+            .header(header::AUTHORIZATION, self.keys.user_token(Utc::now(), None).unwrap().reveal())
             .header(header::CONTENT_TYPE, "application/json")
             .body(Body::from(body.to_string()));
         self.send(request.unwrap(), expected).await
@@ -202,10 +202,12 @@ impl AccessSite {
     async fn send_with_token(&self, probe: &RequestProbe, token: RequestToken) -> (u16, String) {
         let (kind, text) = match token {
             RequestToken::None => (None, String::new()),
-            RequestToken::User(kind) => (Some(kind), self.keys.user_token(None).unwrap().reveal().to_owned()),
+            RequestToken::User(kind) => {
+                (Some(kind), self.keys.user_token(Utc::now(), None).unwrap().reveal().to_owned())
+            }
             RequestToken::Ticket(kind) => (
                 Some(kind),
-                self.keys.ticket(Utc::now() + TimeDelta::minutes(1)).unwrap().reveal().to_owned(),
+                self.keys.ticket(Utc::now(), Utc::now() + TimeDelta::minutes(1)).unwrap().reveal().to_owned(),
             ),
             RequestToken::InfraEnv(kind) => (Some(kind), self.infra_env_token()),
             RequestToken::Cluster(kind) => (Some(kind), self.cluster_token()),

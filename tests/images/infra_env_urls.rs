@@ -1,5 +1,6 @@
 //! Our own URLs: one prefix for all files of an infra-env, images for one host, and the progress of clients.
 
+use chrono::Utc;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -74,7 +75,7 @@ fn one_prefix_serves_all_files_of_an_infra_env() {
 fn token_names_its_infra_env() {
     run(async {
         let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
-        let user = keys.user_token(None).unwrap().reveal().to_owned();
+        let user = keys.user_token(Utc::now(), None).unwrap().reveal().to_owned();
         let server = ImageTestServer::start(Policy::local(keys), Some(user)).await;
         let (made, id) = server.create_infra_env().await;
         let token = made["download_url"].as_str().unwrap().split('/').nth(4).unwrap().to_owned();
@@ -249,7 +250,7 @@ fn sent_bytes_are_counted() {
 fn cached_response_is_recomputed_after_a_change() {
     run(async {
         let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
-        let user = keys.user_token(None).unwrap().reveal().to_owned();
+        let user = keys.user_token(Utc::now(), None).unwrap().reveal().to_owned();
         let server = ImageTestServer::start(Policy::local(keys), Some(user.clone())).await;
         let (made, id) = server.create_infra_env().await;
         let path = server.path_of_url(&made["download_url"]).to_owned();

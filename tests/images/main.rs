@@ -31,6 +31,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::Utc;
 use fixtures::erofs::Erofs;
 use fixtures::{Architecture, Era, Filesystem, Recipe};
 use ignition::discovery::HttpUrl;
@@ -394,7 +395,7 @@ fn unknown_path_never_returns_an_image() {
 fn image_requires_a_token() {
     run(async {
         let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
-        let user = keys.user_token(None).unwrap().reveal().to_owned();
+        let user = keys.user_token(Utc::now(), None).unwrap().reveal().to_owned();
         let server = ImageTestServer::start(Policy::local(keys), Some(user.clone())).await;
         let (made, id) = server.create_infra_env().await;
         let (_, other) = server.create_infra_env().await;

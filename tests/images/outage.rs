@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use chrono::Utc;
 use kindling::inventory::auth::{KeyTexts, LocalKeys, Policy};
 use kindling::inventory::store::{Operation, SqlStore};
 use reqwest::{Method, Response};
@@ -226,7 +227,7 @@ fn booting_host_survives_an_outage_of_the_database() {
     run(async {
         let Some(postgres) = OwnPostgres::start_new() else { return };
         let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
-        let user = Some(keys.user_token(None).unwrap().reveal().to_owned());
+        let user = Some(keys.user_token(Utc::now(), None).unwrap().reveal().to_owned());
         let access = || (Policy::local(keys.clone()), user.clone());
         let server = start_replica((&postgres.url(), None), access(), GRACE).await;
         let other = start_replica((&postgres.url(), None), access(), GRACE).await;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chrono::Utc;
 use kindling::inventory::Inventory;
 use kindling::inventory::auth::{KeyTexts, LocalKeys, Policy};
 use reqwest::{Method, RequestBuilder};
@@ -13,7 +14,7 @@ use crate::service::{PULL_SECRET, ServiceAnswer, TestService, on_each_database_w
 /// A policy, and a user token for it.
 fn local_policy_and_token() -> (Policy, String) {
     let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
-    let user = keys.user_token(None).unwrap().reveal().to_owned();
+    let user = keys.user_token(Utc::now(), None).unwrap().reveal().to_owned();
     (Policy::local(keys), user)
 }
 

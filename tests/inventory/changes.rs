@@ -162,8 +162,8 @@ fn stream_continues_after_the_last_event() {
 #[test]
 fn ticket_opens_only_the_stream_and_expires() {
     let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
-    let user = keys.user_token(None).unwrap();
-    let expired = keys.ticket(Utc::now() - TimeDelta::seconds(1)).unwrap();
+    let user = keys.user_token(Utc::now(), None).unwrap();
+    let expired = keys.ticket(Utc::now(), Utc::now() - TimeDelta::seconds(1)).unwrap();
     on_each_database_with_policy(Policy::local(keys), async |service| {
         let as_user = |method, path: &str| service.request(method, path).bearer_auth(user.reveal());
         let create = |name| {

@@ -551,7 +551,7 @@ fn logs_of_a_host_are_found_without_the_other_hosts() {
 #[test]
 fn check_of_a_named_host_reads_no_document() {
     let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
-    let user = keys.user_token(None).unwrap().reveal().to_owned();
+    let user = keys.user_token(Utc::now(), None).unwrap().reveal().to_owned();
     on_each_database_with_policy(Policy::local(keys), async |service| {
         let create = async |path: &str, more: Value| {
             let mut body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});

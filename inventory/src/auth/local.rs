@@ -4,15 +4,16 @@ use std::fmt;
 use std::num::NonZero;
 use std::sync::{Arc, Mutex};
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use lru::LruCache;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::facts::TokenFacts;
 use super::keys::LocalKeys;
+use super::kind::{AuthKind, Scope};
 use super::token::{Grant, TokenError, Verified};
-use super::{AuthKind, Scope};
-use crate::Inventory;
+use super::unavailable::unavailable;
 use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::store::{Key, Kind, Records};
@@ -52,37 +53,35 @@ impl LocalPolicy {
     /// Returns the scope of a token. `kind` is the header or parameter that carries it.
     pub(crate) async fn judge(
         &self,
-        inventory: &Inventory,
+        facts: &impl TokenFacts,
         kind: AuthKind,
         token: &str,
     ) -> Result<Scope, Error> {
         let token = if kind == AuthKind::User { without_scheme(token) } else { token };
-        match (kind, self.verify(token).map_err(|error| unauthenticated(error.to_string()))?) {
+        let grant = self.verify(token, facts.now());
+        match (kind, grant.map_err(|error| unauthenticated(error.to_string()))?) {
             (AuthKind::User, Grant::User) | (AuthKind::Ticket, Grant::Ticket) => Ok(Scope::Everything),
             // Agents poll often. The cache notices within a second if another replica removes the infra-env, and no
             // operation of an agent succeeds without its host, which is removed before.
-            (AuthKind::Agent, Grant::InfraEnv(id)) if inventory.has_current_infra_env(id) => {
-                Ok(Scope::InfraEnv(id))
-            }
+            (AuthKind::Agent, Grant::InfraEnv(id)) if facts.is_known_infra_env(id) => Ok(Scope::InfraEnv(id)),
             (AuthKind::Agent | AuthKind::Url, Grant::InfraEnv(id)) => {
-                require_exists(inventory.records(), Kind::InfraEnv, id.0).await?;
+                require_exists(facts.records(), Kind::InfraEnv, id.0).await?;
                 Ok(Scope::InfraEnv(id))
             }
             (AuthKind::Agent | AuthKind::Url, Grant::Cluster(id)) => {
-                require_exists(inventory.records(), Kind::Cluster, id.0).await?;
+                require_exists(facts.records(), Kind::Cluster, id.0).await?;
                 Ok(Scope::Cluster(id))
             }
             _ => Err(unauthenticated(format!("the token is not for {kind}"))),
         }
     }
 
-    /// Returns `true` if the token is valid and was made for this infra-env.
-    pub(crate) fn is_for_infra_env(&self, infra_env: InfraEnvId, token: &str) -> bool {
-        self.verify(token) == Ok(Grant::InfraEnv(infra_env))
+    /// Returns `true` if the token is valid at `now` and was made for this infra-env.
+    pub(crate) fn is_for_infra_env(&self, now: DateTime<Utc>, infra_env: InfraEnvId, token: &str) -> bool {
+        self.verify(token, now) == Ok(Grant::InfraEnv(infra_env))
     }
 
-    fn verify(&self, token: &str) -> Result<Grant, TokenError> {
-        let now = Utc::now();
+    fn verify(&self, token: &str, now: DateTime<Utc>) -> Result<Grant, TokenError> {
         let digest: [u8; 32] = Sha256::digest(token).into();
         let seen = self.with_verified_tokens(|seen| seen.get(&digest).copied());
         if let Some(verified) = seen {
@@ -124,7 +123,7 @@ async fn require_exists(records: &Records, kind: Kind, id: Uuid) -> Result<(), E
     match records.store().exists(key).await {
         Ok(true) => Ok(()),
         Ok(false) => Err(unauthenticated(format!("{key} does not exist"))),
-        Err(error) => Err(super::unavailable(&error)),
+        Err(error) => Err(unavailable(&error)),
     }
 }
 
@@ -143,8 +142,9 @@ mod tests {
     fn poisoned_token_cache_is_cleared() {
         let texts = KeyTexts::generate().unwrap();
         let policy = LocalPolicy::new(LocalKeys::parse(texts.private.reveal(), None).unwrap());
-        let token = policy.keys().user_token(None).unwrap();
-        let verified = policy.keys().verify(token.reveal(), Utc::now()).unwrap();
+        let now = DateTime::UNIX_EPOCH;
+        let token = policy.keys().user_token(now, None).unwrap();
+        let verified = policy.keys().verify(token.reveal(), now).unwrap();
         let half_changed = catch_unwind(AssertUnwindSafe(|| {
             policy.with_verified_tokens(|seen| {
                 seen.put(Sha256::digest("forged").into(), verified);
@@ -152,8 +152,8 @@ mod tests {
             })
         }));
         assert!(half_changed.is_err());
-        assert_eq!(policy.verify("forged"), Err(TokenError::Malformed));
-        assert_eq!(policy.verify(token.reveal()), Ok(Grant::User));
+        assert_eq!(policy.verify("forged", now), Err(TokenError::Malformed));
+        assert_eq!(policy.verify(token.reveal(), now), Ok(Grant::User));
         policy.with_verified_tokens(|seen| assert_eq!(seen.len(), 1));
     }
 }

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{AuthKind, Scope, unavailable};
+use super::kind::{AuthKind, Scope};
+use super::unavailable::unavailable;
 use crate::error::Error;
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::{Filter, Key, Kind, Records};

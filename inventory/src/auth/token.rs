@@ -41,9 +41,9 @@ struct Claims {
 }
 
 impl Claims {
-    /// Returns the claims of a token that is made now.
-    fn of_scheme(scheme: &str) -> Self {
-        let now = Some(Utc::now().timestamp());
+    /// Returns the claims of a token that is made at `now`.
+    fn of_scheme(scheme: &str, now: DateTime<Utc>) -> Self {
+        let now = Some(now.timestamp());
         Self { auth_scheme: Some(scheme.to_owned()), iat: now, nbf: now, ..Self::default() }
     }
 }
@@ -107,22 +107,23 @@ impl LocalKeys {
         self.sign(&Claims { cluster_id: Some(id), ..Claims::default() })
     }
 
-    /// Signs a token for a user, or for a program that acts for one.
+    /// Signs a token for a user, or for a program that acts for one. The token is valid from `now`.
     ///
     /// # Errors
     ///
     /// Returns an error if signing fails.
-    pub fn user_token(&self, expires: Option<DateTime<Utc>>) -> Result<Secret, KeyError> {
-        self.sign(&Claims { exp: expires.map(|end| end.timestamp()), ..Claims::of_scheme(USER_SCHEME) })
+    pub fn user_token(&self, now: DateTime<Utc>, expires: Option<DateTime<Utc>>) -> Result<Secret, KeyError> {
+        let exp = expires.map(|end| end.timestamp());
+        self.sign(&Claims { exp, ..Claims::of_scheme(USER_SCHEME, now) })
     }
 
-    /// Signs a ticket for the stream of changes.
+    /// Signs a ticket for the stream of changes. The ticket is valid from `now`.
     ///
     /// # Errors
     ///
     /// Returns an error if signing fails.
-    pub fn ticket(&self, expires: DateTime<Utc>) -> Result<Secret, KeyError> {
-        self.sign(&Claims { exp: Some(expires.timestamp()), ..Claims::of_scheme(TICKET_SCHEME) })
+    pub fn ticket(&self, now: DateTime<Utc>, expires: DateTime<Utc>) -> Result<Secret, KeyError> {
+        self.sign(&Claims { exp: Some(expires.timestamp()), ..Claims::of_scheme(TICKET_SCHEME, now) })
     }
 
     fn sign(&self, claims: &Claims) -> Result<Secret, KeyError> {
@@ -180,7 +181,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::keys::KeyTexts;
+    use super::super::policy::Policy;
     use super::*;
+
+    const NOW: DateTime<Utc> = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
 
     fn keys() -> LocalKeys {
         LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap()
@@ -197,7 +201,7 @@ mod tests {
 
     #[test]
     fn token_grants_what_its_claim_names() {
-        let (keys, now) = (keys(), Utc::now());
+        let (keys, now) = (keys(), NOW);
         let (infra_env, cluster) = (InfraEnvId::fresh(), ClusterId::fresh());
         let token = keys.infra_env_token(infra_env).unwrap();
         assert_eq!(payload(&token), json!({"infra_env_id": infra_env}));
@@ -205,14 +209,12 @@ mod tests {
         let token = keys.cluster_token(cluster).unwrap();
         assert_eq!(payload(&token), json!({"cluster_id": cluster}));
         assert_eq!(keys.verify(token.reveal(), now).unwrap().grant, Grant::Cluster(cluster));
-        let token = keys.user_token(None).unwrap();
-        let made = payload(&token)["iat"].as_i64().unwrap();
-        assert!((now.timestamp()..=Utc::now().timestamp()).contains(&made));
+        let token = keys.user_token(now, None).unwrap();
+        let made = now.timestamp();
         assert_eq!(payload(&token), json!({"auth_scheme": "userAuth", "iat": made, "nbf": made}));
         assert_eq!(keys.verify(token.reveal(), now).unwrap().grant, Grant::User);
         let end = now + chrono::TimeDelta::seconds(60);
-        let token = keys.ticket(end).unwrap();
-        let made = payload(&token)["iat"].as_i64().unwrap();
+        let token = keys.ticket(now, end).unwrap();
         let claims = json!({"auth_scheme": "ticket", "iat": made, "nbf": made, "exp": end.timestamp()});
         assert_eq!(payload(&token), claims);
         assert_eq!(keys.verify(token.reveal(), now).unwrap().grant, Grant::Ticket);
@@ -227,8 +229,8 @@ mod tests {
         keys.signing = jsonwebtoken::EncodingKey::from_secret(b"a");
         assert_eq!(keys.infra_env_token(InfraEnvId::fresh()), Err(KeyError::Signing));
         assert_eq!(keys.cluster_token(ClusterId::fresh()), Err(KeyError::Signing));
-        assert_eq!(keys.user_token(None), Err(KeyError::Signing));
-        let policy = super::super::Policy::local(keys);
+        assert_eq!(keys.user_token(NOW, None), Err(KeyError::Signing));
+        let policy = Policy::local(keys);
         assert_eq!(
             policy.url_token(InfraEnvId::fresh()).unwrap_err().kind(),
             crate::error::ErrorKind::Internal
@@ -237,8 +239,8 @@ mod tests {
 
     #[test]
     fn token_expires_at_the_second() {
-        let (keys, now) = (keys(), Utc::now());
-        let token = keys.user_token(Some(now + TimeDelta::seconds(1))).unwrap();
+        let (keys, now) = (keys(), NOW);
+        let token = keys.user_token(now, Some(now + TimeDelta::seconds(1))).unwrap();
         let verified = keys.verify(token.reveal(), now).unwrap();
         assert!(!verified.is_over(now));
         assert!(verified.is_over(now + TimeDelta::seconds(1)));
@@ -247,7 +249,7 @@ mod tests {
 
     #[test]
     fn token_is_valid_from_its_time_with_a_small_clock_skew() {
-        let (keys, now, infra_env) = (keys(), Utc::now(), InfraEnvId::fresh());
+        let (keys, now, infra_env) = (keys(), NOW, InfraEnvId::fresh());
         let from = |begin: TimeDelta| {
             let claims = json!({"infra_env_id": infra_env, "nbf": (now + begin).timestamp()});
             keys.verify(&signed(&keys, &claims), now).map(|verified| verified.grant)
@@ -262,7 +264,7 @@ mod tests {
 
     #[test]
     fn rejects_tokens_for_an_audience() {
-        let (keys, now, infra_env) = (keys(), Utc::now(), InfraEnvId::fresh());
+        let (keys, now, infra_env) = (keys(), NOW, InfraEnvId::fresh());
         for audience in [json!("another service"), json!(["kindling"])] {
             let claims = json!({"infra_env_id": infra_env, "aud": audience});
             assert_eq!(keys.verify(&signed(&keys, &claims), now), Err(TokenError::Audience));
@@ -271,7 +273,7 @@ mod tests {
 
     #[test]
     fn tokens_of_earlier_releases_are_valid() {
-        let (keys, now) = (keys(), Utc::now());
+        let (keys, now) = (keys(), NOW);
         let user = signed(&keys, &json!({"auth_scheme": "userAuth"}));
         assert_eq!(keys.verify(&user, now).unwrap().grant, Grant::User);
         let ticket = json!({"auth_scheme": "ticket", "exp": now.timestamp() + 10});
@@ -280,7 +282,7 @@ mod tests {
 
     #[test]
     fn rejects_contradictory_claims() {
-        let (keys, now) = (keys(), Utc::now());
+        let (keys, now) = (keys(), NOW);
         let (infra_env, cluster) = (InfraEnvId::fresh(), ClusterId::fresh());
         let both = json!({"infra_env_id": infra_env, "cluster_id": cluster});
         assert_eq!(keys.verify(&signed(&keys, &both), now).unwrap().grant, Grant::InfraEnv(infra_env));

@@ -1,6 +1,7 @@
 //! The operations of the inventory: typed parameters in, records or errors out. The API, the background tasks and other
 //! parts of the program call the same functions.
 
+mod access;
 mod caches;
 pub(crate) mod clusters;
 pub(crate) mod hosts;

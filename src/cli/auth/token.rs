@@ -11,6 +11,7 @@ use super::KeyOptions;
 use crate::cli::duration;
 use crate::cli::output::{print_json, print_line};
 use crate::cli::serve::value::parse_id;
+use inventory::clock::{Clock, SystemClock};
 use inventory::id::{ClusterId, InfraEnvId};
 
 /// Make a token for a service with `--auth-type local`
@@ -50,10 +51,10 @@ impl Lifetime {
         if text == "never" { Ok(Self::Endless) } else { duration::parse_duration(text).map(Self::Of) }
     }
 
-    fn expiry(self) -> Result<Option<DateTime<Utc>>> {
+    fn expiry(self, now: DateTime<Utc>) -> Result<Option<DateTime<Utc>>> {
         let Self::Of(duration) = self else { return Ok(None) };
         let delta = chrono::TimeDelta::from_std(duration).ok();
-        let end = delta.and_then(|delta| Utc::now().checked_add_signed(delta));
+        let end = delta.and_then(|delta| now.checked_add_signed(delta));
         end.map(Some).context("--expires is too far in the future")
     }
 }
@@ -61,11 +62,12 @@ impl Lifetime {
 impl Token {
     pub(super) fn run(self) -> Result<()> {
         let keys = self.keys.read_keys()?;
-        let expiry = if self.user { self.expires.expiry()? } else { None };
+        let now = SystemClock.now();
+        let expiry = if self.user { self.expires.expiry(now)? } else { None };
         let token = match (self.infra_env, self.cluster) {
             (Some(id), _) => keys.infra_env_token(id),
             (None, Some(id)) => keys.cluster_token(id),
-            (None, None) => keys.user_token(expiry),
+            (None, None) => keys.user_token(now, expiry),
         }?;
         if self.json {
             let expiry = expiry.map(|time| time.to_rfc3339_opts(SecondsFormat::Secs, true));

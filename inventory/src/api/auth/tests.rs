@@ -1,6 +1,7 @@
 //! Valid and invalid tokens, against operations of every kind.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -10,7 +11,7 @@ use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
-use chrono::{TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use ignition::discovery::HttpUrl;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
@@ -28,12 +29,13 @@ use crate::files::FileStore;
 use crate::id::HostKey;
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::{Changes, Columns, Key, Kind, Outcome, Row, SqlStore, Step};
-use crate::{Inventory, Settings};
+use crate::{Inventory, ManualClock, Settings};
 
 /// Two infra-envs with one host each in the same cluster, a third with a host in no cluster, and another cluster.
 struct Site {
     app: Router,
     inventory: Inventory,
+    clock: Arc<ManualClock>,
     texts: KeyTexts,
     keys: LocalKeys,
     own: InfraEnvId,
@@ -97,7 +99,8 @@ impl Site {
         let directory = TempDir::new().unwrap();
         let store = SqlStore::open_file(&directory.path().join("test.db")).await.unwrap();
         let url = HttpUrl::parse("url", "http://127.0.0.1").unwrap();
-        let settings = Settings::new(url.clone(), url);
+        let clock = Arc::new(ManualClock::new(Utc::now()));
+        let settings = Settings { clock: clock.clone(), ..Settings::new(url.clone(), url) };
         let policy = Policy::local(keys.clone());
         let files = FileStore::in_directory(&directory.path().join("files")).unwrap();
         let inventory = Inventory::new(Arc::new(store), files, Catalogue::default(), settings, policy);
@@ -122,6 +125,7 @@ impl Site {
         Self {
             app,
             inventory,
+            clock,
             texts,
             keys,
             own,
@@ -239,7 +243,7 @@ fn hostile(site: &Site) -> Vec<(&'static str, String, &'static str)> {
         ),
         (
             "of people",
-            site.keys.user_token(None).unwrap().reveal().to_owned(),
+            site.keys.user_token(Utc::now(), None).unwrap().reveal().to_owned(),
             "the token is not for X-Secret-Key",
         ),
         (
@@ -282,7 +286,7 @@ async fn token_is_valid_only_in_its_own_header_or_parameter() {
     let site = Site::new().await;
     let line = format!("GET /infra-envs/{}", site.own);
     let token = site.keys.infra_env_token(site.own).unwrap();
-    let user = site.keys.user_token(Some(Utc::now() + TimeDelta::hours(1))).unwrap();
+    let user = site.keys.user_token(Utc::now(), Some(Utc::now() + TimeDelta::hours(1))).unwrap();
     let (token, user) = (token.reveal(), user.reveal());
     assert_eq!(site.with(&line, "x-secret-key", token).await, 200);
     assert_eq!(site.by_url(&line, token).await, 200);
@@ -307,17 +311,13 @@ async fn token_is_valid_only_in_its_own_header_or_parameter() {
 async fn cached_token_expires_in_time() {
     let site = Site::new().await;
     let line = format!("GET /infra-envs/{}", site.own);
-    let token = site.signed(&json!({"infra_env_id": site.own, "exp": Utc::now().timestamp() + 2}));
+    let end = (Utc::now() + TimeDelta::hours(1)).timestamp();
+    let token = site.signed(&json!({"infra_env_id": site.own, "exp": end}));
     assert_eq!(site.with(&line, "x-secret-key", &token).await, 200);
-    let mut status = 200;
-    for _ in 0..100 {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        status = site.with(&line, "x-secret-key", &token).await;
-        if status != 200 {
-            break;
-        }
-    }
-    assert_eq!(status, 401);
+    site.clock.set(DateTime::from_timestamp(end - 1, 0).unwrap());
+    assert_eq!(site.with(&line, "x-secret-key", &token).await, 200);
+    site.clock.advance(Duration::from_secs(1));
+    assert_eq!(site.with(&line, "x-secret-key", &token).await, 401);
 }
 
 #[tokio::test]

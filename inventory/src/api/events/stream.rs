@@ -75,8 +75,9 @@ async fn create_ticket(
     _: Caller<User, WholeService>,
     State(inventory): State<Inventory>,
 ) -> Result<(StatusCode, Json<Ticket>), ApiError> {
-    let expires_at = Utc::now() + TICKET_LIFETIME;
-    let ticket = inventory.policy().ticket(expires_at)?;
+    let now = inventory.now();
+    let expires_at = now + TICKET_LIFETIME;
+    let ticket = inventory.policy().ticket(now, expires_at)?;
     Ok((StatusCode::CREATED, Json(Ticket { ticket, expires_at })))
 }
 

@@ -145,7 +145,7 @@ impl Inventory {
         user_token: Option<&Secret>,
     ) -> Result<(), Error> {
         if matches!(self.policy(), Policy::Open)
-            || url_token.is_some_and(|token| self.policy().takes_url_token(id, token))
+            || url_token.is_some_and(|token| self.policy().takes_url_token(self.now(), id, token))
         {
             return Ok(());
         }

@@ -1,0 +1,61 @@
+//! The kinds of tokens and what a token gives access to.
+
+use std::fmt;
+
+use crate::id::{ClusterId, InfraEnvId};
+
+/// The kind of a token, which is the place in the request that carries it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AuthKind {
+    /// A user, or a program that acts for one: the header `Authorization`.
+    User,
+    /// An agent: the header `X-Secret-Key`.
+    Agent,
+    /// Any client that has the URL: `api_key` in the query.
+    Url,
+    /// A client that downloads an image: the header `Image-Token`.
+    Image,
+    /// Any client that has the URL of an image: `image_token` in the query.
+    ImageUrl,
+    /// A program that watches resources: the header `Watcher-Authorization`.
+    Watcher,
+    /// A browser that opens the stream of changes: `ticket` in the query.
+    Ticket,
+}
+
+impl AuthKind {
+    /// All kinds.
+    pub const ALL: [Self; 7] =
+        [Self::User, Self::Agent, Self::Url, Self::Image, Self::ImageUrl, Self::Watcher, Self::Ticket];
+
+    /// Returns the name of the header or query parameter.
+    #[must_use]
+    pub fn place(self) -> &'static str {
+        match self {
+            Self::User => "Authorization",
+            Self::Agent => "X-Secret-Key",
+            Self::Url => "api_key",
+            Self::Image => "Image-Token",
+            Self::ImageUrl => "image_token",
+            Self::Watcher => "Watcher-Authorization",
+            Self::Ticket => "ticket",
+        }
+    }
+}
+
+impl fmt::Display for AuthKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.place())
+    }
+}
+
+/// The resources that a token gives access to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// All resources.
+    Everything,
+    /// One infra-env, with its hosts and their clusters.
+    InfraEnv(InfraEnvId),
+    /// One cluster.
+    Cluster(ClusterId),
+}
