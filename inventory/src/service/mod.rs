@@ -4,6 +4,7 @@
 mod access;
 mod caches;
 pub(crate) mod clusters;
+pub(crate) mod events;
 pub(crate) mod hosts;
 pub mod infra_envs;
 mod inventory;

@@ -5,26 +5,28 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::request_bodies;
+use crate::Inventory;
+use crate::error::Error;
 use crate::event::{Category, Event, Severity};
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::journal::Journal;
+use crate::request_id::RequestId;
 use crate::time::Millis;
 
-/// Longest message in characters. An event with a longer one is dropped.
+/// Maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 4096;
 
-/// Longest name in characters.
+/// Maximum length of a name, in characters.
 const MAX_NAME: usize = 255;
 
-/// Longest `props` in bytes.
+/// Maximum length of `props`, in bytes.
 const MAX_PROPS: usize = 64 << 10;
 
 /// Parameters of an event that a client reports.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = trigger_event_params)]
-pub(super) struct ReportedEvent {
+pub(crate) struct ReportedEvent {
     /// Name of the kind of event. Stable.
     pub name: Option<String>,
     /// Cluster that the event is about.
@@ -47,13 +49,27 @@ pub(super) struct ReportedEvent {
     pub props: Option<String>,
 }
 
-request_bodies! {
-    ReportedEvent: "triggerEventParams";
+impl Inventory {
+    /// Stores an event that a client reports. An event that is too long is dropped: an error would not help the client.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub(crate) async fn report_event(
+        &self,
+        reported: ReportedEvent,
+        request: RequestId,
+    ) -> Result<(), Error> {
+        if let Some(event) = reported.into_event(&self.journal(Some(request))) {
+            self.records().add_event(event).await?;
+        }
+        Ok(())
+    }
 }
 
 impl ReportedEvent {
-    /// Converts the request into an event. Returns `None` if it is too long.
-    pub(super) fn into_event(self, journal: &Journal) -> Option<Event> {
+    /// Converts the parameters into an event. Returns `None` if the message or the name is too long.
+    fn into_event(self, journal: &Journal) -> Option<Event> {
         let name = self.name.unwrap_or_default();
         if self.message.chars().count() > MAX_MESSAGE || name.chars().count() > MAX_NAME {
             return None;
