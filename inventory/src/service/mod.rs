@@ -5,6 +5,7 @@ mod access;
 mod caches;
 pub(crate) mod clusters;
 pub(crate) mod events;
+mod file_errors;
 pub(crate) mod hosts;
 pub mod infra_envs;
 mod inventory;

@@ -1,33 +1,12 @@
-//! Downloads of logs.
+//! Downloads of logs: the parameters and the response.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use bytes::Bytes;
-use futures_util::stream::{self, BoxStream};
-use futures_util::{StreamExt, TryStreamExt};
 
-use crate::Inventory;
-use crate::api::Query;
-use crate::api::{ApiError, header_value};
-use crate::cluster::ClusterRecord;
-use crate::files::{FileError, FileInfo, FilePath, FileStore, OpenFile};
-use crate::host::HostRecord;
-use crate::id::{ClusterId, HostId};
-use crate::service::logs::{path_of_controller, path_of_host};
-use crate::store::{Filter, Kind};
-use crate::tar;
-
-/// The logs that a client requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestedLogs {
-    /// The logs of a host.
-    Host(HostId),
-    /// The logs of the cluster's controller.
-    Controller,
-    /// All logs of the cluster.
-    All,
-}
+use crate::api::{ApiError, Query, header_value};
+use crate::id::HostId;
+use crate::service::logs::{LogsDownload, RequestedLogs};
 
 #[derive(Clone, Copy, Debug)]
 enum LogsType {
@@ -36,145 +15,27 @@ enum LogsType {
     All,
 }
 
-impl RequestedLogs {
-    /// Reads the query parameter `logs_type`.
-    pub(crate) fn read(query: &Query, host: Option<HostId>) -> Result<Self, ApiError> {
-        const KINDS: [(&str, LogsType); 3] =
-            [("host", LogsType::Host), ("controller", LogsType::Controller), ("all", LogsType::All)];
-        match (query.choice("logs_type", &KINDS)?, host) {
-            (Some(LogsType::Controller), _) => Ok(Self::Controller),
-            (None | Some(LogsType::Host), Some(host)) => Ok(Self::Host(host)),
-            (Some(LogsType::Host), None) => Err(ApiError::bad("host_id is required for the logs of a host")),
-            (None, None) | (Some(LogsType::All), _) => Ok(Self::All),
-        }
+/// Reads the query parameter `logs_type`.
+pub(super) fn requested_logs(query: &Query, host: Option<HostId>) -> Result<RequestedLogs, ApiError> {
+    const KINDS: [(&str, LogsType); 3] =
+        [("host", LogsType::Host), ("controller", LogsType::Controller), ("all", LogsType::All)];
+    match (query.choice("logs_type", &KINDS)?, host) {
+        (Some(LogsType::Controller), _) => Ok(RequestedLogs::Controller),
+        (None | Some(LogsType::Host), Some(host)) => Ok(RequestedLogs::Host(host)),
+        (Some(LogsType::Host), None) => Err(ApiError::bad("host_id is required for the logs of a host")),
+        (None, None) | (Some(LogsType::All), _) => Ok(RequestedLogs::All),
     }
 }
 
-/// A file of logs, and its name in answers and archives.
-#[derive(Clone, Debug)]
-struct LogFile {
-    path: FilePath,
-    name: String,
-}
-
-/// Returns one file of logs unchanged, or an archive of all.
-pub(crate) async fn download(
-    inventory: &Inventory,
-    cluster: ClusterId,
-    wanted: RequestedLogs,
-) -> Result<Response, ApiError> {
-    let cluster = inventory.cluster(cluster).await?;
-    let one = match wanted {
-        RequestedLogs::All => return archive_of_all_logs(inventory, &cluster).await,
-        RequestedLogs::Controller => controller_log_file(&cluster)?,
-        RequestedLogs::Host(id) => {
-            host_log_file(&cluster, &inventory.host_in_cluster(cluster.id, id, None).await?)?
-        }
-    };
-    let file = inventory.files().get(&one.path).await?;
-    let file = file.ok_or_else(|| ApiError::conflict(format!("Logs {} are not available yet", one.name)))?;
-    let len = file.info.len;
-    let mut response =
-        attachment(&format!("{}_{}", safe_file_name(&cluster.spec.name), one.name), file.content)?;
-    response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(len));
-    Ok(response)
-}
-
-async fn archive_of_all_logs(inventory: &Inventory, cluster: &ClusterRecord) -> Result<Response, ApiError> {
-    let mut files = vec![controller_log_file(cluster)?];
-    let filter = Filter::all(Kind::Host).of_cluster(cluster.id.0);
-    let mut hosts = inventory.records().stream::<HostRecord>(filter);
-    while let Some(host) = hosts.try_next().await? {
-        files.push(host_log_file(cluster, &host.record)?);
-    }
-    let store = inventory.files().clone();
-    // Find the first file before the answer begins: a cluster without logs gets an error status.
-    let mut files = files.into_iter();
-    let first = loop {
-        let Some(next) = files.next() else {
-            return Err(ApiError::conflict(format!("Logs of cluster {} are not available yet", cluster.id)));
-        };
-        if let Some(file) = store.get(&next.path).await? {
-            break archive_entry(&next.name, file);
-        }
-    };
-    let rest = stream::iter(files).then(move |file| open(store.clone(), file)).try_flatten();
-    let end = stream::once(async { Ok(Bytes::from_static(&tar::END)) });
-    let content = first.chain(rest).chain(end).boxed();
-    attachment(&format!("{}_{}.tar", safe_file_name(&cluster.spec.name), cluster.id), content)
-}
-
-type Content = BoxStream<'static, Result<Bytes, FileError>>;
-
-/// Returns the archive entry of a file, or nothing if the file does not exist.
-async fn open(store: FileStore, file: LogFile) -> Result<Content, FileError> {
-    Ok(store
-        .get(&file.path)
-        .await?
-        .map_or_else(|| stream::empty().boxed(), |found| archive_entry(&file.name, found)))
-}
-
-fn archive_entry(name: &str, file: OpenFile) -> Content {
-    let header = tar_header(name, &file.info);
-    let padding = Bytes::from_static(tar::padding(file.info.len));
-    stream::once(async { header }).chain(file.content).chain(stream::once(async { Ok(padding) })).boxed()
-}
-
-/// Returns the tar header of a file. Times before 1970 become 0.
-fn tar_header(name: &str, info: &FileInfo) -> Result<Bytes, FileError> {
-    let written_at = u64::try_from(info.written_at.timestamp()).unwrap_or(0);
-    Ok(Bytes::copy_from_slice(&tar::header(name, info.len, written_at)?))
-}
-
-fn controller_log_file(cluster: &ClusterRecord) -> Result<LogFile, ApiError> {
-    Ok(LogFile { path: path_of_controller(cluster.id)?, name: "controller.tar.gz".to_owned() })
-}
-
-fn host_log_file(cluster: &ClusterRecord, host: &HostRecord) -> Result<LogFile, ApiError> {
-    let path = path_of_host(cluster.id, host.infra_env_id, host.id)?;
-    Ok(LogFile { path, name: format!("{}_{}.tar.gz", safe_file_name(&host.name()), host.id) })
-}
-
-/// Returns a short name that is valid in archives and headers.
-fn safe_file_name(name: &str) -> String {
-    const MAX_CHARS: usize = 50;
-    let replace =
-        |char: char| if char.is_ascii_alphanumeric() || matches!(char, '.' | '-' | '_') { char } else { '_' };
-    name.chars().take(MAX_CHARS).map(replace).collect()
-}
-
-fn attachment(name: &str, content: Content) -> Result<Response, ApiError> {
-    let mut response = Response::new(Body::from_stream(content));
+/// Returns the response with a download.
+pub(super) fn attachment(download: LogsDownload) -> Result<Response, ApiError> {
+    let disposition = header_value(&format!("attachment; filename=\"{}\"", download.name))?;
+    let mut response = Response::new(Body::from_stream(download.content));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-    headers.insert(header::CONTENT_DISPOSITION, header_value(&format!("attachment; filename=\"{name}\""))?);
+    headers.insert(header::CONTENT_DISPOSITION, disposition);
+    if let Some(len) = download.len {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(len));
+    }
     Ok(response)
-}
-
-#[cfg(test)]
-mod tests {
-    use chrono::{DateTime, Utc};
-
-    use super::*;
-
-    #[test]
-    fn time_of_an_archived_file_is_never_before_1970() {
-        let time = |written_at| {
-            let path = FilePath::from_names(["a"]).unwrap();
-            let header = tar_header("a", &FileInfo { path, len: 1, written_at }).unwrap();
-            ::tar::Header::from_byte_slice(&header).mtime().unwrap()
-        };
-        assert_eq!(time(DateTime::UNIX_EPOCH), 0);
-        assert_eq!(time(DateTime::<Utc>::MIN_UTC), 0);
-        for seconds in [1_700_000_000, DateTime::<Utc>::MAX_UTC.timestamp()] {
-            assert_eq!(time(DateTime::from_timestamp(seconds, 0).unwrap()), seconds.unsigned_abs());
-        }
-    }
-
-    #[test]
-    fn safe_replaces_special_characters() {
-        assert_eq!(safe_file_name("node-1.example.com"), "node-1.example.com");
-        assert_eq!(safe_file_name("../a\"b\r\nä"), ".._a_b___");
-        assert_eq!(safe_file_name(&"x".repeat(100)).len(), 50);
-    }
 }

@@ -5,8 +5,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use utoipa::ToSchema;
 
-use super::download::{RequestedLogs, download};
-use super::upload::{LogsSender, Upload};
+use super::download::{attachment, requested_logs};
+use super::upload::{logs_sender, store_upfile};
 use crate::Inventory;
 use crate::api::ApiError;
 use crate::api::auth::{Agent, Caller, ClusterLogs, Downloader, LogsSource, Operation, operation};
@@ -27,7 +27,7 @@ pub(crate) fn routes() -> Vec<Operation> {
     ]
 }
 
-/// The most bytes of a form in addition to its file.
+/// Maximum number of bytes of a form in addition to its file.
 const MAX_FORM: usize = 64 << 10;
 
 /// Form with logs.
@@ -75,8 +75,9 @@ async fn upload_logs(
     State(api): State<ApiState>,
     LogsMultipart(form): LogsMultipart,
 ) -> Result<StatusCode, ApiError> {
-    let sender = LogsSender::read(&query, &source)?;
-    Upload { cluster: source.cluster, sender, request }.store(&api, form).await?;
+    let sender = logs_sender(&query, &source)?;
+    let upload = api.inventory().start_logs_upload(source.cluster, sender, request).await?;
+    store_upfile(upload, api.uploads().empty_reservation(), form).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -98,7 +99,8 @@ async fn download_logs(
     query: Query,
     State(inventory): State<Inventory>,
 ) -> Result<Response, ApiError> {
-    download(&inventory, target.cluster, RequestedLogs::read(&query, target.host)?).await
+    let requested = requested_logs(&query, target.host)?;
+    attachment(inventory.logs(target.cluster, requested).await?)
 }
 
 /// Updates the state of the controller's log upload
