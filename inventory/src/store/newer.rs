@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::records::Record;
+use super::record::Record;
 use super::{Row, SCHEMA_VERSION};
 
 /// A document that a newer release wrote, and the part of it that this release understands.

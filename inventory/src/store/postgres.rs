@@ -22,7 +22,7 @@ use super::feed::listener::{ListenerTask, notify};
 use super::location::without_password;
 use super::session::Session;
 use super::statements::commit::{Prepared, TEST_STATEMENTS, apply, lock};
-use super::{Changes, Feed, Key, Outcome, Reservation, StoreError, schema, sql};
+use super::{Changes, Feed, Key, Outcome, Reservation, StoreError, pool, schema};
 
 /// A connection that was idle for less time is used without a ping.
 const FRESH: Duration = Duration::from_secs(5);
@@ -77,8 +77,8 @@ async fn connect(name: &str, options: PgConnectOptions, feed: &Feed) -> Result<P
     // The tables are committed, so a failure to close this connection loses nothing.
     let _ = connection.close().await;
     let pool = PgPoolOptions::new()
-        .max_connections(sql::MAX_CONNECTIONS)
-        .acquire_timeout(sql::ACQUIRE_TIMEOUT)
+        .max_connections(pool::MAX_CONNECTIONS)
+        .acquire_timeout(pool::ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
         .after_connect(|connection, _| {
             Box::pin(async move { Executor::execute(connection, SESSION).await.map(drop) })

@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 use super::check_ins::PendingCheckIns;
 use super::newer::NewerDocument;
-use super::records::{Record, Records, Stored, decode, missing_report};
+use super::record::{Record, Stored, decode, missing_report};
 use super::{Changes, Filter, Key, ReportKinds, Reports, Row, Step, Store, StoreError};
 
-/// Reads records: [`Records`] for views, a [`ReadSet`] for changes.
+/// Reads records: [`Records`](super::Records) for views, a [`ReadSet`] for changes.
 pub trait Reader: Sync {
     /// Returns a record, even if it is deleted.
     fn find<R: Record>(
@@ -25,16 +25,6 @@ pub trait Reader: Sync {
         &self,
         filter: Filter,
     ) -> impl Future<Output = Result<Vec<Stored<R>>, StoreError>> + Send;
-}
-
-impl Reader for Records {
-    async fn find<R: Record>(&self, parent: Option<Uuid>, id: Uuid) -> Result<Option<Stored<R>>, StoreError> {
-        Self::find(self, parent, id).await
-    }
-
-    async fn list<R: Record>(&self, filter: Filter) -> Result<Vec<Stored<R>>, StoreError> {
-        Self::list(self, filter).await
-    }
 }
 
 /// The reads of one attempt at a change.

@@ -24,12 +24,8 @@ use super::{
 use crate::event::{EventPage, EventPosition, EventQuery};
 use crate::id::{ClusterId, HostId};
 
-/// A few connections keep a database busy. Further queries wait in this process, where waiting is cheap.
-pub(super) const MAX_CONNECTIONS: u32 = 10;
 /// The key of no record.
 const NO_RECORD: Key = Key { kind: Kind::Cluster, parent: None, id: Uuid::nil() };
-/// A query that waits longer for a connection fails.
-pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A store in a SQL database.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 use uuid::Uuid;
 
-use super::{ChangeKind, RecordChange};
+use super::event::{ChangeKind, RecordChange};
 use crate::store::{Key, Kind};
 
 /// PostgreSQL refuses longer payloads.

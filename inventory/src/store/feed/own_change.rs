@@ -1,33 +1,9 @@
 //! A change that this process makes in a shared database.
 
-use std::collections::BTreeMap;
-
+use super::change_feed::Feed;
+use super::event::RecordChange;
 use super::message::MessageHeader;
-use super::{Feed, RecordChange};
-
-/// The most own changes with an unknown outcome that are remembered.
-const MAX_UNDECIDED: usize = 1024;
-
-/// The own changes whose outcome is unknown, by the number of their messages.
-#[derive(Debug, Default)]
-pub(super) struct UndecidedChanges(BTreeMap<u64, UndecidedChange>);
-
-#[derive(Debug)]
-enum UndecidedChange {
-    /// The commit is in progress. If its notification arrives before its result, the notification reports the records.
-    InProgress { reported: Vec<RecordChange> },
-    /// The commit failed, or its caller stopped waiting: the change may be made or not. Its notification decides.
-    Unknown,
-}
-
-impl UndecidedChanges {
-    fn insert(&mut self, sequence: u64, change: UndecidedChange) {
-        self.0.insert(sequence, change);
-        if self.0.len() > MAX_UNDECIDED {
-            self.0.pop_first();
-        }
-    }
-}
+use super::undecided::UndecidedChange;
 
 /// A change of this process, from its begin until its outcome is known.
 ///
@@ -113,7 +89,8 @@ impl Feed {
 mod tests {
     use uuid::Uuid;
 
-    use super::super::{ChangeKind, FeedEvent};
+    use super::super::event::{ChangeKind, FeedEvent};
+    use super::super::undecided::MAX_UNDECIDED;
     use super::*;
     use crate::store::{Key, Kind};
 

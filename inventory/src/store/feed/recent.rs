@@ -5,7 +5,10 @@ use std::fmt;
 
 use tokio::sync::broadcast;
 
-use super::{FeedEvent, MAX_BEHIND};
+use super::event::FeedEvent;
+
+/// The events that a subscriber may fall behind or miss. Beyond that, it gets [`FeedEvent::Resync`].
+pub(super) const MAX_BEHIND: usize = 4096;
 
 /// The position of an event in the feed of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -17,7 +17,7 @@ use writer::{WRITING, Writer};
 
 use super::statements::commit::Prepared;
 use super::statements::records::PAGE_ROWS;
-use super::{Feed, StoreError, schema, sql};
+use super::{Feed, StoreError, pool, schema};
 
 /// A connection that waits longer for another process's lock fails.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,9 +30,9 @@ const MIN_READERS: u32 = 4;
 fn reader_count() -> u32 {
     let processors = std::thread::available_parallelism().map_or(MIN_READERS, |count| {
         // More processors than the largest number do not exist.
-        u32::try_from(count.get()).unwrap_or(sql::MAX_CONNECTIONS)
+        u32::try_from(count.get()).unwrap_or(pool::MAX_CONNECTIONS)
     });
-    processors.clamp(MIN_READERS, sql::MAX_CONNECTIONS)
+    processors.clamp(MIN_READERS, pool::MAX_CONNECTIONS)
 }
 
 /// The parts of an open SQLite store.
@@ -83,7 +83,7 @@ pub(super) async fn open(path: &Path, create: bool, feed: Feed) -> Result<Sqlite
         .row_buffer_size(PAGE_ROWS.into());
     let pool = SqlitePoolOptions::new()
         .max_connections(reader_count())
-        .acquire_timeout(sql::ACQUIRE_TIMEOUT)
+        .acquire_timeout(pool::ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::records::text_of;
+use super::values::text_of;
 use crate::store::session::{Dialect, Session, Statement};
 use crate::store::{CheckIn, CheckInLimit};
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::records::{bind_key, is_out_of_bounds, len_of, select_any, text_of};
+use super::records::{bind_key, is_out_of_bounds, select_any};
+use super::values::{len_of, text_of};
 use super::{check_ins, events, reports};
 use crate::event::Event;
 use crate::store::session::{Dialect, Session, Statement};

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::SqlSafeStr as _;
 use uuid::Uuid;
 
-use super::records::{decode_error, unsigned};
+use super::values::{decode_error, unsigned};
 use crate::event::{Category, Event, EventPage, EventPosition, EventQuery, Severity};
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::session::{Cells, Dialect, Session, Statement};

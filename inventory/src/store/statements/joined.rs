@@ -3,8 +3,8 @@
 //! SQLite's driver passes each row from one thread to another, and each time wakes the reader. A page of records is one
 //! text instead: for each record its short columns, its document, and its reports.
 
-use super::records::decode_error;
 use super::reports;
+use super::values::{decode_error, start_of};
 use crate::store::Reports;
 use crate::store::session::Cells;
 
@@ -72,11 +72,6 @@ fn take_until<'a>(rows: &mut &'a str, separator: char) -> Result<&'a str, sqlx::
     let (taken, rest) = rows.split_once(separator).ok_or_else(|| decode_error("row", start_of(rows)))?;
     *rows = rest;
     Ok(taken)
-}
-
-/// Returns the start of a text, for an error message.
-pub(super) fn start_of(text: &str) -> String {
-    text.chars().take(40).collect()
 }
 
 impl Cells for JoinedRow<'_> {

@@ -9,3 +9,4 @@ pub(super) mod leases;
 mod plans;
 pub(super) mod records;
 pub(super) mod reports;
+mod values;

@@ -1,12 +1,11 @@
 //! Statements that read records.
 
-use std::fmt;
-
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::joined::{self, JoinedRow};
 use super::reports;
+use super::values::{decode_error, id_of, text_of, unsigned};
 use crate::id::{ClusterId, HostId};
 use crate::store::session::{Cells, Dialect, Session, Statement};
 use crate::store::{Bound, Columns, Filter, HostCount, Key, Kind, PageQuery, Position, Row, RowPage};
@@ -22,32 +21,6 @@ macro_rules! columns {
         "parent, id, cluster_id, token_key, deleted, status, role, stage, checked_in_at, clock, record_generation, \
          schema_version, document"
     };
-}
-
-/// Returns the error for a value in the database that is not a valid `what`.
-pub(super) fn decode_error(what: &str, found: impl fmt::Debug) -> sqlx::Error {
-    sqlx::Error::Decode(format!("{found:?} is not a valid {what}").into())
-}
-
-/// Converts a number that is never negative.
-pub(super) fn unsigned(what: &str, number: i64) -> Result<u64, sqlx::Error> {
-    u64::try_from(number).map_err(|_| decode_error(what, number))
-}
-
-/// Returns the length of a text in bytes.
-pub(super) fn len_of(text: &str) -> i64 {
-    // No text is longer.
-    i64::try_from(text.len()).unwrap_or(i64::MAX)
-}
-
-/// Returns the text of an id in a column where '' means no id.
-pub(super) fn text_of(id: Option<Uuid>) -> String {
-    id.map(|id| id.to_string()).unwrap_or_default()
-}
-
-fn id_of(text: &str) -> Result<Option<Uuid>, sqlx::Error> {
-    let id = Some(text).filter(|text| !text.is_empty()).map(str::parse).transpose();
-    id.map_err(|_| decode_error("id", text))
 }
 
 /// Binds the key of a record to `$1`, `$2` and `$3`.
@@ -446,16 +419,6 @@ mod tests {
 
     use super::*;
     use crate::store::{Changes, Outcome, ReportKind, ReportKinds, SqlStore, Step, Store as _, StoreError};
-
-    #[test]
-    fn negative_number_is_an_error() {
-        assert_eq!(unsigned("count", 0).unwrap(), 0);
-        assert_eq!(unsigned("count", i64::MAX).unwrap(), i64::MAX.unsigned_abs());
-        for number in [-1, i64::MIN] {
-            let error = unsigned("count", number).unwrap_err();
-            assert!(error.to_string().ends_with(&format!("{number} is not a valid count")), "{error}");
-        }
-    }
 
     #[tokio::test]
     async fn damaged_number_of_a_record_is_an_error() {

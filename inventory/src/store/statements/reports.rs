@@ -1,7 +1,6 @@
 //! Statements on reports.
 
-use super::joined::start_of;
-use super::records::{decode_error, len_of, text_of};
+use super::values::{decode_error, len_of, start_of, text_of};
 use crate::store::session::{Cells, Session, Statement};
 use crate::store::{Key, ReportKind, ReportKinds, Reports};
 
