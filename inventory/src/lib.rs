@@ -5,6 +5,8 @@
 //! requests, and `api` has the routes. Each module imports only from those below it; `docs/architecture.md` has the
 //! order. `docs/api-compatibility.md` lists the differences from the Assisted Installer.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "most tests do not depend on the clock"))]
+
 mod address_finding;
 pub mod api;
 pub mod auth;

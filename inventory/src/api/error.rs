@@ -13,6 +13,7 @@ use ignition::network::check::NetworkFinding;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::clock::{Clock as _, SystemClock};
 use crate::error::{Error, ErrorKind};
 use crate::files::FileError;
 use crate::json::to_json;
@@ -200,7 +201,7 @@ impl IntoResponse for ApiError {
         let code = self.status.as_u16();
         let is_unknown = self.status == StatusCode::UNAUTHORIZED;
         let is_later = self.status == StatusCode::SERVICE_UNAVAILABLE;
-        let retry_after = self.retry_at.map_or(RETRY_AFTER, |at| whole_seconds(at - Utc::now()));
+        let retry_after = self.retry_at.map_or(RETRY_AFTER, |at| whole_seconds(at - SystemClock.now()));
         let mut response = match self.shape {
             Shape::Operation => json(
                 self.status,

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use super::records::{bind_key, is_out_of_bounds, select_any};
 use super::values::{len_of, text_of};
 use super::{check_ins, events, reports};
+use crate::clock::{Clock as _, SystemClock};
 use crate::event::Event;
 use crate::store::session::{Dialect, Session, Statement};
 use crate::store::{Changes, CheckIn, CheckInLimit, Key, Kind, Outcome, RecordChange, Row, Step, StoreError};
-use chrono::Utc;
 
 /// A change that is ready to be made.
 #[derive(Debug, Default)]
@@ -138,7 +138,8 @@ fn check(step: &Step) -> Result<(), StoreError> {
 /// the current time.
 pub(in crate::store) fn unique_micros(count: usize) -> i64 {
     static LAST: AtomicI64 = AtomicI64::new(0);
-    let now = Utc::now().timestamp_micros();
+    // Not the clock of the inventory: these numbers must increase even while the clock of a test stands still.
+    let now = SystemClock.now().timestamp_micros();
     // A change with more steps does not fit into memory.
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     let first = |last: i64| last.saturating_add(1).max(now);
