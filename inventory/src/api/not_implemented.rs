@@ -14,8 +14,7 @@ use crate::api::ApiError;
 use crate::api::auth::{
     AcceptedTokens, Agent, Caller, Logs, Operation, Operations, Target, User, UserOrAgent, WholeService,
 };
-use crate::id::ClusterId;
-use crate::id::HostKey;
+use crate::id::{ClusterId, HostKey};
 
 /// The tag of these operations in the OpenAPI document.
 const TAG: &str = "not implemented";

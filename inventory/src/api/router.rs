@@ -11,9 +11,9 @@ use utoipa::OpenApi;
 
 use super::work_room::RequestMemory;
 use super::{
-    ApiError, ApiState, EitherError, InfraError, OperationError, add_access, examples, not_implemented,
+    ApiError, ApiState, EitherError, InfraError, OperationError, add_access, clusters, events, examples,
+    hosts, infra_envs, logs, not_implemented, versions,
 };
-use super::{clusters, events, hosts, infra_envs, logs, versions};
 use crate::api::auth::{GuardedRouter, Operation, Operations, RouteAccess};
 use crate::{Inventory, Settings};
 

@@ -69,10 +69,8 @@ mod tests {
 
     use super::*;
     use crate::host::state::Transition;
-    use crate::host::{Choices, HostFindings, InstallationDisk, ReportSummary};
-    use crate::host::{Validation, ValidationStatus};
-    use crate::id::HostId;
-    use crate::id::HostKey;
+    use crate::host::{Choices, HostFindings, InstallationDisk, ReportSummary, Validation, ValidationStatus};
+    use crate::id::{HostId, HostKey};
 
     #[test]
     fn length_includes_all_values_from_reports() {

@@ -11,8 +11,7 @@ use super::stage::{HostRole, HostStage, LogsState};
 use super::state::Transition;
 use super::status::{HostKind, HostStatus};
 use crate::Secret;
-use crate::id::HostKey;
-use crate::id::{ClusterId, HostId, InfraEnvId};
+use crate::id::{ClusterId, HostId, HostKey, InfraEnvId};
 use crate::store::{Columns, Kind, Record, ReportKind};
 use crate::time::{Micros, Millis};
 

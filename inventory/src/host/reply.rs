@@ -16,8 +16,7 @@ use super::reported::{
     NtpReport, TangReport, UpgradeReport, read, write,
 };
 use super::state::{Details, HostEvent, HostFacts, find_rule};
-use super::status::MEDIA_DISCONNECTED;
-use super::status::{HostStatus, MediaStatus};
+use super::status::{HostStatus, MEDIA_DISCONNECTED, MediaStatus};
 use super::steps::{StepReply, StepType};
 use super::validation::hardware_validations;
 use crate::error::Error;

@@ -5,7 +5,6 @@
 //! event without a row does not change the host. `docs/state-machines.md` shows the table.
 
 use super::stage::HostStage;
-use super::status::HostStatus;
 use super::status::HostStatus::{
     AddedToExistingCluster, Binding, Cancelled, Disabled, Disconnected, DisconnectedUnbound, Discovering,
     DiscoveringUnbound, Error, Installed, Installing, InstallingInProgress, InstallingPendingUserAction,
@@ -13,7 +12,7 @@ use super::status::HostStatus::{
     PreparingForInstallation, PreparingSuccessful, ReclaimingRebooting, Resetting,
     ResettingPendingUserAction, Unbinding, UnbindingPendingUserAction,
 };
-use super::status::MEDIA_DISCONNECTED;
+use super::status::{HostStatus, MEDIA_DISCONNECTED};
 
 /// An event that can change the status of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use futures_util::StreamExt as _;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use uuid::Uuid;
 
 use crate::Inventory;

@@ -9,8 +9,7 @@ use axum::http::request::Parts;
 use crate::api::Query;
 use crate::auth::{AuthKind, Named};
 use crate::error::Error;
-use crate::id::HostKey;
-use crate::id::{ClusterId, HostId, InfraEnvId, RecordId};
+use crate::id::{ClusterId, HostId, HostKey, InfraEnvId, RecordId};
 
 /// Where a request carries an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -26,8 +26,7 @@ use crate::api::{ApiError, ApiState};
 use crate::auth::{KeyTexts, LocalKeys, Named, Policy};
 use crate::catalogue::Catalogue;
 use crate::files::FileStore;
-use crate::id::HostKey;
-use crate::id::{ClusterId, HostId, InfraEnvId};
+use crate::id::{ClusterId, HostId, HostKey, InfraEnvId};
 use crate::store::{Changes, Columns, Key, Kind, Outcome, Row, SqlStore, Step};
 use crate::{Inventory, ManualClock, Settings};
 

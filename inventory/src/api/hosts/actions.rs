@@ -5,12 +5,10 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 
 use crate::Inventory;
-use crate::api::ApiError;
-use crate::api::Body;
 use crate::api::auth::{Caller, Operation, User, operation};
 use crate::api::hosts::model::Host;
 use crate::api::hosts::view::HostDetail;
-use crate::api::{ApiErrors, Reply};
+use crate::api::{ApiError, ApiErrors, Body, Reply};
 use crate::host::params::BindHostParams;
 use crate::id::HostKey;
 

@@ -5,20 +5,15 @@ use axum::response::Response;
 use futures_util::TryStreamExt;
 
 use crate::Inventory;
-use crate::api::ApiError;
-use crate::api::ApiErrors;
-use crate::api::Query;
 use crate::api::auth::{Caller, Operation, UserOrAgent, operation};
 use crate::api::hosts::model::Host;
 use crate::api::hosts::view::{HostDetail, views};
-use crate::api::json_list;
-use crate::host::HostRole;
-use crate::host::HostStatus;
+use crate::api::{ApiError, ApiErrors, Query, json_list};
+use crate::host::{HostRole, HostStatus};
 use crate::id::{ClusterId, InfraEnvId};
 use crate::service::hosts::counts::DeletedHosts;
 use crate::service::hosts::list::SHOWN_REPORTS;
-use crate::store::part_of_list;
-use crate::store::{ListRange, ReportKind, ReportKinds};
+use crate::store::{ListRange, ReportKind, ReportKinds, part_of_list};
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![operation!(list_hosts), operation!(list_cluster_hosts)]

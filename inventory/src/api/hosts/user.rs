@@ -4,12 +4,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use crate::Inventory;
-use crate::api::ApiError;
-use crate::api::Body;
 use crate::api::auth::{Caller, Operation, User, operation};
 use crate::api::hosts::model::Host;
 use crate::api::hosts::view::HostDetail;
-use crate::api::{ApiErrors, Reply};
+use crate::api::{ApiError, ApiErrors, Body, Reply};
 use crate::host::params::{HostIgnitionParams, HostUpdateParams, InstallerArgsParams};
 use crate::id::HostKey;
 

@@ -5,10 +5,9 @@ use futures_util::stream::BoxStream;
 
 use crate::api::hosts::model::{Host, HostProgress};
 use crate::error::Error;
-use crate::host::HostRecord;
 use crate::host::machine::Machine;
 use crate::host::stages::stages_of;
-use crate::host::validation;
+use crate::host::{HostRecord, validation};
 use crate::id::ClusterId;
 use crate::json::to_json_text;
 use crate::service::hosts::counts::DeletedHosts;

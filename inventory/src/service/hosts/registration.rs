@@ -5,15 +5,13 @@ use crate::catalogue::ImageType;
 use crate::cluster::ClusterRecord;
 use crate::error::{Error, ErrorKind};
 use crate::event::Severity;
-use crate::host::HostRecord;
-use crate::host::HostRole;
 use crate::host::bounds::require_room_for_host;
 use crate::host::cluster::{
     accepts_hosts, cannot_accept_hosts, find_cluster, is_add_hosts_cluster, is_single_node,
 };
 use crate::host::draft::HostDraft;
 use crate::host::state::{Details, HostEvent, HostFacts, RefusalReason, RuleOutcome, Transition, find_rule};
-use crate::host::{HostKind, HostStatus};
+use crate::host::{HostKind, HostRecord, HostRole, HostStatus};
 use crate::id::HostKey;
 use crate::infra_env::InfraEnvRecord;
 use crate::journal::Journal;

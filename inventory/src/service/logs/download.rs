@@ -5,14 +5,13 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 
 use super::path::{path_of_controller, path_of_host};
-use crate::Inventory;
 use crate::cluster::ClusterRecord;
 use crate::error::Error;
 use crate::files::{FileError, FileInfo, FilePath, FileStore, OpenFile};
 use crate::host::HostRecord;
 use crate::id::{ClusterId, HostId};
 use crate::store::{Filter, Kind};
-use crate::tar;
+use crate::{Inventory, tar};
 
 /// The logs that a client requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

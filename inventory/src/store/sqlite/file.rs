@@ -1,10 +1,9 @@
 //! The file of a SQLite database: created privately, and locked for one store.
 
-use std::fmt;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
-use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use crate::store::StoreError;
 

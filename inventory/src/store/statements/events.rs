@@ -287,8 +287,7 @@ mod tests {
     use tempfile::TempDir;
 
     use crate::event::{Event, EventQuery, Severity};
-    use crate::store::{Changes, Store, StoreError};
-    use crate::store::{Outcome, SqlStore};
+    use crate::store::{Changes, Outcome, SqlStore, Store, StoreError};
 
     #[tokio::test]
     async fn unknown_value_of_a_column_is_an_error() {
