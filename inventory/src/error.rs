@@ -60,6 +60,11 @@ impl Error {
         Self::new(ErrorKind::NotFound, reason)
     }
 
+    /// Returns the error for a record that does not exist, with the text of the Assisted Installer.
+    pub(crate) fn record_not_found() -> Self {
+        Self::not_found("record not found")
+    }
+
     /// Returns the error for a resource whose state does not allow the operation.
     pub fn conflict(reason: impl Into<String>) -> Self {
         Self::new(ErrorKind::Conflict, reason)

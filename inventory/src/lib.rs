@@ -39,10 +39,9 @@ mod state_machines;
 pub mod store;
 mod string_enum;
 mod tar;
-pub mod time;
 
 pub use address_finding::AddressFinding;
-pub use assisted::Secret;
+pub use assisted::{Secret, time};
 pub use blocking::in_background;
 pub use bucket::{BucketError, BucketFailure, BucketTransport, s3_from_env, without_response};
 pub use clock::{Clock, ManualClock, SystemClock};

@@ -5,12 +5,10 @@ mod access;
 mod caches;
 pub(crate) mod clusters;
 pub(crate) mod events;
-mod file_errors;
 pub(crate) mod hosts;
 pub mod infra_envs;
 mod inventory;
 pub(crate) mod logs;
-mod not_found;
 pub mod os_images;
 
 pub use inventory::Inventory;

@@ -10,7 +10,6 @@ use crate::catalogue::{
 use crate::error::Error;
 use crate::infra_env::InfraEnvRecord;
 use crate::os_image::{OsImageList, OsImageParams, OsImageRecord, id_of};
-use crate::service::not_found::NOT_FOUND;
 use crate::store::{Change, Filter, Kind, ReadSet, Reader as _, Record as _, Stored};
 
 /// Maximum number of added base images.
@@ -165,7 +164,7 @@ impl Inventory {
         self.records()
             .change(|reads: ReadSet| async move {
                 let found = reads.find::<OsImageRecord>(None, id_of(version, architecture)).await?;
-                let stored = found.ok_or_else(|| Error::not_found(NOT_FOUND))?;
+                let stored = found.ok_or_else(|| Error::record_not_found())?;
                 let mut infra_envs = self.records().stream::<InfraEnvRecord>(Filter::all(Kind::InfraEnv));
                 // An infra-env that begins to use the image in the meantime changes the image's record.
                 while let Some(Stored { record, .. }) = infra_envs.try_next().await? {

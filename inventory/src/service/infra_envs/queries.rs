@@ -7,7 +7,6 @@ use crate::Inventory;
 use crate::error::Error;
 use crate::id::{ClusterId, InfraEnvId};
 use crate::infra_env::InfraEnvRecord;
-use crate::service::not_found::NOT_FOUND;
 use crate::store::{Filter, Kind, ListRange, PageQuery, Reader, Stored, part_of_list};
 
 /// Returns an infra-env with its generation.
@@ -15,7 +14,7 @@ pub(super) async fn stored_infra_env(
     reader: &impl Reader,
     id: InfraEnvId,
 ) -> Result<Stored<InfraEnvRecord>, Error> {
-    reader.find(None, id.0).await?.ok_or_else(|| Error::not_found(NOT_FOUND))
+    reader.find(None, id.0).await?.ok_or_else(|| Error::record_not_found())
 }
 
 impl Inventory {

@@ -18,7 +18,6 @@ use crate::discovery::RenderedConfig;
 use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::infra_env::InfraEnvRecord;
-use crate::service::not_found::NOT_FOUND;
 use crate::store::{CacheEntry, CachedRecord, Contact, Key, Kind, StoreError};
 use crate::{Inventory, Secret, in_background};
 
@@ -100,7 +99,7 @@ impl Inventory {
         };
         match read {
             Ok(Some(read)) => Ok(read),
-            Ok(None) => Err(Error::not_found(NOT_FOUND)),
+            Ok(None) => Err(Error::record_not_found()),
             Err(error) if error.is_of_database() => self.during_outage(id, kept, error),
             Err(error) => Err(error.into()),
         }
@@ -127,7 +126,7 @@ impl Inventory {
             return Ok(kept);
         }
         match self.infra_env_cache().find(key(id)) {
-            Some(CacheEntry::Removed) => Err(Error::not_found(NOT_FOUND)),
+            Some(CacheEntry::Removed) => Err(Error::record_not_found()),
             _ => Err(error.into()),
         }
     }
