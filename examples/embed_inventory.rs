@@ -11,6 +11,7 @@ use ignition::discovery::HttpUrl;
 use kindling::http::images::{EmbeddedInputs, ImageServer};
 use kindling::images::library::{Library, LibrarySettings};
 use kindling::inventory::auth::Policy;
+use kindling::inventory::background;
 use kindling::inventory::catalogue::Catalogue;
 use kindling::inventory::files::FileStore;
 use kindling::inventory::store::SqlStore;
@@ -38,9 +39,8 @@ pub(crate) async fn application(
     // No authentication: the embedding application is responsible for it.
     let inventory = Inventory::new(store, files, catalogue, settings, Policy::Open);
     let images = ImageServer::new(os_images, library, Arc::new(EmbeddedInputs::new(inventory.clone())), url);
-    // Hosts that stop checking in become disconnected, and failed jobs are tried again.
-    tokio::spawn(inventory.clone().run_monitor());
-    tokio::spawn(inventory.clone().run_jobs());
+    // Hosts that stop checking in become disconnected, and the files of deleted clusters are deleted.
+    tokio::spawn(background::run(inventory.clone(), std::future::pending()));
     let service = kindling::http::app(&inventory, Some(&images));
     Ok(Router::new().route("/about", get(|| async { "an application" })).fallback_service(service))
 }

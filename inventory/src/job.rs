@@ -10,15 +10,38 @@ use uuid::Uuid;
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::{Kind, Record};
 
-/// The time limit of one attempt.
-pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
-/// The most attempts.
-const MAX_ATTEMPTS: u32 = 10;
 /// The pause after the first failed attempt. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const MAX_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// The time after which a job that still fails is given up, whatever the number of attempts.
 const LIFETIME: TimeDelta = TimeDelta::days(1);
+
+/// The rules for all jobs of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobPolicy {
+    /// Time limit of one attempt.
+    pub time_limit: Duration,
+    /// Maximum number of attempts.
+    pub max_attempts: u32,
+    /// Whether an attempt writes its progress to the record.
+    pub reports_progress: bool,
+}
+
+/// The policy of [`JobWork::DeleteClusterFiles`].
+const DELETE_CLUSTER_FILES: JobPolicy =
+    JobPolicy { time_limit: Duration::from_secs(60), max_attempts: 10, reports_progress: true };
+
+/// The policy of [`JobWork::DeleteHostLogs`], which deletes one file.
+const DELETE_HOST_LOGS: JobPolicy =
+    JobPolicy { time_limit: Duration::from_secs(60), max_attempts: 10, reports_progress: false };
+
+/// The resource that an attempt uses alone. Attempts at two jobs with the same key never run at the same time, on any
+/// replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExclusiveKey {
+    /// The files of a cluster.
+    ClusterFiles(ClusterId),
+}
 
 /// The work of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +63,26 @@ pub enum JobWork {
     },
 }
 
+impl JobWork {
+    /// Returns the policy of this kind of work.
+    #[must_use]
+    pub fn policy(&self) -> JobPolicy {
+        match self {
+            Self::DeleteClusterFiles { .. } => DELETE_CLUSTER_FILES,
+            Self::DeleteHostLogs { .. } => DELETE_HOST_LOGS,
+        }
+    }
+
+    /// Returns the resource that an attempt uses alone, if any.
+    pub(crate) fn exclusive_key(&self) -> Option<ExclusiveKey> {
+        match *self {
+            Self::DeleteClusterFiles { cluster } => Some(ExclusiveKey::ClusterFiles(cluster)),
+            // Deleting one file twice does no harm.
+            Self::DeleteHostLogs { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for JobWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -53,8 +96,8 @@ impl fmt::Display for JobWork {
 
 /// A job: work outside of a request, which survives the end of the process.
 ///
-/// A job that is running is one whose next attempt is not due: each attempt first moves `not_before` behind its own
-/// time limit. If the process is killed, another attempt begins then.
+/// Each attempt first moves `not_before` behind its own time limit, so that the next attempt is not due while it runs.
+/// If the process is killed, another attempt begins then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRecord {
     /// Id.
@@ -69,11 +112,18 @@ pub struct JobRecord {
     pub deadline: DateTime<Utc>,
     /// The error of the last attempt.
     pub last_error: Option<String>,
+    /// Latest end of the attempt that is running. Older releases do not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_until: Option<DateTime<Utc>>,
+    /// Progress of the attempt that is running. Older releases do not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
 }
 
 impl JobRecord {
     /// Returns a job whose first attempt is due now.
-    pub(crate) fn new(work: JobWork, now: DateTime<Utc>) -> Self {
+    #[must_use]
+    pub fn new(work: JobWork, now: DateTime<Utc>) -> Self {
         Self {
             id: Uuid::new_v4(),
             work,
@@ -81,6 +131,8 @@ impl JobRecord {
             not_before: now,
             deadline: now + LIFETIME,
             last_error: None,
+            running_until: None,
+            progress: None,
         }
     }
 
@@ -91,13 +143,32 @@ impl JobRecord {
 
     /// Returns `true` if all attempts have begun, or if the deadline is over.
     pub(crate) fn is_over(&self, now: DateTime<Utc>) -> bool {
-        self.attempts >= MAX_ATTEMPTS || self.deadline <= now
+        self.attempts >= self.work.policy().max_attempts || self.deadline <= now
+    }
+
+    /// Returns `true` while an attempt is running.
+    pub(crate) fn is_running(&self, now: DateTime<Utc>) -> bool {
+        self.running_until.is_some_and(|end| now < end)
+    }
+
+    /// Returns `true` while an attempt at this job keeps attempts at `other` from beginning.
+    pub(crate) fn excludes(&self, other: &Self, now: DateTime<Utc>) -> bool {
+        self.is_rival(other) && self.is_running(now)
+    }
+
+    /// Returns `true` if this is another job with the same exclusive key.
+    pub(crate) fn is_rival(&self, other: &Self) -> bool {
+        let key = self.work.exclusive_key();
+        self.id != other.id && key.is_some() && key == other.work.exclusive_key()
     }
 
     /// Begins an attempt.
     pub(crate) fn begin(&mut self, now: DateTime<Utc>) {
+        let end = now + self.work.policy().time_limit;
         self.attempts = self.attempts.saturating_add(1);
-        self.not_before = now + TIME_LIMIT;
+        self.not_before = end;
+        self.running_until = Some(end);
+        self.progress = None;
     }
 
     /// Notes that the attempt failed. Returns `false` if it was the last one.
@@ -106,7 +177,9 @@ impl JobRecord {
         let pause = FIRST_PAUSE.saturating_mul(1 << doublings).min(MAX_PAUSE);
         self.not_before = now + pause;
         self.last_error = Some(error);
-        self.attempts < MAX_ATTEMPTS && self.not_before < self.deadline
+        self.running_until = None;
+        self.progress = None;
+        self.attempts < self.work.policy().max_attempts && self.not_before < self.deadline
     }
 }
 
@@ -122,19 +195,21 @@ impl Record for JobRecord {
 mod tests {
     use super::*;
 
-    fn job() -> JobRecord {
-        JobRecord::new(JobWork::DeleteClusterFiles { cluster: ClusterId::fresh() }, Utc::now())
+    fn job(now: DateTime<Utc>) -> JobRecord {
+        JobRecord::new(JobWork::DeleteClusterFiles { cluster: ClusterId::fresh() }, now)
     }
 
     #[test]
     fn pauses_grow_until_the_job_is_given_up() {
-        let (mut job, mut now) = (job(), Utc::now());
+        let mut now = DateTime::UNIX_EPOCH;
+        let mut job = job(now);
         let mut pauses = Vec::new();
-        for attempt in 1..=MAX_ATTEMPTS {
+        let JobPolicy { time_limit, max_attempts, .. } = job.work.policy();
+        for attempt in 1..=max_attempts {
             job.begin(now);
-            assert!(!job.is_due(now) && job.is_due(now + TIME_LIMIT));
+            assert!(!job.is_due(now) && job.is_due(now + time_limit));
             let continues = job.fail("x".to_owned(), now);
-            assert_eq!(continues, attempt < MAX_ATTEMPTS);
+            assert_eq!(continues, attempt < max_attempts);
             pauses.push((job.not_before - now).num_seconds());
             now = job.not_before;
         }
@@ -143,19 +218,37 @@ mod tests {
 
     #[test]
     fn job_is_given_up_after_its_deadline() {
-        let mut job = job();
+        let mut job = job(DateTime::UNIX_EPOCH);
         let late = job.deadline;
         job.begin(late);
         assert!(!job.fail("x".to_owned(), late));
     }
 
     #[test]
+    fn running_job_excludes_only_jobs_with_its_key() {
+        let now = DateTime::UNIX_EPOCH;
+        let mut running = job(now);
+        let same = JobRecord::new(running.work.clone(), now);
+        assert!(!running.excludes(&same, now));
+        running.begin(now);
+        assert!(running.excludes(&same, now));
+        assert!(!running.excludes(&job(now), now) && !running.excludes(&running, now));
+        let end = now + running.work.policy().time_limit;
+        assert!(!running.excludes(&same, end));
+        running.fail("x".to_owned(), now);
+        assert!(!running.excludes(&same, now));
+    }
+
+    #[test]
     fn stored_form_is_stable() {
-        let cluster: ClusterId = "0f2a5d3c-1111-4222-8333-444455556666".parse().unwrap();
-        let text = serde_json::to_string(&JobWork::DeleteClusterFiles { cluster }).unwrap();
-        assert_eq!(
-            text,
-            r#"{"kind":"delete-cluster-files","cluster":"0f2a5d3c-1111-4222-8333-444455556666"}"#
-        );
+        let id = "0f2a5d3c-1111-4222-8333-444455556666";
+        let mut job = job(DateTime::UNIX_EPOCH);
+        (job.id, job.work) =
+            (id.parse().unwrap(), JobWork::DeleteClusterFiles { cluster: id.parse().unwrap() });
+        let stored = format!(
+            r#"{{"id":"{id}","work":{{"kind":"delete-cluster-files","cluster":"{id}"}},"attempts":0,"#
+        ) + r#""not_before":"1970-01-01T00:00:00Z","deadline":"1970-01-02T00:00:00Z","last_error":null}"#;
+        assert_eq!(serde_json::to_string(&job).unwrap(), stored);
+        assert_eq!(serde_json::from_str::<JobRecord>(&stored).unwrap(), job);
     }
 }

@@ -48,7 +48,7 @@ pub struct Settings {
     pub max_silence: Duration,
     /// Pause between two passes of the monitor over the hosts.
     pub host_monitor_interval: Duration,
-    /// Time without success after which the monitor counts as stuck.
+    /// Time without progress after which the monitor counts as stuck.
     pub monitor_timeout: Duration,
     /// How long deleted clusters and hosts are kept.
     pub kept_after_deletion: Duration,

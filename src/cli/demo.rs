@@ -15,7 +15,7 @@ use ignition::discovery::HttpUrl;
 use serde_json::json;
 
 use super::listen_address::{HostPort, ResolvedAddresses};
-use super::serve::DEFAULT_ADDRESS;
+use super::serve::{DEFAULT_ADDRESS, Signals, serve_until_signal, with_background_tasks};
 use super::shell::program_command;
 use crate::http::images::{EmbeddedInputs, ImageServer, follow_added_images};
 use crate::http::{Listener, Server, ServerLimits};
@@ -77,22 +77,17 @@ impl Demo {
         // A closed standard output is not an error.
         let _ = std::io::stdout().write_all(commands_to_try(&origin, id, self.hosts).as_bytes());
         let app = crate::http::app(&inventory, Some(&images));
-        let monitor = tokio::spawn(inventory.clone().run_monitor());
         let hosts = simulation.map(|simulation| tokio::spawn(run(simulation)));
-        let mut signals = super::serve::Signals::new()?;
-        super::serve::serve_until_signal(
-            &Server::new(ServerLimits::default()),
-            listeners,
-            &app,
-            &mut signals,
-        )
-        .await?;
-        monitor.abort();
-        if let Some(hosts) = hosts {
-            hosts.abort();
-        }
-        inventory.close().await;
-        Ok(())
+        let mut signals = Signals::new()?;
+        let server = Server::new(ServerLimits::default());
+        let serve = async {
+            let served = serve_until_signal(&server, listeners, &app, &mut signals).await;
+            if let Some(hosts) = hosts {
+                hosts.abort();
+            }
+            served
+        };
+        with_background_tasks(&inventory, serve).await
     }
 
     /// Returns simulated hosts of the infra-env, which read its image when they boot.

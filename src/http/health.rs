@@ -14,7 +14,7 @@ use crate::images::library::{BaseImageState, ImageState, Library};
 use inventory::api::auth::{GuardedRouter, RouteAccess};
 use inventory::api::{add_access, json, only_reads};
 use inventory::catalogue::CpuArchitecture;
-use inventory::monitor::MonitorHealth;
+use inventory::service::MonitorHealth;
 use inventory::{AddressFinding, Inventory};
 
 use dependencies::{DependencyChecks, DependencyState};
@@ -235,7 +235,7 @@ async fn health(Extracted(sources): Extracted<HealthSources>) -> Response {
             let (database, files) = tokio::join!(checks.database(), checks.files());
             let inventory = checks.inventory();
             let settings = inventory.settings();
-            let monitor = inventory.monitor().health(settings.monitor_timeout);
+            let monitor = inventory.tasks().monitor_health(settings.monitor_timeout);
             (Some(DatabaseHealth::from(database)), files, monitor, settings.address_findings())
         }
         None => (None, None, None, Vec::new()),

@@ -13,9 +13,9 @@ use prometheus_client::registry::Registry;
 
 use super::certificate_metrics::CertificateCollector;
 use super::listener::Certificate;
-use super::monitor_metrics::MonitorCollector;
 use super::source_metrics::SourceMetrics;
 use super::store_metrics::StoreCollector;
+use super::task_metrics::TaskCollector;
 use crate::images::library::{BaseImageState, ImageState};
 use inventory::Inventory;
 use inventory::api::ApiError;
@@ -45,7 +45,7 @@ struct MetricFamilies {
     live_image_bytes: Family<BaseImageLabel, Gauge>,
     deleted_image_bytes: Gauge,
     store: StoreCollector,
-    monitor: MonitorCollector,
+    tasks: TaskCollector,
     certificate: CertificateCollector,
     memory: Gauge,
     descriptors: Gauge,
@@ -150,7 +150,7 @@ impl Default for Metrics {
             live_image_bytes: Family::default(),
             deleted_image_bytes: Gauge::default(),
             store: StoreCollector::default(),
-            monitor: MonitorCollector::default(),
+            tasks: TaskCollector::default(),
             certificate: CertificateCollector::default(),
             memory: Gauge::default(),
             descriptors: Gauge::default(),
@@ -193,7 +193,7 @@ impl MetricFamilies {
             self.deleted_image_bytes.clone(),
         );
         registry.register_collector(Box::new(self.store.clone()));
-        registry.register_collector(Box::new(self.monitor.clone()));
+        registry.register_collector(Box::new(self.tasks.clone()));
         registry.register_collector(Box::new(self.certificate.clone()));
         registry.register("private_memory_bytes", "Anonymous memory of the process", self.memory.clone());
         registry.register(
@@ -241,7 +241,7 @@ impl Metrics {
     /// Also exports the measurements of an inventory.
     pub(super) fn add_inventory(&self, inventory: &Inventory) {
         self.0.store.set(inventory.records().store());
-        self.0.monitor.set(inventory);
+        self.0.tasks.set(inventory);
     }
 
     /// Also exports the validity of the server's certificate.

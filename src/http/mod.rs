@@ -21,7 +21,6 @@ mod health;
 pub mod images;
 mod listener;
 mod metrics;
-mod monitor_metrics;
 mod network_files;
 mod page;
 mod redacted;
@@ -30,6 +29,7 @@ mod serve;
 mod source_metrics;
 mod static_files;
 mod store_metrics;
+mod task_metrics;
 mod zerocopy;
 
 pub use api_document::openapi;

@@ -1,23 +1,31 @@
 //! Jobs: they survive a kill and failures, run once, and end visibly.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{TimeDelta, Utc};
-use kindling::inventory::Inventory;
+use kindling::inventory::auth::Policy;
+use kindling::inventory::background::{self, JobOutcome};
 use kindling::inventory::event::EventQuery;
 use kindling::inventory::files::{FilePath, FileStore};
 use kindling::inventory::job::{JobRecord, JobWork};
-use kindling::inventory::jobs::JobOutcome;
+use kindling::inventory::service::MonitorHealth;
 use kindling::inventory::store::{
-    Change, Changes, Filter, Kind, Outcome, ReadSet, Record, Row, Step, Stored,
+    Change, Changes, Filter, Kind, Outcome, ReadSet, Record, Row, SqlStore, Step, Stored,
 };
+use kindling::inventory::{Inventory, ManualClock};
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
+use crate::database::{TestDatabase, postgres_url};
 use crate::service::{PULL_SECRET, TestService, on_each_database};
+use crate::store::{block_on, process_task, test_process};
 
 async fn create_cluster(service: &TestService) -> String {
     let body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
@@ -27,15 +35,8 @@ async fn create_cluster(service: &TestService) -> String {
 /// A job that is due, as one whose creator was killed.
 async fn add_due_job(inventory: &Inventory, cluster: &str, attempts: u32) -> JobRecord {
     let work = JobWork::DeleteClusterFiles { cluster: cluster.parse().unwrap() };
-    let (id, now) = (uuid::Uuid::new_v4(), Utc::now());
-    let job = JobRecord {
-        id,
-        work,
-        attempts,
-        not_before: now - TimeDelta::seconds(1),
-        deadline: now + TimeDelta::hours(1),
-        last_error: None,
-    };
+    let mut job = JobRecord::new(work, Utc::now() - TimeDelta::seconds(1));
+    job.attempts = attempts;
     let plan = |_: ReadSet| {
         let job = &job;
         async move {
@@ -81,14 +82,47 @@ async fn failures(service: &TestService, cluster: &str) -> Vec<String> {
     page.events.into_iter().filter(|event| event.name == "job_failed").map(|event| event.message).collect()
 }
 
+fn start_tasks(service: &TestService) -> JoinHandle<()> {
+    tokio::spawn(background::run(service.inventory.clone(), std::future::pending()))
+}
+
+/// Waits until a condition holds, at most 20 seconds: less than the interval of the task.
+async fn wait_until(failure: &str, mut holds: impl AsyncFnMut() -> bool) {
+    for _ in 0..1000 {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{failure}");
+}
+
 #[test]
-fn deletion_leaves_no_job_and_no_file() {
+fn deletion_records_a_job_that_deletes_the_files() {
     on_each_database(async |service| {
         let cluster = create_cluster(service).await;
         let file = put_file(service.inventory.files(), &cluster).await;
         service.delete(&format!("/v2/clusters/{cluster}")).await.json_with_status(204);
+        assert!(service.inventory.files().get(&file).await.unwrap().is_some());
+        assert_eq!(service.inventory.run_due_jobs().await.unwrap(), None);
         assert!(service.inventory.files().get(&file).await.unwrap().is_none());
         assert_eq!(jobs(&service.inventory).await, []);
+    });
+}
+
+#[test]
+fn new_job_wakes_the_task() {
+    on_each_database(async |service| {
+        let tasks = start_tasks(service);
+        let has_run =
+            || service.inventory.tasks().find("jobs").is_some_and(|task| task.durations().count() > 0);
+        wait_until("the task does not run", async || has_run()).await;
+        let cluster = create_cluster(service).await;
+        let file = put_file(service.inventory.files(), &cluster).await;
+        service.delete(&format!("/v2/clusters/{cluster}")).await.json_with_status(204);
+        wait_until("the job is not done", async || jobs(&service.inventory).await.is_empty()).await;
+        assert!(service.inventory.files().get(&file).await.unwrap().is_none());
+        tasks.abort();
     });
 }
 
@@ -101,15 +135,9 @@ fn job_of_a_killed_process_is_completed() {
         for attempts in [0, 3] {
             add_due_job(&service.inventory, &cluster, attempts).await;
         }
-        let worker = tokio::spawn(service.inventory.clone().run_jobs());
-        for _ in 0..500 {
-            if jobs(&service.inventory).await.is_empty() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        worker.abort();
-        assert_eq!(jobs(&service.inventory).await, []);
+        let tasks = start_tasks(service);
+        wait_until("a job is not done", async || jobs(&service.inventory).await.is_empty()).await;
+        tasks.abort();
         assert!(service.inventory.files().get(&file).await.unwrap().is_none());
         assert_eq!(failures(service, &cluster).await, Vec::<String>::new());
     });
@@ -194,5 +222,87 @@ fn cancelled_job_ends() {
         assert!(!service.inventory.cancel_job(job.id).await.unwrap());
         assert_eq!(service.inventory.run_job(job.id).await, JobOutcome::Gone);
         assert_eq!(service.inventory.run_due_jobs().await.unwrap(), None);
+    });
+}
+
+/// Runs the background tasks until it is killed. Its files are in a bucket that does not respond.
+#[test]
+#[ignore = "the process that others kill"]
+fn process_that_runs_tasks() {
+    let url = process_task();
+    block_on(async {
+        let store = SqlStore::open(&url).await.unwrap();
+        let service = TestService::start_on_store(store, None, Policy::Open, |_| {}).await;
+        let inventory = Inventory::new(
+            Arc::clone(service.inventory.records().store()),
+            FileStore::open("s3://files").unwrap(),
+            service.inventory.catalogue().clone(),
+            service.inventory.settings().clone(),
+            service.inventory.policy().clone(),
+        );
+        let _tasks = tokio::spawn(background::run(inventory.clone(), std::future::pending()));
+        wait_until("another replica leads", async || inventory.tasks().is_leader()).await;
+        println!("\nleading");
+        std::future::pending::<()>().await;
+    });
+}
+
+/// Starts the process, and waits until it is the leader.
+fn start_leader(database: &str, bucket: &TcpListener) -> Child {
+    let mut child = test_process("jobs::process_that_runs_tasks", database)
+        .env("S3_ENDPOINT_URL", format!("http://{}", bucket.local_addr().unwrap()))
+        .env("AWS_ACCESS_KEY_ID", "test")
+        .env("AWS_SECRET_ACCESS_KEY", "test")
+        .env("AWS_REGION", "us-east-1")
+        .env_remove("HTTP_PROXY")
+        .env_remove("http_proxy")
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line == "leading"));
+    child
+}
+
+#[test]
+fn job_of_a_killed_leader_is_completed_by_another_replica() {
+    let Some(server) = postgres_url() else { return };
+    block_on(async {
+        let database = TestDatabase::create(&server).await;
+        let clock = Arc::new(ManualClock::new(Utc::now()));
+        let store = SqlStore::open(&database.url).await.unwrap();
+        let set_clock = |settings: &mut kindling::inventory::Settings| settings.clock = clock.clone();
+        let service = TestService::start_on_store(store, None, Policy::Open, set_clock).await;
+        let tasks = service.inventory.tasks();
+        let cluster = create_cluster(&service).await;
+        let file = put_file(service.inventory.files(), &cluster).await;
+        let bucket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut leader = start_leader(&database.url, &bucket);
+        service.delete(&format!("/v2/clusters/{cluster}")).await.json_with_status(204);
+        // The attempt waits for the bucket.
+        let _connection = tokio::time::timeout(Duration::from_secs(20), bucket.accept()).await.unwrap();
+        let stored = jobs(&service.inventory).await;
+        assert_eq!((stored.len(), stored[0].attempts), (1, 1));
+        assert!(stored[0].running_until.is_some());
+
+        let running = start_tasks(&service);
+        let has_run = || tasks.find("jobs").is_some_and(|task| task.durations().count() > 0);
+        wait_until("the task does not run", async || has_run()).await;
+        assert_eq!(tasks.monitor_health(Duration::MAX), Some(MonitorHealth::Standby));
+        leader.kill().unwrap();
+        leader.wait().unwrap();
+        assert_eq!(jobs(&service.inventory).await, stored, "the attempt of the leader may still run");
+        clock.set(stored[0].not_before);
+        // Another job wakes the task.
+        let other = create_cluster(&service).await;
+        service.delete(&format!("/v2/clusters/{other}")).await.json_with_status(204);
+        wait_until("the job is not done", async || jobs(&service.inventory).await.is_empty()).await;
+        assert!(service.inventory.files().get(&file).await.unwrap().is_none());
+        assert_eq!(failures(&service, &cluster).await, Vec::<String>::new());
+        let is_leader = async || tasks.monitor_health(Duration::MAX) == Some(MonitorHealth::Active);
+        wait_until("no replica leads", is_leader).await;
+        running.abort();
+        service.stop().await;
+        database.drop().await;
     });
 }

@@ -1,19 +1,23 @@
 //! The monitor: silent hosts become disconnected, once, whichever replica notices it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kindling::inventory::Settings;
+use chrono::Utc;
 use kindling::inventory::auth::Policy;
-use kindling::inventory::monitor::MonitorHealth;
+use kindling::inventory::background::{self, SILENCE};
+use kindling::inventory::service::MonitorHealth;
 use kindling::inventory::store::{Operation, SqlStore};
+use kindling::inventory::{ManualClock, Settings};
 use reqwest::Method;
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::agent::{FakeAgent, create_infra_env, events_of_infra_env};
 use crate::database::{TestDatabase, postgres_url};
-use crate::service::{TestService, on_each_database_with, send_request};
+use crate::service::{TestService, on_each_database_with, on_each_database_with_clock, send_request};
 use crate::store::{block_on, run_sql};
 
 /// How long a replica may take to take over.
@@ -36,7 +40,11 @@ fn reads(service: &TestService) -> u64 {
 }
 
 fn health(service: &TestService) -> Option<MonitorHealth> {
-    service.inventory.monitor().health(Duration::MAX)
+    service.inventory.tasks().monitor_health(Duration::MAX)
+}
+
+fn start_tasks(service: &TestService) -> JoinHandle<()> {
+    tokio::spawn(background::run(service.inventory.clone(), std::future::pending()))
 }
 
 /// Returns the messages of the events of an infra-env about disconnected hosts.
@@ -57,14 +65,14 @@ async fn wait_for(limit: Duration, what: &str, mut holds: impl AsyncFnMut() -> b
 #[test]
 fn silent_hosts_are_disconnected_in_few_changes_and_reading_them_writes_nothing() {
     const HOSTS: usize = 150;
-    on_each_database_with(limits(Duration::from_secs(6)), async |service| {
+    on_each_database_with_clock(limits(Duration::from_secs(60)), async |service, clock| {
         let env = create_infra_env(service, &json!({})).await;
         let agents: Vec<_> = (0..HOSTS).map(|_| FakeAgent::new(service, &env)).collect();
         futures_util::future::join_all(agents.iter().map(async |agent| {
             agent.register().await.json_with_status(201);
         }))
         .await;
-        tokio::time::sleep(Duration::from_millis(6100)).await;
+        clock.advance(Duration::from_secs(61));
         // One host checks in.
         let returning = &agents[HOSTS / 2];
         returning.request_steps().await.json_with_status(200);
@@ -95,13 +103,14 @@ fn monitor_disconnects_hosts_that_had_time_to_check_in() {
         let agent = FakeAgent::register_in_new_infra_env(service).await;
         // As if the service had been stopped for that time.
         tokio::time::sleep(Duration::from_millis(5100)).await;
-        let monitor = tokio::spawn(service.inventory.clone().run_monitor());
-        let passes = || service.inventory.monitor().passes().count();
+        let monitor = start_tasks(service);
+        let tasks = service.inventory.tasks();
+        let passes = || tasks.find(SILENCE).map_or(0, |task| task.durations().count());
         wait_for(Duration::from_secs(4), "no passes", async || passes() >= 2).await;
         assert_eq!(agent.host_status().await, "discovering-unbound");
         let is_disconnected = async || agent.host_status().await == "disconnected-unbound";
         wait_for(Duration::from_secs(30), "the host stays connected", is_disconnected).await;
-        assert_eq!(service.inventory.monitor().disconnected_hosts(), 1);
+        assert_eq!(service.inventory.tasks().disconnected_hosts(), 1);
         agent.request_steps().await.json_with_status(200);
         assert_eq!(agent.host_status().await, "discovering-unbound");
         monitor.abort();
@@ -142,9 +151,14 @@ fn ten_thousand_hosts_fall_silent_at_once() {
     block_on(async {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("kindling.db");
+        let clock = Arc::new(ManualClock::new(Utc::now()));
         let start = async || {
             let store = SqlStore::open_file(&path).await.unwrap();
-            TestService::start_on_store(store, None, Policy::Open, limits(Duration::from_secs(1))).await
+            let limits = |settings: &mut Settings| {
+                limits(Duration::from_secs(60))(settings);
+                settings.clock = clock.clone();
+            };
+            TestService::start_on_store(store, None, Policy::Open, limits).await
         };
         let service = start().await;
         let agent = FakeAgent::register_in_new_infra_env(&service).await;
@@ -161,7 +175,7 @@ fn ten_thousand_hosts_fall_silent_at_once() {
             copies.join(",")
         );
         run_sql(&format!("sqlite:{}", path.display()), copy).await;
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        clock.advance(Duration::from_secs(61));
 
         let service = start().await;
         assert_eq!(service.inventory.disconnect_silent_hosts().await.unwrap(), HOSTS);
@@ -186,9 +200,9 @@ fn one_replica_monitors_and_another_takes_over() {
             TestService::start_on_store(store, None, Policy::Open, limits(Duration::from_secs(2))).await
         };
         let (one, two) = (start().await, start().await);
-        let first = tokio::spawn(one.inventory.clone().run_monitor());
+        let first = start_tasks(&one);
         wait_for(MAX_TAKEOVER, "no monitor", async || health(&one) == Some(MonitorHealth::Active)).await;
-        let second = tokio::spawn(two.inventory.clone().run_monitor());
+        let second = start_tasks(&two);
         let env = create_infra_env(&one, &json!({})).await;
         for _ in 0..HOSTS {
             FakeAgent::new(&one, &env).register().await.json_with_status(201);
@@ -196,7 +210,7 @@ fn one_replica_monitors_and_another_takes_over() {
         let all = async || disconnections(&two, &env).await == HOSTS;
         wait_for(Duration::from_secs(30), "hosts stay connected", all).await;
         assert_eq!(health(&two), Some(MonitorHealth::Standby));
-        assert_eq!(two.inventory.monitor().disconnected_hosts(), 0);
+        assert_eq!(two.inventory.tasks().disconnected_hosts(), 0);
 
         // The first replica is killed: it does not give up its lease.
         first.abort();
@@ -204,12 +218,12 @@ fn one_replica_monitors_and_another_takes_over() {
         FakeAgent::new(&two, &env).register().await.json_with_status(201);
         let all = async || disconnections(&two, &env).await == HOSTS + 1;
         wait_for(Duration::from_secs(30), "a host stays connected", all).await;
-        assert_eq!(two.inventory.monitor().disconnected_hosts(), 1);
+        assert_eq!(two.inventory.tasks().disconnected_hosts(), 1);
 
         // The second replica stops in order: the first one, started again, need not wait for the end of the lease.
         second.abort();
         two.stop().await;
-        let third = tokio::spawn(one.inventory.clone().run_monitor());
+        let third = start_tasks(&one);
         wait_for(Duration::from_secs(2), "no takeover", async || health(&one) == Some(MonitorHealth::Active))
             .await;
         tokio::time::sleep(Duration::from_secs(3)).await;
@@ -228,7 +242,7 @@ fn health_fails_while_the_monitor_is_stuck() {
         async |service| {
             let ask = async || send_request(service.request_at_root(Method::GET, "/health")).await;
             assert!(ask().await.json_with_status(200).get("monitor").is_none());
-            let monitor = tokio::spawn(service.inventory.clone().run_monitor());
+            let monitor = start_tasks(service);
             let is_active = async || ask().await.json()["monitor"] == "active";
             wait_for(Duration::from_secs(10), "no monitor", is_active).await;
             assert_eq!(ask().await.status, 200);

@@ -1,13 +1,15 @@
 //! A separate service for each test and database.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
+use chrono::Utc;
 use ignition::discovery::HttpUrl;
 use kindling::inventory::auth::Policy;
 use kindling::inventory::catalogue::Catalogue;
 use kindling::inventory::files::FileStore;
 use kindling::inventory::store::{Record, SqlStore, Store};
-use kindling::inventory::{Inventory, Settings};
+use kindling::inventory::{Inventory, ManualClock, Settings};
 use reqwest::{Client, Method, RequestBuilder};
 use serde::Serialize;
 use serde_json::Value;
@@ -201,6 +203,26 @@ pub(crate) fn on_each_database(test: impl AsyncFn(&TestService)) {
 /// Runs a test on each database, with other settings.
 pub(crate) fn on_each_database_with(change: impl Fn(&mut Settings), test: impl AsyncFn(&TestService)) {
     run_on_each_database(Policy::Open, change, async |service, _| test(service).await);
+}
+
+/// Runs a test on each database, with other settings and a clock that the test moves.
+pub(crate) fn on_each_database_with_clock(
+    change: impl Fn(&mut Settings),
+    test: impl AsyncFn(&TestService, &ManualClock),
+) {
+    // By the base URL of the service.
+    let clocks: Mutex<BTreeMap<String, Arc<ManualClock>>> = Mutex::default();
+    let change = |settings: &mut Settings| {
+        change(settings);
+        let clock = Arc::new(ManualClock::new(Utc::now()));
+        clocks.lock().unwrap().insert(settings.service_base_url.as_str().to_owned(), Arc::clone(&clock));
+        settings.clock = clock;
+    };
+    run_on_each_database(Policy::Open, change, async |service, _| {
+        let clock =
+            Arc::clone(&clocks.lock().unwrap()[service.inventory.settings().service_base_url.as_str()]);
+        test(service, &clock).await;
+    });
 }
 
 /// Runs a test on each database, under another policy.

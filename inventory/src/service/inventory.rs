@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use ignition::network::KeyfileCache;
+use uuid::Uuid;
 
 use super::caches::{host_cache, infra_env_cache};
 use super::hosts::recent_replies::RecentReplies;
+use super::task_states::TaskStates;
 use crate::auth::Policy;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
@@ -14,7 +16,6 @@ use crate::files::FileStore;
 use crate::host::HostRecord;
 use crate::infra_env::InfraEnvRecord;
 use crate::journal::Journal;
-use crate::monitor::MonitorState;
 use crate::request_id::RequestId;
 use crate::settings::Settings;
 use crate::store::{RecordCache, Records, Store};
@@ -34,7 +35,8 @@ struct InventoryParts {
     infra_env_cache: RecordCache<InfraEnvRecord>,
     host_cache: RecordCache<HostRecord>,
     recent_replies: RecentReplies,
-    monitor: MonitorState,
+    replica: Uuid,
+    tasks: TaskStates,
 }
 
 /// The most bytes of network files that are cached.
@@ -63,7 +65,8 @@ impl Inventory {
             infra_env_cache,
             host_cache,
             recent_replies: RecentReplies::default(),
-            monitor: MonitorState::new(),
+            replica: Uuid::new_v4(),
+            tasks: TaskStates::default(),
         }))
     }
 
@@ -127,10 +130,15 @@ impl Inventory {
         &self.0.keyfiles
     }
 
-    /// Returns the state of the monitor of this process.
+    /// Returns the id of this process in the lease of the leader.
+    pub(crate) fn replica(&self) -> Uuid {
+        self.0.replica
+    }
+
+    /// Returns the state of the background tasks of this process.
     #[must_use]
-    pub fn monitor(&self) -> &MonitorState {
-        &self.0.monitor
+    pub fn tasks(&self) -> &TaskStates {
+        &self.0.tasks
     }
 
     /// Returns the authentication policy.

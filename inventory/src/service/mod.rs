@@ -8,7 +8,11 @@ pub(crate) mod events;
 pub(crate) mod hosts;
 pub mod infra_envs;
 mod inventory;
+mod jobs;
+mod lease;
 pub(crate) mod logs;
 pub mod os_images;
+mod task_states;
 
 pub use inventory::Inventory;
+pub use task_states::{MonitorHealth, TaskState, TaskStates};

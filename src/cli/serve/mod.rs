@@ -26,7 +26,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::cli::catalogue::CatalogueOptions;
@@ -35,6 +35,7 @@ use crate::http::images::ImageInputs;
 use crate::http::{App, Certificate, InheritedListener, Listener, Server};
 use crate::inventory::Inventory;
 use crate::inventory::auth::{Policy, PolicyKind};
+use crate::inventory::background;
 use crate::inventory::catalogue::Catalogue;
 use crate::sys::unmap_large_blocks_when_freed;
 
@@ -162,18 +163,11 @@ impl Serve {
                 tokio::spawn(screen.show_progress(images.library().clone()));
                 let app = crate::http::app(&inventory, Some(&self.limits.configure_images(images)));
                 certificate.inspect(|certificate| app.export_certificate(certificate));
-                let background = [
-                    tokio::spawn(inventory.clone().run_monitor()),
-                    tokio::spawn(inventory.clone().run_jobs()),
-                    tokio::spawn(inventory.clone().run_retention()),
-                ];
                 if let Some(url) = page_url(&listeners) {
                     tracing::info!(%url, "page for browsers");
                 }
-                serve_until_signal(&server, listeners, &app, &mut signals).await?;
-                background.iter().for_each(tokio::task::JoinHandle::abort);
-                inventory.close().await;
-                Ok(())
+                let serve = serve_until_signal(&server, listeners, &app, &mut signals);
+                with_background_tasks(&inventory, serve).await
             }
         }
     }
@@ -220,6 +214,23 @@ enum ServerRole {
     Images(Arc<dyn ImageInputs>),
     /// Serves the inventory and images, with an access policy.
     Everything(Policy),
+}
+
+/// Runs the background tasks of the inventory until `serve` completes, then drains them and closes the inventory.
+pub(super) async fn with_background_tasks(
+    inventory: &Inventory,
+    serve: impl Future<Output = Result<()>>,
+) -> Result<()> {
+    let (end, ended) = oneshot::channel::<()>();
+    let tasks = tokio::spawn(background::run(inventory.clone(), async {
+        // The error that the sender is gone is the message.
+        let _ = ended.await;
+    }));
+    let served = serve.await;
+    drop(end);
+    let drained = tasks.await.context("the background tasks failed");
+    inventory.close().await;
+    served.and(drained)
 }
 
 /// Serves until a signal arrives, and then finishes the requests in progress.

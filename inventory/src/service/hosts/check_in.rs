@@ -118,13 +118,14 @@ impl Inventory {
         }
     }
 
-    /// Stores the pending check-ins, gives up the lease of the monitor, and closes the database.
+    /// Stores the pending check-ins, gives up the lease of the leader, and closes the database.
     pub async fn close(&self) {
-        self.release_monitor_lease().await;
         if let Err(error) = self.records().store_check_ins().await {
             let error = &error as &dyn std::error::Error;
             tracing::error!(error, "the last check-ins of hosts could not be stored");
         }
+        // The next leader decides which hosts are silent.
+        self.release_lease().await;
         self.records().store().close().await;
     }
 }

@@ -1,0 +1,109 @@
+//! A background task, and what one run of it knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use super::leader::Leader;
+use crate::error::Error;
+use crate::service::TaskState;
+use crate::store::{Key, RecordChange};
+
+/// Work that runs at intervals and when records change. Runs of one task never overlap in one process.
+#[async_trait]
+pub(super) trait Task: Send + Sync {
+    /// Returns the name, for logs and metrics.
+    fn name(&self) -> &'static str;
+
+    /// Returns the time from the start of a full run to the next one. A failed run is repeated at the latest then.
+    fn interval(&self) -> Duration;
+
+    /// Returns the time from the start of the process to the first run.
+    fn first_pause(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Returns `true` if only the leader runs this task.
+    fn is_leader_only(&self) -> bool;
+
+    /// Returns `true` if changes of records may mark keys of this task.
+    fn follows_changes(&self) -> bool {
+        false
+    }
+
+    /// Returns the key to mark when a record has changed, if the change concerns this task.
+    fn key_to_mark(&self, _change: &RecordChange) -> Option<Key> {
+        None
+    }
+
+    /// Makes one run. Returns the time until the next run if it must begin before its interval ends.
+    async fn run(&self, run: &TaskRun) -> Result<Option<Duration>, Error>;
+
+    /// Waits for work that outlasts its run, after the last run.
+    async fn drain(&self) {}
+}
+
+/// One run of a task.
+#[derive(Debug, Default)]
+pub(super) struct TaskRun {
+    /// Whether the run must look at all records, not only at the marked ones.
+    #[cfg_attr(not(test), expect(dead_code, reason = "every task looks at all records"))]
+    pub(super) is_full: bool,
+    #[cfg_attr(not(test), expect(dead_code, reason = "every task looks at all records"))]
+    pub(super) keys: BTreeSet<Key>,
+    failures: Mutex<BTreeMap<Key, String>>,
+    /// `None` if a caller runs the task outside of the driver.
+    driver: Option<RunControl>,
+}
+
+/// What ends a run early.
+#[derive(Debug)]
+pub(super) struct RunControl {
+    pub(super) state: Arc<TaskState>,
+    /// The leader, if only the leader runs the task.
+    pub(super) leader: Option<Arc<Leader>>,
+    pub(super) stopping: watch::Receiver<bool>,
+}
+
+impl TaskRun {
+    /// Returns a run of a driver.
+    pub(super) fn new(is_full: bool, keys: BTreeSet<Key>, driver: RunControl) -> Self {
+        Self { is_full, keys, failures: Mutex::default(), driver: Some(driver) }
+    }
+
+    /// Returns a full run that a caller makes, whether or not this process is the leader.
+    pub(super) fn without_driver() -> Self {
+        Self { is_full: true, ..Self::default() }
+    }
+
+    /// Records progress, and returns `false` if the run must stop: the process ends, or another replica is the leader.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub(super) async fn may_continue(&self) -> Result<bool, Error> {
+        let Some(driver) = &self.driver else { return Ok(true) };
+        driver.state.record_progress();
+        if *driver.stopping.borrow() {
+            return Ok(false);
+        }
+        match &driver.leader {
+            Some(leader) => leader.is_confirmed().await,
+            None => Ok(true),
+        }
+    }
+
+    /// Records that a marked key failed, so that only this key is tried again after a pause.
+    #[cfg_attr(not(test), expect(dead_code, reason = "every task looks at all records"))]
+    pub(super) fn fail_key(&self, key: Key, error: &Error) {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).insert(key, error.to_string());
+    }
+
+    /// Returns the keys that failed.
+    pub(super) fn into_failures(self) -> BTreeMap<Key, String> {
+        self.failures.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}

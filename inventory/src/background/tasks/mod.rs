@@ -1,0 +1,22 @@
+//! The background tasks of the inventory.
+
+mod jobs;
+mod retention;
+mod silence;
+mod uploads;
+
+use super::task::Task;
+use crate::Inventory;
+
+/// The name of the task that disconnects silent hosts. Its runs are the passes of the monitor.
+pub const SILENCE: &str = silence::NAME;
+
+/// Returns all tasks.
+pub(super) fn all(inventory: &Inventory) -> Vec<Box<dyn Task>> {
+    vec![
+        Box::new(silence::Silence::new(inventory.clone())),
+        Box::new(jobs::Jobs::new(inventory.clone())),
+        Box::new(retention::Retention(inventory.clone())),
+        Box::new(uploads::Uploads(inventory.clone())),
+    ]
+}

@@ -1,0 +1,27 @@
+//! Operations on jobs.
+
+use uuid::Uuid;
+
+use super::Inventory;
+use crate::error::Error;
+use crate::job::JobRecord;
+use crate::store::{Change, ReadSet, Reader as _, Stored};
+
+impl Inventory {
+    /// Cancels a job: a running attempt stops, and no further one begins. Returns `false` if it has ended.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub async fn cancel_job(&self, id: Uuid) -> Result<bool, Error> {
+        let plan = |reads: ReadSet| async move {
+            let mut change = Change::new();
+            let found: Option<Stored<JobRecord>> = reads.find(None, id).await?;
+            if let Some(stored) = &found {
+                change.remove(stored);
+            }
+            Ok((change, found.is_some()))
+        };
+        self.records().change(plan).await
+    }
+}
