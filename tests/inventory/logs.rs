@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use uuid::Uuid;
 
-use crate::agent::{FakeAgent, create_infra_env};
+use crate::agent::{FakeAgent, create_infra_env, inventory_report};
 use crate::service::{PULL_SECRET, ServiceAnswer, TestService, on_each_database, send_request};
 
 /// The size limit of logs.
@@ -336,39 +336,69 @@ fn logs_uploaded_during_cluster_deletion_are_dropped() {
     });
 }
 
+/// Binds a host to a cluster and registers it there.
+async fn join(agent: &FakeAgent<'_>, cluster: &str) {
+    let bind = format!("{}/actions/bind", agent.path());
+    agent.service.post(&bind, &json!({"cluster_id": cluster})).await.json_with_status(200);
+    agent.register().await.json_with_status(201);
+}
+
+/// Unbinds a host. It boots again and reports its hardware.
+async fn leave(agent: &FakeAgent<'_>) {
+    let unbind = format!("{}/actions/unbind", agent.path());
+    agent.service.post(&unbind, &Value::Null).await.json_with_status(200);
+    agent.register().await.json_with_status(201);
+    agent.reply_to_step("inventory", &inventory_report("node-1")).await.json_with_status(204);
+}
+
 #[test]
 fn unbound_host_leaves_no_logs_in_its_former_cluster() {
     on_each_database(async |service| {
         let cluster = create_cluster(service).await;
         let agent = FakeAgent::register_with_report(service, "node-1").await;
-        let bind = format!("{}/actions/bind", agent.path());
-        let unbind = format!("{}/actions/unbind", agent.path());
         let query = format!("host&host_id={}&infra_env_id={}", agent.id, agent.infra_env);
-        let join = async || {
-            service.post(&bind, &json!({"cluster_id": cluster})).await.json_with_status(200);
-            agent.register().await.json_with_status(201);
-        };
-        let leave = async {
-            service.post(&unbind, &Value::Null).await.json_with_status(200);
-        };
-        join().await;
+        join(&agent, &cluster).await;
         upload_logs(service, &cluster, &format!("logs_type={query}"), log_form(b"x"))
             .await
             .json_with_status(204);
-        service.post(&unbind, &Value::Null).await.json_with_status(200);
+        leave(&agent).await;
         service.inventory.run_due_jobs().await.unwrap();
         assert_eq!(file_count(service, &cluster).await, 0);
 
-        agent.register().await.json_with_status(201);
-        agent
-            .reply_to_step("inventory", &crate::agent::inventory_report("node-1"))
-            .await
-            .json_with_status(204);
-        join().await;
+        join(&agent, &cluster).await;
         download_logs(service, &cluster, &format!("logs_type={query}")).await.refusal_reason(409);
-        let answer = upload_around(service, &cluster, &query, leave).await;
+        let answer = upload_around(service, &cluster, &query, leave(&agent)).await;
         assert!(answer.starts_with("HTTP/1.1 409 "), "{answer}");
         assert_eq!(file_count(service, &cluster).await, 0);
         assert_eq!(agent.get_host().await["logs_collected_at"], "0001-01-01T00:00:00.000Z");
+    });
+}
+
+#[test]
+fn host_that_joins_its_cluster_again_keeps_its_logs() {
+    on_each_database(async |service| {
+        let cluster = create_cluster(service).await;
+        let agent = FakeAgent::register_with_report(service, "node-1").await;
+        let query = format!("logs_type=host&host_id={}&infra_env_id={}", agent.id, agent.infra_env);
+        join(&agent, &cluster).await;
+        leave(&agent).await;
+        join(&agent, &cluster).await;
+        upload_logs(service, &cluster, &query, log_form(b"later")).await.json_with_status(204);
+        agent.register().await.json_with_status(201);
+        service.inventory.run_due_jobs().await.unwrap();
+        assert_eq!(file_count(service, &cluster).await, 1);
+    });
+}
+
+#[test]
+fn host_that_is_deleted_and_registers_again_keeps_its_logs() {
+    on_each_database(async |service| {
+        let (cluster, agent) = cluster_with_host(service).await;
+        let query = format!("logs_type=host&host_id={}", agent.id);
+        service.delete(&agent.path()).await.json_with_status(204);
+        agent.register().await.json_with_status(201);
+        upload_logs(service, &cluster, &query, log_form(b"later")).await.json_with_status(204);
+        service.inventory.run_due_jobs().await.unwrap();
+        assert_eq!(file_count(service, &cluster).await, 1);
     });
 }

@@ -11,8 +11,8 @@ use uuid::Uuid;
 use crate::Inventory;
 use crate::error::Error;
 use crate::event::{Event, Severity};
-use crate::files::{FileError, FilePath};
-use crate::id::ClusterId;
+use crate::files::FileError;
+use crate::id::{ClusterId, HostKey};
 use crate::job::{JobRecord, JobWork};
 use crate::service::logs;
 use crate::store::{
@@ -280,13 +280,15 @@ impl JobProgress {
 }
 
 async fn do_work(inventory: &Inventory, work: &JobWork, progress: &JobProgress) -> Result<(), String> {
-    let done = match *work {
-        JobWork::DeleteClusterFiles { cluster } => delete_cluster_files(inventory, cluster, progress).await,
-        JobWork::DeleteHostLogs { cluster, infra_env, host } => {
-            logs::delete_logs_of_host(inventory, cluster, (infra_env, host)).await
+    match *work {
+        JobWork::DeleteClusterFiles { cluster } => {
+            delete_cluster_files(inventory, cluster, progress).await.map_err(|error| error.to_string())
         }
-    };
-    done.map_err(|error| error.to_string())
+        JobWork::DeleteHostLogs { cluster, infra_env, host } => {
+            let key = HostKey { infra_env_id: infra_env, host_id: host };
+            logs::delete_logs_of_host(inventory, cluster, key).await
+        }
+    }
 }
 
 async fn delete_cluster_files(
@@ -295,7 +297,7 @@ async fn delete_cluster_files(
     progress: &JobProgress,
 ) -> Result<(), FileError> {
     let files = inventory.files();
-    let listed = files.list(&FilePath::from_names(["clusters", &cluster.to_string()])?).await?;
+    let listed = files.list(&logs::folder_of_cluster(cluster)?).await?;
     for (number, file) in listed.iter().enumerate() {
         progress.report(|| format!("{number} of {} files deleted", listed.len())).await;
         files.delete(&file.path).await?;

@@ -1,11 +1,11 @@
 //! Deletion of logs.
 
-use super::path::path_of_host;
+use super::path::{folder_of_cluster, path_of_host};
 use crate::Inventory;
-use crate::files::{FileError, FilePath};
-use crate::id::{ClusterId, HostId, InfraEnvId};
+use crate::files::FileError;
+use crate::id::{ClusterId, HostKey};
 
-/// Deletes all files of a removed cluster.
+/// Deletes all files of a deleted cluster.
 ///
 /// # Errors
 ///
@@ -14,19 +14,26 @@ pub(crate) async fn delete_files_of_cluster(
     inventory: &Inventory,
     cluster: ClusterId,
 ) -> Result<(), FileError> {
-    let folder = FilePath::from_names(["clusters", &cluster.to_string()])?;
-    inventory.files().delete_folder(&folder).await
+    inventory.files().delete_folder(&folder_of_cluster(cluster)?).await
 }
 
-/// Deletes a host's logs of a cluster.
+/// Deletes a host's logs of a cluster, unless the host is part of the cluster again: its next upload replaces them.
 ///
 /// # Errors
 ///
-/// Returns an error if the storage fails.
+/// Returns the reason if the database or the storage fails.
 pub(crate) async fn delete_logs_of_host(
     inventory: &Inventory,
     cluster: ClusterId,
-    (infra_env, host): (InfraEnvId, HostId),
-) -> Result<(), FileError> {
-    inventory.files().delete(&path_of_host(cluster, infra_env, host)?).await
+    key: HostKey,
+) -> Result<(), String> {
+    let found = key.find_any(inventory.records()).await.map_err(|error| error.to_string())?;
+    if found.is_some_and(|host| host.record.deleted_at.is_none() && host.record.cluster_id == Some(cluster)) {
+        return Ok(());
+    }
+    delete_host_file(inventory, cluster, key).await.map_err(|error| error.to_string())
+}
+
+async fn delete_host_file(inventory: &Inventory, cluster: ClusterId, key: HostKey) -> Result<(), FileError> {
+    inventory.files().delete(&path_of_host(cluster, key.infra_env_id, key.host_id)?).await
 }

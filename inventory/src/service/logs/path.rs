@@ -1,8 +1,13 @@
-//! Where the logs of hosts and controllers are in the file storage.
+//! Where the files of clusters are in the file storage.
 
 use crate::error::Error;
 use crate::files::{FileError, FilePath};
 use crate::id::{ClusterId, HostId, InfraEnvId};
+
+/// Returns the folder of all files of a cluster.
+pub(crate) fn folder_of_cluster(cluster: ClusterId) -> Result<FilePath, FileError> {
+    FilePath::from_names(["clusters", &cluster.to_string()])
+}
 
 /// Returns the path of a host's logs.
 pub(crate) fn path_of_host(

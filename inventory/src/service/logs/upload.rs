@@ -76,7 +76,8 @@ impl LogsUpload<'_> {
         };
         let is_gone = |refusal: &Error| matches!(refusal.kind(), ErrorKind::NotFound | ErrorKind::Conflict);
         if noted.as_ref().is_err_and(is_gone) {
-            // The host or cluster was removed during the upload, and its earlier files with it. Remove this one too.
+            // The host left the cluster, or the cluster was deleted, during the upload. The job that deletes their files
+            // may have run already, so delete this one here.
             delete(self.inventory, self.path).await;
         }
         noted
