@@ -35,18 +35,30 @@ pub struct Micros(
 );
 
 impl Millis {
+    /// Returns a time, truncated to milliseconds.
+    #[must_use]
+    pub fn new(time: DateTime<Utc>) -> Self {
+        Self(Some(time.trunc_subsecs(3)))
+    }
+
     /// Returns the current time.
     #[must_use]
     pub fn now() -> Self {
-        Self(Some(Utc::now().trunc_subsecs(3)))
+        Self::new(Utc::now())
     }
 }
 
 impl Micros {
+    /// Returns a time, truncated to microseconds.
+    #[must_use]
+    pub fn new(time: DateTime<Utc>) -> Self {
+        Self(Some(time.trunc_subsecs(6)))
+    }
+
     /// Returns the current time.
     #[must_use]
     pub fn now() -> Self {
-        Self(Some(Utc::now().trunc_subsecs(6)))
+        Self::new(Utc::now())
     }
 
     /// Returns the time of a change after this time. It is at least one second later, even if the clock was set back,

@@ -96,7 +96,7 @@ impl fmt::Display for JobWork {
 
 /// A job: work outside of a request, which survives the end of the process.
 ///
-/// Each attempt first moves `not_before` behind its own time limit, so that the next attempt is not due while it runs.
+/// Each attempt first moves `not_before` to the end of its time limit, so that the next attempt is not due while it runs.
 /// If the process is killed, another attempt begins then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRecord {
@@ -141,7 +141,7 @@ impl JobRecord {
         self.not_before <= now
     }
 
-    /// Returns `true` if all attempts have begun, or if the deadline is over.
+    /// Returns `true` if all attempts have begun, or if the deadline has passed.
     pub(crate) fn is_over(&self, now: DateTime<Utc>) -> bool {
         self.attempts >= self.work.policy().max_attempts || self.deadline <= now
     }

@@ -1,4 +1,5 @@
-//! The events and jobs of an operation.
+//! The journal of one attempt at an operation: its time, its request, and the events and jobs that are written with its
+//! change.
 
 use chrono::{DateTime, Utc};
 
@@ -10,7 +11,7 @@ use crate::store::Change;
 use crate::time::{Micros, Millis};
 
 /// The events and jobs of one attempt at an operation, and the time of the attempt.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Journal {
     now: DateTime<Utc>,
     request: Option<RequestId>,
@@ -31,17 +32,17 @@ impl Journal {
 
     /// Returns the time of the attempt with the precision of most times.
     pub(crate) fn millis(&self) -> Millis {
-        Millis(Some(self.now))
+        Millis::new(self.now)
     }
 
     /// Returns the time of the attempt with the precision of creation and update times.
     pub(crate) fn micros(&self) -> Micros {
-        Micros(Some(self.now))
+        Micros::new(self.now)
     }
 
-    /// Returns `true` if no event was added.
+    /// Returns `true` if no event and no job was added.
     pub(crate) fn is_empty(&self) -> bool {
-        self.events.is_empty()
+        self.events.is_empty() && self.jobs.is_empty()
     }
 
     /// Returns an event of this operation, about no resource yet.

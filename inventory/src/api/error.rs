@@ -92,11 +92,6 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, reason)
     }
 
-    /// Returns an error 409 of an operation: the state of the resource does not allow it.
-    pub fn conflict(reason: impl Into<String>) -> Self {
-        Self::new(StatusCode::CONFLICT, reason)
-    }
-
     /// Returns an error 500. The cause belongs in the log, not in the reason.
     pub fn internal(reason: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, reason)
@@ -107,11 +102,6 @@ impl ApiError {
     pub fn broken(what: impl fmt::Display) -> Self {
         tracing::error!(%what, "internal error");
         Self::internal("internal error while processing the request; see the service's log")
-    }
-
-    /// Returns an error 507: a disk is full. `what` names what is stored on that disk.
-    pub fn insufficient_storage(what: &str) -> Self {
-        Self::new(StatusCode::INSUFFICIENT_STORAGE, format!("no space left on the disk of {what}"))
     }
 
     /// Returns an error of the steps before an operation: router, authentication or parsing of parameters.

@@ -4,7 +4,7 @@ use super::parts::ClusterNetwork;
 use super::subnet::{AddressRange, Subnet};
 use crate::error::Error;
 
-/// The most networks of a cluster. Each is compared with every other one.
+/// Maximum number of networks of a cluster. Each is compared with every other one.
 const MAX_NETWORKS: usize = 256;
 
 /// Checks cluster, service and machine networks: each alone, and that they do not overlap.

@@ -141,7 +141,7 @@ impl ClusterRecord {
         spec: ClusterSpec,
         now: DateTime<Utc>,
     ) -> Self {
-        let (millis, micros) = (Millis(Some(now)), Micros(Some(now)));
+        let (millis, micros) = (Millis::new(now), Micros::new(now));
         let (status, info) = origin.first_status();
         Self {
             id: ClusterId::fresh(),

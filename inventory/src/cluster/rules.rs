@@ -20,7 +20,7 @@ use crate::Settings;
 use crate::error::Error;
 use crate::rules::{RequiredRegistries, check_ntp_sources, check_proxies, check_pull_secret};
 
-/// The longest domain, in characters.
+/// Maximum length of a domain, in characters.
 const MAX_DOMAIN: usize = 255;
 
 #[expect(clippy::unwrap_used, reason = "the patterns are ours, and tests use them")]

@@ -153,7 +153,7 @@ reported! {
 /// The minimum size of an installation disk, in GB.
 pub(crate) const MIN_DISK_GB: i64 = 100;
 
-/// The most MAC addresses of one host that are stored for searches.
+/// Maximum number of MAC addresses of one host that are stored for searches.
 const MAX_MACS: usize = 256;
 
 /// Bytes of a GB: disk sizes are in decimal units.

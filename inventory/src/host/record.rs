@@ -145,13 +145,13 @@ pub struct Logs {
     pub collected_at: Millis,
 }
 
-/// The most characters of a `status_info`. A longer one is cut off.
+/// Maximum length of a `status_info`, in characters. A longer one is truncated.
 const MAX_STATUS_INFO: usize = 2040;
 
 impl HostRecord {
     /// Returns a host that registers for the first time.
     pub(crate) fn new(key: HostKey, transition: &Transition, at: DateTime<Utc>) -> Self {
-        let (millis, micros) = (Millis(Some(at)), Micros(Some(at)));
+        let (millis, micros) = (Millis::new(at), Micros::new(at));
         let mut host = Self {
             id: key.host_id,
             infra_env_id: key.infra_env_id,
@@ -260,7 +260,7 @@ impl Record for HostRecord {
     fn set_columns(&mut self, columns: &Columns) {
         // The document has the check-in of the last change. It may be later, if the clock was set back since then.
         if let Some(time) = columns.checked_in_at.and_then(DateTime::from_timestamp_micros) {
-            self.checked_in_at = Millis(Some(time));
+            self.checked_in_at = Millis::new(time);
             self.clock = columns.clock.unwrap_or(self.clock);
         }
     }

@@ -29,13 +29,13 @@ use crate::{HostLimits, Settings};
 /// The exit code of a step if the agent cannot read its boot media.
 const MEDIA_LOST_EXIT_CODE: i64 = 256;
 
-/// The most characters of a stored host name. Valid names are shorter.
+/// Maximum length of a stored host name, in characters. Valid names are shorter.
 const MAX_HOSTNAME: usize = 255;
 
-/// The most characters of an error text that is stored as a report.
+/// Maximum length of an error text that is stored as a report, in characters.
 const MAX_ERROR_TEXT: usize = 4096;
 
-/// The most container images, or disks, whose results are stored for a host. An installation has far fewer.
+/// Maximum number of container images, or of disks, whose results are stored for a host. An installation has far fewer.
 const MAX_ENTRIES: usize = 1000;
 
 /// The parsed result of a step.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::error::Error;
 use crate::json::to_json_text;
 
-/// The most items of a list in a report. An item of two bytes of JSON may take hundreds of bytes in memory.
+/// Maximum number of items of a list in a report. An item of two bytes of JSON may take hundreds of bytes in memory.
 const MAX_ITEMS: usize = 16 << 10;
 
 /// Parses a report.

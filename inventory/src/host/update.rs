@@ -180,7 +180,7 @@ fn check_label(label: &NodeLabel) -> Result<(), Error> {
 static ARGUMENT_PATTERN: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"^[A-Za-z0-9@!#$%*()_+-=//.,";':{}\[\]]+$"#).unwrap());
 
-/// The most bytes of all arguments of coreos-installer.
+/// Maximum total length of the arguments of coreos-installer, in bytes.
 const MAX_ARGUMENTS_LEN: usize = 65_535;
 
 /// Checks the flags and the characters of the arguments of coreos-installer.

@@ -39,7 +39,7 @@ struct InventoryParts {
     tasks: TaskStates,
 }
 
-/// The most bytes of network files that are cached.
+/// Maximum size of the cached network files, in bytes.
 const MAX_KEYFILES: usize = 64 << 20;
 
 impl Inventory {

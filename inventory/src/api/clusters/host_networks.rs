@@ -18,12 +18,12 @@ pub(super) struct HostNetwork {
     pub host_ids: Vec<HostId>,
 }
 
-/// The most networks of one host in the answer for a cluster. The report of an agent may have 70,000 addresses.
+/// Maximum number of networks of one host in the response for a cluster. The report of an agent may have 70,000 addresses.
 const MAX_NETWORKS_OF_HOST: usize = 256;
-/// The most networks in the answer for a cluster.
+/// Maximum number of networks in the response for a cluster.
 const MAX_NETWORKS: usize = 1024;
-/// The most hosts of all networks in the answer for a cluster; a host counts once for each of its networks. They take
-/// 1 MiB, and 2.5 MiB as JSON.
+/// Maximum number of hosts of all networks in the response for a cluster; a host counts once for each of its networks.
+/// They take 1 MiB, and 2.5 MiB as JSON.
 const MAX_NETWORK_HOSTS: usize = 64 << 10;
 
 /// The networks that hosts have addresses in. Networks and hosts beyond the limits are left out.

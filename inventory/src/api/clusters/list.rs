@@ -13,7 +13,7 @@ use crate::json::to_json;
 use crate::service::clusters::ClusterQuery;
 use crate::service::hosts::counts::DeletedHosts;
 
-/// As many as the store reads at once.
+/// Number of clusters whose hosts one query counts: a page of the store.
 const COUNTED_TOGETHER: usize = 64;
 
 /// Returns the clusters that a query selects, as a JSON array. If it selects deleted clusters, all clusters have their

@@ -120,7 +120,7 @@ async fn stream_changes(
     if let Some(id) = infra_env {
         inventory.stored_infra_env(id).await?;
     }
-    // The head of the answer is sent with the first bytes of its body, so there is always a first message.
+    // The head of the response is sent with the first bytes of its body, so there is always a first message.
     let first = if is_continued { keep_alive_comment() } else { resync_message(reader.position()) };
     let changes =
         ChangeStream { first: Some(first), reader, infra_env, ends_at: Some(Instant::now() + MAX_LIFETIME) };

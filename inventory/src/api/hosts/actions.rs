@@ -11,6 +11,7 @@ use crate::api::hosts::view::HostDetail;
 use crate::api::{ApiError, ApiErrors, Body, Reply};
 use crate::host::params::BindHostParams;
 use crate::id::HostKey;
+use crate::request_id::RequestId;
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![
@@ -21,7 +22,6 @@ pub(crate) fn routes() -> Vec<Operation> {
         operation!(reset_host_validation),
     ]
 }
-use crate::request_id::RequestId;
 
 /// Binds a host to a cluster
 #[utoipa::path(

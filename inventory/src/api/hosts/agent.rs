@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::host::params::{HostCreateParams, HostProgressParams, LogsProgressParams};
 use crate::host::steps::{StepReply, StepType, Steps};
 use crate::id::{HostKey, InfraEnvId};
+use crate::request_id::RequestId;
 use crate::service::hosts::check_in::Poll;
 use crate::service::hosts::recent_replies::ReplyDigest;
 use crate::service::hosts::registration::Registration;
@@ -29,9 +30,8 @@ pub(crate) fn routes() -> Vec<Operation> {
         operation!(update_host_logs_progress),
     ]
 }
-use crate::request_id::RequestId;
 
-/// The most bytes of the agent version in a header. A longer one is ignored.
+/// Maximum length of the agent version in a header, in bytes. A longer one is ignored.
 const MAX_VERSION_LEN: usize = 2048;
 
 /// The headers that an agent sends with each request.

@@ -10,6 +10,7 @@ use crate::api::hosts::view::HostDetail;
 use crate::api::{ApiError, ApiErrors, Body, Reply};
 use crate::host::params::{HostIgnitionParams, HostUpdateParams, InstallerArgsParams};
 use crate::id::HostKey;
+use crate::request_id::RequestId;
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![
@@ -21,7 +22,6 @@ pub(crate) fn routes() -> Vec<Operation> {
         operation!(update_host_ignition),
     ]
 }
-use crate::request_id::RequestId;
 
 /// Returns a host
 #[utoipa::path(

@@ -35,7 +35,7 @@ fn restore_macs(body: &mut Value) {
     }
 }
 
-/// Converts the body of a GET answer into a valid PATCH body.
+/// Converts the body of a GET response into a valid PATCH body.
 fn convert_response_fields(body: &mut Value) {
     /// Keys that only the service sets.
     const SHOWN_ONLY: [&str; 11] = [

@@ -115,8 +115,8 @@ async fn update_cluster_logs_progress(
     Caller { target: id, .. }: Caller<Agent, ClusterId>,
     request: RequestId,
     State(inventory): State<Inventory>,
-    Body(said): Body<LogsProgressParams>,
+    Body(params): Body<LogsProgressParams>,
 ) -> Result<StatusCode, ApiError> {
-    inventory.set_cluster_logs_state(id, said.logs_state, Some(request)).await?;
+    inventory.set_cluster_logs_state(id, params.logs_state, Some(request)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

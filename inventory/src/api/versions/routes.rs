@@ -59,8 +59,8 @@ async fn list_openshift_versions(
     query: Query,
     State(inventory): State<Inventory>,
 ) -> Result<Reply<BTreeMap<String, OpenshiftVersion>>, ApiError> {
-    let asked = VersionQuery { containing: query.text("version"), only_latest: query.flag("only_latest") };
-    Ok(Reply(StatusCode::OK, inventory.present_catalogue().await?.openshift_versions(asked)))
+    let filter = VersionQuery { containing: query.text("version"), only_latest: query.flag("only_latest") };
+    Ok(Reply(StatusCode::OK, inventory.present_catalogue().await?.openshift_versions(filter)))
 }
 
 /// Lists the CPU architectures that a version supports

@@ -7,6 +7,7 @@ use crate::cluster::{ClusterRecord, create, delete, event};
 use crate::error::{Error, ErrorKind};
 use crate::id::ClusterId;
 use crate::job::JobWork;
+use crate::journal::Journal;
 use crate::request_id::RequestId;
 use crate::service::hosts::release::release_hosts;
 use crate::store::{Change, ReadSet};
@@ -23,7 +24,9 @@ impl Inventory {
         request: Option<RequestId>,
     ) -> Result<ClusterRecord, Error> {
         let catalogue = self.present_catalogue().await?;
-        self.add_cluster(create::create(params, &catalogue, self.settings(), self.now())?, request).await
+        let journal = self.journal(request);
+        let record = create::create(params, &catalogue, self.settings(), journal.now())?;
+        self.add_cluster(record, journal).await
     }
 
     /// Adds an existing cluster.
@@ -36,7 +39,8 @@ impl Inventory {
         params: ClusterImportParams,
         request: Option<RequestId>,
     ) -> Result<ClusterRecord, Error> {
-        self.add_cluster(create::import(params, self.now())?, request).await
+        let journal = self.journal(request);
+        self.add_cluster(create::import(params, journal.now())?, journal).await
     }
 
     /// Registers a cluster that is installed without a connection to this service.
@@ -49,27 +53,25 @@ impl Inventory {
         params: DisconnectedClusterParams,
         request: Option<RequestId>,
     ) -> Result<ClusterRecord, Error> {
-        self.add_cluster(create::create_disconnected(params, self.now())?, request).await
+        let journal = self.journal(request);
+        self.add_cluster(create::create_disconnected(params, journal.now())?, journal).await
     }
 
-    async fn add_cluster(
-        &self,
-        record: ClusterRecord,
-        request: Option<RequestId>,
-    ) -> Result<ClusterRecord, Error> {
+    async fn add_cluster(&self, record: ClusterRecord, mut journal: Journal) -> Result<ClusterRecord, Error> {
+        journal.add(event::registered(record.id, &journal));
         self.records()
             .change(|_| async {
-                let (mut change, mut journal) = (Change::new(), self.journal(request));
+                let mut change = Change::new();
                 change.insert(&record)?;
-                journal.add(event::registered(record.id, &journal));
-                journal.write(&mut change)?;
+                journal.clone().write(&mut change)?;
                 Ok((change, ()))
             })
             .await?;
         Ok(record)
     }
 
-    /// Deletes a cluster. Its hosts leave it, or are deleted with it. The record is kept for a while.
+    /// Deletes a cluster. Its hosts leave it, or are deleted with it. A job deletes its files. The record is kept for a
+    /// while.
     ///
     /// # Errors
     ///

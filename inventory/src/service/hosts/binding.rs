@@ -75,11 +75,12 @@ impl Binding {
     }
 
     async fn check_architecture(self, records: &ReadSet, cluster: &ClusterRecord) -> Result<(), Error> {
-        let found = infra_env_of(records, self.key.infra_env_id).await?.cpu_architecture;
+        let architecture = infra_env_of(records, self.key.infra_env_id).await?.cpu_architecture;
         match cluster.cpu_architecture {
-            Some(ReleaseArchitecture::One(wanted)) if found != wanted => {
-                let reason =
-                    format!("InfraEnv's CPU architecture ({found}) doesn't match Cluster's ({wanted})");
+            Some(ReleaseArchitecture::One(required)) if architecture != required => {
+                let reason = format!(
+                    "InfraEnv's CPU architecture ({architecture}) doesn't match Cluster's ({required})"
+                );
                 Err(Error::invalid(reason))
             }
             _ => Ok(()),
@@ -108,7 +109,13 @@ impl Inventory {
         Binding { key, cluster, request }.bind(self).await
     }
 
-    /// Unbinds a host from its cluster. The unbinding is complete when its agent registers again. A refusal adds an event.
+    /// Unbinds a host from its cluster. A job deletes its logs. The unbinding is complete when its agent registers again.
+    /// A refusal adds an event.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the host does not exist or is not bound, if its infra-env is bound to a cluster, or if its
+    /// status does not allow it.
     pub(crate) async fn unbind_host(
         &self,
         key: HostKey,

@@ -14,7 +14,7 @@ use crate::store::{CachedRecord, Change, ReadSet, ReportKinds};
 impl HostKey {
     /// Returns the host from the cache, or reads it into the cache. Its check-in time is that of the last read.
     ///
-    /// Changes made by this process are visible at once, those of another process within half a second.
+    /// Changes made by this process are visible immediately, those of another process within half a second.
     pub(crate) async fn find_cached(
         self,
         inventory: &Inventory,

@@ -18,7 +18,7 @@ use crate::journal::Journal;
 use crate::request_id::RequestId;
 use crate::store::{CheckIn, Records, StoreError};
 
-/// The longest time for which a check-in is only in memory. A process that is killed loses the check-ins of that time.
+/// Maximum time that a check-in is only in memory. If the process is killed, the check-ins of that time are lost.
 const STORE_INTERVAL: Duration = Duration::from_secs(3);
 
 /// A poll of an agent.
@@ -51,7 +51,7 @@ impl Poll {
         let steps = self.update(&mut host, infra_env, inventory, &mut journal);
         host.checked_in_at = stored.checked_in_at;
         host.clock = stored.clock;
-        let answer = if journal.is_empty() && host == **stored {
+        let steps = if journal.is_empty() && host == **stored {
             Ok(steps)
         } else {
             let update = |host: &mut HostRecord, journal: &mut Journal| {
@@ -65,7 +65,7 @@ impl Poll {
             at: journal.now().timestamp_micros(),
             clock: self.clock,
         });
-        answer
+        steps
     }
 
     /// Updates the host, and returns the steps for its agent.

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::host::steps::StepType;
 use crate::id::HostKey;
 
-/// The most hosts whose replies are remembered. A host takes about 300 bytes.
+/// Maximum number of hosts whose replies are remembered. A host takes about 300 bytes.
 const MAX_HOSTS: NonZero<usize> = NonZero::new(20_000).unwrap();
 
 /// The SHA-256 digest of a reply without its step id, which differs each time.

@@ -13,12 +13,11 @@ use crate::store::{Change, Key, ReadSet, Reader as _};
 pub(crate) async fn disconnect_silent(inventory: &Inventory, hosts: &[Key]) -> Result<usize, Error> {
     let settings = inventory.settings();
     let plan = |reads: ReadSet| async move {
-        let mut change = Change::new();
+        let (mut change, mut journal) = (Change::new(), inventory.journal(None));
         let mut disconnected = 0;
         for key in hosts {
             let found = reads.find::<HostRecord>(key.parent, key.id).await?;
             let Some(stored) = found.filter(|host| host.record.deleted_at.is_none()) else { continue };
-            let mut journal = inventory.journal(None);
             let host = &stored.record;
             if !becomes_disconnected(host.status()) || is_connected(host, settings, journal.now()) {
                 continue;
@@ -29,9 +28,9 @@ pub(crate) async fn disconnect_silent(inventory: &Inventory, hosts: &[Key]) -> R
             // Another replica may store a check-in in the meantime, which does not change the generation.
             change.require_silent(&draft.record, connected_since(settings, journal.now()));
             draft.write(&mut change)?;
-            journal.write(&mut change)?;
             disconnected += 1;
         }
+        journal.write(&mut change)?;
         Ok((change, disconnected))
     };
     inventory.records().change(plan).await

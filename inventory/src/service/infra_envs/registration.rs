@@ -60,7 +60,6 @@ impl Inventory {
             .await?;
         image.static_network_config = static_network::in_stored_order(image.static_network_config);
         let id = self.settings().infra_env_id.unwrap_or_else(InfraEnvId::fresh);
-        let now = Micros(Some(self.now()));
         let record = InfraEnvRecord {
             id,
             name,
@@ -70,12 +69,12 @@ impl Inventory {
             cpu_architecture,
             image,
             image_generation: 1,
-            image_changed_at: now,
+            image_changed_at: Micros::default(),
             signing_key: fresh_key()?,
             url_token: self.policy().url_token(id)?,
             token_key: self.policy().token_key(),
-            created_at: now,
-            updated_at: now,
+            created_at: Micros::default(),
+            updated_at: Micros::default(),
         };
         let (record, warnings) = (&record, &warnings[..]);
         self.records()
@@ -85,7 +84,7 @@ impl Inventory {
             .await
     }
 
-    /// Looks up the cluster and the base image, which may be removed at any time, and prepares the change.
+    /// Looks up the cluster and the base image, which may be removed at any time, sets the times, and prepares the change.
     async fn attempt_registration(
         &self,
         reads: &ReadSet,
@@ -107,6 +106,8 @@ impl Inventory {
         if self.records().store().exists(record.key()).await? {
             return Err(Error::conflict(format!("infra-env {} already exists", record.id)));
         }
+        let now = journal.micros();
+        (record.image_changed_at, record.created_at, record.updated_at) = (now, now, now);
         change.insert(&record)?;
         journal.add(event::registered(&record, &journal));
         journal.add(event::image_updated(&record, &journal));

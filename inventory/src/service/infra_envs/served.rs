@@ -56,7 +56,7 @@ impl Inventory {
 
     /// Returns the current infra-env, if the caller has access to its images.
     ///
-    /// Changes made by this process are visible at once, those of another process within half a second. While the
+    /// Changes made by this process are visible immediately, those of another process within half a second. While the
     /// database is unreachable or unusable, an infra-env that was served before stays available for a grace period.
     ///
     /// # Errors
@@ -80,18 +80,18 @@ impl Inventory {
     ///
     /// [`served_infra_env`]: Self::served_infra_env
     pub(crate) async fn current_infra_env(&self, id: InfraEnvId) -> Result<Arc<ServedInfraEnv>, Error> {
-        let kept = match self.infra_env_cache().find(key(id)) {
-            Some(CacheEntry::Present(kept)) => {
+        let cached = match self.infra_env_cache().find(key(id)) {
+            Some(CacheEntry::Present(cached)) => {
                 self.records().store().feed().settled_contact(RECONNECT_PATIENCE).await;
-                if self.is_current(&kept) {
-                    return Ok(kept);
+                if self.is_current(&cached) {
+                    return Ok(cached);
                 }
-                Some(kept)
+                Some(cached)
             }
             Some(CacheEntry::Removed) | None => None,
         };
         let read = self.infra_env_cache().read(self.records(), key(id));
-        let read = match &kept {
+        let read = match &cached {
             Some(_) => timeout(RECONNECT_PATIENCE, read)
                 .await
                 .unwrap_or(Err(StoreError::Silent { doing: "reading a known infra-env" })),
@@ -100,7 +100,7 @@ impl Inventory {
         match read {
             Ok(Some(read)) => Ok(read),
             Ok(None) => Err(Error::record_not_found()),
-            Err(error) if error.is_of_database() => self.during_outage(id, kept, error),
+            Err(error) if error.is_of_database() => self.during_outage(id, cached, error),
             Err(error) => Err(error.into()),
         }
     }
@@ -115,15 +115,15 @@ impl Inventory {
     fn during_outage(
         &self,
         id: InfraEnvId,
-        kept: Option<Arc<ServedInfraEnv>>,
+        cached: Option<Arc<ServedInfraEnv>>,
         error: StoreError,
     ) -> Result<Arc<ServedInfraEnv>, Error> {
-        let silence = |kept: &ServedInfraEnv| self.records().store().feed().silence().min(kept.age());
-        let is_usable = |kept: &Arc<ServedInfraEnv>| {
-            !kept.is_outdated() && silence(kept) <= self.settings().database_outage_grace
+        let silence = |cached: &ServedInfraEnv| self.records().store().feed().silence().min(cached.age());
+        let is_usable = |cached: &Arc<ServedInfraEnv>| {
+            !cached.is_outdated() && silence(cached) <= self.settings().database_outage_grace
         };
-        if let Some(kept) = kept.filter(is_usable) {
-            return Ok(kept);
+        if let Some(cached) = cached.filter(is_usable) {
+            return Ok(cached);
         }
         match self.infra_env_cache().find(key(id)) {
             Some(CacheEntry::Removed) => Err(Error::record_not_found()),

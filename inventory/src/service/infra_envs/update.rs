@@ -108,7 +108,7 @@ fn with_image(
         image,
         image_generation: before.image_generation + 1,
         image_changed_at: before.time_of_next_change(now)?,
-        updated_at: Micros(Some(now)),
+        updated_at: Micros::new(now),
         ..before
     })
 }
