@@ -1,6 +1,6 @@
 //! Errors of the catalogue.
 
-use super::architecture::{CpuArchitecture, ReleaseArchitecture};
+use assisted::architecture::{CpuArchitecture, ReleaseArchitecture};
 
 /// Why a list is refused, or no image or release matches.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

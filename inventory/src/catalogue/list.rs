@@ -1,10 +1,10 @@
 //! Parses the operator's lists of images and releases: JSON, with an error that names the element, the key and the
 //! reason.
 
+use assisted::architecture::CpuArchitecture;
 use serde_json::error::Category;
 use serde_json::{Map, Value};
 
-use super::architecture::CpuArchitecture;
 use super::error::CatalogueError;
 use crate::nearest_name;
 

@@ -1,13 +1,12 @@
 //! The catalogue: the OpenShift releases and the base images that the service is configured with.
 
-mod architecture;
 mod error;
 mod list;
 mod os_image;
 mod release;
 mod release_image;
 
-pub use architecture::{CpuArchitecture, ImageType, ReleaseArchitecture};
+pub use assisted::architecture::{CpuArchitecture, ImageType, ReleaseArchitecture};
 pub use error::CatalogueError;
 pub use ignition::version::Version;
 pub(crate) use os_image::read_digest;

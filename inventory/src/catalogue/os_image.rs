@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use assisted::architecture::{CpuArchitecture, ImageType};
 use isogen::Digest;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Version;
-use super::architecture::{CpuArchitecture, ImageType};
 use super::error::CatalogueError;
 use super::list::{CatalogueElement, CatalogueList};
 use super::release_image::ReleaseImage;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use assisted::architecture::{CpuArchitecture, ReleaseArchitecture};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Version;
-use super::architecture::{CpuArchitecture, ReleaseArchitecture};
 use super::error::CatalogueError;
 use super::list::CatalogueList;
 use super::os_image::{Catalogue, minor_text};

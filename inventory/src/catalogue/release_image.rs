@@ -1,10 +1,10 @@
 //! One OpenShift release of the configuration, in the format of `RELEASE_IMAGES`.
 
+use assisted::architecture::{CpuArchitecture, ReleaseArchitecture};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Version;
-use super::architecture::{CpuArchitecture, ReleaseArchitecture};
 use super::error::CatalogueError;
 use super::list::{CatalogueElement, CatalogueList};
 
