@@ -2,6 +2,7 @@
 
 use super::record::HostRecord;
 use super::state::Transition;
+use super::status::severity;
 use crate::event::Severity;
 use crate::job::JobWork;
 use crate::journal::Journal;
@@ -60,7 +61,7 @@ impl Journal {
         let Some(before) = host.apply(transition, self.millis()) else { return };
         let (status, info) = (host.status(), host.status_info());
         let message = format!("Host {name}: updated status from {before} to {status} ({info})");
-        self.add_event(host, "host_status_updated", status.severity(), message);
+        self.add_event(host, "host_status_updated", severity(status), message);
     }
 
     /// Adds a job that deletes the logs of a host, unless the host has no cluster.

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use assisted::host::MediaStatus;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::status::MediaStatus;
 use crate::store::ReportKind;
 use crate::string_enum::string_enum;
 use crate::time::Millis;

@@ -18,7 +18,6 @@ pub(crate) mod refresh;
 pub(crate) mod refused_report;
 pub(crate) mod reply;
 mod reported;
-mod stage;
 pub(crate) mod stages;
 pub(crate) mod state;
 mod status;
@@ -26,7 +25,6 @@ pub(crate) mod steps;
 pub(crate) mod update;
 pub(crate) mod validation;
 
+pub use assisted::host::{HostKind, HostRole, HostStage, HostStatus, LogsState, MediaStatus};
 pub use findings::{HostFindings, RefusedReport, ReportSummary, Validation, ValidationStatus};
 pub use record::{Choices, HostRecord, InstallationDisk, Logs, Progress};
-pub use stage::{HostRole, HostStage, LogsState};
-pub use status::{HostKind, HostStatus, MediaStatus};

@@ -1,9 +1,9 @@
 //! Parameters of operations on hosts, as clients send them.
 
+use assisted::host::{ChosenRole, HostStage, LogsState};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::stage::{ChosenRole, HostStage, LogsState};
 use crate::id::{ClusterId, HostId};
 
 /// Parameters of a host registration.

@@ -1,8 +1,9 @@
 //! Progress of a host's installation and of its log upload.
 
+use assisted::host::{HostStage, LogsState};
+
 use super::params::HostProgressParams;
 use super::record::HostRecord;
-use super::stage::{HostStage, LogsState};
 use super::stages::stages_of;
 use super::state::{HostEvent, HostFacts, find_rule};
 use crate::error::Error;

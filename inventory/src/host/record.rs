@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use assisted::host::{HostKind, HostRole, HostStage, HostStatus, LogsState};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::findings::HostFindings;
-use super::stage::{HostRole, HostStage, LogsState};
 use super::state::Transition;
-use super::status::{HostKind, HostStatus};
 use crate::Secret;
 use crate::id::{ClusterId, HostId, HostKey, InfraEnvId};
 use crate::store::{Columns, Kind, Record, ReportKind};

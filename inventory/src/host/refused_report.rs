@@ -4,10 +4,11 @@
 //! until a report of that step is accepted, or until the host boots again. If it concerns the inventory, the status text
 //! ends with it. A reply that cannot be parsed counts as an inventory report.
 
+use assisted::host::HostStatus;
+use assisted::step::StepType;
+
 use super::findings::HostFindings;
 use super::state::Transition;
-use super::status::HostStatus;
-use super::steps::StepType;
 
 /// The key of refused replies whose step is unknown, because they were not parsed.
 pub(crate) const UNPARSED: &str = "";

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use assisted::host::{HostStatus, MediaStatus};
+use assisted::step::StepType;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -16,8 +18,8 @@ use super::reported::{
     NtpReport, TangReport, UpgradeReport, read, write,
 };
 use super::state::{Details, HostEvent, HostFacts, find_rule};
-use super::status::{HostStatus, MEDIA_DISCONNECTED, MediaStatus};
-use super::steps::{StepReply, StepType};
+use super::status::{MEDIA_DISCONNECTED, is_before_installation, is_in_pool};
+use super::steps::StepReply;
 use super::validation::hardware_validations;
 use crate::error::Error;
 use crate::event::Severity;
@@ -212,7 +214,7 @@ fn store_inventory(draft: &mut HostDraft, evaluated: &EvaluatedInventory<'_>) ->
         status,
         HostStatus::PreparingForInstallation | HostStatus::PreparingFailed | HostStatus::PreparingSuccessful
     );
-    let is_accepted = status.is_in_pool() || status.is_before_installation() || is_preparing;
+    let is_accepted = is_in_pool(status) || is_before_installation(status) || is_preparing;
     if !is_accepted && status != HostStatus::InstallingInProgress {
         return Err(Error::conflict(format!(
             "Host {} cannot update its inventory in state {status}",

@@ -1,8 +1,8 @@
 //! The stages of an installation that a host passes through.
 
+use assisted::host::{HostKind, HostRole, HostStage};
+
 use super::record::HostRecord;
-use super::stage::{HostRole, HostStage};
-use super::status::HostKind;
 
 /// Returns the stages of a host's installation, in order. A host without a role has no stages.
 pub(crate) fn stages_of(host: &HostRecord) -> &'static [HostStage] {

@@ -4,15 +4,16 @@
 //! [`Transition`], and [`HostRecord::apply`](super::record::HostRecord::apply) is the only way to change a status. An
 //! event without a row does not change the host. `docs/state-machines.md` shows the table.
 
-use super::stage::HostStage;
-use super::status::HostStatus::{
+use assisted::host::HostStatus::{
     AddedToExistingCluster, Binding, Cancelled, Disabled, Disconnected, DisconnectedUnbound, Discovering,
     DiscoveringUnbound, Error, Installed, Installing, InstallingInProgress, InstallingPendingUserAction,
     Insufficient, InsufficientUnbound, Known, KnownUnbound, PendingForInput, PreparingFailed,
     PreparingForInstallation, PreparingSuccessful, ReclaimingRebooting, Resetting,
     ResettingPendingUserAction, Unbinding, UnbindingPendingUserAction,
 };
-use super::status::{HostStatus, MEDIA_DISCONNECTED};
+use assisted::host::{HostStage, HostStatus};
+
+use super::status::MEDIA_DISCONNECTED;
 
 /// An event that can change the status of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

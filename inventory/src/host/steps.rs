@@ -1,99 +1,15 @@
 //! The steps that an agent receives when it checks in.
 
-use serde::{Deserialize, Serialize};
+use assisted::host::HostStatus;
+use assisted::step::{PostStepAction, Step, StepType, Steps};
+use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::record::HostRecord;
-use super::status::HostStatus;
 use crate::Settings;
 use crate::infra_env::{ImageSource, InfraEnvRecord};
-use crate::string_enum::string_enum;
-
-string_enum! {
-    /// Type of a step.
-    #[schema(as = step_type)]
-    pub(crate) StepType {
-        /// Check the connectivity to other hosts.
-        ConnectivityCheck = "connectivity-check",
-        /// Run a command.
-        Execute = "execute",
-        /// Send an inventory report.
-        Inventory = "inventory",
-        /// Install the host.
-        Install = "install",
-        /// Find unused addresses.
-        FreeNetworkAddresses = "free-network-addresses",
-        /// Lease addresses for the cluster.
-        DhcpLeaseAllocate = "dhcp-lease-allocate",
-        /// Check the connectivity to the API of the cluster that the host joins.
-        ApiVipConnectivityCheck = "api-vip-connectivity-check",
-        /// Check the connectivity to Tang servers.
-        TangConnectivityCheck = "tang-connectivity-check",
-        /// Synchronize the clock.
-        NtpSynchronizer = "ntp-synchronizer",
-        /// Measure the speed of a disk.
-        InstallationDiskSpeedCheck = "installation-disk-speed-check",
-        /// Check the availability of container images.
-        ContainerImageAvailability = "container-image-availability",
-        /// Resolve DNS names.
-        DomainResolution = "domain-resolution",
-        /// Stop the installation.
-        StopInstallation = "stop-installation",
-        /// Collect logs.
-        LogsGather = "logs-gather",
-        /// Run the program that asks for steps.
-        NextStepRunner = "next-step-runner",
-        /// Upgrade the agent.
-        UpgradeAgent = "upgrade-agent",
-        /// Download kernel, initrd and root file system.
-        DownloadBootArtifacts = "download-boot-artifacts",
-        /// Boot the discovery image again.
-        RebootForReclaim = "reboot-for-reclaim",
-        /// Check whether virtual IP addresses are free.
-        VerifyVips = "verify-vips",
-    }
-
-    /// Action of an agent after its steps.
-    #[schema(as = post_step_action)]
-    pub(crate) PostStepAction {
-        /// Check in again.
-        Continue = "continue",
-        /// Exit. The agent then registers again.
-        Exit = "exit",
-    }
-}
-
-/// Steps for an agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = steps)]
-pub(crate) struct Steps {
-    /// Seconds until the next check-in.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub next_instruction_seconds: u32,
-    /// Action after the steps.
-    pub post_step_action: PostStepAction,
-    /// The steps. The agent starts all of them at once.
-    pub instructions: Vec<Step>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-/// A step for an agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = step)]
-pub(crate) struct Step {
-    /// Type of the step.
-    pub step_type: StepType,
-    /// Id of the step. The reply repeats it.
-    pub step_id: String,
-    /// Arguments of the step.
-    pub args: Vec<String>,
-}
 
 /// Result of a step.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -163,14 +79,13 @@ pub(crate) fn steps_for(host: &HostRecord, infra_env: &InfraEnvRecord, settings:
     } else {
         steps_of_status(host)
     };
-    let step = |kind: &StepType| Step {
-        step_type: *kind,
-        step_id: format!("{kind}-{:08x}", Uuid::new_v4().as_fields().0),
-        args: arguments(*kind, host, &infra_env.image, settings),
+    let step = |kind: &StepType| {
+        let id = format!("{kind}-{:08x}", Uuid::new_v4().as_fields().0);
+        Step::new(*kind, id, arguments(*kind, host, &infra_env.image, settings))
     };
     Steps {
         next_instruction_seconds: seconds,
-        post_step_action: action,
+        post_step_action: action.into(),
         instructions: kinds.iter().map(step).collect(),
     }
 }

@@ -12,6 +12,7 @@ use super::draft::HostDraft;
 use super::params::{DiskChoice, DiskFormatting, DiskRole, HostUpdateParams, NodeLabel};
 use super::record::{HostRecord, InstallationDisk};
 use super::refresh::refresh;
+use super::status::allows_changes;
 use super::validation::check_host_name;
 use crate::error::Error;
 use crate::event::Severity;
@@ -96,7 +97,7 @@ impl HostUpdateParams {
             ("machine config pool", self.machine_config_pool_name.is_some()),
         ];
         match restricted.into_iter().find(|(_, is_set)| *is_set) {
-            Some((what, _)) if !host.status().allows_changes() => Err(Error::conflict(format!(
+            Some((what, _)) if !allows_changes(host.status()) => Err(Error::conflict(format!(
                 "Host {} is in state {}, where its {what} cannot be changed",
                 host.id,
                 host.status()

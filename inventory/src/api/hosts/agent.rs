@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use assisted::step::{StepType, Steps};
 use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -14,7 +15,7 @@ use crate::api::hosts::view::HostDetail;
 use crate::api::{ApiError, ApiErrors, Body, LargeBodies, Query, Reply, UnparsedBody};
 use crate::error::Error;
 use crate::host::params::{HostCreateParams, HostProgressParams, LogsProgressParams};
-use crate::host::steps::{StepReply, StepType, Steps};
+use crate::host::steps::StepReply;
 use crate::id::{HostKey, InfraEnvId};
 use crate::request_id::RequestId;
 use crate::service::hosts::check_in::Poll;

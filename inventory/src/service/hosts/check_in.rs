@@ -6,12 +6,14 @@
 
 use std::time::Duration;
 
+use assisted::step::Steps;
+
 use crate::Inventory;
 use crate::error::{Error, ErrorKind};
 use crate::event::Severity;
 use crate::host::HostRecord;
 use crate::host::refresh::refresh;
-use crate::host::steps::{Steps, must_upgrade, steps_for};
+use crate::host::steps::{must_upgrade, steps_for};
 use crate::id::HostKey;
 use crate::infra_env::InfraEnvRecord;
 use crate::journal::Journal;

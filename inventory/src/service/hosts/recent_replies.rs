@@ -6,10 +6,10 @@
 use std::num::NonZero;
 use std::sync::Mutex;
 
+use assisted::step::StepType;
 use lru::LruCache;
 use sha2::{Digest as _, Sha256};
 
-use crate::host::steps::StepType;
 use crate::id::HostKey;
 
 /// Maximum number of hosts whose replies are remembered. A host takes about 300 bytes.

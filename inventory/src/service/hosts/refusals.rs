@@ -3,6 +3,7 @@
 //! Another reason replaces the recorded one at most once per [`CHANGE_INTERVAL`], with an event and a log line. Without
 //! a recorded reason, they report a refusal at most once an hour for each step and status.
 
+use assisted::step::StepType;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::Inventory;
@@ -11,7 +12,6 @@ use crate::event::Severity;
 use crate::host::draft::HostDraft;
 use crate::host::refresh::refresh;
 use crate::host::refused_report::UNPARSED;
-use crate::host::steps::StepType;
 use crate::host::{HostRecord, RefusedReport};
 use crate::id::HostKey;
 use crate::journal::Journal;

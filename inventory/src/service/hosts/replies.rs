@@ -1,5 +1,7 @@
 //! Step replies of agents.
 
+use assisted::step::StepType;
+
 use super::recent_replies::ReplyDigest;
 use super::refusals::Refusal;
 use crate::Inventory;
@@ -7,7 +9,7 @@ use crate::error::Error;
 use crate::host::draft::HostDraft;
 use crate::host::refused_report;
 use crate::host::reply::StepOutput;
-use crate::host::steps::{StepReply, StepType};
+use crate::host::steps::StepReply;
 use crate::id::HostKey;
 use crate::journal::Journal;
 use crate::request_id::RequestId;
