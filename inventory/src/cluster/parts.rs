@@ -1,108 +1,14 @@
 //! Parts of clusters that requests, responses and stored records have in common.
 
-use std::borrow::Cow;
-
+pub use assisted::cluster::{
+    CloudControllerManager, ClusterKind, ClusterStatus, DiskEncryptionMode, HighAvailabilityMode,
+    LoadBalancerType, NetworkType, NodeRoles, OlmOperator, PlatformType, VipVerification,
+};
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::ToSchema;
 
 use super::subnet::Subnet;
 use crate::id::ClusterId;
-use crate::string_enum::string_enum;
-
-/// The kind of a cluster.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[schema(as = cluster_kind)]
-pub enum ClusterKind {
-    /// A cluster to be installed.
-    #[default]
-    Cluster,
-    /// An existing cluster to which hosts are added.
-    AddHostsCluster,
-    /// A cluster that is installed without a connection to this service.
-    DisconnectedCluster,
-}
-
-string_enum! {
-    /// The status of a cluster.
-    #[derive(Default)]
-    #[schema(as = cluster_status)]
-    pub ClusterStatus {
-        /// The cluster does not meet the requirements.
-        #[default]
-        Insufficient = "insufficient",
-        /// Ready to be installed.
-        Ready = "ready",
-        /// The installation failed.
-        Error = "error",
-        /// The installation is being prepared.
-        PreparingForInstallation = "preparing-for-installation",
-        /// The installation waits for input of a user.
-        PendingForInput = "pending-for-input",
-        /// The hosts are being installed.
-        Installing = "installing",
-        /// The hosts are installed, and the operators start.
-        Finalizing = "finalizing",
-        /// The cluster is installed.
-        Installed = "installed",
-        /// Hosts are being added to the existing cluster.
-        AddingHosts = "adding-hosts",
-        /// The installation was cancelled.
-        Cancelled = "cancelled",
-        /// A user must act before its installation continues.
-        InstallingPendingUserAction = "installing-pending-user-action",
-        /// This service does not monitor the cluster.
-        Unmonitored = "unmonitored",
-    }
-
-    /// The platform of a cluster.
-    #[schema(as = platform_type)]
-    pub PlatformType {
-        /// Bare metal.
-        Baremetal = "baremetal",
-        /// Nutanix.
-        Nutanix = "nutanix",
-        /// vSphere.
-        Vsphere = "vsphere",
-        /// No platform integration.
-        None = "none",
-        /// A platform with its own cloud controller manager.
-        External = "external",
-    }
-}
-
-/// Availability of the control plane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[schema(as = high_availability_mode)]
-pub enum HighAvailabilityMode {
-    /// Several control plane nodes.
-    Full,
-    /// A single node.
-    None,
-}
-
-/// Cloud controller manager of an external platform.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum CloudControllerManager {
-    /// No cloud controller manager.
-    #[serde(rename = "")]
-    Disabled,
-    /// The platform's own cloud controller manager.
-    External,
-}
-
-impl PartialSchema for CloudControllerManager {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["", "External"])).build().into()
-    }
-}
-
-impl ToSchema for CloudControllerManager {
-    fn name() -> Cow<'static, str> {
-        "cloud_controller_manager".into()
-    }
-}
 
 /// Settings of an external platform.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -139,52 +45,6 @@ impl Platform {
     }
 }
 
-/// Network plugin for the pods of a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[schema(as = network_type)]
-#[allow(missing_docs, reason = "names of products")]
-pub enum NetworkType {
-    OpenShiftSDN,
-    OVNKubernetes,
-    CiscoACI,
-    Cilium,
-    Calico,
-    None,
-}
-
-/// Set of nodes of a cluster, by role.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(as = node_roles)]
-#[allow(missing_docs, reason = "names of roles")]
-pub enum NodeRoles {
-    #[default]
-    None,
-    Masters,
-    Arbiters,
-    Workers,
-    #[serde(rename = "masters,arbiters")]
-    MastersAndArbiters,
-    #[serde(rename = "masters,workers")]
-    MastersAndWorkers,
-    #[serde(rename = "arbiters,workers")]
-    ArbitersAndWorkers,
-    #[serde(rename = "masters,arbiters,workers")]
-    MastersArbitersAndWorkers,
-    All,
-}
-
-/// Source of a disk's encryption key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(as = disk_encryption_mode)]
-pub enum DiskEncryptionMode {
-    /// The TPM 2.0 of the host.
-    Tpmv2,
-    /// A Tang server.
-    Tang,
-}
-
 /// Disk encryption.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -212,18 +72,6 @@ pub struct IgnitionEndpoint {
     /// CA certificate of the endpoint: PEM, in base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca_certificate: Option<String>,
-}
-
-/// Type of a cluster's load balancer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = load_balancer_type)]
-pub enum LoadBalancerType {
-    /// The cluster manages the load balancer.
-    #[default]
-    ClusterManaged,
-    /// The user manages the load balancer.
-    UserManaged,
 }
 
 /// Load balancer of a cluster.
@@ -263,25 +111,9 @@ pub struct Network {
     pub cidr: Subnet,
 }
 
-/// Result of checking that a virtual IP address is free.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(as = vip_verification)]
-pub enum VipVerification {
-    /// Not checked.
-    #[default]
-    Unverified,
-    /// The address is in use.
-    Failed,
-    /// The address is free.
-    Succeeded,
-}
-
-impl VipVerification {
-    /// Returns `true` if the address was not checked. Responses omit this result, as upstream does.
-    fn is_unverified(&self) -> bool {
-        *self == Self::Unverified
-    }
+/// Returns `true` if the address was not checked. Responses omit this result, as upstream does.
+fn is_unverified(verification: &VipVerification) -> bool {
+    *verification == VipVerification::Unverified
 }
 
 /// A virtual IP address of a cluster.
@@ -300,23 +132,9 @@ pub struct Vip {
     )]
     pub ip: String,
     /// Result of checking that the address is free.
-    #[serde(default, skip_serializing_if = "VipVerification::is_unverified")]
+    #[serde(default, skip_serializing_if = "is_unverified")]
     #[schema(required = false)]
     pub verification: VipVerification,
-}
-
-/// An operator to install in a cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = operator_create_params)]
-pub struct OlmOperator {
-    /// Name of the operator.
-    #[schema(min_length = 1)]
-    pub name: String,
-    /// Properties of the operator, in its own format.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schema(required = false)]
-    pub properties: String,
 }
 
 /// A bundle of operators.
