@@ -26,6 +26,9 @@ static TABLES: LazyLock<Migrator> = LazyLock::new(|| {
     Migrator::with_migrations((1..).zip(steps).map(step).collect())
 });
 
+/// The migration that adds the schema version of records.
+const SCHEMA_VERSIONS: i64 = 4;
+
 /// Migrates the tables to their current form.
 ///
 /// # Errors
@@ -36,6 +39,7 @@ where
     S: Session + Migrate,
     for<'a> &'a mut S: Acquire<'a, Connection = &'a mut S>,
 {
+    refuse_old_tables(database, connection).await?;
     let known = TABLES.iter().map(|step| step.version).max().unwrap_or(0);
     TABLES.run(&mut *connection).await.map_err(|error| match error {
         MigrateError::VersionMissing(version) if version > known => {
@@ -46,11 +50,45 @@ where
     require_supported_records(database, connection).await
 }
 
+/// Refuses a database of an old build before it is changed.
+async fn refuse_old_tables<S: Session + Migrate>(
+    database: &str,
+    connection: &mut S,
+) -> Result<(), StoreError> {
+    // Another replica may create the same table.
+    connection.lock().await.map_err(StoreError::Migrate)?;
+    let applied = applied_version(connection).await;
+    connection.unlock().await.map_err(StoreError::Migrate)?;
+    match applied.map_err(StoreError::Migrate)? {
+        Some(1..SCHEMA_VERSIONS) => {
+            let count = Statement::new("SELECT count(*) AS records FROM records");
+            require_none(database, connection, count).await
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the version of the last migration that a database has.
+async fn applied_version<S: Migrate>(connection: &mut S) -> Result<Option<i64>, MigrateError> {
+    connection.ensure_migrations_table(&TABLES.table_name).await?;
+    let applied = connection.list_applied_migrations(&TABLES.table_name).await?;
+    Ok(applied.iter().map(|step| step.version).max())
+}
+
 /// Migration 4 adds the schema version, so it is 0 in all records that were written before. Their documents contain the
 /// reports, and their columns are empty.
 async fn require_supported_records<S: Session>(database: &str, connection: &mut S) -> Result<(), StoreError> {
+    require_none(database, connection, count_unsupported()).await
+}
+
+/// Returns an error if a statement counts unsupported records.
+async fn require_none<S: Session>(
+    database: &str,
+    connection: &mut S,
+    count: Statement,
+) -> Result<(), StoreError> {
     let failed = |source| StoreError::Open { database: database.to_owned(), source };
-    let count = connection.fetch_first(count_unsupported(), |row| row.integer("records")).await;
+    let count = connection.fetch_first(count, |row| row.integer("records")).await;
     match count.map_err(failed)?.ok_or_else(|| failed(sqlx::Error::RowNotFound))? {
         0 => Ok(()),
         records => Err(StoreError::UnsupportedRecords { database: database.to_owned(), records }),

@@ -117,6 +117,19 @@ fn database_with_records_of_schema_version_0_is_refused() {
 }
 
 #[test]
+fn old_database_is_refused_without_a_change() {
+    on_each_store(async |fixture| {
+        fixture.commit_steps([Step::Insert(new_row(new_cluster_key()))]).await;
+        fixture.store.close().await;
+        run_sql(&fixture.url, "DELETE FROM _sqlx_migrations WHERE version > 3").await;
+        for _ in 0..2 {
+            let error = SqlStore::open(&fixture.url).await.unwrap_err();
+            assert!(matches!(error, StoreError::UnsupportedRecords { records: 1, .. }), "{error}");
+        }
+    });
+}
+
+#[test]
 fn errors_do_not_contain_the_password() {
     block_on(async {
         let urls = [
