@@ -84,10 +84,11 @@ fn with_common_layers(app: Router, cors: Option<CorsLayer>, images: Option<&Imag
 /// only if that to GET has one.
 async fn negotiate_gzip(mut request: Request, next: Next) -> Response {
     let accepts_gzip = request.headers().get_all(header::ACCEPT_ENCODING).iter().any(accepts_gzip);
-    if !accepts_gzip {
+    let is_head = request.method() == Method::HEAD;
+    // The body of a response to HEAD is not sent, so it is not compressed.
+    if !accepts_gzip || is_head {
         request.headers_mut().remove(header::ACCEPT_ENCODING);
     }
-    let is_head = request.method() == Method::HEAD;
     let response = next.run(request).await;
     let is_json =
         is_compressible(response.status(), response.version(), response.headers(), response.extensions());
@@ -101,9 +102,6 @@ async fn negotiate_gzip(mut request: Request, next: Next) -> Response {
     }
     let (mut parts, _) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
-    if is_compressed {
-        parts.headers.append(header::VARY, header::ACCEPT_ENCODING.into());
-    }
     Response::from_parts(parts, Body::new(AnswerBody::EmptyWithoutLength))
 }
 
@@ -131,7 +129,7 @@ fn response_len(response: &Response) -> Option<u64> {
     header.or_else(|| response.body().size_hint().exact().filter(|len| *len > 0))
 }
 
-/// Reports whether a response may be compressed. Files are sent unchanged: most are compressed already, and a client
+/// Returns `true` if a response may be compressed. Files are sent unchanged: most are compressed already, and a client
 /// that downloads one needs its length.
 fn is_compressible(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());

@@ -224,15 +224,17 @@ impl Drop for RoutedService {
 fn response_text(head: &str, body: &[u8]) -> String {
     let (status, headers) = head.trim_end().split_once("\r\n").unwrap();
     let is_error = status.split(' ').nth(1).unwrap() >= "400";
-    let headers: BTreeSet<String> = headers
+    let mut headers: Vec<String> = headers
         .lines()
         .map(|line| line.split_once(": ").unwrap())
         .filter(|(name, _)| *name != "date")
         .map(|(name, value)| {
-            let is_omitted = LONG_HEADERS.contains(&name) || name == "content-length" && !is_error;
+            let is_omitted =
+                LONG_HEADERS.contains(&name) || name == "content-length" && !is_error && value != "0";
             format!("  {name}: {}\n", if is_omitted { "..." } else { value })
         })
         .collect();
+    headers.sort();
     let body = match std::str::from_utf8(body) {
         Ok("") => "no body".to_owned(),
         Ok(text) if is_error => text.trim_end().replace(&"a".repeat(1500), "{long}"),

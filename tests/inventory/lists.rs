@@ -379,13 +379,13 @@ fn long_list_is_compressed_without_content_length() {
         std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut unpacked).unwrap();
         assert_eq!(unpacked, plain.text);
         assert_eq!(ids_in_list(&plain.json()), expected);
-        for (coding, vary) in [("identity", None), ("gzip", Some("accept-encoding"))] {
-            let head =
-                service.request(Method::HEAD, &path).header("accept-encoding", coding).send().await.unwrap();
+        for coding in ["identity", "gzip"] {
+            let request = |method| service.request(method, &path).header("accept-encoding", coding).send();
+            let (get, head) = (request(Method::GET).await.unwrap(), request(Method::HEAD).await.unwrap());
             assert_eq!(head.status(), 200);
             assert_eq!(head.headers().get("content-length"), None, "{coding}");
-            let found = head.headers().get("vary").map(|value| value.to_str().unwrap().to_lowercase());
-            assert_eq!(found.as_deref().filter(|text| text.contains("encoding")), vary, "{coding}");
+            assert_eq!(head.headers()["vary"], get.headers()["vary"], "{coding}");
+            assert!(head.headers()["vary"].to_str().unwrap().contains("encoding"), "{coding}");
         }
     });
 }

@@ -130,6 +130,9 @@ fn cluster_logs_are_downloaded_as_an_archive() {
             assert_eq!(answer.header("content-disposition"), Some(name.as_str()));
             let mut files = untar(answer.text.as_bytes());
             files.sort();
+            let path = format!("/v2/clusters/{cluster}/logs?{query}");
+            let head = send_request(service.request(Method::HEAD, &path)).await;
+            assert_eq!((head.status, head.header("content-length")), (200, None), "the length is unknown");
             let mut expected = vec![
                 ("controller.tar.gz".to_owned(), b"c".to_vec()),
                 (format!("{0}_{0}.tar.gz", one.id), Vec::new()),

@@ -1,9 +1,8 @@
 //! The API as a whole: the routes of all areas, errors of the router, and the OpenAPI document.
 
 use axum::Router;
-use axum::body::{Body, HttpBody};
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::{Method, header};
+use axum::http::header;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use bytes::Bytes;
@@ -17,7 +16,7 @@ use super::{
 use crate::api::auth::{GuardedRouter, Operation, Operations, RouteAccess};
 use crate::{Inventory, Settings};
 
-/// The most bytes of a request body, except for uploads of logs. A static network of thousands of hosts fits.
+/// Maximum length of a request body, in bytes, except for uploads of logs. A static network of thousands of hosts fits.
 const MAX_BODY: usize = 32 << 20;
 
 /// The OpenAPI document without operations.
@@ -44,13 +43,15 @@ const MAX_BODY: usize = 32 << 20;
 struct Document;
 
 impl Inventory {
-    /// Returns the routes of the API, under its path prefix.
+    /// Returns the routes of the API, under its path prefix. Each call makes its own memory limits for request bodies:
+    /// call it once, and clone the router.
     pub fn router(&self) -> Router {
         self.guarded_router([], Document::openapi()).into_parts().0
     }
 
     /// Returns the routes of the API, under its path prefix, with their access rules. `more` are operations that the
-    /// program adds. `others` describes the routes of the program outside of the API.
+    /// program adds. `others` describes the routes of the program outside of the API. Call it once, as
+    /// [`router`](Self::router).
     pub fn guarded_router(
         &self,
         more: impl IntoIterator<Item = Operation>,
@@ -106,19 +107,8 @@ pub fn operations(more: impl IntoIterator<Item = Operation>) -> Operations {
     operations
 }
 
-/// Holds the memory for the work on a body until the response is built. Replaces the body of a response to HEAD with its
-/// length, so that the layers around the API do not work on it.
+/// Holds the memory for the work on a body until the response is built.
 async fn run_operation(mut request: Request, next: Next) -> Response {
-    let is_head = request.method() == Method::HEAD;
-    let memory = RequestMemory::attach_to(&mut request);
-    let mut response = next.run(request).await;
-    drop(memory);
-    if is_head {
-        let len = response.body().size_hint().exact();
-        *response.body_mut() = Body::empty();
-        if let Some(len) = len {
-            response.headers_mut().entry(header::CONTENT_LENGTH).or_insert(len.into());
-        }
-    }
-    response
+    let _memory = RequestMemory::attach_to(&mut request);
+    next.run(request).await
 }
