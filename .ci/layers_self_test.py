@@ -202,6 +202,8 @@ def check_report(check_class):
     check.limit = 1
     assert check.is_bad()
     check.without_layer = []
+    assert check.is_bad()
+    check.unresolved = []
     assert not check.is_bad()
 
 
