@@ -49,12 +49,12 @@ pub(crate) fn take_lease(file: &File, signal: c_int) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a lease back.
+/// Releases a lease.
 pub(crate) fn release_lease(file: &File) -> io::Result<()> {
     fcntl(file, libc::F_SETLEASE, libc::F_UNLCK).map(drop)
 }
 
-/// Reports whether a file has a read lease that no process waits for.
+/// Returns `true` if a file has a read lease that no process waits for.
 pub(crate) fn holds_lease(file: &File) -> bool {
     // While a lease is being broken, the kernel reports the type that it will have.
     fcntl(file, libc::F_GETLEASE, 0).ok() == Some(libc::F_RDLCK)
@@ -98,7 +98,7 @@ struct Cachestat {
     _others: [u64; 4],
 }
 
-/// Reports whether the page cache has all pages of an extent. A page may still be on its way from the disk.
+/// Returns `true` if the page cache has all pages of an extent. A page may still be on its way from the disk.
 ///
 /// Returns `false` if the kernel does not support `cachestat` (before Linux 6.5), or answers it only to the owner of
 /// the file.

@@ -1,4 +1,4 @@
-//! The wall clock of the inventory. Nothing else below the API reads the time of day.
+//! The wall clock of the inventory, and the only call of the system's clock.
 
 use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};

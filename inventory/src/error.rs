@@ -45,7 +45,7 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// Returns an error of a kind.
+    /// Returns an error of the given kind.
     pub fn new(kind: ErrorKind, reason: impl Into<String>) -> Self {
         Self { kind, is_of_request: false, reason: reason.into(), findings: Vec::new() }
     }

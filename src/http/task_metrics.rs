@@ -135,6 +135,7 @@ mod tests {
         tokio::select! {
             () = inventory::background::run(inventory.clone(), std::future::pending()) => {}
             () = leads_and_has_run => {}
+            () = tokio::time::sleep(std::time::Duration::from_secs(20)) => panic!("it does not lead"),
         }
         let text = text_of(&registry);
         for line in [

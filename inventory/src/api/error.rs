@@ -15,9 +15,7 @@ use utoipa::ToSchema;
 
 use crate::clock::{Clock as _, SystemClock};
 use crate::error::{Error, ErrorKind};
-use crate::files::FileError;
 use crate::json::to_json;
-use crate::store::StoreError;
 
 /// An error response.
 ///
@@ -114,12 +112,6 @@ impl ApiError {
         Self::infra_error(StatusCode::BAD_REQUEST, message)
     }
 
-    /// Adds findings about static network configs.
-    #[must_use]
-    pub fn with_findings(self, findings: Vec<NetworkFinding>) -> Self {
-        Self { findings, ..self }
-    }
-
     /// Sets the time for `Retry-After`.
     #[must_use]
     pub fn with_retry_at(self, retry_at: DateTime<Utc>) -> Self {
@@ -149,18 +141,6 @@ impl From<Error> for ApiError {
             findings: error.findings().to_vec(),
             retry_at: None,
         }
-    }
-}
-
-impl From<StoreError> for ApiError {
-    fn from(error: StoreError) -> Self {
-        Error::from(error).into()
-    }
-}
-
-impl From<FileError> for ApiError {
-    fn from(error: FileError) -> Self {
-        Error::from(error).into()
     }
 }
 

@@ -1,5 +1,5 @@
-//! The parts of the API that all resources share: request bodies, query parameters, lists, errors, the router and the
-//! OpenAPI document.
+//! The API: the routes of each area, and what they share: access checks, request bodies, query parameters, lists,
+//! errors, the router and the OpenAPI document.
 
 pub mod auth;
 mod body;

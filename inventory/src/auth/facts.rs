@@ -1,11 +1,11 @@
-//! The facts about the service that decide about a token.
+//! What the check of a token needs to know about the service, as a trait, so that it does not import the inventory.
 
 use chrono::{DateTime, Utc};
 
 use crate::id::InfraEnvId;
 use crate::store::Records;
 
-/// The facts about the service that decide about a token.
+/// The facts about the service that the check of a token reads.
 pub trait TokenFacts: Send + Sync {
     /// Returns the records.
     fn records(&self) -> &Records;

@@ -1,8 +1,7 @@
 //! Authentication and authorisation.
 //!
-//! A [`Policy`] verifies tokens. The type of a handler's first argument, for example `Caller<User, ClusterId>`,
-//! declares which [kinds](AuthKind) of token the operation accepts and which ids a request names. The token is checked
-//! against these ids before the operation begins. `docs/auth.md` has the table of all routes.
+//! A [`Policy`] verifies a token and returns its [`Scope`]. [`Named`] checks that the resources of a request are within
+//! it. `api::auth` reads both from requests.
 
 mod facts;
 mod keys;

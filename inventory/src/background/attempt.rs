@@ -3,7 +3,6 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use futures_util::StreamExt as _;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -14,6 +13,7 @@ use crate::event::{Event, Severity};
 use crate::files::FileError;
 use crate::id::{ClusterId, HostKey};
 use crate::job::{JobRecord, JobWork};
+use crate::journal::Journal;
 use crate::service::logs;
 use crate::store::{
     Change, ChangeKind, FeedEvent, FeedReader, Filter, Key, Kind, ReadSet, Reader as _, StoreError, Stored,
@@ -152,7 +152,7 @@ impl Attempt {
             change.replace(&stored.record, stored.generation)?;
             return Ok((change, JobOutcome::WillRetry));
         }
-        change.add_event(failure(&stored.record, error, now));
+        change.add_event(failure(&stored.record, error, &self.inventory.journal(None)));
         change.remove(&stored);
         Ok((change, JobOutcome::GivenUp))
     }
@@ -198,7 +198,7 @@ async fn plan_beginning(
     if stored.record.is_over(now) {
         // The last attempt ended with its process.
         let error = stored.record.last_error.as_deref().unwrap_or("the process ended during the attempt");
-        change.add_event(failure(&stored.record, error, now));
+        change.add_event(failure(&stored.record, error, &inventory.journal(None)));
         change.remove(&stored);
         return Ok((change, Err(JobOutcome::Gone)));
     }
@@ -306,9 +306,9 @@ async fn delete_cluster_files(
 }
 
 /// Returns the event of a job that is given up.
-fn failure(job: &JobRecord, error: &str, now: DateTime<Utc>) -> Event {
+fn failure(job: &JobRecord, error: &str, journal: &Journal) -> Event {
     let message = format!("Failed after {} attempts: {}: {error}", job.attempts, job.work);
-    let event = Event::new("job_failed", Severity::Error, message, now);
+    let event = journal.event("job_failed", Severity::Error, message);
     match job.work {
         JobWork::DeleteClusterFiles { cluster } => event.of_cluster(Some(cluster)),
         JobWork::DeleteHostLogs { cluster, infra_env, host } => {

@@ -1,4 +1,4 @@
-//! The facts about the service that decide about a token.
+//! Implements [`TokenFacts`] for the inventory.
 
 use chrono::{DateTime, Utc};
 

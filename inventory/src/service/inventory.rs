@@ -1,4 +1,4 @@
-//! The inventory: what all operations share.
+//! The inventory: the state that all operations share.
 
 use std::sync::Arc;
 

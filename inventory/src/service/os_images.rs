@@ -164,7 +164,7 @@ impl Inventory {
         self.records()
             .change(|reads: ReadSet| async move {
                 let found = reads.find::<OsImageRecord>(None, id_of(version, architecture)).await?;
-                let stored = found.ok_or_else(|| Error::record_not_found())?;
+                let stored = found.ok_or_else(Error::record_not_found)?;
                 let mut infra_envs = self.records().stream::<InfraEnvRecord>(Filter::all(Kind::InfraEnv));
                 // An infra-env that begins to use the image in the meantime changes the image's record.
                 while let Some(Stored { record, .. }) = infra_envs.try_next().await? {

@@ -20,7 +20,7 @@ pub enum MonitorHealth {
     Active,
     /// Another replica does.
     Standby,
-    /// The monitor has not succeeded for too long.
+    /// The monitor has made no progress for too long.
     Stuck,
 }
 

@@ -1,4 +1,4 @@
-//! What a database of records and events can do.
+//! The traits of a database of records and events.
 
 use std::collections::BTreeSet;
 use std::fmt;

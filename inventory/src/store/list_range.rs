@@ -8,7 +8,7 @@ use futures_util::{Stream, StreamExt, TryStreamExt};
 pub struct ListRange {
     /// Number of records to skip.
     pub offset: u64,
-    /// The most records. `None`: all.
+    /// Maximum number of records; `None` for all.
     pub limit: Option<u64>,
 }
 

@@ -184,7 +184,7 @@ pub(super) struct AgentOptions {
         value_parser = duration::parse_duration
     )]
     host_monitor_interval: Duration,
-    /// Time without success after which the monitor of hosts counts as stuck and /health fails
+    /// Time without progress after which the monitor of hosts counts as stuck and /health fails
     #[arg(
         long,
         env = "LIVENESS_VALIDATION_TIMEOUT",

@@ -223,7 +223,7 @@ pub(super) async fn with_background_tasks(
 ) -> Result<()> {
     let (end, ended) = oneshot::channel::<()>();
     let tasks = tokio::spawn(background::run(inventory.clone(), async {
-        // The error that the sender is gone is the message.
+        // The sender is dropped to end the tasks.
         let _ = ended.await;
     }));
     let served = serve.await;

@@ -129,6 +129,10 @@ impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
     }
 
     /// Refuses requests whose method a path does not have. The error lists the methods that it has.
+    ///
+    /// # Panics
+    ///
+    /// A second call panics, and so does a merge if both routers have a path and refuse other methods.
     pub fn refuse_other_methods(mut self) -> Self {
         for (path, allowed) in allowed_methods(&self.access) {
             let refuse = async move |method: Method| {
@@ -141,7 +145,11 @@ impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
         self
     }
 
-    /// Refuses requests for unknown paths. Only one of the routers that are merged may do so.
+    /// Refuses requests for unknown paths.
+    ///
+    /// # Panics
+    ///
+    /// A merge panics if both routers refuse unknown paths.
     pub fn refuse_unknown_paths(self) -> Self {
         let refuse = async |uri: Uri| {
             ApiError::infra_error(StatusCode::NOT_FOUND, format!("path {} was not found", uri.path()))

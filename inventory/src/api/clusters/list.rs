@@ -17,7 +17,7 @@ use crate::service::hosts::counts::DeletedHosts;
 const COUNTED_TOGETHER: usize = 64;
 
 /// Returns the clusters that a query selects, as a JSON array. If it selects deleted clusters, all clusters have their
-/// deleted hosts, as upstream.
+/// deleted hosts, as in the Assisted Installer.
 pub(super) fn list_text(inventory: Inventory, query: ClusterQuery, shown: ShownHosts) -> JsonPieces {
     let deleted = if query.deleted { DeletedHosts::Included } else { DeletedHosts::Omitted };
     let records = inventory.cluster_records(query);

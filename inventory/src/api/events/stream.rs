@@ -22,6 +22,7 @@ use uuid::Uuid;
 use crate::api::auth::{Caller, ChangesOf, Operation, Streamer, User, WholeService, operation};
 use crate::api::{ApiError, ApiErrors, InfraError, Query};
 use crate::id::InfraEnvId;
+use crate::service::events::ChangeSubscription;
 use crate::store::{ChangeKind, FeedEvent, FeedPosition, FeedReader, Key, Kind, RecordChange};
 use crate::{Inventory, Secret};
 
@@ -110,16 +111,8 @@ async fn stream_changes(
     let ChangesOf(infra_env) = caller.target;
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let position = last.or_else(|| query.text("last_event_id")).and_then(FeedPosition::parse);
-    let feed = inventory.records().store().feed();
-    let continued = position.and_then(|position| feed.subscribe_after(position));
-    let (reader, is_continued) = match continued {
-        Some(reader) => (reader, true),
-        None => (feed.subscribe(), false),
-    };
-    // After the subscription: if the infra-env is removed from now on, the stream says so.
-    if let Some(id) = infra_env {
-        inventory.stored_infra_env(id).await?;
-    }
+    let ChangeSubscription { reader, is_continued } =
+        inventory.subscribe_to_changes(infra_env, position).await?;
     // The head of the response is sent with the first bytes of its body, so there is always a first message.
     let first = if is_continued { keep_alive_comment() } else { resync_message(reader.position()) };
     let changes =

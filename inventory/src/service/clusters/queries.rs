@@ -44,7 +44,7 @@ pub(super) async fn stored_cluster(
 ) -> Result<Stored<ClusterRecord>, Error> {
     let found: Option<Stored<ClusterRecord>> = reader.find(None, id.0).await?;
     let found = found.filter(|stored| !stored.record.is_deleted());
-    found.ok_or_else(|| Error::record_not_found())
+    found.ok_or_else(Error::record_not_found)
 }
 
 impl Inventory {
@@ -73,7 +73,7 @@ impl Inventory {
     /// Returns an error if no such cluster is stored.
     pub(crate) async fn cluster_or_deleted(&self, id: ClusterId) -> Result<ClusterRecord, Error> {
         let found: Option<Stored<ClusterRecord>> = self.records().find(None, id.0).await?;
-        Ok(found.ok_or_else(|| Error::record_not_found())?.record)
+        Ok(found.ok_or_else(Error::record_not_found)?.record)
     }
 
     /// Returns the clusters that a query selects.

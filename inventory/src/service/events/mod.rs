@@ -1,7 +1,9 @@
 //! Operations on events.
 
+mod changes;
 mod list;
 mod reported;
 
+pub(crate) use changes::ChangeSubscription;
 pub(crate) use list::EventListParams;
 pub(crate) use reported::ReportedEvent;

@@ -91,7 +91,7 @@ impl Binding {
 /// Returns the infra-env of a host. It exists unless both are being deleted.
 async fn infra_env_of(records: &ReadSet, id: InfraEnvId) -> Result<InfraEnvRecord, Error> {
     let found = records.find::<InfraEnvRecord>(None, id.0).await?;
-    found.map(|stored| stored.record).ok_or_else(|| Error::record_not_found())
+    found.map(|stored| stored.record).ok_or_else(Error::record_not_found)
 }
 
 impl Inventory {

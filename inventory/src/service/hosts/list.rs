@@ -49,7 +49,7 @@ impl Inventory {
         range: ListRange,
     ) -> Result<HostStream, Error> {
         let found = self.records().find::<InfraEnvRecord>(None, id.0).await?;
-        found.ok_or_else(|| Error::record_not_found())?;
+        found.ok_or_else(Error::record_not_found)?;
         let hosts = PageQuery::first(Filter::all(Kind::Host).within(id.0)).with_reports(reports);
         Ok(self.stream_hosts(hosts.in_range(range)))
     }

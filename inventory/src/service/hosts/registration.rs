@@ -72,7 +72,7 @@ impl Registration {
     async fn attempt(&self, records: &ReadSet, inventory: &Inventory) -> Result<(Change, HostRecord), Error> {
         let mut change = Change::new();
         let infra_env = records.find::<InfraEnvRecord>(None, self.key.infra_env_id.0).await?;
-        let infra_env = infra_env.ok_or_else(|| Error::record_not_found())?.record;
+        let infra_env = infra_env.ok_or_else(Error::record_not_found)?.record;
         if infra_env.image.image_type == ImageType::Disconnected {
             return Err(Error::invalid("Hosts of a disconnected ISO do not register"));
         }

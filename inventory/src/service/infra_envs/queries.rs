@@ -14,7 +14,7 @@ pub(super) async fn stored_infra_env(
     reader: &impl Reader,
     id: InfraEnvId,
 ) -> Result<Stored<InfraEnvRecord>, Error> {
-    reader.find(None, id.0).await?.ok_or_else(|| Error::record_not_found())
+    reader.find(None, id.0).await?.ok_or_else(Error::record_not_found)
 }
 
 impl Inventory {
