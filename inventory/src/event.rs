@@ -1,34 +1,10 @@
 //! Events: the history of clusters, infra-envs and hosts, for users.
 
+pub use assisted::event::{Category, Severity};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::id::{ClusterId, HostId, InfraEnvId};
-use crate::string_enum::string_enum;
-
-string_enum! {
-    /// The severity of an event, in ascending order.
-    pub Severity {
-        /// Information.
-        Info = "info",
-        /// A user should check the cause.
-        Warning = "warning",
-        /// Something failed.
-        Error = "error",
-        /// An installation failed.
-        Critical = "critical",
-    }
-
-    /// The audience of an event.
-    #[derive(Default)]
-    pub Category {
-        /// Users.
-        #[default]
-        User = "user",
-        /// Programs that collect metrics.
-        Metrics = "metrics",
-    }
-}
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]

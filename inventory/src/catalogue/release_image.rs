@@ -1,36 +1,18 @@
 //! One OpenShift release of the configuration, in the format of `RELEASE_IMAGES`.
 
 use assisted::architecture::{CpuArchitecture, ReleaseArchitecture};
-use serde::Serialize;
-use utoipa::ToSchema;
+pub use assisted::version::SupportLevel;
 
 use super::Version;
 use super::error::CatalogueError;
 use super::list::{CatalogueElement, CatalogueList};
 
-/// The support level of a release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = support_level)]
-pub enum SupportLevel {
-    /// A pre-release for evaluation.
-    Beta,
-    /// Fully supported.
-    Production,
-    /// Receives only fixes.
-    Maintenance,
-    /// No longer supported.
-    EndOfLife,
-}
-
-impl SupportLevel {
-    const NAMES: [(&'static str, Self); 4] = [
-        ("beta", Self::Beta),
-        ("production", Self::Production),
-        ("maintenance", Self::Maintenance),
-        ("end-of-life", Self::EndOfLife),
-    ];
-}
+const SUPPORT_LEVELS: [(&str, SupportLevel); 4] = [
+    ("beta", SupportLevel::Beta),
+    ("production", SupportLevel::Production),
+    ("maintenance", SupportLevel::Maintenance),
+    ("end-of-life", SupportLevel::EndOfLife),
+];
 
 /// An OpenShift release.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,9 +126,9 @@ pub(super) fn read_release(element: &CatalogueElement<'_>) -> Result<ReleaseImag
 }
 
 fn read_support_level(element: &CatalogueElement<'_>, name: &str) -> Result<SupportLevel, CatalogueError> {
-    let found = SupportLevel::NAMES.iter().find(|(known, _)| *known == name);
+    let found = SUPPORT_LEVELS.iter().find(|(known, _)| *known == name);
     found.map(|(_, level)| *level).ok_or_else(|| {
-        let known = SupportLevel::NAMES.map(|(known, _)| known).join(", ");
+        let known = SUPPORT_LEVELS.map(|(known, _)| known).join(", ");
         element.error("support_level", format_args!("is {name:?}; expected one of {known}"))
     })
 }

@@ -1,8 +1,8 @@
 //! Parameters of operations on clusters.
 
+pub(crate) use assisted::cluster::{ClusterImportParams, DisconnectedClusterParams};
 use serde::Deserialize;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::parts::{
     ClusterNetwork, DiskEncryption, HighAvailabilityMode, IgnitionEndpoint, LoadBalancer, Network,
@@ -200,32 +200,4 @@ pub(crate) struct ClusterUpdateParams {
     pub additional_ntp_source: Option<String>,
     /// Time servers that replace all others, separated by commas. Empty: removes all.
     pub ntp_sources: Option<String>,
-}
-
-/// Parameters of an existing cluster to which hosts are added.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = import_cluster_params)]
-pub(crate) struct ClusterImportParams {
-    /// Name of the cluster, if `api_vip_dnsname` does not contain it.
-    pub name: String,
-    /// DNS name of the cluster's API.
-    pub api_vip_dnsname: String,
-    /// Id that the cluster itself uses (`ClusterVersion`).
-    pub openshift_cluster_id: Uuid,
-    /// OpenShift version.
-    pub openshift_version: Option<String>,
-}
-
-/// Parameters of a cluster that is installed without a connection to this service.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = disconnected_cluster_create_params)]
-pub(crate) struct DisconnectedClusterParams {
-    /// Name of the cluster.
-    #[schema(min_length = 1, max_length = 54)]
-    pub name: String,
-    /// OpenShift version.
-    #[schema(min_length = 1)]
-    pub openshift_version: String,
 }

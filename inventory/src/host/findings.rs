@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use assisted::host::MediaStatus;
+pub use assisted::host::ValidationStatus;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::store::ReportKind;
-use crate::string_enum::string_enum;
 use crate::time::Millis;
 
 /// Facts that come from the reports of a host's agent. They are reset when the agent registers again after a boot.
@@ -58,21 +58,6 @@ impl ReportSummary {
             let _ = write!(sha256, "{byte:02x}");
         }
         Self { sha256, len: report.len() }
-    }
-}
-
-string_enum! {
-    /// Result of a validation.
-    #[schema(as = validation_status)]
-    pub ValidationStatus {
-        /// The validation passed.
-        Success = "success",
-        /// The validation failed.
-        Failure = "failure",
-        /// The result is not known yet.
-        Pending = "pending",
-        /// The validation could not be evaluated.
-        Error = "error",
     }
 }
 

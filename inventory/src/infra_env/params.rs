@@ -1,5 +1,6 @@
 //! Parameters of new and changed infra-envs.
 
+pub use assisted::infra_env::KernelArgumentOperation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -49,19 +50,6 @@ pub struct MacInterface {
     /// MAC address of the interface.
     #[schema(pattern = r"^([0-9A-Fa-f]{2}[:]){5}([0-9A-Fa-f]{2})$")]
     pub mac_address: String,
-}
-
-/// Operation on a kernel argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(as = kernel_argument_operation)]
-pub enum KernelArgumentOperation {
-    /// Append the argument.
-    Append,
-    /// Replace an argument.
-    Replace,
-    /// Delete the argument.
-    Delete,
 }
 
 /// A change to the kernel arguments.

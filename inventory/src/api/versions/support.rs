@@ -1,22 +1,10 @@
 //! CPU architectures that each OpenShift version supports.
 
+use assisted::version::Support;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::catalogue::Version;
-
-/// Support level of a feature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = feature_support_level)]
-pub(super) enum Support {
-    /// Fully supported.
-    Supported,
-    /// Technology preview.
-    TechPreview,
-    /// Not available.
-    Unavailable,
-}
 
 /// CPU architectures that a version supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
