@@ -23,3 +23,4 @@ pub(crate) mod update;
 pub use parts::*;
 pub use record::{ClusterRecord, ClusterSpec};
 pub use subnet::Subnet;
+pub(crate) use subnet::network_around;

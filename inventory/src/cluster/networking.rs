@@ -2,7 +2,7 @@
 
 use super::parts::{LoadBalancerType, NetworkType, Vip};
 use super::record::ClusterSpec;
-use super::subnet::Subnet;
+use super::subnet::{Subnet, host_bits, is_v6};
 use crate::catalogue::Version;
 use crate::error::Error;
 
@@ -77,7 +77,7 @@ fn check_sizes(spec: &ClusterSpec, context: NetworkingContext<'_>) -> Result<(),
     let pods = spec.cluster_networks.iter().map(|network| &network.cidr);
     let others = pods.chain(&spec.service_networks).map(|subnet| (subnet, MIN_HOST_BITS));
     for (subnet, least) in others.chain(spec.machine_networks.iter().map(|subnet| (subnet, machine_bits))) {
-        if let Some(bits) = subnet.host_bits().filter(|bits| *bits < least) {
+        if let Some(bits) = host_bits(subnet).filter(|bits| *bits < least) {
             let (found, least) = (1_u32 << bits, 1_u32 << least);
             return Err(Error::invalid(format!(
                 "{subnet} has {found} addresses, at least {least} are required"
@@ -89,10 +89,10 @@ fn check_sizes(spec: &ClusterSpec, context: NetworkingContext<'_>) -> Result<(),
 
 /// Checks dual-stack lists: each has one entry of each family, and all have the same family first.
 fn check_families(spec: &ClusterSpec, context: NetworkingContext<'_>) -> Result<(), Error> {
-    let families = |subnets: &[Subnet]| subnets.iter().map(Subnet::is_v6).collect::<Vec<_>>();
+    let families = |subnets: &[Subnet]| subnets.iter().map(is_v6).collect::<Vec<_>>();
     let vip_families = |vips: &[Vip]| vips.iter().map(|vip| vip.ip.contains(':')).collect();
     let lists = [
-        ("cluster_networks", spec.cluster_networks.iter().map(|network| network.cidr.is_v6()).collect()),
+        ("cluster_networks", spec.cluster_networks.iter().map(|network| is_v6(&network.cidr)).collect()),
         ("service_networks", families(&spec.service_networks)),
         ("machine_networks", families(&spec.machine_networks)),
         ("api_vips", vip_families(&spec.api_vips)),
@@ -147,7 +147,7 @@ fn check_dhcp(spec: &ClusterSpec) -> Result<(), Error> {
     }
     let pods = spec.cluster_networks.iter().map(|network| &network.cidr);
     if let Some(subnet) =
-        pods.chain(&spec.service_networks).chain(&spec.machine_networks).find(|it| it.is_v6())
+        pods.chain(&spec.service_networks).chain(&spec.machine_networks).find(|it| is_v6(it))
     {
         return Err(Error::invalid(format!("VIP DHCP Allocation requires IPv4, {subnet} is IPv6")));
     }

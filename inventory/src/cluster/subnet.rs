@@ -1,61 +1,29 @@
 //! Networks in CIDR notation.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use serde::{Deserialize, Serialize};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
+pub use assisted::Subnet;
 
-/// Network in CIDR notation: an address and a prefix length.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Subnet(pub String);
-
-impl Subnet {
-    const PATTERN: &str = r"^(?:(?:(?:[0-9]{1,3}\.){3}[0-9]{1,3}\/(?:(?:[0-9])|(?:[1-2][0-9])|(?:3[0-2])))|(?:(?:[0-9a-fA-F]*:[0-9a-fA-F]*){2,})/(?:(?:[0-9])|(?:[1-9][0-9])|(?:1[0-1][0-9])|(?:12[0-8])))$";
-
-    /// Returns the network that contains an address with a prefix length. Link-local addresses have no such network.
-    pub(crate) fn around(address: &str) -> Option<Self> {
-        let range = AddressRange::around(address)?;
-        let address = match range.address() {
-            IpAddr::V6(address) if address.is_unicast_link_local() => return None,
-            address => address,
-        };
-        Some(Self(format!("{address}/{}", range.prefix)))
-    }
-
-    /// Returns the number of bits after the prefix, if the network is valid.
-    pub(super) fn host_bits(&self) -> Option<u32> {
-        let range = AddressRange::parse(&self.0)?;
-        let width: u32 = if range.is_v6 { 128 } else { 32 };
-        width.checked_sub(range.prefix)
-    }
-
-    /// Returns `true` for IPv6.
-    pub(super) fn is_v6(&self) -> bool {
-        self.0.contains(':')
-    }
+/// Returns the network that contains an address with a prefix length. Link-local addresses have no such network.
+pub(crate) fn network_around(address: &str) -> Option<Subnet> {
+    let range = AddressRange::around(address)?;
+    let address = match range.address() {
+        IpAddr::V6(address) if address.is_unicast_link_local() => return None,
+        address => address,
+    };
+    Some(Subnet(format!("{address}/{}", range.prefix)))
 }
 
-impl fmt::Display for Subnet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
+/// Returns the number of bits after the prefix, if the network is valid.
+pub(super) fn host_bits(subnet: &Subnet) -> Option<u32> {
+    let range = AddressRange::parse(&subnet.0)?;
+    let width: u32 = if range.is_v6 { 128 } else { 32 };
+    width.checked_sub(range.prefix)
 }
 
-impl PartialSchema for Subnet {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::String).pattern(Some(Self::PATTERN)).build().into()
-    }
-}
-
-impl ToSchema for Subnet {
-    fn name() -> Cow<'static, str> {
-        "subnet".into()
-    }
+/// Returns `true` for IPv6.
+pub(super) fn is_v6(subnet: &Subnet) -> bool {
+    subnet.0.contains(':')
 }
 
 /// A parsed network.
@@ -144,7 +112,7 @@ mod tests {
             ("192.0.2.77/33", None),
             ("", None),
         ] {
-            assert_eq!(Subnet::around(address), network.map(|text| Subnet(text.to_owned())), "{address}");
+            assert_eq!(network_around(address), network.map(|text| Subnet(text.to_owned())), "{address}");
         }
     }
 

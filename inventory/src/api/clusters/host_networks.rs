@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::cluster::Subnet;
+use crate::cluster::network_around;
 use crate::id::HostId;
 
 /// A network that hosts of a cluster have addresses in.
@@ -38,7 +38,7 @@ impl HostNetworks {
     /// Adds a host with its addresses.
     pub(super) fn add(&mut self, host: HostId, addresses: &[String]) {
         let mut of_host = BTreeSet::new();
-        for network in addresses.iter().filter_map(|address| Subnet::around(address)) {
+        for network in addresses.iter().filter_map(|address| network_around(address)) {
             if of_host.len() == MAX_NETWORKS_OF_HOST {
                 break;
             }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use assisted::version::SupportedArchitectures;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
 use super::model::{ComponentVersions, OsImageView};
-use super::support::SupportedArchitectures;
+use super::support::supported_architectures;
 use crate::Inventory;
 use crate::api::auth::{Caller, Operation, User, WholeService, operation};
 use crate::api::{ApiError, ApiErrors, Body, Query, Reply};
@@ -79,7 +80,7 @@ async fn list_supported_architectures(
     let text = query.text("openshift_version").ok_or_else(|| Query::missing("openshift_version"))?;
     let version = Version::parse(text)
         .ok_or_else(|| ApiError::bad(format!("Openshift version {text:?} is not valid")))?;
-    Ok(Reply(StatusCode::OK, SupportedArchitectures::new(&version)))
+    Ok(Reply(StatusCode::OK, supported_architectures(&version)))
 }
 
 /// Lists base images (not in the Assisted Installer API)
