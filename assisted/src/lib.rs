@@ -10,6 +10,7 @@
 //! | [`step`], [`request`] | the steps for an agent, and the arguments of each type of step |
 //! | [`reply`], [`inventory_report`], [`connectivity`] | the replies of an agent, and their reports |
 //! | [`event`], [`version`], [`error`] | events, versions and errors |
+//! | [`wire`] | readers and writers of such JSON, for other types of reports |
 #![cfg_attr(feature = "client", doc = "| [`client`] | the client |")]
 //!
 //! The crate has no server, no validation of values, and no state machines.
@@ -90,7 +91,7 @@ mod string_enum;
 mod subnet;
 pub mod time;
 pub mod version;
-mod wire;
+pub mod wire;
 
 pub use extensible::Extensible;
 pub use id::{ClusterId, HostId, InfraEnvId};

@@ -1,15 +1,16 @@
 //! A macro for enums whose values are strings in the API.
 
-/// Defines enums, each with the name of its schema and the string of each variant.
+/// Defines public enums with the string of each variant, and with the name of the schema unless there is none.
+#[macro_export]
 macro_rules! string_enum {
     ($(
-        $(#[$meta:meta])* $name:ident as $schema:ident
+        $(#[$meta:meta])* $name:ident $(as $schema:ident)?
         { $($(#[$of_variant:meta])* $variant:ident = $string:tt,)+ }
     )+) => {$(
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
         )]
-        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = $schema))]
+        $(#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = $schema))])?
         $(#[$meta])*
         pub enum $name {
             $($(#[$of_variant])* #[serde(rename = $string)] $variant,)+

@@ -16,7 +16,11 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// Reads null as the zero value.
-pub(crate) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+///
+/// # Errors
+///
+/// Returns an error for a value of another type.
+pub fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
@@ -34,7 +38,7 @@ pub(crate) fn empty_as_none<'de, D: Deserializer<'de>, T: for<'a> Deserialize<'a
 }
 
 /// A value of a report that may be absent.
-pub(crate) trait Absent {
+pub trait Absent {
     /// Returns `true` if the value is not written.
     fn is_absent(&self) -> bool;
 }
@@ -57,7 +61,11 @@ impl<T> Absent for Option<T> {
 }
 
 /// Reads a struct from a JSON object, never from an array. Keys match case-insensitively, and unknown keys are skipped.
-pub(crate) struct ObjectOnly<D>(pub(crate) D);
+#[derive(Debug)]
+pub struct ObjectOnly<D>(
+    /// The deserializer of the object.
+    pub D,
+);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectOnly<D> {
     type Error = D::Error;

@@ -35,7 +35,6 @@ mod settings;
 #[cfg(test)]
 mod state_machines;
 pub mod store;
-mod string_enum;
 mod tar;
 
 pub use address_finding::AddressFinding;

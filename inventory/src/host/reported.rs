@@ -7,17 +7,15 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 use std::ops::Deref;
 
-use serde::de::{DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+pub(crate) use assisted::List;
+use assisted::wire::Absent;
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::Error;
 use crate::json::to_json_text;
-
-/// Maximum number of items of a list in a report. An item of two bytes of JSON may take hundreds of bytes in memory.
-const MAX_ITEMS: usize = 16 << 10;
 
 /// Parses a report.
 pub(crate) fn read<'a, T: Deserialize<'a>>(what: &str, report: &'a str) -> Result<T, Error> {
@@ -44,12 +42,6 @@ fn has_nul(json: &str) -> bool {
 /// Serializes a parsed report.
 pub(crate) fn write<T: Serialize>(what: &str, report: &T) -> Result<String, Error> {
     to_json_text(&format!("the report {what}"), report)
-}
-
-/// A value that is omitted from JSON if it is empty, as with Go's `omitempty`.
-pub(crate) trait OmitEmpty {
-    /// Returns `true` if the value is omitted.
-    fn is_omitted(&self) -> bool;
 }
 
 /// A text of a report. It is part of the report, or a copy if the report has escapes in it.
@@ -107,189 +99,9 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-impl OmitEmpty for Text<'_> {
-    fn is_omitted(&self) -> bool {
+impl Absent for Text<'_> {
+    fn is_absent(&self) -> bool {
         self.is_empty()
-    }
-}
-
-impl OmitEmpty for bool {
-    fn is_omitted(&self) -> bool {
-        !self
-    }
-}
-
-impl OmitEmpty for i64 {
-    fn is_omitted(&self) -> bool {
-        *self == 0
-    }
-}
-
-impl OmitEmpty for f64 {
-    fn is_omitted(&self) -> bool {
-        *self == 0.0
-    }
-}
-
-impl<T> OmitEmpty for Option<T> {
-    fn is_omitted(&self) -> bool {
-        self.is_none()
-    }
-}
-
-/// A list. It is never omitted: a missing list is written as null.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct List<T>(pub(crate) Option<Vec<T>>);
-
-impl<T> Default for List<T> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
-
-impl<T> OmitEmpty for List<T> {
-    fn is_omitted(&self) -> bool {
-        false
-    }
-}
-
-impl<T> List<T> {
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().flatten()
-    }
-
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.0.iter_mut().flatten()
-    }
-
-    pub(crate) fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
-        if let Some(items) = &mut self.0 {
-            items.retain(keep);
-        }
-    }
-}
-
-impl<T: Serialize> Serialize for List<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(Items(PhantomData)).map(|items| Self(Some(items)))
-    }
-}
-
-/// The visitor of a list's items.
-struct Items<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
-    type Value = Vec<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a list of at most {MAX_ITEMS}")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = list.next_element()? {
-            if items.len() == MAX_ITEMS {
-                return Err(serde::de::Error::invalid_length(MAX_ITEMS + 1, &self));
-            }
-            items.push(item);
-        }
-        Ok(items)
-    }
-}
-
-/// Reads a value, with null as the default.
-pub(crate) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    Option::deserialize(deserializer).map(Option::unwrap_or_default)
-}
-
-/// Reads a struct from a JSON object, never from an array, and matches keys without case, as Go does.
-pub(crate) struct ObjectOnly<D>(pub(crate) D);
-
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectOnly<D> {
-    type Error = D::Error;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.0.deserialize_map(visitor)
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_map(CaseFolding { fields, inner: visitor })
-    }
-
-    serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
-    }
-}
-
-/// Renames keys that differ from a field by case alone to that field. It wraps the visitor of the struct, the map's
-/// access and the seed of each key, so that a report is read in one pass without a copy of its keys.
-struct CaseFolding<T> {
-    fields: &'static [&'static str],
-    inner: T,
-}
-
-impl<'de, V: Visitor<'de>> Visitor<'de> for CaseFolding<V> {
-    type Value = V::Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.expecting(f)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
-        self.inner.visit_map(CaseFolding { fields: self.fields, inner: map })
-    }
-}
-
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for CaseFolding<A> {
-    type Error = A::Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        self.inner.next_key_seed(FoldedKey { fields: self.fields, seed })
-    }
-
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        self.inner.next_value_seed(seed)
-    }
-}
-
-/// The seed of one key.
-struct FoldedKey<K> {
-    fields: &'static [&'static str],
-    seed: K,
-}
-
-impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for FoldedKey<K> {
-    type Value = K::Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<K::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for FoldedKey<K> {
-    type Value = K::Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<K::Value, E> {
-        let field = self.fields.iter().find(|field| field.eq_ignore_ascii_case(key));
-        self.seed.deserialize(field.map_or(key, |field| *field).into_deserializer())
     }
 }
 
@@ -307,8 +119,8 @@ macro_rules! reported {
             $(
                 $(#[$of_field])*
                 #[serde(
-                    deserialize_with = "crate::host::reported::null_as_default",
-                    skip_serializing_if = "crate::host::reported::OmitEmpty::is_omitted"
+                    deserialize_with = "assisted::wire::null_as_default",
+                    skip_serializing_if = "assisted::wire::Absent::is_absent"
                 )]
                 pub(crate) $field: $type,
             )*
@@ -322,13 +134,13 @@ macro_rules! reported {
 
         impl<$($de)*> serde::Deserialize<'de> for $name $($generics)* {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Self::deserialize($crate::host::reported::ObjectOnly(deserializer))
+                Self::deserialize(assisted::wire::ObjectOnly(deserializer))
             }
         }
 
         /// An object is written even if all of its fields are empty.
-        impl $($generics)* crate::host::reported::OmitEmpty for $name $($generics)* {
-            fn is_omitted(&self) -> bool {
+        impl $($generics)* assisted::wire::Absent for $name $($generics)* {
+            fn is_absent(&self) -> bool {
                 false
             }
         }
@@ -473,6 +285,9 @@ reported! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The most items of a list.
+    const MAX_ITEMS: usize = 16 << 10;
 
     #[test]
     fn unknown_keys_are_dropped_and_null_is_the_default() {

@@ -5,8 +5,6 @@ use std::fmt;
 
 use uuid::Uuid;
 
-use crate::string_enum::string_enum;
-
 /// A kind of record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
@@ -121,10 +119,10 @@ impl Row {
     }
 }
 
-string_enum! {
+assisted::string_enum! {
     /// A kind of report of a host's agent. Reports are stored apart from the host, because they are long and most
     /// operations do not need them.
-    pub ReportKind {
+    ReportKind {
         /// The hardware of the host.
         Inventory = "inventory",
         /// Connectivity to other hosts.
