@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::string_enum::string_enum;
+
 /// The CPU architecture of a host. Two architectures have two names: `aarch64` is written as `arm64`, and `amd64` as
 /// `x86_64`, in an [`Extensible`](crate::Extensible) as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -51,6 +53,40 @@ impl CpuArchitecture {
 impl fmt::Display for CpuArchitecture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
+    }
+}
+
+// These types only document schemas of requests: `CpuArchitecture` reads the same names.
+string_enum! {
+    /// CPU architecture, with all accepted names.
+    #[allow(missing_docs, reason = "names of architectures")]
+    InfraEnvArchitecture as cpu_architecture {
+        X86_64 = "x86_64",
+        Aarch64 = "aarch64",
+        Arm64 = "arm64",
+        Ppc64le = "ppc64le",
+        S390x = "s390x",
+    }
+
+    /// CPU architecture, with all accepted names.
+    #[allow(missing_docs, reason = "names of architectures")]
+    OsImageArchitecture as os_image_cpu_architecture {
+        X86_64 = "x86_64",
+        Aarch64 = "aarch64",
+        Arm64 = "arm64",
+        Ppc64le = "ppc64le",
+        S390x = "s390x",
+    }
+
+    /// CPU architecture of a cluster's hosts, with all accepted names.
+    #[allow(missing_docs, reason = "names of architectures")]
+    ClusterArchitecture as cluster_cpu_architecture {
+        X86_64 = "x86_64",
+        Aarch64 = "aarch64",
+        Arm64 = "arm64",
+        Ppc64le = "ppc64le",
+        S390x = "s390x",
+        Multi = "multi",
     }
 }
 

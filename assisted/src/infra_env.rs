@@ -276,7 +276,7 @@ pub struct InfraEnvCreateParams {
     pub openshift_version: Option<String>,
     /// CPU architecture of the hosts.
     #[serde(default, deserialize_with = "empty_as_none", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Architecture>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::architecture::InfraEnvArchitecture>))]
     pub cpu_architecture: Option<CpuArchitecture>,
     /// Changes to the kernel arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -289,29 +289,6 @@ pub struct InfraEnvCreateParams {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 4_294_967_295_u32))]
     pub network_discovery_delay_seconds: Option<i64>,
-}
-
-/// CPU architecture, with all accepted names.
-#[cfg(feature = "openapi")]
-#[derive(Debug, utoipa::ToSchema)]
-#[schema(as = cpu_architecture)]
-#[expect(dead_code, reason = "the type only documents the schema; it is never constructed")]
-enum Architecture {
-    /// 64-bit Intel and AMD.
-    #[schema(rename = "x86_64")]
-    X86_64,
-    /// 64-bit ARM.
-    #[schema(rename = "aarch64")]
-    Aarch64,
-    /// 64-bit ARM.
-    #[schema(rename = "arm64")]
-    Arm64,
-    /// POWER, little-endian.
-    #[schema(rename = "ppc64le")]
-    Ppc64le,
-    /// IBM Z.
-    #[schema(rename = "s390x")]
-    S390x,
 }
 
 /// Changes to an infra-env. Absent and null fields stay unchanged.
@@ -347,7 +324,7 @@ pub struct InfraEnvUpdateParams {
     pub cluster_id: Option<ClusterId>,
     /// CPU architecture of the hosts. Immutable: if set, it must be the current value.
     #[serde(default, deserialize_with = "empty_as_none", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Architecture>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::architecture::InfraEnvArchitecture>))]
     pub cpu_architecture: Option<CpuArchitecture>,
     /// Proxies for the hosts.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,7 +10,7 @@
 //! | [`step`], [`request`] | the steps for an agent, and the arguments of each type of step |
 //! | [`reply`], [`inventory_report`], [`connectivity`] | the replies of an agent, and their reports |
 //! | [`event`], [`version`], [`error`] | events, versions and errors |
-//! | [`wire`] | readers and writers of such JSON, for other types of reports |
+//! | [`wire`] | helpers that read and write the JSON of reports |
 #![cfg_attr(feature = "client", doc = "| [`client`] | the client |")]
 //!
 //! The crate has no server, no validation of values, and no state machines.

@@ -1,6 +1,6 @@
 //! A macro for enums whose values are strings in the API.
 
-/// Defines public enums with the string of each variant, and with the name of the schema unless there is none.
+/// Defines public enums with the string of each variant. The name of the schema after `as` is optional.
 #[macro_export]
 macro_rules! string_enum {
     ($(

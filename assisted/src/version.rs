@@ -133,7 +133,7 @@ pub struct OsImageParams {
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 64))]
     pub openshift_version: String,
     /// CPU architecture.
-    #[cfg_attr(feature = "openapi", schema(value_type = Architecture))]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::architecture::OsImageArchitecture))]
     pub cpu_architecture: CpuArchitecture,
     /// URL of the base image.
     pub url: String,
@@ -144,27 +144,4 @@ pub struct OsImageParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9A-Fa-f]{64}$"))]
     pub sha256: Option<String>,
-}
-
-/// CPU architecture, with all accepted names.
-#[cfg(feature = "openapi")]
-#[derive(Debug, utoipa::ToSchema)]
-#[schema(as = os_image_cpu_architecture)]
-#[expect(dead_code, reason = "the type only documents the schema; it is never constructed")]
-enum Architecture {
-    /// 64-bit Intel and AMD.
-    #[schema(rename = "x86_64")]
-    X86_64,
-    /// 64-bit ARM.
-    #[schema(rename = "aarch64")]
-    Aarch64,
-    /// 64-bit ARM.
-    #[schema(rename = "arm64")]
-    Arm64,
-    /// POWER, little-endian.
-    #[schema(rename = "ppc64le")]
-    Ppc64le,
-    /// IBM Z.
-    #[schema(rename = "s390x")]
-    S390x,
 }

@@ -21,7 +21,7 @@ pub(crate) struct OsImageParams {
     #[schema(min_length = 1, max_length = 64)]
     pub openshift_version: String,
     /// CPU architecture.
-    #[schema(value_type = Architecture)]
+    #[schema(value_type = assisted::architecture::OsImageArchitecture)]
     pub cpu_architecture: CpuArchitecture,
     /// URL of the base image.
     pub url: String,
@@ -32,28 +32,6 @@ pub(crate) struct OsImageParams {
     #[serde(default, deserialize_with = "read_digest")]
     #[schema(value_type = Option<String>, pattern = "^[0-9A-Fa-f]{64}$")]
     pub sha256: Option<Digest>,
-}
-
-/// CPU architecture, with all accepted names.
-#[derive(Debug, ToSchema)]
-#[schema(as = os_image_cpu_architecture)]
-#[expect(dead_code, reason = "the type only documents the schema; it is never constructed")]
-enum Architecture {
-    /// 64-bit Intel and AMD.
-    #[schema(rename = "x86_64")]
-    X86_64,
-    /// 64-bit ARM.
-    #[schema(rename = "aarch64")]
-    Aarch64,
-    /// 64-bit ARM.
-    #[schema(rename = "arm64")]
-    Arm64,
-    /// POWER, little-endian.
-    #[schema(rename = "ppc64le")]
-    Ppc64le,
-    /// IBM Z.
-    #[schema(rename = "s390x")]
-    S390x,
 }
 
 /// A stored base image that a client added.

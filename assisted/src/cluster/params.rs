@@ -13,32 +13,6 @@ use crate::secret::Secret;
 use crate::subnet::Subnet;
 use crate::wire::empty_as_none;
 
-/// CPU architecture of a cluster's hosts, with all accepted names.
-#[cfg(feature = "openapi")]
-#[derive(Debug, utoipa::ToSchema)]
-#[schema(as = cluster_cpu_architecture)]
-#[expect(dead_code, reason = "the type only documents the schema; it is never constructed")]
-enum Architecture {
-    /// 64-bit Intel and AMD.
-    #[schema(rename = "x86_64")]
-    X86_64,
-    /// 64-bit ARM.
-    #[schema(rename = "aarch64")]
-    Aarch64,
-    /// 64-bit ARM.
-    #[schema(rename = "arm64")]
-    Arm64,
-    /// POWER, little-endian.
-    #[schema(rename = "ppc64le")]
-    Ppc64le,
-    /// IBM Z.
-    #[schema(rename = "s390x")]
-    S390x,
-    /// A multi-architecture release.
-    #[schema(rename = "multi")]
-    Multi,
-}
-
 /// Parameters of a new cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,7 +31,7 @@ pub struct ClusterCreateParams {
     pub ocp_release_image: Option<String>,
     /// CPU architecture of the hosts.
     #[serde(default, deserialize_with = "empty_as_none", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Architecture>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::architecture::ClusterArchitecture>))]
     pub cpu_architecture: Option<ReleaseArchitecture>,
     /// Whether the control plane is highly available.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,7 +154,7 @@ pub struct ClusterUpdateParams {
     pub ocp_release_image: Option<String>,
     /// CPU architecture of the hosts. Immutable: if set, it must be the current value.
     #[serde(default, deserialize_with = "empty_as_none", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Architecture>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::architecture::ClusterArchitecture>))]
     pub cpu_architecture: Option<ReleaseArchitecture>,
     /// Whether the control plane is highly available. Immutable: if set, it must be the current value.
     #[serde(skip_serializing_if = "Option::is_none")]

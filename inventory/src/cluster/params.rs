@@ -12,31 +12,6 @@ use super::subnet::Subnet;
 use crate::catalogue::ReleaseArchitecture;
 use crate::id::ClusterId;
 
-/// CPU architecture of a cluster's hosts, with all accepted names.
-#[derive(Debug, ToSchema)]
-#[schema(as = cluster_cpu_architecture)]
-#[expect(dead_code, reason = "the type only documents the schema; it is never constructed")]
-enum Architecture {
-    /// 64-bit Intel and AMD.
-    #[schema(rename = "x86_64")]
-    X86_64,
-    /// 64-bit ARM.
-    #[schema(rename = "aarch64")]
-    Aarch64,
-    /// 64-bit ARM.
-    #[schema(rename = "arm64")]
-    Arm64,
-    /// POWER, little-endian.
-    #[schema(rename = "ppc64le")]
-    Ppc64le,
-    /// IBM Z.
-    #[schema(rename = "s390x")]
-    S390x,
-    /// A multi-architecture release.
-    #[schema(rename = "multi")]
-    Multi,
-}
-
 /// Parameters of a new cluster.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -52,7 +27,7 @@ pub(crate) struct ClusterCreateParams {
     /// Pull spec of the release image to install. Overrides `openshift_version`.
     pub ocp_release_image: Option<String>,
     /// CPU architecture of the hosts.
-    #[schema(value_type = Option<Architecture>)]
+    #[schema(value_type = Option<assisted::architecture::ClusterArchitecture>)]
     pub cpu_architecture: Option<ReleaseArchitecture>,
     /// Whether the control plane is highly available.
     pub high_availability_mode: Option<HighAvailabilityMode>,
@@ -130,7 +105,7 @@ pub(crate) struct ClusterUpdateParams {
     /// Pull spec of the release image. Immutable: if set, it must be the current value.
     pub ocp_release_image: Option<String>,
     /// CPU architecture of the hosts. Immutable: if set, it must be the current value.
-    #[schema(value_type = Option<Architecture>)]
+    #[schema(value_type = Option<assisted::architecture::ClusterArchitecture>)]
     pub cpu_architecture: Option<ReleaseArchitecture>,
     /// Whether the control plane is highly available. Immutable: if set, it must be the current value.
     pub high_availability_mode: Option<HighAvailabilityMode>,

@@ -96,7 +96,7 @@ pub struct InfraEnvCreateParams {
     /// OpenShift version whose base image the hosts boot. Absent: the newest.
     pub openshift_version: Option<String>,
     /// CPU architecture of the hosts.
-    #[schema(value_type = Option<Architecture>)]
+    #[schema(value_type = Option<assisted::architecture::InfraEnvArchitecture>)]
     pub cpu_architecture: Option<CpuArchitecture>,
     /// Changes to the kernel arguments.
     pub kernel_arguments: Option<Vec<KernelArgument>>,
@@ -106,28 +106,6 @@ pub struct InfraEnvCreateParams {
     /// Seconds that a host waits before it checks its network.
     #[schema(minimum = 0, maximum = 4_294_967_295_u32)]
     pub network_discovery_delay_seconds: Option<i64>,
-}
-
-/// CPU architecture, with all accepted names.
-#[derive(Debug, ToSchema)]
-#[schema(as = cpu_architecture)]
-#[expect(dead_code, reason = "the type only documents the schema; it is never constructed")]
-pub(crate) enum Architecture {
-    /// 64-bit Intel and AMD.
-    #[schema(rename = "x86_64")]
-    X86_64,
-    /// 64-bit ARM.
-    #[schema(rename = "aarch64")]
-    Aarch64,
-    /// 64-bit ARM.
-    #[schema(rename = "arm64")]
-    Arm64,
-    /// POWER, little-endian.
-    #[schema(rename = "ppc64le")]
-    Ppc64le,
-    /// IBM Z.
-    #[schema(rename = "s390x")]
-    S390x,
 }
 
 /// Changes to an infra-env. Absent and null fields stay unchanged.
@@ -145,7 +123,7 @@ pub struct InfraEnvUpdateParams {
     /// Cluster. Immutable: if set, it must be the current value.
     pub cluster_id: Option<ClusterId>,
     /// CPU architecture of the hosts. Immutable: if set, it must be the current value.
-    #[schema(value_type = Option<Architecture>)]
+    #[schema(value_type = Option<assisted::architecture::InfraEnvArchitecture>)]
     pub cpu_architecture: Option<CpuArchitecture>,
     /// Proxies for the hosts.
     pub proxy: Option<Proxy>,
