@@ -104,7 +104,10 @@ impl KeptConnection {
             }
             line.clear();
         }
-        assert!(status.starts_with("HTTP/1.1 200 "), "{path}: {status}");
+        if !status.starts_with("HTTP/1.1 200 ") {
+            let text = String::from_utf8_lossy(&self.read(len)).into_owned();
+            panic!("{path}: {status}{text}");
+        }
         len
     }
 
@@ -135,7 +138,10 @@ fn add_image(server: &ServeProcess, url: &str) {
 fn wait_until_ready(server: &ServeProcess) {
     wait_until("the image does not become ready", || {
         let health = server.request("GET /health", "").json();
-        health["images"].as_array().unwrap().iter().all(|image| image["state"] == "ready")
+        let images = health["images"].as_array().unwrap();
+        // The server learns of an added image shortly after the response that confirms it.
+        images.iter().any(|image| image["version"] == "499.1")
+            && images.iter().all(|image| image["state"] == "ready")
     });
 }
 
