@@ -256,3 +256,38 @@ fn events_keep_the_id_of_their_request() {
         assert!(gone.request.is_some_and(|request| request != id));
     });
 }
+
+#[test]
+fn events_of_clusters_and_infra_envs_keep_the_id_of_their_request() {
+    on_each_database(async |service| {
+        let send = async |method, path: &str, body: Value| {
+            let id = Uuid::new_v4();
+            let request = service.request(method, path).header("X-Request-ID", id.to_string()).json(&body);
+            (id, send_request(request).await)
+        };
+        let body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
+        let (registration, answer) = send(Method::POST, "/v2/clusters", body).await;
+        let cluster = answer.json_with_status(201)["id"].as_str().unwrap().to_owned();
+        let body = json!({"name": "demo", "cluster_id": cluster, "pull_secret": PULL_SECRET});
+        let (infra_env_registration, answer) = send(Method::POST, "/v2/infra-envs", body).await;
+        let infra_env = answer.json_with_status(201)["id"].as_str().unwrap().to_owned();
+        let agent = FakeAgent::new(service, &infra_env);
+        agent.register().await.json_with_status(201);
+        let (refusal, answer) = send(Method::DELETE, &format!("/v2/infra-envs/{infra_env}"), json!({})).await;
+        answer.json_with_status(400);
+        let (deletion, answer) = send(Method::DELETE, &format!("/v2/clusters/{cluster}"), json!({})).await;
+        answer.json_with_status(204);
+        let query = kindling::inventory::event::EventQuery::default();
+        let page = service.inventory.records().store().events(&query).await.unwrap();
+        for (name, request) in [
+            ("cluster_registration_succeeded", registration),
+            ("infra_env_registered", infra_env_registration),
+            ("infra_env_deregister_failed", refusal),
+            ("cluster_deregistered", deletion),
+            ("host_deregistered", deletion),
+        ] {
+            let event = page.events.iter().find(|event| event.name == name);
+            assert_eq!(event.and_then(|event| event.request), Some(request), "{name} in {:?}", page.events);
+        }
+    });
+}

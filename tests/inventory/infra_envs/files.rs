@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{KEY, create_infra_env, host_network, infra_env_path};
-use crate::service::{ServiceAnswer, TestService, on_each_database, send_request};
+use crate::service::{PULL_SECRET, ServiceAnswer, TestService, on_each_database, send_request};
 
 pub(super) async fn get_file(service: &TestService, infra_env: &Value, query: &str) -> ServiceAnswer {
     service.get(&format!("{}/downloads/files?{query}", infra_env_path(infra_env))).await
@@ -70,6 +70,21 @@ fn networks_are_only_in_the_config_of_full_images() {
         let initrd = service.get(&format!("{}/downloads/minimal-initrd", infra_env_path(&made))).await;
         assert_eq!(initrd.status, 200);
         assert_eq!(initrd.header("content-disposition"), None);
+    });
+}
+
+#[test]
+fn disconnected_images_have_no_config() {
+    on_each_database(async |service| {
+        let query = "file_name=discovery.ign&discovery_iso_type=disconnected-iso";
+        let unbound = create_infra_env(service, &json!({})).await;
+        let reason = get_file(service, &unbound, query).await.refusal_reason(404);
+        assert_eq!(reason, "a disconnected image requires a cluster, and the infra-env has none");
+        let body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
+        let cluster = service.post("/v2/clusters", &body).await.json_with_status(201);
+        let bound = create_infra_env(service, &json!({"cluster_id": cluster["id"]})).await;
+        let reason = get_file(service, &bound, query).await.refusal_reason(501);
+        assert_eq!(reason, "configs of disconnected images are not made by this service yet");
     });
 }
 
