@@ -76,7 +76,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if a value is invalid, or if a base image for this version and architecture exists.
-    pub(crate) async fn add_os_image(&self, params: OsImageParams) -> Result<OsImage, Error> {
+    pub(crate) async fn add_os_image(&self, params: OsImageParams) -> Result<ListedOsImage, Error> {
         let OsImageParams { openshift_version, cpu_architecture, url, version, sha256 } = params;
         if Version::parse(&openshift_version).is_none() {
             let reason = format!("openshift_version {openshift_version:?} is not valid");
@@ -110,7 +110,7 @@ impl Inventory {
                 Ok((change, ()))
             })
             .await?;
-        Ok(image)
+        Ok(ListedOsImage { image, is_configured: false })
     }
 
     /// Returns the URL of a base image to add without the white space around it, if an image can be downloaded from it.

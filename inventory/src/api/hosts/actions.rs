@@ -1,5 +1,7 @@
 //! Operations that bind, unbind, reset and install hosts.
 
+use std::convert::Infallible;
+
 use axum::extract::{FromRequestParts, RawPathParams, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -79,8 +81,8 @@ async fn unbind_host(
 async fn reset_host(
     Caller { target: key, .. }: Caller<User, HostKey>,
     State(inventory): State<Inventory>,
-) -> Result<StatusCode, ApiError> {
-    Ok(inventory.reset_host(key).await.map(|()| StatusCode::OK)?)
+) -> Result<Infallible, ApiError> {
+    Ok(inventory.reset_host(key).await?)
 }
 
 /// Installs a host that is added to an existing cluster
@@ -101,8 +103,8 @@ async fn reset_host(
 async fn install_host(
     Caller { target: key, .. }: Caller<User, HostKey>,
     State(inventory): State<Inventory>,
-) -> Result<StatusCode, ApiError> {
-    Ok(inventory.install_host(key).await.map(|()| StatusCode::ACCEPTED)?)
+) -> Result<Infallible, ApiError> {
+    Ok(inventory.install_host(key).await?)
 }
 
 /// The id of the validation in the path.
@@ -139,6 +141,6 @@ async fn reset_host_validation(
     Caller { target: key, .. }: Caller<User, HostKey>,
     ValidationId(id): ValidationId,
     State(inventory): State<Inventory>,
-) -> Result<StatusCode, ApiError> {
-    Ok(inventory.reset_host_validation(key, &id).await.map(|()| StatusCode::OK)?)
+) -> Result<Infallible, ApiError> {
+    Ok(inventory.reset_host_validation(key, &id).await?)
 }

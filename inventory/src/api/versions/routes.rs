@@ -15,7 +15,6 @@ use crate::api::{ApiError, ApiErrors, Body, Query, Reply};
 use crate::catalogue::{CpuArchitecture, OpenshiftVersion, Version, VersionQuery};
 use crate::error::Error;
 use crate::os_image::OsImageParams;
-use crate::service::os_images::ListedOsImage;
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![
@@ -113,8 +112,7 @@ async fn add_os_image(
     State(inventory): State<Inventory>,
     Body(params): Body<OsImageParams>,
 ) -> Result<Reply<OsImageView>, ApiError> {
-    let image = inventory.add_os_image(params).await?;
-    Ok(Reply(StatusCode::CREATED, ListedOsImage { image, is_configured: false }.into()))
+    Ok(Reply(StatusCode::CREATED, inventory.add_os_image(params).await?.into()))
 }
 
 /// Removes an added base image (not in the Assisted Installer API)

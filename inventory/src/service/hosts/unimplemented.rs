@@ -1,5 +1,7 @@
 //! Operations on hosts that the service does not implement. They refuse what the Assisted Installer would refuse too.
 
+use std::convert::Infallible;
+
 use crate::Inventory;
 use crate::error::Error;
 use crate::host::{HostRecord, HostStatus};
@@ -11,7 +13,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Always returns an error.
-    pub(crate) async fn reset_host(&self, key: HostKey) -> Result<(), Error> {
+    pub(crate) async fn reset_host(&self, key: HostKey) -> Result<Infallible, Error> {
         require_joining(&self.host(key).await?)?;
         Err(Error::unimplemented("hosts cannot be reset: this service does not install clusters"))
     }
@@ -21,7 +23,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Always returns an error.
-    pub(crate) async fn install_host(&self, key: HostKey) -> Result<(), Error> {
+    pub(crate) async fn install_host(&self, key: HostKey) -> Result<Infallible, Error> {
         let host = self.host(key).await?;
         if host.cluster_id.is_none() {
             return Err(Error::not_found(format!("Host {} belongs to no cluster", host.id)));
@@ -39,7 +41,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Always returns an error.
-    pub(crate) async fn reset_host_validation(&self, key: HostKey, id: &str) -> Result<(), Error> {
+    pub(crate) async fn reset_host_validation(&self, key: HostKey, id: &str) -> Result<Infallible, Error> {
         let host = self.host(key).await?;
         if !matches!(id, "sufficient-installation-disk-speed" | "container-images-available") {
             return Err(Error::invalid(format!("Validation {id:?} cannot be reset")));
