@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::wire::Absent;
 
-/// The most items of a list. An item may be two bytes of JSON and hundreds in memory.
+/// Maximum number of items of a list. An item may be two bytes of JSON and hundreds in memory.
 const MAX_ITEMS: usize = 16 << 10;
 
 /// A list that is always written, as null if it was never filled.

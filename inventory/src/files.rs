@@ -36,9 +36,9 @@ use upload::PendingUpload;
 /// Longer files are uploaded in parts of this length, two at a time. The minimum of S3 is 5 MiB.
 const PART_LEN: usize = 8 << 20;
 const MAX_PARTS_AT_ONCE: usize = 2;
-/// The most bytes of a file that are in memory during a write: the parts being sent and the next one.
+/// Maximum number of bytes of a file that are in memory during a write: the parts being sent and the next one.
 pub(super) const MAX_BUFFERED: usize = PART_LEN * (MAX_PARTS_AT_ONCE + 1);
-/// The most files of a folder that can be listed. No record has that many.
+/// Maximum number of files of a folder that can be listed. No record has that many.
 const MAX_LISTED: usize = 10_000;
 /// Age after which an incomplete upload is abandoned. Stalled clients are disconnected long before.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);

@@ -113,11 +113,11 @@ impl fmt::Debug for AddedImageRule {
 /// Limits for the hosts of one infra-env. Any client with its token can register hosts and send reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostLimits {
-    /// The most hosts of an infra-env, without deleted ones.
+    /// Maximum number of hosts of an infra-env, without deleted ones.
     pub hosts: u64,
-    /// The most bytes of one report. All reports of one host together may have twice as many.
+    /// Maximum length of one report, in bytes. All reports of one host together may have twice as many.
     pub bytes_per_report: usize,
-    /// The most bytes of all host records of an infra-env. Most of these bytes are reports.
+    /// Maximum length of all host records of an infra-env, in bytes. Most of these bytes are reports.
     pub bytes: u64,
 }
 

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::{Filter, Key, Kind, Records};
 
-/// The most hosts that one request may name with a token of an infra-env or cluster. Each host may cost a lookup.
+/// Maximum number of hosts that one request may name with a token of an infra-env or cluster. Each host may cost a lookup.
 const MAX_HOSTS: usize = 1000;
 
 /// The resources that a request names. Each of them must be within the scope of the caller's token.

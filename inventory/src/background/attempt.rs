@@ -19,7 +19,7 @@ use crate::store::{
     Change, ChangeKind, FeedEvent, FeedReader, Filter, Key, Kind, ReadSet, Reader as _, StoreError, Stored,
 };
 
-/// The shortest pause between two writes of the progress, and before the first one.
+/// Minimum pause between two writes of the progress, and before the first one.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The end of an attempt.

@@ -16,9 +16,9 @@ use super::task::{RunControl, Task, TaskRun};
 use crate::service::{TaskState, TaskStates};
 use crate::store::{FeedEvent, FeedReader};
 
-/// The shortest pause between two runs of a task, whatever the settings say. Changes in that time share one run.
+/// Minimum pause between two runs of a task, whatever the settings. Changes in that time lead to one run.
 const MIN_PAUSE: Duration = Duration::from_millis(50);
-/// How long the end of the process waits for runs. What is cut off then continues as after a kill.
+/// Maximum time that the end of the process waits for runs. Then they are aborted, with the same effect as a kill.
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 /// Maximum interval. A longer one would exceed the range of the clock.
 const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -63,7 +63,7 @@ impl Driver {
             end.await;
             stop.send_replace(true);
             if tokio::time::timeout(DRAIN_TIME, self.drain(&mut loops)).await.is_err() {
-                tracing::warn!("background tasks did not end in time and are cut off");
+                tracing::warn!("background tasks did not end in time and are aborted");
             }
         };
         tokio::select! {

@@ -41,7 +41,7 @@ impl ReleaseImage {
         &self.parsed_version
     }
 
-    /// Returns whether one cluster can have hosts of several architectures.
+    /// Returns `true` if one cluster can have hosts of several architectures.
     #[must_use]
     pub fn is_multi(&self) -> bool {
         self.cpu_architecture == ReleaseArchitecture::Multi || self.cpu_architectures.len() > 1

@@ -286,7 +286,7 @@ reported! {
 mod tests {
     use super::*;
 
-    /// The most items of a list.
+    /// Maximum number of items of a list.
     const MAX_ITEMS: usize = 16 << 10;
 
     #[test]

@@ -39,7 +39,7 @@ struct States {
 #[derive(Clone, Copy, Debug)]
 struct Leadership {
     is_leader: bool,
-    /// Time of the latest answer of the database.
+    /// Time of the latest response of the database.
     confirmed_at: Instant,
     failed_at: Option<Instant>,
 }
@@ -94,7 +94,7 @@ impl TaskStates {
         Arc::clone(task)
     }
 
-    /// Records an answer of the database: whether this process is the leader.
+    /// Records a response of the database: whether this process is the leader.
     pub(crate) fn confirm_leadership(&self, is_leader: bool) {
         let mut leadership = lock(&self.0.leadership);
         let failed_at = leadership.and_then(|leadership| leadership.failed_at);

@@ -95,7 +95,7 @@ pub struct PageQuery {
     pub after: Position,
     /// Number of records to skip from there.
     pub offset: u64,
-    /// The most records of the page. `None`: as many as fit.
+    /// Maximum number of records of the page; `None` for as many as fit.
     pub limit: Option<u64>,
 }
 

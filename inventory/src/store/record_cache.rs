@@ -17,7 +17,7 @@ const FRESH: Duration = Duration::from_millis(500);
 /// The most bytes of all documents in a cache. 20,000 usual hosts have half of that. Agents decide how long the
 /// documents of hosts are.
 const MAX_BYTES: usize = 128 << 20;
-/// The most records that one check of the feed compares with the database. The next check continues after them.
+/// Maximum number of records that one check of the feed compares with the database. The next check continues after them.
 const MAX_COMPARED: usize = 2048;
 
 /// A record in a cache.

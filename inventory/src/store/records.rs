@@ -29,7 +29,7 @@ pub struct Records {
     check_ins: Arc<PendingCheckIns>,
 }
 
-/// The most check-ins that one transaction stores. It locks their hosts.
+/// Maximum number of check-ins that one transaction stores. It locks their hosts.
 const CHECK_INS_PER_BATCH: usize = 500;
 
 /// Attempts that take no locks. After these, a change locks the keys of its last attempt in this process.

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::job::JobRecord;
 use crate::store::{Key, Kind, RecordChange};
 
-/// The shortest pause: a job stays due if its attempt cannot be stored, for example on a full disk.
+/// Minimum pause: a job stays due if its attempt cannot be stored, for example on a full disk.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 /// The interval also finds jobs that no event of the feed reported.
 const INTERVAL: Duration = Duration::from_secs(30);

@@ -108,7 +108,7 @@ impl Feed {
         if self.0.is_shared { self.0.contact.silence() } else { Duration::ZERO }
     }
 
-    /// Reports whether other processes can change the database.
+    /// Returns `true` if other processes can change the database.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.0.is_shared

@@ -17,9 +17,9 @@ use crate::store::failure::{PATIENCE, store_error};
 use crate::store::statements::commit::{Prepared, apply};
 use crate::store::{Feed, Outcome, StoreError};
 
-/// The most changes in the queue. Further callers wait to enter it.
+/// Maximum number of changes in the queue. Further callers wait to enter it.
 const MAX_WAITING: usize = 256;
-/// The most changes of one transaction. The first change waits for the last.
+/// Maximum number of changes of one transaction. The first change waits for the last.
 const MAX_TOGETHER: usize = 64;
 
 pub(super) const WRITING: &str = "writing a change";

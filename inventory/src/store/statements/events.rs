@@ -9,9 +9,9 @@ use crate::event::{Category, Event, EventPage, EventPosition, EventQuery, Severi
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::session::{Cells, Dialect, Session, Statement};
 
-/// The most events of a page.
+/// Maximum number of events of a page.
 const PAGE_EVENTS: u64 = 50;
-/// The most bytes of all texts of a page with more than one event.
+/// Maximum length of all texts of a page with more than one event, in bytes.
 const PAGE_BYTES: u32 = 64 << 10;
 
 /// The columns of an [`Event`], and of its position.

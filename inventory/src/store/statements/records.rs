@@ -10,9 +10,9 @@ use crate::id::{ClusterId, HostId};
 use crate::store::session::{Cells, Dialect, Session, Statement};
 use crate::store::{Bound, Columns, Filter, HostCount, Key, Kind, PageQuery, Position, Row, RowPage};
 
-/// The most bytes of all documents and reports of a page with more than one record.
+/// Maximum length of all documents and reports of a page with more than one record, in bytes.
 const PAGE_BYTES: u32 = 256 << 10;
-/// The most records of a page.
+/// Maximum number of records of a page.
 pub(in crate::store) const PAGE_ROWS: u8 = 64;
 
 /// The columns of a [`Row`].
