@@ -5,13 +5,6 @@ use crate::cluster::state::ClusterOperation;
 use crate::cluster::{ClusterKind, ClusterRecord};
 use crate::error::Error;
 use crate::id::ClusterId;
-use crate::store::{ReadSet, Reader as _};
-
-/// Returns the cluster with this id; `None` if it does not exist or is deleted.
-pub(crate) async fn find_cluster(reads: &ReadSet, id: ClusterId) -> Result<Option<ClusterRecord>, Error> {
-    let found = reads.find::<ClusterRecord>(None, id.0).await?;
-    Ok(found.map(|cluster| cluster.record).filter(|cluster| !cluster.is_deleted()))
-}
 
 /// Returns `true` if hosts can be bound to the cluster in its current status.
 pub(crate) fn accepts_hosts(cluster: &ClusterRecord) -> bool {

@@ -5,4 +5,4 @@ mod queries;
 mod registration;
 mod update;
 
-pub(crate) use queries::ClusterQuery;
+pub(crate) use queries::{ClusterQuery, find_cluster};

@@ -37,14 +37,21 @@ impl ClusterQuery {
     }
 }
 
+/// Returns a cluster with its generation; `None` if it does not exist or is deleted.
+pub(crate) async fn find_cluster(
+    reader: &impl Reader,
+    id: ClusterId,
+) -> Result<Option<Stored<ClusterRecord>>, Error> {
+    let found: Option<Stored<ClusterRecord>> = reader.find(None, id.0).await?;
+    Ok(found.filter(|stored| !stored.record.is_deleted()))
+}
+
 /// Returns a cluster that is not deleted, with its generation.
 pub(super) async fn stored_cluster(
     reader: &impl Reader,
     id: ClusterId,
 ) -> Result<Stored<ClusterRecord>, Error> {
-    let found: Option<Stored<ClusterRecord>> = reader.find(None, id.0).await?;
-    let found = found.filter(|stored| !stored.record.is_deleted());
-    found.ok_or_else(Error::record_not_found)
+    find_cluster(reader, id).await?.ok_or_else(Error::record_not_found)
 }
 
 impl Inventory {

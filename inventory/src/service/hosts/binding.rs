@@ -5,15 +5,16 @@ use crate::catalogue::ReleaseArchitecture;
 use crate::cluster::ClusterRecord;
 use crate::error::{Error, ErrorKind};
 use crate::event::Severity;
-use crate::host::cluster::{accepts_hosts, cannot_accept_hosts, find_cluster};
+use crate::host::cluster::{accepts_hosts, cannot_accept_hosts};
 use crate::host::draft::HostDraft;
 use crate::host::membership::{clear_cluster, set_cluster};
 use crate::host::state::{HostEvent, HostFacts, find_rule};
 use crate::host::{HostRecord, HostStatus};
-use crate::id::{ClusterId, HostKey, InfraEnvId};
-use crate::infra_env::InfraEnvRecord;
+use crate::id::{ClusterId, HostKey};
 use crate::request_id::RequestId;
-use crate::store::{Change, ReadSet, Reader as _};
+use crate::service::clusters::find_cluster;
+use crate::service::infra_envs::stored_infra_env;
+use crate::store::{Change, ReadSet};
 
 /// A request to bind a host to a cluster.
 #[derive(Clone, Copy, Debug)]
@@ -51,9 +52,10 @@ impl Binding {
         if let Some(cluster) = host.cluster_id {
             return Err(Error::conflict(format!("Host {} is already bound to cluster {cluster}", host.id)));
         }
-        let cluster = find_cluster(records, self.cluster).await?;
-        let cluster =
-            cluster.ok_or_else(|| Error::invalid(format!("Cluster ID {} does not exist", self.cluster)))?;
+        let found = find_cluster(records, self.cluster).await?;
+        let cluster = found
+            .map(|stored| stored.record)
+            .ok_or_else(|| Error::invalid(format!("Cluster ID {} does not exist", self.cluster)))?;
         self.check_architecture(records, &cluster).await?;
         if !accepts_hosts(&cluster) {
             return Err(cannot_accept_hosts(&cluster));
@@ -75,7 +77,7 @@ impl Binding {
     }
 
     async fn check_architecture(self, records: &ReadSet, cluster: &ClusterRecord) -> Result<(), Error> {
-        let architecture = infra_env_of(records, self.key.infra_env_id).await?.cpu_architecture;
+        let architecture = stored_infra_env(records, self.key.infra_env_id).await?.record.cpu_architecture;
         match cluster.cpu_architecture {
             Some(ReleaseArchitecture::One(required)) if architecture != required => {
                 let reason = format!(
@@ -86,12 +88,6 @@ impl Binding {
             _ => Ok(()),
         }
     }
-}
-
-/// Returns the infra-env of a host. It exists unless both are being deleted.
-async fn infra_env_of(records: &ReadSet, id: InfraEnvId) -> Result<InfraEnvRecord, Error> {
-    let found = records.find::<InfraEnvRecord>(None, id.0).await?;
-    found.map(|stored| stored.record).ok_or_else(Error::record_not_found)
 }
 
 impl Inventory {
@@ -151,7 +147,7 @@ async fn check_unbind(records: &ReadSet, host: &HostRecord) -> Result<(), Error>
     if host.cluster_id.is_none() {
         return Err(Error::conflict(format!("Host {} is already unbound", host.id)));
     }
-    if let Some(cluster) = infra_env_of(records, host.infra_env_id).await?.cluster_id {
+    if let Some(cluster) = stored_infra_env(records, host.infra_env_id).await?.record.cluster_id {
         let reason = format!(
             "InfraEnv {} is bound to cluster {cluster}, so its hosts cannot be unbound",
             host.infra_env_id

@@ -8,7 +8,6 @@ use crate::Inventory;
 use crate::error::Error;
 use crate::host::HostRecord;
 use crate::id::{ClusterId, InfraEnvId};
-use crate::infra_env::InfraEnvRecord;
 use crate::store::{Filter, Kind, ListRange, PageQuery, ReportKind, ReportKinds, Reports};
 
 /// Hosts with reports, in the order of their creation.
@@ -48,8 +47,7 @@ impl Inventory {
         reports: ReportKinds,
         range: ListRange,
     ) -> Result<HostStream, Error> {
-        let found = self.records().find::<InfraEnvRecord>(None, id.0).await?;
-        found.ok_or_else(Error::record_not_found)?;
+        self.infra_env(id).await?;
         let hosts = PageQuery::first(Filter::all(Kind::Host).within(id.0)).with_reports(reports);
         Ok(self.stream_hosts(hosts.in_range(range)))
     }

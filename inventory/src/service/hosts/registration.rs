@@ -6,9 +6,7 @@ use crate::cluster::ClusterRecord;
 use crate::error::{Error, ErrorKind};
 use crate::event::Severity;
 use crate::host::bounds::require_room_for_host;
-use crate::host::cluster::{
-    accepts_hosts, cannot_accept_hosts, find_cluster, is_add_hosts_cluster, is_single_node,
-};
+use crate::host::cluster::{accepts_hosts, cannot_accept_hosts, is_add_hosts_cluster, is_single_node};
 use crate::host::draft::HostDraft;
 use crate::host::state::{Details, HostEvent, HostFacts, RefusalReason, RuleOutcome, Transition, find_rule};
 use crate::host::{HostKind, HostRecord, HostRole, HostStatus};
@@ -16,7 +14,8 @@ use crate::id::HostKey;
 use crate::infra_env::InfraEnvRecord;
 use crate::journal::Journal;
 use crate::request_id::RequestId;
-use crate::store::{Change, ReadSet, Reader as _, ReportKind, ReportKinds};
+use crate::service::infra_envs::{require_cluster_of_infra_env, stored_infra_env};
+use crate::store::{Change, ReadSet, ReportKind, ReportKinds};
 
 /// Error text for an installed host that booted the discovery image again.
 const ALREADY_INSTALLED: &str = "Host is trying to register after the cluster has already been installed. That most probably \
@@ -71,8 +70,7 @@ impl Registration {
 
     async fn attempt(&self, records: &ReadSet, inventory: &Inventory) -> Result<(Change, HostRecord), Error> {
         let mut change = Change::new();
-        let infra_env = records.find::<InfraEnvRecord>(None, self.key.infra_env_id.0).await?;
-        let infra_env = infra_env.ok_or_else(Error::record_not_found)?.record;
+        let infra_env = stored_infra_env(records, self.key.infra_env_id).await?.record;
         if infra_env.image.image_type == ImageType::Disconnected {
             return Err(Error::invalid("Hosts of a disconnected ISO do not register"));
         }
@@ -90,7 +88,7 @@ impl Registration {
             self.register_again(&infra_env, &mut draft, &mut journal)?;
             draft.write(&mut change)?
         } else {
-            let cluster = cluster_of(records, &infra_env).await?;
+            let cluster = require_cluster_of_infra_env(records, infra_env.cluster_id).await?;
             if let Some(cluster) = &cluster {
                 change.require(cluster);
             }
@@ -200,11 +198,4 @@ fn describe_installation_disk(draft: &HostDraft) -> Result<String, Error> {
     let parts = [&*disk.model, &disk.serial, &name];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     Ok(parts.join(" "))
-}
-
-/// Returns the cluster that an infra-env is bound to.
-async fn cluster_of(records: &ReadSet, infra_env: &InfraEnvRecord) -> Result<Option<ClusterRecord>, Error> {
-    let Some(id) = infra_env.cluster_id else { return Ok(None) };
-    let found = find_cluster(records, id).await?;
-    found.map(Some).ok_or_else(|| Error::not_found(format!("Cluster ID {id} does not exist")))
 }

@@ -6,7 +6,8 @@ use crate::cluster::{ClusterKind, ClusterRecord, PlatformType};
 use crate::error::Error;
 use crate::id::ClusterId;
 use crate::infra_env::ImageSource;
-use crate::store::{Reader, Stored};
+use crate::service::clusters::find_cluster;
+use crate::store::Reader;
 
 /// Returns the cluster of an infra-env, unless it has none or the cluster is deleted.
 pub(crate) async fn cluster_of_infra_env(
@@ -14,8 +15,19 @@ pub(crate) async fn cluster_of_infra_env(
     id: Option<ClusterId>,
 ) -> Result<Option<ClusterRecord>, Error> {
     let Some(id) = id else { return Ok(None) };
-    let stored: Option<Stored<ClusterRecord>> = reader.find(None, id.0).await?;
-    Ok(stored.map(|stored| stored.record).filter(|record| record.deleted_at.is_none()))
+    Ok(find_cluster(reader, id).await?.map(|stored| stored.record))
+}
+
+/// Returns the cluster of an infra-env, or an error if the cluster does not exist or is deleted.
+pub(crate) async fn require_cluster_of_infra_env(
+    reader: &impl Reader,
+    id: Option<ClusterId>,
+) -> Result<Option<ClusterRecord>, Error> {
+    let cluster = cluster_of_infra_env(reader, id).await?;
+    match id {
+        Some(id) if cluster.is_none() => Err(Error::not_found(format!("Cluster ID {id} does not exist"))),
+        _ => Ok(cluster),
+    }
 }
 
 impl Inventory {

@@ -13,7 +13,9 @@ mod served;
 mod signing_key;
 mod update;
 
+pub(crate) use cluster::require_cluster_of_infra_env;
 pub(crate) use download::FileName;
 pub use download::{File, IpxeScript};
 pub(crate) use preflight::PreflightFindings;
+pub(crate) use queries::stored_infra_env;
 pub use served::{DatabaseStatus, ServedInfraEnv};

@@ -10,7 +10,7 @@ use crate::infra_env::InfraEnvRecord;
 use crate::store::{Filter, Kind, ListRange, PageQuery, Reader, Stored, part_of_list};
 
 /// Returns an infra-env with its generation.
-pub(super) async fn stored_infra_env(
+pub(crate) async fn stored_infra_env(
     reader: &impl Reader,
     id: InfraEnvId,
 ) -> Result<Stored<InfraEnvRecord>, Error> {

@@ -3,29 +3,16 @@
 use ignition::network::check::NetworkFinding;
 
 use super::check::PullSecretOf;
-use super::cluster::cluster_of_infra_env;
+use super::cluster::require_cluster_of_infra_env;
 use super::signing_key::fresh_key;
 use crate::catalogue::{CpuArchitecture, ImageType};
-use crate::cluster::ClusterRecord;
 use crate::error::Error;
-use crate::id::{ClusterId, InfraEnvId};
+use crate::id::InfraEnvId;
 use crate::infra_env::{ImageSource, InfraEnvCreateParams, InfraEnvRecord, event, static_network};
 use crate::request_id::RequestId;
-use crate::store::{Change, ReadSet, Reader, Record};
+use crate::store::{Change, ReadSet, Record};
 use crate::time::Micros;
 use crate::{Inventory, Secret};
-
-/// Returns the cluster for a new infra-env, or an error if the id is set and the cluster does not exist.
-async fn cluster_of_new_infra_env(
-    reader: &impl Reader,
-    id: Option<ClusterId>,
-) -> Result<Option<ClusterRecord>, Error> {
-    let cluster = cluster_of_infra_env(reader, id).await?;
-    match id {
-        Some(id) if cluster.is_none() => Err(Error::not_found(format!("Cluster ID {id} does not exist"))),
-        _ => Ok(cluster),
-    }
-}
 
 impl Inventory {
     /// Registers an infra-env.
@@ -52,7 +39,7 @@ impl Inventory {
     ) -> Result<InfraEnvRecord, Error> {
         let cpu_architecture = params.cpu_architecture.unwrap_or_default();
         // A missing cluster is reported before any other error.
-        cluster_of_new_infra_env(self.records(), params.cluster_id).await?;
+        require_cluster_of_infra_env(self.records(), params.cluster_id).await?;
         let (name, cluster_id) = (params.name.clone(), params.cluster_id);
         let mut image = self.new_image_source(params, cpu_architecture);
         let warnings = self
@@ -93,7 +80,7 @@ impl Inventory {
         request: Option<RequestId>,
     ) -> Result<(Change, InfraEnvRecord), Error> {
         let (mut change, mut journal) = (Change::new(), self.journal(request));
-        let cluster = cluster_of_new_infra_env(reads, record.cluster_id).await?;
+        let cluster = require_cluster_of_infra_env(reads, record.cluster_id).await?;
         let os_image = self.os_image(&record.image.openshift_version, record.cpu_architecture).await?;
         self.take_up_os_image(reads, &mut change, &os_image).await?;
         record.image.openshift_version.clone_from(&os_image.openshift_version);

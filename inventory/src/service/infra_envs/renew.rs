@@ -44,7 +44,6 @@ impl Inventory {
                     };
                     change.replace(&record, generation)?;
                 }
-                journal.write(&mut change)?;
                 Ok((change, ()))
             })
             .await

@@ -34,7 +34,6 @@ impl Inventory {
                     ..stored.record
                 };
                 change.replace(&record, stored.generation)?;
-                journal.write(&mut change)?;
                 Ok((change, ()))
             })
             .await
