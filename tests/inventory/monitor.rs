@@ -168,10 +168,11 @@ fn ten_thousand_hosts_fall_silent_at_once() {
         let copy = format!(
             "WITH copies (copy) AS (VALUES {}) \
              INSERT INTO records (kind, parent, id, cluster_id, deleted, record_generation, made_at, document, token_key, \
-             size, schema_version, status, role, stage, checked_in_at, clock) \
+             size, schema_version, status, role, checked_in_at, clock) \
              SELECT kind, parent, copy, cluster_id, deleted, record_generation, made_at, \
-             replace(document, '{host}', copy), token_key, size, schema_version, status, role, stage, checked_in_at, \
-             clock FROM records, copies WHERE id = '{host}'",
+             replace(document, '{host}', copy), token_key, size, schema_version, status, role, checked_in_at, \
+             clock FROM records, copies WHERE id = '{host}'; \
+             UPDATE totals SET records = records * {HOSTS}, bytes = bytes * {HOSTS}",
             copies.join(",")
         );
         run_sql(&format!("sqlite:{}", path.display()), copy).await;

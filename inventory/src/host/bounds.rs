@@ -41,7 +41,7 @@ pub(crate) fn require_room_for_host(change: &mut Change, infra_env: InfraEnvId, 
 /// Makes a change that stores reports of a host fail if the infra-env would exceed its limit on bytes.
 ///
 /// The number of hosts does not matter: the host exists already. An infra-env has more hosts than its limit if the limit
-/// was lowered, or if replicas registered hosts at the same time.
+/// was lowered.
 pub(crate) fn require_room_for_reports(change: &mut Change, infra_env: InfraEnvId, limits: &HostLimits) {
     let bytes = limits.bytes;
     let refusal = too_large(format!(

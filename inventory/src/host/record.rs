@@ -249,7 +249,6 @@ impl Record for HostRecord {
             deleted: is_deleted,
             status: self.status.as_str().to_owned(),
             role: self.role.as_str().to_owned(),
-            stage: self.progress.stage.map(HostStage::as_str).unwrap_or_default().to_owned(),
             checked_in_at: self.checked_in_at.0.map(|time| time.timestamp_micros()),
             clock: Some(self.clock),
             macs: Some(if is_deleted { BTreeSet::new() } else { self.findings.macs.clone() }),

@@ -36,9 +36,6 @@ pub enum Step {
     RequireNone(Filter),
     /// Requires that the records of a parent are within a bound after all other steps. Otherwise the outcome is
     /// [`Outcome::OutOfBounds`].
-    ///
-    /// SQLite never exceeds the bound. On PostgreSQL, concurrent changes do not see each other: each connection of each
-    /// replica may exceed it by one change.
     RequireWithin(Bound),
 }
 

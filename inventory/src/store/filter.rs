@@ -16,6 +16,10 @@ pub struct Filter {
     pub parent: Option<Uuid>,
     /// Only records of this cluster. `None`: all.
     pub cluster: Option<Uuid>,
+    /// Only records with this status. `None`: all.
+    pub status: Option<&'static str>,
+    /// Only hosts with this role. `None`: all.
+    pub role: Option<&'static str>,
     /// Also deleted records.
     pub deleted: bool,
 }
@@ -24,7 +28,7 @@ impl Filter {
     /// Selects all records of a kind that are not deleted.
     #[must_use]
     pub fn all(kind: Kind) -> Self {
-        Self { kind, parent: None, cluster: None, deleted: false }
+        Self { kind, parent: None, cluster: None, status: None, role: None, deleted: false }
     }
 
     /// Selects only records with this parent.

@@ -9,6 +9,7 @@
 
 mod changes;
 mod check_ins;
+mod columns;
 mod database;
 mod error;
 mod failure;
@@ -32,9 +33,11 @@ mod session;
 mod sql;
 mod sqlite;
 mod statements;
+mod values;
 
 pub use changes::{Changes, Outcome, Step};
 pub use check_ins::{CheckIn, CheckInLimit};
+pub use columns::Columns;
 pub use database::{Reservation, Store};
 pub use error::StoreError;
 pub use feed::{
@@ -49,5 +52,5 @@ pub use record::{Record, RecordPage, Stored};
 pub use record_cache::CachedRecord;
 pub(crate) use record_cache::{CacheEntry, RecordCache};
 pub use records::{Change, Records};
-pub use row::{Columns, Key, Kind, ReportKind, ReportKinds, Reports, Row, SCHEMA_VERSION, counted_size};
+pub use row::{Key, Kind, ReportKind, ReportKinds, Reports, Row, SCHEMA_VERSION, counted_size};
 pub use sql::SqlStore;

@@ -1,9 +1,11 @@
 //! Records and reports in their form in the database.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use uuid::Uuid;
+
+use super::Columns;
 
 /// A kind of record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,31 +58,6 @@ impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind.as_str(), self.id)
     }
-}
-
-/// The parts of a record that the database can search, each in a column. All other parts are in the document.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Columns {
-    /// The cluster that it belongs to.
-    pub cluster: Option<Uuid>,
-    /// The key that the token in its URLs is signed with.
-    pub token_key: Option<Uuid>,
-    /// Whether it is deleted but still kept.
-    pub deleted: bool,
-    /// Status of a host or a cluster. Empty for other records.
-    pub status: String,
-    /// Role of a host. Empty for other records.
-    pub role: String,
-    /// Installation stage of a host. Empty if it has none.
-    pub stage: String,
-    /// Time of a host's last check-in, in microseconds since 1970. A change never lowers the stored time, unless it has
-    /// `None`.
-    pub checked_in_at: Option<i64>,
-    /// Clock of a host at that check-in, in seconds since 1970. `None` if only the document has it.
-    pub clock: Option<i64>,
-    /// MAC addresses of a host, in lower case. `None` in records that were read; a change with `None` leaves the
-    /// addresses unchanged.
-    pub macs: Option<BTreeSet<String>>,
 }
 
 /// The schema version of the documents that this program writes.

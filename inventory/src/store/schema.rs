@@ -19,6 +19,7 @@ static TABLES: LazyLock<Migrator> = LazyLock::new(|| {
         ("host clocks", include_str!("migrations/5_host_clocks.sql")),
         ("leases", include_str!("migrations/6_leases.sql")),
         ("sizes in order", include_str!("migrations/7_sizes_in_order.sql")),
+        ("totals", include_str!("migrations/8_totals.sql")),
     ];
     let step = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

@@ -4,6 +4,7 @@
 //! so most statements exist once. Where the dialects differ, the statement depends on [`Session::DIALECT`].
 
 use futures_util::TryStreamExt as _;
+use serde::Serialize;
 use sqlx::postgres::PgRow;
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteRow;
@@ -48,11 +49,71 @@ impl Dialect {
     }
 }
 
-/// The value of a placeholder.
-#[derive(Clone, Debug)]
-enum Value {
+/// The type of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ValueType {
+    Text,
+    Integer,
+}
+
+impl ValueType {
+    /// Returns the name of the type in both dialects.
+    fn as_sql(self) -> &'static str {
+        match self {
+            Self::Text => "TEXT",
+            Self::Integer => "BIGINT",
+        }
+    }
+}
+
+/// The value of a placeholder. `None` is NULL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub(super) enum Value {
     Text(Option<String>),
     Integer(Option<i64>),
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(Some(text.to_owned()))
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(Some(text))
+    }
+}
+
+impl From<Uuid> for Value {
+    fn from(id: Uuid) -> Self {
+        Self::from(id.to_string())
+    }
+}
+
+impl From<i64> for Value {
+    fn from(integer: i64) -> Self {
+        Self::Integer(Some(integer))
+    }
+}
+
+/// The values of a statement that is put together from constants of this program.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Values(Vec<Value>);
+
+impl Values {
+    /// Adds a value and returns its placeholder.
+    pub(super) fn add(&mut self, value: impl Into<Value>) -> String {
+        self.0.push(value.into());
+        format!("${}", self.0.len())
+    }
+
+    /// Returns the statement whose placeholders stand for these values. All parts of its text are constants of this
+    /// program.
+    pub(super) fn into_statement(self, sql: String) -> Statement {
+        Statement { sql: AssertSqlSafe(sql).into_sql_str(), values: self.0 }
+    }
 }
 
 /// A statement and the values of its placeholders.
@@ -71,6 +132,43 @@ impl Statement {
     /// Returns a statement whose text is composed of constants of this program. All other values must be bound.
     pub(super) fn composed(sql: String) -> Self {
         Self { sql: AssertSqlSafe(sql).into_sql_str(), values: Vec::new() }
+    }
+
+    /// Returns a statement that reads rows of values like a table with the name `list`. `sql` is the text after the
+    /// definition of the table, composed of constants of this program.
+    ///
+    /// Several rows are one value, as JSON, so that the text does not depend on their number. The values of a single row
+    /// are bound one by one: JSON would escape long documents.
+    pub(super) fn over(
+        dialect: Dialect,
+        columns: &[(&'static str, ValueType)],
+        mut rows: Vec<Vec<Value>>,
+        sql: &str,
+    ) -> Result<Self, sqlx::Error> {
+        let select = |value: &dyn Fn(usize) -> String| {
+            let columns = columns.iter().enumerate().map(|(index, (name, value_type))| {
+                format!("CAST({} AS {}) AS {name}", value(index), value_type.as_sql())
+            });
+            columns.collect::<Vec<_>>().join(", ")
+        };
+        let (table, values) = match rows.as_mut_slice() {
+            [only] => {
+                let values = std::mem::take(only);
+                let columns = select(&|index| format!("${}", index.saturating_add(1)));
+                (format!("(SELECT {columns})"), values)
+            }
+            rows => {
+                let rows = serde_json::to_string(rows).map_err(|error| sqlx::Error::Encode(error.into()))?;
+                let columns = select(&|index| format!("value ->> {index}"));
+                let source = match dialect {
+                    Dialect::Sqlite => "json_each($1)",
+                    Dialect::Postgres => "jsonb_array_elements(CAST($1 AS JSONB)) AS row (value)",
+                };
+                // SQLite would otherwise read the JSON once for each use of a column.
+                (format!("MATERIALIZED (SELECT {columns} FROM {source})"), vec![Value::from(rows)])
+            }
+        };
+        Ok(Values(values).into_statement(format!("WITH list AS {table} {sql}")))
     }
 
     /// Binds a text to the next placeholder.
@@ -92,12 +190,6 @@ impl Statement {
     /// Binds an integer to the next placeholder.
     pub(super) fn bind_integer(mut self, integer: i64) -> Self {
         self.values.push(Value::Integer(Some(integer)));
-        self
-    }
-
-    /// Binds an integer or NULL to the next placeholder.
-    pub(super) fn bind_optional_integer(mut self, integer: Option<i64>) -> Self {
-        self.values.push(Value::Integer(integer));
         self
     }
 
@@ -182,6 +274,8 @@ macro_rules! session {
             type Row = $row;
 
             async fn execute(&mut self, statement: Statement) -> Result<u64, sqlx::Error> {
+                #[cfg(test)]
+                count_statement();
                 Ok($bound(statement).execute(self).await?.rows_affected())
             }
 
@@ -190,6 +284,8 @@ macro_rules! session {
                 statement: Statement,
                 convert: impl Fn(&Self::Row) -> Result<T, sqlx::Error> + Send,
             ) -> Result<Vec<T>, sqlx::Error> {
+                #[cfg(test)]
+                count_statement();
                 let mut rows = $bound(statement).fetch(self);
                 let mut found = Vec::new();
                 while let Some(row) = rows.try_next().await? {
@@ -217,6 +313,22 @@ macro_rules! session {
             }
         }
     };
+}
+
+#[cfg(test)]
+thread_local! {
+    static STATEMENTS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+fn count_statement() {
+    STATEMENTS.set(STATEMENTS.get() + 1);
+}
+
+/// Returns the number of statements that this thread has run.
+#[cfg(test)]
+pub(super) fn statement_count() -> usize {
+    STATEMENTS.get()
 }
 
 type Arguments<C> = <<C as Connection>::Database as Database>::Arguments;

@@ -158,7 +158,6 @@ fn columns_round_trip() {
             cluster: Some(new_cluster_key().id),
             status: "known".to_owned(),
             role: "master".to_owned(),
-            stage: "Rebooting".to_owned(),
             checked_in_at: Some(-5),
             ..Columns::default()
         };

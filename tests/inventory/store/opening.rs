@@ -5,10 +5,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use kindling::inventory::store::{SqlStore, Step, Store, StoreError};
+use kindling::inventory::store::{Bound, Changes, Kind, Outcome, SqlStore, Step, Store, StoreError};
 use tempfile::TempDir;
 
-use super::{block_on, new_cluster_key, new_row, on_each_store, on_postgres, on_sqlite, run_sql};
+use super::{
+    block_on, deleted_row, new_cluster_key, new_host_key, new_infra_env_key, new_row, on_each_store,
+    on_postgres, on_sqlite, run_sql,
+};
 
 /// An error with its causes.
 fn error_chain(error: &StoreError) -> String {
@@ -130,6 +133,29 @@ fn old_database_is_refused_without_a_change() {
 }
 
 #[test]
+fn totals_are_counted_when_a_database_of_an_older_release_is_opened() {
+    on_each_store(async |fixture| {
+        let (env, other) = (new_infra_env_key(), new_infra_env_key());
+        let hosts = [new_host_key(env), new_host_key(env), new_host_key(other)];
+        fixture.commit_steps(hosts.map(|host| Step::Insert(new_row(host)))).await;
+        fixture.commit_steps([Step::Replace(deleted_row(hosts[0], 2))]).await;
+        fixture.store.close().await;
+        let older = "DROP TABLE totals; ALTER TABLE records ADD COLUMN stage TEXT NOT NULL DEFAULT ''; \
+                     DELETE FROM _sqlx_migrations WHERE version = 8";
+        run_sql(&fixture.url, older).await;
+        let store = SqlStore::open(&fixture.url).await.unwrap();
+        for (records, bytes, outcome) in
+            [(1, 8192, Outcome::Done), (0, 8192, Outcome::OutOfBounds), (1, 8191, Outcome::OutOfBounds)]
+        {
+            let bound = Step::RequireWithin(Bound { kind: Kind::Host, parent: env.id, records, bytes });
+            let changes = Changes { steps: vec![bound], events: Vec::new() };
+            assert_eq!(store.commit(changes).await.unwrap(), outcome, "{records} {bytes}");
+        }
+        store.close().await;
+    });
+}
+
+#[test]
 fn errors_do_not_contain_the_password() {
     block_on(async {
         let urls = [
@@ -165,8 +191,11 @@ fn rejects_file_that_is_not_a_database() {
 #[test]
 fn replicas_may_start_concurrently() {
     on_postgres(async |fixture| {
-        run_sql(&fixture.url, "DROP TABLE records, reports, host_macs, events, leases, _sqlx_migrations")
-            .await;
+        run_sql(
+            &fixture.url,
+            "DROP TABLE records, totals, reports, host_macs, events, leases, _sqlx_migrations",
+        )
+        .await;
         let opened = futures_util::future::join_all((0..6).map(|_| SqlStore::open(&fixture.url))).await;
         for store in opened {
             let store = store.unwrap();

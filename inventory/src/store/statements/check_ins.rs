@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::values::text_of;
 use crate::store::session::{Dialect, Session, Statement};
+use crate::store::values::text_of;
 use crate::store::{CheckIn, CheckInLimit};
 
 /// A check-in as a row of the statement.

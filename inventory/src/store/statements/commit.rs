@@ -1,23 +1,22 @@
 //! Statements that make a change, within a transaction of the caller.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::records::{bind_key, is_out_of_bounds, select_any};
-use super::values::{len_of, text_of};
-use super::{check_ins, events, reports};
+use super::effects::{CurrentRow, Effects};
+use super::records::{is_out_of_bounds, select_any};
+use super::writes::{Lock, lock_absent, look_up, write, write_totals};
+use super::{check_ins, events};
 use crate::clock::{Clock as _, SystemClock};
 use crate::event::Event;
-use crate::store::session::{Dialect, Session, Statement};
-use crate::store::{Changes, CheckIn, CheckInLimit, Key, Kind, Outcome, RecordChange, Row, Step, StoreError};
+use crate::store::session::{Session, Statement};
+use crate::store::{Changes, CheckIn, CheckInLimit, Key, Outcome, RecordChange, Row, Step, StoreError};
 
 /// A change that is ready to be made.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Prepared {
     /// The steps on single records, with their times, each of which is unique.
     steps: Vec<(i64, Step)>,
-    /// The hosts whose sizes the database must count again, because only their reports change.
-    resized: BTreeSet<Key>,
     /// The requirements that are checked after all other steps.
     requirements: Vec<Step>,
     events: Vec<(i64, Event)>,
@@ -34,8 +33,9 @@ pub(in crate::store) struct Prepared {
 }
 
 /// Statements that need the right to read each table and to add rows to it, and that change nothing.
-pub(in crate::store) const TEST_STATEMENTS: [&str; 5] = [
+pub(in crate::store) const TEST_STATEMENTS: [&str; 6] = [
     "INSERT INTO records SELECT * FROM records WHERE 1 = 0",
+    "INSERT INTO totals SELECT * FROM totals WHERE 1 = 0",
     "INSERT INTO reports SELECT * FROM reports WHERE 1 = 0",
     "INSERT INTO host_macs SELECT * FROM host_macs WHERE 1 = 0",
     "INSERT INTO events SELECT * FROM events WHERE 1 = 0",
@@ -45,8 +45,8 @@ pub(in crate::store) const TEST_STATEMENTS: [&str; 5] = [
 impl Prepared {
     /// Sorts the steps so that concurrent changes are safe.
     ///
-    /// All changes lock rows in the order of their keys, so that no two of them wait for each other.
-    /// Requirements without a key run last. A change that adds a record which [`Step::RequireNone`] excludes
+    /// All changes lock first the records that may not exist, and then rows, both in the order of their keys, so that
+    /// no two of them wait for each other. Requirements without a key run last. A change that adds a record which [`Step::RequireNone`] excludes
     /// requires a record that this change locks. So it has either added the record before, or it waits for this change
     /// and is then overtaken.
     pub(in crate::store) fn new(changes: Changes) -> Result<Self, StoreError> {
@@ -59,23 +59,9 @@ impl Prepared {
         for (_, step) in &steps {
             check(step)?;
         }
-        let mut resized = BTreeSet::new();
-        for (_, step) in &steps {
-            if let Step::PutReport(key, ..) | Step::RemoveReport(key, _) = step {
-                resized.insert(*key);
-            }
-        }
-        for (_, step) in &steps {
-            if let Step::Insert(row) | Step::Replace(row) = step
-                && row.reports_len.is_some()
-            {
-                resized.remove(&row.key);
-            }
-        }
         let record_changes = steps.iter().filter_map(|(_, step)| RecordChange::from_step(step)).collect();
         Ok(Self {
             steps,
-            resized,
             requirements,
             events: times.zip(changes.events).collect(),
             record_changes,
@@ -108,15 +94,43 @@ impl Prepared {
         &self.record_changes
     }
 
-    fn has_insert_of(&self, key: Key) -> bool {
-        self.steps.iter().any(|(_, step)| matches!(step, Step::Insert(row) if row.key == key))
+    /// Returns the records whose rows the steps depend on, in the order of their keys.
+    fn looked_up(&self) -> Vec<(Key, Lock)> {
+        let mut keys: Vec<(Key, Lock)> = Vec::new();
+        for steps in self.steps.chunk_by(|(_, one), (_, next)| one.key() == next.key()) {
+            let mut of_record = steps.iter().map(|(_, step)| step);
+            let Some(key) = of_record.clone().find_map(Step::key) else { continue };
+            if is_insertion(of_record.clone()) {
+                continue;
+            }
+            let is_read = |step: &Step| {
+                matches!(step, Step::Require(_) | Step::RequireAt(..) | Step::RequireSilent(..))
+            };
+            keys.push((key, if of_record.all(is_read) { Lock::Shared } else { Lock::Exclusive }));
+        }
+        keys
     }
 
-    fn has_write_of(&self, key: Key) -> bool {
-        let is_read =
-            |step: &Step| matches!(step, Step::Require(_) | Step::RequireAt(..) | Step::RequireSilent(..));
-        self.steps.iter().any(|(_, step)| !is_read(step) && step.key() == Some(key))
+    /// Returns the records that may not exist, in the order of their keys.
+    fn absent_keys(&self) -> Vec<Key> {
+        let mut keys: Vec<_> = self
+            .steps
+            .iter()
+            .filter_map(|(_, step)| match step {
+                Step::Insert(row) => Some(row.key),
+                Step::RequireAt(key, 0) => Some(*key),
+                _ => None,
+            })
+            .collect();
+        keys.dedup();
+        keys
     }
+}
+
+/// Returns `true` if the steps only insert a record, with reports. The insertion finds out if the record exists.
+fn is_insertion<'a>(steps: impl Iterator<Item = &'a Step>) -> bool {
+    let mut others = steps.filter(|step| !matches!(step, Step::PutReport(..) | Step::RemoveReport(..)));
+    matches!((others.next(), others.next()), (Some(Step::Insert(_)), None))
 }
 
 /// Returns an error for a document with a NUL, which JSON must escape. PostgreSQL refuses NUL in any text, and some
@@ -158,13 +172,16 @@ pub(in crate::store) async fn apply<S: Session>(
             connection.execute(Statement::new(statement)).await?;
         }
     }
-    for (asked_at, step) in &change.steps {
-        if !run(connection, step, *asked_at, change).await? {
+    if !change.steps.is_empty() {
+        lock_absent(connection, &change.absent_keys()).await?;
+        let rows = look_up_all(connection, &change.looked_up()).await?;
+        let Some(mut effects) = Effects::evaluate(&change.steps, &rows) else {
+            return Ok(Outcome::Overtaken);
+        };
+        if !write(connection, &mut effects).await? {
             return Ok(Outcome::Overtaken);
         }
-    }
-    for host in &change.resized {
-        connection.execute(resize(*host)).await?;
+        write_totals(connection, &effects).await?;
     }
     for requirement in &change.requirements {
         let outcome = check_requirement(connection, requirement).await?;
@@ -172,8 +189,8 @@ pub(in crate::store) async fn apply<S: Session>(
             return Ok(outcome);
         }
     }
-    for (asked_at, event) in &change.events {
-        connection.execute(events::insert(event, *asked_at)).await?;
+    if !change.events.is_empty() {
+        connection.execute(events::insert(S::DIALECT, &change.events)?).await?;
     }
     if !change.forgotten.is_empty() {
         connection.execute(events::forget(S::DIALECT, &change.forgotten)).await?;
@@ -187,93 +204,29 @@ pub(in crate::store) async fn apply<S: Session>(
     Ok(Outcome::Done)
 }
 
-/// Runs a step on a single record. Returns `false` if another change was faster.
-async fn run<S: Session>(
-    connection: &mut S,
-    step: &Step,
-    asked_at: i64,
-    change: &Prepared,
-) -> Result<bool, sqlx::Error> {
-    match step {
-        Step::Insert(row) => {
-            lock_absent(connection, row.key).await?;
-            let holds = connection.execute(insert(row, asked_at)).await? == 1;
-            if holds {
-                set_macs(connection, row).await?;
-            }
-            Ok(holds)
-        }
-        Step::Replace(row) => {
-            let holds = connection.execute(replace(row)).await? == 1;
-            if holds && row.columns.macs.is_some() {
-                connection.execute(remove_macs(row.key)).await?;
-                set_macs(connection, row).await?;
-            }
-            Ok(holds)
-        }
-        Step::Remove(key, generation) => {
-            if change.has_insert_of(*key) {
-                // The insertion takes this lock too, and all changes take it before the lock of the row.
-                lock_absent(connection, *key).await?;
-            }
-            let holds = connection.execute(remove(*key, *generation)).await? == 1;
-            if holds && key.kind == Kind::Host {
-                connection.execute(remove_macs(*key)).await?;
-                connection.execute(reports::remove_all(*key)).await?;
-            }
-            Ok(holds)
-        }
-        Step::PutReport(host, kind, document) => {
-            connection.execute(reports::put(*host, *kind, document)).await?;
-            Ok(true)
-        }
-        Step::RemoveReport(host, kind) => {
-            connection.execute(reports::remove(*host, *kind)).await?;
-            Ok(true)
-        }
-        Step::Require(key) => connection.has_row(require(*key, S::DIALECT, change.has_write_of(*key))).await,
-        Step::RequireAt(key, 0) => {
-            lock_absent(connection, *key).await?;
-            Ok(!connection.has_row(exists(*key)).await?)
-        }
-        Step::RequireAt(key, generation) => {
-            let query = require_at(*key, *generation, S::DIALECT, change.has_write_of(*key));
-            connection.has_row(query).await
-        }
-        Step::RequireSilent(host, since) => {
-            connection.has_row(require_silent(*host, *since, S::DIALECT, change.has_write_of(*host))).await
-        }
-        Step::RequireNone(_) | Step::RequireWithin(_) => Ok(true),
+/// Reads and locks the rows of records, in the order of their keys. Consecutive keys with the same lock are one
+/// statement.
+async fn look_up_all(
+    connection: &mut impl Session,
+    keys: &[(Key, Lock)],
+) -> Result<BTreeMap<Key, CurrentRow>, sqlx::Error> {
+    let mut rows = BTreeMap::new();
+    for run in keys.chunk_by(|(_, one), (_, next)| one == next) {
+        let Some((_, lock)) = run.first() else { continue };
+        let keys: Vec<_> = run.iter().map(|(key, _)| *key).collect();
+        rows.extend(look_up(connection, &keys, *lock).await?);
     }
+    Ok(rows)
 }
 
-/// Locks a record that does not exist until the transaction ends, which row locks cannot. An insertion of the record
-/// takes the same lock.
-async fn lock_absent<S: Session>(connection: &mut S, key: Key) -> Result<(), sqlx::Error> {
-    // Only one connection of SQLite writes.
-    if S::DIALECT == Dialect::Postgres {
-        let name = format!("{}/{}/{}", key.kind.as_str(), text_of(key.parent), key.id);
-        let lock = Statement::new("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))").bind(name);
-        connection.has_row(lock).await?;
-    }
-    Ok(())
-}
-
-/// Locks records until the transaction ends, in the order of their keys. Works in PostgreSQL only.
+/// Locks records until the transaction ends, as a change that writes all of them does. Works in PostgreSQL only.
 pub(in crate::store) async fn lock(
     connection: &mut impl Session,
     keys: &BTreeSet<Key>,
 ) -> Result<(), sqlx::Error> {
-    for key in keys {
-        lock_absent(connection, *key).await?;
-        let query = "SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3 FOR UPDATE";
-        connection.has_row(bind_key(Statement::new(query), *key)).await?;
-    }
-    Ok(())
-}
-
-fn exists(key: Key) -> Statement {
-    bind_key(Statement::new("SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3"), key)
+    let keys: Vec<_> = keys.iter().copied().collect();
+    lock_absent(connection, &keys).await?;
+    look_up(connection, &keys, Lock::Exclusive).await.map(drop)
 }
 
 /// Checks a requirement that depends on all other steps.
@@ -288,138 +241,57 @@ async fn check_requirement(
     }
 }
 
-async fn set_macs<S: Session>(connection: &mut S, row: &Row) -> Result<(), sqlx::Error> {
-    let macs = row.columns.macs.iter().flatten();
-    if macs.clone().next().is_some() {
-        let list = S::DIALECT.list(macs.map(String::as_str));
-        connection.execute(insert_macs(S::DIALECT, row.key, list)).await?;
+#[cfg(test)]
+mod tests {
+    use sqlx::{Connection as _, SqliteConnection};
+    use tempfile::TempDir;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::event::Severity;
+    use crate::store::session::statement_count;
+    use crate::store::{Kind, ReportKind, SqlStore, Store as _};
+
+    /// Makes a change on a connection, and returns the number of its statements.
+    async fn count_statements(connection: &mut SqliteConnection, changes: Changes) -> usize {
+        let change = Prepared::new(changes).unwrap();
+        let before = statement_count();
+        assert_eq!(apply(connection, &change).await.unwrap(), Outcome::Done);
+        statement_count() - before
     }
-    Ok(())
-}
 
-/// Returns a statement that finds a record that is not deleted, and locks it until the transaction ends.
-fn require(key: Key, dialect: Dialect, is_written: bool) -> Statement {
-    bind_key(select_and_lock("deleted = 0", dialect, is_written), key)
-}
-
-/// Returns a statement that finds a record with a generation, and locks it until the transaction ends.
-fn require_at(key: Key, generation: i64, dialect: Dialect, is_written: bool) -> Statement {
-    bind_key(select_and_lock("record_generation = $4", dialect, is_written), key).bind_integer(generation)
-}
-
-/// Returns a statement that finds a host without a check-in since a time, and locks it until the transaction ends.
-fn require_silent(host: Key, since: i64, dialect: Dialect, is_written: bool) -> Statement {
-    let condition = "(checked_in_at IS NULL OR checked_in_at < $4)";
-    bind_key(select_and_lock(condition, dialect, is_written), host).bind_integer(since)
-}
-
-/// The lock is shared, unless the change also writes the record: two changes with shared locks would wait for each
-/// other.
-fn select_and_lock(condition: &str, dialect: Dialect, is_written: bool) -> Statement {
-    let lock = match (dialect, is_written) {
-        // Only one connection writes.
-        (Dialect::Sqlite, _) => "",
-        (Dialect::Postgres, false) => " FOR SHARE",
-        (Dialect::Postgres, true) => " FOR UPDATE",
-    };
-    Statement::composed(format!(
-        "SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3 AND {condition}{lock}"
-    ))
-}
-
-/// The expression for the counted size of a record: the lengths of its document and of its reports, which are
-/// expressions too. See [`counted_size`](crate::store::counted_size).
-macro_rules! counted_size {
-    ($len:literal, $reports_len:expr) => {
-        concat!("(", $len, " + ", $reports_len, " + 4095) / 4096 * 4096")
-    };
-}
-
-/// The expression for the length of a record's stored reports.
-macro_rules! stored_reports_len {
-    () => {
-        "CAST((SELECT COALESCE(SUM(size), 0) FROM reports WHERE infra_env_id = $2 AND host_id = $3) AS BIGINT)"
-    };
-}
-
-/// The expression for the length of a record's reports, which the writer may know. The database evaluates the second
-/// part only if it does not.
-macro_rules! reports_len {
-    () => {
-        concat!("COALESCE(CAST($15 AS BIGINT), ", stored_reports_len!(), ")")
-    };
-}
-
-/// Binds the searchable parts to `$4` up to `$11`, the document to `$12`, its length to `$13`, its schema version to
-/// `$14`, and the length of its reports to `$15`.
-fn bind_content(query: Statement, row: &Row) -> Statement {
-    let columns = &row.columns;
-    query
-        .bind_optional(columns.cluster.map(|id| id.to_string()))
-        .bind(text_of(columns.token_key))
-        .bind_integer(columns.deleted.into())
-        .bind(columns.status.as_str())
-        .bind(columns.role.as_str())
-        .bind(columns.stage.as_str())
-        .bind_optional_integer(columns.checked_in_at)
-        .bind_optional_integer(columns.clock)
-        .bind(row.document.as_str())
-        .bind_integer(len_of(&row.document))
-        .bind_integer(row.schema_version)
-        .bind_optional_integer(row.reports_len.map(|len| i64::try_from(len).unwrap_or(i64::MAX)))
-}
-
-fn insert(row: &Row, made_at: i64) -> Statement {
-    let query = Statement::new(concat!(
-        "INSERT INTO records (kind, parent, id, cluster_id, token_key, deleted, status, role, stage, checked_in_at, \
-         clock, document, size, schema_version, record_generation, made_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, ",
-        counted_size!("$13", reports_len!()),
-        ", $14, $16, $17) ON CONFLICT DO NOTHING"
-    ));
-    bind_content(bind_key(query, row.key), row).bind_integer(row.generation).bind_integer(made_at)
-}
-
-/// Returns a statement that replaces a record. A check-in since the record was read stays stored: it does not change
-/// the generation.
-fn replace(row: &Row) -> Statement {
-    let query = Statement::new(concat!(
-        "UPDATE records SET cluster_id = $4, token_key = $5, deleted = $6, status = $7, role = $8, stage = $9, \
-         checked_in_at = CASE WHEN checked_in_at > $10 THEN checked_in_at ELSE $10 END, \
-         clock = CASE WHEN checked_in_at > $10 THEN clock ELSE $11 END, document = $12, size = ",
-        counted_size!("$13", reports_len!()),
-        ", schema_version = $14, record_generation = $16 \
-         WHERE kind = $1 AND parent = $2 AND id = $3 AND record_generation = $16 - 1"
-    ));
-    bind_content(bind_key(query, row.key), row).bind_integer(row.generation)
-}
-
-/// Returns a statement that counts the size of a record again.
-fn resize(key: Key) -> Statement {
-    let query = Statement::new(concat!(
-        "UPDATE records SET size = ",
-        counted_size!("CAST(octet_length(document) AS BIGINT)", stored_reports_len!()),
-        " WHERE kind = $1 AND parent = $2 AND id = $3"
-    ));
-    bind_key(query, key)
-}
-
-fn remove(key: Key, generation: i64) -> Statement {
-    let query = Statement::new(
-        "DELETE FROM records WHERE kind = $1 AND parent = $2 AND id = $3 AND record_generation = $4",
-    );
-    bind_key(query, key).bind_integer(generation)
-}
-
-fn remove_macs(host: Key) -> Statement {
-    let query = Statement::new("DELETE FROM host_macs WHERE infra_env_id = $1 AND host_id = $2");
-    query.bind(text_of(host.parent)).bind_id(host.id)
-}
-
-fn insert_macs(dialect: Dialect, host: Key, list: String) -> Statement {
-    let list_query = dialect.select_list("$1");
-    let sql = format!(
-        "INSERT INTO host_macs (mac, infra_env_id, host_id) SELECT text, $2, $3 FROM ({list_query}) AS list"
-    );
-    Statement::composed(sql).bind(list).bind(text_of(host.parent)).bind_id(host.id)
+    #[tokio::test]
+    async fn change_of_500_hosts_is_a_few_statements() {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("kindling.db");
+        SqlStore::open_file(&path).await.unwrap().close().await;
+        let mut connection = SqliteConnection::connect(&format!("sqlite:{}", path.display())).await.unwrap();
+        let infra_env = Uuid::new_v4();
+        let host = || Key { kind: Kind::Host, parent: Some(infra_env), id: Uuid::new_v4() };
+        let mut hosts: Vec<_> = (0..500).map(|_| Row::new(host(), "{}".to_owned())).collect();
+        for (number, row) in hosts.iter_mut().enumerate() {
+            row.reports_len = Some(2);
+            row.columns.macs =
+                Some(BTreeSet::from([format!("52:54:00:00:{:02x}:{:02x}", number / 256, number % 256)]));
+        }
+        let put = |row: &Row| Step::PutReport(row.key, ReportKind::Inventory, "{}".to_owned());
+        let event =
+            |row: &Row| Event::new("changed", Severity::Info, row.key.id.to_string(), chrono::Utc::now());
+        let events = || hosts.iter().map(event).collect();
+        let inserted = Changes { steps: hosts.iter().cloned().map(Step::Insert).collect(), events: events() };
+        // Rows, MAC addresses, totals and events.
+        assert_eq!(count_statements(&mut connection, inserted).await, 4);
+        let steps = hosts.iter().flat_map(|row| {
+            let replaced = Row { generation: 2, ..row.clone() };
+            [Step::Replace(replaced), put(row)]
+        });
+        let replaced = Changes { steps: steps.collect(), events: events() };
+        // One that reads the rows; totals stay the same, and old MAC addresses and reports are written.
+        assert_eq!(count_statements(&mut connection, replaced).await, 6);
+        let removed =
+            Changes { steps: hosts.iter().map(|row| Step::Remove(row.key, 2)).collect(), events: Vec::new() };
+        // Rows are read, and deleted with MAC addresses, reports and totals.
+        assert_eq!(count_statements(&mut connection, removed).await, 5);
+        connection.close().await.unwrap();
+    }
 }

@@ -4,10 +4,10 @@ use chrono::{DateTime, Utc};
 use sqlx::SqlSafeStr as _;
 use uuid::Uuid;
 
-use super::values::{decode_error, unsigned};
 use crate::event::{Category, Event, EventPage, EventPosition, EventQuery, Severity};
 use crate::id::{ClusterId, HostId, InfraEnvId};
-use crate::store::session::{Cells, Dialect, Session, Statement};
+use crate::store::session::{Cells, Dialect, Session, Statement, Value, ValueType};
+use crate::store::values::{decode_error, unsigned};
 
 /// Maximum number of events of a page.
 const PAGE_EVENTS: u64 = 50;
@@ -28,27 +28,45 @@ fn searchable_text(text: &str) -> String {
     without_nul(text).to_lowercase()
 }
 
-/// Returns a statement that inserts an event. Its id starts with `asked_at`, which is unique in this process, so that
-/// events of the same time keep their order.
-pub(super) fn insert(event: &Event, asked_at: i64) -> Statement {
-    let (_, random) = Uuid::new_v4().as_u64_pair();
-    let id = Uuid::from_u64_pair(asked_at.cast_unsigned(), random);
-    Statement::new(
-        "INSERT INTO events (id, event_time, name, severity, category, cluster_id, host_id, infra_env_id, \
-         request_id, message, searched, props) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-    )
-    .bind(id.to_string())
-    .bind_integer(event.time.timestamp_micros())
-    .bind(without_nul(&event.name))
-    .bind(event.severity.as_str())
-    .bind(event.category.as_str())
-    .bind_optional(event.cluster.map(|id| id.to_string()))
-    .bind_optional(event.host.map(|id| id.to_string()))
-    .bind_optional(event.infra_env.map(|id| id.to_string()))
-    .bind_optional(event.request.map(|id| id.to_string()))
-    .bind(without_nul(&event.message))
-    .bind(searchable_text(&event.message))
-    .bind_optional(event.props.as_deref().map(without_nul))
+/// Returns a statement that inserts events, each with its `asked_at`. The id of an event starts with this number, which
+/// is unique in this process, so that events of the same time keep their order.
+pub(super) fn insert(dialect: Dialect, events: &[(i64, Event)]) -> Result<Statement, sqlx::Error> {
+    const INSERTED: [(&str, ValueType); 12] = [
+        ("id", ValueType::Text),
+        ("event_time", ValueType::Integer),
+        ("name", ValueType::Text),
+        ("severity", ValueType::Text),
+        ("category", ValueType::Text),
+        ("cluster_id", ValueType::Text),
+        ("host_id", ValueType::Text),
+        ("infra_env_id", ValueType::Text),
+        ("request_id", ValueType::Text),
+        ("message", ValueType::Text),
+        ("searched", ValueType::Text),
+        ("props", ValueType::Text),
+    ];
+    let values = |(asked_at, event): &(i64, Event)| {
+        let (_, random) = Uuid::new_v4().as_u64_pair();
+        let id = Uuid::from_u64_pair(asked_at.cast_unsigned(), random);
+        let optional = |id: Option<Uuid>| Value::Text(id.map(|id| id.to_string()));
+        vec![
+            Value::from(id),
+            Value::from(event.time.timestamp_micros()),
+            Value::from(without_nul(&event.name)),
+            Value::from(event.severity.as_str()),
+            Value::from(event.category.as_str()),
+            optional(event.cluster.map(|id| id.0)),
+            optional(event.host.map(|id| id.0)),
+            optional(event.infra_env.map(|id| id.0)),
+            optional(event.request),
+            Value::from(without_nul(&event.message)),
+            Value::from(searchable_text(&event.message)),
+            Value::Text(event.props.as_deref().map(without_nul)),
+        ]
+    };
+    let names = INSERTED.map(|(name, _)| name).join(", ");
+    let sql = format!("INSERT INTO events ({names}) SELECT {names} FROM list");
+    Statement::over(dialect, &INSERTED, events.iter().map(values).collect(), &sql)
 }
 
 /// The conditions of a query, with their bound values.

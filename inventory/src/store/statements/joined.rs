@@ -3,28 +3,20 @@
 //! SQLite's driver passes each row from one thread to another, and each time wakes the reader. A page of records is one
 //! text instead: for each record its short columns, its document, and its reports.
 
+use std::sync::LazyLock;
+
 use super::reports;
-use super::values::{decode_error, start_of};
 use crate::store::Reports;
+use crate::store::columns::COLUMNS;
 use crate::store::session::Cells;
+use crate::store::values::{decode_error, start_of};
 
 /// The short columns of a joined row. None of their values contains [`SEPARATOR`].
-const COLUMNS: [&str; 14] = [
-    "parent",
-    "id",
-    "cluster_id",
-    "token_key",
-    "deleted",
-    "status",
-    "role",
-    "stage",
-    "checked_in_at",
-    "clock",
-    "record_generation",
-    "schema_version",
-    "made_at",
-    "has_more",
-];
+static SHORT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let columns = COLUMNS.iter().map(|column| column.name);
+    let others = ["record_generation", "schema_version", "made_at", "has_more"];
+    ["parent", "id"].into_iter().chain(columns).chain(others).collect()
+});
 
 /// Ends each short column, and the length of the document.
 const SEPARATOR: char = '|';
@@ -34,7 +26,7 @@ const END: char = ';';
 
 /// Returns the expression that joins the rows of a query. It has the short columns, `document` and `of_host`.
 pub(super) fn join() -> String {
-    let columns = COLUMNS.join(&format!(", '{SEPARATOR}', "));
+    let columns = SHORT.join(&format!(", '{SEPARATOR}', "));
     format!(
         "string_agg(concat({columns}, '{SEPARATOR}', octet_length(document), '{SEPARATOR}', document, of_host, \
          '{END}'), '')"
@@ -44,7 +36,8 @@ pub(super) fn join() -> String {
 /// A row that was joined.
 #[derive(Debug)]
 pub(super) struct JoinedRow<'a> {
-    columns: [&'a str; COLUMNS.len()],
+    /// The values of [`SHORT`].
+    columns: Vec<&'a str>,
     document: &'a str,
     /// The reports of a host.
     pub(super) of_host: Reports,
@@ -53,9 +46,9 @@ pub(super) struct JoinedRow<'a> {
 impl<'a> JoinedRow<'a> {
     /// Takes the first row from joined rows.
     pub(super) fn take(rows: &mut &'a str) -> Result<Self, sqlx::Error> {
-        let mut columns = [""; COLUMNS.len()];
-        for column in &mut columns {
-            *column = take_until(rows, SEPARATOR)?;
+        let mut columns = Vec::with_capacity(SHORT.len());
+        for _ in SHORT.iter() {
+            columns.push(take_until(rows, SEPARATOR)?);
         }
         let len = take_until(rows, SEPARATOR)?;
         let split = len.parse().ok().and_then(|len| rows.split_at_checked(len));
@@ -79,8 +72,8 @@ impl Cells for JoinedRow<'_> {
         if column == "document" {
             return Ok(self.document);
         }
-        let found = COLUMNS.iter().zip(self.columns).find(|(name, _)| **name == column);
-        found.map(|(_, value)| value).ok_or_else(|| sqlx::Error::ColumnNotFound(column.to_owned()))
+        let found = SHORT.iter().zip(&self.columns).find(|(name, _)| **name == column);
+        found.map(|(_, value)| *value).ok_or_else(|| sqlx::Error::ColumnNotFound(column.to_owned()))
     }
 
     /// An empty text is NULL.
@@ -103,7 +96,7 @@ mod tests {
     use super::*;
     use crate::store::ReportKind;
 
-    const START: &str = "p|i||t|0|known|auto-assign||-5||1|2|3|0|";
+    const START: &str = "p|i||t|0|known|auto-assign|-5||1|2|3|0|";
 
     #[test]
     fn rows_are_taken_one_by_one() {

@@ -2,6 +2,7 @@
 
 pub(super) mod check_ins;
 pub(super) mod commit;
+mod effects;
 pub(super) mod events;
 mod joined;
 pub(super) mod leases;
@@ -9,4 +10,4 @@ pub(super) mod leases;
 mod plans;
 pub(super) mod records;
 pub(super) mod reports;
-mod values;
+mod writes;

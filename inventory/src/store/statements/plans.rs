@@ -5,14 +5,14 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::records::*;
-use super::{check_ins, events, reports};
+use super::{check_ins, events, reports, writes};
 use crate::event::{EventPosition, EventQuery};
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::schema::count_unsupported;
 use crate::store::session::{Dialect, Statement};
 use crate::store::sqlite::{self, SqliteParts};
 use crate::store::{
-    Bound, CheckIn, CheckInLimit, Feed, Filter, Key, Kind, PageQuery, ReportKind, ReportKinds,
+    Bound, CheckIn, CheckInLimit, Feed, Filter, Key, Kind, PageQuery, ReportKind, ReportKinds, Row,
 };
 
 async fn open(directory: &TempDir) -> SqliteParts {
@@ -70,14 +70,50 @@ async fn record_statements_use_an_index() {
     assert!(unsupported.contains("USING COVERING INDEX records_to_upgrade"), "{unsupported}");
     let bound = Bound { kind: Kind::Host, parent: id, records: 1, bytes: 1 };
     let plan_of_bound = plan(&store.pool, out_of_bounds(bound)).await;
-    let index = "SEARCH records USING COVERING INDEX records_of_parent (kind=? AND parent=?)";
-    assert!(plan_of_bound.contains(index), "{plan_of_bound}");
+    let index = "SEARCH totals USING INDEX sqlite_autoindex_totals_1 (kind=? AND parent=?)";
+    assert_eq!(plan_of_bound, index);
     let found = plan(&store.pool, select_deleted(Kind::Host)).await;
     assert!(found.starts_with("SEARCH records USING COVERING INDEX records_of_parent (kind=?)"), "{found}");
     let plan = plan(&store.pool, select_with_other_token_key(Kind::InfraEnv, Some(id))).await;
     for range in ["(kind=? AND token_key<?)", "(kind=? AND token_key>?)"] {
         let step = format!("SEARCH records USING COVERING INDEX records_of_token_key {range}");
         assert!(plan.contains(&step), "{plan}");
+    }
+    store.writer.close().await;
+}
+
+#[tokio::test]
+async fn writes_look_up_each_row_by_its_key() {
+    const DIALECT: Dialect = Dialect::Sqlite;
+    let directory = TempDir::new().unwrap();
+    let store = open(&directory).await;
+    for count in [1, 3] {
+        let host = || Key { kind: Kind::Host, parent: Some(Uuid::new_v4()), id: Uuid::new_v4() };
+        let hosts: Vec<_> = (0..count).map(|_| host()).collect();
+        let rows: Vec<_> = hosts.iter().map(|host| Row::new(*host, "{}".to_owned())).collect();
+        let reports: Vec<_> = hosts.iter().map(|host| (*host, ReportKind::Inventory)).collect();
+        let of_key = "SEARCH records USING INDEX sqlite_autoindex_records_1 (kind=? AND parent=? AND id=?)";
+        for statement in [
+            writes::select_current(DIALECT, &hosts, writes::Lock::Exclusive),
+            writes::replace(DIALECT, rows.iter()),
+            writes::remove(DIALECT, &hosts),
+            writes::resize(DIALECT, &hosts),
+        ] {
+            let plan = plan(&store.pool, statement.unwrap()).await.replace("COVERING INDEX", "INDEX");
+            assert!(plan.contains(of_key) && !plan.contains("SCAN records"), "{plan}");
+        }
+        let of_host = "INDEX sqlite_autoindex_reports_1 (infra_env_id=? AND host_id=?";
+        for (statement, index) in [
+            (writes::remove_all_reports(DIALECT, &hosts), of_host),
+            (writes::remove_reports(DIALECT, &reports), of_host),
+            (writes::remove_macs(DIALECT, &hosts), "INDEX macs_of_host (infra_env_id=? AND host_id=?)"),
+        ] {
+            let plan = plan(&store.pool, statement.unwrap()).await;
+            assert!(plan.contains(index), "{plan}");
+            assert!(!plan.contains("SCAN reports") && !plan.contains("SCAN host_macs"), "{plan}");
+        }
+        let inserted = plan(&store.pool, writes::insert(DIALECT, (1..).zip(&rows)).unwrap()).await;
+        assert!(!inserted.contains("records"), "{inserted}");
     }
     store.writer.close().await;
 }

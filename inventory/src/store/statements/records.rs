@@ -1,13 +1,16 @@
 //! Statements that read records.
 
+use std::sync::LazyLock;
+
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::joined::{self, JoinedRow};
 use super::reports;
-use super::values::{decode_error, id_of, text_of, unsigned};
 use crate::id::{ClusterId, HostId};
-use crate::store::session::{Cells, Dialect, Session, Statement};
+use crate::store::columns::COLUMNS;
+use crate::store::session::{Cells, Dialect, Session, Statement, Value, Values};
+use crate::store::values::{decode_error, id_of, text_of, unsigned};
 use crate::store::{Bound, Columns, Filter, HostCount, Key, Kind, PageQuery, Position, Row, RowPage};
 
 /// Maximum length of all documents and reports of a page with more than one record, in bytes.
@@ -15,13 +18,12 @@ const PAGE_BYTES: u32 = 256 << 10;
 /// Maximum number of records of a page.
 pub(in crate::store) const PAGE_ROWS: u8 = 64;
 
-/// The columns of a [`Row`].
-macro_rules! columns {
-    () => {
-        "parent, id, cluster_id, token_key, deleted, status, role, stage, checked_in_at, clock, record_generation, \
-         schema_version, document"
-    };
-}
+/// The columns of a [`Row`], separated by commas.
+static ROW_COLUMNS: LazyLock<String> = LazyLock::new(|| {
+    let columns = COLUMNS.iter().map(|column| column.name);
+    let others = ["record_generation", "schema_version", "document"];
+    ["parent", "id"].into_iter().chain(columns).chain(others).collect::<Vec<_>>().join(", ")
+});
 
 /// Binds the key of a record to `$1`, `$2` and `$3`.
 pub(super) fn bind_key(query: Statement, key: Key) -> Statement {
@@ -29,12 +31,9 @@ pub(super) fn bind_key(query: Statement, key: Key) -> Statement {
 }
 
 pub(super) fn select(key: Key) -> Statement {
-    let query = Statement::new(concat!(
-        "SELECT ",
-        columns!(),
-        " FROM records WHERE kind = $1 AND parent = $2 AND id = $3"
-    ));
-    bind_key(query, key)
+    let columns = &*ROW_COLUMNS;
+    let sql = format!("SELECT {columns} FROM records WHERE kind = $1 AND parent = $2 AND id = $3");
+    bind_key(Statement::composed(sql), key)
 }
 
 pub(in crate::store) async fn get(
@@ -84,32 +83,35 @@ pub(in crate::store) async fn cluster_of(
     Ok(found.flatten().map(ClusterId))
 }
 
-/// Returns a statement on the records of a filter. Each combination of conditions has its own statement text, for which
-/// the database can use an index. A condition that is always true would prevent that.
-macro_rules! filtered {
-    ($filter:expr, $start:expr, $end:literal) => {{
-        let filter: Filter = $filter;
-        let sql = match (filter.parent, filter.cluster) {
-            (None, None) => concat!($start, " WHERE kind = $1 AND deleted <= $2", $end),
-            (Some(_), None) => concat!($start, " WHERE kind = $1 AND deleted <= $2 AND parent = $3", $end),
-            (None, Some(_)) => {
-                concat!($start, " WHERE kind = $1 AND deleted <= $2 AND cluster_id = $3", $end)
-            }
-            (Some(_), Some(_)) => {
-                concat!(
-                    $start,
-                    " WHERE kind = $1 AND deleted <= $2 AND parent = $3 AND cluster_id = $4",
-                    $end
-                )
-            }
-        };
-        let query = Statement::new(sql).bind(filter.kind.as_str()).bind_integer(filter.deleted.into());
-        filter.parent.into_iter().chain(filter.cluster).fold(query, Statement::bind_id)
-    }};
+/// Returns the conditions of a filter. Each combination of conditions has its own statement text, for which the
+/// database can use an index. A condition that is always true would prevent that.
+fn conditions(filter: Filter, values: &mut Values) -> String {
+    let Filter { kind, parent, cluster, status, role, deleted } = filter;
+    let (kind, deleted) = (values.add(kind.as_str()), values.add(i64::from(deleted)));
+    let mut sql = format!("kind = {kind} AND deleted <= {deleted}");
+    let optional = [
+        ("parent", parent.map(Value::from)),
+        ("cluster_id", cluster.map(Value::from)),
+        ("status", status.map(Value::from)),
+        ("role", role.map(Value::from)),
+    ];
+    for (column, value) in optional {
+        if let Some(value) = value {
+            sql.push_str(&format!(" AND {column} = {}", values.add(value)));
+        }
+    }
+    sql
+}
+
+/// Returns a statement on the records of a filter, from the texts before and after its conditions.
+fn filtered(filter: Filter, start: &str, end: &str) -> Statement {
+    let mut values = Values::default();
+    let conditions = conditions(filter, &mut values);
+    values.into_statement(format!("{start} WHERE {conditions}{end}"))
 }
 
 pub(super) fn select_all(filter: Filter) -> Statement {
-    filtered!(filter, concat!("SELECT ", columns!(), " FROM records"), " ORDER BY made_at, id")
+    filtered(filter, &format!("SELECT {} FROM records", *ROW_COLUMNS), " ORDER BY made_at, id")
 }
 
 pub(in crate::store) async fn list(
@@ -126,41 +128,31 @@ pub(in crate::store) async fn list(
 /// fit. The text has only constants of this program; ids are bound.
 pub(super) fn select_page(query: PageQuery) -> Statement {
     let PageQuery { filter, reports, after, offset, limit } = query;
-    let conditions = [("parent", filter.parent), ("cluster_id", filter.cluster)];
-    let conditions: Vec<_> = conditions.into_iter().filter_map(|(name, id)| Some((name, id?))).collect();
     let (len, of_host) = if reports.is_empty() {
         ("CAST(octet_length(document) AS BIGINT)", "CAST(NULL AS TEXT)".to_owned())
     } else {
         // The size of a host includes all its reports.
         ("size", reports::select_joined(reports))
     };
-    let mut from = "FROM records WHERE kind = $1 AND deleted <= $2 AND (made_at, id) > ($3, $4)".to_owned();
-    for (number, (name, _)) in (7..).zip(&conditions) {
-        from.push_str(&format!(" AND {name} = ${number}"));
-    }
-    let columns = columns!();
-    let sql = format!(
-        "WITH candidates AS (SELECT made_at, id, {len} AS len {from} ORDER BY made_at, id LIMIT {PAGE_ROWS} OFFSET $5), \
+    let mut values = Values::default();
+    let conditions = conditions(filter, &mut values);
+    let (made_at, id) = (values.add(after.made_at), values.add(after.id));
+    // No list is longer than the largest offset, and a page has fewer records than the largest limit.
+    let offset = values.add(saturating_i64(offset));
+    let limit = values.add(limit.map_or(i64::MAX, saturating_i64));
+    let from = format!("FROM records WHERE {conditions} AND (made_at, id) > ({made_at}, {id})");
+    let (columns, joined) = (&*ROW_COLUMNS, joined::join());
+    values.into_statement(format!(
+        "WITH candidates AS (SELECT made_at, id, {len} AS len {from} ORDER BY made_at, id \
+         LIMIT {PAGE_ROWS} OFFSET {offset}), \
          positions AS (SELECT ROW_NUMBER() OVER ordered AS number, SUM(len) OVER ordered AS total FROM candidates \
          WINDOW ordered AS (ORDER BY made_at, id)), \
-         fitting AS MATERIALIZED (SELECT COUNT(*) AS found, COUNT(CASE WHEN number <= $6 \
+         fitting AS MATERIALIZED (SELECT COUNT(*) AS found, COUNT(CASE WHEN number <= {limit} \
          AND (number = 1 OR total <= {PAGE_BYTES}) THEN 1 END) AS fits FROM positions) \
-         SELECT {} AS page FROM (SELECT {columns}, made_at, {of_host} AS of_host, \
+         SELECT {joined} AS page FROM (SELECT {columns}, made_at, {of_host} AS of_host, \
          (SELECT CASE WHEN found > fits OR found = {PAGE_ROWS} THEN 1 ELSE 0 END FROM fitting) AS has_more \
-         {from} ORDER BY made_at, id LIMIT (SELECT fits FROM fitting) OFFSET $5) AS rows",
-        joined::join()
-    );
-    // A page has fewer records than the largest value.
-    let limit = limit.map_or(i64::MAX, saturating_i64);
-    let query = Statement::composed(sql)
-        .bind(filter.kind.as_str())
-        .bind_integer(filter.deleted.into())
-        .bind_integer(after.made_at)
-        .bind_id(after.id)
-        // No list is longer than the largest offset.
-        .bind_integer(saturating_i64(offset))
-        .bind_integer(limit);
-    conditions.into_iter().fold(query, |query, (_, id)| query.bind_id(id))
+         {from} ORDER BY made_at, id LIMIT (SELECT fits FROM fitting) OFFSET {offset}) AS rows"
+    ))
 }
 
 fn saturating_i64(number: u64) -> i64 {
@@ -202,7 +194,7 @@ fn read_page(query: PageQuery, mut rows: &str) -> Result<RowPage, sqlx::Error> {
 }
 
 pub(super) fn select_count(filter: Filter) -> Statement {
-    filtered!(filter, "SELECT COUNT(*) AS found FROM records", "")
+    filtered(filter, "SELECT COUNT(*) AS found FROM records", "")
 }
 
 pub(in crate::store) async fn count(
@@ -279,14 +271,14 @@ fn host_id(row: &impl Cells) -> Result<HostId, sqlx::Error> {
     id.parse().map(HostId).map_err(|_| decode_error("id", id))
 }
 
-/// Returns a statement that finds the smallest size if a bound is exceeded. A negative size exceeds every bound: it
-/// would hide the sizes of other records.
+/// Returns a statement that finds the totals of a parent if they exceed a bound. Negative totals exceed every bound,
+/// because they are damaged.
 pub(super) fn out_of_bounds(bound: Bound) -> Statement {
     // No sum exceeds a larger bound.
     let most = |most: u64| i64::try_from(most).unwrap_or(i64::MAX);
     Statement::new(
-        "SELECT smallest FROM (SELECT SUM(1 - deleted) AS found, SUM(size) AS bytes, MIN(size) AS smallest \
-         FROM records WHERE kind = $1 AND parent = $2) AS parts WHERE found > $3 OR bytes > $4 OR smallest < 0",
+        "SELECT records, bytes FROM totals WHERE kind = $1 AND parent = $2 \
+         AND (records > $3 OR bytes > $4 OR records < 0 OR bytes < 0)",
     )
     .bind(bound.kind.as_str())
     .bind_id(bound.parent)
@@ -295,17 +287,20 @@ pub(super) fn out_of_bounds(bound: Bound) -> Statement {
 }
 
 /// Returns `true` if a bound is exceeded.
-pub(super) async fn is_out_of_bounds(
-    connection: &mut impl Session,
+pub(super) async fn is_out_of_bounds<S: Session>(
+    connection: &mut S,
     bound: Bound,
 ) -> Result<bool, sqlx::Error> {
-    let size = |row: &_| unsigned("size of a record", Cells::integer(row, "smallest")?);
-    Ok(connection.fetch_first(out_of_bounds(bound), size).await?.is_some())
+    let totals = |row: &S::Row| {
+        unsigned("number of records", row.integer("records")?)?;
+        unsigned("size of records", row.integer("bytes")?)
+    };
+    Ok(connection.fetch_first(out_of_bounds(bound), totals).await?.is_some())
 }
 
 /// Returns a statement that finds any record of a filter.
 pub(in crate::store) fn select_any(filter: Filter) -> Statement {
-    filtered!(filter, "SELECT id FROM records", " LIMIT 1")
+    filtered(filter, "SELECT id FROM records", " LIMIT 1")
 }
 
 /// Returns a statement for the keys of records whose token is signed with another key.
@@ -377,7 +372,7 @@ fn key_of(kind: Kind, parent: &str, id: &str) -> Result<Key, sqlx::Error> {
     Ok(Key { kind, parent: id_of(parent)?, id })
 }
 
-fn row_key(kind: Kind, row: &impl Cells) -> Result<Key, sqlx::Error> {
+pub(super) fn row_key(kind: Kind, row: &impl Cells) -> Result<Key, sqlx::Error> {
     key_of(kind, row.text("parent")?, row.text("id")?)
 }
 
@@ -387,24 +382,9 @@ fn record(kind: Kind, row: &impl Cells) -> Result<Row, sqlx::Error> {
     if generation < 1 {
         return Err(decode_error("generation", generation));
     }
-    let deleted = match row.integer("deleted")? {
-        0 => false,
-        1 => true,
-        other => return Err(decode_error("mark of a deleted record", other)),
-    };
     Ok(Row {
         key: row_key(kind, row)?,
-        columns: Columns {
-            cluster: row.optional_text("cluster_id")?.map_or(Ok(None), id_of)?,
-            token_key: id_of(row.text("token_key")?)?,
-            deleted,
-            status: row.text("status")?.to_owned(),
-            role: row.text("role")?.to_owned(),
-            stage: row.text("stage")?.to_owned(),
-            checked_in_at: row.optional_integer("checked_in_at")?,
-            clock: row.optional_integer("clock")?,
-            macs: None,
-        },
+        columns: Columns::read(row)?,
         generation,
         schema_version: row.integer("schema_version")?,
         document: row.text("document")?.to_owned(),
@@ -459,7 +439,7 @@ mod tests {
         let bound = |bytes| Step::RequireWithin(Bound { kind: Kind::Host, parent: id, records: 9, bytes });
         assert_eq!(commit(bound(4096)).await.unwrap(), Outcome::Done);
         assert_eq!(commit(bound(4095)).await.unwrap(), Outcome::OutOfBounds);
-        set("size = -4096").await;
+        raw.execute(Statement::new("UPDATE totals SET bytes = -4096")).await.unwrap();
         let error = commit(bound(4096)).await.unwrap_err();
         assert!(matches!(error, StoreError::Statement { .. }), "{error}");
         raw.close().await.unwrap();

@@ -1,7 +1,7 @@
 //! Statements on reports.
 
-use super::values::{decode_error, len_of, start_of, text_of};
 use crate::store::session::{Cells, Session, Statement};
+use crate::store::values::{decode_error, start_of, text_of};
 use crate::store::{Key, ReportKind, ReportKinds, Reports};
 
 fn bind_host(query: Statement, host: Key) -> Statement {
@@ -12,23 +12,6 @@ fn bind_host(query: Statement, host: Key) -> Statement {
 fn sql_list(kinds: ReportKinds) -> String {
     let kinds: Vec<_> = kinds.iter().map(|kind| format!("'{kind}'")).collect();
     kinds.join(", ")
-}
-
-pub(super) fn put(host: Key, kind: ReportKind, document: &str) -> Statement {
-    let query = Statement::new(
-        "INSERT INTO reports (infra_env_id, host_id, kind, size, document) VALUES ($1, $2, $3, $4, $5) \
-         ON CONFLICT (infra_env_id, host_id, kind) DO UPDATE SET size = excluded.size, document = excluded.document",
-    );
-    bind_host(query, host).bind(kind.as_str()).bind_integer(len_of(document)).bind(document)
-}
-
-pub(super) fn remove(host: Key, kind: ReportKind) -> Statement {
-    let query = Statement::new("DELETE FROM reports WHERE infra_env_id = $1 AND host_id = $2 AND kind = $3");
-    bind_host(query, host).bind(kind.as_str())
-}
-
-pub(super) fn remove_all(host: Key) -> Statement {
-    bind_host(Statement::new("DELETE FROM reports WHERE infra_env_id = $1 AND host_id = $2"), host)
 }
 
 /// Returns a statement for reports of a host.

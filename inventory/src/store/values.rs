@@ -5,33 +5,33 @@ use std::fmt;
 use uuid::Uuid;
 
 /// Returns the error for a value in the database that is not a valid `what`.
-pub(super) fn decode_error(what: &str, found: impl fmt::Debug) -> sqlx::Error {
+pub(in crate::store) fn decode_error(what: &str, found: impl fmt::Debug) -> sqlx::Error {
     sqlx::Error::Decode(format!("{found:?} is not a valid {what}").into())
 }
 
 /// Converts a number that is never negative.
-pub(super) fn unsigned(what: &str, number: i64) -> Result<u64, sqlx::Error> {
+pub(in crate::store) fn unsigned(what: &str, number: i64) -> Result<u64, sqlx::Error> {
     u64::try_from(number).map_err(|_| decode_error(what, number))
 }
 
 /// Returns the length of a text in bytes.
-pub(super) fn len_of(text: &str) -> i64 {
+pub(in crate::store) fn len_of(text: &str) -> i64 {
     // No text is longer.
     i64::try_from(text.len()).unwrap_or(i64::MAX)
 }
 
 /// Returns the text of an id in a column where '' means no id.
-pub(super) fn text_of(id: Option<Uuid>) -> String {
+pub(in crate::store) fn text_of(id: Option<Uuid>) -> String {
     id.map(|id| id.to_string()).unwrap_or_default()
 }
 
-pub(super) fn id_of(text: &str) -> Result<Option<Uuid>, sqlx::Error> {
+pub(in crate::store) fn id_of(text: &str) -> Result<Option<Uuid>, sqlx::Error> {
     let id = Some(text).filter(|text| !text.is_empty()).map(str::parse).transpose();
     id.map_err(|_| decode_error("id", text))
 }
 
 /// Returns the start of a text, for an error message.
-pub(super) fn start_of(text: &str) -> String {
+pub(in crate::store) fn start_of(text: &str) -> String {
     text.chars().take(40).collect()
 }
 

@@ -1,0 +1,243 @@
+//! The columns of the table `records` whose values follow from the record. All other parts of a record are in its
+//! document.
+//!
+//! A new column needs a migration, an entry of the table below, and a value in [`Record::columns`](super::Record). The
+//! statements that read and write records contain all entries of the table.
+
+use std::collections::BTreeSet;
+
+use uuid::Uuid;
+
+use super::session::{Cells, Value, ValueType};
+use super::values::{decode_error, id_of, text_of};
+
+/// A column of `records`.
+pub(super) struct Column {
+    /// The name in the database.
+    pub(super) name: &'static str,
+    pub(super) value_type: ValueType,
+    /// Whether a change keeps the stored value if the host has checked in since the record was read.
+    pub(super) is_of_check_in: bool,
+    /// Sets the field of a record from a row.
+    pub(super) read: fn(&mut Columns, &dyn Cells) -> Result<(), sqlx::Error>,
+    /// Returns the value of a record's field.
+    pub(super) write: fn(&Columns) -> Value,
+}
+
+/// A form of values in the database.
+trait Form<T> {
+    const TYPE: ValueType;
+    const IS_OF_CHECK_IN: bool = false;
+
+    fn read(row: &dyn Cells, name: &'static str) -> Result<T, sqlx::Error>;
+    fn write(value: &T) -> Value;
+}
+
+/// An id, or NULL.
+struct NullableId;
+/// An id, or '' for no id.
+struct IdOrEmpty;
+/// 0 or 1.
+struct Flag;
+struct Text;
+/// A number, or NULL. A check-in sets it without a change of the record.
+struct OfCheckIn;
+
+impl Form<Option<Uuid>> for NullableId {
+    const TYPE: ValueType = ValueType::Text;
+
+    fn read(row: &dyn Cells, name: &'static str) -> Result<Option<Uuid>, sqlx::Error> {
+        row.optional_text(name)?.map_or(Ok(None), id_of)
+    }
+
+    fn write(id: &Option<Uuid>) -> Value {
+        Value::Text(id.map(|id| id.to_string()))
+    }
+}
+
+impl Form<Option<Uuid>> for IdOrEmpty {
+    const TYPE: ValueType = ValueType::Text;
+
+    fn read(row: &dyn Cells, name: &'static str) -> Result<Option<Uuid>, sqlx::Error> {
+        id_of(row.text(name)?)
+    }
+
+    fn write(id: &Option<Uuid>) -> Value {
+        Value::from(text_of(*id))
+    }
+}
+
+impl Form<bool> for Flag {
+    const TYPE: ValueType = ValueType::Integer;
+
+    fn read(row: &dyn Cells, name: &'static str) -> Result<bool, sqlx::Error> {
+        match row.integer(name)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(decode_error(name, other)),
+        }
+    }
+
+    fn write(flag: &bool) -> Value {
+        Value::from(i64::from(*flag))
+    }
+}
+
+impl Form<String> for Text {
+    const TYPE: ValueType = ValueType::Text;
+
+    fn read(row: &dyn Cells, name: &'static str) -> Result<String, sqlx::Error> {
+        row.text(name).map(str::to_owned)
+    }
+
+    fn write(text: &String) -> Value {
+        Value::from(text.as_str())
+    }
+}
+
+impl Form<Option<i64>> for OfCheckIn {
+    const TYPE: ValueType = ValueType::Integer;
+    const IS_OF_CHECK_IN: bool = true;
+
+    fn read(row: &dyn Cells, name: &'static str) -> Result<Option<i64>, sqlx::Error> {
+        row.optional_integer(name)
+    }
+
+    fn write(number: &Option<i64>) -> Value {
+        Value::Integer(*number)
+    }
+}
+
+/// Defines [`Columns`], and the table of its columns in the database: each field with the form and the name of its
+/// column.
+macro_rules! columns {
+    ($($(#[$doc:meta])* $field:ident: $type:ty = $form:ident($name:literal),)+) => {
+        /// The parts of a record that the database can search, each in a column. All other parts are in the document.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Columns {
+            $($(#[$doc])* pub $field: $type,)+
+            /// MAC addresses of a host, in lower case. They have their own table. `None` in records that were
+            /// read; a change with `None` leaves the addresses unchanged.
+            pub macs: Option<BTreeSet<String>>,
+        }
+
+        /// The columns, in the order of the fields.
+        pub(super) const COLUMNS: &[Column] = &[$(Column {
+            name: $name,
+            value_type: <$form as Form<$type>>::TYPE,
+            is_of_check_in: <$form as Form<$type>>::IS_OF_CHECK_IN,
+            read: |columns, row| {
+                columns.$field = <$form as Form<$type>>::read(row, $name)?;
+                Ok(())
+            },
+            write: |columns| <$form as Form<$type>>::write(&columns.$field),
+        },)+];
+    };
+}
+
+columns! {
+    /// The cluster that it belongs to.
+    cluster: Option<Uuid> = NullableId("cluster_id"),
+    /// The key that the token in its URLs is signed with.
+    token_key: Option<Uuid> = IdOrEmpty("token_key"),
+    /// Whether it is deleted but still kept.
+    deleted: bool = Flag("deleted"),
+    /// Status of a host or a cluster. Empty for other records.
+    status: String = Text("status"),
+    /// Role of a host. Empty for other records.
+    role: String = Text("role"),
+    /// Time of a host's last check-in, in microseconds since 1970. A change never lowers the stored time, unless it has
+    /// `None`.
+    checked_in_at: Option<i64> = OfCheckIn("checked_in_at"),
+    /// Clock of a host at that check-in, in seconds since 1970. `None` if only the document has it.
+    clock: Option<i64> = OfCheckIn("clock"),
+}
+
+impl Columns {
+    /// Reads the columns of a row.
+    pub(super) fn read(row: &dyn Cells) -> Result<Self, sqlx::Error> {
+        let mut columns = Self::default();
+        for column in COLUMNS {
+            (column.read)(&mut columns, row)?;
+        }
+        Ok(columns)
+    }
+
+    /// Returns the columns that are stored if these replace others in the same change.
+    pub(super) fn after(self, before: &Self) -> Self {
+        let is_later =
+            self.checked_in_at.is_some_and(|at| before.checked_in_at.is_some_and(|then| then > at));
+        let (checked_in_at, clock) =
+            if is_later { (before.checked_in_at, before.clock) } else { (self.checked_in_at, self.clock) };
+        Self { checked_in_at, clock, macs: self.macs.or_else(|| before.macs.clone()), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use sqlx::{Connection as _, SqliteConnection};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::store::session::{Session as _, Statement};
+    use crate::store::{SqlStore, Store as _};
+
+    /// The columns that do not follow from the fields of a record.
+    const OTHERS: [&str; 8] =
+        ["kind", "parent", "id", "document", "size", "schema_version", "record_generation", "made_at"];
+
+    #[tokio::test]
+    async fn table_has_the_columns_of_the_database() {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("kindling.db");
+        SqlStore::open_file(&path).await.unwrap().close().await;
+        let mut connection = SqliteConnection::connect(&format!("sqlite:{}", path.display())).await.unwrap();
+        let names = Statement::new("SELECT name FROM pragma_table_info('records')");
+        let names = connection.fetch(names, |row| row.text("name").map(str::to_owned)).await.unwrap();
+        let names: BTreeSet<_> = names.iter().map(String::as_str).collect();
+        let expected = COLUMNS.iter().map(|column| column.name).chain(OTHERS);
+        assert_eq!(names, expected.collect());
+        connection.close().await.unwrap();
+    }
+
+    /// Returns the texts of the Rust files in a folder.
+    fn rust_files(folder: &Path) -> Vec<(String, String)> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                files.extend(rust_files(&path));
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push((path.display().to_string(), fs::read_to_string(&path).unwrap()));
+            }
+        }
+        files
+    }
+
+    /// A column is added in three places: a migration, an entry of the table, and the columns of its record. A
+    /// statement that lists columns itself would be the fourth.
+    #[test]
+    fn no_statement_lists_columns() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store");
+        let names: Vec<_> = COLUMNS.iter().map(|column| column.name).collect();
+        for (path, text) in rust_files(&folder) {
+            for three in names.windows(3) {
+                assert!(!text.contains(&three.join(", ")), "{path}: {three:?}");
+            }
+        }
+        let entries = include_str!("columns.rs");
+        let migrations = fs::read_dir(folder.join("migrations")).unwrap();
+        let migrations: Vec<_> =
+            migrations.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
+        for Column { name, .. } in COLUMNS {
+            assert_eq!(entries.matches(&format!("(\"{name}\")")).count(), 1, "{name}");
+            let definition = |sql: &String| {
+                sql.contains(&format!("ADD COLUMN {name} ")) || sql.contains(&format!("\n    {name} "))
+            };
+            assert!(migrations.iter().any(definition), "{name}");
+        }
+    }
+}

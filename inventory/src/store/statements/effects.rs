@@ -1,0 +1,353 @@
+//! What the steps of a change do to the rows that they find.
+//!
+//! All conditions of steps on single records are evaluated here, in memory, after their rows are read and locked. The
+//! result has at most one write for each row, so that a change of many records is a few statements.
+
+use std::borrow::Cow;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use uuid::Uuid;
+
+use crate::store::{Key, Kind, ReportKind, Row, Step, counted_size};
+
+/// The parts of a stored row that the conditions and totals of a change depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CurrentRow {
+    pub(super) generation: i64,
+    pub(super) deleted: bool,
+    pub(super) size: i64,
+    pub(super) checked_in_at: Option<i64>,
+}
+
+impl CurrentRow {
+    fn from_written(row: &Row) -> Self {
+        Self {
+            generation: row.generation,
+            deleted: row.columns.deleted,
+            size: size_of(row),
+            checked_in_at: row.columns.checked_in_at,
+        }
+    }
+
+    /// Returns what the row adds to the totals of its parent.
+    fn totals(self) -> Totals {
+        Totals { records: if self.deleted { 0 } else { 1 }, bytes: self.size }
+    }
+}
+
+/// Returns the counted size of a row, without reports whose length the writer does not know.
+pub(super) fn size_of(row: &Row) -> i64 {
+    // Longer reports than the largest number exceed every bound.
+    let reports = usize::try_from(row.reports_len.unwrap_or(0)).unwrap_or(usize::MAX);
+    i64::try_from(counted_size(row.document.len().saturating_add(reports))).unwrap_or(i64::MAX)
+}
+
+/// The number of records that are not deleted, and the size of all, or a change of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) records: i64,
+    pub(super) bytes: i64,
+}
+
+impl Totals {
+    fn minus(self, other: Self) -> Self {
+        Self {
+            records: self.records.saturating_sub(other.records),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            records: self.records.saturating_add(other.records),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+}
+
+/// A row to write.
+#[derive(Debug)]
+enum Write<'a> {
+    /// With the time of its creation.
+    Insert(i64, Cow<'a, Row>),
+    Replace(Cow<'a, Row>),
+}
+
+impl<'a> Write<'a> {
+    fn row(&self) -> &Row {
+        match self {
+            Self::Insert(_, row) | Self::Replace(row) => row,
+        }
+    }
+
+    /// Returns the write that has the same effect as this one and a replacement after it.
+    fn replaced_by(self, row: &'a Row) -> Self {
+        let columns = row.columns.clone().after(&self.row().columns);
+        let row = Cow::Owned(Row { columns, ..row.clone() });
+        match self {
+            Self::Insert(made_at, _) => Self::Insert(made_at, row),
+            Self::Replace(_) => Self::Replace(row),
+        }
+    }
+}
+
+/// The state of one record while the steps are evaluated.
+#[derive(Debug, Default)]
+struct RecordState<'a> {
+    before: Option<CurrentRow>,
+    now: Option<CurrentRow>,
+    /// Whether the row from before the change is deleted, and all stored reports and MAC addresses of a host.
+    is_removed: bool,
+    write: Option<Write<'a>>,
+}
+
+/// The writes of a change.
+#[derive(Debug, Default)]
+pub(super) struct Effects<'a> {
+    pub(super) removed: Vec<Key>,
+    /// With the times of their creation.
+    pub(super) inserted: Vec<(i64, Cow<'a, Row>)>,
+    pub(super) replaced: Vec<Cow<'a, Row>>,
+    pub(super) put_reports: Vec<(Key, ReportKind, &'a str)>,
+    pub(super) removed_reports: Vec<(Key, ReportKind)>,
+    /// The hosts whose sizes the database must count, with their sizes before.
+    pub(super) resized: BTreeMap<Key, i64>,
+    /// The changes of the totals of parents.
+    pub(super) totals: BTreeMap<(Kind, Uuid), Totals>,
+}
+
+impl<'a> Effects<'a> {
+    /// Evaluates steps, each with the time of its creation, on the rows that exist. Returns `None` if a condition does
+    /// not hold.
+    pub(super) fn evaluate(steps: &'a [(i64, Step)], rows: &BTreeMap<Key, CurrentRow>) -> Option<Self> {
+        let mut records = BTreeMap::new();
+        let mut reports: BTreeMap<(Key, ReportKind), Option<&str>> = BTreeMap::new();
+        for (made_at, step) in steps {
+            let Some(key) = step.key() else { continue };
+            let record = match records.entry(key) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
+                    let before = rows.get(&key).copied();
+                    entry.insert(RecordState { before, now: before, ..RecordState::default() })
+                }
+            };
+            match step {
+                Step::PutReport(_, kind, document) => {
+                    reports.insert((key, *kind), Some(document));
+                }
+                Step::RemoveReport(_, kind) => {
+                    reports.insert((key, *kind), None);
+                }
+                _ => record.apply(step, *made_at)?,
+            }
+            if matches!(step, Step::Remove(..)) {
+                // Reports are removed with their host.
+                reports.retain(|(host, _), _| *host != key);
+            }
+        }
+        let resized = hosts_to_resize(&records, reports.keys().map(|(host, _)| *host));
+        let mut effects = Self { resized, ..Self::default() };
+        for ((host, kind), document) in reports {
+            match document {
+                Some(document) => effects.put_reports.push((host, kind, document)),
+                None => effects.removed_reports.push((host, kind)),
+            }
+        }
+        for (key, record) in records {
+            effects.add_record(key, record);
+        }
+        Some(effects)
+    }
+
+    fn add_record(&mut self, key: Key, record: RecordState<'a>) {
+        if let Some(parent) = key.parent {
+            let totals = |row: Option<CurrentRow>| row.map(CurrentRow::totals).unwrap_or_default();
+            self.add_totals(key.kind, parent, totals(record.now).minus(totals(record.before)));
+        }
+        if record.is_removed {
+            self.removed.push(key);
+        }
+        match record.write {
+            Some(Write::Insert(made_at, row)) => self.inserted.push((made_at, row)),
+            Some(Write::Replace(row)) => self.replaced.push(row),
+            None => {}
+        }
+    }
+
+    /// Adds the size of a host that the database has counted.
+    pub(super) fn add_size(&mut self, host: Key, size: i64) {
+        if let (Some(before), Some(parent)) = (self.resized.get(&host), host.parent) {
+            let bytes = size.saturating_sub(*before);
+            self.add_totals(host.kind, parent, Totals { records: 0, bytes });
+        }
+    }
+
+    fn add_totals(&mut self, kind: Kind, parent: Uuid, change: Totals) {
+        let totals = self.totals.entry((kind, parent)).or_default();
+        *totals = totals.plus(change);
+    }
+}
+
+/// Returns the hosts whose reports change while the writer does not know the length of all their reports, with the
+/// sizes that are written or stored.
+fn hosts_to_resize(
+    records: &BTreeMap<Key, RecordState<'_>>,
+    with_reports: impl Iterator<Item = Key>,
+) -> BTreeMap<Key, i64> {
+    let with_reports: BTreeSet<_> = with_reports.collect();
+    let resized = records.iter().filter(|(key, record)| match &record.write {
+        Some(write) => key.kind == Kind::Host && write.row().reports_len.is_none(),
+        None => with_reports.contains(key),
+    });
+    resized.filter_map(|(key, record)| Some((*key, record.now?.size))).collect()
+}
+
+impl<'a> RecordState<'a> {
+    /// Evaluates a step on the record. Returns `None` if its condition does not hold.
+    fn apply(&mut self, step: &'a Step, made_at: i64) -> Option<()> {
+        let holds = match step {
+            Step::Insert(row) => {
+                let is_absent = self.now.is_none();
+                self.now = Some(CurrentRow::from_written(row));
+                self.write = Some(Write::Insert(made_at, Cow::Borrowed(row)));
+                is_absent
+            }
+            Step::Replace(row) => {
+                let is_next =
+                    self.now.is_some_and(|now| Some(row.generation) == now.generation.checked_add(1));
+                self.now = Some(CurrentRow::from_written(row));
+                self.write = Some(match self.write.take() {
+                    Some(write) => write.replaced_by(row),
+                    None => Write::Replace(Cow::Borrowed(row)),
+                });
+                is_next
+            }
+            Step::Remove(_, generation) => {
+                let is_same = self.now.is_some_and(|now| now.generation == *generation);
+                self.is_removed = true;
+                (self.now, self.write) = (None, None);
+                is_same
+            }
+            Step::Require(_) => self.now.is_some_and(|now| !now.deleted),
+            Step::RequireAt(_, generation) => self.now.map_or(0, |now| now.generation) == *generation,
+            Step::RequireSilent(_, since) => {
+                self.now.is_some_and(|now| now.checked_in_at.is_none_or(|at| at < *since))
+            }
+            Step::PutReport(..) | Step::RemoveReport(..) | Step::RequireNone(_) | Step::RequireWithin(_) => {
+                true
+            }
+        };
+        holds.then_some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARENT: Uuid = Uuid::from_u128(1);
+
+    fn host(id: u128) -> Key {
+        Key { kind: Kind::Host, parent: Some(PARENT), id: Uuid::from_u128(id) }
+    }
+
+    fn row(id: u128, generation: i64) -> Row {
+        Row { generation, reports_len: Some(0), ..Row::new(host(id), "{}".to_owned()) }
+    }
+
+    fn stored(generation: i64) -> CurrentRow {
+        CurrentRow { generation, deleted: false, size: 4096, checked_in_at: None }
+    }
+
+    fn totals(effects: &Effects<'_>) -> Totals {
+        effects.totals[&(Kind::Host, PARENT)]
+    }
+
+    #[test]
+    fn steps_on_one_record_become_one_write() {
+        let rows = BTreeMap::from([(host(1), stored(4))]);
+        let steps = [
+            (1, Step::PutReport(host(1), ReportKind::Inventory, "old".to_owned())),
+            (2, Step::Remove(host(1), 4)),
+            (3, Step::Insert(row(1, 7))),
+            (4, Step::Replace(row(1, 8))),
+            (5, Step::Insert(row(2, 1))),
+            (6, Step::Remove(host(2), 1)),
+        ];
+        let effects = Effects::evaluate(&steps, &rows).unwrap();
+        assert_eq!(effects.removed, [host(1), host(2)]);
+        let inserted: Vec<_> = effects.inserted.iter().map(|(at, row)| (*at, row.generation)).collect();
+        assert_eq!(inserted, [(3, 8)]);
+        assert!(effects.replaced.is_empty() && effects.put_reports.is_empty() && effects.resized.is_empty());
+        assert_eq!(totals(&effects), Totals::default());
+    }
+
+    #[test]
+    fn check_in_and_macs_survive_a_second_write_of_the_change() {
+        let rows = BTreeMap::from([(host(1), stored(1))]);
+        let with = |generation, checked_in_at, macs| {
+            let mut row = row(1, generation);
+            row.columns.checked_in_at = checked_in_at;
+            row.columns.macs = macs;
+            row
+        };
+        let macs = Some(BTreeSet::from(["52:54:00:00:00:01".to_owned()]));
+        let steps =
+            [(1, Step::Replace(with(2, Some(9), macs.clone()))), (2, Step::Replace(with(3, Some(5), None)))];
+        let effects = Effects::evaluate(&steps, &rows).unwrap();
+        let [written] = effects.replaced.as_slice() else { panic!("{effects:?}") };
+        assert_eq!((written.generation, written.columns.checked_in_at), (3, Some(9)));
+        assert_eq!(written.columns.macs, macs);
+    }
+
+    #[test]
+    fn totals_are_the_difference_of_rows_before_and_after() {
+        let rows = BTreeMap::from([(host(1), stored(1)), (host(2), stored(1)), (host(3), stored(1))]);
+        let mut deleted = row(1, 2);
+        deleted.columns.deleted = true;
+        let long = Row { reports_len: Some(4096), ..row(3, 2) };
+        let steps = [
+            (1, Step::Replace(deleted)),
+            (2, Step::Remove(host(2), 1)),
+            (3, Step::Replace(long)),
+            (4, Step::Insert(row(4, 1))),
+        ];
+        let effects = Effects::evaluate(&steps, &rows).unwrap();
+        assert_eq!(totals(&effects), Totals { records: -1, bytes: 4096 });
+    }
+
+    #[test]
+    fn host_is_resized_if_only_its_reports_change() {
+        let rows = BTreeMap::from([(host(1), stored(1))]);
+        let put = |id| Step::PutReport(host(id), ReportKind::Inventory, "{}".to_owned());
+        let steps = [(1, put(1)), (2, put(2))];
+        let mut effects = Effects::evaluate(&steps, &rows).unwrap();
+        assert_eq!(effects.resized, BTreeMap::from([(host(1), 4096)]));
+        effects.add_size(host(1), 8192);
+        assert_eq!(totals(&effects), Totals { records: 0, bytes: 4096 });
+        let steps = [(1, put(1)), (2, Step::Replace(row(1, 2)))];
+        assert!(Effects::evaluate(&steps, &rows).unwrap().resized.is_empty());
+    }
+
+    #[test]
+    fn failed_condition_has_no_effects() {
+        let rows = BTreeMap::from([(host(1), CurrentRow { checked_in_at: Some(7), ..stored(2) })]);
+        for step in [
+            Step::Insert(row(1, 1)),
+            Step::Replace(row(1, 2)),
+            Step::Replace(row(2, 1)),
+            Step::Remove(host(1), 1),
+            Step::Require(host(2)),
+            Step::RequireAt(host(1), 0),
+            Step::RequireAt(host(2), 1),
+            Step::RequireSilent(host(1), 7),
+            Step::RequireSilent(host(2), 7),
+        ] {
+            assert!(Effects::evaluate(&[(1, step.clone())], &rows).is_none(), "{step:?}");
+        }
+        let all = [Step::Require(host(1)), Step::RequireAt(host(2), 0), Step::RequireSilent(host(1), 8)];
+        let all = all.map(|step| (1, step));
+        assert!(Effects::evaluate(&all, &rows).is_some());
+    }
+}
