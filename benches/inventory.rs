@@ -90,6 +90,7 @@ fn start(c: &mut Criterion, bench: &Bench) {
                 for _ in 0..rounds {
                     let start = Instant::now();
                     let store = bench.open().await;
+                    let store: &dyn Store = &store;
                     let outdated = store.with_other_token_key(Kind::InfraEnv, None).await.unwrap();
                     assert!(outdated.is_empty());
                     spent += start.elapsed();

@@ -52,7 +52,7 @@ fn large_inventory_report() -> Value {
 }
 
 /// Changes the database of a stopped server.
-fn change_database(scratch: &Scratch, change: impl AsyncFn(&SqlStore)) {
+fn change_database(scratch: &Scratch, change: impl AsyncFn(&dyn Store)) {
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let store = SqlStore::open_file(&scratch.path("kindling-data/kindling.db")).await.unwrap();
         change(&store).await;

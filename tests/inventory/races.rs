@@ -3,22 +3,19 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kindling::inventory::auth::{KeyTexts, LocalKeys, Policy};
 use kindling::inventory::catalogue::CpuArchitecture;
-use kindling::inventory::event::{EventPage, EventPosition, EventQuery};
 use kindling::inventory::host::HostRecord;
-use kindling::inventory::id::{ClusterId, HostId};
 use kindling::inventory::infra_env::{InfraEnvCreateParams, InfraEnvUpdateParams};
 use kindling::inventory::store::{
-    Change, Changes, CheckIn, CheckInLimit, Feed, Filter, HostCount, Key, Kind, Outcome, PageQuery,
-    Reader as _, Record as _, Records, ReportKind, ReportKinds, Reports, Reservation, Row, RowPage, SqlStore,
-    Store, StoreError, StoreMetrics, Stored,
+    Change, Changes, Feed, Filter, Key, Kind, Outcome, PageQuery, Query, Reader as _, Record as _, Records,
+    ReportKind, ReportKinds, Reports, Reservation, Row, RowPage, SqlStore, Store, StoreError, StoreMetrics,
+    Stored,
 };
 use kindling::inventory::{ErrorKind, Inventory, Settings};
 use reqwest::Method;
@@ -83,58 +80,11 @@ impl Store for InterruptedStore {
         self.store.page(query).await
     }
 
-    async fn reports(&self, host: Key, kinds: ReportKinds) -> Result<Reports, StoreError> {
-        self.interrupt(Point::Reports).await;
-        self.store.reports(host, kinds).await
-    }
-
-    async fn silent_hosts(
-        &self,
-        status: &str,
-        before: DateTime<Utc>,
-        most: usize,
-    ) -> Result<Vec<Key>, StoreError> {
-        self.store.silent_hosts(status, before, most).await
-    }
-
-    async fn hosts_with_mac(&self, mac: &str) -> Result<Vec<Key>, StoreError> {
-        self.store.hosts_with_mac(mac).await
-    }
-
-    async fn count(&self, filter: Filter) -> Result<u64, StoreError> {
-        self.store.count(filter).await
-    }
-
-    async fn host_counts(&self, clusters: &[Uuid]) -> Result<Vec<HostCount>, StoreError> {
-        self.store.host_counts(clusters).await
-    }
-
-    async fn hosts_in_cluster(&self, cluster: ClusterId, hosts: &[HostId]) -> Result<Vec<Key>, StoreError> {
-        self.store.hosts_in_cluster(cluster, hosts).await
-    }
-
-    async fn deleted_hosts(&self, cluster: ClusterId) -> Result<Vec<HostId>, StoreError> {
-        self.store.deleted_hosts(cluster).await
-    }
-
-    async fn with_other_token_key(&self, kind: Kind, key: Option<Uuid>) -> Result<Vec<Key>, StoreError> {
-        self.store.with_other_token_key(kind, key).await
-    }
-
-    async fn deleted(&self, kind: Kind) -> Result<Vec<Key>, StoreError> {
-        self.store.deleted(kind).await
-    }
-
-    async fn cluster_of(&self, key: Key) -> Result<Option<ClusterId>, StoreError> {
-        self.store.cluster_of(key).await
-    }
-
-    async fn exists(&self, key: Key) -> Result<bool, StoreError> {
-        self.store.exists(key).await
-    }
-
-    async fn has_any(&self, filter: Filter) -> Result<bool, StoreError> {
-        self.store.has_any(filter).await
+    async fn query(&self, query: Query<'_>) -> Result<(), StoreError> {
+        if query.doing() == "reading reports" {
+            self.interrupt(Point::Reports).await;
+        }
+        self.store.query(query).await
     }
 
     async fn commit(&self, changes: Changes) -> Result<Outcome, StoreError> {
@@ -142,37 +92,8 @@ impl Store for InterruptedStore {
         self.store.commit(changes).await
     }
 
-    async fn store_check_ins(&self, check_ins: &[CheckIn]) -> Result<(), StoreError> {
-        self.store.store_check_ins(check_ins).await
-    }
-
-    async fn limit_check_ins(&self, limit: CheckInLimit) -> Result<(), StoreError> {
-        self.store.limit_check_ins(limit).await
-    }
-
     async fn reserve(&self, keys: &BTreeSet<Key>) -> Result<Option<Box<dyn Reservation>>, StoreError> {
         self.store.reserve(keys).await
-    }
-
-    async fn events(&self, query: &EventQuery) -> Result<EventPage, StoreError> {
-        self.store.events(query).await
-    }
-
-    async fn forget_events(
-        &self,
-        after: EventPosition,
-        before: DateTime<Utc>,
-        most: usize,
-    ) -> Result<Option<EventPosition>, StoreError> {
-        self.store.forget_events(after, before, most).await
-    }
-
-    async fn hold_lease(&self, name: &str, holder: Uuid, duration: Duration) -> Result<bool, StoreError> {
-        self.store.hold_lease(name, holder, duration).await
-    }
-
-    async fn release_lease(&self, name: &str, holder: Uuid) -> Result<(), StoreError> {
-        self.store.release_lease(name, holder).await
     }
 
     fn metrics(&self) -> &StoreMetrics {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Bound, Filter, Key, ReportKind, Row};
-use crate::event::Event;
+use super::{Bound, CheckIn, CheckInLimit, Filter, Key, ReportKind, Row, StoreError};
+use crate::event::{Event, EventPosition};
 
 /// One step of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,13 @@ pub enum Step {
     /// Requires that the records of a parent are within a bound after all other steps. Otherwise the outcome is
     /// [`Outcome::OutOfBounds`].
     RequireWithin(Bound),
+    /// Stores check-ins, without changing the generations of their hosts. A host keeps a check-in that is later. Hosts
+    /// that do not exist or are deleted are skipped.
+    StoreCheckIns(Vec<CheckIn>),
+    /// Replaces check-ins that are after a limit, without changing the generations of their hosts.
+    LimitCheckIns(CheckInLimit),
+    /// Deletes events.
+    ForgetEvents(Vec<EventPosition>),
 }
 
 /// All changes of one operation. The store writes all or none of them.
@@ -49,6 +56,17 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// Returns a change of one step.
+    pub(super) fn from_step(step: Step) -> Self {
+        Self { steps: vec![step], events: Vec::new() }
+    }
+
+    /// Returns the number of check-ins to store.
+    pub(super) fn check_in_count(&self) -> usize {
+        let count = |step: &Step| if let Step::StoreCheckIns(all) = step { all.len() } else { 0 };
+        self.steps.iter().map(count).sum()
+    }
+
     /// Returns the keys that the steps name.
     pub(super) fn keys(&self) -> BTreeSet<Key> {
         self.steps.iter().filter_map(Step::key).collect()
@@ -64,6 +82,7 @@ impl Step {
             Self::RequireSilent(key, _) => Some(*key),
             Self::PutReport(key, ..) | Self::RemoveReport(key, _) => Some(*key),
             Self::RequireNone(_) | Self::RequireWithin(_) => None,
+            Self::StoreCheckIns(_) | Self::LimitCheckIns(_) | Self::ForgetEvents(_) => None,
         }
     }
 }
@@ -78,4 +97,14 @@ pub enum Outcome {
     Overtaken,
     /// Nothing was written: the change would exceed a bound.
     OutOfBounds,
+}
+
+impl Outcome {
+    /// Returns an error if the change was not made, although it had no requirements.
+    pub(super) fn require_done(self) -> Result<(), StoreError> {
+        match self {
+            Self::Done => Ok(()),
+            Self::Overtaken | Self::OutOfBounds => Err(StoreError::Contended),
+        }
+    }
 }

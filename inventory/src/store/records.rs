@@ -316,10 +316,7 @@ impl Records {
     /// Returns an error if the database fails.
     pub async fn add_event(&self, event: Event) -> Result<(), StoreError> {
         let changes = Changes { steps: Vec::new(), events: vec![event] };
-        match self.store.commit(changes).await? {
-            Outcome::Done => Ok(()),
-            Outcome::Overtaken | Outcome::OutOfBounds => Err(StoreError::Contended),
-        }
+        self.store.commit(changes).await?.require_done()
     }
 }
 

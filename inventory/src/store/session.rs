@@ -236,14 +236,14 @@ pub(super) trait Session: Connection<Database: Database<Connection = Self>> {
     fn fetch<T: Send>(
         &mut self,
         statement: Statement,
-        convert: impl Fn(&Self::Row) -> Result<T, sqlx::Error> + Send,
+        convert: impl FnMut(&Self::Row) -> Result<T, sqlx::Error> + Send,
     ) -> impl Future<Output = Result<Vec<T>, sqlx::Error>> + Send;
 
     /// Returns the first row of a query, converted.
     fn fetch_first<T: Send>(
         &mut self,
         statement: Statement,
-        convert: impl Fn(&Self::Row) -> Result<T, sqlx::Error> + Send,
+        convert: impl FnMut(&Self::Row) -> Result<T, sqlx::Error> + Send,
     ) -> impl Future<Output = Result<Option<T>, sqlx::Error>> + Send {
         async move { Ok(self.fetch(statement, convert).await?.into_iter().next()) }
     }
@@ -282,7 +282,7 @@ macro_rules! session {
             async fn fetch<T: Send>(
                 &mut self,
                 statement: Statement,
-                convert: impl Fn(&Self::Row) -> Result<T, sqlx::Error> + Send,
+                mut convert: impl FnMut(&Self::Row) -> Result<T, sqlx::Error> + Send,
             ) -> Result<Vec<T>, sqlx::Error> {
                 #[cfg(test)]
                 count_statement();

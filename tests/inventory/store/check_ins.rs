@@ -1,7 +1,7 @@
 //! Check-ins that are stored together, without a change of their hosts.
 
 use kindling::inventory::store::{
-    CheckIn, CheckInLimit, Columns, Key, Operation, Outcome, Row, Step, Store, StoreError,
+    CheckIn, CheckInLimit, Columns, Key, Operation, Outcome, Row, Step, StoreError,
 };
 
 use super::{

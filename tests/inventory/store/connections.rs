@@ -91,7 +91,7 @@ fn dropped_operations_leave_no_transaction_open() {
     on_postgres(async |fixture| {
         fixture.commit_steps([Step::Insert(new_row(new_cluster_key()))]).await;
         let proxy = SlowProxy::start(&fixture.url, Duration::from_millis(2)).await;
-        let store = Arc::new(SqlStore::open(&proxy.url).await.unwrap());
+        let store: Arc<dyn Store> = Arc::new(SqlStore::open(&proxy.url).await.unwrap());
         let query = EventQuery::default();
         let filter = Filter::all(Kind::Cluster);
         let page = PageQuery::first(filter).with_reports(ReportKinds::new(ReportKind::ALL));
@@ -141,7 +141,7 @@ fn dropped_operations_leave_no_transaction_open() {
 fn connections_to_a_vanished_server_are_replaced() {
     on_postgres(async |fixture| {
         let proxy = SlowProxy::start(&fixture.url, Duration::from_millis(5)).await;
-        let store = SqlStore::open(&proxy.url).await.unwrap();
+        let store: &dyn Store = &SqlStore::open(&proxy.url).await.unwrap();
         let count = || store.count(Filter::all(Kind::Cluster));
         // The whole pool is connected, after a connection that migrated the tables and two of the change feed.
         join_all((0..50).map(|_| count())).await.into_iter().for_each(|found| assert_eq!(found.unwrap(), 0));

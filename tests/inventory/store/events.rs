@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use kindling::inventory::event::{Category, Event, EventPage, EventQuery, Severity};
 use kindling::inventory::id::{ClusterId, HostId, InfraEnvId};
-use kindling::inventory::store::{Changes, Outcome, Store};
+use kindling::inventory::store::{Changes, Outcome};
 use uuid::Uuid;
 
 use super::{StoreFixture, on_each_store};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chrono::DateTime;
 use kindling::inventory::store::{
     Bound, Changes, Columns, Filter, Key, Kind, Outcome, PageQuery, Position, ReportKind, ReportKinds,
-    Reports, Row, Step, Store, StoreError,
+    Reports, Row, Step, StoreError,
 };
 
 use sqlx::{Connection as _, Executor as _, PgConnection};

@@ -29,7 +29,7 @@ use crate::database::{TestDatabase, postgres_url};
 
 /// A database for a test, and its address for other clients.
 struct StoreFixture {
-    store: Arc<SqlStore>,
+    store: Arc<dyn Store>,
     url: String,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn block_on(test: impl Future<Output = ()>) {
 
 impl StoreFixture {
     fn records(&self) -> Records {
-        Records::new(Arc::<SqlStore>::clone(&self.store))
+        Records::new(Arc::clone(&self.store))
     }
 
     async fn commit(&self, steps: impl IntoIterator<Item = Step>) -> Outcome {

@@ -2,7 +2,7 @@
 
 use kindling::inventory::id::{ClusterId, HostId};
 use kindling::inventory::store::{
-    Bound, Changes, Columns, Filter, HostCount, Key, Kind, ListRange, Outcome, PageQuery, Row, Step, Store,
+    Bound, Changes, Columns, Filter, HostCount, Key, Kind, ListRange, Outcome, PageQuery, Row, Step,
     counted_size,
 };
 use uuid::Uuid;

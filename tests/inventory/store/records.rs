@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kindling::inventory::Error;
 use kindling::inventory::event::{Event, EventQuery, Severity};
 use kindling::inventory::store::{
-    Change, Changes, Columns, Filter, Kind, Operation, Outcome, Row, Step, Store, StoreError,
+    Change, Changes, Columns, Filter, Kind, Operation, Outcome, Row, Step, StoreError,
 };
 use uuid::Uuid;
 

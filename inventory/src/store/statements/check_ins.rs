@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::store::session::{Dialect, Session, Statement};
+use crate::store::session::{Dialect, Statement};
 use crate::store::values::text_of;
 use crate::store::{CheckIn, CheckInLimit};
 
@@ -69,16 +69,9 @@ fn bind_limit(sql: String, dialect: Dialect, limit: &CheckInLimit) -> Statement 
 }
 
 /// Returns a statement that finds a host with a check-in after a limit.
-pub(super) fn select_after(dialect: Dialect, limit: &CheckInLimit) -> Statement {
+pub(in crate::store) fn select_after(dialect: Dialect, limit: &CheckInLimit) -> Statement {
     let records = table_with_index(dialect);
     bind_limit(format!("SELECT id FROM {records} WHERE {} LIMIT 1", exceeds_limit(dialect)), dialect, limit)
-}
-
-pub(in crate::store) async fn has_check_in_after<S: Session>(
-    connection: &mut S,
-    limit: &CheckInLimit,
-) -> Result<bool, sqlx::Error> {
-    connection.has_row(select_after(S::DIALECT, limit)).await
 }
 
 /// Returns a statement that replaces check-ins after a limit.

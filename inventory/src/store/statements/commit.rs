@@ -10,24 +10,18 @@ use super::{check_ins, events};
 use crate::clock::{Clock as _, SystemClock};
 use crate::event::Event;
 use crate::store::session::{Session, Statement};
-use crate::store::{Changes, CheckIn, CheckInLimit, Key, Outcome, RecordChange, Row, Step, StoreError};
+use crate::store::{Changes, Key, Outcome, RecordChange, Row, Step, StoreError};
 
 /// A change that is ready to be made.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Prepared {
     /// The steps on single records, with their times, each of which is unique.
     steps: Vec<(i64, Step)>,
-    /// The requirements that are checked after all other steps.
-    requirements: Vec<Step>,
+    /// The steps that are not on single records. They run after all others.
+    others: Vec<Step>,
     events: Vec<(i64, Event)>,
     /// The changes of records, for the feed.
     record_changes: Vec<RecordChange>,
-    /// The ids of events to delete.
-    forgotten: Vec<String>,
-    /// The check-ins to store.
-    check_ins: Vec<CheckIn>,
-    /// The limit for stored check-ins.
-    check_in_limit: Option<CheckInLimit>,
     /// Whether to test that the tables can be changed.
     is_test: bool,
 }
@@ -53,8 +47,8 @@ impl Prepared {
         let mut times = unique_micros(changes.steps.len().saturating_add(changes.events.len()))..;
         let mut steps: Vec<_> =
             changes.steps.into_iter().zip(&mut times).map(|(step, time)| (time, step)).collect();
-        let requirements = steps.extract_if(.., |(_, step)| step.key().is_none());
-        let requirements = requirements.map(|(_, step)| step).collect();
+        let others = steps.extract_if(.., |(_, step)| step.key().is_none());
+        let others = others.map(|(_, step)| step).collect();
         steps.sort_by_key(|(_, step)| step.key());
         for (_, step) in &steps {
             check(step)?;
@@ -62,26 +56,11 @@ impl Prepared {
         let record_changes = steps.iter().filter_map(|(_, step)| RecordChange::from_step(step)).collect();
         Ok(Self {
             steps,
-            requirements,
+            others,
             events: times.zip(changes.events).collect(),
             record_changes,
             ..Self::default()
         })
-    }
-
-    /// Returns a change that only deletes events.
-    pub(in crate::store) fn forgetting(forgotten: Vec<String>) -> Self {
-        Self { forgotten, ..Self::default() }
-    }
-
-    /// Returns a change that only stores check-ins.
-    pub(in crate::store) fn checking_in(check_ins: Vec<CheckIn>) -> Self {
-        Self { check_ins, ..Self::default() }
-    }
-
-    /// Returns a change that only replaces check-ins after a limit.
-    pub(in crate::store) fn limiting_check_ins(limit: CheckInLimit) -> Self {
-        Self { check_in_limit: Some(limit), ..Self::default() }
     }
 
     /// Returns a change that changes nothing, and fails if changes are impossible.
@@ -183,23 +162,14 @@ pub(in crate::store) async fn apply<S: Session>(
         }
         write_totals(connection, &effects).await?;
     }
-    for requirement in &change.requirements {
-        let outcome = check_requirement(connection, requirement).await?;
+    for step in &change.others {
+        let outcome = run(connection, step).await?;
         if outcome != Outcome::Done {
             return Ok(outcome);
         }
     }
     if !change.events.is_empty() {
         connection.execute(events::insert(S::DIALECT, &change.events)?).await?;
-    }
-    if !change.forgotten.is_empty() {
-        connection.execute(events::forget(S::DIALECT, &change.forgotten)).await?;
-    }
-    if !change.check_ins.is_empty() {
-        connection.execute(check_ins::store(S::DIALECT, &change.check_ins)?).await?;
-    }
-    if let Some(limit) = &change.check_in_limit {
-        connection.execute(check_ins::replace_after(S::DIALECT, limit)).await?;
     }
     Ok(Outcome::Done)
 }
@@ -229,16 +199,27 @@ pub(in crate::store) async fn lock(
     look_up(connection, &keys, Lock::Exclusive).await.map(drop)
 }
 
-/// Checks a requirement that depends on all other steps.
-async fn check_requirement(
-    connection: &mut impl Session,
-    requirement: &Step,
-) -> Result<Outcome, sqlx::Error> {
-    match requirement {
-        Step::RequireNone(filter) if connection.has_row(select_any(*filter)).await? => Ok(Outcome::Overtaken),
-        Step::RequireWithin(bound) if is_out_of_bounds(connection, *bound).await? => Ok(Outcome::OutOfBounds),
-        _ => Ok(Outcome::Done),
+/// Runs a step that is not on a single record.
+async fn run<S: Session>(connection: &mut S, step: &Step) -> Result<Outcome, sqlx::Error> {
+    match step {
+        Step::RequireNone(filter) if connection.has_row(select_any(*filter)).await? => {
+            return Ok(Outcome::Overtaken);
+        }
+        Step::RequireWithin(bound) if is_out_of_bounds(connection, *bound).await? => {
+            return Ok(Outcome::OutOfBounds);
+        }
+        Step::StoreCheckIns(check_ins) if !check_ins.is_empty() => {
+            connection.execute(check_ins::store(S::DIALECT, check_ins)?).await?;
+        }
+        Step::LimitCheckIns(limit) => {
+            connection.execute(check_ins::replace_after(S::DIALECT, limit)).await?;
+        }
+        Step::ForgetEvents(events) if !events.is_empty() => {
+            connection.execute(events::forget(S::DIALECT, events)).await?;
+        }
+        _ => {}
     }
+    Ok(Outcome::Done)
 }
 
 #[cfg(test)]

@@ -234,9 +234,10 @@ impl<'a> RecordState<'a> {
             Step::RequireSilent(_, since) => {
                 self.now.is_some_and(|now| now.checked_in_at.is_none_or(|at| at < *since))
             }
-            Step::PutReport(..) | Step::RemoveReport(..) | Step::RequireNone(_) | Step::RequireWithin(_) => {
-                true
-            }
+            Step::PutReport(..) | Step::RemoveReport(..) => true,
+            // They are not on single records.
+            Step::RequireNone(_) | Step::RequireWithin(_) => true,
+            Step::StoreCheckIns(_) | Step::LimitCheckIns(_) | Step::ForgetEvents(_) => true,
         };
         holds.then_some(())
     }

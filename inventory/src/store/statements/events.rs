@@ -1,13 +1,12 @@
 //! Statements that read and write events.
 
 use chrono::{DateTime, Utc};
-use sqlx::SqlSafeStr as _;
 use uuid::Uuid;
 
-use crate::event::{Category, Event, EventPage, EventPosition, EventQuery, Severity};
+use crate::event::{Category, Event, EventPosition, EventQuery, Severity};
 use crate::id::{ClusterId, HostId, InfraEnvId};
-use crate::store::session::{Cells, Dialect, Session, Statement, Value, ValueType};
-use crate::store::values::{decode_error, unsigned};
+use crate::store::session::{Cells, Dialect, Statement, Value, ValueType};
+use crate::store::values::decode_error;
 
 /// Maximum number of events of a page.
 const PAGE_EVENTS: u64 = 50;
@@ -71,7 +70,7 @@ pub(super) fn insert(dialect: Dialect, events: &[(i64, Event)]) -> Result<Statem
 
 /// The conditions of a query, with their bound values.
 #[derive(Debug)]
-struct EventConditions {
+pub(in crate::store) struct EventConditions {
     dialect: Dialect,
     sql: String,
     values: Vec<String>,
@@ -79,7 +78,7 @@ struct EventConditions {
 
 impl EventConditions {
     /// Returns all conditions of a query except for severities.
-    fn from_query(query: &EventQuery, dialect: Dialect) -> Self {
+    pub(in crate::store) fn from_query(query: &EventQuery, dialect: Dialect) -> Self {
         let mut all = Self { dialect, sql: String::new(), values: Vec::new() };
         if let Some(cluster) = query.cluster {
             let name = all.value(cluster.to_string());
@@ -140,11 +139,16 @@ impl EventConditions {
         self.values.iter().fold(query, |query, value| query.bind(value.clone()))
     }
 
+    /// Returns the statement for the number of events of each severity.
+    pub(in crate::store) fn count(&self) -> Statement {
+        self.query("SELECT severity, COUNT(*) AS found FROM events", " GROUP BY severity")
+    }
+
     /// Returns the statement for the events after an offset: all of them, or a page if the query has a limit.
     ///
     /// The events of a page are counted by the sizes of their texts, in the order of an index. No text is read that
     /// does not fit.
-    fn page(mut self, query: &EventQuery) -> Statement {
+    pub(in crate::store) fn page(mut self, query: &EventQuery) -> Statement {
         if !query.severities.is_empty() {
             self.and_one_of_ours("severity", query.severities.iter().map(|one| one.as_str()));
         }
@@ -182,7 +186,11 @@ impl EventConditions {
 /// Returns the statement for events from before a time that name no existing record, in their order after a position.
 /// A host is removed before its infra-env, so the host of an event with an infra-env is not looked up. Event columns
 /// have the prefix `events.` because records have a `cluster_id` too.
-pub(super) fn select_forgettable(after: EventPosition, before: DateTime<Utc>, most: usize) -> Statement {
+pub(in crate::store) fn select_forgettable(
+    after: EventPosition,
+    before: DateTime<Utc>,
+    most: usize,
+) -> Statement {
     let query = Statement::new(
         "SELECT id, event_time FROM events WHERE event_time < $1 AND (event_time, id) > ($2, $3) \
          AND NOT EXISTS (SELECT 1 FROM records \
@@ -199,18 +207,9 @@ pub(super) fn select_forgettable(after: EventPosition, before: DateTime<Utc>, mo
     query.bind_id(after.id).bind_integer(most)
 }
 
-/// Returns the positions of these events.
-pub(in crate::store) async fn forgettable_positions(
-    connection: &mut impl Session,
-    after: EventPosition,
-    before: DateTime<Utc>,
-    most: usize,
-) -> Result<Vec<EventPosition>, sqlx::Error> {
-    connection.fetch(select_forgettable(after, before, most), position).await
-}
-
 /// Returns the statement that deletes events.
-pub(super) fn forget(dialect: Dialect, ids: &[String]) -> Statement {
+pub(super) fn forget(dialect: Dialect, events: &[EventPosition]) -> Statement {
+    let ids: Vec<_> = events.iter().map(|event| event.id.to_string()).collect();
     let sql = format!("DELETE FROM events WHERE {}", dialect.is_one_of("id", "$1"));
     Statement::composed(sql).bind(dialect.list(ids.iter().map(String::as_str)))
 }
@@ -221,65 +220,25 @@ pub(super) fn page(query: &EventQuery, dialect: Dialect) -> Statement {
     EventConditions::from_query(query, dialect).page(query)
 }
 
-pub(in crate::store) async fn find<S: Session>(
-    connection: &mut S,
-    query: &EventQuery,
-) -> Result<EventPage, sqlx::Error> {
-    let conditions = EventConditions::from_query(query, S::DIALECT);
-    if query.after.is_some() {
-        return with_events(connection, conditions.page(query), EventPage::default()).await;
-    }
-    let mut page = EventPage::default();
-    // One transaction, so that events and counts are consistent.
-    let mut transaction = connection.begin_with(S::BEGIN_SNAPSHOT.into_sql_str()).await?;
-    let counted = conditions.query("SELECT severity, COUNT(*) AS found FROM events", " GROUP BY severity");
-    let count = |row: &S::Row| Ok((severity(row)?, unsigned("count", row.integer("found")?)?));
-    for (severity, found) in transaction.fetch(counted, count).await? {
-        for (_, count) in Severity::ALL.iter().zip(&mut page.by_severity).filter(|(one, _)| **one == severity)
-        {
-            *count = found;
-        }
-        if query.severities.is_empty() || query.severities.contains(&severity) {
-            page.count += found;
-        }
-    }
-    if query.limit != Some(0) && query.offset < page.count {
-        page = with_events(&mut *transaction, conditions.page(query), page).await?;
-    }
-    transaction.commit().await?;
-    Ok(page)
-}
-
-/// Adds the events of a query to a page.
-async fn with_events(
-    connection: &mut impl Session,
-    query: Statement,
-    page: EventPage,
-) -> Result<EventPage, sqlx::Error> {
-    let found = connection.fetch(query, |row| Ok((position(row)?, event(row)?))).await?;
-    let last = found.last().map(|(position, _)| *position);
-    Ok(EventPage { events: found.into_iter().map(|(_, event)| event).collect(), last, ..page })
-}
-
-fn position(row: &impl Cells) -> Result<EventPosition, sqlx::Error> {
+pub(in crate::store) fn position(row: &dyn Cells) -> Result<EventPosition, sqlx::Error> {
     let id = row.text("id")?;
     let id = id.parse().map_err(|_| decode_error("id", id))?;
     Ok(EventPosition { micros: row.integer("event_time")?, id })
 }
 
-fn severity(row: &impl Cells) -> Result<Severity, sqlx::Error> {
+pub(in crate::store) fn severity(row: &dyn Cells) -> Result<Severity, sqlx::Error> {
     let text = row.text("severity")?;
     let severity = Severity::ALL.iter().find(|one| one.as_str() == text);
     severity.copied().ok_or_else(|| decode_error("severity", text))
 }
 
-fn category(row: &impl Cells) -> Result<Category, sqlx::Error> {
+fn category(row: &dyn Cells) -> Result<Category, sqlx::Error> {
     let text = row.text("category")?;
     let category = Category::ALL.iter().find(|one| one.as_str() == text);
     category.copied().ok_or_else(|| decode_error("category", text))
 }
 
-fn event(row: &impl Cells) -> Result<Event, sqlx::Error> {
+pub(in crate::store) fn event(row: &dyn Cells) -> Result<Event, sqlx::Error> {
     let id = |column| -> Result<Option<Uuid>, sqlx::Error> {
         let text = row.optional_text(column)?;
         text.map(|text| text.parse().map_err(|_| decode_error("id", text))).transpose()
@@ -311,7 +270,7 @@ mod tests {
     async fn unknown_value_of_a_column_is_an_error() {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("kindling.db");
-        let store = SqlStore::open_file(&path).await.unwrap();
+        let store: &dyn Store = &SqlStore::open_file(&path).await.unwrap();
         let changes = Changes {
             steps: Vec::new(),
             events: vec![Event::new("a", Severity::Info, "b", chrono::Utc::now())],

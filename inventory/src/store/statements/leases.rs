@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::store::session::Statement;
 
-/// Returns a statement that takes or renews a lease. It changes no row if another holder has the lease.
+/// Returns a statement that takes or renews a lease. It returns no row if another holder has the lease.
 ///
 /// It uses the clock of the database: the clocks of replicas may differ.
 pub(in crate::store) fn hold(name: &str, holder: Uuid, duration: Duration) -> Statement {
@@ -16,7 +16,7 @@ pub(in crate::store) fn hold(name: &str, holder: Uuid, duration: Duration) -> St
         "WITH clock AS (SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) AS now) \
          INSERT INTO leases (name, holder, expires_at) SELECT $1, $2, now + $3 FROM clock \
          ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at \
-         WHERE leases.holder = excluded.holder OR leases.expires_at <= excluded.expires_at - $3",
+         WHERE leases.holder = excluded.holder OR leases.expires_at <= excluded.expires_at - $3 RETURNING name",
     )
     .bind(name)
     .bind_id(holder)

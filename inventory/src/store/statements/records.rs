@@ -2,7 +2,6 @@
 
 use std::sync::LazyLock;
 
-use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::joined::{self, JoinedRow};
@@ -11,7 +10,7 @@ use crate::id::{ClusterId, HostId};
 use crate::store::columns::COLUMNS;
 use crate::store::session::{Cells, Dialect, Session, Statement, Value, Values};
 use crate::store::values::{decode_error, id_of, text_of, unsigned};
-use crate::store::{Bound, Columns, Filter, HostCount, Key, Kind, PageQuery, Position, Row, RowPage};
+use crate::store::{Bound, Columns, Filter, Key, Kind, PageQuery, Position, Row, RowPage};
 
 /// Maximum length of all documents and reports of a page with more than one record, in bytes.
 const PAGE_BYTES: u32 = 256 << 10;
@@ -69,18 +68,9 @@ pub(in crate::store) fn find(key: Key) -> Statement {
 }
 
 /// Returns a statement for the cluster of a record that is not deleted.
-pub(super) fn select_cluster(key: Key) -> Statement {
+pub(in crate::store) fn select_cluster(key: Key) -> Statement {
     let sql = "SELECT cluster_id FROM records WHERE kind = $1 AND parent = $2 AND id = $3 AND deleted = 0";
     bind_key(Statement::new(sql), key)
-}
-
-pub(in crate::store) async fn cluster_of(
-    connection: &mut impl Session,
-    key: Key,
-) -> Result<Option<ClusterId>, sqlx::Error> {
-    let cluster = |row: &_| Cells::optional_text(row, "cluster_id")?.map_or(Ok(None), id_of);
-    let found = connection.fetch_first(select_cluster(key), cluster).await?;
-    Ok(found.flatten().map(ClusterId))
 }
 
 /// Returns the conditions of a filter. Each combination of conditions has its own statement text, for which the
@@ -193,20 +183,12 @@ fn read_page(query: PageQuery, mut rows: &str) -> Result<RowPage, sqlx::Error> {
     Ok(page)
 }
 
-pub(super) fn select_count(filter: Filter) -> Statement {
+pub(in crate::store) fn select_count(filter: Filter) -> Statement {
     filtered(filter, "SELECT COUNT(*) AS found FROM records", "")
 }
 
-pub(in crate::store) async fn count(
-    connection: &mut impl Session,
-    filter: Filter,
-) -> Result<u64, sqlx::Error> {
-    let found = connection.fetch_first(select_count(filter), |row| row.integer("found")).await?;
-    unsigned("count", found.ok_or(sqlx::Error::RowNotFound)?)
-}
-
 /// Returns a statement for the numbers of hosts of clusters, by status, and whether they are deleted.
-pub(super) fn select_host_counts(clusters: &[Uuid], dialect: Dialect) -> Statement {
+pub(in crate::store) fn select_host_counts(clusters: &[Uuid], dialect: Dialect) -> Statement {
     let clusters: Vec<_> = clusters.iter().map(Uuid::to_string).collect();
     let of_clusters = dialect.is_one_of("cluster_id", "$1");
     let sql = format!(
@@ -216,25 +198,13 @@ pub(super) fn select_host_counts(clusters: &[Uuid], dialect: Dialect) -> Stateme
     Statement::composed(sql).bind(dialect.list(clusters.iter().map(String::as_str)))
 }
 
-pub(in crate::store) async fn host_counts<S: Session>(
-    connection: &mut S,
-    clusters: &[Uuid],
-) -> Result<Vec<HostCount>, sqlx::Error> {
-    let count = |row: &S::Row| {
-        let cluster = row.text("cluster_id")?;
-        Ok(HostCount {
-            cluster: cluster.parse().map_err(|_| decode_error("id", cluster))?,
-            status: row.text("status")?.to_owned(),
-            deleted: row.integer("deleted")? != 0,
-            hosts: unsigned("count", row.integer("hosts")?)?,
-        })
-    };
-    connection.fetch(select_host_counts(clusters, S::DIALECT), count).await
-}
-
 /// Returns a statement for the keys of those of these hosts that are in a cluster. It reads only the index until it has
 /// found a host.
-pub(super) fn select_in_cluster(cluster: ClusterId, hosts: &[HostId], dialect: Dialect) -> Statement {
+pub(in crate::store) fn select_in_cluster(
+    cluster: ClusterId,
+    hosts: &[HostId],
+    dialect: Dialect,
+) -> Statement {
     let hosts: Vec<_> = hosts.iter().map(HostId::to_string).collect();
     let is_listed = dialect.is_one_of("id", "$2");
     let sql = format!(
@@ -244,31 +214,11 @@ pub(super) fn select_in_cluster(cluster: ClusterId, hosts: &[HostId], dialect: D
     Statement::composed(sql).bind_id(cluster.0).bind(dialect.list(hosts.iter().map(String::as_str)))
 }
 
-pub(in crate::store) async fn hosts_in_cluster<S: Session>(
-    connection: &mut S,
-    cluster: ClusterId,
-    hosts: &[HostId],
-) -> Result<Vec<Key>, sqlx::Error> {
-    connection.fetch(select_in_cluster(cluster, hosts, S::DIALECT), |row| row_key(Kind::Host, row)).await
-}
-
 /// Returns a statement for the ids of the deleted hosts of a cluster.
-pub(super) fn select_deleted_of_cluster(cluster: ClusterId) -> Statement {
+pub(in crate::store) fn select_deleted_of_cluster(cluster: ClusterId) -> Statement {
     let sql =
         "SELECT id FROM records WHERE kind = 'host' AND cluster_id = $1 AND deleted = 1 ORDER BY made_at, id";
     Statement::new(sql).bind_id(cluster.0)
-}
-
-pub(in crate::store) async fn deleted_hosts(
-    connection: &mut impl Session,
-    cluster: ClusterId,
-) -> Result<Vec<HostId>, sqlx::Error> {
-    connection.fetch(select_deleted_of_cluster(cluster), host_id).await
-}
-
-fn host_id(row: &impl Cells) -> Result<HostId, sqlx::Error> {
-    let id = row.text("id")?;
-    id.parse().map(HostId).map_err(|_| decode_error("id", id))
 }
 
 /// Returns a statement that finds the totals of a parent if they exceed a bound. Negative totals exceed every bound,
@@ -304,35 +254,20 @@ pub(in crate::store) fn select_any(filter: Filter) -> Statement {
 }
 
 /// Returns a statement for the keys of records whose token is signed with another key.
-pub(super) fn select_with_other_token_key(kind: Kind, key: Option<Uuid>) -> Statement {
+pub(in crate::store) fn select_with_other_token_key(kind: Kind, key: Option<Uuid>) -> Statement {
     // Two ranges of the index, before and after the key.
     let sql = "SELECT parent, id FROM records WHERE kind = $1 AND token_key < $2 \
                UNION ALL SELECT parent, id FROM records WHERE kind = $1 AND token_key > $2";
     Statement::new(sql).bind(kind.as_str()).bind(text_of(key))
 }
 
-pub(in crate::store) async fn with_other_token_key(
-    connection: &mut impl Session,
-    kind: Kind,
-    key: Option<Uuid>,
-) -> Result<Vec<Key>, sqlx::Error> {
-    connection.fetch(select_with_other_token_key(kind, key), |row| row_key(kind, row)).await
-}
-
 /// Returns a statement for the keys of deleted records.
-pub(super) fn select_deleted(kind: Kind) -> Statement {
+pub(in crate::store) fn select_deleted(kind: Kind) -> Statement {
     Statement::new("SELECT parent, id FROM records WHERE kind = $1 AND deleted = 1").bind(kind.as_str())
 }
 
-pub(in crate::store) async fn deleted(
-    connection: &mut impl Session,
-    kind: Kind,
-) -> Result<Vec<Key>, sqlx::Error> {
-    connection.fetch(select_deleted(kind), |row| row_key(kind, row)).await
-}
-
 /// Returns a statement for the hosts in a status whose last check-in was before a time.
-pub(super) fn select_silent(status: &str, before: i64, most: i64) -> Statement {
+pub(in crate::store) fn select_silent(status: &str, before: i64, most: i64) -> Statement {
     let query = Statement::new(
         "SELECT parent, id FROM records WHERE kind = 'host' AND deleted = 0 AND status = $1 AND checked_in_at < $2 \
          ORDER BY checked_in_at LIMIT $3",
@@ -340,31 +275,12 @@ pub(super) fn select_silent(status: &str, before: i64, most: i64) -> Statement {
     query.bind(status).bind_integer(before).bind_integer(most)
 }
 
-pub(in crate::store) async fn silent_hosts(
-    connection: &mut impl Session,
-    status: &str,
-    before: DateTime<Utc>,
-    most: usize,
-) -> Result<Vec<Key>, sqlx::Error> {
-    // A larger number of hosts does not exist.
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let query = select_silent(status, before.timestamp_micros(), most);
-    connection.fetch(query, |row| row_key(Kind::Host, row)).await
-}
-
 /// Returns a statement for the hosts with a MAC address.
-pub(super) fn select_with_mac(mac: &str) -> Statement {
+pub(in crate::store) fn select_with_mac(mac: &str) -> Statement {
     let query = Statement::new(
         "SELECT infra_env_id AS parent, host_id AS id FROM host_macs WHERE mac = $1 ORDER BY infra_env_id, host_id",
     );
     query.bind(mac.to_ascii_lowercase())
-}
-
-pub(in crate::store) async fn hosts_with_mac(
-    connection: &mut impl Session,
-    mac: &str,
-) -> Result<Vec<Key>, sqlx::Error> {
-    connection.fetch(select_with_mac(mac), |row| row_key(Kind::Host, row)).await
 }
 
 fn key_of(kind: Kind, parent: &str, id: &str) -> Result<Key, sqlx::Error> {
@@ -372,7 +288,7 @@ fn key_of(kind: Kind, parent: &str, id: &str) -> Result<Key, sqlx::Error> {
     Ok(Key { kind, parent: id_of(parent)?, id })
 }
 
-pub(super) fn row_key(kind: Kind, row: &impl Cells) -> Result<Key, sqlx::Error> {
+pub(in crate::store) fn row_key(kind: Kind, row: &dyn Cells) -> Result<Key, sqlx::Error> {
     key_of(kind, row.text("parent")?, row.text("id")?)
 }
 

@@ -1,6 +1,6 @@
 //! Statements on reports.
 
-use crate::store::session::{Cells, Session, Statement};
+use crate::store::session::{Cells, Statement};
 use crate::store::values::{decode_error, start_of, text_of};
 use crate::store::{Key, ReportKind, ReportKinds, Reports};
 
@@ -15,21 +15,12 @@ fn sql_list(kinds: ReportKinds) -> String {
 }
 
 /// Returns a statement for reports of a host.
-pub(super) fn select(host: Key, kinds: ReportKinds) -> Statement {
+pub(in crate::store) fn select(host: Key, kinds: ReportKinds) -> Statement {
     let sql = format!(
         "SELECT kind, document FROM reports WHERE infra_env_id = $1 AND host_id = $2 AND kind IN ({})",
         sql_list(kinds)
     );
     bind_host(Statement::composed(sql), host)
-}
-
-pub(in crate::store) async fn reports_of_host(
-    connection: &mut impl Session,
-    host: Key,
-    kinds: ReportKinds,
-) -> Result<Reports, sqlx::Error> {
-    let found = connection.fetch(select(host, kinds), report).await?;
-    Ok(Reports(found.into_iter().collect()))
 }
 
 /// Returns a query for all reports of a host in `records`, joined to one text that [`take`] reads.
@@ -66,7 +57,7 @@ fn parse_kind(kind: &str) -> Result<ReportKind, sqlx::Error> {
     known.copied().ok_or_else(|| decode_error("kind of report", kind))
 }
 
-fn report(row: &impl Cells) -> Result<(ReportKind, String), sqlx::Error> {
+pub(in crate::store) fn report(row: &dyn Cells) -> Result<(ReportKind, String), sqlx::Error> {
     Ok((parse_kind(row.text("kind")?)?, row.text("document")?.to_owned()))
 }
 

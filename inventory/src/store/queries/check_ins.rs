@@ -1,0 +1,29 @@
+//! Stored check-ins, and their limits.
+
+use crate::store::statements::check_ins::select_after;
+use crate::store::{Changes, CheckIn, CheckInLimit, Step, Store, StoreError};
+
+impl dyn Store + '_ {
+    /// Stores check-ins, as [`Step::StoreCheckIns`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub async fn store_check_ins(&self, check_ins: &[CheckIn]) -> Result<(), StoreError> {
+        self.commit(Changes::from_step(Step::StoreCheckIns(check_ins.to_vec()))).await?.require_done()
+    }
+
+    /// Replaces check-ins that are after a limit, without changing the generations of their hosts.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub async fn limit_check_ins(&self, limit: CheckInLimit) -> Result<(), StoreError> {
+        // The search is not part of the change, so that it does not block other changes.
+        let exceeds = self.has_row("looking for check-ins", |dialect| select_after(dialect, &limit)).await?;
+        if exceeds {
+            self.commit(Changes::from_step(Step::LimitCheckIns(limit))).await?.require_done()?;
+        }
+        Ok(())
+    }
+}
