@@ -52,6 +52,7 @@ impl FileMode {
     pub const PRIVATE_EXECUTABLE: Self = Self(0o700);
 
     /// Returns the mode with these permission bits, or `None` if other bits are set.
+    #[cfg_attr(not(any(feature = "network", test)), expect(dead_code, reason = "for static networks"))]
     pub(crate) const fn from_bits(bits: u16) -> Option<Self> {
         const PERMISSIONS: u16 = 0o777;
         if bits <= PERMISSIONS { Some(Self(bits)) } else { None }

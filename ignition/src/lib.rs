@@ -61,13 +61,22 @@
 //! | make the config of a host that waits to be installed | [`discovery`] |
 //! | make the config of a host that Metal3 manages | [`mod@ironic`] |
 //! | make the config of an installed host | [`mod@pointer`] |
-//! | turn nmstate documents into keyfiles, for one host or for an image | [`network`] |
+#![cfg_attr(
+    feature = "network",
+    doc = "| turn nmstate documents into keyfiles, for one host or for an image | [`network`] |"
+)]
 //! | compare versions of OpenShift | [`version`] |
+//!
+//! # Features
+//!
+//! * `network`, on by default: the module `network`, and the static networks of the configs in [`discovery`] and
+//!   [`mod@ironic`]. It needs the crate `nmstate`, which is larger than all other dependencies together.
 
 #![forbid(unsafe_code)]
 
 pub mod builder;
 mod byte_set;
+#[cfg_attr(not(feature = "network"), expect(dead_code, unreachable_pub, reason = "`network` exports it"))]
 mod cidr;
 pub mod config;
 pub mod discovery;
@@ -76,6 +85,7 @@ mod json;
 mod json_pointer;
 pub mod lint;
 pub mod merge;
+#[cfg(feature = "network")]
 pub mod network;
 pub mod pointer;
 mod position;

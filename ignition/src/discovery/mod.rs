@@ -38,6 +38,7 @@ mod input;
 pub mod ipxe;
 pub mod kernel_arguments;
 mod mirror;
+#[cfg(feature = "network")]
 pub(crate) mod network;
 mod okd;
 pub(crate) mod overrides;
@@ -67,6 +68,7 @@ use crate::builder::{ConfigBuilder, FileMode, UnitState};
 use crate::config::Config;
 use crate::ironic::{Ironic, IronicAgentContext};
 use crate::json::Json;
+#[cfg(feature = "network")]
 use crate::network::IgnitionFiles;
 use crate::report::ConfigReport;
 use crate::spec::Spec;
@@ -148,12 +150,14 @@ impl InfraEnvSettings {
 
 /// The inputs of a discovery config.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Discovery {
     /// The service that machines report to.
     pub service: InventoryService,
     /// The infra-env.
     pub infra_env: InfraEnvSettings,
     /// The static network of the machines, from [`HostNetworkFiles`](crate::network::HostNetworkFiles::ignition_files).
+    #[cfg(feature = "network")]
     pub static_network: Option<IgnitionFiles>,
     /// The image with the RPMs of OKD, if the cluster runs OKD.
     pub okd_rpms_image: Option<ImageReference>,
@@ -171,6 +175,7 @@ impl Discovery {
         Self {
             service,
             infra_env,
+            #[cfg(feature = "network")]
             static_network: None,
             okd_rpms_image: None,
             ironic: None,
@@ -216,6 +221,7 @@ impl Discovery {
         self.add_trusted_certificates(&mut builder);
         self.add_mirrors(&mut builder);
         self.infra_env.time_sources.add_to(&mut builder);
+        #[cfg(feature = "network")]
         if let Some(network) = self.network_in_config() {
             network::add_static_network(network, &mut builder)?;
         }
@@ -224,7 +230,7 @@ impl Discovery {
         }
         if let Some(ironic) = &self.ironic {
             let machine = IronicAgentContext {
-                has_static_network: self.static_network.is_some(),
+                has_static_network: self.has_static_network(),
                 environment: self.environment_file(),
                 ..IronicAgentContext::default()
             };
@@ -233,7 +239,19 @@ impl Discovery {
         overrides::validated(builder.into_config(SPEC)?)
     }
 
+    fn has_static_network(&self) -> bool {
+        #[cfg(feature = "network")]
+        {
+            self.static_network.is_some()
+        }
+        #[cfg(not(feature = "network"))]
+        {
+            false
+        }
+    }
+
     /// Returns the static network, unless the initrd contains it.
+    #[cfg(feature = "network")]
     fn network_in_config(&self) -> Option<&IgnitionFiles> {
         self.static_network.as_ref().filter(|_| self.infra_env.image_type == DiscoveryImage::Full)
     }

@@ -68,6 +68,7 @@ impl Proxies {
 
     /// Returns the drop-in for `coreos-livepxe-rootfs.service` in the initrd of a minimal ISO, so that the machine
     /// downloads the root file system through the proxies. Returns `None` if neither a proxy nor an exception is set.
+    #[cfg_attr(not(any(feature = "network", test)), expect(dead_code, reason = "for static networks"))]
     pub(crate) fn rootfs_dropin(&self) -> Option<String> {
         let lines: String =
             self.variables().iter().map(|(name, value)| escape::unit_environment(name, value)).collect();

@@ -30,24 +30,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A host without a service, with its own name and network:
-//!
-//! ```
-//! use ignition::discovery::{HostName, ImageReference};
-//! use ignition::ironic::{Ironic, StandaloneIronic};
-//! use ignition::network::{HostNetwork, IgnitionFiles};
-//!
-//! let agent_image = ImageReference::parse("ironic_agent_image", "quay.io/example/ipa")?;
-//! let mut standalone = StandaloneIronic::new(Ironic::parse("https://192.0.2.5", "", agent_image)?);
-//! standalone.hostname = Some(HostName::parse("hostname", "node-0")?);
-//! let network = HostNetwork::without_macs("interfaces: [{name: eno1, type: ethernet, state: up}]");
-//! standalone.static_network = Some(IgnitionFiles::for_one_host(&network)?);
-//!
-//! let config = standalone.compose()?.config.to_string();
-//! assert!(config.contains("/etc/NetworkManager/system-connections/eno1.nmconnection"));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
 //! Planned caller: the operator, which makes these configs for the `BareMetalHost` and `PreprovisioningImage` resources
 //! of Metal3.
 

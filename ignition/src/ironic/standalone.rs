@@ -7,12 +7,15 @@ use super::{Ironic, IronicAgentContext};
 use crate::builder::{ConfigBuilder, FileMode};
 use crate::discovery::agent::add_pull_script;
 use crate::discovery::escape::shell_word;
+#[cfg(feature = "network")]
+use crate::discovery::network;
 use crate::discovery::overrides::validated;
 use crate::discovery::{
     CertificateBundle, ComposeError, ComposedConfig, DHCP_IDENTITY, HostName, HttpUrl, Mirrors, Proxies,
-    PullSecret, SshKeys, TimeSources, masked_url, network,
+    PullSecret, SshKeys, TimeSources, masked_url,
 };
 use crate::json::Json;
+#[cfg(feature = "network")]
 use crate::network::IgnitionFiles;
 use crate::report::ConfigReport;
 use crate::spec::Spec;
@@ -37,6 +40,7 @@ const CREDENTIALS_PATH: &str = "/etc/authfile.json";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct StandaloneIronic {
     /// Ironic and the settings of its agent.
     pub ironic: Ironic,
@@ -57,6 +61,27 @@ pub struct StandaloneIronic {
     /// The static network: from [`IgnitionFiles::for_one_host`] for one machine, or from
     /// [`HostNetworkFiles`](crate::network::HostNetworkFiles::ignition_files) for an image of several machines. The
     /// system that Ironic installs gets it too.
+    ///
+    /// # Examples
+    ///
+    /// A host with its own name and network:
+    ///
+    /// ```
+    /// use ignition::discovery::{HostName, ImageReference};
+    /// use ignition::ironic::{Ironic, StandaloneIronic};
+    /// use ignition::network::{HostNetwork, IgnitionFiles};
+    ///
+    /// let agent_image = ImageReference::parse("ironic_agent_image", "quay.io/example/ipa")?;
+    /// let mut standalone = StandaloneIronic::new(Ironic::parse("https://192.0.2.5", "", agent_image)?);
+    /// standalone.hostname = Some(HostName::parse("hostname", "node-0")?);
+    /// let network = HostNetwork::without_macs("interfaces: [{name: eno1, type: ethernet, state: up}]");
+    /// standalone.static_network = Some(IgnitionFiles::for_one_host(&network)?);
+    ///
+    /// let config = standalone.compose()?.config.to_string();
+    /// assert!(config.contains("/etc/NetworkManager/system-connections/eno1.nmconnection"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "network")]
     pub static_network: Option<IgnitionFiles>,
 }
 
@@ -76,6 +101,7 @@ impl StandaloneIronic {
             trust_bundle: None,
             mirrors: None,
             hostname: None,
+            #[cfg(feature = "network")]
             static_network: None,
         }
     }
@@ -90,6 +116,7 @@ impl StandaloneIronic {
     pub fn compose(&self) -> Result<ComposedConfig, ComposeError> {
         let mut builder = ConfigBuilder::new();
         self.ironic.add_agent(&mut builder, &self.agent_context())?;
+        #[cfg(feature = "network")]
         if let Some(network) = &self.static_network {
             network::add_static_network(network, &mut builder)?;
         }
@@ -120,7 +147,14 @@ impl StandaloneIronic {
     }
 
     fn has_static_network(&self) -> bool {
-        self.static_network.as_ref().is_some_and(|network| !network.files.is_empty())
+        #[cfg(feature = "network")]
+        {
+            self.static_network.as_ref().is_some_and(|network| !network.files.is_empty())
+        }
+        #[cfg(not(feature = "network"))]
+        {
+            false
+        }
     }
 
     /// Adds registry credentials and SSH keys. The system already has the user, which gets no password.

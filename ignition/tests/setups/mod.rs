@@ -187,17 +187,16 @@ pub(crate) fn full_standalone() -> StandaloneIronic {
     )
     .unwrap();
     ironic.ip_options = "ip=dhcp,dhcp6".to_owned();
-    StandaloneIronic {
-        pull_secret: Some(pull_secret()),
-        ssh_keys: SshKeys::parse(&format!("{KEY} me@example.com\n")).unwrap(),
-        proxies: proxies(),
-        time_sources: TimeSources::parse("ntp.example.com,192.0.2.1", "").unwrap(),
-        trust_bundle: Some(certificate("additional")),
-        mirrors: Some(mirrors()),
-        hostname: Some(HostName::parse("hostname", "node-0.lab.example.com").unwrap()),
-        static_network: Some(IgnitionFiles::for_one_host(&host()).unwrap()),
-        ..StandaloneIronic::new(ironic)
-    }
+    let mut standalone = StandaloneIronic::new(ironic);
+    standalone.pull_secret = Some(pull_secret());
+    standalone.ssh_keys = SshKeys::parse(&format!("{KEY} me@example.com\n")).unwrap();
+    standalone.proxies = proxies();
+    standalone.time_sources = TimeSources::parse("ntp.example.com,192.0.2.1", "").unwrap();
+    standalone.trust_bundle = Some(certificate("additional"));
+    standalone.mirrors = Some(mirrors());
+    standalone.hostname = Some(HostName::parse("hostname", "node-0.lab.example.com").unwrap());
+    standalone.static_network = Some(IgnitionFiles::for_one_host(&host()).unwrap());
+    standalone
 }
 
 /// All combinations of inputs that add files to the Ironic config, with names.
