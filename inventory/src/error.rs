@@ -3,6 +3,7 @@
 use std::fmt;
 
 use ignition::network::check::NetworkFinding;
+use rules::values::InvalidValue;
 
 /// An error of an operation.
 ///
@@ -146,5 +147,11 @@ impl Error {
     #[must_use]
     pub fn findings(&self) -> &[NetworkFinding] {
         &self.findings
+    }
+}
+
+impl From<InvalidValue> for Error {
+    fn from(error: InvalidValue) -> Self {
+        Self::invalid(error.to_string())
     }
 }

@@ -29,11 +29,8 @@ pub mod json;
 mod nearest_name;
 mod os_image;
 pub mod request_id;
-mod rules;
 pub mod service;
 mod settings;
-#[cfg(test)]
-mod state_machines;
 pub mod store;
 mod tar;
 

@@ -1,6 +1,8 @@
 //! New clusters.
 
 use chrono::{DateTime, Utc};
+use rules::cluster::state::ClusterOrigin;
+use rules::values::check_ssh_keys;
 
 use super::defaults::{pod_network, service_network};
 use super::networking::NetworkingContext;
@@ -11,12 +13,10 @@ use super::parts::{
 };
 use super::record::{ClusterRecord, ClusterSpec};
 use super::rules::{check_credentials, check_spec};
-use super::state::ClusterOrigin;
 use super::subnet::Subnet;
 use super::topology::{PlatformRequest, control_plane_count, default_network_type};
 use crate::catalogue::{Catalogue, ReleaseArchitecture, Version};
 use crate::error::Error;
-use crate::rules::check_ssh_keys;
 use crate::{Secret, Settings};
 
 /// Returns the record of a new cluster that will be installed.

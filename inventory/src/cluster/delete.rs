@@ -1,9 +1,9 @@
 //! The deletion of a cluster.
 
 use ignition::discovery::masked_url;
+use rules::cluster::state::ClusterOperation;
 
 use super::record::{ClusterRecord, ClusterSpec};
-use super::state::ClusterOperation;
 use crate::Secret;
 use crate::error::Error;
 use crate::time::Micros;

@@ -13,9 +13,6 @@ pub(crate) mod params;
 mod parts;
 mod record;
 mod rules;
-pub(crate) mod state;
-#[cfg(test)]
-pub(crate) mod state_tests;
 mod subnet;
 mod topology;
 pub(crate) mod update;

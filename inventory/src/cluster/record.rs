@@ -1,6 +1,7 @@
 //! Stored clusters.
 
 use chrono::{DateTime, Utc};
+use rules::cluster::state::ClusterOrigin;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -8,7 +9,6 @@ use super::parts::{
     ClusterKind, ClusterNetwork, ClusterStatus, DiskEncryption, HighAvailabilityMode, IgnitionEndpoint,
     LoadBalancerType, NetworkType, NodeRoles, OlmOperator, OperatorBundle, Platform, Vip,
 };
-use super::state::ClusterOrigin;
 use super::subnet::Subnet;
 use crate::Secret;
 use crate::catalogue::{ReleaseArchitecture, Version};

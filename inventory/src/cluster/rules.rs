@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use ignition::discovery::HttpUrl;
 use regex::Regex;
+use rules::values::{RequiredRegistries, check_ntp_sources, check_proxies, check_pull_secret};
 use serde_json::Value;
 
 use super::network::check_networks;
@@ -18,7 +19,6 @@ use super::parts::{
 use super::record::ClusterSpec;
 use crate::Settings;
 use crate::error::Error;
-use crate::rules::{RequiredRegistries, check_ntp_sources, check_proxies, check_pull_secret};
 
 /// Maximum length of a domain, in characters.
 const MAX_DOMAIN: usize = 255;
@@ -209,5 +209,5 @@ pub(super) fn check_credentials(
     let mut images: Vec<_> = images.map(String::as_str).into();
     images.push(release);
     let required = RequiredRegistries { images: &images, public: &settings.public_registries };
-    check_pull_secret(pull_secret, required).map_err(|reason| Error::invalid(format!("{prefix}{reason}")))
+    check_pull_secret(pull_secret, required).map_err(|error| Error::invalid(format!("{prefix}{error}")))
 }

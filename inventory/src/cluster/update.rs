@@ -1,5 +1,8 @@
 //! Changes of a cluster's settings.
 
+use rules::cluster::state::{CHANGEABLE_STATUSES, ClusterOperation};
+use rules::values::check_ssh_keys;
+
 use super::create::{stored_cluster_networks, stored_subnets, stored_vips};
 use super::defaults::pod_network;
 use super::networking::NetworkingContext;
@@ -7,11 +10,9 @@ use super::params::ClusterUpdateParams;
 use super::parts::{ClusterNetwork, ClusterStatus};
 use super::record::{ClusterRecord, ClusterSpec};
 use super::rules::{check_credentials, check_spec};
-use super::state::{CHANGEABLE_STATUSES, ClusterOperation};
 use super::subnet::Subnet;
 use super::topology::{PlatformRequest, control_plane_count};
 use crate::error::Error;
-use crate::rules::check_ssh_keys;
 use crate::time::Micros;
 use crate::{Secret, Settings};
 

@@ -66,9 +66,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use chrono::Utc;
+    use rules::host::state::Transition;
 
     use super::*;
-    use crate::host::state::Transition;
     use crate::host::{Choices, HostFindings, InstallationDisk, ReportSummary, Validation, ValidationStatus};
     use crate::id::{HostId, HostKey};
 

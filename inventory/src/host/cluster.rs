@@ -1,7 +1,8 @@
 //! The cluster of a host.
 
+use rules::cluster::state::ClusterOperation;
+
 use super::record::HostRecord;
-use crate::cluster::state::ClusterOperation;
 use crate::cluster::{ClusterKind, ClusterRecord};
 use crate::error::Error;
 use crate::id::ClusterId;

@@ -1,8 +1,9 @@
 //! Events of hosts.
 
+use rules::host::state::Transition;
+use rules::host::status::severity;
+
 use super::record::HostRecord;
-use super::state::Transition;
-use super::status::severity;
 use crate::event::Severity;
 use crate::job::JobWork;
 use crate::journal::Journal;

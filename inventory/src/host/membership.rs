@@ -1,11 +1,11 @@
 //! What changes in a host when it joins a cluster, leaves it, or is deleted.
 
 use assisted::host::{HostKind, HostRole};
+use rules::host::state::{HostEvent, HostFacts, find_rule};
 
 use super::cluster::{is_add_hosts_cluster, is_single_node};
 use super::findings::HostFindings;
 use super::record::{Choices, HostRecord, Logs, Progress};
-use super::state::{HostEvent, HostFacts, find_rule};
 use crate::cluster::ClusterRecord;
 use crate::event::Severity;
 use crate::journal::Journal;

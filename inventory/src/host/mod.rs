@@ -1,7 +1,7 @@
 //! Hosts: machines that booted the image of an infra-env.
 //!
 //! The agent on a host registers it and polls for steps. Its replies are stored as reports, and the status of the host
-//! follows from them. This module decides the statuses before an installation; it does not install.
+//! follows from them. The rules of the statuses are in the crate `rules`. This service does not install hosts.
 
 pub(crate) mod bounds;
 pub(crate) mod cluster;
@@ -18,9 +18,6 @@ pub(crate) mod refresh;
 pub(crate) mod refused_report;
 pub(crate) mod reply;
 mod reported;
-pub(crate) mod stages;
-pub(crate) mod state;
-mod status;
 pub(crate) mod steps;
 pub(crate) mod update;
 pub(crate) mod validation;

@@ -1,11 +1,10 @@
 //! Progress of a host's installation and of its log upload.
 
 use assisted::host::{HostStage, LogsState};
+use rules::host::state::{HostEvent, HostFacts, find_rule};
 
 use super::params::HostProgressParams;
 use super::record::HostRecord;
-use super::stages::stages_of;
-use super::state::{HostEvent, HostFacts, find_rule};
 use crate::error::Error;
 use crate::event::Severity;
 use crate::journal::Journal;
@@ -57,7 +56,7 @@ fn enter_stage(
     info: &str,
     journal: &mut Journal,
 ) -> Result<(), Error> {
-    let stages = stages_of(host);
+    let stages = host.stages();
     let index = |stage: HostStage| stages.iter().position(|one| *one == stage);
     let last_of_joining = host.joins() && stage == HostStage::Done;
     let position = if last_of_joining { stages.len().checked_sub(1) } else { index(stage) };

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use assisted::host::{HostKind, HostRole, HostStage, HostStatus, LogsState};
 use chrono::{DateTime, Utc};
+use rules::host::stages::{StageFacts, stages_of};
+use rules::host::state::Transition;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::findings::HostFindings;
-use super::state::Transition;
 use crate::Secret;
 use crate::id::{ClusterId, HostId, HostKey, InfraEnvId};
 use crate::store::{Columns, Kind, Record, ReportKind};
@@ -221,6 +222,13 @@ impl HostRecord {
         let names = [&self.choices.hostname, &self.findings.hostname];
         let name = names.into_iter().find(|name| !name.is_empty());
         name.cloned().unwrap_or_else(|| self.id.to_string())
+    }
+
+    /// Returns the stages of its installation, in order. A host without a role has no stages.
+    #[must_use]
+    pub(crate) fn stages(&self) -> &'static [HostStage] {
+        let Self { kind, role, single_node, bootstrap, .. } = *self;
+        stages_of(StageFacts { kind, role, single_node, bootstrap })
     }
 
     /// Returns `true` if it joins an existing cluster.

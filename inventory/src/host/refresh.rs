@@ -3,10 +3,10 @@
 //! A host that was silent for too long is disconnected by a background task.
 
 use chrono::{DateTime, Utc};
+use rules::host::state::{HostEvent, HostFacts, find_rule};
 
 use super::record::HostRecord;
 use super::refused_report;
-use super::state::{HostEvent, HostFacts, find_rule};
 use super::validation::{blocking_validations, has_media, has_minimum_hardware, is_connected};
 use crate::journal::Journal;
 use crate::settings::Settings;

@@ -6,9 +6,9 @@
 
 use assisted::host::HostStatus;
 use assisted::step::StepType;
+use rules::host::state::Transition;
 
 use super::findings::HostFindings;
-use super::state::Transition;
 
 /// The key of refused replies whose step is unknown, because they were not parsed.
 pub(crate) const UNPARSED: &str = "";

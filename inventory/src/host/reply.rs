@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use assisted::host::{HostStatus, MediaStatus};
 use assisted::step::StepType;
+use rules::host::state::{Details, HostEvent, HostFacts, find_rule};
+use rules::host::status::{MEDIA_DISCONNECTED, is_before_installation, is_in_pool};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -17,8 +19,6 @@ use super::reported::{
     ApiVipReport, ConnectivityReport, DiskSpeedReport, DomainReport, FreeNetwork, ImagesReport, List,
     NtpReport, TangReport, UpgradeReport, read, write,
 };
-use super::state::{Details, HostEvent, HostFacts, find_rule};
-use super::status::{MEDIA_DISCONNECTED, is_before_installation, is_in_pool};
 use super::steps::StepReply;
 use super::validation::hardware_validations;
 use crate::error::Error;

@@ -7,12 +7,12 @@ use ignition::config::Config;
 use ignition::report;
 use ignition::validate::validate;
 use regex::Regex;
+use rules::host::status::allows_changes;
 
 use super::draft::HostDraft;
 use super::params::{DiskChoice, DiskFormatting, DiskRole, HostUpdateParams, NodeLabel};
 use super::record::{HostRecord, InstallationDisk};
 use super::refresh::refresh;
-use super::status::allows_changes;
 use super::validation::check_host_name;
 use crate::error::Error;
 use crate::event::Severity;

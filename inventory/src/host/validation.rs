@@ -9,11 +9,11 @@ use std::sync::LazyLock;
 use assisted::host::MediaStatus;
 use chrono::{DateTime, TimeDelta, Utc};
 use regex::Regex;
+use rules::host::status::MEDIA_DISCONNECTED;
 
 use super::findings::{Validation, ValidationStatus};
 use super::machine::{Machine, Memory};
 use super::record::HostRecord;
-use super::status::MEDIA_DISCONNECTED;
 use crate::Settings;
 use crate::error::Error;
 use crate::json::to_json_text;

@@ -5,6 +5,7 @@ use ignition::discovery::{
     AgentToken, CertificateBundle, CertificateCheck, ImageReference, InfraEnvId as DiscoveryId,
     InfraEnvSettings, InputError, InventoryService, Override, PullSecret, SshKeys, TimeSources,
 };
+use rules::values::check_proxies;
 
 use super::record::{ImageSource, InfraEnvRecord};
 use super::static_network;
@@ -13,7 +14,6 @@ use crate::discovery::Inputs;
 use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::json::to_json_text;
-use crate::rules::check_proxies;
 use crate::{Secret, Settings};
 
 impl From<InputError> for Error {

@@ -6,7 +6,6 @@ use futures_util::stream::BoxStream;
 use crate::api::hosts::model::{Host, HostProgress};
 use crate::error::Error;
 use crate::host::machine::Machine;
-use crate::host::stages::stages_of;
 use crate::host::{HostRecord, validation};
 use crate::id::ClusterId;
 use crate::json::to_json_text;
@@ -41,7 +40,7 @@ impl Host {
         let mut report = |kind| reports.0.remove(&kind).unwrap_or_default();
         let validations_info = validation::validations_json(&host, settings, settings.clock.now())?;
         let name = if shown == HostDetail::InFull { host.name() } else { host.choices.hostname.clone() };
-        let stages = (shown == HostDetail::InFull).then(|| stages_of(&host).to_vec());
+        let stages = (shown == HostDetail::InFull).then(|| host.stages().to_vec());
         let (status, status_info) = (host.status(), host.status_info().to_owned());
         let status_updated_at = host.status_updated_at();
         let HostRecord { choices, findings, progress, logs, .. } = host;

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use rules::host::state::statuses_before_disconnection;
 use tokio::time::Instant;
 
 use super::super::task::{Task, TaskRun};
 use crate::Inventory;
 use crate::error::{Error, ErrorKind};
 use crate::host::HostStatus;
-use crate::host::state::statuses_before_disconnection;
 use crate::host::validation::connected_since;
 use crate::service::hosts::silence::disconnect_silent;
 use crate::store::Key;

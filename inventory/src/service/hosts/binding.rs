@@ -1,5 +1,7 @@
 //! Binding hosts to clusters and unbinding them.
 
+use rules::host::state::{HostEvent, HostFacts, find_rule};
+
 use crate::Inventory;
 use crate::catalogue::ReleaseArchitecture;
 use crate::cluster::ClusterRecord;
@@ -8,7 +10,6 @@ use crate::event::Severity;
 use crate::host::cluster::{accepts_hosts, cannot_accept_hosts};
 use crate::host::draft::HostDraft;
 use crate::host::membership::{clear_cluster, set_cluster};
-use crate::host::state::{HostEvent, HostFacts, find_rule};
 use crate::host::{HostRecord, HostStatus};
 use crate::id::{ClusterId, HostKey};
 use crate::request_id::RequestId;

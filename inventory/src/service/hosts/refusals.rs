@@ -135,11 +135,11 @@ fn is_recent(refused: &RefusedReport, now: DateTime<Utc>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rules::host::state::Transition;
     use uuid::Uuid;
 
     use super::*;
     use crate::host::refused_report::forget;
-    use crate::host::state::Transition;
     use crate::id::{HostId, InfraEnvId};
     use crate::time::Millis;
 

@@ -1,5 +1,7 @@
 //! Registration of hosts by their agents, after each boot of the discovery image.
 
+use rules::host::state::{Details, HostEvent, HostFacts, RefusalReason, RuleOutcome, Transition, find_rule};
+
 use crate::Inventory;
 use crate::catalogue::ImageType;
 use crate::cluster::ClusterRecord;
@@ -8,7 +10,6 @@ use crate::event::Severity;
 use crate::host::bounds::require_room_for_host;
 use crate::host::cluster::{accepts_hosts, cannot_accept_hosts, is_add_hosts_cluster, is_single_node};
 use crate::host::draft::HostDraft;
-use crate::host::state::{Details, HostEvent, HostFacts, RefusalReason, RuleOutcome, Transition, find_rule};
 use crate::host::{HostKind, HostRecord, HostRole, HostStatus};
 use crate::id::HostKey;
 use crate::infra_env::InfraEnvRecord;

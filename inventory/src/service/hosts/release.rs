@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use rules::host::state::HostEvent;
+
 use crate::error::Error;
 use crate::host::HostRecord;
 use crate::host::draft::HostDraft;
 use crate::host::membership::{clear_cluster, deregister};
-use crate::host::state::HostEvent;
 use crate::id::ClusterId;
 use crate::infra_env::InfraEnvRecord;
 use crate::journal::Journal;

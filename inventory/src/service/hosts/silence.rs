@@ -1,11 +1,12 @@
 //! Disconnects hosts that are silent for too long.
 
+use rules::host::state::becomes_disconnected;
+
 use crate::Inventory;
 use crate::error::Error;
 use crate::host::HostRecord;
 use crate::host::draft::HostDraft;
 use crate::host::refresh::refresh;
-use crate::host::state::becomes_disconnected;
 use crate::host::validation::{connected_since, is_connected};
 use crate::store::{Change, Key, ReadSet, Reader as _};
 

@@ -5,13 +5,15 @@ use std::net::IpAddr;
 use ignition::discovery::{ComposeError, DiscoveryImage};
 use ignition::network::Cancel;
 use ignition::network::check::NetworkFinding;
+use rules::values::{
+    RequiredRegistries, check_ntp_sources, check_proxies, check_pull_secret, check_ssh_keys,
+};
 
 use crate::catalogue::{CpuArchitecture, ImageType, Version};
 use crate::discovery::DiscoveryError;
 use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::infra_env::{ImageSource, KernelArgument, KernelArgumentOperation, static_network};
-use crate::rules::{RequiredRegistries, check_ntp_sources, check_proxies, check_pull_secret, check_ssh_keys};
 use crate::{Inventory, Secret, in_background};
 
 /// Decides the prefix of the error text for an invalid pull secret.
@@ -92,9 +94,9 @@ impl Inventory {
         let settings = self.settings();
         let images = [settings.agent_image.as_str(), &settings.installer_image, &settings.controller_image];
         let required = RequiredRegistries { images: &images, public: &settings.public_registries };
-        check_pull_secret(secret.reveal(), required).map_err(|reason| match of {
-            PullSecretOf::New => Error::invalid(format!("pull secret for new infraEnv is invalid: {reason}")),
-            PullSecretOf::Existing => Error::invalid(reason),
+        check_pull_secret(secret.reveal(), required).map_err(|error| match of {
+            PullSecretOf::New => Error::invalid(format!("pull secret for new infraEnv is invalid: {error}")),
+            PullSecretOf::Existing => error.into(),
         })
     }
 

@@ -1,16 +1,15 @@
 //! The rules that follow from the status of a host.
 
+use assisted::event::Severity;
 use assisted::host::HostStatus;
 
-use crate::event::Severity;
-
 /// The status text of a host that cannot read its discovery media.
-pub(crate) const MEDIA_DISCONNECTED: &str = "Unable to read from the discovery media. It was either disconnected or poor network \
-                                             conditions prevented it from being read. Try using the minimal ISO option and be \
-                                             sure to keep the media connected until the installation is completed";
+pub const MEDIA_DISCONNECTED: &str = "Unable to read from the discovery media. It was either disconnected \
+    or poor network conditions prevented it from being read. Try using the minimal ISO option and be sure to keep the \
+    media connected until the installation is completed";
 
 /// Returns the severity of the event for a change to a status.
-pub(crate) fn severity(status: HostStatus) -> Severity {
+pub fn severity(status: HostStatus) -> Severity {
     match status {
         HostStatus::Disconnected | HostStatus::InstallingPendingUserAction | HostStatus::Insufficient => {
             Severity::Warning
@@ -21,18 +20,18 @@ pub(crate) fn severity(status: HostStatus) -> Severity {
 }
 
 /// Returns `true` if a host is not bound to a cluster, and its status follows from check-ins and reports.
-pub(crate) fn is_in_pool(status: HostStatus) -> bool {
+pub fn is_in_pool(status: HostStatus) -> bool {
     use HostStatus::{DisconnectedUnbound, DiscoveringUnbound, InsufficientUnbound, KnownUnbound};
     matches!(status, DiscoveringUnbound | InsufficientUnbound | KnownUnbound | DisconnectedUnbound)
 }
 
 /// Returns `true` if a host is bound to a cluster, and its installation has not started.
-pub(crate) fn is_before_installation(status: HostStatus) -> bool {
+pub fn is_before_installation(status: HostStatus) -> bool {
     use HostStatus::{Disconnected, Discovering, Insufficient, Known, PendingForInput};
     matches!(status, Discovering | Insufficient | Known | PendingForInput | Disconnected)
 }
 
 /// Returns `true` if users can change the role, name and disks of a host.
-pub(crate) fn allows_changes(status: HostStatus) -> bool {
+pub fn allows_changes(status: HostStatus) -> bool {
     is_in_pool(status) || is_before_installation(status) || status == HostStatus::Binding
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::error::Error;
+use super::error::InvalidValue;
 
 #[expect(clippy::unwrap_used, reason = "the pattern is ours, and a test uses it")]
 static HOST_NAME: LazyLock<Regex> =
@@ -13,14 +13,18 @@ static HOST_NAME: LazyLock<Regex> =
 
 /// Checks both lists of time servers, of which one must be empty. `default` is always accepted, because the operator
 /// configured it.
-pub(crate) fn check_ntp_sources(additional: &str, only: &str, default: &str) -> Result<(), Error> {
+///
+/// # Errors
+///
+/// Returns an error if both lists have sources, or if a source is neither a host name nor an address.
+pub fn check_ntp_sources(additional: &str, only: &str, default: &str) -> Result<(), InvalidValue> {
     if !additional.is_empty() && !only.is_empty() {
-        return Err(Error::invalid("ntp_sources and additional_ntp_sources are mutually exclusive"));
+        return Err(InvalidValue::new("ntp_sources and additional_ntp_sources are mutually exclusive"));
     }
     for list in [additional, only] {
         let is_source = |text: &str| text.parse::<IpAddr>().is_ok() || HOST_NAME.is_match(text);
         if !list.is_empty() && list != default && !list.split(',').all(is_source) {
-            return Err(Error::invalid(format!("Invalid NTP source: {list}")));
+            return Err(InvalidValue::new(format!("Invalid NTP source: {list}")));
         }
     }
     Ok(())
@@ -38,7 +42,7 @@ mod tests {
         }
         for bad in ["a, b", "A.example.com", "x", "a_b.c", "a;b"] {
             let refusal = check_ntp_sources(bad, "", "").unwrap_err();
-            assert_eq!(refusal.reason(), format!("Invalid NTP source: {bad}"));
+            assert_eq!(refusal.to_string(), format!("Invalid NTP source: {bad}"));
         }
         check_ntp_sources("Odd Default", "", "Odd Default").unwrap();
         assert!(check_ntp_sources("one.example", "two.example", "").is_err());

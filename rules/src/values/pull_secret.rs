@@ -4,55 +4,69 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value};
 
+use super::error::InvalidValue;
+
 /// The images that hosts must be able to pull, and the registries that need no credentials.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RequiredRegistries<'a> {
+pub struct RequiredRegistries<'a> {
     /// Image references.
-    pub(crate) images: &'a [&'a str],
+    pub images: &'a [&'a str],
     /// Public registries, or paths in them.
-    pub(crate) public: &'a [String],
+    pub public: &'a [String],
 }
 
 /// Checks a pull secret.
 ///
 /// # Errors
 ///
-/// Returns the text for the client. Of the pull secret, it shows only names of registries.
-pub(crate) fn check_pull_secret(text: &str, required: RequiredRegistries<'_>) -> Result<(), String> {
-    let json: Value =
-        serde_json::from_str(text.trim()).map_err(|_| "pull secret must be a well-formed JSON".to_owned())?;
+/// Returns an error if the text is not a pull secret, or if it lacks the credentials of a required registry. Of the pull
+/// secret, the error shows only names of registries.
+pub fn check_pull_secret(text: &str, required: RequiredRegistries<'_>) -> Result<(), InvalidValue> {
+    let json: Value = serde_json::from_str(text.trim())
+        .map_err(|_| InvalidValue::new("pull secret must be a well-formed JSON"))?;
     // Go's JSON decoder ignores the case of this key, but not of the map keys below it.
     let auths =
         json.as_object().and_then(|map| map.iter().rfind(|(key, _)| key.eq_ignore_ascii_case("auths")));
     let auths = auths.and_then(|(_, auths)| auths.as_object()).filter(|auths| !auths.is_empty());
-    let auths = auths.ok_or("pull secret must contain 'auths' JSON-object field")?;
+    let auths =
+        auths.ok_or_else(|| InvalidValue::new("pull secret must contain 'auths' JSON-object field"))?;
     for (registry, entry) in auths {
         check_entry(registry, entry)?;
     }
     match required.images.iter().find(|image| !is_covered(image, auths, required.public)) {
-        Some(image) => Err(format!("pull secret must contain auth for {:?}", repository(image))),
+        Some(image) => {
+            Err(InvalidValue::new(format!("pull secret must contain auth for {:?}", repository(image))))
+        }
         None => Ok(()),
     }
 }
 
-fn check_entry(registry: &str, entry: &Value) -> Result<(), String> {
+fn check_entry(registry: &str, entry: &Value) -> Result<(), InvalidValue> {
     let Some(entry) = entry.as_object() else {
-        return Err(format!("invalid pull secret: the entry of {registry:?} is not a JSON-object"));
+        return Err(InvalidValue::new(format!(
+            "invalid pull secret: the entry of {registry:?} is not a JSON-object"
+        )));
     };
     let auth = match entry.get("auth") {
         None | Some(Value::Null) => return Ok(()),
         Some(Value::String(auth)) if auth.is_empty() => return Ok(()),
         Some(Value::String(auth)) => auth,
         Some(_) => {
-            return Err(format!("invalid pull secret: 'auth' field of {registry:?} should be a string"));
+            return Err(InvalidValue::new(format!(
+                "invalid pull secret: 'auth' field of {registry:?} should be a string"
+            )));
         }
     };
     let Ok(decoded) = BASE64.decode(auth) else {
-        return Err(format!("invalid pull secret: 'auth' field of {registry:?} is not base64-encoded"));
+        return Err(InvalidValue::new(format!(
+            "invalid pull secret: 'auth' field of {registry:?} is not base64-encoded"
+        )));
     };
     match decoded.iter().position(|byte| *byte == b':') {
         Some(at) if at > 0 && at + 1 < decoded.len() => Ok(()),
-        _ => Err(format!("invalid pull secret: 'auth' for {registry} is not in 'user:password' format")),
+        _ => Err(InvalidValue::new(format!(
+            "invalid pull secret: 'auth' for {registry} is not in 'user:password' format"
+        ))),
     }
 }
 
@@ -89,7 +103,7 @@ fn is_covered(image: &str, auths: &Map<String, Value>, public: &[String]) -> boo
 mod tests {
     use super::*;
 
-    fn check(text: &str) -> Result<(), String> {
+    fn check(text: &str) -> Result<(), InvalidValue> {
         check_pull_secret(text, RequiredRegistries { images: &[], public: &[] })
     }
 
@@ -113,7 +127,7 @@ mod tests {
                 "invalid pull secret: 'auth' field of \"a\" should be a string",
             ),
         ] {
-            assert_eq!(check(text).unwrap_err(), reason);
+            assert_eq!(check(text).unwrap_err().to_string(), reason);
         }
     }
 
@@ -136,6 +150,6 @@ mod tests {
         check("registry.stage.redhat.io/agent", &[]).unwrap();
         check("localhost:5000/agent:v1", &["localhost:5000".to_owned()]).unwrap();
         let reason = check("quay.io/other/agent:v1", &[]).unwrap_err();
-        assert_eq!(reason, "pull secret must contain auth for \"quay.io/other/agent\"");
+        assert_eq!(reason.to_string(), "pull secret must contain auth for \"quay.io/other/agent\"");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::cluster::state_tests::cluster_tables;
+use crate::cluster::state::tests::cluster_tables;
 use crate::host::state::tests::{host_diagram, host_tables};
 
 fn document() -> String {

@@ -1,8 +1,8 @@
 //! The transition table of a host's status.
 //!
-//! [`find_rule`] returns the first row whose event, source and condition match. A row is the only way to a
-//! [`Transition`], and [`HostRecord::apply`](super::record::HostRecord::apply) is the only way to change a status. An
-//! event without a row does not change the host. `docs/state-machines.md` shows the table.
+//! [`find_rule`] returns the first row whose event, source and condition match. Only a row, or the first registration
+//! of a host, makes a [`Transition`], and a record must change its status only by a transition. An event without a row
+//! does not change the host. `docs/state-machines.md` shows the table.
 
 use assisted::host::HostStatus::{
     AddedToExistingCluster, Binding, Cancelled, Disabled, Disconnected, DisconnectedUnbound, Discovering,
@@ -17,7 +17,7 @@ use super::status::MEDIA_DISCONNECTED;
 
 /// An event that can change the status of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HostEvent {
+pub enum HostEvent {
     /// The agent registered the host again, after a boot of the discovery image.
     Register,
     /// Facts of the host may have changed: a report, a check-in, a choice of a user, or the passing of time.
@@ -36,23 +36,23 @@ pub(crate) enum HostEvent {
 
 /// Facts about a host that conditions depend on. An event needs only some of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HostFacts {
+pub struct HostFacts {
     /// It has checked in recently.
-    pub(crate) is_connected: bool,
+    pub is_connected: bool,
     /// It can read its boot media, as far as its agent has reported.
-    pub(crate) has_media: bool,
+    pub has_media: bool,
     /// An inventory report is stored.
-    pub(crate) has_inventory: bool,
+    pub has_inventory: bool,
     /// It has the processors, memory and disks that every role needs.
-    pub(crate) has_minimum_hardware: bool,
+    pub has_minimum_hardware: bool,
     /// No validation blocks its installation.
-    pub(crate) is_sufficient: bool,
+    pub is_sufficient: bool,
     /// It joins an existing cluster.
-    pub(crate) joins: bool,
+    pub joins: bool,
     /// Its infra-env is bound to a cluster.
-    pub(crate) has_bound_infra_env: bool,
+    pub has_bound_infra_env: bool,
     /// The current stage of its installation; of [`HostEvent::EnterStage`], the reported one.
-    pub(crate) stage: Option<HostStage>,
+    pub stage: Option<HostStage>,
 }
 
 /// A condition of a row.
@@ -66,7 +66,7 @@ struct Condition {
 
 /// The outcome of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RuleOutcome {
+pub enum RuleOutcome {
     /// The host gets this status, which it may have already.
     To(HostStatus),
     /// Nothing changes.
@@ -77,7 +77,7 @@ pub(crate) enum RuleOutcome {
 
 /// The reason why a registration is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RefusalReason {
+pub enum RefusalReason {
     /// The host must boot from its installation disk.
     MustBootFromDisk,
     /// The host is installed.
@@ -96,7 +96,7 @@ enum StatusInfo {
 
 /// What follows a status text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Details {
+pub enum Details {
     /// The messages of all failing validations.
     FailingValidations,
     /// The installation disk.
@@ -109,7 +109,7 @@ pub(crate) enum Details {
 
 /// A row of the table.
 #[derive(Debug)]
-pub(crate) struct Rule {
+pub struct TransitionRule {
     event: HostEvent,
     from: &'static [HostStatus],
     condition: Option<Condition>,
@@ -121,7 +121,7 @@ pub(crate) struct Rule {
     legacy: Option<&'static str>,
 }
 
-impl Rule {
+impl TransitionRule {
     const fn new(event: HostEvent, from: &'static [HostStatus], outcome: RuleOutcome) -> Self {
         let info = StatusInfo::Unchanged;
         Self { event, from, condition: None, outcome, info, resets_boot: false, legacy: None }
@@ -150,12 +150,12 @@ impl Rule {
     }
 
     /// Returns the outcome.
-    pub(crate) fn outcome(&self) -> RuleOutcome {
+    pub fn outcome(&self) -> RuleOutcome {
         self.outcome
     }
 
     /// Returns the details that its status text needs.
-    pub(crate) fn details(&self) -> Option<Details> {
+    pub fn details(&self) -> Option<Details> {
         match self.info {
             StatusInfo::WithDetails(_, details) => Some(details),
             StatusInfo::Unchanged | StatusInfo::Text(_) => None,
@@ -163,7 +163,7 @@ impl Rule {
     }
 
     /// Returns the transition. `details` is empty unless the row needs [details](Self::details).
-    pub(crate) fn transition(&self, details: &str) -> Transition {
+    pub fn transition(&self, details: &str) -> Transition {
         let info = match self.info {
             StatusInfo::Unchanged => None,
             StatusInfo::Text(text) => Some(text.to_owned()),
@@ -179,7 +179,7 @@ impl Rule {
 
 /// A change of a host's status.
 #[derive(Debug)]
-pub(crate) struct Transition {
+pub struct Transition {
     status: Option<HostStatus>,
     info: Option<String>,
     resets_boot: bool,
@@ -187,44 +187,44 @@ pub(crate) struct Transition {
 
 impl Transition {
     /// Returns the transition of a host that registers for the first time.
-    pub(crate) fn first(is_bound: bool) -> Self {
+    pub fn first(is_bound: bool) -> Self {
         let status = if is_bound { Discovering } else { DiscoveringUnbound };
         Self { status: Some(status), info: Some(WAITING_FOR_INVENTORY.to_owned()), resets_boot: false }
     }
 
     /// Returns the new status; `None` if it stays.
-    pub(crate) fn status(&self) -> Option<HostStatus> {
+    pub fn status(&self) -> Option<HostStatus> {
         self.status
     }
 
     /// Returns the new status text; `None` if it stays.
-    pub(crate) fn info(&self) -> Option<&str> {
+    pub fn info(&self) -> Option<&str> {
         self.info.as_deref()
     }
 
     /// Appends `suffix` to the new status text. A transition that keeps the text is unchanged.
-    pub(crate) fn with_info_suffix(self, suffix: &str) -> Self {
+    pub fn with_info_suffix(self, suffix: &str) -> Self {
         Self { info: self.info.map(|info| info + suffix), ..self }
     }
 
     /// Returns `true` if everything that the agent has reported since the last boot is discarded.
-    pub(crate) fn resets_boot(&self) -> bool {
+    pub fn resets_boot(&self) -> bool {
         self.resets_boot
     }
 }
 
 /// Returns the first row that matches.
-pub(crate) fn find_rule(status: HostStatus, event: HostEvent, facts: &HostFacts) -> Option<&'static Rule> {
+pub fn find_rule(status: HostStatus, event: HostEvent, facts: &HostFacts) -> Option<&'static TransitionRule> {
     RULES.iter().find(|rule| rule.matches(status, event, facts))
 }
 
 /// Returns the statuses of hosts that become disconnected when they are silent for too long.
-pub(crate) fn statuses_before_disconnection() -> impl Iterator<Item = HostStatus> {
+pub fn statuses_before_disconnection() -> impl Iterator<Item = HostStatus> {
     HostStatus::ALL.iter().copied().filter(|status| becomes_disconnected(*status))
 }
 
 /// Returns `true` if a host with this status becomes disconnected when it is silent for too long.
-pub(crate) fn becomes_disconnected(status: HostStatus) -> bool {
+pub fn becomes_disconnected(status: HostStatus) -> bool {
     let silent = HostFacts { has_media: true, ..HostFacts::default() };
     let rule = find_rule(status, HostEvent::Refresh, &silent);
     rule.is_some_and(|rule| matches!(rule.outcome, RuleOutcome::To(to) if to != status))
@@ -246,15 +246,15 @@ const POOL: &[HostStatus] = &[DiscoveringUnbound, InsufficientUnbound, KnownUnbo
 const DISCOVERED: &[HostStatus] = &[Discovering, Insufficient, Known, PendingForInput, Disconnected];
 
 /// The table. For each event, the first row that matches counts.
-static RULES: &[Rule] = {
+static RULES: &[TransitionRule] = {
     use HostEvent::{Bind, DeleteCluster, EnterStage, LoseMedia, Refresh, Register, Unbind};
     use StatusInfo::{Text, Unchanged, WithDetails};
     &[
-        Rule::to(Register, &[PreparingForInstallation, PreparingSuccessful], Known, Text(READY_TO_INSTALL)),
-        Rule::new(Register, &[Resetting], RuleOutcome::Stay)
+        TransitionRule::to(Register, &[PreparingForInstallation, PreparingSuccessful], Known, Text(READY_TO_INSTALL)),
+        TransitionRule::new(Register, &[Resetting], RuleOutcome::Stay)
             .when("the stage is `Rebooting`", |facts| matches!(facts.stage, Some(HostStage::Rebooting)))
             .legacy("earlier agents reset hosts themselves"),
-        Rule::to(
+        TransitionRule::to(
             Register,
             &[
                 Discovering,
@@ -270,13 +270,13 @@ static RULES: &[Rule] = {
             Text(WAITING_FOR_INVENTORY),
         )
         .resetting_boot(),
-        Rule::new(
+        TransitionRule::new(
             Register,
             &[InstallingPendingUserAction],
             RuleOutcome::Refused(RefusalReason::MustBootFromDisk),
         )
         .when(BOOTS_FROM_DISK, boots_from_disk),
-        Rule::to(
+        TransitionRule::to(
             Register,
             &[InstallingInProgress, AddedToExistingCluster],
             InstallingPendingUserAction,
@@ -287,15 +287,15 @@ static RULES: &[Rule] = {
             ),
         )
         .when(BOOTS_FROM_DISK, boots_from_disk),
-        Rule::to(
+        TransitionRule::to(
             Register,
             &[Installing, InstallingInProgress],
             Error,
             Text("The host unexpectedly restarted during the installation"),
         ),
-        Rule::new(Register, &[Error], RuleOutcome::Stay),
-        Rule::new(Register, &[Installed], RuleOutcome::Refused(RefusalReason::AlreadyInstalled)),
-        Rule::to(
+        TransitionRule::new(Register, &[Error], RuleOutcome::Stay),
+        TransitionRule::new(Register, &[Installed], RuleOutcome::Refused(RefusalReason::AlreadyInstalled)),
+        TransitionRule::to(
             Register,
             &[
                 DiscoveringUnbound,
@@ -312,24 +312,24 @@ static RULES: &[Rule] = {
         .when("the infra-env is not bound to a cluster", |facts| !facts.has_bound_infra_env)
         .resetting_boot(),
         // The text was set when the media were lost.
-        Rule::to(Refresh, POOL, DisconnectedUnbound, Unchanged).when(NO_MEDIA, |facts| !facts.has_media),
-        Rule::to(Refresh, DISCOVERED, Disconnected, Unchanged).when(NO_MEDIA, |facts| !facts.has_media),
-        Rule::to(Refresh, POOL, DisconnectedUnbound, Text(STOPPED_COMMUNICATING))
+        TransitionRule::to(Refresh, POOL, DisconnectedUnbound, Unchanged).when(NO_MEDIA, |facts| !facts.has_media),
+        TransitionRule::to(Refresh, DISCOVERED, Disconnected, Unchanged).when(NO_MEDIA, |facts| !facts.has_media),
+        TransitionRule::to(Refresh, POOL, DisconnectedUnbound, Text(STOPPED_COMMUNICATING))
             .when(SILENT, |facts| !facts.is_connected),
-        Rule::to(Refresh, DISCOVERED, Disconnected, Text(STOPPED_COMMUNICATING))
+        TransitionRule::to(Refresh, DISCOVERED, Disconnected, Text(STOPPED_COMMUNICATING))
             .when(SILENT, |facts| !facts.is_connected),
-        Rule::to(Refresh, POOL, DiscoveringUnbound, Text(WAITING_FOR_INVENTORY))
+        TransitionRule::to(Refresh, POOL, DiscoveringUnbound, Text(WAITING_FOR_INVENTORY))
             .when(NO_INVENTORY, |facts| !facts.has_inventory),
-        Rule::to(Refresh, DISCOVERED, Discovering, Text(WAITING_FOR_INVENTORY))
+        TransitionRule::to(Refresh, DISCOVERED, Discovering, Text(WAITING_FOR_INVENTORY))
             .when(NO_INVENTORY, |facts| !facts.has_inventory),
-        Rule::to(Refresh, POOL, KnownUnbound, Text("Host is ready to be bound to a cluster"))
+        TransitionRule::to(Refresh, POOL, KnownUnbound, Text("Host is ready to be bound to a cluster"))
             .when(SUFFICIENT, |facts| facts.is_sufficient),
-        Rule::to(Refresh, DISCOVERED, Known, Text(READY_TO_INSTALL))
+        TransitionRule::to(Refresh, DISCOVERED, Known, Text(READY_TO_INSTALL))
             .when(SUFFICIENT, |facts| facts.is_sufficient),
-        Rule::to(Refresh, POOL, InsufficientUnbound, TOO_LITTLE_HARDWARE),
-        Rule::to(Refresh, DISCOVERED, Insufficient, TOO_LITTLE_HARDWARE)
+        TransitionRule::to(Refresh, POOL, InsufficientUnbound, TOO_LITTLE_HARDWARE),
+        TransitionRule::to(Refresh, DISCOVERED, Insufficient, TOO_LITTLE_HARDWARE)
             .when("the hardware is not enough for any role", |facts| !facts.has_minimum_hardware),
-        Rule::to(
+        TransitionRule::to(
             Refresh,
             DISCOVERED,
             Insufficient,
@@ -338,27 +338,27 @@ static RULES: &[Rule] = {
                 Details::FailingValidations,
             ),
         ),
-        Rule::to(LoseMedia, POOL, DisconnectedUnbound, Text(MEDIA_DISCONNECTED)),
-        Rule::to(
+        TransitionRule::to(LoseMedia, POOL, DisconnectedUnbound, Text(MEDIA_DISCONNECTED)),
+        TransitionRule::to(
             LoseMedia,
             &[Discovering, Insufficient, Known, PendingForInput, Disconnected, Binding],
             Disconnected,
             Text(MEDIA_DISCONNECTED),
         ),
-        Rule::to(
+        TransitionRule::to(
             LoseMedia,
             &[PreparingForInstallation, PreparingFailed, PreparingSuccessful, Installing, InstallingInProgress],
             Error,
             WithDetails("Failed - ", Details::LostMedia),
         ),
-        Rule::to(
+        TransitionRule::to(
             EnterStage,
             &[Installing, InstallingInProgress, InstallingPendingUserAction],
             Error,
             STAGE,
         )
         .when("the stage is `Failed`", |facts| matches!(facts.stage, Some(HostStage::Failed))),
-        Rule::to(
+        TransitionRule::to(
             EnterStage,
             &[Installing, InstallingInProgress, InstallingPendingUserAction],
             AddedToExistingCluster,
@@ -370,35 +370,35 @@ static RULES: &[Rule] = {
         .when("the stage is `Done`, and the host joins an existing cluster", |facts| {
             matches!(facts.stage, Some(HostStage::Done)) && facts.joins
         }),
-        Rule::to(
+        TransitionRule::to(
             EnterStage,
             &[Installing, InstallingInProgress, InstallingPendingUserAction],
             Installed,
             STAGE,
         )
         .when("the stage is `Done`", |facts| matches!(facts.stage, Some(HostStage::Done))),
-        Rule::to(
+        TransitionRule::to(
             EnterStage,
             &[Installing, InstallingInProgress, InstallingPendingUserAction],
             InstallingInProgress,
             STAGE,
         ),
-        Rule::to(Bind, &[KnownUnbound], Binding, Text("Host is waiting to be bound to the cluster")),
-        Rule::to(Unbind, DISCOVERED, Unbinding, WAITING_FOR_UNBIND),
-        Rule::to(
+        TransitionRule::to(Bind, &[KnownUnbound], Binding, Text("Host is waiting to be bound to the cluster")),
+        TransitionRule::to(Unbind, DISCOVERED, Unbinding, WAITING_FOR_UNBIND),
+        TransitionRule::to(
             Unbind,
             &[Installed, AddedToExistingCluster, Error, Cancelled],
             UnbindingPendingUserAction,
             WAITING_FOR_UNBIND,
         ),
         // The agent still polls for steps.
-        Rule::to(
+        TransitionRule::to(
             DeleteCluster,
             &[Discovering, Insufficient, Known, PendingForInput, Disconnected, Binding],
             Unbinding,
             WAITING_FOR_UNBIND,
         ),
-        Rule::to(
+        TransitionRule::to(
             DeleteCluster,
             &[
                 PreparingForInstallation,

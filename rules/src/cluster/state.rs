@@ -2,14 +2,14 @@
 //!
 //! No operation changes the status of a cluster yet: installations do. `docs/state-machines.md` shows these tables.
 
-use super::parts::ClusterStatus;
-use super::parts::ClusterStatus::{
+use assisted::cluster::ClusterStatus;
+use assisted::cluster::ClusterStatus::{
     AddingHosts, Installing, Insufficient, PendingForInput, Ready, Unmonitored,
 };
 
 /// How a cluster becomes known to the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ClusterOrigin {
+pub enum ClusterOrigin {
     /// It is to be installed.
     Registered,
     /// It is installed, and hosts are added to it.
@@ -20,10 +20,10 @@ pub(super) enum ClusterOrigin {
 
 impl ClusterOrigin {
     #[cfg(test)]
-    pub(super) const ALL: [Self; 3] = [Self::Registered, Self::Imported, Self::Disconnected];
+    const ALL: [Self; 3] = [Self::Registered, Self::Imported, Self::Disconnected];
 
     /// Returns the first status and its text.
-    pub(super) fn first_status(self) -> (ClusterStatus, &'static str) {
+    pub fn first_status(self) -> (ClusterStatus, &'static str) {
         match self {
             Self::Registered => (Insufficient, "Cluster is not ready for install"),
             Self::Imported => (AddingHosts, "cluster is adding hosts to existing OCP cluster"),
@@ -34,7 +34,7 @@ impl ClusterOrigin {
 
 /// An operation that only some statuses allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ClusterOperation {
+pub enum ClusterOperation {
     /// A change of its settings.
     Update,
     /// A host that registers in an infra-env of the cluster, or is bound to the cluster.
@@ -44,18 +44,20 @@ pub(crate) enum ClusterOperation {
 }
 
 /// The statuses in which a cluster can be changed and accepts hosts.
-pub(super) const CHANGEABLE_STATUSES: [ClusterStatus; 4] =
-    [Insufficient, Ready, PendingForInput, AddingHosts];
+pub const CHANGEABLE_STATUSES: [ClusterStatus; 4] = [Insufficient, Ready, PendingForInput, AddingHosts];
 
 impl ClusterOperation {
     #[cfg(test)]
-    pub(super) const ALL: [Self; 3] = [Self::Update, Self::AddHost, Self::Delete];
+    const ALL: [Self; 3] = [Self::Update, Self::AddHost, Self::Delete];
 
     /// Returns `true` if a cluster with this status allows the operation.
-    pub(crate) fn is_allowed(self, status: ClusterStatus) -> bool {
+    pub fn is_allowed(self, status: ClusterStatus) -> bool {
         match self {
             Self::Update | Self::AddHost => CHANGEABLE_STATUSES.contains(&status),
             Self::Delete => status != Installing,
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

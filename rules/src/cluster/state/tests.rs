@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::parts::ClusterStatus;
-use super::state::{CHANGEABLE_STATUSES, ClusterOperation, ClusterOrigin};
+use super::*;
 
 /// Returns the tables as Markdown.
 pub(crate) fn cluster_tables() -> String {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use ignition::discovery::SshKeys;
 use regex::Regex;
 
-use crate::error::Error;
+use super::error::InvalidValue;
 
 #[expect(clippy::unwrap_used, reason = "the pattern is ours, and a test uses it")]
 static KEY: LazyLock<Regex> = LazyLock::new(|| {
@@ -19,16 +19,20 @@ static KEY: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Checks SSH public keys, one per line. Ignores empty lines, and blanks around keys. Returns the text to store.
-pub(crate) fn check_ssh_keys(text: &str) -> Result<String, Error> {
+///
+/// # Errors
+///
+/// Returns an error that shows the key if a key is malformed or of an unsupported type.
+pub fn check_ssh_keys(text: &str) -> Result<String, InvalidValue> {
     let text = text.trim();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if !KEY.is_match(line) {
-            return Err(Error::invalid(format!(
+            return Err(InvalidValue::new(format!(
                 "SSH key: {line} does not match any supported type: ssh-rsa, ssh-ed25519, ecdsa-*"
             )));
         }
         SshKeys::parse(line)
-            .map_err(|error| Error::invalid(format!("Malformed SSH key: {line}: {}", error.reason)))?;
+            .map_err(|error| InvalidValue::new(format!("Malformed SSH key: {line}: {}", error.reason)))?;
     }
     Ok(text.to_owned())
 }
@@ -50,10 +54,10 @@ mod tests {
     fn rejects_invalid_ssh_keys() {
         let refusal = check_ssh_keys("ssh-foo AAAA").unwrap_err();
         assert!(
-            refusal.reason().starts_with("SSH key: ssh-foo AAAA does not match any supported type"),
+            refusal.to_string().starts_with("SSH key: ssh-foo AAAA does not match any supported type"),
             "{refusal}"
         );
         let cut = &KEY[..KEY.len() - 8];
-        assert!(check_ssh_keys(cut).unwrap_err().reason().starts_with("Malformed SSH key: "));
+        assert!(check_ssh_keys(cut).unwrap_err().to_string().starts_with("Malformed SSH key: "));
     }
 }

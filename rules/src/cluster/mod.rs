@@ -1,0 +1,3 @@
+//! Decisions about clusters.
+
+pub mod state;

@@ -1,0 +1,5 @@
+//! Decisions about hosts.
+
+pub mod stages;
+pub mod state;
+pub mod status;

@@ -1,0 +1,26 @@
+//! What an Assisted Installer decides: pure functions from facts to decisions.
+//!
+//! A caller collects facts, such as the status of a host and whether it has checked in recently, and calls a function,
+//! which returns a decision: the next status, the stages of an installation, or the reason why a value is refused. The
+//! same facts always lead to the same decision. There is no async, no SQL, no HTTP and no clock, so the tests of all
+//! rules take milliseconds.
+//!
+//! | to | use |
+//! |---|---|
+//! | change the status of a host | [`host::state`] |
+//! | know what the status of a host allows | [`host::status`] |
+//! | list the stages of a host's installation | [`host::stages`] |
+//! | choose the first status of a cluster, and know what a status allows | [`cluster::state`] |
+//! | check values that clusters and infra-envs have in common | [`values`] |
+//!
+//! The crate stores nothing and has no records: `inventory` collects the facts and applies the decisions. Statuses,
+//! texts and errors are those of the Assisted Installer, because clients depend on them. `docs/state-machines.md` is
+//! generated from the tables of this crate.
+
+#![forbid(unsafe_code)]
+
+pub mod cluster;
+pub mod host;
+#[cfg(test)]
+mod state_machines;
+pub mod values;
