@@ -2,7 +2,6 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use futures_util::TryStreamExt;
 
 use crate::Inventory;
 use crate::api::auth::{Caller, Operation, UserOrAgent, operation};
@@ -12,8 +11,8 @@ use crate::api::{ApiError, ApiErrors, Query, json_list};
 use crate::host::{HostRole, HostStatus};
 use crate::id::{ClusterId, InfraEnvId};
 use crate::service::hosts::counts::DeletedHosts;
-use crate::service::hosts::list::SHOWN_REPORTS;
-use crate::store::{ListRange, ReportKind, ReportKinds, part_of_list};
+use crate::service::hosts::list::{HostSelection, SHOWN_REPORTS};
+use crate::store::{ReportKind, ReportKinds};
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![operation!(list_hosts), operation!(list_cluster_hosts)]
@@ -81,16 +80,9 @@ async fn list_cluster_hosts(
     let (with_inventory, with_connectivity) = (query.flag("with-inventory"), query.flag("with-connectivity"));
     let range = query.list_range()?;
     let reports = reports_in_host_list(with_inventory, with_connectivity);
-    let hosts = |range| inventory.hosts_of_cluster(id, reports, (DeletedHosts::Omitted, range));
-    if role.is_none() && status.is_none() {
-        return json_list(views(&inventory, hosts(range), HostDetail::AsStored)).await;
-    }
-    let is_selected = move |host: &Host| {
-        role.is_none_or(|role| host.role == role) && status.is_none_or(|status| host.status == status)
-    };
-    let hosts = views(&inventory, hosts(ListRange::ALL), HostDetail::AsStored);
-    let hosts = hosts.try_filter(move |host| std::future::ready(is_selected(host)));
-    json_list(part_of_list(hosts, range)).await
+    let selection = HostSelection { deleted: DeletedHosts::Omitted, status, role };
+    let hosts = inventory.hosts_of_cluster(id, reports, selection, range);
+    json_list(views(&inventory, hosts, HostDetail::AsStored)).await
 }
 
 /// Returns the reports in a list of hosts. The two longest ones are optional.

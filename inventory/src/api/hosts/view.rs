@@ -10,7 +10,7 @@ use crate::host::{HostRecord, validation};
 use crate::id::ClusterId;
 use crate::json::to_json_text;
 use crate::service::hosts::counts::DeletedHosts;
-use crate::service::hosts::list::{HostStream, SHOWN_REPORTS};
+use crate::service::hosts::list::{HostSelection, HostStream, SHOWN_REPORTS};
 use crate::store::{ListRange, ReportKind, Reports};
 use crate::{Inventory, Settings};
 
@@ -152,6 +152,7 @@ pub(crate) fn views_of_cluster(
     shown: HostDetail,
     deleted: DeletedHosts,
 ) -> BoxStream<'static, Result<Host, Error>> {
-    let hosts = inventory.hosts_of_cluster(cluster, SHOWN_REPORTS, (deleted, ListRange::ALL));
+    let selection = HostSelection::all(deleted);
+    let hosts = inventory.hosts_of_cluster(cluster, SHOWN_REPORTS, selection, ListRange::ALL);
     views(inventory, hosts, shown)
 }

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use super::counts::DeletedHosts;
 use crate::Inventory;
 use crate::error::Error;
-use crate::host::HostRecord;
+use crate::host::{HostRecord, HostRole, HostStatus};
 use crate::id::{ClusterId, InfraEnvId};
 use crate::store::{Filter, Kind, ListRange, PageQuery, ReportKind, ReportKinds, Reports};
 
@@ -24,6 +24,23 @@ pub(crate) const SHOWN_REPORTS: ReportKinds = ReportKinds::new(&[
     ReportKind::ImagesStatus,
     ReportKind::DomainNameResolutions,
 ]);
+
+/// Which hosts of a cluster a list has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HostSelection {
+    pub(crate) deleted: DeletedHosts,
+    /// Only hosts with this status. `None`: all.
+    pub(crate) status: Option<HostStatus>,
+    /// Only hosts with this role. `None`: all.
+    pub(crate) role: Option<HostRole>,
+}
+
+impl HostSelection {
+    /// Returns the selection of all hosts.
+    pub(crate) fn all(deleted: DeletedHosts) -> Self {
+        Self { deleted, status: None, role: None }
+    }
+}
 
 impl Inventory {
     /// Returns the reports of a host that clients see. If the host has changed since it was read, also returns its
@@ -57,10 +74,16 @@ impl Inventory {
         &self,
         id: ClusterId,
         reports: ReportKinds,
-        (deleted, range): (DeletedHosts, ListRange),
+        selection: HostSelection,
+        range: ListRange,
     ) -> HostStream {
-        let hosts = Filter::all(Kind::Host).of_cluster(id.0);
-        let hosts = if deleted == DeletedHosts::Included { hosts.with_deleted() } else { hosts };
+        let HostSelection { deleted, status, role } = selection;
+        let hosts = Filter {
+            deleted: deleted == DeletedHosts::Included,
+            status: status.map(HostStatus::as_str),
+            role: role.map(HostRole::as_str),
+            ..Filter::all(Kind::Host).of_cluster(id.0)
+        };
         self.stream_hosts(PageQuery::first(hosts).with_reports(reports).in_range(range))
     }
 
