@@ -141,6 +141,12 @@ impl StepReply {
         Ok(Self { output: Some(payload.to_output()?), ..self })
     }
 
+    /// Returns the type of the step, unless it is absent or unknown.
+    #[must_use]
+    pub fn known_type(&self) -> Option<StepType> {
+        self.step_type.as_ref().and_then(Extensible::known)
+    }
+
     /// Returns the exit code. An absent one is 0.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
@@ -154,7 +160,7 @@ impl StepReply {
     /// Returns an error if the output is not a report of the step's type.
     pub fn payload(&self) -> Result<Option<ReplyPayload>, serde_json::Error> {
         let output = self.output.as_deref().unwrap_or_default();
-        match self.step_type.as_ref().and_then(Extensible::known) {
+        match self.known_type() {
             Some(step_type) if !output.is_empty() => ReplyPayload::parse(step_type, output).map(Some),
             _ => Ok(None),
         }

@@ -11,7 +11,6 @@ pub(crate) mod findings;
 mod key;
 pub(crate) mod machine;
 pub(crate) mod membership;
-pub(crate) mod params;
 pub(crate) mod progress;
 mod record;
 pub(crate) mod refresh;

@@ -1,9 +1,8 @@
 //! Progress of a host's installation and of its log upload.
 
-use assisted::host::{HostStage, LogsState};
+use assisted::host::{HostProgressParams, HostStage, LogsState};
 use rules::host::state::{HostEvent, HostFacts, find_rule};
 
-use super::params::HostProgressParams;
 use super::record::HostRecord;
 use crate::error::Error;
 use crate::event::Severity;

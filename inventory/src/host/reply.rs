@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use assisted::host::{HostStatus, MediaStatus};
+use assisted::reply::{ExitCode, StepReply};
 use assisted::step::StepType;
 use rules::host::state::{Details, HostEvent, HostFacts, find_rule};
 use rules::host::status::{MEDIA_DISCONNECTED, is_before_installation, is_in_pool};
@@ -19,7 +20,6 @@ use super::reported::{
     ApiVipReport, ConnectivityReport, DiskSpeedReport, DomainReport, FreeNetwork, ImagesReport, List,
     NtpReport, TangReport, UpgradeReport, read, write,
 };
-use super::steps::StepReply;
 use super::validation::hardware_validations;
 use crate::error::Error;
 use crate::event::Severity;
@@ -27,9 +27,6 @@ use crate::journal::Journal;
 use crate::json::to_json_value;
 use crate::store::{ReportKind, ReportKinds};
 use crate::{HostLimits, Settings};
-
-/// The exit code of a step if the agent cannot read its boot media.
-const MEDIA_LOST_EXIT_CODE: i64 = 256;
 
 /// Maximum length of a stored host name, in characters. Valid names are shorter.
 const MAX_HOSTNAME: usize = 255;
@@ -50,7 +47,7 @@ pub(crate) enum StepOutput<'a> {
     /// Availability of container images. It is added to the stored report.
     Images(ImagesReport<'a>),
     /// Speed of a disk, and the exit code of the measurement. It is added to the stored report.
-    DiskSpeed(DiskSpeedReport<'a>, i64),
+    DiskSpeed(DiskSpeedReport<'a>, ExitCode),
     /// Result of an upgrade of the agent.
     Upgrade(UpgradeReport<'a>),
     /// The agent cannot read its boot media.
@@ -66,24 +63,24 @@ impl<'a> StepOutput<'a> {
     pub(crate) fn parse(reply: &'a StepReply, limits: &HostLimits) -> Result<Self, Error> {
         // The agent omits empty texts and the exit code 0, as Go does.
         let output = reply.output.as_deref().unwrap_or_default();
-        let exit_code = reply.exit_code.unwrap_or_default();
-        let Some(kind) = reply.step_type else { return Ok(Self::Ignored) };
+        let exit_code = reply.exit_code();
+        let Some(kind) = reply.known_type() else { return Ok(Self::Ignored) };
         check_report(kind.as_str(), output, limits)?;
         match (kind, exit_code) {
-            (_, MEDIA_LOST_EXIT_CODE) => Ok(Self::MediaLost),
+            (_, ExitCode::MEDIA_LOST) => Ok(Self::MediaLost),
             (StepType::ContainerImageAvailability, _) if !output.is_empty() => {
                 read(kind.as_str(), output).map(Self::Images)
             }
             (StepType::InstallationDiskSpeedCheck, _) if !output.is_empty() => {
                 read(kind.as_str(), output).map(|report| Self::DiskSpeed(report, exit_code))
             }
-            (StepType::TangConnectivityCheck, code) if code != 0 => {
+            (StepType::TangConnectivityCheck, code) if !code.is_success() => {
                 let error = reply.error.as_deref().unwrap_or_default();
                 Ok(Self::Report(ReportKind::TangConnectivity, error.chars().take(MAX_ERROR_TEXT).collect()))
             }
-            (_, 0) => Self::parse_success(kind, output),
+            (_, ExitCode::SUCCESS) => Self::parse_success(kind, output),
             _ => {
-                tracing::info!(step = %kind, exit_code, "agent step failed");
+                tracing::info!(step = %kind, exit_code = exit_code.0, "agent step failed");
                 Ok(Self::Ignored)
             }
         }
@@ -263,10 +260,10 @@ fn store_images(draft: &mut HostDraft, report: &ImagesReport<'_>) -> Result<(), 
 fn store_disk_speed(
     draft: &mut HostDraft,
     report: &DiskSpeedReport<'_>,
-    exit_code: i64,
+    exit_code: ExitCode,
 ) -> Result<(), Error> {
     let mut speed = Map::from_iter([("tested".to_owned(), Value::Bool(true))]);
-    for (key, number) in [("exit_code", exit_code), ("speed_ms", report.io_sync_duration)] {
+    for (key, number) in [("exit_code", exit_code.0), ("speed_ms", report.io_sync_duration)] {
         if number != 0 {
             speed.insert(key.to_owned(), number.into());
         }

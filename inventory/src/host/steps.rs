@@ -2,32 +2,12 @@
 
 use assisted::host::HostStatus;
 use assisted::step::{PostStepAction, Step, StepType, Steps};
-use serde::Deserialize;
 use serde_json::json;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::record::HostRecord;
 use crate::Settings;
 use crate::infra_env::{ImageSource, InfraEnvRecord};
-
-/// Result of a step.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = step_reply)]
-pub(crate) struct StepReply {
-    /// Type of the step.
-    pub step_type: Option<StepType>,
-    /// Id of the step.
-    #[expect(dead_code, reason = "agents send it, but replies are stored by step type")]
-    pub step_id: Option<String>,
-    /// Exit code. 0 means success.
-    pub exit_code: Option<i64>,
-    /// Output, as JSON in a string.
-    pub output: Option<String>,
-    /// Error output.
-    pub error: Option<String>,
-}
 
 /// Returns the types of the steps for a status, the seconds until the next check-in, and the action after the steps.
 ///

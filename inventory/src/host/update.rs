@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
+use assisted::host::{DiskChoice, DiskFormatting, DiskRole, HostUpdateParams, NodeLabel};
 use ignition::config::Config;
 use ignition::report;
 use ignition::validate::validate;
@@ -10,100 +11,97 @@ use regex::Regex;
 use rules::host::status::allows_changes;
 
 use super::draft::HostDraft;
-use super::params::{DiskChoice, DiskFormatting, DiskRole, HostUpdateParams, NodeLabel};
 use super::record::{HostRecord, InstallationDisk};
 use super::refresh::refresh;
 use super::validation::check_host_name;
+use crate::Settings;
 use crate::error::Error;
 use crate::event::Severity;
 use crate::journal::Journal;
 use crate::json::to_json_text;
 use crate::store::{ReportKind, ReportKinds};
-use crate::{Secret, Settings};
 
-impl HostUpdateParams {
-    /// Checks the values that are invalid for every host.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        if let Some(name) = &self.host_name {
-            check_host_name(name).map_err(Error::invalid)?;
-        }
-        for label in self.node_labels.iter().flatten() {
-            check_label(label)?;
-        }
-        if self.fencing_credentials.is_some() {
-            return Err(Error::invalid(
-                "fencing_credentials cannot be set: clusters with fencing are not supported",
-            ));
-        }
-        Ok(())
+/// Checks the values that are invalid for every host.
+pub(crate) fn check_update(params: &HostUpdateParams) -> Result<(), Error> {
+    if let Some(name) = &params.host_name {
+        check_host_name(name).map_err(Error::invalid)?;
     }
-
-    /// Returns the reports that [`apply`](Self::apply) reads.
-    pub(crate) fn needed_reports(&self) -> ReportKinds {
-        if self.disks_selected_config.is_some() || self.disks_skip_formatting.is_some() {
-            ReportKinds::new(&[ReportKind::Inventory])
-        } else {
-            ReportKinds::NONE
-        }
+    for label in params.node_labels.iter().flatten() {
+        check_label(label)?;
     }
-
-    /// Applies the changes to a host.
-    pub(crate) fn apply(
-        &self,
-        draft: &mut HostDraft,
-        settings: &Settings,
-        journal: &mut Journal,
-    ) -> Result<(), Error> {
-        self.check_state(&draft.record)?;
-        if let Some(disks) = &self.disks_selected_config {
-            draft.record.choices.installation_disk = chosen_disk(draft, disks)?;
-        }
-        if let Some(disks) = &self.disks_skip_formatting {
-            skip_formatting(draft, disks)?;
-        }
-        let host = &mut draft.record;
-        if let Some(role) = self.host_role {
-            host.role = role.into();
-            host.suggested_role = role.into();
-        }
-        if let Some(name) = &self.host_name {
-            host.choices.hostname.clone_from(name);
-        }
-        if let Some(pool) = &self.machine_config_pool_name {
-            host.choices.machine_config_pool_name.clone_from(pool);
-        }
-        if let Some(token) = &self.ignition_endpoint_token {
-            host.choices.ignition_endpoint_token = Secret::new(token);
-        }
-        if let Some(headers) = &self.ignition_endpoint_http_headers {
-            let headers = headers.iter().map(|header| (header.key.clone(), Secret::new(&header.value)));
-            host.choices.ignition_endpoint_http_headers = headers.collect();
-        }
-        if let Some(labels) = &self.node_labels {
-            let labels = labels.iter().map(|label| (label.key.clone(), label.value.clone()));
-            host.choices.node_labels = labels.collect::<BTreeMap<_, _>>();
-        }
-        refresh(host, settings, journal);
-        Ok(())
+    if params.fencing_credentials.is_some() {
+        return Err(Error::invalid(
+            "fencing_credentials cannot be set: clusters with fencing are not supported",
+        ));
     }
+    Ok(())
+}
 
-    /// Returns an error if a value is set that the installation depends on, and the installation has started.
-    fn check_state(&self, host: &HostRecord) -> Result<(), Error> {
-        let restricted = [
-            ("role", self.host_role.is_some()),
-            ("hostname", self.host_name.is_some()),
-            ("installation disk", self.disks_selected_config.is_some()),
-            ("formatting of disks", self.disks_skip_formatting.is_some()),
-            ("machine config pool", self.machine_config_pool_name.is_some()),
-        ];
-        match restricted.into_iter().find(|(_, is_set)| *is_set) {
-            Some((what, _)) if !allows_changes(host.status()) => Err(Error::conflict(format!(
-                "Host {} is in state {}, where its {what} cannot be changed",
-                host.id,
-                host.status()
-            ))),
-            _ => Ok(()),
-        }
+/// Returns the reports that [`apply_update`] reads.
+pub(crate) fn reports_for_update(params: &HostUpdateParams) -> ReportKinds {
+    if params.disks_selected_config.is_some() || params.disks_skip_formatting.is_some() {
+        ReportKinds::new(&[ReportKind::Inventory])
+    } else {
+        ReportKinds::NONE
+    }
+}
+
+/// Applies the changes to a host.
+pub(crate) fn apply_update(
+    draft: &mut HostDraft,
+    params: &HostUpdateParams,
+    settings: &Settings,
+    journal: &mut Journal,
+) -> Result<(), Error> {
+    check_state(&draft.record, params)?;
+    if let Some(disks) = &params.disks_selected_config {
+        draft.record.choices.installation_disk = chosen_disk(draft, disks)?;
+    }
+    if let Some(disks) = &params.disks_skip_formatting {
+        skip_formatting(draft, disks)?;
+    }
+    let host = &mut draft.record;
+    if let Some(role) = params.host_role {
+        host.role = role.into();
+        host.suggested_role = role.into();
+    }
+    if let Some(name) = &params.host_name {
+        host.choices.hostname.clone_from(name);
+    }
+    if let Some(pool) = &params.machine_config_pool_name {
+        host.choices.machine_config_pool_name.clone_from(pool);
+    }
+    if let Some(token) = &params.ignition_endpoint_token {
+        host.choices.ignition_endpoint_token = token.clone();
+    }
+    if let Some(headers) = &params.ignition_endpoint_http_headers {
+        let headers = headers.iter().map(|header| (header.key.clone(), header.value.clone()));
+        host.choices.ignition_endpoint_http_headers = headers.collect();
+    }
+    if let Some(labels) = &params.node_labels {
+        let labels = labels.iter().map(|label| (label.key.clone(), label.value.clone()));
+        host.choices.node_labels = labels.collect::<BTreeMap<_, _>>();
+    }
+    refresh(host, settings, journal);
+    Ok(())
+}
+
+/// Returns an error if a value is set that the installation depends on, and the installation has started.
+fn check_state(host: &HostRecord, params: &HostUpdateParams) -> Result<(), Error> {
+    let restricted = [
+        ("role", params.host_role.is_some()),
+        ("hostname", params.host_name.is_some()),
+        ("installation disk", params.disks_selected_config.is_some()),
+        ("formatting of disks", params.disks_skip_formatting.is_some()),
+        ("machine config pool", params.machine_config_pool_name.is_some()),
+    ];
+    match restricted.into_iter().find(|(_, is_set)| *is_set) {
+        Some((what, _)) if !allows_changes(host.status()) => Err(Error::conflict(format!(
+            "Host {} is in state {}, where its {what} cannot be changed",
+            host.id,
+            host.status()
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use assisted::host::BindHostParams;
 use axum::extract::{FromRequestParts, RawPathParams, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -11,7 +12,6 @@ use crate::api::auth::{Caller, Operation, User, operation};
 use crate::api::hosts::model::Host;
 use crate::api::hosts::view::HostDetail;
 use crate::api::{ApiError, ApiErrors, Body, Reply};
-use crate::host::params::BindHostParams;
 use crate::id::HostKey;
 use crate::request_id::RequestId;
 

@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 
+use assisted::host::{HostCreateParams, HostProgressParams, LogsProgressParams};
+use assisted::reply::StepReply;
 use assisted::step::{StepType, Steps};
 use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
@@ -14,8 +16,6 @@ use crate::api::hosts::model::{Host, RegisteredHost, RunnerCommand};
 use crate::api::hosts::view::HostDetail;
 use crate::api::{ApiError, ApiErrors, Body, LargeBodies, Query, Reply, UnparsedBody};
 use crate::error::Error;
-use crate::host::params::{HostCreateParams, HostProgressParams, LogsProgressParams};
-use crate::host::steps::StepReply;
 use crate::id::{HostKey, InfraEnvId};
 use crate::request_id::RequestId;
 use crate::service::hosts::check_in::Poll;
@@ -147,7 +147,7 @@ async fn store_reply(
         return Ok(());
     }
     let reply: StepReply = body.parse().await?;
-    *step = reply.step_type;
+    *step = reply.known_type();
     inventory.store_reply(key, (&reply, digest), Some(request)).await
 }
 

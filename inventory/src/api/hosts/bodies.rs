@@ -1,11 +1,12 @@
 //! Request bodies about hosts.
 
-use crate::api::request_bodies;
-use crate::host::params::{
+use assisted::host::{
     BindHostParams, HostCreateParams, HostIgnitionParams, HostProgressParams, HostUpdateParams,
     InstallerArgsParams, LogsProgressParams,
 };
-use crate::host::steps::StepReply;
+use assisted::reply::StepReply;
+
+use crate::api::request_bodies;
 
 request_bodies! {
     HostCreateParams: "newHostParams";

@@ -1,5 +1,6 @@
 //! Operations that users call on single hosts.
 
+use assisted::host::{HostIgnitionParams, HostUpdateParams, InstallerArgsParams};
 use axum::extract::State;
 use axum::http::StatusCode;
 
@@ -8,7 +9,6 @@ use crate::api::auth::{Caller, Operation, User, operation};
 use crate::api::hosts::model::Host;
 use crate::api::hosts::view::HostDetail;
 use crate::api::{ApiError, ApiErrors, Body, Reply};
-use crate::host::params::{HostIgnitionParams, HostUpdateParams, InstallerArgsParams};
 use crate::id::HostKey;
 use crate::request_id::RequestId;
 

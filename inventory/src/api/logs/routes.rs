@@ -1,5 +1,6 @@
 //! Routes of `/v2/clusters/{cluster_id}/logs` and `logs-progress`.
 
+use assisted::host::LogsProgressParams;
 use axum::extract::{FromRequest, Multipart, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -10,7 +11,6 @@ use super::upload::{logs_sender, store_upfile};
 use crate::Inventory;
 use crate::api::auth::{Agent, Caller, ClusterLogs, Downloader, LogsSource, Operation, operation};
 use crate::api::{ApiError, ApiErrors, ApiState, Body, Query};
-use crate::host::params::LogsProgressParams;
 use crate::id::ClusterId;
 use crate::request_id::RequestId;
 use crate::service::logs::MAX_LOGS;

@@ -1,11 +1,12 @@
 //! Progress of installations and of log uploads.
 
+use assisted::host::HostProgressParams;
+
 use crate::Inventory;
 use crate::error::Error;
 use crate::event::Severity;
 use crate::host::cluster::require_bound_to;
 use crate::host::draft::HostDraft;
-use crate::host::params::HostProgressParams;
 use crate::host::progress::{update_logs_state, update_progress};
 use crate::host::{HostRecord, LogsState};
 use crate::id::{ClusterId, HostKey};

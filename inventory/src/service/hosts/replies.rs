@@ -1,5 +1,6 @@
 //! Step replies of agents.
 
+use assisted::reply::StepReply;
 use assisted::step::StepType;
 
 use super::recent_replies::ReplyDigest;
@@ -9,7 +10,6 @@ use crate::error::Error;
 use crate::host::draft::HostDraft;
 use crate::host::refused_report;
 use crate::host::reply::StepOutput;
-use crate::host::steps::StepReply;
 use crate::id::HostKey;
 use crate::journal::Journal;
 use crate::request_id::RequestId;
@@ -38,13 +38,13 @@ impl Inventory {
     ) -> Result<(), Error> {
         let output = StepOutput::parse(reply, &self.settings().host_limits)?;
         let store = |draft: &mut HostDraft, journal: &mut Journal| {
-            if let Some(step) = reply.step_type.filter(|_| output.is_accepted_report()) {
+            if let Some(step) = reply.known_type().filter(|_| output.is_accepted_report()) {
                 refused_report::forget(&mut draft.record.findings, step);
             }
             output.store(draft, self.settings(), journal)
         };
         let generation = key.change_if_edited(self, request, output.needed_reports(), store).await?;
-        if let Some(step) = reply.step_type.filter(|_| output.is_repeatable()) {
+        if let Some(step) = reply.known_type().filter(|_| output.is_repeatable()) {
             self.recent_replies().remember(key, step, digest, generation);
         }
         Ok(())

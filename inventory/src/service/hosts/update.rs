@@ -1,14 +1,16 @@
 //! Operations of users on single hosts.
 
+use assisted::host::HostUpdateParams;
+
 use crate::Inventory;
 use crate::error::Error;
 use crate::host::HostRecord;
 use crate::host::cluster::require_bound_to;
 use crate::host::draft::HostDraft;
 use crate::host::membership::deregister;
-use crate::host::params::HostUpdateParams;
 use crate::host::update::{
-    check_ignition_override, check_installer_args, set_ignition_override, set_installer_args,
+    apply_update, check_ignition_override, check_installer_args, check_update, reports_for_update,
+    set_ignition_override, set_installer_args,
 };
 use crate::id::{ClusterId, HostId, HostKey, InfraEnvId};
 use crate::journal::Journal;
@@ -59,10 +61,11 @@ impl Inventory {
         params: &HostUpdateParams,
         request: Option<RequestId>,
     ) -> Result<HostRecord, Error> {
-        params.check()?;
-        let apply =
-            |draft: &mut HostDraft, journal: &mut Journal| params.apply(draft, self.settings(), journal);
-        let (host, ()) = key.change_with_reports(self, request, params.needed_reports(), apply).await?;
+        check_update(params)?;
+        let apply = |draft: &mut HostDraft, journal: &mut Journal| {
+            apply_update(draft, params, self.settings(), journal)
+        };
+        let (host, ()) = key.change_with_reports(self, request, reports_for_update(params), apply).await?;
         Ok(host)
     }
 
