@@ -1,9 +1,9 @@
 //! Values of enums that newer services extend.
 
-use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
-use serde::de::IntoDeserializer;
+use serde::de::Visitor;
 use serde::de::value::{Error, StrDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -82,8 +82,22 @@ impl<T: Serialize> Serialize for Extensible<T> {
 
 impl<'de, T: for<'a> Deserialize<'a>> Deserialize<'de> for Extensible<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Cow::<str>::deserialize(deserializer)?;
-        let reader: StrDeserializer<'_, Error> = text.as_ref().into_deserializer();
-        Ok(T::deserialize(reader).map_or_else(|_| Self::Unknown(text.into_owned()), Self::Known))
+        deserializer.deserialize_str(ExtensibleVisitor(PhantomData))
+    }
+}
+
+/// Reads a known value without a copy of its string.
+struct ExtensibleVisitor<T>(PhantomData<T>);
+
+impl<T: for<'a> Deserialize<'a>> Visitor<'_> for ExtensibleVisitor<T> {
+    type Value = Extensible<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        let value = T::deserialize(StrDeserializer::<Error>::new(text));
+        Ok(value.map_or_else(|_| Extensible::Unknown(text.to_owned()), Extensible::Known))
     }
 }

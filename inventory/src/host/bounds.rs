@@ -65,11 +65,12 @@ pub(crate) fn len_of_reports(host: &HostRecord) -> usize {
 mod tests {
     use std::collections::BTreeSet;
 
+    use assisted::host::{Validation, ValidationStatus};
     use chrono::Utc;
     use rules::host::state::Transition;
 
     use super::*;
-    use crate::host::{Choices, HostFindings, InstallationDisk, ReportSummary, Validation, ValidationStatus};
+    use crate::host::{Choices, HostFindings, InstallationDisk, ReportSummary};
     use crate::id::{HostId, HostKey};
 
     #[test]
@@ -84,7 +85,7 @@ mod tests {
             validations: [8, 16]
                 .map(|len| Validation {
                     id: "cores".to_owned(),
-                    status: ValidationStatus::Failure,
+                    status: ValidationStatus::Failure.into(),
                     message: text(len),
                 })
                 .into(),

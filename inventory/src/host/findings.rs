@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use assisted::host::MediaStatus;
-pub use assisted::host::ValidationStatus;
+use assisted::host::{MediaStatus, Validation};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -59,17 +58,6 @@ impl ReportSummary {
         }
         Self { sha256, len: report.len() }
     }
-}
-
-/// A validation of a host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Validation {
-    /// Id of the validation. Stable.
-    pub id: String,
-    /// Result.
-    pub status: ValidationStatus,
-    /// Message for users.
-    pub message: String,
 }
 
 /// Why the last report of a step was refused.

@@ -22,5 +22,5 @@ pub(crate) mod update;
 pub(crate) mod validation;
 
 pub use assisted::host::{HostKind, HostRole, HostStage, HostStatus, LogsState, MediaStatus};
-pub use findings::{HostFindings, RefusedReport, ReportSummary, Validation, ValidationStatus};
+pub use findings::{HostFindings, RefusedReport, ReportSummary};
 pub use record::{Choices, HostRecord, InstallationDisk, Logs, Progress};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use assisted::host::{HostStatus, MediaStatus};
+use assisted::host::{HostStatus, MediaStatus, Validation};
 use assisted::reply::{ExitCode, StepReply};
 use assisted::step::StepType;
 use rules::host::state::{Details, HostEvent, HostFacts, find_rule};
@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 
 use super::bounds::{check_report, check_reports, len_of_reports};
 use super::draft::HostDraft;
-use super::findings::Validation;
 use super::machine::Machine;
 use super::record::HostRecord;
 use super::refresh::refresh;

@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 
-use assisted::host::MediaStatus;
+use assisted::host::{MediaStatus, Validation, ValidationStatus};
 use chrono::{DateTime, TimeDelta, Utc};
 use regex::Regex;
 use rules::host::status::MEDIA_DISCONNECTED;
 
-use super::findings::{Validation, ValidationStatus};
 use super::machine::{Machine, Memory};
 use super::record::HostRecord;
 use crate::Settings;
@@ -19,16 +18,14 @@ use crate::error::Error;
 use crate::json::to_json_text;
 use crate::store::ReportKind;
 
-impl Validation {
-    fn new(id: &str, passes: bool, message: String) -> Self {
-        let status = if passes { ValidationStatus::Success } else { ValidationStatus::Failure };
-        Self { id: id.to_owned(), status, message }
-    }
+fn validation(id: &str, passes: bool, message: String) -> Validation {
+    let status = if passes { ValidationStatus::Success } else { ValidationStatus::Failure };
+    Validation { id: id.to_owned(), status: status.into(), message }
+}
 
-    /// Returns `true` if the validation blocks the installation of the host.
-    fn is_blocking(&self) -> bool {
-        self.status != ValidationStatus::Success && self.id != NOT_PARTIALLY_TRUNCATED
-    }
+/// Returns `true` if the validation blocks the installation of the host.
+fn is_blocking(validation: &Validation) -> bool {
+    validation.status != ValidationStatus::Success && validation.id != NOT_PARTIALLY_TRUNCATED
 }
 
 /// The id of a validation that does not block an installation.
@@ -101,24 +98,22 @@ fn truncation<'a>(machine: &'a Machine<'_>) -> (&'a str, String) {
 
 fn not_partially_truncated(machine: &Machine<'_>) -> Validation {
     match truncation(machine) {
-        ("partial", reasons) => Validation::new(
-            NOT_PARTIALLY_TRUNCATED,
-            false,
-            format!("Inventory is truncated (partial): {reasons}"),
-        ),
-        ("full", _) => {
-            Validation::new(NOT_PARTIALLY_TRUNCATED, true, "Inventory is not partially truncated".to_owned())
+        ("partial", reasons) => {
+            validation(NOT_PARTIALLY_TRUNCATED, false, format!("Inventory is truncated (partial): {reasons}"))
         }
-        _ => Validation::new(NOT_PARTIALLY_TRUNCATED, true, "Inventory is not truncated".to_owned()),
+        ("full", _) => {
+            validation(NOT_PARTIALLY_TRUNCATED, true, "Inventory is not partially truncated".to_owned())
+        }
+        _ => validation(NOT_PARTIALLY_TRUNCATED, true, "Inventory is not truncated".to_owned()),
     }
 }
 
 fn not_fully_truncated(machine: &Machine<'_>) -> Validation {
     const ID: &str = "inventory-not-fully-truncated";
     match truncation(machine) {
-        ("full", reasons) => Validation::new(ID, false, format!("Inventory is truncated (full): {reasons}")),
-        ("partial", _) => Validation::new(ID, true, "Inventory is partially truncated".to_owned()),
-        _ => Validation::new(ID, true, "Inventory is not truncated".to_owned()),
+        ("full", reasons) => validation(ID, false, format!("Inventory is truncated (full): {reasons}")),
+        ("partial", _) => validation(ID, true, "Inventory is partially truncated".to_owned()),
+        _ => validation(ID, true, "Inventory is not truncated".to_owned()),
     }
 }
 
@@ -134,19 +129,19 @@ fn cores(machine: &Machine<'_>) -> Validation {
     const ID: &str = "has-min-cpu-cores";
     let found = machine.cpu.as_ref().map_or(0, |cpu| cpu.count);
     if found >= MIN_CPU_CORES {
-        return Validation::new(ID, true, "Sufficient CPU cores".to_owned());
+        return validation(ID, true, "Sufficient CPU cores".to_owned());
     }
-    Validation::new(ID, false, below_minimum("CPU cores", MIN_CPU_CORES, found))
+    validation(ID, false, below_minimum("CPU cores", MIN_CPU_CORES, found))
 }
 
 fn memory(machine: &Machine<'_>) -> Validation {
     const ID: &str = "has-min-memory";
     let memory = machine.memory.clone().unwrap_or_default();
     if memory.physical_bytes >= min_memory(&memory) {
-        return Validation::new(ID, true, "Sufficient minimum RAM".to_owned());
+        return validation(ID, true, "Sufficient minimum RAM".to_owned());
     }
     let (minimum, found) = (format_bytes(MIN_MEMORY_MIB * MIB), format_bytes(memory.physical_bytes));
-    Validation::new(ID, false, below_minimum("RAM", minimum, found))
+    validation(ID, false, below_minimum("RAM", minimum, found))
 }
 
 /// Formats a size in binary units with two decimals: `8.00 GiB`.
@@ -172,14 +167,14 @@ fn disks(machine: &Machine<'_>) -> Validation {
     const ID: &str = "has-min-valid-disks";
     if machine.disks.iter().next().is_none() {
         let message = "Failed to detected disks".to_owned();
-        return Validation { id: ID.to_owned(), status: ValidationStatus::Error, message };
+        return Validation { id: ID.to_owned(), status: ValidationStatus::Error.into(), message };
     }
     if machine.eligible_disks().next().is_some() {
-        return Validation::new(ID, true, "Sufficient disk capacity".to_owned());
+        return validation(ID, true, "Sufficient disk capacity".to_owned());
     }
     let message =
         "No eligible disks were found, please check specific disks to see why they are not eligible";
-    Validation::new(ID, false, message.to_owned())
+    validation(ID, false, message.to_owned())
 }
 
 /// Returns the validation of the host name. It does not check whether another host of the cluster has the same name.
@@ -187,14 +182,14 @@ fn host_name(host: &HostRecord) -> Validation {
     const ID: &str = "hostname-valid";
     let name = host.name();
     if FORBIDDEN_NAMES.contains(&name.as_str()) {
-        return Validation::new(ID, false, format!("The host name {name} is forbidden"));
+        return validation(ID, false, format!("The host name {name} is forbidden"));
     }
     if check_host_name(&name).is_err() {
         let pattern = HOST_NAME.as_str();
         let message = format!("Hostname {name} is forbidden, hostname should match pattern {pattern}");
-        return Validation::new(ID, false, message);
+        return validation(ID, false, message);
     }
-    Validation::new(ID, true, format!("Hostname {name} is allowed"))
+    validation(ID, true, format!("Hostname {name} is allowed"))
 }
 
 /// Returns the validations of a host that block its installation, and the messages of all failed validations, as status
@@ -206,7 +201,7 @@ pub(crate) fn blocking_validations(host: &HostRecord) -> (Vec<Validation>, Strin
     let mut failures: Vec<_> = all.iter().filter(is_failure).map(|it| it.message.as_str()).collect();
     failures.sort_unstable();
     let failures = failures.join(" ; ");
-    (all.into_iter().filter(Validation::is_blocking).collect(), failures)
+    (all.into_iter().filter(is_blocking).collect(), failures)
 }
 
 /// Returns `true` if no validation that blocks the installation is about the minimum hardware.
@@ -241,7 +236,7 @@ pub(crate) fn validations_json(
     now: DateTime<Utc>,
 ) -> Result<String, Error> {
     let checked = |id: &str, passes: bool, [success, failure]: [&str; 2]| {
-        Validation::new(id, passes, if passes { success } else { failure }.to_owned())
+        validation(id, passes, if passes { success } else { failure }.to_owned())
     };
     let network = [
         checked(

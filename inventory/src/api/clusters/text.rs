@@ -6,7 +6,7 @@ use super::host_networks::HostNetworks;
 use super::hosts::{CountedHosts, Hosts, ShownHosts};
 use super::model::Cluster;
 use crate::Inventory;
-use crate::api::hosts::view::views_of_cluster;
+use crate::api::hosts::view::{addresses, views_of_cluster};
 use crate::api::{JsonPieces, comma_separated, json_piece};
 use crate::cluster::ClusterRecord;
 use crate::error::Error;
@@ -59,8 +59,8 @@ async fn summary(
     let mut texts = Some(Vec::new());
     let mut hosts = views_of_cluster(inventory, id, shown.host_detail(), deleted);
     while let Some(host) = hosts.try_next().await? {
-        summary.counts.add(host.status);
-        networks.add(host.id, &host.addresses()?);
+        summary.counts.add(&host.status);
+        networks.add(host.id, &addresses(&host)?);
         if let Some(all) = &mut texts {
             all.extend_from_slice(if all.is_empty() { b"" } else { b"," });
             append_json(all, &host)?;

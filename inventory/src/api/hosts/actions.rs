@@ -2,15 +2,14 @@
 
 use std::convert::Infallible;
 
-use assisted::host::BindHostParams;
+use assisted::host::{BindHostParams, Host};
 use axum::extract::{FromRequestParts, RawPathParams, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 
 use crate::Inventory;
 use crate::api::auth::{Caller, Operation, User, operation};
-use crate::api::hosts::model::Host;
-use crate::api::hosts::view::HostDetail;
+use crate::api::hosts::view::{HostDetail, view_with_reports};
 use crate::api::{ApiError, ApiErrors, Body, Reply};
 use crate::id::HostKey;
 use crate::request_id::RequestId;
@@ -42,7 +41,7 @@ async fn bind_host(
     Body(params): Body<BindHostParams>,
 ) -> Result<Reply<Host>, ApiError> {
     let host = inventory.bind_host(key, params.cluster_id, Some(request)).await?;
-    Ok(Reply(StatusCode::OK, Host::with_reports(&inventory, host, HostDetail::AsStored).await?))
+    Ok(Reply(StatusCode::OK, view_with_reports(&inventory, host, HostDetail::AsStored).await?))
 }
 
 /// Unbinds a host from its cluster
@@ -60,7 +59,7 @@ async fn unbind_host(
     State(inventory): State<Inventory>,
 ) -> Result<Reply<Host>, ApiError> {
     let host = inventory.unbind_host(key, Some(request)).await?;
-    Ok(Reply(StatusCode::OK, Host::with_reports(&inventory, host, HostDetail::AsStored).await?))
+    Ok(Reply(StatusCode::OK, view_with_reports(&inventory, host, HostDetail::AsStored).await?))
 }
 
 /// Resets a host that was added to an existing cluster

@@ -2,21 +2,22 @@
 
 use std::convert::Infallible;
 
-use assisted::host::{HostCreateParams, HostProgressParams, LogsProgressParams};
+use assisted::host::{
+    HostCreateParams, HostProgressParams, LogsProgressParams, RegisteredHost, RunnerArguments, RunnerCommand,
+};
 use assisted::reply::StepReply;
 use assisted::step::{StepType, Steps};
 use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use serde_json::json;
 
 use crate::Inventory;
 use crate::api::auth::{Agent, Caller, Operation, operation};
-use crate::api::hosts::model::{Host, RegisteredHost, RunnerCommand};
-use crate::api::hosts::view::HostDetail;
+use crate::api::hosts::view::{HostDetail, view_with_reports};
 use crate::api::{ApiError, ApiErrors, Body, LargeBodies, Query, Reply, UnparsedBody};
 use crate::error::Error;
 use crate::id::{HostKey, InfraEnvId};
+use crate::json::to_json_text;
 use crate::request_id::RequestId;
 use crate::service::hosts::check_in::Poll;
 use crate::service::hosts::recent_replies::ReplyDigest;
@@ -76,14 +77,14 @@ async fn register_host(
     let agent_version = params.discovery_agent_version.or(call.agent_version).unwrap_or_default();
     let host =
         inventory.register_host(&Registration { key, agent_version, request: Some(call.request) }).await?;
-    let settings = inventory.settings();
-    let arguments = json!({
-        "infra_env_id": infra_env_id,
-        "host_id": params.host_id,
-        "agent_version": settings.agent_image,
-    });
-    let host = Host::with_reports(&inventory, host, HostDetail::InFull).await?;
-    let next_step_runner_command = RunnerCommand { args: vec![arguments.to_string()] };
+    let arguments = RunnerArguments {
+        infra_env_id,
+        host_id: params.host_id,
+        agent_version: inventory.settings().agent_image.clone(),
+    };
+    let args = vec![to_json_text("the arguments of the step runner", &arguments)?];
+    let next_step_runner_command = Some(RunnerCommand { args, ..RunnerCommand::default() });
+    let host = view_with_reports(&inventory, host, HostDetail::InFull).await?;
     Ok(Reply(StatusCode::CREATED, RegisteredHost { host, next_step_runner_command }))
 }
 

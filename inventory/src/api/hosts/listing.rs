@@ -1,11 +1,11 @@
 //! Lists of hosts.
 
+use assisted::host::Host;
 use axum::extract::State;
 use axum::response::Response;
 
 use crate::Inventory;
 use crate::api::auth::{Caller, Operation, UserOrAgent, operation};
-use crate::api::hosts::model::Host;
 use crate::api::hosts::view::{HostDetail, views};
 use crate::api::{ApiError, ApiErrors, Query, json_list};
 use crate::host::{HostRole, HostStatus};

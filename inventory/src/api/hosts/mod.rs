@@ -4,7 +4,6 @@ mod actions;
 mod agent;
 mod bodies;
 mod listing;
-pub(crate) mod model;
 mod user;
 pub(crate) mod view;
 

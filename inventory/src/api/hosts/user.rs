@@ -1,13 +1,12 @@
 //! Operations that users call on single hosts.
 
-use assisted::host::{HostIgnitionParams, HostUpdateParams, InstallerArgsParams};
+use assisted::host::{Host, HostIgnitionParams, HostUpdateParams, InstallerArgsParams};
 use axum::extract::State;
 use axum::http::StatusCode;
 
 use crate::Inventory;
 use crate::api::auth::{Caller, Operation, User, operation};
-use crate::api::hosts::model::Host;
-use crate::api::hosts::view::HostDetail;
+use crate::api::hosts::view::{HostDetail, view_with_reports};
 use crate::api::{ApiError, ApiErrors, Body, Reply};
 use crate::id::HostKey;
 use crate::request_id::RequestId;
@@ -37,7 +36,7 @@ async fn get_host(
     State(inventory): State<Inventory>,
 ) -> Result<Reply<Host>, ApiError> {
     let host = inventory.host(key).await?;
-    Ok(Reply(StatusCode::OK, Host::with_reports(&inventory, host, HostDetail::InFull).await?))
+    Ok(Reply(StatusCode::OK, view_with_reports(&inventory, host, HostDetail::InFull).await?))
 }
 
 /// Updates a host
@@ -57,7 +56,7 @@ async fn update_host(
     Body(params): Body<HostUpdateParams>,
 ) -> Result<Reply<Host>, ApiError> {
     let host = inventory.update_host(key, &params, Some(request)).await?;
-    Ok(Reply(StatusCode::CREATED, Host::with_reports(&inventory, host, HostDetail::InFull).await?))
+    Ok(Reply(StatusCode::CREATED, view_with_reports(&inventory, host, HostDetail::InFull).await?))
 }
 
 /// Deletes a host
@@ -95,7 +94,7 @@ async fn update_installer_args(
     Body(params): Body<InstallerArgsParams>,
 ) -> Result<Reply<Host>, ApiError> {
     let host = inventory.set_host_installer_args(key, &params.args, Some(request)).await?;
-    Ok(Reply(StatusCode::CREATED, Host::with_reports(&inventory, host, HostDetail::AsStored).await?))
+    Ok(Reply(StatusCode::CREATED, view_with_reports(&inventory, host, HostDetail::AsStored).await?))
 }
 
 /// Returns the Ignition override of a host

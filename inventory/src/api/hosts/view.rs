@@ -1,9 +1,10 @@
 //! Hosts as clients see them.
 
+use assisted::host::{Host, HostProgress};
+use assisted::{Extensible, Secret};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 
-use crate::api::hosts::model::{Host, HostProgress};
 use crate::error::Error;
 use crate::host::machine::Machine;
 use crate::host::{HostRecord, validation};
@@ -23,109 +24,112 @@ pub(crate) enum HostDetail {
     AsStored,
 }
 
-impl Host {
-    /// Returns a host as clients see it.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a part of the record cannot be written as JSON.
-    pub(crate) fn from_record(
-        host: HostRecord,
-        mut reports: Reports,
-        shown: HostDetail,
-        settings: &Settings,
-    ) -> Result<Self, Error> {
-        // A report that the record does not name is shown as an empty text. The reader has checked that all others
-        // exist.
-        let mut report = |kind| reports.0.remove(&kind).unwrap_or_default();
-        let validations_info = validation::validations_json(&host, settings, settings.clock.now())?;
-        let name = if shown == HostDetail::InFull { host.name() } else { host.choices.hostname.clone() };
-        let stages = (shown == HostDetail::InFull).then(|| host.stages().to_vec());
-        let (status, status_info) = (host.status(), host.status_info().to_owned());
-        let status_updated_at = host.status_updated_at();
-        let HostRecord { choices, findings, progress, logs, .. } = host;
-        // A host without an installation disk is shown with empty texts.
-        let disk = choices.installation_disk.unwrap_or_default();
-        Ok(Self {
-            kind: host.kind,
-            id: host.id,
-            href: format!("{}/v2/infra-envs/{}/hosts/{}", Settings::API, host.infra_env_id, host.id),
-            infra_env_id: host.infra_env_id,
-            cluster_id: host.cluster_id,
-            status,
-            status_info,
-            status_updated_at,
-            role: host.role,
-            suggested_role: host.suggested_role,
-            bootstrap: host.bootstrap,
-            requested_hostname: name,
-            progress_stages: stages,
+/// Returns a host as clients see it.
+///
+/// # Errors
+///
+/// Returns an error if a part of the record cannot be written as JSON.
+fn view(
+    host: HostRecord,
+    mut reports: Reports,
+    shown: HostDetail,
+    settings: &Settings,
+) -> Result<Host, Error> {
+    // A report that the record does not name is shown as an empty text. The reader has checked that all others
+    // exist.
+    let mut report = |kind| reports.0.remove(&kind).unwrap_or_default();
+    let validations_info = validation::validations_json(&host, settings, settings.clock.now())?;
+    let name = if shown == HostDetail::InFull { host.name() } else { host.choices.hostname.clone() };
+    let stages =
+        (shown == HostDetail::InFull).then(|| host.stages().iter().map(|stage| (*stage).into()).collect());
+    let (status, status_info) = (host.status(), host.status_info().to_owned());
+    let status_updated_at = host.status_updated_at();
+    let HostRecord { choices, findings, progress, logs, .. } = host;
+    // A host without an installation disk is shown with empty texts.
+    let disk = choices.installation_disk.unwrap_or_default();
+    Ok(Host {
+        kind: host.kind.into(),
+        id: host.id,
+        href: format!("{}/v2/infra-envs/{}/hosts/{}", Settings::API, host.infra_env_id, host.id),
+        infra_env_id: host.infra_env_id,
+        cluster_id: host.cluster_id,
+        status: status.into(),
+        status_info,
+        status_updated_at,
+        role: Some(host.role.into()),
+        suggested_role: Some(host.suggested_role.into()),
+        bootstrap: host.bootstrap,
+        requested_hostname: name,
+        progress_stages: stages,
+        stage_started_at: progress.started_at,
+        stage_updated_at: progress.updated_at,
+        connection_timed_out: progress.connection_timed_out,
+        installer_version: progress.installer_version,
+        progress: HostProgress {
+            installation_percentage: progress.percentage,
+            current_stage: progress.stage.map(Extensible::Known),
+            progress_info: progress.info,
             stage_started_at: progress.started_at,
             stage_updated_at: progress.updated_at,
-            connection_timed_out: progress.connection_timed_out,
-            installer_version: progress.installer_version,
-            progress: HostProgress {
-                installation_percentage: progress.percentage,
-                current_stage: progress.stage,
-                progress_info: progress.info,
-                stage_started_at: progress.started_at,
-                stage_updated_at: progress.updated_at,
-                stage_timed_out: progress.timed_out,
-            },
-            inventory: report(ReportKind::Inventory),
-            connectivity: report(ReportKind::Connectivity),
-            api_vip_connectivity: report(ReportKind::ApiVipConnectivity),
-            tang_connectivity: report(ReportKind::TangConnectivity),
-            disks_info: report(ReportKind::DisksInfo),
-            ntp_sources: report(ReportKind::NtpSources),
-            images_status: report(ReportKind::ImagesStatus),
-            domain_name_resolutions: report(ReportKind::DomainNameResolutions),
-            media_status: findings.media,
-            validations_info,
-            node_labels: labels(&choices.node_labels)?,
-            fencing_credentials: choices.fencing_credentials,
-            installation_disk_id: disk.id,
-            installation_disk_path: disk.path,
-            disks_to_be_formatted: choices.disks_to_be_formatted.join(","),
-            skip_formatting_disks: choices.skip_formatting_disks.join(","),
-            installer_args: choices.installer_args,
-            ignition_config_overrides: choices.ignition_config_overrides,
-            ignition_endpoint_token_set: !choices.ignition_endpoint_token.is_empty(),
-            machine_config_pool_name: choices.machine_config_pool_name,
-            discovery_agent_version: host.agent_version,
-            logs_info: logs.state,
-            logs_collected_at: logs.collected_at,
-            logs_started_at: logs.started_at,
-            checked_in_at: host.checked_in_at,
-            timestamp: host.clock,
-            registered_at: host.registered_at,
-            created_at: host.created_at,
-            updated_at: host.updated_at,
-            deleted_at: host.deleted_at,
-            user_name: host.user_name,
-        })
-    }
+            stage_timed_out: progress.timed_out,
+        },
+        inventory: report(ReportKind::Inventory),
+        connectivity: report(ReportKind::Connectivity),
+        api_vip_connectivity: report(ReportKind::ApiVipConnectivity),
+        tang_connectivity: report(ReportKind::TangConnectivity),
+        disks_info: report(ReportKind::DisksInfo),
+        ntp_sources: report(ReportKind::NtpSources),
+        images_status: report(ReportKind::ImagesStatus),
+        domain_name_resolutions: report(ReportKind::DomainNameResolutions),
+        media_status: findings.media.map(Extensible::Known),
+        validations_info,
+        node_labels: labels(&choices.node_labels)?,
+        fencing_credentials: Secret::new(choices.fencing_credentials),
+        installation_disk_id: disk.id,
+        installation_disk_path: disk.path,
+        disks_to_be_formatted: choices.disks_to_be_formatted.join(","),
+        skip_formatting_disks: choices.skip_formatting_disks.join(","),
+        installer_args: choices.installer_args,
+        ignition_config_overrides: choices.ignition_config_overrides,
+        ignition_endpoint_token_set: !choices.ignition_endpoint_token.is_empty(),
+        machine_config_pool_name: choices.machine_config_pool_name,
+        discovery_agent_version: host.agent_version,
+        logs_info: logs.state.into(),
+        logs_collected_at: logs.collected_at,
+        logs_started_at: logs.started_at,
+        checked_in_at: host.checked_in_at,
+        timestamp: host.clock,
+        registered_at: host.registered_at,
+        created_at: host.created_at,
+        updated_at: host.updated_at,
+        deleted_at: host.deleted_at,
+        user_name: host.user_name,
+    })
+}
 
-    /// Reads the reports of a host, and returns the host as clients see it.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the database fails, if a report is missing that the host names, or if a part of the record
-    /// cannot be written as JSON.
-    pub(crate) async fn with_reports(
-        inventory: &Inventory,
-        host: HostRecord,
-        shown: HostDetail,
-    ) -> Result<Self, Error> {
-        let (host, reports) = inventory.with_shown_reports(host).await?;
-        Self::from_record(host, reports, shown, inventory.settings())
-    }
+/// Reads the reports of a host, and returns the host as clients see it.
+///
+/// # Errors
+///
+/// Returns an error if the database fails, if a report is missing that the host names, or if a part of the record
+/// cannot be written as JSON.
+pub(crate) async fn view_with_reports(
+    inventory: &Inventory,
+    host: HostRecord,
+    shown: HostDetail,
+) -> Result<Host, Error> {
+    let (host, reports) = inventory.with_shown_reports(host).await?;
+    view(host, reports, shown, inventory.settings())
+}
 
-    /// The IP addresses in its inventory report, each with the length of its prefix.
-    pub(crate) fn addresses(&self) -> Result<Vec<String>, Error> {
-        let machine = Machine::from_stored(self.id, &self.inventory)?;
-        Ok(machine.addresses().map(str::to_owned).collect())
-    }
+/// Returns the IP addresses in the inventory report of a host, each with the length of its prefix.
+///
+/// # Errors
+///
+/// Returns an error if the report is damaged.
+pub(crate) fn addresses(host: &Host) -> Result<Vec<String>, Error> {
+    let machine = Machine::from_stored(host.id, &host.inventory)?;
+    Ok(machine.addresses().map(str::to_owned).collect())
 }
 
 fn labels(labels: &std::collections::BTreeMap<String, String>) -> Result<String, Error> {
@@ -139,9 +143,8 @@ pub(crate) fn views(
     shown: HostDetail,
 ) -> BoxStream<'static, Result<Host, Error>> {
     let inventory = inventory.clone();
-    let view = move |(host, reports): (HostRecord, Reports)| {
-        Host::from_record(host, reports, shown, inventory.settings())
-    };
+    let view =
+        move |(host, reports): (HostRecord, Reports)| self::view(host, reports, shown, inventory.settings());
     hosts.map(move |host| host.and_then(&view)).boxed()
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use assisted::Extensible;
+
 use crate::Inventory;
 use crate::error::Error;
 use crate::host::HostStatus;
@@ -20,10 +22,10 @@ pub(crate) struct HostCounts {
 
 impl HostCounts {
     /// Counts a host with this status.
-    pub(crate) fn add(&mut self, status: HostStatus) {
+    pub(crate) fn add(&mut self, status: &Extensible<HostStatus>) {
         self.total += 1;
-        self.ready += i64::from(status == HostStatus::Known);
-        self.enabled += i64::from(status != HostStatus::Disabled);
+        self.ready += i64::from(*status == HostStatus::Known);
+        self.enabled += i64::from(*status != HostStatus::Disabled);
     }
 }
 
