@@ -50,7 +50,7 @@
 //!     ) -> Result<StepOutcome, StepFailure> {
 //!         match request {
 //!             StepRequest::Inventory(_) => {
-//!                 let report = InventoryReport { hostname: "laptop".to_owned(), ..InventoryReport::default() };
+//!                 let report = InventoryReport { hostname: "laptop".into(), ..InventoryReport::default() };
 //!                 Ok(StepOutcome::Output(ReplyPayload::Inventory(Box::new(report))))
 //!             }
 //!             other => Err(StepFailure::new(ExitCode::FAILED, format!("no {} on a laptop", other.step_type()))),

@@ -44,7 +44,7 @@ pub trait Machine: Send + Sync + 'static {
 #[non_exhaustive]
 pub enum StepOutcome {
     /// The step succeeded, with this output.
-    Output(ReplyPayload),
+    Output(ReplyPayload<'static>),
     /// The step succeeded, without output.
     Done,
     /// The host reboots. The agent ends, and does not reply.
@@ -57,7 +57,7 @@ pub enum StepOutcome {
 pub struct StepFailure {
     exit_code: ExitCode,
     message: String,
-    payload: Option<Box<ReplyPayload>>,
+    payload: Option<Box<ReplyPayload<'static>>>,
 }
 
 impl StepFailure {
@@ -78,7 +78,7 @@ impl StepFailure {
 
     /// Adds output. The service reads the output of failed checks of disks and container images.
     #[must_use]
-    pub fn with_output(self, payload: ReplyPayload) -> Self {
+    pub fn with_output(self, payload: ReplyPayload<'static>) -> Self {
         Self { payload: Some(Box::new(payload)), ..self }
     }
 
@@ -102,7 +102,7 @@ impl StepFailure {
 
     /// Returns the output.
     #[must_use]
-    pub fn output(&self) -> Option<&ReplyPayload> {
+    pub fn output(&self) -> Option<&ReplyPayload<'static>> {
         self.payload.as_deref()
     }
 }

@@ -127,7 +127,8 @@ fn name_in_use(step: &Step, name: &str) -> BusyReply {
 fn upgrade_running(step: &Step) -> BusyReply {
     let reply = match StepRequest::parse(step) {
         Ok(StepRequest::Upgrade(request)) => {
-            let report = UpgradeReport { agent_image: request.agent_image, result: String::new() };
+            let report =
+                UpgradeReport { agent_image: request.agent_image.into(), ..UpgradeReport::default() };
             StepReply::success(step, &ReplyPayload::Upgrade(report))
         }
         Ok(_) => return BusyReply::Skip,
@@ -224,7 +225,7 @@ impl<M: Machine> StepContext<M> {
 }
 
 /// After a successful upgrade, the registration starts the new agent.
-fn end_after(output: &ReplyPayload) -> Option<RunnerEnd> {
+fn end_after(output: &ReplyPayload<'_>) -> Option<RunnerEnd> {
     match output {
         ReplyPayload::Upgrade(report) if report.result == "success" => Some(RunnerEnd::RegisterAgain),
         _ => None,

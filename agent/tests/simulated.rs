@@ -31,7 +31,7 @@ use assisted::request::{
     VipToVerify,
 };
 use assisted::step::VipType;
-use assisted::{HostId, InfraEnvId, List, Secret};
+use assisted::{HostId, InfraEnvId, List, Secret, Text};
 use serde_json::{Value, json};
 use skip::report_missing;
 
@@ -61,7 +61,7 @@ fn run(machine: &SimulatedMachine, request: StepRequest) -> Result<StepOutcome, 
 }
 
 /// The output of a step that succeeds.
-fn output(machine: &SimulatedMachine, request: StepRequest) -> ReplyPayload {
+fn output(machine: &SimulatedMachine, request: StepRequest) -> ReplyPayload<'static> {
     match run(machine, request).unwrap() {
         StepOutcome::Output(output) => output,
         other => panic!("{other:?}"),
@@ -78,22 +78,22 @@ fn hosts_to_check<'a>(others: impl IntoIterator<Item = &'a SimulatedMachine>) ->
                 .iter()
                 .map(|address| address.split('/').next().unwrap().to_owned())
                 .collect(),
-            mac: interface.mac_address.clone(),
-            name: interface.name.clone(),
+            mac: interface.mac_address.to_string(),
+            name: interface.name.to_string(),
         });
         ConnectivityCheckHost { host_id: machine.id(), nics: nics.collect() }
     };
     StepRequest::ConnectivityCheck(others.into_iter().map(host).collect())
 }
 
-fn connectivity(machine: &SimulatedMachine, others: &[SimulatedMachine]) -> Vec<RemoteHost> {
+fn connectivity(machine: &SimulatedMachine, others: &[SimulatedMachine]) -> Vec<RemoteHost<'static>> {
     match output(machine, hosts_to_check(others)) {
         ReplyPayload::Connectivity(report) => report.remote_hosts.0.unwrap(),
         other => panic!("{other:?}"),
     }
 }
 
-fn address(report: &InventoryReport) -> String {
+fn address(report: &InventoryReport<'_>) -> String {
     report.addresses().next().unwrap().split('/').next().unwrap().to_owned()
 }
 
@@ -104,7 +104,7 @@ fn hosts_of_one_segment_reach_each_other() {
     let reports = connectivity(&first, &all);
     assert_eq!(reports.len(), 2);
     for report in &reports {
-        let other = all.iter().find(|machine| machine.id().to_string() == report.host_id).unwrap();
+        let other = all.iter().find(|machine| report.host_id == machine.id().to_string()).unwrap();
         let other = other.inventory_report();
         let links: Vec<_> = report.l2_connectivity.iter().collect();
         assert_eq!(links.len(), 1);
@@ -201,7 +201,7 @@ fn free_addresses_exclude_hosts_and_gateways() {
     let all = machines("groups: [{name: node}]", 3);
     let request = StepRequest::FreeAddresses(vec!["192.168.111.0/24".to_owned()].into());
     let ReplyPayload::FreeAddresses(networks) = output(&all[0], request) else { panic!() };
-    let free: Vec<_> = networks.iter().next().unwrap().free_addresses.iter().map(String::as_str).collect();
+    let free: Vec<_> = networks.iter().next().unwrap().free_addresses.iter().map(Text::as_str).collect();
     assert_eq!(free.len(), 256 - 3 - 1);
     for used in ["192.168.111.1", "192.168.111.11", "192.168.111.13"] {
         assert!(!free.contains(&used), "{used}");
@@ -234,7 +234,7 @@ fn used_virtual_addresses_are_found() {
 fn ntp_states(machine: &SimulatedMachine, added: &str) -> Vec<String> {
     let request = StepRequest::Ntp(NtpRequest { ntp_source: added.to_owned() });
     let ReplyPayload::Ntp(report) = output(machine, request) else { panic!() };
-    report.ntp_sources.iter().map(|source| source.source_state.clone()).collect()
+    report.ntp_sources.iter().map(|source| source.source_state.to_string()).collect()
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn faults_change_reports() {
     assert!((1799..=1800).contains(&behind), "{behind}");
 }
 
-fn inventory(machine: &SimulatedMachine, output: Option<u64>, disk: Option<u64>) -> InventoryReport {
+fn inventory(machine: &SimulatedMachine, output: Option<u64>, disk: Option<u64>) -> InventoryReport<'static> {
     let request = InventoryRequest { host_id: machine.id(), output_max_size: output, disk_min_size: disk };
     match self::output(machine, StepRequest::Inventory(request)) {
         ReplyPayload::Inventory(report) => *report,
@@ -347,11 +347,12 @@ fn report_observes_the_limits_of_the_request() {
     let yaml =
         "groups: [{name: a, cpu_flags: [vmx], disks: [{name: sda, size_gb: 10}, {name: sdb, size_gb: 20}]}]";
     let machine = machines(yaml, 1).remove(0);
-    let names =
-        |report: &InventoryReport| report.disks.iter().map(|disk| disk.name.clone()).collect::<Vec<_>>();
+    let names = |report: &InventoryReport<'_>| {
+        report.disks.iter().map(|disk| disk.name.to_string()).collect::<Vec<_>>()
+    };
     assert_eq!(names(&inventory(&machine, None, Some(10_000_000_000))), ["sda", "sdb"]);
     assert_eq!(names(&inventory(&machine, None, Some(10_000_000_001))), ["sdb"]);
-    let length = |report: &InventoryReport| serde_json::to_string(report).unwrap().len();
+    let length = |report: &InventoryReport<'_>| serde_json::to_string(report).unwrap().len();
     let complete = inventory(&machine, Some(1 << 20), None);
     assert_eq!(complete, machine.inventory_report());
     let long = faulty(Fault::ReportTooLarge);

@@ -50,26 +50,26 @@ fn reply(step: &Step) -> Result<StepReply, serde_json::Error> {
     StepReply::success(step, &payload)
 }
 
-fn inventory_report() -> InventoryReport {
-    let cpu = Cpu { count: 8, architecture: "x86_64".to_owned(), ..Cpu::default() };
+fn inventory_report() -> InventoryReport<'static> {
+    let cpu = Cpu { count: 8, architecture: "x86_64".into(), ..Cpu::default() };
     let memory = Memory { physical_bytes: 32 << 30, usable_bytes: 32 << 30, ..Memory::default() };
     let disk = Disk {
-        id: "/dev/vda".to_owned(),
-        path: "/dev/vda".to_owned(),
-        name: "vda".to_owned(),
-        drive_type: "HDD".to_owned(),
+        id: "/dev/vda".into(),
+        path: "/dev/vda".into(),
+        name: "vda".into(),
+        drive_type: "HDD".into(),
         size_bytes: 128_000_000_000,
         ..Disk::default()
     };
     let interface = Interface {
-        name: "eth0".to_owned(),
-        interface_type: "physical".to_owned(),
-        mac_address: "52:54:00:00:00:01".to_owned(),
-        ipv4_addresses: vec!["192.0.2.11/24".to_owned()].into(),
+        name: "eth0".into(),
+        interface_type: "physical".into(),
+        mac_address: "52:54:00:00:00:01".into(),
+        ipv4_addresses: vec!["192.0.2.11/24".into()].into(),
         ..Interface::default()
     };
     InventoryReport {
-        hostname: "simulated-1".to_owned(),
+        hostname: "simulated-1".into(),
         cpu: Some(cpu),
         memory: Some(memory),
         disks: vec![disk].into(),
@@ -78,8 +78,9 @@ fn inventory_report() -> InventoryReport {
     }
 }
 
-fn ntp_report(request: &NtpRequest) -> NtpReport {
+fn ntp_report(request: &NtpRequest) -> NtpReport<'static> {
     let names = request.ntp_source.split(',').filter(|name| !name.is_empty());
-    let synced = |name: &str| NtpSource { source_name: name.to_owned(), source_state: "synced".to_owned() };
+    let synced =
+        |name: &str| NtpSource { source_name: name.to_owned().into(), source_state: "synced".into() };
     NtpReport { ntp_sources: names.map(synced).collect() }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::HostId;
 use crate::list::List;
+use crate::text::Text;
 use crate::wire::{null_as_default, reported};
 
 /// A host whose connectivity an agent checks. The argument of the step is a list of them.
@@ -32,43 +33,43 @@ pub struct ConnectivityCheckNic {
 
 reported! {
     /// The connectivity report: the reply to `connectivity-check`.
-    ConnectivityReport {
+    ConnectivityReport<'a> {
         /// Results, one for each checked host.
-        remote_hosts: List<RemoteHost>,
+        remote_hosts: List<RemoteHost<'a>>,
     }
 
     /// Connectivity to one host.
-    RemoteHost {
+    RemoteHost<'a> {
         /// Id of the host.
-        host_id: String,
+        host_id: Text<'a>,
         /// Results in the same network segment.
-        l2_connectivity: List<LinkReport>,
+        l2_connectivity: List<LinkReport<'a>>,
         /// Results over IP.
-        l3_connectivity: List<PingReport>,
+        l3_connectivity: List<PingReport<'a>>,
         /// Results with the largest packets of each interface.
-        mtu_report: List<MtuReport>,
+        mtu_report: List<MtuReport<'a>>,
     }
 
     /// Connectivity to an address in the same network segment.
-    LinkReport {
+    LinkReport<'a> {
         /// Interface that sent the packets.
-        outgoing_nic: String,
+        outgoing_nic: Text<'a>,
         /// Address that sent the packets.
-        outgoing_ip_address: String,
+        outgoing_ip_address: Text<'a>,
         /// Checked address.
-        remote_ip_address: String,
+        remote_ip_address: Text<'a>,
         /// MAC address that answered.
-        remote_mac: String,
+        remote_mac: Text<'a>,
         /// Whether the MAC address belongs to the host.
         successful: bool,
     }
 
     /// Connectivity to an address over IP.
-    PingReport {
+    PingReport<'a> {
         /// Interface that sent the packets. Agents leave it empty.
-        outgoing_nic: String,
+        outgoing_nic: Text<'a>,
         /// Checked address.
-        remote_ip_address: String,
+        remote_ip_address: Text<'a>,
         /// Whether the host answered.
         successful: bool,
         /// Average round-trip time, in milliseconds.
@@ -78,11 +79,11 @@ reported! {
     }
 
     /// Whether large packets reach an address.
-    MtuReport {
+    MtuReport<'a> {
         /// Interface that sent the packets.
-        outgoing_nic: String,
+        outgoing_nic: Text<'a>,
         /// Checked address.
-        remote_ip_address: String,
+        remote_ip_address: Text<'a>,
         /// Whether packets as large as the MTU of the interface arrived.
         mtu_successful: bool,
     }

@@ -4,6 +4,7 @@
 //! know.
 
 use crate::list::List;
+use crate::text::Text;
 use crate::wire::reported;
 
 reported! {
@@ -15,126 +16,126 @@ reported! {
     /// use assisted::inventory_report::{Cpu, InventoryReport};
     ///
     /// let report = InventoryReport {
-    ///     hostname: "node-1".to_owned(),
-    ///     cpu: Some(Cpu { count: 8, architecture: "x86_64".to_owned(), ..Cpu::default() }),
+    ///     hostname: "node-1".into(),
+    ///     cpu: Some(Cpu { count: 8, architecture: "x86_64".into(), ..Cpu::default() }),
     ///     ..InventoryReport::default()
     /// };
     /// let text = serde_json::to_string(&report)?;
-    /// assert_eq!(serde_json::from_str::<InventoryReport>(&text)?, report);
+    /// assert_eq!(serde_json::from_str::<InventoryReport<'_>>(&text)?, report);
     /// # Ok::<(), serde_json::Error>(())
     /// ```
-    InventoryReport {
+    InventoryReport<'a> {
         /// IPv4 address of the BMC. `0.0.0.0`: none found.
-        bmc_address: String,
+        bmc_address: Text<'a>,
         /// IPv6 address of the BMC. `::/0`: none found.
-        bmc_v6address: String,
+        bmc_v6address: Text<'a>,
         /// The boot of the host.
-        boot: Option<Boot>,
+        boot: Option<Boot<'a>>,
         /// The processors.
-        cpu: Option<Cpu>,
+        cpu: Option<Cpu<'a>>,
         /// The disks.
-        disks: List<Disk>,
+        disks: List<Disk<'a>>,
         /// The graphics cards.
-        gpus: List<Gpu>,
+        gpus: List<Gpu<'a>>,
         /// The host name.
-        hostname: String,
+        hostname: Text<'a>,
         /// The network interfaces.
-        interfaces: List<Interface>,
+        interfaces: List<Interface<'a>>,
         /// The memory.
-        memory: Option<Memory>,
+        memory: Option<Memory<'a>>,
         /// The routes of the main table.
-        routes: List<Route>,
+        routes: List<Route<'a>>,
         /// The manufacturer of the machine.
-        system_vendor: Option<SystemVendor>,
+        system_vendor: Option<SystemVendor<'a>>,
         /// Version of the TPM: `none`, `1.2` or `2.0`.
-        tpm_version: String,
+        tpm_version: Text<'a>,
         /// The parts that the agent left out.
-        truncation: Option<Truncation>,
+        truncation: Option<Truncation<'a>>,
     }
 
     /// The boot of a host.
-    Boot {
+    Boot<'a> {
         /// The kernel command line.
-        command_line: String,
+        command_line: Text<'a>,
         /// Firmware mode: `uefi` or `bios`.
-        current_boot_mode: String,
+        current_boot_mode: Text<'a>,
         /// Type of the root device: `persistent` or `ephemeral`.
-        device_type: String,
+        device_type: Text<'a>,
         /// MAC address of the interface that the host booted from, if it booted over the network.
-        pxe_interface: String,
+        pxe_interface: Text<'a>,
         /// State of Secure Boot: `Unknown`, `NotSupported`, `Enabled` or `Disabled`.
-        secure_boot_state: String,
+        secure_boot_state: Text<'a>,
     }
 
     /// The processors of a host.
-    Cpu {
+    Cpu<'a> {
         /// CPU architecture, such as `x86_64` or `aarch64`.
-        architecture: String,
+        architecture: Text<'a>,
         /// Number of logical processors.
         count: i64,
         /// Features of the processors.
-        flags: List<String>,
+        flags: List<Text<'a>>,
         /// Highest frequency, in MHz.
         frequency: f64,
         /// Name of the model.
-        model_name: String,
+        model_name: Text<'a>,
     }
 
     /// A disk.
-    Disk {
+    Disk<'a> {
         /// Whether the disk has a boot sector.
         bootable: bool,
         /// Path below `/dev/disk/by-id`.
-        by_id: String,
+        by_id: Text<'a>,
         /// Path below `/dev/disk/by-path`.
-        by_path: String,
+        by_path: Text<'a>,
         /// Type of the drive, such as `HDD`, `SSD` or `Multipath`.
-        drive_type: String,
+        drive_type: Text<'a>,
         /// Whether the disk reports a unique id.
         has_uuid: bool,
         /// SCSI address: host, channel, target and logical unit.
-        hctl: String,
+        hctl: Text<'a>,
         /// Block devices that use the disk, separated by commas.
-        holders: String,
+        holders: Text<'a>,
         /// Id: the path by id, else the path by connection, else the device path.
-        id: String,
+        id: Text<'a>,
         /// Whether a system can be installed on the disk.
-        installation_eligibility: Eligibility,
+        installation_eligibility: Eligibility<'a>,
         /// Results of earlier speed checks.
         io_perf: Option<DiskSpeed>,
         /// Whether the disk is the boot media.
         is_installation_media: bool,
         /// The iSCSI connection.
-        iscsi: Option<Iscsi>,
+        iscsi: Option<Iscsi<'a>>,
         /// Name of the model.
-        model: String,
+        model: Text<'a>,
         /// Name of the block device.
-        name: String,
+        name: Text<'a>,
         /// Types of the partitions.
         #[serde(rename = "partitionTypes")]
-        partition_types: String,
+        partition_types: Text<'a>,
         /// Device path.
-        path: String,
+        path: Text<'a>,
         /// Whether the disk is removable.
         removable: bool,
         /// Serial number.
-        serial: String,
+        serial: Text<'a>,
         /// Size.
         size_bytes: i64,
         /// S.M.A.R.T. data.
-        smart: String,
+        smart: Text<'a>,
         /// Manufacturer of the disk.
-        vendor: String,
+        vendor: Text<'a>,
         /// World wide name.
-        wwn: String,
+        wwn: Text<'a>,
     }
 
     /// Whether a system can be installed on a disk.
-    Eligibility {
+    Eligibility<'a> {
         /// Whether a system can be installed.
         eligible: bool,
         /// Reasons against an installation.
-        not_eligible_reasons: List<String>,
+        not_eligible_reasons: List<Text<'a>>,
     }
 
     /// Speed of a disk.
@@ -144,107 +145,107 @@ reported! {
     }
 
     /// The iSCSI connection of a disk.
-    Iscsi {
+    Iscsi<'a> {
         /// IP address of the host.
-        host_ip_address: String,
+        host_ip_address: Text<'a>,
     }
 
     /// A graphics card.
-    Gpu {
+    Gpu<'a> {
         /// PCI address.
-        address: String,
+        address: Text<'a>,
         /// PCI device id.
-        device_id: String,
+        device_id: Text<'a>,
         /// Name of the device.
-        name: String,
+        name: Text<'a>,
         /// Name of the manufacturer.
-        vendor: String,
+        vendor: Text<'a>,
         /// PCI vendor id.
-        vendor_id: String,
+        vendor_id: Text<'a>,
     }
 
     /// A network interface.
-    Interface {
+    Interface<'a> {
         /// Name by the BIOS.
-        biosdevname: String,
+        biosdevname: Text<'a>,
         /// DHCP client id.
-        client_id: String,
+        client_id: Text<'a>,
         /// Flags of the kernel, such as `up` and `running`.
-        flags: List<String>,
+        flags: List<Text<'a>>,
         /// Whether the interface has a link.
         has_carrier: bool,
         /// IPv4 addresses, each with a prefix length.
-        ipv4_addresses: List<String>,
+        ipv4_addresses: List<Text<'a>>,
         /// IPv6 addresses, each with a prefix length.
-        ipv6_addresses: List<String>,
+        ipv6_addresses: List<Text<'a>>,
         /// MAC address, in lower case.
-        mac_address: String,
+        mac_address: Text<'a>,
         /// Largest packet, in bytes.
         mtu: i64,
         /// Name of the interface.
-        name: String,
+        name: Text<'a>,
         /// PCI device id.
-        product: String,
+        product: Text<'a>,
         /// Speed of the link.
         speed_mbps: i64,
         /// Type: `physical`, `vlan`, `bond` and others. Old agents, which list only network cards, leave it empty.
         #[serde(rename = "type")]
-        interface_type: String,
+        interface_type: Text<'a>,
         /// PCI vendor id.
-        vendor: String,
+        vendor: Text<'a>,
     }
 
     /// The memory of a host.
-    Memory {
+    Memory<'a> {
         /// Installed memory.
         physical_bytes: i64,
         /// Source of that number: `dmidecode`, `ghw` or `meminfo`.
-        physical_bytes_method: String,
+        physical_bytes_method: Text<'a>,
         /// Memory that the kernel can use.
         usable_bytes: i64,
     }
 
     /// A route.
-    Route {
+    Route<'a> {
         /// Destination address, without prefix length.
-        destination: String,
+        destination: Text<'a>,
         /// Address family of the kernel: 2 for IPv4, 10 for IPv6.
         family: i64,
         /// Address of the gateway.
-        gateway: String,
+        gateway: Text<'a>,
         /// Name of the interface.
-        interface: String,
+        interface: Text<'a>,
         /// Metric.
         metric: i64,
     }
 
     /// The manufacturer of a machine.
-    SystemVendor {
+    SystemVendor<'a> {
         /// Name of the manufacturer.
-        manufacturer: String,
+        manufacturer: Text<'a>,
         /// Name of the product.
-        product_name: String,
+        product_name: Text<'a>,
         /// Serial number.
-        serial_number: String,
+        serial_number: Text<'a>,
         /// Whether the host is a virtual machine.
         #[serde(rename = "virtual")]
         is_virtual: bool,
     }
 
     /// The parts that an agent left out, because the report was too large.
-    Truncation {
+    Truncation<'a> {
         /// Reasons.
-        reasons: List<String>,
+        reasons: List<Text<'a>>,
         /// Extent: `partial` or `full`.
         #[serde(rename = "type")]
-        kind: String,
+        kind: Text<'a>,
     }
 }
 
-impl InventoryReport {
+impl InventoryReport<'_> {
     /// Returns the IP addresses of all interfaces, each with a prefix length.
     pub fn addresses(&self) -> impl Iterator<Item = &str> {
         let lists = self.interfaces.iter().flat_map(|it| [&it.ipv4_addresses, &it.ipv6_addresses]);
-        lists.flat_map(List::iter).map(String::as_str)
+        lists.flat_map(List::iter).map(Text::as_str)
     }
 }

@@ -10,7 +10,6 @@
 //! | [`step`], [`request`] | the steps for an agent, and the arguments of each type of step |
 //! | [`reply`], [`inventory_report`], [`connectivity`] | the replies of an agent, and their reports |
 //! | [`event`], [`version`], [`error`] | events, versions and errors |
-//! | [`wire`] | helpers that read and write the JSON of reports |
 #![cfg_attr(feature = "client", doc = "| [`client`] | the client |")]
 //!
 //! The crate has no server, no validation of values, and no state machines.
@@ -89,13 +88,15 @@ mod secret;
 pub mod step;
 mod string_enum;
 mod subnet;
+mod text;
 pub mod time;
 pub mod version;
-pub mod wire;
+mod wire;
 
 pub use extensible::Extensible;
 pub use id::{ClusterId, HostId, InfraEnvId};
 pub use list::List;
 pub use secret::Secret;
 pub use subnet::Subnet;
+pub use text::Text;
 pub use time::{Micros, Millis};

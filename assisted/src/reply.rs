@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::VipVerification;
@@ -12,7 +11,8 @@ use crate::inventory_report::InventoryReport;
 use crate::list::List;
 use crate::secret::Redacted;
 use crate::step::{Step, StepType, VipType};
-use crate::wire::{reported, reported_without_debug};
+use crate::text::Text;
+use crate::wire::reported;
 
 /// Exit code of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -112,7 +112,7 @@ impl StepReply {
     /// use assisted::step::{Step, StepType};
     ///
     /// let step = Step::new(StepType::NtpSynchronizer, "ntp-synchronizer-77aa01bc", Vec::new());
-    /// let source = NtpSource { source_name: "ntp.example.com".to_owned(), source_state: "synced".to_owned() };
+    /// let source = NtpSource { source_name: "ntp.example.com".into(), source_state: "synced".into() };
     /// let payload = ReplyPayload::Ntp(NtpReport { ntp_sources: vec![source].into() });
     ///
     /// let reply = StepReply::success(&step, &payload)?;
@@ -123,7 +123,7 @@ impl StepReply {
     /// assert_eq!(reply.payload()?, None);
     /// # Ok::<(), serde_json::Error>(())
     /// ```
-    pub fn success(step: &Step, payload: &ReplyPayload) -> Result<Self, serde_json::Error> {
+    pub fn success(step: &Step, payload: &ReplyPayload<'_>) -> Result<Self, serde_json::Error> {
         Ok(Self { output: Some(payload.to_output()?), ..Self::done(step) })
     }
 
@@ -137,7 +137,7 @@ impl StepReply {
     /// # Errors
     ///
     /// Returns an error if the payload cannot be written as JSON.
-    pub fn with_payload(self, payload: &ReplyPayload) -> Result<Self, serde_json::Error> {
+    pub fn with_payload(self, payload: &ReplyPayload<'_>) -> Result<Self, serde_json::Error> {
         Ok(Self { output: Some(payload.to_output()?), ..self })
     }
 
@@ -158,7 +158,7 @@ impl StepReply {
     /// # Errors
     ///
     /// Returns an error if the output is not a report of the step's type.
-    pub fn payload(&self) -> Result<Option<ReplyPayload>, serde_json::Error> {
+    pub fn payload(&self) -> Result<Option<ReplyPayload<'_>>, serde_json::Error> {
         let output = self.output.as_deref().unwrap_or_default();
         match self.known_type() {
             Some(step_type) if !output.is_empty() => ReplyPayload::parse(step_type, output).map(Some),
@@ -167,45 +167,45 @@ impl StepReply {
     }
 }
 
-/// The payload of a reply.
+/// The payload of a reply. A parsed one borrows its texts from the output.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum ReplyPayload {
+pub enum ReplyPayload<'a> {
     /// Reply to `inventory`.
-    Inventory(Box<InventoryReport>),
+    Inventory(Box<InventoryReport<'a>>),
     /// Reply to `connectivity-check`.
-    Connectivity(ConnectivityReport),
+    Connectivity(ConnectivityReport<'a>),
     /// Reply to `free-network-addresses`.
-    FreeAddresses(List<FreeNetwork>),
+    FreeAddresses(List<FreeNetwork<'a>>),
     /// Reply to `dhcp-lease-allocate`.
-    DhcpLeases(DhcpReport),
+    DhcpLeases(DhcpReport<'a>),
     /// Reply to `ntp-synchronizer`.
-    Ntp(NtpReport),
+    Ntp(NtpReport<'a>),
     /// Reply to `domain-resolution`.
-    Domains(DomainReport),
+    Domains(DomainReport<'a>),
     /// Reply to `api-vip-connectivity-check`.
-    ApiVip(ApiVipReport),
+    ApiVip(ApiVipReport<'a>),
     /// Reply to `tang-connectivity-check`.
-    Tang(TangReport),
+    Tang(TangReport<'a>),
     /// Reply to `verify-vips`.
-    Vips(List<VerifiedVip>),
+    Vips(List<VerifiedVip<'a>>),
     /// Reply to `installation-disk-speed-check`.
-    DiskSpeed(DiskSpeedReport),
+    DiskSpeed(DiskSpeedReport<'a>),
     /// Reply to `container-image-availability`.
-    Images(ImagesReport),
+    Images(ImagesReport<'a>),
     /// Reply to `upgrade-agent`.
-    Upgrade(UpgradeReport),
+    Upgrade(UpgradeReport<'a>),
     /// Output of a step without a report, such as `install` and `download-boot-artifacts`. The service ignores it.
-    Text(String),
+    Text(Text<'a>),
 }
 
-impl ReplyPayload {
+impl<'a> ReplyPayload<'a> {
     /// Parses the output of a step.
     ///
     /// # Errors
     ///
     /// Returns an error if the output is not a report of this type.
-    pub fn parse(step_type: StepType, output: &str) -> Result<Self, serde_json::Error> {
+    pub fn parse(step_type: StepType, output: &'a str) -> Result<Self, serde_json::Error> {
         Ok(match step_type {
             StepType::Inventory => Self::Inventory(Box::new(read(output)?)),
             StepType::ConnectivityCheck => Self::Connectivity(read(output)?),
@@ -225,7 +225,7 @@ impl ReplyPayload {
             | StepType::LogsGather
             | StepType::NextStepRunner
             | StepType::DownloadBootArtifacts
-            | StepType::RebootForReclaim => Self::Text(output.to_owned()),
+            | StepType::RebootForReclaim => Self::Text(output.into()),
         })
     }
 
@@ -248,116 +248,116 @@ impl ReplyPayload {
             Self::DiskSpeed(report) => serde_json::to_string(report),
             Self::Images(report) => serde_json::to_string(report),
             Self::Upgrade(report) => serde_json::to_string(report),
-            Self::Text(text) => Ok(text.clone()),
+            Self::Text(text) => Ok(text.to_string()),
         }
     }
 }
 
-fn read<T: DeserializeOwned>(output: &str) -> Result<T, serde_json::Error> {
+fn read<'a, T: Deserialize<'a>>(output: &'a str) -> Result<T, serde_json::Error> {
     serde_json::from_str(output)
 }
 
 reported! {
     /// Result of checking that a virtual IP address is free: an item of the reply to `verify-vips`.
-    VerifiedVip {
+    VerifiedVip<'a> {
         /// The result. Absent: not checked.
         verification: Option<Extensible<VipVerification>>,
         /// The address.
-        vip: String,
+        vip: Text<'a>,
         /// Use of the address.
         vip_type: Option<Extensible<VipType>>,
     }
 
     /// The reply to `ntp-synchronizer`.
-    NtpReport {
+    NtpReport<'a> {
         /// The time servers.
-        ntp_sources: List<NtpSource>,
+        ntp_sources: List<NtpSource<'a>>,
     }
 
     /// A time server.
-    NtpSource {
+    NtpSource<'a> {
         /// Name or address.
-        source_name: String,
+        source_name: Text<'a>,
         /// State: `synced`, `combined`, `not_combined`, `unreachable`, `error` or `variable`.
-        source_state: String,
+        source_state: Text<'a>,
     }
 
     /// An item of the reply to `free-network-addresses`.
-    FreeNetwork {
+    FreeNetwork<'a> {
         /// Network in CIDR notation.
-        network: String,
+        network: Text<'a>,
         /// Unused addresses.
-        free_addresses: List<String>,
+        free_addresses: List<Text<'a>>,
     }
 
     /// The reply to `dhcp-lease-allocate`.
-    DhcpReport {
+    DhcpReport<'a> {
         /// Address for the cluster's API.
-        api_vip_address: String,
+        api_vip_address: Text<'a>,
         /// Lease of that address, in the format of dhclient.
-        api_vip_lease: String,
+        api_vip_lease: Text<'a>,
         /// Address for the cluster's ingress.
-        ingress_vip_address: String,
+        ingress_vip_address: Text<'a>,
         /// Lease of that address, in the format of dhclient.
-        ingress_vip_lease: String,
+        ingress_vip_lease: Text<'a>,
     }
 
     /// The reply to `domain-resolution`.
-    DomainReport {
+    DomainReport<'a> {
         /// Results, one for each name.
-        resolutions: List<DomainResolution>,
+        resolutions: List<DomainResolution<'a>>,
     }
 
     /// Result of one DNS lookup.
-    DomainResolution {
+    DomainResolution<'a> {
         /// The name.
-        domain_name: String,
+        domain_name: Text<'a>,
         /// IPv4 addresses.
-        ipv4_addresses: List<String>,
+        ipv4_addresses: List<Text<'a>>,
         /// IPv6 addresses.
-        ipv6_addresses: List<String>,
+        ipv6_addresses: List<Text<'a>>,
         /// Canonical names.
-        cnames: List<String>,
+        cnames: List<Text<'a>>,
     }
 
     /// The reply to `tang-connectivity-check`.
-    TangReport {
+    TangReport<'a> {
         /// Whether all servers answered.
         is_success: bool,
         /// Answers, one for each server.
-        tang_server_response: List<TangServer>,
+        tang_server_response: List<TangServer<'a>>,
     }
 
     /// Answer of a Tang server.
-    TangServer {
+    TangServer<'a> {
         /// URL of the advertisement.
-        tang_url: String,
+        tang_url: Text<'a>,
         /// The signed keys.
-        payload: String,
+        payload: Text<'a>,
         /// The signatures.
-        signatures: List<TangSignature>,
+        signatures: List<TangSignature<'a>>,
     }
 
     /// A signature of a Tang server.
-    TangSignature {
+    TangSignature<'a> {
         /// The protected header.
-        protected: String,
+        protected: Text<'a>,
         /// The signature.
-        signature: String,
+        signature: Text<'a>,
     }
 
     /// The reply to `container-image-availability`.
-    ImagesReport {
+    ImagesReport<'a> {
         /// Results, one for each image.
-        images: List<ImageReport>,
+        images: List<ImageReport<'a>>,
     }
 
     /// Availability of a container image.
-    ImageReport {
+    ImageReport<'a> {
         /// Reference of the image.
-        name: String,
+        name: Text<'a>,
         /// Result: `success` or `failure`.
-        result: String,
+        result: Text<'a>,
         /// Size of the image.
         size_bytes: f64,
         /// Duration of the download, in seconds. Absent if the image was present.
@@ -367,38 +367,40 @@ reported! {
     }
 
     /// The reply to `installation-disk-speed-check`.
-    DiskSpeedReport {
+    DiskSpeedReport<'a> {
         /// Device path of the disk.
-        path: String,
+        path: Text<'a>,
         /// Time to write and sync a block, in milliseconds.
         io_sync_duration: i64,
     }
 
     /// The reply to `upgrade-agent`.
-    UpgradeReport {
+    UpgradeReport<'a> {
         /// Container image of the new agent.
-        agent_image: String,
+        agent_image: Text<'a>,
         /// Result: `success` or `failure`. Empty if another download of the image is in progress.
-        result: String,
+        result: Text<'a>,
     }
 }
 
-reported_without_debug! {
+reported! {
+    without Debug:
+
     /// The reply to `api-vip-connectivity-check`.
-    ApiVipReport {
+    ApiVipReport<'a> {
         /// Whether the Ignition config was downloaded.
         is_success: bool,
         /// URL of the Ignition config.
-        url: String,
+        url: Text<'a>,
         /// Reason for a failure.
-        download_error: String,
+        download_error: Text<'a>,
         /// The Ignition config, without the files that the service does not need.
-        ignition: String,
+        ignition: Text<'a>,
     }
 }
 
 /// Shows only the length of the Ignition config and of its URL, which may contain a password.
-impl fmt::Debug for ApiVipReport {
+impl fmt::Debug for ApiVipReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApiVipReport")
             .field("is_success", &self.is_success)
@@ -406,5 +408,43 @@ impl fmt::Debug for ApiVipReport {
             .field("download_error", &self.download_error)
             .field("ignition", &Redacted(&self.ignition))
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Maximum number of items of a list.
+    const MAX_ITEMS: usize = 16 << 10;
+
+    #[test]
+    fn unknown_keys_are_dropped_and_null_is_the_default() {
+        let text = r#"{"colour": {"of": ["x"]}, "ntp_sources": [{"source_name": "a", "source_state": null, "x": 1}]}"#;
+        let report: NtpReport<'_> = read(text).unwrap();
+        assert_eq!(serde_json::to_string(&report).unwrap(), r#"{"ntp_sources":[{"source_name":"a"}]}"#);
+        assert_eq!(
+            serde_json::to_string(&read::<NtpReport<'_>>("{}").unwrap()).unwrap(),
+            r#"{"ntp_sources":null}"#
+        );
+    }
+
+    #[test]
+    fn keys_match_without_case() {
+        let text =
+            r#"{"NTP_Sources": [{"SOURCE_NAME": "a", "Source_State": "synced", "\u0053ource_Other": 1}]}"#;
+        let report: NtpReport<'_> = read(text).unwrap();
+        assert_eq!(
+            serde_json::to_string(&report).unwrap(),
+            r#"{"ntp_sources":[{"source_name":"a","source_state":"synced"}]}"#
+        );
+    }
+
+    #[test]
+    fn rejects_lists_with_too_many_items() {
+        let items = |count: usize| format!(r#"{{"ntp_sources": [{}]}}"#, vec!["{}"; count].join(","));
+        read::<NtpReport<'_>>(&items(MAX_ITEMS)).unwrap();
+        let refusal = read::<NtpReport<'_>>(&items(MAX_ITEMS + 1)).unwrap_err();
+        assert!(refusal.to_string().contains("invalid length 16385"), "{refusal}");
     }
 }

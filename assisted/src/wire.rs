@@ -16,11 +16,7 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// Reads null as the zero value.
-///
-/// # Errors
-///
-/// Returns an error for a value of another type.
-pub fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+pub(crate) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
@@ -38,7 +34,7 @@ pub(crate) fn empty_as_none<'de, D: Deserializer<'de>, T: for<'a> Deserialize<'a
 }
 
 /// A value of a report that may be absent.
-pub trait Absent {
+pub(crate) trait Absent {
     /// Returns `true` if the value is not written.
     fn is_absent(&self) -> bool;
 }
@@ -62,10 +58,7 @@ impl<T> Absent for Option<T> {
 
 /// Reads a struct from a JSON object, never from an array. Keys match case-insensitively, and unknown keys are skipped.
 #[derive(Debug)]
-pub struct ObjectOnly<D>(
-    /// The deserializer of the object.
-    pub D,
-);
+pub(crate) struct ObjectOnly<D>(pub(crate) D);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectOnly<D> {
     type Error = D::Error;
@@ -154,39 +147,37 @@ impl Visitor<'_> for FieldName {
 /// The parts of a resource have `deny_unknown_fields` as well: it describes in their schemas what a service accepts in
 /// requests, and does not apply to readers, which ignore the keys that a newer service adds.
 macro_rules! lenient {
-    ($($name:ty),+ $(,)?) => {$(
-        impl serde::Serialize for $name {
+    (@impl [$($generics:tt)*], [$($of_reader:tt)*], $name:ty) => {
+        impl $($generics)* serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 Self::serialize(self, serializer)
             }
         }
 
-        impl<'de> serde::Deserialize<'de> for $name {
+        impl<$($of_reader)*> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 Self::deserialize($crate::wire::ObjectOnly(deserializer))
             }
         }
+    };
+    ($($name:ty),+ $(,)?) => {$(
+        $crate::wire::lenient!(@impl [], ['de], $name);
     )+};
 }
 pub(crate) use lenient;
 
-/// Defines types of reports: each field may be absent or null, and a field at its zero value is not written.
+/// Defines types of reports: each field may be absent or null, and a field at its zero value is not written. A type with
+/// the lifetime `'a` borrows its texts from the JSON that it is read from. Types after `without Debug:` have their own
+/// `Debug`, which redacts secrets.
 macro_rules! reported {
-    ($($(#[$doc:meta])* $name:ident { $($fields:tt)* })+) => {
-        $crate::wire::reported_without_debug! {
-            $($(#[$doc])* #[derive(Debug)] $name { $($fields)* })+
-        }
-    };
-}
-pub(crate) use reported;
-
-/// Defines types of reports, as [`reported`], which redact secrets in their own `Debug`.
-macro_rules! reported_without_debug {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$of_field:meta])* $field:ident: $type:ty,)* })+) => {$(
+    (@struct $(#[$doc:meta])* $name:ident, [$($generics:tt)*], [$($of_reader:tt)*], [$($debug:ident)?], {
+        $($(#[$of_field:meta])* $field:ident: $type:ty,)*
+    } $(#[$bound:meta])?) => {
         $(#[$doc])*
-        #[derive(Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, $($debug,)? Default, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(default, remote = "Self")]
-        pub struct $name {
+        $(#[$bound])?
+        pub struct $name $($generics)* {
             $(
                 $(#[$of_field])*
                 #[serde(
@@ -197,14 +188,29 @@ macro_rules! reported_without_debug {
             )*
         }
 
-        $crate::wire::lenient!($name);
+        $crate::wire::lenient!(@impl [$($generics)*], [$($of_reader)*], $name $($generics)*);
 
         /// A part is written even if all its fields are absent.
-        impl $crate::wire::Absent for $name {
+        impl $($generics)* $crate::wire::Absent for $name $($generics)* {
             fn is_absent(&self) -> bool {
                 false
             }
         }
+    };
+    (@type $(#[$doc:meta])* $name:ident<'a> $debug:tt $fields:tt) => {
+        $crate::wire::reported! {
+            @struct $(#[$doc])* $name, [<'a>], ['de: 'a, 'a], $debug, $fields
+            #[serde(bound(deserialize = "'de: 'a"))]
+        }
+    };
+    (@type $(#[$doc:meta])* $name:ident $debug:tt $fields:tt) => {
+        $crate::wire::reported! { @struct $(#[$doc])* $name, [], ['de], $debug, $fields }
+    };
+    ($($(#[$doc:meta])* $name:ident $(<$life:lifetime>)? { $($fields:tt)* })+) => {$(
+        $crate::wire::reported! { @type $(#[$doc])* $name $(<$life>)? [Debug] { $($fields)* } }
+    )+};
+    (without Debug: $($(#[$doc:meta])* $name:ident $(<$life:lifetime>)? { $($fields:tt)* })+) => {$(
+        $crate::wire::reported! { @type $(#[$doc])* $name $(<$life>)? [] { $($fields)* } }
     )+};
 }
-pub(crate) use reported_without_debug;
+pub(crate) use reported;

@@ -31,7 +31,7 @@ use assisted::request::{
     TangRequest, UpgradeRequest, VipToVerify,
 };
 use assisted::step::{Step, StepType, VipType};
-use assisted::{ClusterId, Extensible, HostId, InfraEnvId, List, Micros, Millis, Secret};
+use assisted::{ClusterId, Extensible, HostId, InfraEnvId, List, Micros, Millis, Secret, Text};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -102,6 +102,12 @@ impl Draw for String {
     }
 }
 
+impl Draw for Text<'_> {
+    fn draw(from: &mut Choices<'_>) -> Self {
+        String::draw(from).into()
+    }
+}
+
 impl Draw for Secret {
     fn draw(from: &mut Choices<'_>) -> Self {
         Self::new(String::draw(from))
@@ -142,8 +148,8 @@ impl<T: Draw> Draw for List<T> {
 }
 
 macro_rules! draw {
-    ($($name:ident { $($field:ident),+ $(,)? })+) => {$(
-        impl Draw for $name {
+    ($($name:ident $(<$life:lifetime>)? { $($field:ident),+ $(,)? })+) => {$(
+        impl Draw for $name $(<$life>)? {
             fn draw(from: &mut Choices<'_>) -> Self {
                 Self { $($field: Draw::draw(from)),+ }
             }
@@ -186,51 +192,51 @@ draw_enums! {
 }
 
 draw! {
-    InventoryReport {
+    InventoryReport<'_> {
         bmc_address, bmc_v6address, boot, cpu, disks, gpus, hostname, interfaces, memory, routes, system_vendor,
         tpm_version, truncation,
     }
-    Boot { command_line, current_boot_mode, device_type, pxe_interface, secure_boot_state }
-    Cpu { architecture, count, flags, frequency, model_name }
-    Disk {
+    Boot<'_> { command_line, current_boot_mode, device_type, pxe_interface, secure_boot_state }
+    Cpu<'_> { architecture, count, flags, frequency, model_name }
+    Disk<'_> {
         bootable, by_id, by_path, drive_type, has_uuid, hctl, holders, id, installation_eligibility, io_perf,
         is_installation_media, iscsi, model, name, partition_types, path, removable, serial, size_bytes, smart, vendor,
         wwn,
     }
-    Eligibility { eligible, not_eligible_reasons }
+    Eligibility<'_> { eligible, not_eligible_reasons }
     DiskSpeed { sync_duration }
-    Iscsi { host_ip_address }
-    Gpu { address, device_id, name, vendor, vendor_id }
-    Interface {
+    Iscsi<'_> { host_ip_address }
+    Gpu<'_> { address, device_id, name, vendor, vendor_id }
+    Interface<'_> {
         biosdevname, client_id, flags, has_carrier, ipv4_addresses, ipv6_addresses, mac_address, mtu, name, product,
         speed_mbps, interface_type, vendor,
     }
-    Memory { physical_bytes, physical_bytes_method, usable_bytes }
-    Route { destination, family, gateway, interface, metric }
-    SystemVendor { manufacturer, product_name, serial_number, is_virtual }
-    Truncation { reasons, kind }
+    Memory<'_> { physical_bytes, physical_bytes_method, usable_bytes }
+    Route<'_> { destination, family, gateway, interface, metric }
+    SystemVendor<'_> { manufacturer, product_name, serial_number, is_virtual }
+    Truncation<'_> { reasons, kind }
 
-    ConnectivityReport { remote_hosts }
-    RemoteHost { host_id, l2_connectivity, l3_connectivity, mtu_report }
-    LinkReport { outgoing_nic, outgoing_ip_address, remote_ip_address, remote_mac, successful }
-    PingReport { outgoing_nic, remote_ip_address, successful, average_rtt_ms, packet_loss_percentage }
-    MtuReport { outgoing_nic, remote_ip_address, mtu_successful }
-    FreeNetwork { network, free_addresses }
-    DhcpReport { api_vip_address, api_vip_lease, ingress_vip_address, ingress_vip_lease }
-    NtpReport { ntp_sources }
-    NtpSource { source_name, source_state }
-    DomainReport { resolutions }
-    DomainResolution { domain_name, ipv4_addresses, ipv6_addresses, cnames }
-    ApiVipReport { is_success, url, download_error, ignition }
-    TangReport { is_success, tang_server_response }
-    TangServer { tang_url, payload, signatures }
-    TangSignature { protected, signature }
-    VerifiedVip { verification, vip, vip_type }
-    DiskSpeedReport { path, io_sync_duration }
-    ImagesReport { images }
-    ImageReport { name, result, size_bytes, time, download_rate }
-    UpgradeReport { agent_image, result }
-    DiskInfo { disk_speed, path }
+    ConnectivityReport<'_> { remote_hosts }
+    RemoteHost<'_> { host_id, l2_connectivity, l3_connectivity, mtu_report }
+    LinkReport<'_> { outgoing_nic, outgoing_ip_address, remote_ip_address, remote_mac, successful }
+    PingReport<'_> { outgoing_nic, remote_ip_address, successful, average_rtt_ms, packet_loss_percentage }
+    MtuReport<'_> { outgoing_nic, remote_ip_address, mtu_successful }
+    FreeNetwork<'_> { network, free_addresses }
+    DhcpReport<'_> { api_vip_address, api_vip_lease, ingress_vip_address, ingress_vip_lease }
+    NtpReport<'_> { ntp_sources }
+    NtpSource<'_> { source_name, source_state }
+    DomainReport<'_> { resolutions }
+    DomainResolution<'_> { domain_name, ipv4_addresses, ipv6_addresses, cnames }
+    ApiVipReport<'_> { is_success, url, download_error, ignition }
+    TangReport<'_> { is_success, tang_server_response }
+    TangServer<'_> { tang_url, payload, signatures }
+    TangSignature<'_> { protected, signature }
+    VerifiedVip<'_> { verification, vip, vip_type }
+    DiskSpeedReport<'_> { path, io_sync_duration }
+    ImagesReport<'_> { images }
+    ImageReport<'_> { name, result, size_bytes, time, download_rate }
+    UpgradeReport<'_> { agent_image, result }
+    DiskInfo<'_> { disk_speed, path }
     DiskSpeedInfo { tested, exit_code, speed_ms }
 
     ConnectivityCheckHost { host_id, nics }
@@ -271,7 +277,7 @@ impl Draw for DiskSpeedRequest {
     }
 }
 
-fn payload(step_type: StepType, from: &mut Choices<'_>) -> Option<ReplyPayload> {
+fn payload(step_type: StepType, from: &mut Choices<'_>) -> Option<ReplyPayload<'static>> {
     Some(match step_type {
         StepType::Inventory => ReplyPayload::Inventory(Draw::draw(from)),
         StepType::ConnectivityCheck => ReplyPayload::Connectivity(Draw::draw(from)),
@@ -365,7 +371,11 @@ proptest! {
 
     #[test]
     fn findings_of_disks_survive_a_round_trip(bytes in bytes()) {
-        survives(&DiskInfo::draw(&mut Choices(&bytes)));
+        let info = DiskInfo::draw(&mut Choices(&bytes));
+        let text = serde_json::to_string(&info).unwrap();
+        let read: DiskInfo<'_> = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(&read, &info);
+        prop_assert_eq!(serde_json::to_string(&read).unwrap(), text);
     }
 
     #[test]

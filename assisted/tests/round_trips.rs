@@ -27,8 +27,8 @@ use assisted::request::{BootArtifactsRequest, StepArgumentsError, StepRequest};
 use assisted::step::{PostStepAction, Step, StepType, Steps};
 use assisted::version::{ComponentVersions, ListedOsImage, OpenshiftVersion, SupportedArchitectures};
 use assisted::{Extensible, HostId, Millis, Secret};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use documents::{
@@ -42,13 +42,13 @@ macro_rules! recorded {
     };
 }
 
-fn read<T: DeserializeOwned>(text: &str) -> T {
+fn read<'a, T: Deserialize<'a>>(text: &'a str) -> T {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 /// The type writes the same bytes that the service sent.
 #[track_caller]
-fn survives<T: DeserializeOwned + Serialize>(text: &str) {
+fn survives<'a, T: Deserialize<'a> + Serialize>(text: &'a str) {
     assert_eq!(serde_json::to_string(&read::<T>(text)).unwrap(), text.trim_end());
 }
 
@@ -105,7 +105,7 @@ fn json_in_strings_of_a_host_is_written_byte_for_byte() {
     assert_eq!(serde_json::to_string(&host.disk_results().unwrap()).unwrap(), host.disks_info);
     assert_eq!(serde_json::to_string(&host.image_results().unwrap()).unwrap(), host.images_status);
     assert_eq!(serde_json::to_string(&host.validations().unwrap()).unwrap(), host.validations_info);
-    survives::<DomainReport>(&host.domain_name_resolutions);
+    survives::<DomainReport<'_>>(&host.domain_name_resolutions);
 
     assert_eq!(inventory.addresses().collect::<Vec<_>>(), ["192.168.1.11/24"]);
     let hardware = &host.validations().unwrap()["hardware"];
@@ -273,8 +273,10 @@ fn unknown_keys_are_ignored_at_each_level() {
         assert_eq!(step(newer.collect()), step(known.collect()), "{name}");
     }
     for (name, output) in OUTPUTS.iter().filter(|(_, output)| output.starts_with(['{', '['])) {
-        let payload = |output: &str| ReplyPayload::parse(read(&format!("{name:?}")), output).unwrap();
-        assert_eq!(payload(&with_unknown_keys(read(output)).to_string()), payload(output), "{name}");
+        let step_type = read(&format!("{name:?}"));
+        let newer = with_unknown_keys(read(output)).to_string();
+        let [newer, known] = [&newer, *output].map(|output| ReplyPayload::parse(step_type, output).unwrap());
+        assert_eq!(newer, known, "{name}");
     }
 }
 
@@ -375,18 +377,21 @@ fn sparse_documents_are_read() {
 
 #[test]
 fn keys_of_reports_and_parts_match_case_insensitively() {
-    let payload = |output: &str| ReplyPayload::parse(StepType::NtpSynchronizer, output);
     let upper = r#"{"NTP_Sources":[{"SOURCE_NAME":"a","\u0053ource_State":"synced","Other":1}]}"#;
     let lower = r#"{"ntp_sources":[{"source_name":"a","source_state":"synced"}]}"#;
-    assert_eq!(payload(upper).unwrap(), payload(lower).unwrap());
+    let [payload, expected] =
+        [upper, lower].map(|output| ReplyPayload::parse(StepType::NtpSynchronizer, output).unwrap());
+    assert_eq!(payload, expected);
     let (upper, lower) = (r#"{"Path":"/dev/sda"}"#, r#"{"path":"/dev/sda"}"#);
-    assert_eq!(read::<DiskInfo>(upper), read::<DiskInfo>(lower));
+    assert_eq!(read::<DiskInfo<'_>>(upper), read::<DiskInfo<'_>>(lower));
 }
 
 #[test]
 fn verified_vip_is_read_and_written_as_other_reports_are() {
-    let payload = |output: &str| ReplyPayload::parse(StepType::VerifyVips, output).unwrap();
-    let expected = |output: &str, text: &str| assert_eq!(payload(output).to_output().unwrap(), text);
+    let expected = |output: &str, text: &str| {
+        let payload = ReplyPayload::parse(StepType::VerifyVips, output).unwrap();
+        assert_eq!(payload.to_output().unwrap(), text);
+    };
     let text = r#"[{"verification":"failed","vip":"192.168.1.5","vip_type":"api"}]"#;
     expected(r#"[{"Verification":"failed","VIP":"192.168.1.5","Vip_Type":"api","other":1}]"#, text);
     expected(r#"[{"verification":null,"vip":null,"vip_type":null}]"#, "[{}]");
@@ -451,7 +456,11 @@ fn secrets_are_not_shown() {
     let secret = |name: &str| format!("{name}-s3cret");
     let step = Step::new(StepType::Install, "install-1", vec![secret("argument")]);
     let reply = StepReply { output: Some(secret("output")), ..StepReply::done(&step) };
-    let vip = ApiVipReport { url: secret("url"), ignition: secret("ignition"), ..ApiVipReport::default() };
+    let vip = ApiVipReport {
+        url: secret("url").into(),
+        ignition: secret("ignition").into(),
+        ..ApiVipReport::default()
+    };
     let mut infra_env: InfraEnv = read(UPSTREAM_INFRA_ENV);
     infra_env.download_url = Secret::new(secret("download_url"));
     let image_info = ImageInfo { download_url: Secret::new(secret("download_url")), ..ImageInfo::default() };

@@ -1,5 +1,6 @@
 //! The inventory report of a simulated machine.
 
+use assisted::Text;
 use assisted::inventory_report::{
     Boot, Cpu, Disk, Eligibility, Interface, InventoryReport, Memory, Route, SystemVendor, Truncation,
 };
@@ -17,59 +18,59 @@ const AF_INET: i64 = 2;
 impl SimulatedMachine {
     /// Returns the inventory report.
     #[must_use]
-    pub fn inventory_report(&self) -> InventoryReport {
+    pub fn inventory_report(&self) -> InventoryReport<'static> {
         let group = &self.slot.group;
         let cpu = Cpu {
-            architecture: group.architecture.clone(),
+            architecture: group.architecture.clone().into(),
             count: group.cores.into(),
-            flags: group.cpu_flags.clone().into(),
+            flags: group.cpu_flags.iter().map(|flag| flag.clone().into()).collect(),
             frequency: 2400.0,
-            model_name: group.cpu_model.clone(),
+            model_name: group.cpu_model.clone().into(),
         };
         let disks = group.disks.iter().zip(0..);
         let interfaces = group.interfaces.iter().enumerate();
         InventoryReport {
-            bmc_address: "0.0.0.0".to_owned(),
-            bmc_v6address: "::/0".to_owned(),
+            bmc_address: "0.0.0.0".into(),
+            bmc_v6address: "::/0".into(),
             boot: Some(self.boot()),
             cpu: Some(cpu),
             disks: disks.map(|(disk, number)| self.disk(disk, number)).collect(),
             gpus: Vec::new().into(),
-            hostname: self.host_name(),
+            hostname: self.host_name().into(),
             interfaces: interfaces.map(|(number, interface)| self.interface(interface, number)).collect(),
             memory: Some(self.memory()),
             routes: self.routes().into(),
             system_vendor: Some(self.vendor()),
-            tpm_version: group.tpm.clone(),
+            tpm_version: group.tpm.clone().into(),
             truncation: None,
         }
     }
 
     /// Returns the inventory report within the limits of a request. The size of disks that are listed, and the length
     /// of the report, may be limited.
-    pub(super) fn limited_report(&self, request: &InventoryRequest) -> InventoryReport {
+    pub(super) fn limited_report(&self, request: &InventoryRequest) -> InventoryReport<'static> {
         let mut report = self.inventory_report();
         if let Some(least) = request.disk_min_size {
             report.disks.retain(|disk| u64::try_from(disk.size_bytes).is_ok_and(|size| size >= least));
         }
         let Some(most) = request.output_max_size else { return report };
-        let is_too_long = |report: &InventoryReport| {
+        let is_too_long = |report: &InventoryReport<'_>| {
             let length = serde_json::to_string(report).map_or(usize::MAX, |text| text.len());
             u64::try_from(length).is_ok_and(|length| length > most)
         };
         if is_too_long(&report) {
-            let reasons = vec![format!("the report has more than {most} bytes")];
+            let reasons = vec![format!("the report has more than {most} bytes").into()];
             if let Some(boot) = &mut report.boot {
-                boot.command_line.clear();
+                boot.command_line = Text::default();
             }
             if let Some(cpu) = &mut report.cpu {
                 cpu.flags = Vec::new().into();
             }
-            report.truncation = Some(Truncation { kind: "partial".to_owned(), reasons: reasons.into() });
+            report.truncation = Some(Truncation { kind: "partial".into(), reasons: reasons.into() });
         }
         if is_too_long(&report) {
             let truncation = report.truncation.take();
-            let truncation = truncation.map(|partial| Truncation { kind: "full".to_owned(), ..partial });
+            let truncation = truncation.map(|partial| Truncation { kind: "full".into(), ..partial });
             let InventoryReport { hostname, cpu, memory, .. } = report;
             report = InventoryReport { hostname, cpu, memory, truncation, ..InventoryReport::default() };
         }
@@ -84,7 +85,7 @@ impl SimulatedMachine {
         duplicate.unwrap_or_else(|| self.slot.usual_name())
     }
 
-    fn boot(&self) -> Boot {
+    fn boot(&self) -> Boot<'static> {
         let (mode, secure_boot) = match self.slot.group.boot_mode {
             BootMode::Bios => ("bios", "NotSupported"),
             BootMode::Uefi => ("uefi", "Disabled"),
@@ -94,62 +95,62 @@ impl SimulatedMachine {
             command_line.push_str(&" padding".repeat(TOO_MANY_BYTES / " padding".len()));
         }
         Boot {
-            command_line,
-            current_boot_mode: mode.to_owned(),
-            device_type: "ephemeral".to_owned(),
-            pxe_interface: String::new(),
-            secure_boot_state: secure_boot.to_owned(),
+            command_line: command_line.into(),
+            current_boot_mode: mode.into(),
+            device_type: "ephemeral".into(),
+            pxe_interface: Text::default(),
+            secure_boot_state: secure_boot.into(),
         }
     }
 
-    fn memory(&self) -> Memory {
+    fn memory(&self) -> Memory<'static> {
         let gib = if self.has_fault(Fault::LittleMemory) { 4 } else { self.slot.group.memory_gib };
         let physical = i64::from(gib) << 30;
         Memory {
             physical_bytes: physical,
-            physical_bytes_method: "dmidecode".to_owned(),
+            physical_bytes_method: "dmidecode".into(),
             // The kernel reserves a part for itself.
             usable_bytes: physical - physical / 64,
         }
     }
 
-    fn vendor(&self) -> SystemVendor {
+    fn vendor(&self) -> SystemVendor<'static> {
         SystemVendor {
-            manufacturer: self.slot.group.manufacturer.clone(),
-            product_name: self.slot.group.product.clone(),
-            serial_number: format!("simulated-{:08}", self.number),
+            manufacturer: self.slot.group.manufacturer.clone().into(),
+            product_name: self.slot.group.product.clone().into(),
+            serial_number: format!("simulated-{:08}", self.number).into(),
             is_virtual: self.slot.group.is_virtual,
         }
     }
 
-    fn disk(&self, disk: &DescribedDisk, number: u32) -> Disk {
+    fn disk(&self, disk: &DescribedDisk, number: u32) -> Disk<'static> {
         let wwn = format!("0x5000c500{:06x}{:02x}", self.number, number);
         let gb = if self.has_fault(Fault::SmallDisk) { 10 } else { disk.size_gb };
-        let by_id = format!("/dev/disk/by-id/wwn-{wwn}");
+        let by_id = Text::from(format!("/dev/disk/by-id/wwn-{wwn}"));
         Disk {
             bootable: disk.bootable,
-            by_path: format!("/dev/disk/by-path/pci-0000:00:1f.2-ata-{}", number + 1),
+            by_path: format!("/dev/disk/by-path/pci-0000:00:1f.2-ata-{}", number + 1).into(),
             drive_type: match disk.drive_type {
-                DriveType::Hdd => "HDD".to_owned(),
-                DriveType::Ssd => "SSD".to_owned(),
+                DriveType::Hdd => "HDD".into(),
+                DriveType::Ssd => "SSD".into(),
             },
             has_uuid: true,
-            hctl: format!("{number}:0:0:0"),
+            hctl: format!("{number}:0:0:0").into(),
             id: by_id.clone(),
             by_id,
             installation_eligibility: Eligibility { eligible: true, ..Eligibility::default() },
-            model: "Simulated Disk".to_owned(),
-            name: disk.name.clone(),
-            path: disk.path(),
-            serial: format!("S{:06}{number:02}", self.number),
+            model: "Simulated Disk".into(),
+            name: disk.name.clone().into(),
+            path: disk.path().into(),
+            serial: format!("S{:06}{number:02}", self.number).into(),
             size_bytes: i64::from(gb) * 1_000_000_000,
-            vendor: "Kindling".to_owned(),
-            wwn,
+            vendor: "Kindling".into(),
+            wwn: wwn.into(),
             ..Disk::default()
         }
     }
 
-    fn interface(&self, interface: &DescribedInterface, number: usize) -> Interface {
+    fn interface(&self, interface: &DescribedInterface, number: usize) -> Interface<'static> {
         let has_address = self.slot.connected_interface() == Some(number);
         // An unplugged link concerns the interface that would have the address.
         let has_carrier = interface.connected && (has_address || !self.has_fault(Fault::UnpluggedLink));
@@ -161,31 +162,31 @@ impl SimulatedMachine {
             &["up", "broadcast", "multicast"]
         };
         Interface {
-            flags: running.iter().map(|flag| (*flag).to_owned()).collect(),
+            flags: running.iter().map(|flag| (*flag).into()).collect(),
             has_carrier,
-            ipv4_addresses: address.map(|address| format!("{address}/{prefix}")).into_iter().collect(),
+            ipv4_addresses: address.map(|address| format!("{address}/{prefix}").into()).into_iter().collect(),
             ipv6_addresses: Vec::new().into(),
-            mac_address: self.site.mac_address(self.number, number),
+            mac_address: self.site.mac_address(self.number, number).into(),
             mtu: interface.mtu.into(),
-            name: interface.name.clone(),
-            product: "0x0001".to_owned(),
+            name: interface.name.clone().into(),
+            product: "0x0001".into(),
             speed_mbps: if has_carrier { interface.speed_mbps.into() } else { -1 },
-            interface_type: "physical".to_owned(),
-            vendor: "0x1af4".to_owned(),
+            interface_type: "physical".into(),
+            vendor: "0x1af4".into(),
             ..Interface::default()
         }
     }
 
-    fn routes(&self) -> Vec<Route> {
+    fn routes(&self) -> Vec<Route<'static>> {
         let (Some(segment), Some(interface)) = (self.site.segment(self.number), self.connected_interface())
         else {
             return Vec::new();
         };
         vec![Route {
-            destination: "0.0.0.0".to_owned(),
+            destination: "0.0.0.0".into(),
             family: AF_INET,
-            gateway: segment.gateway().to_string(),
-            interface: interface.name.clone(),
+            gateway: segment.gateway().to_string().into(),
+            interface: interface.name.clone().into(),
             metric: 100,
         }]
     }

@@ -53,10 +53,10 @@ impl SimulatedMachine {
         self.slot.group.interfaces.get(self.slot.connected_interface()?)
     }
 
-    fn reply(&self, request: StepRequest) -> Result<ReplyPayload, StepFailure> {
+    fn reply(&self, request: StepRequest) -> Result<ReplyPayload<'static>, StepFailure> {
         Ok(match request {
             StepRequest::Inventory(_) if self.has_fault(Fault::InvalidReport) => {
-                ReplyPayload::Text("lscpu: command not found".to_owned())
+                ReplyPayload::Text("lscpu: command not found".into())
             }
             StepRequest::Inventory(request) => {
                 ReplyPayload::Inventory(Box::new(self.limited_report(&request)))
@@ -74,11 +74,11 @@ impl SimulatedMachine {
             StepRequest::DiskSpeed(request) => ReplyPayload::DiskSpeed(self.disk_speed(&request)?),
             StepRequest::Images(request) => ReplyPayload::Images(self.images(&request)?),
             StepRequest::Upgrade(request) => {
-                let result = "success".to_owned();
-                ReplyPayload::Upgrade(UpgradeReport { agent_image: request.agent_image, result })
+                let agent_image = request.agent_image.into();
+                ReplyPayload::Upgrade(UpgradeReport { agent_image, result: "success".into() })
             }
             StepRequest::BootArtifacts(_) => {
-                ReplyPayload::Text("Successfully downloaded boot artifacts".to_owned())
+                ReplyPayload::Text("Successfully downloaded boot artifacts".into())
             }
             other => {
                 let message = format!("simulated hosts do not support the step {}", other.step_type());

@@ -37,14 +37,14 @@ fn invalid(message: String) -> StepFailure {
 
 impl SimulatedMachine {
     /// Checks the connectivity to other hosts.
-    pub(super) fn connectivity(&self, hosts: &List<ConnectivityCheckHost>) -> ConnectivityReport {
+    pub(super) fn connectivity(&self, hosts: &List<ConnectivityCheckHost>) -> ConnectivityReport<'static> {
         let mut remote_hosts: Vec<_> = hosts.iter().map(|host| self.remote_host(host)).collect();
         // A stable order keeps equal reports equal.
         remote_hosts.sort_by(|one, other| one.host_id.cmp(&other.host_id));
         ConnectivityReport { remote_hosts: remote_hosts.into() }
     }
 
-    fn remote_host(&self, host: &ConnectivityCheckHost) -> RemoteHost {
+    fn remote_host(&self, host: &ConnectivityCheckHost) -> RemoteHost<'static> {
         let (mut links, mut pings, mut mtus) = (Vec::new(), Vec::new(), Vec::new());
         for address in host.nics.iter().flat_map(|nic| nic.ip_addresses.iter()) {
             let owner = self.reachable_host(address);
@@ -52,11 +52,11 @@ impl SimulatedMachine {
             pings.push(self.ping(address, owner));
             mtus.extend(owner.and_then(|owner| self.large_packets(address, owner)));
         }
-        links.sort_by(|one: &LinkReport, other| one.remote_ip_address.cmp(&other.remote_ip_address));
-        pings.sort_by(|one: &PingReport, other| one.remote_ip_address.cmp(&other.remote_ip_address));
-        mtus.sort_by(|one: &MtuReport, other| one.remote_ip_address.cmp(&other.remote_ip_address));
+        links.sort_by(|one: &LinkReport<'_>, other| one.remote_ip_address.cmp(&other.remote_ip_address));
+        pings.sort_by(|one: &PingReport<'_>, other| one.remote_ip_address.cmp(&other.remote_ip_address));
+        mtus.sort_by(|one: &MtuReport<'_>, other| one.remote_ip_address.cmp(&other.remote_ip_address));
         RemoteHost {
-            host_id: host.host_id.to_string(),
+            host_id: host.host_id.to_string().into(),
             l2_connectivity: some_items(links),
             l3_connectivity: some_items(pings),
             mtu_report: some_items(mtus),
@@ -70,23 +70,28 @@ impl SimulatedMachine {
     }
 
     /// Returns the answer of a host in the same segment.
-    fn link(&self, address: &str, owner: u32, nics: &List<ConnectivityCheckNic>) -> Option<LinkReport> {
+    fn link(
+        &self,
+        address: &str,
+        owner: u32,
+        nics: &List<ConnectivityCheckNic>,
+    ) -> Option<LinkReport<'static>> {
         let segment = self.site.segment(self.number)?;
         if !segment.contains(address.parse().ok()?) {
             return None;
         }
         let remote_mac = self.site.mac_address(owner, self.site.slot(owner)?.connected_interface()?);
         Some(LinkReport {
-            outgoing_nic: self.connected_interface()?.name.clone(),
-            outgoing_ip_address: self.address()?.to_string(),
-            remote_ip_address: address.to_owned(),
+            outgoing_nic: self.connected_interface()?.name.clone().into(),
+            outgoing_ip_address: self.address()?.to_string().into(),
+            remote_ip_address: address.to_owned().into(),
             successful: nics.iter().any(|nic| nic.mac.eq_ignore_ascii_case(&remote_mac)),
-            remote_mac,
+            remote_mac: remote_mac.into(),
         })
     }
 
-    fn ping(&self, address: &str, owner: Option<u32>) -> PingReport {
-        let remote_ip_address = address.to_owned();
+    fn ping(&self, address: &str, owner: Option<u32>) -> PingReport<'static> {
+        let remote_ip_address = address.to_owned().into();
         let Some(owner) = owner else { return PingReport { remote_ip_address, ..PingReport::default() } };
         let is_near = self.site.segment(self.number) == self.site.segment(owner);
         PingReport {
@@ -99,7 +104,7 @@ impl SimulatedMachine {
     }
 
     /// Sends packets as large as the interface permits.
-    fn large_packets(&self, address: &str, owner: u32) -> Option<MtuReport> {
+    fn large_packets(&self, address: &str, owner: u32) -> Option<MtuReport<'static>> {
         let own = self.connected_interface()?;
         if own.mtu == USUAL_MTU {
             return None;
@@ -107,24 +112,27 @@ impl SimulatedMachine {
         let remote = self.site.slot(owner)?;
         let remote = remote.group.interfaces.get(remote.connected_interface()?)?;
         Some(MtuReport {
-            outgoing_nic: own.name.clone(),
-            remote_ip_address: address.to_owned(),
+            outgoing_nic: own.name.clone().into(),
+            remote_ip_address: address.to_owned().into(),
             mtu_successful: remote.mtu >= own.mtu,
         })
     }
 
     /// Finds unused addresses.
-    pub(super) fn free_addresses(&self, networks: &List<String>) -> Result<List<FreeNetwork>, StepFailure> {
+    pub(super) fn free_addresses(
+        &self,
+        networks: &List<String>,
+    ) -> Result<List<FreeNetwork<'static>>, StepFailure> {
         networks.iter().map(|network| self.free_in(network)).collect::<Result<Vec<_>, _>>().map(List::from)
     }
 
-    fn free_in(&self, network: &str) -> Result<FreeNetwork, StepFailure> {
+    fn free_in(&self, network: &str) -> Result<FreeNetwork<'static>, StepFailure> {
         let addresses = addresses_of(network)
             .ok_or_else(|| invalid(format!("invalid network {network:?}: expected an IPv4 network")))?;
         let free = addresses.filter(|address| !self.is_used(*address)).take(MAX_FREE_ADDRESSES);
         Ok(FreeNetwork {
-            network: network.to_owned(),
-            free_addresses: free.map(|address| address.to_string()).collect(),
+            network: network.to_owned().into(),
+            free_addresses: free.map(|address| address.to_string().into()).collect(),
         })
     }
 
@@ -133,13 +141,13 @@ impl SimulatedMachine {
         self.address().is_some() && (self.site.host_at(address).is_some() || self.site.is_gateway(address))
     }
 
-    pub(super) fn verified_vips(&self, vips: &List<VipToVerify>) -> List<VerifiedVip> {
+    pub(super) fn verified_vips(&self, vips: &List<VipToVerify>) -> List<VerifiedVip<'static>> {
         let verified = vips.iter().map(|VipToVerify { vip, vip_type }| {
             let is_used = vip.parse().is_ok_and(|address| self.is_used(address));
             let verification = if is_used { VipVerification::Failed } else { VipVerification::Succeeded };
             VerifiedVip {
                 verification: Some(verification.into()),
-                vip: vip.clone(),
+                vip: vip.clone().into(),
                 vip_type: Some((*vip_type).into()),
             }
         });
@@ -147,29 +155,29 @@ impl SimulatedMachine {
     }
 
     /// Leases two addresses of the host's segment.
-    pub(super) fn dhcp_leases(&self, request: &DhcpRequest) -> Result<DhcpReport, StepFailure> {
+    pub(super) fn dhcp_leases(&self, request: &DhcpRequest) -> Result<DhcpReport<'static>, StepFailure> {
         let interface = self.connected_interface().filter(|it| it.name == request.interface);
         let (Some(_), Some(segment)) = (interface, self.site.segment(self.number)) else {
             return Err(invalid(format!("interface {:?} has no link", request.interface)));
         };
         let [api, ingress] = LEASED_OFFSETS.map(|offset| segment.address(offset).to_string());
         Ok(DhcpReport {
-            api_vip_address: api,
-            api_vip_lease: request.api_vip_lease.clone(),
-            ingress_vip_address: ingress,
-            ingress_vip_lease: request.ingress_vip_lease.clone(),
+            api_vip_address: api.into(),
+            api_vip_lease: request.api_vip_lease.clone().into(),
+            ingress_vip_address: ingress.into(),
+            ingress_vip_lease: request.ingress_vip_lease.clone().into(),
         })
     }
 
     /// Synchronizes the clock with the known and the added time servers.
-    pub(super) fn time_servers(&self, request: &NtpRequest) -> Result<NtpReport, StepFailure> {
+    pub(super) fn time_servers(&self, request: &NtpRequest) -> Result<NtpReport<'static>, StepFailure> {
         let added = request.ntp_source.split(',').map(str::trim).filter(|name| !name.is_empty());
         let added: Vec<&str> = added.collect();
         if let Some(name) = added.iter().find(|name| !is_server_name(name)) {
             return Err(invalid(format!("invalid time server {name:?}")));
         }
         let is_reachable = self.address().is_some() && !self.has_fault(Fault::NoNtp);
-        let mut sources: Vec<NtpSource> = Vec::new();
+        let mut sources: Vec<NtpSource<'_>> = Vec::new();
         for name in added.into_iter().chain(self.site.profile().ntp_servers.iter().map(String::as_str)) {
             if sources.iter().any(|source| source.source_name == name) {
                 continue;
@@ -179,18 +187,19 @@ impl SimulatedMachine {
                 (true, true) => "synced",
                 (true, false) => "combined",
             };
-            sources.push(NtpSource { source_name: name.to_owned(), source_state: source_state.to_owned() });
+            sources
+                .push(NtpSource { source_name: name.to_owned().into(), source_state: source_state.into() });
         }
         Ok(NtpReport { ntp_sources: sources.into() })
     }
 
     /// Resolves DNS names.
-    pub(super) fn domains(&self, request: &DomainRequest) -> DomainReport {
+    pub(super) fn domains(&self, request: &DomainRequest) -> DomainReport<'static> {
         let names = request.domains.iter().map(|domain| domain.domain_name.as_str());
         DomainReport { resolutions: names.map(|name| self.resolution(name)).collect() }
     }
 
-    fn resolution(&self, name: &str) -> DomainResolution {
+    fn resolution(&self, name: &str) -> DomainResolution<'static> {
         let network = self.site.profile().network;
         let address = match name {
             _ if self.address().is_none() || name.starts_with("validateNoWildcardDNS") => None,
@@ -201,27 +210,27 @@ impl SimulatedMachine {
             _ => Some(OTHER_ADDRESS),
         };
         DomainResolution {
-            domain_name: name.to_owned(),
-            ipv4_addresses: address.map(|address| address.to_string()).into_iter().collect(),
+            domain_name: name.to_owned().into(),
+            ipv4_addresses: address.map(|address| address.to_string().into()).into_iter().collect(),
             ipv6_addresses: Vec::new().into(),
-            cnames: List(address.map(|_| vec![format!("{}.", name.trim_end_matches('.'))])),
+            cnames: List(address.map(|_| vec![format!("{}.", name.trim_end_matches('.')).into()])),
         }
     }
 
     /// Downloads the Ignition config of the cluster to join.
-    pub(super) fn ignition_endpoint(&self, request: &ApiVipRequest) -> ApiVipReport {
-        let url = request.url.clone();
+    pub(super) fn ignition_endpoint(&self, request: &ApiVipRequest) -> ApiVipReport<'static> {
+        let url = request.url.clone().into();
         if self.address().is_none() {
             let download_error =
-                "ignition file download failed: request failed: network is unreachable".to_owned();
+                "ignition file download failed: request failed: network is unreachable".into();
             return ApiVipReport { url, download_error, ..ApiVipReport::default() };
         }
-        let ignition = r#"{"ignition":{"version":"3.2.0"}}"#.to_owned();
+        let ignition = r#"{"ignition":{"version":"3.2.0"}}"#.into();
         ApiVipReport { url, is_success: true, ignition, ..ApiVipReport::default() }
     }
 
     /// Asks Tang servers for their keys.
-    pub(super) fn tang_servers(&self, request: &TangRequest) -> Result<TangReport, StepFailure> {
+    pub(super) fn tang_servers(&self, request: &TangRequest) -> Result<TangReport<'static>, StepFailure> {
         let servers: Vec<DescribedTang> = serde_json::from_str(&request.tang_servers)
             .map_err(|error| invalid(format!("invalid list of Tang servers: {error}")))?;
         if self.address().is_none() {
@@ -229,10 +238,10 @@ impl SimulatedMachine {
             return Err(failure.with_output(assisted::reply::ReplyPayload::Tang(TangReport::default())));
         }
         let answers = servers.into_iter().map(|DescribedTang { url, thumbprint }| TangServer {
-            tang_url: format!("{}/adv/{thumbprint}", url.trim_end_matches('/')),
+            tang_url: format!("{}/adv/{thumbprint}", url.trim_end_matches('/')).into(),
             // {"keys":[]} in base64
-            payload: "eyJrZXlzIjpbXX0".to_owned(),
-            signatures: vec![TangSignature { protected: "e30".to_owned(), signature: thumbprint }].into(),
+            payload: "eyJrZXlzIjpbXX0".into(),
+            signatures: vec![TangSignature { protected: "e30".into(), signature: thumbprint.into() }].into(),
         });
         Ok(TangReport { is_success: true, tang_server_response: answers.collect() })
     }

@@ -18,10 +18,13 @@ const IMAGE_RANGE: u64 = 400;
 
 impl SimulatedMachine {
     /// Measures the speed of a disk.
-    pub(super) fn disk_speed(&self, request: &DiskSpeedRequest) -> Result<DiskSpeedReport, StepFailure> {
+    pub(super) fn disk_speed(
+        &self,
+        request: &DiskSpeedRequest,
+    ) -> Result<DiskSpeedReport<'static>, StepFailure> {
         let path = request.path.clone();
         let failed = |message: String| {
-            let report = DiskSpeedReport { path: path.clone(), ..DiskSpeedReport::default() };
+            let report = DiskSpeedReport { path: path.clone().into(), ..DiskSpeedReport::default() };
             StepFailure::new(ExitCode::FAILED, message).with_output(ReplyPayload::DiskSpeed(report))
         };
         let Some(disk) = self.find_disk(&path) else { return Err(failed(format!("no disk {path:?}"))) };
@@ -29,7 +32,7 @@ impl SimulatedMachine {
             return Err(failed(format!("fio: {path}: Input/output error")));
         }
         let sync = if self.has_fault(Fault::SlowDisk) { SLOW_SYNC } else { disk.sync_ms.into() };
-        Ok(DiskSpeedReport { path, io_sync_duration: sync })
+        Ok(DiskSpeedReport { path: path.into(), io_sync_duration: sync })
     }
 
     /// Returns the disk with a device path, a path by id or a path by connection.
@@ -37,12 +40,12 @@ impl SimulatedMachine {
         let report = self.inventory_report();
         let mut disks = report.disks.iter().zip(&self.slot.group.disks);
         let found =
-            disks.find(|(disk, _)| [&disk.path, &disk.by_id, &disk.by_path].iter().any(|it| *it == path));
+            disks.find(|(disk, _)| [&disk.path, &disk.by_id, &disk.by_path].iter().any(|it| ***it == *path));
         found.map(|(_, described)| described)
     }
 
     /// Downloads container images. Sizes follow from the names, times from the sizes and the speed of downloads.
-    pub(super) fn images(&self, request: &ImagesRequest) -> Result<ImagesReport, StepFailure> {
+    pub(super) fn images(&self, request: &ImagesRequest) -> Result<ImagesReport<'static>, StepFailure> {
         let is_online = self.address().is_some() && !self.has_fault(Fault::NoImages);
         let rate = f64::from(self.site.profile().download_mb_per_second);
         let mut left = match u32::try_from(request.timeout) {
@@ -57,15 +60,15 @@ impl SimulatedMachine {
                 has_failed = true;
                 left = left.min(0.0);
                 return ImageReport {
-                    name: name.clone(),
-                    result: "failure".to_owned(),
+                    name: name.clone().into(),
+                    result: "failure".into(),
                     ..ImageReport::default()
                 };
             }
             left -= time;
             ImageReport {
-                name: name.clone(),
-                result: "success".to_owned(),
+                name: name.clone().into(),
+                result: "success".into(),
                 size_bytes: megabytes * 1e6,
                 time,
                 download_rate: rate,

@@ -84,5 +84,5 @@ impl Machine for ScriptedMachine {
 
 /// Output of a step without a report.
 pub(crate) fn text(output: &str) -> StepResult {
-    Ok(StepOutcome::Output(ReplyPayload::Text(output.to_owned())))
+    Ok(StepOutcome::Output(ReplyPayload::Text(output.to_owned().into())))
 }

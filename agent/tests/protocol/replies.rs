@@ -87,7 +87,7 @@ async fn failure_may_have_output() {
     let args = [r#"{"path": "/dev/sda"}"#, "480.00"];
     let service = service_with_step(step("installation-disk-speed-check", &args)).await;
     let run = |_| {
-        let report = DiskSpeedReport { path: "/dev/sda".to_owned(), io_sync_duration: 0 };
+        let report = DiskSpeedReport { path: "/dev/sda".into(), io_sync_duration: 0 };
         Err(StepFailure::new(ExitCode::FAILED, "fio failed").with_output(ReplyPayload::DiskSpeed(report)))
     };
     let agent = ScriptedMachine::new(&service, run).run(&service);

@@ -168,7 +168,7 @@ async fn registrations_after_upgrade(result: &'static str) -> Vec<(u64, String)>
     let service = service_with_steps(vec![json!([step("upgrade-agent", &[arguments])])]).await;
     let machine = ScriptedMachine::new(&service, move |request| match request {
         StepRequest::Upgrade(request) => {
-            let report = UpgradeReport { agent_image: request.agent_image, result: result.to_owned() };
+            let report = UpgradeReport { agent_image: request.agent_image.into(), result: result.into() };
             Ok(StepOutcome::Output(ReplyPayload::Upgrade(report)))
         }
         other => panic!("{other:?}"),

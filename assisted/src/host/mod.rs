@@ -18,7 +18,6 @@ pub use validation::{DiskInfo, DiskSpeedInfo, Validation, ValidationStatus};
 
 use std::collections::BTreeMap;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::connectivity::ConnectivityReport;
@@ -232,7 +231,7 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if the text is not an inventory report.
-    pub fn inventory_report(&self) -> Result<Option<InventoryReport>, serde_json::Error> {
+    pub fn inventory_report(&self) -> Result<Option<InventoryReport<'_>>, serde_json::Error> {
         parsed(&self.inventory)
     }
 
@@ -241,7 +240,7 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if the text is not a connectivity report.
-    pub fn connectivity_report(&self) -> Result<Option<ConnectivityReport>, serde_json::Error> {
+    pub fn connectivity_report(&self) -> Result<Option<ConnectivityReport<'_>>, serde_json::Error> {
         parsed(&self.connectivity)
     }
 
@@ -250,7 +249,7 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if the text is not an object of results.
-    pub fn disk_results(&self) -> Result<BTreeMap<String, DiskInfo>, serde_json::Error> {
+    pub fn disk_results(&self) -> Result<BTreeMap<String, DiskInfo<'_>>, serde_json::Error> {
         parsed(&self.disks_info).map(Option::unwrap_or_default)
     }
 
@@ -259,7 +258,7 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if the text is not an object of results.
-    pub fn image_results(&self) -> Result<BTreeMap<String, ImageReport>, serde_json::Error> {
+    pub fn image_results(&self) -> Result<BTreeMap<String, ImageReport<'_>>, serde_json::Error> {
         parsed(&self.images_status).map(Option::unwrap_or_default)
     }
 
@@ -274,6 +273,6 @@ impl Host {
 }
 
 /// Parses JSON in a string. An empty string is an absent value.
-fn parsed<T: DeserializeOwned>(text: &str) -> Result<Option<T>, serde_json::Error> {
+fn parsed<'a, T: Deserialize<'a>>(text: &'a str) -> Result<Option<T>, serde_json::Error> {
     if text.is_empty() { Ok(None) } else { serde_json::from_str(text).map(Some) }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::extensible::Extensible;
 use crate::string_enum::string_enum;
+use crate::text::Text;
 use crate::wire::reported;
 
 string_enum! {
@@ -35,11 +36,11 @@ pub struct Validation {
 
 reported! {
     /// Result of the checks of a disk.
-    DiskInfo {
+    DiskInfo<'a> {
         /// Result of the speed check.
         disk_speed: Option<DiskSpeedInfo>,
         /// Device path of the disk.
-        path: String,
+        path: Text<'a>,
     }
 
     /// Result of a disk speed check.

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use assisted::inventory_report::InventoryReport;
+
 use super::bounds::require_room_for_reports;
 use super::findings::ReportSummary;
-use super::machine::Machine;
+use super::inventory_report;
 use super::record::HostRecord;
 use crate::HostLimits;
 use crate::error::Error;
@@ -70,8 +72,8 @@ impl HostDraft {
     }
 
     /// Returns the parsed inventory report; an empty one if the host has none.
-    pub(crate) fn machine(&self) -> Result<Machine<'_>, Error> {
-        Machine::from_stored(self.record.id, self.report(ReportKind::Inventory)?)
+    pub(crate) fn inventory_report(&self) -> Result<InventoryReport<'_>, Error> {
+        inventory_report::from_stored(self.record.id, self.report(ReportKind::Inventory)?)
     }
 
     /// Replaces a report. An empty report is removed, and one with the same digest is left alone.

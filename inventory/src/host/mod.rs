@@ -5,11 +5,12 @@
 
 pub(crate) mod bounds;
 pub(crate) mod cluster;
+pub(crate) mod disks;
 pub(crate) mod draft;
 mod events;
 pub(crate) mod findings;
+pub(crate) mod inventory_report;
 mod key;
-pub(crate) mod machine;
 pub(crate) mod membership;
 pub(crate) mod progress;
 mod record;

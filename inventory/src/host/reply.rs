@@ -2,8 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use assisted::List;
+use assisted::connectivity::ConnectivityReport;
 use assisted::host::{HostStatus, MediaStatus, Validation};
-use assisted::reply::{ExitCode, StepReply};
+use assisted::inventory_report::InventoryReport;
+use assisted::reply::{
+    ApiVipReport, DiskSpeedReport, DomainReport, ExitCode, FreeNetwork, ImagesReport, NtpReport, StepReply,
+    TangReport, UpgradeReport,
+};
 use assisted::step::StepType;
 use rules::host::state::{Details, HostEvent, HostFacts, find_rule};
 use rules::host::status::{MEDIA_DISCONNECTED, is_before_installation, is_in_pool};
@@ -11,14 +17,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::bounds::{check_report, check_reports, len_of_reports};
+use super::disks::{disks_to_format, installation_disk};
 use super::draft::HostDraft;
-use super::machine::Machine;
+use super::inventory_report::{evaluate, macs, parse, to_text};
 use super::record::HostRecord;
 use super::refresh::refresh;
-use super::reported::{
-    ApiVipReport, ConnectivityReport, DiskSpeedReport, DomainReport, FreeNetwork, ImagesReport, List,
-    NtpReport, TangReport, UpgradeReport, read, write,
-};
+use super::reported::{read, write};
 use super::validation::hardware_validations;
 use crate::error::Error;
 use crate::event::Severity;
@@ -88,8 +92,9 @@ impl<'a> StepOutput<'a> {
     fn parse_success(kind: StepType, output: &'a str) -> Result<Self, Error> {
         let name = kind.as_str();
         match kind {
-            StepType::Inventory => EvaluatedInventory::new(Machine::parse(output)?)
-                .map(|evaluated| Self::Inventory(Box::new(evaluated))),
+            StepType::Inventory => {
+                EvaluatedInventory::new(parse(output)?).map(|evaluated| Self::Inventory(Box::new(evaluated)))
+            }
             StepType::ConnectivityCheck => {
                 report::<ConnectivityReport<'_>>(ReportKind::Connectivity, name, output)
             }
@@ -146,7 +151,7 @@ impl<'a> StepOutput<'a> {
     ) -> Result<(), Error> {
         let before = len_of_reports(&draft.record);
         match self {
-            Self::Inventory(machine) => store_inventory(draft, machine)?,
+            Self::Inventory(evaluated) => store_inventory(draft, evaluated)?,
             Self::Report(kind, text) => draft.set_report(*kind, text.clone()),
             Self::Images(report) => store_images(draft, report)?,
             Self::DiskSpeed(report, exit_code) => store_disk_speed(draft, report, *exit_code)?,
@@ -177,7 +182,7 @@ fn report<'a, T: Deserialize<'a> + Serialize>(
 /// An inventory report with all values that follow from it. They are computed once, even if storing them is retried.
 #[derive(Debug)]
 pub(crate) struct EvaluatedInventory<'a> {
-    machine: Machine<'a>,
+    inventory: InventoryReport<'a>,
     validations: Vec<Validation>,
     hostname: String,
     macs: BTreeSet<String>,
@@ -186,14 +191,14 @@ pub(crate) struct EvaluatedInventory<'a> {
 }
 
 impl<'a> EvaluatedInventory<'a> {
-    fn new(mut machine: Machine<'a>) -> Result<Self, Error> {
-        machine.evaluate();
+    fn new(mut inventory: InventoryReport<'a>) -> Result<Self, Error> {
+        evaluate(&mut inventory);
         Ok(Self {
-            validations: hardware_validations(&machine),
-            hostname: machine.hostname.chars().take(MAX_HOSTNAME).collect(),
-            macs: machine.macs(),
-            report: machine.to_text()?,
-            machine,
+            validations: hardware_validations(&inventory),
+            hostname: inventory.hostname.chars().take(MAX_HOSTNAME).collect(),
+            macs: macs(&inventory),
+            report: to_text(&inventory)?,
+            inventory,
         })
     }
 }
@@ -217,9 +222,9 @@ fn store_inventory(draft: &mut HostDraft, evaluated: &EvaluatedInventory<'_>) ->
             host.id
         )));
     }
-    let machine = &evaluated.machine;
-    host.choices.installation_disk = machine.installation_disk(host.choices.installation_disk.as_ref());
-    host.choices.disks_to_be_formatted = machine.disks_to_format();
+    let inventory = &evaluated.inventory;
+    host.choices.installation_disk = installation_disk(inventory, host.choices.installation_disk.as_ref());
+    host.choices.disks_to_be_formatted = disks_to_format(inventory);
     host.findings.validations.clone_from(&evaluated.validations);
     host.findings.hostname.clone_from(&evaluated.hostname);
     host.findings.macs.clone_from(&evaluated.macs);

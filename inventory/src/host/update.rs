@@ -10,6 +10,7 @@ use ignition::validate::validate;
 use regex::Regex;
 use rules::host::status::allows_changes;
 
+use super::disks::{as_installation_disk, disk_id, eligible_disks, is_named};
 use super::draft::HostDraft;
 use super::record::{HostRecord, InstallationDisk};
 use super::refresh::refresh;
@@ -113,20 +114,20 @@ fn chosen_disk(draft: &HostDraft, disks: &[DiskChoice]) -> Result<Option<Install
     if chosen.next().is_some() {
         return Err(Error::conflict(format!("Host {} can have only one installation disk", host.id)));
     }
-    let machine = draft.machine()?;
-    let disk = machine.eligible_disks().find(|disk| disk.is_named(&first.id)).ok_or_else(|| {
+    let report = draft.inventory_report()?;
+    let disk = eligible_disks(&report).find(|disk| is_named(disk, &first.id)).ok_or_else(|| {
         Error::conflict(format!(
             "Requested installation disk {:?} is not part of the host's valid disks",
             first.id
         ))
     })?;
-    Ok(Some(disk.as_installation_disk()))
+    Ok(Some(as_installation_disk(disk)))
 }
 
 /// Updates the disks that an installation does not format.
 fn skip_formatting(draft: &mut HostDraft, disks: &[DiskFormatting]) -> Result<(), Error> {
-    let machine = draft.machine()?;
-    let known: BTreeSet<_> = machine.disks.iter().map(|disk| disk.identity().into_owned()).collect();
+    let report = draft.inventory_report()?;
+    let known: BTreeSet<_> = report.disks.iter().map(|disk| disk_id(disk).into_owned()).collect();
     let host = &mut draft.record;
     if let Some(unknown) = disks.iter().find(|disk| !known.contains(&disk.disk_id)) {
         return Err(Error::invalid(format!(

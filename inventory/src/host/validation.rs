@@ -7,11 +7,12 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use assisted::host::{MediaStatus, Validation, ValidationStatus};
+use assisted::inventory_report::{InventoryReport, Memory};
 use chrono::{DateTime, TimeDelta, Utc};
 use regex::Regex;
 use rules::host::status::MEDIA_DISCONNECTED;
 
-use super::machine::{Machine, Memory};
+use super::disks::eligible_disks;
 use super::record::HostRecord;
 use crate::Settings;
 use crate::error::Error;
@@ -77,27 +78,27 @@ pub(crate) fn check_host_name(name: &str) -> Result<(), String> {
 }
 
 /// Returns the validations that depend only on the inventory report.
-pub(crate) fn hardware_validations(machine: &Machine<'_>) -> Vec<Validation> {
+pub(crate) fn hardware_validations(report: &InventoryReport<'_>) -> Vec<Validation> {
     vec![
-        not_partially_truncated(machine),
-        not_fully_truncated(machine),
-        cores(machine),
-        memory(machine),
-        disks(machine),
+        not_partially_truncated(report),
+        not_fully_truncated(report),
+        cores(report),
+        memory(report),
+        disks(report),
     ]
 }
 
 /// Returns how much the agent omitted from its report (`full`, `partial` or empty), and the reasons, which are cut at a
 /// limit.
-fn truncation<'a>(machine: &'a Machine<'_>) -> (&'a str, String) {
-    let Some(truncation) = &machine.truncation else { return ("", String::new()) };
+fn truncation<'a>(report: &'a InventoryReport<'_>) -> (&'a str, String) {
+    let Some(truncation) = &report.truncation else { return ("", String::new()) };
     let reasons = truncation.reasons.iter().enumerate();
     let texts = reasons.flat_map(|(index, reason)| [if index == 0 { "" } else { "; " }, &**reason]);
     (&truncation.kind, texts.flat_map(str::chars).take(MAX_REASONS).collect())
 }
 
-fn not_partially_truncated(machine: &Machine<'_>) -> Validation {
-    match truncation(machine) {
+fn not_partially_truncated(report: &InventoryReport<'_>) -> Validation {
+    match truncation(report) {
         ("partial", reasons) => {
             validation(NOT_PARTIALLY_TRUNCATED, false, format!("Inventory is truncated (partial): {reasons}"))
         }
@@ -108,9 +109,9 @@ fn not_partially_truncated(machine: &Machine<'_>) -> Validation {
     }
 }
 
-fn not_fully_truncated(machine: &Machine<'_>) -> Validation {
+fn not_fully_truncated(report: &InventoryReport<'_>) -> Validation {
     const ID: &str = "inventory-not-fully-truncated";
-    match truncation(machine) {
+    match truncation(report) {
         ("full", reasons) => validation(ID, false, format!("Inventory is truncated (full): {reasons}")),
         ("partial", _) => validation(ID, true, "Inventory is partially truncated".to_owned()),
         _ => validation(ID, true, "Inventory is not truncated".to_owned()),
@@ -125,18 +126,18 @@ fn below_minimum(what: &str, minimum: impl fmt::Display, found: impl fmt::Displa
     )
 }
 
-fn cores(machine: &Machine<'_>) -> Validation {
+fn cores(report: &InventoryReport<'_>) -> Validation {
     const ID: &str = "has-min-cpu-cores";
-    let found = machine.cpu.as_ref().map_or(0, |cpu| cpu.count);
+    let found = report.cpu.as_ref().map_or(0, |cpu| cpu.count);
     if found >= MIN_CPU_CORES {
         return validation(ID, true, "Sufficient CPU cores".to_owned());
     }
     validation(ID, false, below_minimum("CPU cores", MIN_CPU_CORES, found))
 }
 
-fn memory(machine: &Machine<'_>) -> Validation {
+fn memory(report: &InventoryReport<'_>) -> Validation {
     const ID: &str = "has-min-memory";
-    let memory = machine.memory.clone().unwrap_or_default();
+    let memory = report.memory.clone().unwrap_or_default();
     if memory.physical_bytes >= min_memory(&memory) {
         return validation(ID, true, "Sufficient minimum RAM".to_owned());
     }
@@ -163,13 +164,13 @@ fn min_memory(memory: &Memory<'_>) -> i64 {
     if memory.physical_bytes_method == "meminfo" { minimum - minimum / 50 } else { minimum }
 }
 
-fn disks(machine: &Machine<'_>) -> Validation {
+fn disks(report: &InventoryReport<'_>) -> Validation {
     const ID: &str = "has-min-valid-disks";
-    if machine.disks.iter().next().is_none() {
+    if report.disks.iter().next().is_none() {
         let message = "Failed to detected disks".to_owned();
         return Validation { id: ID.to_owned(), status: ValidationStatus::Error.into(), message };
     }
-    if machine.eligible_disks().next().is_some() {
+    if eligible_disks(report).next().is_some() {
         return validation(ID, true, "Sufficient disk capacity".to_owned());
     }
     let message =
@@ -262,6 +263,7 @@ pub(crate) fn validations_json(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::inventory_report::parse;
 
     #[test]
     fn host_names_are_dns_names() {
@@ -280,8 +282,7 @@ mod tests {
         let message = |reasons: &[&str]| {
             let report =
                 serde_json::json!({"truncation": {"type": "partial", "reasons": reasons}}).to_string();
-            let machine = Machine::parse(&report).unwrap();
-            not_partially_truncated(&machine).message
+            not_partially_truncated(&parse(&report).unwrap()).message
         };
         let before = "Inventory is truncated (partial): ";
         assert_eq!(message(&[]), before);

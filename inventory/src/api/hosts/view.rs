@@ -6,8 +6,7 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 
 use crate::error::Error;
-use crate::host::machine::Machine;
-use crate::host::{HostRecord, validation};
+use crate::host::{HostRecord, inventory_report, validation};
 use crate::id::ClusterId;
 use crate::json::to_json_text;
 use crate::service::hosts::counts::DeletedHosts;
@@ -128,8 +127,8 @@ pub(crate) async fn view_with_reports(
 ///
 /// Returns an error if the report is damaged.
 pub(crate) fn addresses(host: &Host) -> Result<Vec<String>, Error> {
-    let machine = Machine::from_stored(host.id, &host.inventory)?;
-    Ok(machine.addresses().map(str::to_owned).collect())
+    let report = inventory_report::from_stored(host.id, &host.inventory)?;
+    Ok(report.addresses().map(str::to_owned).collect())
 }
 
 fn labels(labels: &std::collections::BTreeMap<String, String>) -> Result<String, Error> {

@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind};
 use crate::event::Severity;
 use crate::host::bounds::require_room_for_host;
 use crate::host::cluster::{accepts_hosts, cannot_accept_hosts, is_add_hosts_cluster, is_single_node};
+use crate::host::disks::{disk_id, is_named};
 use crate::host::draft::HostDraft;
 use crate::host::{HostKind, HostRecord, HostRole, HostStatus};
 use crate::id::HostKey;
@@ -189,13 +190,13 @@ fn needed_reports(host: &HostRecord) -> ReportKinds {
 
 /// Returns the installation disk as the console of the host shows it.
 fn describe_installation_disk(draft: &HostDraft) -> Result<String, Error> {
-    let (host, machine) = (&draft.record, draft.machine()?);
+    let (host, report) = (&draft.record, draft.inventory_report()?);
     let chosen = host.choices.installation_disk.as_ref();
-    let disk = chosen.and_then(|chosen| machine.disks.iter().find(|disk| disk.is_named(&chosen.id)));
+    let disk = chosen.and_then(|chosen| report.disks.iter().find(|disk| is_named(disk, &chosen.id)));
     let Some(disk) = disk else {
         return Err(Error::invalid(format!("Host {} has no installation disk in its inventory", host.id)));
     };
-    let name = format!("({}, {})", disk.name, disk.identity());
+    let name = format!("({}, {})", disk.name, disk_id(disk));
     let parts = [&*disk.model, &disk.serial, &name];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     Ok(parts.join(" "))
