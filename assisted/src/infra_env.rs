@@ -216,21 +216,34 @@ pub struct KernelArgument {
 
 lenient!(Proxy, HostStaticNetwork, MacInterface, KernelArgument);
 
-/// Findings about the static networks, the config and the URLs of an infra-env. Only Kindling has this resource.
+/// All findings in the static networks, in the config and in the addresses of an infra-env.
+///
+/// Only Kindling has this resource. Each finding has at least `severity` and `message`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "openapi",
+    derive(utoipa::ToSchema),
+    schema(
+        as = preflight,
+        description = "All findings in the static networks, in the config and in the addresses of an infra-env."
+    )
+)]
 pub struct Preflight {
     /// Id of the infra-env.
     pub infra_env_id: InfraEnvId,
     /// Generation of the image that was checked.
     pub image_generation: u64,
-    /// Findings in the static networks. Each has at least `severity` and `message`.
+    /// Findings in the static networks: severity, rule, host, interface, path, line and message.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>, required = true))]
     pub network: Vec<Value>,
-    /// Findings in the Ignition config override. Each has at least `severity` and `message`.
+    /// Findings in the Ignition config override: severity, pointer, line and message.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>, required = true))]
     pub ignition: Vec<Value>,
-    /// URLs in the image that machines cannot reach. Each has at least `severity` and `message`.
+    /// URLs in the image that machines cannot reach: severity, URL and message.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>, required = true))]
     pub addresses: Vec<Value>,
 }
 

@@ -18,7 +18,7 @@ use assisted::host::{
     BindHostParams, Host, HostCreateParams, HostIgnitionParams, HostProgressParams, HostUpdateParams,
     InstallerArgsParams, LogsProgressParams, RegisteredHost,
 };
-use assisted::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, PresignedUrl};
+use assisted::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, Preflight, PresignedUrl};
 use assisted::reply::StepReply;
 use assisted::step::Steps;
 use assisted::version::{
@@ -30,7 +30,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
 /// Schemas of the document that no type of this crate has: operations of the service alone, and a form.
-const OTHERS: [&str; 22] = [
+const OTHERS: [&str; 21] = [
     "base_image_health",
     "base_image_state",
     "boot_trace",
@@ -49,7 +49,6 @@ const OTHERS: [&str; 22] = [
     "network_file_host",
     "network_file_hosts",
     "network_files",
-    "preflight",
     "reachability",
     "readiness",
     "stream_ticket",
@@ -71,6 +70,7 @@ fn schemas() -> BTreeMap<String, Value> {
     collect::<InfraEnv>(&mut found);
     collect::<InfraEnvCreateParams>(&mut found);
     collect::<InfraEnvUpdateParams>(&mut found);
+    collect::<Preflight>(&mut found);
     collect::<PresignedUrl>(&mut found);
     collect::<Host>(&mut found);
     collect::<HostCreateParams>(&mut found);

@@ -2,37 +2,13 @@
 //!
 //! They are stored in the database, so that all replicas have them.
 
-use isogen::Digest;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use utoipa::ToSchema;
 use uuid::{Builder, Uuid};
 
-use crate::catalogue::{CpuArchitecture, OsImage, read_digest};
+use crate::catalogue::{CpuArchitecture, OsImage};
 use crate::error::Error;
 use crate::store::{Change, Filter, Kind, ReadSet, Reader as _, Record, Stored};
-
-/// Parameters of a base image to add.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = os_image_create_params)]
-pub(crate) struct OsImageParams {
-    /// OpenShift version, such as `4.14`.
-    #[schema(min_length = 1, max_length = 64)]
-    pub openshift_version: String,
-    /// CPU architecture.
-    #[schema(value_type = assisted::architecture::OsImageArchitecture)]
-    pub cpu_architecture: CpuArchitecture,
-    /// URL of the base image.
-    pub url: String,
-    /// Version of the base image.
-    #[schema(min_length = 1, max_length = 64)]
-    pub version: String,
-    /// SHA-256 digest of the base image, in hexadecimal. A file with another digest is not used.
-    #[serde(default, deserialize_with = "read_digest")]
-    #[schema(value_type = Option<String>, pattern = "^[0-9A-Fa-f]{64}$")]
-    pub sha256: Option<Digest>,
-}
 
 /// A stored base image that a client added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

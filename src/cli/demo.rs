@@ -9,6 +9,7 @@ use std::time::Duration;
 use agent::simulated::SimulatedSite;
 use anyhow::{Context, Result, bail};
 use assisted::client::ApiClient;
+use assisted::infra_env::InfraEnvCreateParams;
 use clap::Args;
 use fixtures::Recipe;
 use ignition::discovery::HttpUrl;
@@ -25,7 +26,6 @@ use inventory::auth::Policy;
 use inventory::catalogue::Catalogue;
 use inventory::files::FileStore;
 use inventory::id::InfraEnvId;
-use inventory::infra_env::InfraEnvCreateParams;
 use inventory::store::SqlStore;
 use inventory::{Inventory, Settings};
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
+use assisted::infra_env::MacInterface;
 use ignition::network::check::{
     DeclaredInterface, NetworkFinding, check_hosts_cancellable, declared_interfaces,
 };
@@ -17,7 +18,6 @@ use axum::http::StatusCode;
 use inventory::api::auth::{Caller, Operation, User, WholeService};
 use inventory::api::{ApiError, ApiErrors, Body, Reply, RequestBody, Schemas};
 use inventory::in_background;
-use inventory::infra_env::MacInterface;
 
 use crate::discovery::{DiscoveryFinding, DiscoveryReport, Host, SourceLocation};
 use crate::manifests::HostFiles;

@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use chrono::Utc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use kindling::assisted::infra_env::{InfraEnvCreateParams, InfraEnvUpdateParams};
 use kindling::inventory::auth::{KeyTexts, LocalKeys, Policy};
 use kindling::inventory::catalogue::CpuArchitecture;
 use kindling::inventory::host::HostRecord;
-use kindling::inventory::infra_env::{InfraEnvCreateParams, InfraEnvUpdateParams};
 use kindling::inventory::store::{
     Change, Changes, Feed, Filter, Key, Kind, Outcome, PageQuery, Query, Reader as _, Record as _, Records,
     ReportKind, ReportKinds, Reports, Reservation, Row, RowPage, SqlStore, Store, StoreError, StoreMetrics,

@@ -306,9 +306,9 @@ pub struct Vip {
     )]
     pub ip: String,
     /// Result of checking that the address is free.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = VipVerification, required = false))]
-    pub verification: Extensible<VipVerification>,
+    pub verification: Option<Extensible<VipVerification>>,
 }
 
 /// An operator to install in a cluster.

@@ -5,17 +5,17 @@
 
 use std::fmt;
 
+use assisted::error::{EitherError, InfraError, OperationError};
 use axum::body::Body;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, TimeDelta, Utc};
 use ignition::network::check::NetworkFinding;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::clock::{Clock as _, SystemClock};
 use crate::error::{Error, ErrorKind};
-use crate::json::to_json;
+use crate::json::{to_json, to_json_value};
 
 /// An error response.
 ///
@@ -42,36 +42,6 @@ enum Shape {
     Operation,
     /// The body of the steps before an operation: code and message.
     Infra,
-}
-
-/// An error of an operation.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = error)]
-pub struct OperationError {
-    /// The status, as text.
-    code: String,
-    /// Always empty.
-    href: &'static str,
-    /// The status, as a number.
-    id: u16,
-    /// Always `Error`.
-    kind: &'static str,
-    /// The reason, for people.
-    reason: String,
-    /// The findings about static network configs.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Object>, required = false)]
-    findings: Vec<NetworkFinding>,
-}
-
-/// An error of the router, of authentication or of parameter parsing.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = infra_error)]
-pub struct InfraError {
-    /// The status.
-    code: u16,
-    /// The reason, for people.
-    message: String,
 }
 
 impl ApiError {
@@ -173,17 +143,7 @@ impl IntoResponse for ApiError {
         let is_later = self.status == StatusCode::SERVICE_UNAVAILABLE;
         let retry_after = self.retry_at.map_or(RETRY_AFTER, |at| whole_seconds(at - SystemClock.now()));
         let mut response = match self.shape {
-            Shape::Operation => json(
-                self.status,
-                &OperationError {
-                    code: code.to_string(),
-                    href: "",
-                    id: code,
-                    kind: "Error",
-                    reason: self.reason,
-                    findings: self.findings,
-                },
-            ),
+            Shape::Operation => operation_error(self.status, self.reason, &self.findings),
             Shape::Infra => json(self.status, &InfraError { code, message: self.reason }),
         };
         if is_unknown {
@@ -194,6 +154,15 @@ impl IntoResponse for ApiError {
         }
         response
     }
+}
+
+/// Returns the response to an error of an operation.
+fn operation_error(status: StatusCode, reason: String, findings: &[NetworkFinding]) -> Response {
+    let findings = findings.iter().map(|finding| to_json_value("a finding", finding));
+    let Ok(findings) = findings.collect::<Result<_, _>>() else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    json(status, &OperationError { findings, ..OperationError::new(status.as_u16(), reason) })
 }
 
 /// Returns a time in whole seconds, rounded up, and at least 1.
@@ -238,17 +207,6 @@ impl<T: Serialize> IntoResponse for Reply<T> {
     fn into_response(self) -> Response {
         json(self.0, &self.1)
     }
-}
-
-/// An error with either body.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-#[schema(as = refusal)]
-pub enum EitherError {
-    /// Body of errors of operations.
-    Operation(OperationError),
-    /// Body of errors before an operation: routing, authentication, parsing of parameters.
-    Infra(InfraError),
 }
 
 /// The errors that any operation may answer, for the OpenAPI document.

@@ -23,13 +23,11 @@ mod state;
 mod versions;
 mod work_room;
 
+pub use assisted::error::OperationError;
 pub(crate) use body::request_bodies;
 pub use body::{Body, RequestBody, UnparsedBody};
 pub(crate) use error::json_body;
-pub use error::{
-    ApiError, ApiErrors, EitherError, InfraError, OperationError, Reply, header_value, json, only_reads,
-};
-pub use infra_envs::InfraEnv;
+pub use error::{ApiError, ApiErrors, Reply, header_value, json, only_reads};
 pub(crate) use large::{LargeBodies, ReservedMemory};
 pub(crate) use list::{JsonPieces, comma_separated, json_array, json_list, json_piece, json_text};
 pub use query::Query;

@@ -1,5 +1,6 @@
 //! The API as a whole: the routes of all areas, errors of the router, and the OpenAPI document.
 
+use assisted::error::{EitherError, InfraError, OperationError};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::header;
@@ -10,8 +11,8 @@ use utoipa::OpenApi;
 
 use super::work_room::RequestMemory;
 use super::{
-    ApiError, ApiState, EitherError, InfraError, OperationError, add_access, clusters, events, examples,
-    hosts, infra_envs, logs, not_implemented, versions,
+    ApiError, ApiState, add_access, clusters, events, examples, hosts, infra_envs, logs, not_implemented,
+    versions,
 };
 use crate::api::auth::{GuardedRouter, Operation, Operations, RouteAccess};
 use crate::{Inventory, Settings};

@@ -9,7 +9,6 @@ mod release_image;
 pub use assisted::architecture::{CpuArchitecture, ImageType, ReleaseArchitecture};
 pub use error::CatalogueError;
 pub use ignition::version::Version;
-pub(crate) use os_image::read_digest;
 pub use os_image::{Catalogue, MAX_IMAGE_VERSION_LEN, OsImage};
-pub use release::{OpenshiftVersion, VersionQuery};
+pub use release::VersionQuery;
 pub use release_image::{ReleaseImage, SupportLevel};

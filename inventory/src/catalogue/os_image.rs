@@ -68,7 +68,7 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Erro
 }
 
 /// Reads a digest in hexadecimal, or null.
-pub(crate) fn read_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Digest>, D::Error> {
+fn read_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Digest>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     text.map(|text| text.parse().map_err(serde::de::Error::custom)).transpose()
 }

@@ -3,30 +3,13 @@
 use std::collections::BTreeMap;
 
 use assisted::architecture::{CpuArchitecture, ReleaseArchitecture};
-use serde::Serialize;
-use utoipa::ToSchema;
+use assisted::version::OpenshiftVersion;
 
 use super::Version;
 use super::error::CatalogueError;
 use super::list::CatalogueList;
 use super::os_image::{Catalogue, minor_text};
-use super::release_image::{RELEASE_IMAGES, ReleaseImage, SupportLevel, read_release, without_multi};
-
-/// An OpenShift version that clusters can be created with.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = openshift_version)]
-pub struct OpenshiftVersion {
-    /// The version, as clients show it.
-    pub display_name: String,
-    /// The support level of the version.
-    pub support_level: SupportLevel,
-    /// The CPU architectures that the version supports.
-    #[schema(value_type = Vec<String>)]
-    pub cpu_architectures: Vec<CpuArchitecture>,
-    /// Whether clients should offer this version first.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub default: bool,
-}
+use super::release_image::{RELEASE_IMAGES, ReleaseImage, read_release, without_multi};
 
 /// Selects versions.
 #[derive(Clone, Copy, Debug, Default)]
@@ -181,13 +164,13 @@ fn add_openshift_version(
     let name = release.display_name();
     let version = versions.entry(name.clone()).or_insert_with(|| OpenshiftVersion {
         display_name: name,
-        support_level: release.support_level,
+        support_level: release.support_level.into(),
         cpu_architectures: Vec::new(),
         default: false,
     });
     version.default |= release.is_default;
-    if !version.cpu_architectures.contains(&architecture) {
-        version.cpu_architectures.push(architecture);
+    if !version.cpu_architectures.iter().any(|listed| *listed == architecture) {
+        version.cpu_architectures.push(architecture.into());
     }
 }
 

@@ -1,18 +1,18 @@
 //! New clusters.
 
+use assisted::cluster::{ClusterCreateParams, ClusterImportParams, DisconnectedClusterParams};
 use chrono::{DateTime, Utc};
 use rules::cluster::state::ClusterOrigin;
 use rules::values::check_ssh_keys;
 
 use super::defaults::{pod_network, service_network};
 use super::networking::NetworkingContext;
-use super::params::{ClusterCreateParams, ClusterImportParams, DisconnectedClusterParams};
 use super::parts::{
     ClusterKind, ClusterNetwork, DiskEncryption, DiskEncryptionMode, IgnitionEndpoint, Network, NodeRoles,
-    Platform, PlatformType, Vip,
+    Platform, PlatformType, Vip, VipVerification,
 };
 use super::record::{ClusterRecord, ClusterSpec};
-use super::rules::{check_credentials, check_spec};
+use super::rules::{check_credentials, check_spec, known_value};
 use super::subnet::Subnet;
 use super::topology::{PlatformRequest, control_plane_count, default_network_type};
 use crate::catalogue::{Catalogue, ReleaseArchitecture, Version};
@@ -33,7 +33,7 @@ pub(crate) fn create(
     };
     let release = release.map_err(|error| Error::invalid(error.to_string()))?;
     let architecture = if release.is_multi() { ReleaseArchitecture::Multi } else { requested };
-    let pull_secret = params.pull_secret.trim();
+    let pull_secret = params.pull_secret.reveal().trim();
     check_credentials("pull secret for new cluster is invalid: ", pull_secret, &release.url, settings)?;
     let version = release.parsed_version().clone();
     let masters =
@@ -76,6 +76,7 @@ fn requested_spec(
         architecture: Some(base.architecture),
     };
     let (platform, user_managed_networking) = platform.resolve()?;
+    let load_balancer = params.load_balancer.as_ref().and_then(|it| it.balancer_type.as_ref());
     let ntp_sources = params.ntp_sources.clone().unwrap_or_default();
     let additional = match &params.additional_ntp_source {
         Some(sources) => sources.clone(),
@@ -100,11 +101,11 @@ fn requested_spec(
         hyperthreading: Some(params.hyperthreading.unwrap_or(NodeRoles::All)),
         schedulable_masters: params.schedulable_masters.unwrap_or_default(),
         disk_encryption: disk_encryption_with_defaults(params.disk_encryption.clone().unwrap_or_default()),
-        ignition_endpoint: IgnitionEndpoint::default()
-            .with_changes(params.ignition_endpoint.clone().unwrap_or_default()),
-        load_balancer: Some(
-            params.load_balancer.and_then(|load_balancer| load_balancer.balancer_type).unwrap_or_default(),
+        ignition_endpoint: changed_ignition_endpoint(
+            IgnitionEndpoint::default(),
+            params.ignition_endpoint.clone().unwrap_or_default(),
         ),
+        load_balancer: Some(known_value("load_balancer.type", load_balancer)?.unwrap_or_default()),
         olm_operators: params.olm_operators.clone().unwrap_or_default(),
         operator_bundles: params.operator_bundles.clone().unwrap_or_default(),
         tags: params.tags.clone().unwrap_or_default(),
@@ -114,7 +115,7 @@ fn requested_spec(
         no_proxy: params.no_proxy.clone().unwrap_or_default(),
         additional_ntp_source: additional,
         ntp_sources,
-        pull_secret: Secret::new(params.pull_secret.trim()),
+        pull_secret: Secret::new(params.pull_secret.reveal().trim()),
     })
 }
 
@@ -148,39 +149,43 @@ pub(super) fn stored_subnets(networks: Vec<Network>) -> Vec<Subnet> {
     networks.into_iter().map(|network| network.cidr).collect()
 }
 
-/// Returns VIPs as they are stored. Empty addresses are dropped.
+/// Returns VIPs as they are stored. Empty addresses are dropped, and so is the result of a check that did not happen:
+/// responses omit it, as upstream does.
 pub(super) fn stored_vips(vips: Vec<Vip>) -> Vec<Vip> {
     let vips = vips.into_iter().filter(|vip| !vip.ip.is_empty());
-    vips.map(|vip| Vip { cluster_id: None, ..vip }).collect()
+    let stored = |vip: Vip| {
+        let verification = vip.verification.filter(|result| *result != VipVerification::Unverified);
+        Vip { cluster_id: None, ip: vip.ip, verification }
+    };
+    vips.map(stored).collect()
 }
 
 fn disk_encryption_with_defaults(requested: DiskEncryption) -> DiskEncryption {
     let default = DiskEncryption {
-        enable_on: Some(NodeRoles::None),
-        mode: Some(DiskEncryptionMode::Tpmv2),
+        enable_on: Some(NodeRoles::None.into()),
+        mode: Some(DiskEncryptionMode::Tpmv2.into()),
         tang_servers: None,
     };
-    default.with_changes(requested)
+    changed_disk_encryption(default, requested)
 }
 
-impl DiskEncryption {
-    /// Returns the settings with the requested changes. Empty texts remove a setting.
-    pub(super) fn with_changes(self, requested: Self) -> Self {
-        Self {
-            enable_on: requested.enable_on.or(self.enable_on),
-            mode: requested.mode.or(self.mode),
-            tang_servers: requested.tang_servers.or(self.tang_servers).filter(|text| !text.is_empty()),
-        }
+/// Returns the settings with the requested changes. Empty texts remove a setting.
+pub(super) fn changed_disk_encryption(before: DiskEncryption, requested: DiskEncryption) -> DiskEncryption {
+    DiskEncryption {
+        enable_on: requested.enable_on.or(before.enable_on),
+        mode: requested.mode.or(before.mode),
+        tang_servers: requested.tang_servers.or(before.tang_servers).filter(|text| !text.is_empty()),
     }
 }
 
-impl IgnitionEndpoint {
-    /// Returns the settings with the requested changes. Empty texts remove a setting.
-    pub(super) fn with_changes(self, requested: Self) -> Self {
-        Self {
-            url: requested.url.or(self.url).filter(|text| !text.is_empty()),
-            ca_certificate: requested.ca_certificate.or(self.ca_certificate).filter(|text| !text.is_empty()),
-        }
+/// Returns the settings with the requested changes. Empty texts remove a setting.
+pub(super) fn changed_ignition_endpoint(
+    before: IgnitionEndpoint,
+    requested: IgnitionEndpoint,
+) -> IgnitionEndpoint {
+    IgnitionEndpoint {
+        url: requested.url.or(before.url).filter(|text| !text.is_empty()),
+        ca_certificate: requested.ca_certificate.or(before.ca_certificate).filter(|text| !text.is_empty()),
     }
 }
 

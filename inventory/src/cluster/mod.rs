@@ -9,7 +9,6 @@ pub(crate) mod event;
 mod network;
 mod networking;
 pub(crate) mod operators;
-pub(crate) mod params;
 mod parts;
 mod record;
 mod rules;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::LazyLock;
 
+use assisted::Extensible;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use ignition::discovery::HttpUrl;
@@ -64,6 +65,7 @@ pub(super) fn check_spec(
     let default = settings.default_ntp_source.as_str();
     check_ntp_sources(&spec.additional_ntp_source, &spec.ntp_sources, default)?;
     check_disk_encryption(&spec.disk_encryption)?;
+    check_platform(spec)?;
     check_ignition_endpoint(&spec.ignition_endpoint)
 }
 
@@ -147,7 +149,8 @@ fn check_vips(
 /// Checks VIPs: at most one address of each family.
 fn check_addresses(name: &str, vips: &[Vip]) -> Result<(), Error> {
     let mut families = BTreeSet::new();
-    for Vip { ip, .. } in vips {
+    for Vip { ip, verification, .. } in vips {
+        known_value("verification", verification.as_ref())?;
         let address: IpAddr =
             ip.parse().map_err(|_| Error::invalid(format!("{name} VIP {ip:?} is not a valid IP address")))?;
         if !families.insert(address.is_ipv6()) {
@@ -161,8 +164,10 @@ fn check_addresses(name: &str, vips: &[Vip]) -> Result<(), Error> {
 }
 
 fn check_disk_encryption(encryption: &DiskEncryption) -> Result<(), Error> {
-    let is_off = matches!(encryption.enable_on, None | Some(NodeRoles::None));
-    if is_off || encryption.mode != Some(DiskEncryptionMode::Tang) {
+    let enable_on = known_value("disk_encryption.enable_on", encryption.enable_on.as_ref())?;
+    let mode = known_value("disk_encryption.mode", encryption.mode.as_ref())?;
+    let is_off = matches!(enable_on, None | Some(NodeRoles::None));
+    if is_off || mode != Some(DiskEncryptionMode::Tang) {
         return Ok(());
     }
     let text = encryption.tang_servers.as_deref().unwrap_or_default();
@@ -179,6 +184,27 @@ fn check_disk_encryption(encryption: &DiskEncryption) -> Result<(), Error> {
         _ => Err(Error::invalid(
             "disk_encryption.tang_servers must be a JSON list of servers with url and thumbprint when the mode is tang",
         )),
+    }
+}
+
+fn check_platform(spec: &ClusterSpec) -> Result<(), Error> {
+    let external = spec.platform.as_ref().and_then(|platform| platform.external.as_ref());
+    let manager = external.and_then(|external| external.cloud_controller_manager.as_ref());
+    known_value("platform.external.cloud_controller_manager", manager).map(drop)
+}
+
+/// Returns the value of an enum that newer versions of the API may extend. The service has no rules for other values.
+///
+/// # Errors
+///
+/// Returns an error if the value is unknown. The schemas of requests refuse such values first.
+pub(super) fn known_value<T: Copy>(key: &str, value: Option<&Extensible<T>>) -> Result<Option<T>, Error> {
+    match value {
+        None => Ok(None),
+        Some(Extensible::Known(known)) => Ok(Some(*known)),
+        Some(Extensible::Unknown(text)) => {
+            Err(Error::malformed(format!("{key} has the unknown value {text:?}")))
+        }
     }
 }
 
@@ -210,4 +236,20 @@ pub(super) fn check_credentials(
     images.push(release);
     let required = RequiredRegistries { images: &images, public: &settings.public_registries };
     check_pull_secret(pull_secret, required).map_err(|error| Error::invalid(format!("{prefix}{error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_value_is_not_a_default() {
+        let known = Extensible::from(DiskEncryptionMode::Tang);
+        assert_eq!(known_value("mode", Some(&known)).unwrap(), Some(DiskEncryptionMode::Tang));
+        assert_eq!(known_value::<DiskEncryptionMode>("mode", None).unwrap(), None);
+        let enable_on = Some(Extensible::Unknown("edge".to_owned()));
+        let encryption = DiskEncryption { enable_on, ..DiskEncryption::default() };
+        let refusal = check_disk_encryption(&encryption).unwrap_err();
+        assert_eq!(refusal.reason(), "disk_encryption.enable_on has the unknown value \"edge\"");
+    }
 }

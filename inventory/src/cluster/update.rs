@@ -1,15 +1,17 @@
 //! Changes of a cluster's settings.
 
+use assisted::cluster::ClusterUpdateParams;
 use rules::cluster::state::{CHANGEABLE_STATUSES, ClusterOperation};
 use rules::values::check_ssh_keys;
 
-use super::create::{stored_cluster_networks, stored_subnets, stored_vips};
+use super::create::{
+    changed_disk_encryption, changed_ignition_endpoint, stored_cluster_networks, stored_subnets, stored_vips,
+};
 use super::defaults::pod_network;
 use super::networking::NetworkingContext;
-use super::params::ClusterUpdateParams;
 use super::parts::{ClusterNetwork, ClusterStatus};
 use super::record::{ClusterRecord, ClusterSpec};
-use super::rules::{check_credentials, check_spec};
+use super::rules::{check_credentials, check_spec, known_value};
 use super::subnet::Subnet;
 use super::topology::{PlatformRequest, control_plane_count};
 use crate::error::Error;
@@ -39,7 +41,7 @@ pub(crate) fn update(
     let spec = &mut changed.spec;
     apply_secrets(spec, &params, &record.ocp_release_image, settings)?;
     apply_networks(spec, &params, settings);
-    apply_other_settings(spec, params);
+    apply_other_settings(spec, params)?;
     let version = record.parsed_version()?;
     let context = NetworkingContext {
         version: version.as_ref(),
@@ -93,7 +95,9 @@ fn apply_secrets(
     release: &str,
     settings: &Settings,
 ) -> Result<(), Error> {
-    if let Some(pull_secret) = params.pull_secret.as_deref().map(str::trim).filter(|text| !text.is_empty()) {
+    if let Some(pull_secret) =
+        params.pull_secret.as_ref().map(|it| it.reveal().trim()).filter(|text| !text.is_empty())
+    {
         check_credentials("", pull_secret, release, settings)?;
         spec.pull_secret = Secret::new(pull_secret);
     }
@@ -180,7 +184,7 @@ fn first_or_all(all: Option<Vec<Subnet>>, first: &Option<Subnet>) -> impl FnOnce
     }
 }
 
-fn apply_other_settings(spec: &mut ClusterSpec, params: ClusterUpdateParams) {
+fn apply_other_settings(spec: &mut ClusterSpec, params: ClusterUpdateParams) -> Result<(), Error> {
     set_if_given(&mut spec.name, params.name);
     set_if_given(&mut spec.base_dns_domain, params.base_dns_domain);
     if params.api_vip_dns_name.is_some() {
@@ -190,12 +194,14 @@ fn apply_other_settings(spec: &mut ClusterSpec, params: ClusterUpdateParams) {
     spec.hyperthreading = params.hyperthreading.or(spec.hyperthreading);
     set_if_given(&mut spec.schedulable_masters, params.schedulable_masters);
     if let Some(requested) = params.disk_encryption {
-        spec.disk_encryption = std::mem::take(&mut spec.disk_encryption).with_changes(requested);
+        spec.disk_encryption = changed_disk_encryption(std::mem::take(&mut spec.disk_encryption), requested);
     }
     if let Some(requested) = params.ignition_endpoint {
-        spec.ignition_endpoint = std::mem::take(&mut spec.ignition_endpoint).with_changes(requested);
+        spec.ignition_endpoint =
+            changed_ignition_endpoint(std::mem::take(&mut spec.ignition_endpoint), requested);
     }
     let load_balancer = params.load_balancer.and_then(|load_balancer| load_balancer.balancer_type);
+    let load_balancer = known_value("load_balancer.type", load_balancer.as_ref())?;
     spec.load_balancer = load_balancer.or(spec.load_balancer);
     set_if_given(&mut spec.olm_operators, params.olm_operators);
     set_if_given(&mut spec.operator_bundles, params.operator_bundles);
@@ -205,6 +211,7 @@ fn apply_other_settings(spec: &mut ClusterSpec, params: ClusterUpdateParams) {
     set_if_given(&mut spec.no_proxy, params.no_proxy);
     set_if_given(&mut spec.additional_ntp_source, params.additional_ntp_source);
     set_if_given(&mut spec.ntp_sources, params.ntp_sources);
+    Ok(())
 }
 
 fn set_if_given<T>(setting: &mut T, value: Option<T>) {

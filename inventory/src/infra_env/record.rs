@@ -1,10 +1,10 @@
 //! Stored infra-envs.
 
+use assisted::infra_env::{HostStaticNetwork, KernelArgument, Proxy};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::params::{HostStaticNetwork, KernelArgument, Proxy};
 use crate::Secret;
 use crate::catalogue::{CpuArchitecture, ImageType};
 use crate::error::Error;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use assisted::infra_env::HostStaticNetwork;
 use ignition::network::check::{self, NetworkFinding};
 use ignition::network::{Cancel, HostNetwork, KeyfileCache, MacInterface};
 use ignition::report::Severity;
 
-use super::params::HostStaticNetwork;
 use crate::error::Error;
 
 /// Sorts networks into their stored order. The order in the request has no meaning.
@@ -23,7 +23,7 @@ pub(crate) fn in_stored_order(mut hosts: Vec<HostStaticNetwork>) -> Vec<HostStat
 
 /// Converts networks for the generator of network files.
 pub(crate) fn hosts(networks: &[HostStaticNetwork]) -> Vec<HostNetwork> {
-    let interface = |map: &super::params::MacInterface| MacInterface {
+    let interface = |map: &assisted::infra_env::MacInterface| MacInterface {
         logical_nic_name: map.logical_nic_name.clone(),
         mac_address: map.mac_address.clone(),
     };

@@ -1,7 +1,9 @@
 //! Operations on base images.
 
+use assisted::version::OsImageParams;
 use futures_util::TryStreamExt;
 use ignition::discovery::{HttpUrl, masked_url};
+use isogen::Digest;
 
 use crate::Inventory;
 use crate::catalogue::{
@@ -9,7 +11,7 @@ use crate::catalogue::{
 };
 use crate::error::Error;
 use crate::infra_env::InfraEnvRecord;
-use crate::os_image::{OsImageList, OsImageParams, OsImageRecord, id_of};
+use crate::os_image::{OsImageList, OsImageRecord, id_of};
 use crate::store::{Change, Filter, Kind, ReadSet, Reader as _, Record as _, Stored};
 
 /// Maximum number of added base images.
@@ -17,7 +19,7 @@ const MAX_ADDED: usize = 100;
 
 /// A base image of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedOsImage {
+pub struct CatalogueOsImage {
     /// The base image.
     pub image: OsImage,
     /// Whether it is part of the service's configuration and cannot be removed.
@@ -64,11 +66,11 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub async fn os_images(&self) -> Result<Vec<ListedOsImage>, Error> {
+    pub async fn os_images(&self) -> Result<Vec<CatalogueOsImage>, Error> {
         let configured = self.catalogue().os_images().iter().cloned();
-        let configured = configured.map(|image| ListedOsImage { image, is_configured: true });
+        let configured = configured.map(|image| CatalogueOsImage { image, is_configured: true });
         let added = self.added_images().await?.into_iter();
-        Ok(configured.chain(added.map(|image| ListedOsImage { image, is_configured: false })).collect())
+        Ok(configured.chain(added.map(|image| CatalogueOsImage { image, is_configured: false })).collect())
     }
 
     /// Adds a base image.
@@ -76,13 +78,15 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if a value is invalid, or if a base image for this version and architecture exists.
-    pub(crate) async fn add_os_image(&self, params: OsImageParams) -> Result<ListedOsImage, Error> {
+    pub(crate) async fn add_os_image(&self, params: OsImageParams) -> Result<CatalogueOsImage, Error> {
         let OsImageParams { openshift_version, cpu_architecture, url, version, sha256 } = params;
         if Version::parse(&openshift_version).is_none() {
             let reason = format!("openshift_version {openshift_version:?} is not valid");
             return Err(Error::invalid(reason));
         }
         let url = self.added_image_url(&url)?;
+        let sha256 = sha256.map(|digest| digest.parse::<Digest>()).transpose();
+        let sha256 = sha256.map_err(|error| Error::invalid(format!("sha256: {error}")))?;
         let image_type = ImageType::Full;
         let image = OsImage { openshift_version, cpu_architecture, url, version, image_type, sha256 };
         if !image.has_safe_version() {
@@ -110,7 +114,7 @@ impl Inventory {
                 Ok((change, ()))
             })
             .await?;
-        Ok(ListedOsImage { image, is_configured: false })
+        Ok(CatalogueOsImage { image, is_configured: false })
     }
 
     /// Returns the URL of a base image to add without the white space around it, if an image can be downloaded from it.

@@ -1,11 +1,11 @@
 //! Request bodies for clusters.
 
+use assisted::cluster::{
+    ClusterCreateParams, ClusterImportParams, ClusterUpdateParams, DisconnectedClusterParams,
+};
 use serde_json::Value;
 
 use crate::api::request_bodies;
-use crate::cluster::params::{
-    ClusterCreateParams, ClusterImportParams, ClusterUpdateParams, DisconnectedClusterParams,
-};
 
 request_bodies! {
     ClusterCreateParams: "newClusterParams";

@@ -2,21 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-use utoipa::ToSchema;
+use assisted::cluster::HostNetwork;
 
 use crate::cluster::network_around;
 use crate::id::HostId;
-
-/// A network that hosts of a cluster have addresses in.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = host_network)]
-pub(super) struct HostNetwork {
-    /// Network in CIDR notation.
-    pub cidr: String,
-    /// Hosts with an address in the network.
-    pub host_ids: Vec<HostId>,
-}
 
 /// Maximum number of networks of one host in the response for a cluster. The report of an agent may have 70,000 addresses.
 const MAX_NETWORKS_OF_HOST: usize = 256;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::host_networks::HostNetwork;
+use assisted::cluster::HostNetwork;
+
 use crate::Inventory;
 use crate::api::hosts::view::HostDetail;
 use crate::error::Error;

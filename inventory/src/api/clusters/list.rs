@@ -3,7 +3,7 @@
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::hosts::{CountedHosts, ShownHosts};
-use super::model::Cluster;
+use super::model::cluster_from_record;
 use super::text::text;
 use crate::Inventory;
 use crate::api::{JsonPieces, json_array, json_piece};
@@ -47,7 +47,7 @@ async fn counted_texts(
     let settings = inventory.settings();
     let text = |record: ClusterRecord| {
         let hosts = hosts.of_cluster(record.id);
-        to_json(&Cluster::from_record(record, hosts, settings))
+        to_json(&cluster_from_record(record, hosts, settings))
     };
     records.into_iter().map(text).collect()
 }

@@ -8,6 +8,7 @@ mod list;
 mod model;
 mod operators;
 mod routes;
+mod split;
 mod text;
 
 pub(super) use routes::routes;

@@ -1,21 +1,22 @@
 //! Routes of `/v2/clusters`.
 
+use assisted::cluster::{
+    Cluster, ClusterCreateParams, ClusterDefaults, ClusterImportParams, ClusterUpdateParams,
+    DisconnectedClusterParams,
+};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use super::defaults::ClusterDefaults;
+use super::defaults::cluster_defaults;
 use super::hosts::{Hosts, ShownHosts};
 use super::list::list_text;
-use super::model::Cluster;
+use super::model::cluster_from_record;
 use super::text::text;
 use crate::Inventory;
 use crate::api::auth::{Caller, Lister, Operation, Reader, User, WholeService, operation};
 use crate::api::{ApiError, ApiErrors, Body, Query, Reply, json_text};
 use crate::cluster::ClusterRecord;
-use crate::cluster::params::{
-    ClusterCreateParams, ClusterImportParams, ClusterUpdateParams, DisconnectedClusterParams,
-};
 use crate::id::ClusterId;
 use crate::request_id::RequestId;
 use crate::service::clusters::ClusterQuery;
@@ -44,7 +45,7 @@ fn with_deleted(headers: &HeaderMap) -> bool {
 
 /// Returns the response for a new cluster. No client knows its id yet, so it has no hosts.
 fn created(inventory: &Inventory, record: ClusterRecord) -> Reply<Cluster> {
-    let cluster = Cluster::from_record(record, Hosts::default(), inventory.settings());
+    let cluster = cluster_from_record(record, Hosts::default(), inventory.settings());
     Reply(StatusCode::CREATED, cluster)
 }
 
@@ -113,7 +114,7 @@ async fn default_config(
     _caller: Caller<User, WholeService>,
     State(inventory): State<Inventory>,
 ) -> Reply<ClusterDefaults> {
-    Reply(StatusCode::OK, ClusterDefaults::from_settings(inventory.settings()))
+    Reply(StatusCode::OK, cluster_defaults(inventory.settings()))
 }
 
 /// Imports an installed cluster, to add hosts to it

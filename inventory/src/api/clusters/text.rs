@@ -4,7 +4,8 @@ use futures_util::{StreamExt, TryStreamExt};
 
 use super::host_networks::HostNetworks;
 use super::hosts::{CountedHosts, Hosts, ShownHosts};
-use super::model::Cluster;
+use super::model::cluster_from_record;
+use super::split::split_at_list;
 use crate::Inventory;
 use crate::api::hosts::view::{addresses, views_of_cluster};
 use crate::api::{JsonPieces, comma_separated, json_piece};
@@ -28,11 +29,11 @@ pub(super) async fn text(
     let (id, settings) = (record.id, inventory.settings());
     if shown == ShownHosts::Counted {
         let hosts = CountedHosts::read(inventory, &[id], deleted).await?.of_cluster(id);
-        return to_json(&Cluster::from_record(record, hosts, settings)).map(json_piece);
+        return to_json(&cluster_from_record(record, hosts, settings)).map(json_piece);
     }
     let (hosts, texts) = summary(inventory, id, shown, deleted).await?;
     if hosts.counts.total == 0 {
-        return to_json(&Cluster::from_record(record, hosts, settings)).map(json_piece);
+        return to_json(&cluster_from_record(record, hosts, settings)).map(json_piece);
     }
     let texts = texts.map_or_else(
         || {
@@ -41,9 +42,7 @@ pub(super) async fn text(
         },
         json_piece,
     );
-    let text = to_json(&Cluster { hosts: vec![()], ..Cluster::from_record(record, hosts, settings) })?;
-    let (start, end) = around_hosts(&text)
-        .ok_or_else(|| Error::broken(format_args!("the JSON of cluster {id} has no list of hosts")))?;
+    let (start, end) = split_at_list(&cluster_from_record(record, hosts, settings), "hosts")?;
     Ok(json_piece(start).chain(texts).chain(json_piece(end)).boxed())
 }
 
@@ -69,11 +68,4 @@ async fn summary(
     }
     summary.networks = networks.into_networks();
     Ok((summary, texts))
-}
-
-/// Splits the text of a cluster around its hosts, which are one `null`. No other list has this key.
-fn around_hosts(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    const HOSTS: &[u8] = br#""hosts":[null]"#;
-    let start = text.windows(HOSTS.len()).position(|window| window == HOSTS)? + br#""hosts":["#.len();
-    Some((text.get(..start)?, text.get(start + b"null".len()..)?))
 }

@@ -1,7 +1,7 @@
 //! Routes of events and of the stream of changes.
 
-mod model;
 mod routes;
 mod stream;
+mod view;
 
 pub(crate) use routes::routes;

@@ -1,18 +1,19 @@
 //! Routes of `/v2/events`.
 
+use assisted::event::{ListedEvent, ReportedEvent};
 use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use futures_util::TryStreamExt as _;
 
-use super::model::EventView;
+use super::view::listed_event;
 use crate::Inventory;
 use crate::api::auth::{Agent, Caller, EventsOf, Logs, NamedInBody, Operation, operation};
 use crate::api::{ApiError, ApiErrors, Body, Query, json_list, request_bodies};
 use crate::auth::Named;
 use crate::event::{Category, EventQuery, Severity, SeverityCounts};
 use crate::request_id::RequestId;
-use crate::service::events::{EventListParams, ReportedEvent};
+use crate::service::events::EventListParams;
 
 request_bodies! {
     ReportedEvent: "triggerEventParams";
@@ -48,7 +49,7 @@ const USUAL_LIMIT: u64 = 5000;
         ("cluster_level" = Option<bool>, Query, description = "With a cluster: also events about no host")
     ),
     responses(
-        (status = OK, body = Vec<EventView>, headers(
+        (status = OK, body = Vec<ListedEvent>, headers(
             ("Event-Count" = u64, description = "Number of all matching events"),
             ("Severity-Count-Info" = u64), ("Severity-Count-Warning" = u64),
             ("Severity-Count-Error" = u64), ("Severity-Count-Critical" = u64)
@@ -69,7 +70,7 @@ async fn list_events(
         cluster_level: query.flag("cluster_level"),
     };
     let list = inventory.list_events(&params).await?;
-    let response = json_list(list.events.map_ok(EventView::from)).await?;
+    let response = json_list(list.events.map_ok(listed_event)).await?;
     Ok(with_count_headers(response, list.count, list.by_severity))
 }
 

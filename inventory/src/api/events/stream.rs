@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use assisted::error::InfraError;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
@@ -20,7 +21,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::auth::{Caller, ChangesOf, Operation, Streamer, User, WholeService, operation};
-use crate::api::{ApiError, ApiErrors, InfraError, Query};
+use crate::api::{ApiError, ApiErrors, Query};
 use crate::id::InfraEnvId;
 use crate::service::events::ChangeSubscription;
 use crate::store::{ChangeKind, FeedEvent, FeedPosition, FeedReader, Key, Kind, RecordChange};

@@ -1,10 +1,10 @@
 //! Bodies of requests about infra-envs.
 
+use assisted::infra_env::{InfraEnvCreateParams, InfraEnvUpdateParams};
 use ignition::network::{self, MacAddr};
 use serde_json::Value;
 
 use crate::api::request_bodies;
-use crate::infra_env::{InfraEnvCreateParams, InfraEnvUpdateParams};
 
 request_bodies! {
     InfraEnvCreateParams: "infraenvCreateParams", prepared by restore_macs;

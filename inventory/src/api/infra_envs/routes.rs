@@ -1,18 +1,18 @@
 //! Routes of `/v2/infra-envs`.
 
+use assisted::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, Preflight, PresignedUrl};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use futures_util::StreamExt;
 
-use super::model::{InfraEnv, Preflight, PresignedUrl};
+use super::view::{infra_env_from_record, preflight_from_findings, presigned};
 use crate::Inventory;
 use crate::api::auth::{Caller, Files, Initrd, Lister, Operation, User, WholeService, operation};
 use crate::api::{ApiError, ApiErrors, Body, Query, Reply, header_value, json_list};
 use crate::catalogue::ImageType;
 use crate::id::InfraEnvId;
-use crate::infra_env::{InfraEnvCreateParams, InfraEnvUpdateParams};
 use crate::request_id::RequestId;
 use crate::service::infra_envs::{File, FileName, IpxeScript};
 
@@ -50,7 +50,7 @@ async fn register(
     Body(params): Body<InfraEnvCreateParams>,
 ) -> Answer<InfraEnv> {
     let record = inventory.register_infra_env(params, Some(request)).await?;
-    Ok(Reply(StatusCode::CREATED, InfraEnv::from_record(record, inventory.settings())?))
+    Ok(Reply(StatusCode::CREATED, infra_env_from_record(record, inventory.settings())?))
 }
 
 /// Lists infra-envs
@@ -74,7 +74,7 @@ async fn list(
 ) -> Result<Response, ApiError> {
     let owner = query.text("owner").map(str::to_owned);
     let records = inventory.infra_envs(query.id("cluster_id")?, owner, query.list_range()?);
-    json_list(records.map(move |record| InfraEnv::from_record(record?, inventory.settings()))).await
+    json_list(records.map(move |record| infra_env_from_record(record?, inventory.settings()))).await
 }
 
 /// Returns an infra-env
@@ -91,7 +91,7 @@ async fn get(
     State(inventory): State<Inventory>,
 ) -> Answer<InfraEnv> {
     let record = inventory.infra_env(id).await?;
-    Ok(Reply(StatusCode::OK, InfraEnv::from_record(record, inventory.settings())?))
+    Ok(Reply(StatusCode::OK, infra_env_from_record(record, inventory.settings())?))
 }
 
 /// Updates an infra-env
@@ -111,7 +111,7 @@ async fn update(
     Body(params): Body<InfraEnvUpdateParams>,
 ) -> Answer<InfraEnv> {
     let record = inventory.update_infra_env(id, params, Some(request)).await?;
-    Ok(Reply(StatusCode::CREATED, InfraEnv::from_record(record, inventory.settings())?))
+    Ok(Reply(StatusCode::CREATED, infra_env_from_record(record, inventory.settings())?))
 }
 
 /// Deletes an infra-env
@@ -145,7 +145,7 @@ async fn image_url(
     Caller { target: id, .. }: Caller<User, InfraEnvId>,
     State(inventory): State<Inventory>,
 ) -> Answer<PresignedUrl> {
-    Ok(Reply(StatusCode::OK, inventory.image_url(id).await?.into()))
+    Ok(Reply(StatusCode::OK, presigned(inventory.image_url(id).await?)))
 }
 
 /// Returns a file of an infra-env
@@ -219,7 +219,7 @@ async fn presigned_url(
     let [ignition, ipxe, _] = FileName::NAMES;
     let file = query.choice("file_name", &[ignition, ipxe])?.ok_or_else(|| Query::missing("file_name"))?;
     let script = query.choice("ipxe_script_type", &IpxeScript::NAMES)?;
-    Ok(Reply(StatusCode::OK, inventory.file_url(id, file, script).await?.into()))
+    Ok(Reply(StatusCode::OK, presigned(inventory.file_url(id, file, script).await?)))
 }
 
 /// Returns the initrd that a minimal ISO adds to that of the base image
@@ -281,7 +281,7 @@ async fn preflight(
     Caller { target: id, .. }: Caller<User, InfraEnvId>,
     State(inventory): State<Inventory>,
 ) -> Answer<Preflight> {
-    Ok(Reply(StatusCode::OK, inventory.preflight(id).await?.into()))
+    Ok(Reply(StatusCode::OK, preflight_from_findings(&inventory.preflight(id).await?)?))
 }
 
 /// Returns a response with a file, or 304 if the client already has it.

@@ -1,49 +1,53 @@
 //! Infra-envs as clients see them.
 
-use super::model::{InfraEnv, Preflight, PresignedUrl};
-use crate::Settings;
+use assisted::infra_env::{InfraEnv, Preflight, PresignedUrl};
+use serde::Serialize;
+use serde_json::Value;
+
 use crate::error::Error;
 use crate::infra_env::{ImageSource, InfraEnvRecord, urls};
-use crate::json::to_json_text;
+use crate::json::{to_json_text, to_json_value};
 use crate::service::infra_envs::PreflightFindings;
 use crate::time::Millis;
+use crate::{Secret, Settings};
 
-impl InfraEnv {
-    /// Returns an infra-env as clients see it.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a part of the record cannot be written as JSON.
-    pub(crate) fn from_record(record: InfraEnvRecord, settings: &Settings) -> Result<Self, Error> {
-        let (download_url, image) = (urls::image(&record, settings), record.image);
-        Ok(Self {
-            kind: "InfraEnv",
-            id: record.id,
-            href: format!("{}/v2/infra-envs/{}", Settings::API, record.id),
-            name: record.name,
-            user_name: record.user_name,
-            email_domain: record.email_domain,
-            cluster_id: record.cluster_id,
-            cpu_architecture: record.cpu_architecture,
-            download_url,
-            expires_at: Millis(None),
-            created_at: record.created_at,
-            updated_at: record.updated_at,
-            pull_secret_set: !image.pull_secret.is_empty(),
-            static_network_config: static_network_text(&image)?,
-            kernel_arguments: kernel_arguments_text(&image)?,
-            openshift_version: image.openshift_version,
-            image_type: image.image_type,
-            ssh_authorized_key: image.ssh_authorized_key,
-            proxy: image.proxy,
-            additional_ntp_sources: image.additional_ntp_sources,
-            ntp_sources: image.ntp_sources,
-            ignition_config_override: image.ignition_config_override,
-            additional_trust_bundle: image.additional_trust_bundle,
-            rendezvous_ip: image.rendezvous_ip,
-            network_discovery_delay_seconds: image.network_discovery_delay_seconds,
-        })
-    }
+/// Returns an infra-env as clients see it.
+///
+/// # Errors
+///
+/// Returns an error if a part of the record cannot be written as JSON.
+pub(super) fn infra_env_from_record(record: InfraEnvRecord, settings: &Settings) -> Result<InfraEnv, Error> {
+    let (download_url, image) = (urls::image(&record, settings), record.image);
+    Ok(InfraEnv {
+        kind: InfraEnv::KIND.into(),
+        id: record.id,
+        href: format!("{}/v2/infra-envs/{}", Settings::API, record.id),
+        name: record.name,
+        user_name: record.user_name,
+        org_id: String::new(),
+        email_domain: record.email_domain,
+        cluster_id: record.cluster_id,
+        cpu_architecture: Some(record.cpu_architecture.into()),
+        size_bytes: None,
+        download_url: Secret::new(download_url),
+        generator_version: String::new(),
+        expires_at: Millis(None),
+        created_at: record.created_at,
+        updated_at: record.updated_at,
+        pull_secret_set: !image.pull_secret.is_empty(),
+        static_network_config: static_network_text(&image)?,
+        kernel_arguments: kernel_arguments_text(&image)?,
+        openshift_version: image.openshift_version,
+        image_type: image.image_type.into(),
+        ssh_authorized_key: image.ssh_authorized_key,
+        proxy: image.proxy,
+        additional_ntp_sources: image.additional_ntp_sources,
+        ntp_sources: image.ntp_sources,
+        ignition_config_override: image.ignition_config_override,
+        additional_trust_bundle: image.additional_trust_bundle,
+        rendezvous_ip: image.rendezvous_ip,
+        network_discovery_delay_seconds: image.network_discovery_delay_seconds,
+    })
 }
 
 fn static_network_text(image: &ImageSource) -> Result<String, Error> {
@@ -58,20 +62,26 @@ fn kernel_arguments_text(image: &ImageSource) -> Result<Option<String>, Error> {
     (!image.kernel_arguments.is_empty()).then(text).transpose()
 }
 
-impl From<String> for PresignedUrl {
-    fn from(url: String) -> Self {
-        Self { url, expires_at: Millis(None) }
-    }
+/// Returns a URL that contains its own token and never expires.
+pub(super) fn presigned(url: String) -> PresignedUrl {
+    PresignedUrl { url: Secret::new(url), expires_at: Millis(None) }
 }
 
-impl From<PreflightFindings> for Preflight {
-    fn from(findings: PreflightFindings) -> Self {
-        Self {
-            infra_env_id: findings.infra_env,
-            image_generation: findings.image_generation,
-            network: findings.network,
-            ignition: findings.config,
-            addresses: findings.addresses,
-        }
-    }
+/// Returns the findings of a preflight as clients see them.
+///
+/// # Errors
+///
+/// Returns an error if a finding cannot be written as JSON.
+pub(super) fn preflight_from_findings(findings: &PreflightFindings) -> Result<Preflight, Error> {
+    Ok(Preflight {
+        infra_env_id: findings.infra_env,
+        image_generation: findings.image_generation,
+        network: findings_as_json(&findings.network)?,
+        ignition: findings_as_json(&findings.config)?,
+        addresses: findings_as_json(&findings.addresses)?,
+    })
+}
+
+fn findings_as_json(findings: &[impl Serialize]) -> Result<Vec<Value>, Error> {
+    findings.iter().map(|finding| to_json_value("a finding", finding)).collect()
 }

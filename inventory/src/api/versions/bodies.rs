@@ -1,7 +1,8 @@
 //! Bodies of requests about base images.
 
+use assisted::version::OsImageParams;
+
 use crate::api::request_bodies;
-use crate::os_image::OsImageParams;
 
 request_bodies! {
     OsImageParams: "newOsImageParams";

@@ -1,7 +1,6 @@
 //! Versions and base images in the API.
 
 mod bodies;
-mod model;
 mod routes;
 mod support;
 mod view;

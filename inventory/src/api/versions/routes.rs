@@ -2,19 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use assisted::version::SupportedArchitectures;
+use assisted::version::{
+    ComponentVersions, ListedOsImage, OpenshiftVersion, OsImageParams, SupportedArchitectures,
+};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
-use super::model::{ComponentVersions, OsImageView};
 use super::support::supported_architectures;
+use super::view::{component_versions, listed_os_image};
 use crate::Inventory;
 use crate::api::auth::{Caller, Operation, User, WholeService, operation};
 use crate::api::{ApiError, ApiErrors, Body, Query, Reply};
-use crate::catalogue::{CpuArchitecture, OpenshiftVersion, Version, VersionQuery};
+use crate::catalogue::{CpuArchitecture, Version, VersionQuery};
 use crate::error::Error;
-use crate::os_image::OsImageParams;
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![
@@ -39,7 +40,7 @@ async fn list_component_versions(
     _caller: Caller<User, WholeService>,
     State(inventory): State<Inventory>,
 ) -> Reply<ComponentVersions> {
-    Reply(StatusCode::OK, ComponentVersions::from_settings(inventory.settings()))
+    Reply(StatusCode::OK, component_versions(inventory.settings()))
 }
 
 /// Lists the OpenShift versions of new clusters
@@ -88,13 +89,13 @@ async fn list_supported_architectures(
     path = "/v2/os-images",
     operation_id = "ListOsImages",
     tag = "versions",
-    responses((status = OK, body = Vec<OsImageView>), ApiErrors)
+    responses((status = OK, body = Vec<ListedOsImage>), ApiErrors)
 )]
 async fn list_os_images(
     _caller: Caller<User, WholeService>,
     State(inventory): State<Inventory>,
-) -> Result<Reply<Vec<OsImageView>>, ApiError> {
-    let images = inventory.os_images().await?.into_iter().map(OsImageView::from);
+) -> Result<Reply<Vec<ListedOsImage>>, ApiError> {
+    let images = inventory.os_images().await?.into_iter().map(listed_os_image);
     Ok(Reply(StatusCode::OK, images.collect()))
 }
 
@@ -105,14 +106,14 @@ async fn list_os_images(
     operation_id = "AddOsImage",
     tag = "versions",
     request_body = OsImageParams,
-    responses((status = CREATED, body = OsImageView), ApiErrors)
+    responses((status = CREATED, body = ListedOsImage), ApiErrors)
 )]
 async fn add_os_image(
     _caller: Caller<User, WholeService>,
     State(inventory): State<Inventory>,
     Body(params): Body<OsImageParams>,
-) -> Result<Reply<OsImageView>, ApiError> {
-    Ok(Reply(StatusCode::CREATED, inventory.add_os_image(params).await?.into()))
+) -> Result<Reply<ListedOsImage>, ApiError> {
+    Ok(Reply(StatusCode::CREATED, listed_os_image(inventory.add_os_image(params).await?)))
 }
 
 /// Removes an added base image (not in the Assisted Installer API)

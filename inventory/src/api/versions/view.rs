@@ -2,33 +2,32 @@
 
 use std::collections::BTreeMap;
 
+use assisted::version::{ComponentVersions, ListedOsImage};
 use ignition::discovery::masked_url;
 
-use super::model::{ComponentVersions, OsImageView};
 use crate::Settings;
-use crate::service::os_images::ListedOsImage;
+use crate::service::os_images::CatalogueOsImage;
 
-impl ComponentVersions {
-    pub(super) fn from_settings(settings: &Settings) -> Self {
-        let versions = BTreeMap::from([
-            ("assisted-installer-service", settings.self_version.clone()),
-            ("discovery-agent", settings.agent_image.clone()),
-            ("assisted-installer", settings.installer_image.clone()),
-            ("assisted-installer-controller", settings.controller_image.clone()),
-        ]);
-        Self { versions, release_tag: settings.release_tag.clone() }
-    }
+/// Returns the versions of the components of an installation.
+pub(super) fn component_versions(settings: &Settings) -> ComponentVersions {
+    let versions = [
+        ("assisted-installer-service", &settings.self_version),
+        ("discovery-agent", &settings.agent_image),
+        ("assisted-installer", &settings.installer_image),
+        ("assisted-installer-controller", &settings.controller_image),
+    ];
+    let versions = versions.map(|(component, version)| (component.to_owned(), version.clone()));
+    ComponentVersions { versions: BTreeMap::from(versions), release_tag: settings.release_tag.clone() }
 }
 
-impl From<ListedOsImage> for OsImageView {
-    fn from(ListedOsImage { image, is_configured }: ListedOsImage) -> Self {
-        Self {
-            openshift_version: image.openshift_version,
-            cpu_architecture: image.cpu_architecture,
-            url: masked_url(&image.url),
-            version: image.version,
-            image_type: image.image_type,
-            configured: is_configured,
-        }
+/// Returns a base image as clients see it.
+pub(super) fn listed_os_image(CatalogueOsImage { image, is_configured }: CatalogueOsImage) -> ListedOsImage {
+    ListedOsImage {
+        openshift_version: image.openshift_version,
+        cpu_architecture: image.cpu_architecture.into(),
+        url: masked_url(&image.url),
+        version: image.version,
+        image_type: image.image_type.into(),
+        configured: is_configured,
     }
 }

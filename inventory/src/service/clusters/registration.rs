@@ -1,8 +1,9 @@
 //! Registers, imports and deletes clusters.
 
+use assisted::cluster::{ClusterCreateParams, ClusterImportParams, DisconnectedClusterParams};
+
 use super::queries::stored_cluster;
 use crate::Inventory;
-use crate::cluster::params::{ClusterCreateParams, ClusterImportParams, DisconnectedClusterParams};
 use crate::cluster::{ClusterRecord, create, delete, event};
 use crate::error::{Error, ErrorKind};
 use crate::id::ClusterId;

@@ -1,8 +1,9 @@
 //! Changes the settings of clusters.
 
+use assisted::cluster::ClusterUpdateParams;
+
 use super::queries::stored_cluster;
 use crate::Inventory;
-use crate::cluster::params::ClusterUpdateParams;
 use crate::cluster::{ClusterRecord, event, update};
 use crate::error::Error;
 use crate::id::ClusterId;

@@ -28,8 +28,8 @@ pub(crate) struct EventListParams {
     pub(crate) page: EventQuery,
 }
 
-/// A list of events.
-pub(crate) struct EventList {
+/// The events that a request selects.
+pub(crate) struct SelectedEvents {
     /// Number of all matching events.
     pub(crate) count: u64,
     /// Number of matching events of each severity, for a cluster. Otherwise 0.
@@ -44,9 +44,9 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub(crate) async fn list_events(&self, params: &EventListParams) -> Result<EventList, Error> {
+    pub(crate) async fn list_events(&self, params: &EventListParams) -> Result<SelectedEvents, Error> {
         let Some(query) = self.event_query(params).await? else {
-            return Ok(EventList {
+            return Ok(SelectedEvents {
                 count: 0,
                 by_severity: SeverityCounts::default(),
                 events: stream::empty().boxed(),
@@ -56,7 +56,7 @@ impl Inventory {
         let page = store.events(&one_page_query(&query)).await?;
         // The Assisted Installer counts severities only for clusters.
         let by_severity = if params.named.cluster.is_some() { page.by_severity } else { Default::default() };
-        Ok(EventList { count: page.count, by_severity, events: events_from(page, query, store) })
+        Ok(SelectedEvents { count: page.count, by_severity, events: events_from(page, query, store) })
     }
 
     /// Returns the query for the store, or `None` if no event can match.

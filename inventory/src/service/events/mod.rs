@@ -6,4 +6,3 @@ mod reported;
 
 pub(crate) use changes::ChangeSubscription;
 pub(crate) use list::EventListParams;
-pub(crate) use reported::ReportedEvent;

@@ -1,17 +1,13 @@
 //! Events that agents and controllers send.
 
-use serde::{Deserialize, Serialize};
+use assisted::event::ReportedEvent;
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
-use uuid::Uuid;
 
 use crate::Inventory;
 use crate::error::Error;
-use crate::event::{Category, Event, Severity};
-use crate::id::{ClusterId, HostId, InfraEnvId};
+use crate::event::Event;
 use crate::journal::Journal;
 use crate::request_id::RequestId;
-use crate::time::Millis;
 
 /// Maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 4096;
@@ -21,33 +17,6 @@ const MAX_NAME: usize = 255;
 
 /// Maximum length of `props`, in bytes.
 const MAX_PROPS: usize = 64 << 10;
-
-/// Parameters of an event that a client reports.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = trigger_event_params)]
-pub(crate) struct ReportedEvent {
-    /// Name of the kind of event. Stable.
-    pub name: Option<String>,
-    /// Cluster that the event is about.
-    pub cluster_id: Option<ClusterId>,
-    /// Host that the event is about.
-    pub host_id: Option<HostId>,
-    /// Infra-env that the event is about.
-    pub infra_env_id: Option<InfraEnvId>,
-    /// Severity.
-    pub severity: Severity,
-    /// Audience.
-    pub category: Option<Category>,
-    /// Message for users.
-    pub message: String,
-    /// Time of the event by the client's clock. Ignored: the service uses its own clock.
-    pub event_time: Millis,
-    /// Id of the request that caused the event, by the client. Ignored: the service uses the id of this request.
-    pub request_id: Option<Uuid>,
-    /// Additional properties: an object, or a list of alternating names and values, as JSON in a string.
-    pub props: Option<String>,
-}
 
 impl Inventory {
     /// Stores an event that a client reports. An event that is too long is dropped: an error would not help the client.
@@ -60,30 +29,28 @@ impl Inventory {
         reported: ReportedEvent,
         request: RequestId,
     ) -> Result<(), Error> {
-        if let Some(event) = reported.into_event(&self.journal(Some(request))) {
+        if let Some(event) = stored_event(reported, &self.journal(Some(request))) {
             self.records().add_event(event).await?;
         }
         Ok(())
     }
 }
 
-impl ReportedEvent {
-    /// Converts the parameters into an event. Returns `None` if the message or the name is too long.
-    fn into_event(self, journal: &Journal) -> Option<Event> {
-        let name = self.name.unwrap_or_default();
-        if self.message.chars().count() > MAX_MESSAGE || name.chars().count() > MAX_NAME {
-            return None;
-        }
-        let event = journal.event(&name, self.severity, self.message);
-        Some(Event {
-            category: self.category.unwrap_or_default(),
-            cluster: self.cluster_id,
-            host: self.host_id,
-            infra_env: self.infra_env_id,
-            props: self.props.as_deref().and_then(read_props),
-            ..event
-        })
+/// Converts the parameters into an event. Returns `None` if the message or the name is too long.
+fn stored_event(reported: ReportedEvent, journal: &Journal) -> Option<Event> {
+    let name = reported.name.unwrap_or_default();
+    if reported.message.chars().count() > MAX_MESSAGE || name.chars().count() > MAX_NAME {
+        return None;
     }
+    let event = journal.event(&name, reported.severity, reported.message);
+    Some(Event {
+        category: reported.category.unwrap_or_default(),
+        cluster: reported.cluster_id,
+        host: reported.host_id,
+        infra_env: reported.infra_env_id,
+        props: reported.props.as_deref().and_then(read_props),
+        ..event
+    })
 }
 
 /// Returns `props` as a JSON object. Returns `None` if it is neither an object nor a list of names and values.

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use assisted::infra_env::{KernelArgument, KernelArgumentOperation};
 use ignition::discovery::{ComposeError, DiscoveryImage};
 use ignition::network::Cancel;
 use ignition::network::check::NetworkFinding;
@@ -13,7 +14,7 @@ use crate::catalogue::{CpuArchitecture, ImageType, Version};
 use crate::discovery::DiscoveryError;
 use crate::error::Error;
 use crate::id::InfraEnvId;
-use crate::infra_env::{ImageSource, KernelArgument, KernelArgumentOperation, static_network};
+use crate::infra_env::{ImageSource, static_network};
 use crate::{Inventory, Secret, in_background};
 
 /// Decides the prefix of the error text for an invalid pull secret.

@@ -1,5 +1,6 @@
 //! Registration of infra-envs.
 
+use assisted::infra_env::InfraEnvCreateParams;
 use ignition::network::check::NetworkFinding;
 
 use super::check::PullSecretOf;
@@ -8,7 +9,7 @@ use super::signing_key::fresh_key;
 use crate::catalogue::{CpuArchitecture, ImageType};
 use crate::error::Error;
 use crate::id::InfraEnvId;
-use crate::infra_env::{ImageSource, InfraEnvCreateParams, InfraEnvRecord, event, static_network};
+use crate::infra_env::{ImageSource, InfraEnvRecord, event, static_network};
 use crate::request_id::RequestId;
 use crate::store::{Change, ReadSet, Record};
 use crate::time::Micros;
@@ -118,7 +119,7 @@ impl Inventory {
             openshift_version: params.openshift_version.unwrap_or_default(),
             os_image: String::new(),
             image_type: params.image_type.unwrap_or(default_type),
-            pull_secret: Secret::new(params.pull_secret.trim()),
+            pull_secret: Secret::new(params.pull_secret.reveal().trim()),
             ssh_authorized_key: params.ssh_authorized_key.unwrap_or_default().trim().to_owned(),
             proxy: params.proxy.unwrap_or_default(),
             additional_ntp_sources: params.additional_ntp_sources.unwrap_or(default_ntp_source),

@@ -1,5 +1,6 @@
 //! Updates of infra-envs.
 
+use assisted::infra_env::{InfraEnvUpdateParams, Proxy};
 use chrono::{DateTime, Utc};
 use ignition::network::check::NetworkFinding;
 use tokio::sync::Mutex;
@@ -10,7 +11,7 @@ use super::queries::stored_infra_env;
 use crate::catalogue::ImageType;
 use crate::error::Error;
 use crate::id::InfraEnvId;
-use crate::infra_env::{ImageSource, InfraEnvRecord, InfraEnvUpdateParams, Proxy, event, static_network};
+use crate::infra_env::{ImageSource, InfraEnvRecord, event, static_network};
 use crate::request_id::RequestId;
 use crate::store::{Change, ReadSet};
 use crate::time::Micros;
@@ -144,7 +145,9 @@ fn updated_image_source(before: &ImageSource, params: &InfraEnvUpdateParams) -> 
         &mut image.openshift_version,
         &params.openshift_version.clone().filter(|version| !version.is_empty()),
     );
-    if let Some(secret) = params.pull_secret.as_deref().map(str::trim).filter(|secret| !secret.is_empty()) {
+    if let Some(secret) =
+        params.pull_secret.as_ref().map(|it| it.reveal().trim()).filter(|secret| !secret.is_empty())
+    {
         image.pull_secret = Secret::new(secret);
     }
     if let Some(proxy) = &params.proxy {
