@@ -14,10 +14,9 @@ use crate::time::Millis;
 /// Returns the response for a cluster, with an empty list of hosts.
 pub(super) fn cluster_from_record(record: ClusterRecord, hosts: Hosts, settings: &Settings) -> Cluster {
     let monitored_operators = monitored_operators(&record, settings);
-    let high_availability_mode = record.high_availability_mode();
-    let (status, status_info) = (record.status(), record.status_info().to_owned());
-    let status_updated_at = record.status_updated_at();
-    let (id, spec) = (record.id, record.spec);
+    let high_availability_mode = record.high_availability_mode().map(Extensible::from);
+    let (status, info, changed_at) = (record.status(), record.status_info(), record.status_updated_at());
+    let (status_info, id, spec) = (info.to_owned(), record.id, record.spec);
     let first = spec.cluster_networks.first();
     Cluster {
         kind: record.kind.into(),
@@ -25,7 +24,7 @@ pub(super) fn cluster_from_record(record: ClusterRecord, hosts: Hosts, settings:
         href: format!("{}/v2/clusters/{id}", Settings::API),
         status: status.into(),
         status_info,
-        status_updated_at,
+        status_updated_at: changed_at,
         user_name: record.user_name,
         org_id: String::new(),
         email_domain: record.email_domain,
@@ -34,7 +33,7 @@ pub(super) fn cluster_from_record(record: ClusterRecord, hosts: Hosts, settings:
         openshift_cluster_id: record.openshift_cluster_id,
         cpu_architecture: record.cpu_architecture.map(Extensible::from),
         api_vip_dns_name: spec.api_vip_dns_name.clone(),
-        high_availability_mode: high_availability_mode.map(Extensible::from),
+        high_availability_mode,
         control_plane_count: record.control_plane_count,
         cluster_network_cidr: first.map(|network| network.cidr.clone()),
         cluster_network_host_prefix: first.map(|network| network.host_prefix),
