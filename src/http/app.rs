@@ -30,6 +30,9 @@ use inventory::api::auth::GuardedRouter;
 
 /// The shortest response that is worth compressing: one that does not fit into a packet.
 const MIN_COMPRESSED: u64 = 1400;
+/// The level of gzip. A list of 1,000 hosts with long reports is 27 % shorter than at level 1, for 1.4 times the CPU
+/// time of compression; level 3 would save another 9 %, for 1.2 times.
+const GZIP_LEVEL: CompressionLevel = CompressionLevel::Precise(2);
 
 /// Returns the API of an inventory, its images if they are served, its health, and the pages for browsers.
 ///
@@ -47,7 +50,7 @@ pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> App {
 pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> GuardedRouter {
     let compression = CompressionLayer::new()
         .gzip(true)
-        .quality(CompressionLevel::Fastest)
+        .quality(GZIP_LEVEL)
         .compress_when(SizeAbove::new(MIN_COMPRESSED).and(is_compressible));
     let api = inventory.guarded_router([network_files::operation()], api_document::outside_of_api());
     let mut for_browsers = page::routes().merge(api_docs::routes()).merge(api);

@@ -49,8 +49,11 @@ fn newer_and_older_release_write_in_turn_without_loss() {
                 document["findings"]["validations"][0][&field] = json!(turn);
             })
             .await;
-            write_as_newer_release(service, in_cluster, |document| document["spec"][&field] = json!(turn))
-                .await;
+            write_as_newer_release(service, in_cluster, |document| {
+                document["spec"][&field] = json!(turn);
+                document["spec"]["disk_encryption"][&field] = json!(turn);
+            })
+            .await;
             write_as_newer_release(service, infra_env, |document| {
                 document["image"][&field] = json!(turn);
             })
@@ -77,6 +80,7 @@ fn newer_and_older_release_write_in_turn_without_loss() {
             assert_eq!(document["findings"]["validations"][0][&field], json!(turn));
             let (version, document) = stored(service, in_cluster).await;
             assert_eq!((version, &document["spec"][&field]), (SCHEMA_VERSION + 1, &json!(turn)));
+            assert_eq!(document["spec"]["disk_encryption"][&field], json!(turn));
             let (version, document) = stored(service, infra_env).await;
             assert_eq!((version, &document["image"][&field]), (SCHEMA_VERSION + 1, &json!(turn)));
         }

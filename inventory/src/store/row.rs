@@ -64,8 +64,7 @@ impl fmt::Display for Key {
 ///
 /// It increases when a document gets a new field. A program reads documents of newer versions if it understands the
 /// values of the fields that it knows. When it replaces such a document, it keeps all unknown fields of objects, at any
-/// depth; a list that it changes is replaced. Known gap: the parts of documents that are also parts of requests, such
-/// as proxies and VIPs, refuse unknown fields, so that a document with new fields there cannot be read.
+/// depth; a list that it changes is replaced.
 pub const SCHEMA_VERSION: i64 = 1;
 
 /// A record in its form in the database.

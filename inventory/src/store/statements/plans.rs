@@ -137,7 +137,11 @@ async fn lists_of_records_use_an_index() {
         }
         let reports = ReportKinds::new(&[ReportKind::Inventory]);
         for reports in [ReportKinds::NONE, reports] {
-            let plan = plan(&store.pool, select_page(PageQuery::first(filter).with_reports(reports))).await;
+            let plan = plan(
+                &store.pool,
+                select_page(PageQuery::first(filter).with_reports(reports), Dialect::Sqlite),
+            )
+            .await;
             assert!(plan.contains("SEARCH records USING INDEX") && plan.contains(index), "{plan}");
             // The indexes of hosts in an infra-env or in a cluster have their sizes.
             let is_counted_in_index = plan.contains("SEARCH records USING COVERING INDEX");

@@ -10,10 +10,17 @@ use crate::id::{ClusterId, HostId};
 use crate::store::columns::COLUMNS;
 use crate::store::session::{Cells, Dialect, Session, Statement, Value, Values};
 use crate::store::values::{decode_error, id_of, text_of, unsigned};
-use crate::store::{Bound, Columns, Filter, Key, Kind, PageQuery, Position, Row, RowPage};
+use crate::store::{Bound, Columns, Filter, Key, Kind, PageQuery, Position, Reports, Row, RowPage};
 
-/// Maximum length of all documents and reports of a page with more than one record, in bytes.
-const PAGE_BYTES: u32 = 256 << 10;
+/// Returns the maximum length of all documents and reports of a page with more than one record, in bytes. A server that
+/// other processes use is asked less often.
+fn page_bytes(dialect: Dialect) -> u32 {
+    match dialect {
+        Dialect::Sqlite => 256 << 10,
+        Dialect::Postgres => 1 << 20,
+    }
+}
+
 /// Maximum number of records of a page.
 pub(in crate::store) const PAGE_ROWS: u8 = 64;
 
@@ -116,7 +123,9 @@ pub(in crate::store) async fn list(
 /// One statement counts the records that fit into a page and reads them with their reports, so that hosts and reports
 /// are of the same changes without a transaction. The count looks only at sizes: no long document is read that does not
 /// fit. The text has only constants of this program; ids are bound.
-pub(super) fn select_page(query: PageQuery) -> Statement {
+///
+/// SQLite joins the rows to one text, see [`joined`]. PostgreSQL would copy this text several times.
+pub(super) fn select_page(query: PageQuery, dialect: Dialect) -> Statement {
     let PageQuery { filter, reports, after, offset, limit } = query;
     let (len, of_host) = if reports.is_empty() {
         ("CAST(octet_length(document) AS BIGINT)", "CAST(NULL AS TEXT)".to_owned())
@@ -131,16 +140,20 @@ pub(super) fn select_page(query: PageQuery) -> Statement {
     let offset = values.add(saturating_i64(offset));
     let limit = values.add(limit.map_or(i64::MAX, saturating_i64));
     let from = format!("FROM records WHERE {conditions} AND (made_at, id) > ({made_at}, {id})");
-    let (columns, joined) = (&*ROW_COLUMNS, joined::join());
+    let (columns, page_bytes) = (&*ROW_COLUMNS, page_bytes(dialect));
+    let page = match dialect {
+        Dialect::Sqlite => format!("{} AS page", joined::join()),
+        Dialect::Postgres => "*".to_owned(),
+    };
     values.into_statement(format!(
         "WITH candidates AS (SELECT made_at, id, {len} AS len {from} ORDER BY made_at, id \
          LIMIT {PAGE_ROWS} OFFSET {offset}), \
          positions AS (SELECT ROW_NUMBER() OVER ordered AS number, SUM(len) OVER ordered AS total FROM candidates \
          WINDOW ordered AS (ORDER BY made_at, id)), \
          fitting AS MATERIALIZED (SELECT COUNT(*) AS found, COUNT(CASE WHEN number <= {limit} \
-         AND (number = 1 OR total <= {PAGE_BYTES}) THEN 1 END) AS fits FROM positions) \
-         SELECT {joined} AS page FROM (SELECT {columns}, made_at, {of_host} AS of_host, \
-         (SELECT CASE WHEN found > fits OR found = {PAGE_ROWS} THEN 1 ELSE 0 END FROM fitting) AS has_more \
+         AND (number = 1 OR total <= {page_bytes}) THEN 1 END) AS fits FROM positions) \
+         SELECT {page} FROM (SELECT {columns}, made_at, {of_host} AS of_host, \
+         (SELECT CASE WHEN found > fits OR found = {PAGE_ROWS} THEN CAST(1 AS BIGINT) ELSE 0 END FROM fitting) AS has_more \
          {from} ORDER BY made_at, id LIMIT (SELECT fits FROM fitting) OFFSET {offset}) AS rows"
     ))
 }
@@ -150,37 +163,62 @@ fn saturating_i64(number: u64) -> i64 {
 }
 
 /// Returns a page of records.
-pub(in crate::store) async fn page(
-    connection: &mut impl Session,
+pub(in crate::store) async fn page<S: Session>(
+    connection: &mut S,
     query: PageQuery,
 ) -> Result<RowPage, sqlx::Error> {
-    let page = |row: &_| {
-        Cells::optional_text(row, "page")?.map_or(Ok(RowPage::default()), |text| read_page(query, text))
-    };
-    connection.fetch_first(select_page(query), page).await?.ok_or(sqlx::Error::RowNotFound)
+    let mut reader = PageReader { kind: query.filter.kind, last: query.after, page: RowPage::default() };
+    let statement = select_page(query, S::DIALECT);
+    connection.fetch(statement, |row| reader.take(row, S::DIALECT)).await?;
+    Ok(reader.page)
 }
 
-/// Reads the joined rows of a page.
-fn read_page(query: PageQuery, mut rows: &str) -> Result<RowPage, sqlx::Error> {
-    let mut page = RowPage::default();
-    let mut last = query.after;
-    while !rows.is_empty() {
-        let mut row = JoinedRow::take(&mut rows)?;
-        let read = record(query.filter.kind, &row)?;
-        let position = Position { made_at: row.integer("made_at")?, id: read.key.id };
-        // The database aggregates rows in the order of the subquery, which it does not promise.
-        if position <= last {
-            return Err(decode_error("order of records", (last, position)));
+/// Reads the rows of a page.
+struct PageReader {
+    kind: Kind,
+    /// The position of the last record.
+    last: Position,
+    page: RowPage,
+}
+
+impl PageReader {
+    /// Takes a row of the result: all records of the page as one text, or one record.
+    fn take(&mut self, row: &dyn Cells, dialect: Dialect) -> Result<(), sqlx::Error> {
+        match dialect {
+            Dialect::Sqlite => {
+                // An empty page is NULL.
+                let mut rows = row.optional_text("page")?.unwrap_or_default();
+                while !rows.is_empty() {
+                    let mut row = JoinedRow::take(&mut rows)?;
+                    let of_host = std::mem::take(&mut row.of_host);
+                    self.add(&row, of_host)?;
+                }
+                Ok(())
+            }
+            Dialect::Postgres => {
+                // A host without reports has NULL.
+                let mut of_host = row.optional_text("of_host")?.unwrap_or_default();
+                let reports = reports::take(&mut of_host)?;
+                self.add(row, reports)
+            }
         }
-        last = position;
-        page.next = (row.integer("has_more")? != 0).then_some(position);
-        let of_host = std::mem::take(&mut row.of_host);
-        if !of_host.0.is_empty() {
-            page.reports.insert(read.key, of_host);
-        }
-        page.rows.push(read);
     }
-    Ok(page)
+
+    fn add(&mut self, row: &dyn Cells, of_host: Reports) -> Result<(), sqlx::Error> {
+        let record = record(self.kind, row)?;
+        let position = Position { made_at: row.integer("made_at")?, id: record.key.id };
+        // SQLite joins rows in the order of the subquery, which it does not promise.
+        if position <= self.last {
+            return Err(decode_error("order of records", (self.last, position)));
+        }
+        self.last = position;
+        self.page.next = (row.integer("has_more")? != 0).then_some(position);
+        if !of_host.0.is_empty() {
+            self.page.reports.insert(record.key, of_host);
+        }
+        self.page.rows.push(record);
+        Ok(())
+    }
 }
 
 pub(in crate::store) fn select_count(filter: Filter) -> Statement {
@@ -292,7 +330,7 @@ pub(in crate::store) fn row_key(kind: Kind, row: &dyn Cells) -> Result<Key, sqlx
     key_of(kind, row.text("parent")?, row.text("id")?)
 }
 
-fn record(kind: Kind, row: &impl Cells) -> Result<Row, sqlx::Error> {
+fn record(kind: Kind, row: &dyn Cells) -> Result<Row, sqlx::Error> {
     // Changes name the generation that they replace. The first one is 1.
     let generation = row.integer("record_generation")?;
     if generation < 1 {
