@@ -45,16 +45,26 @@ fn packets_of_pages_and_of_copies_are_full() {
 }
 
 /// Each TLS record is written separately.
+///
+/// On a busy machine, the kernel may drop what a client has not read yet, and then sends it again in many small packets,
+/// whatever the server writes. So one of three connections must have full packets.
 #[test]
 fn packets_of_records_are_full() {
     let scratch = Scratch::new();
     let secure = TlsServer::start();
     let bytes = bytes_without_repetition(512 << 10);
     secure.server.put("image", representation_of_file(&scratch.write("base", &bytes)));
-    let mut stream = secure.connect(&TLS13);
-    for _ in 0..50 {
-        assert!(request_range(&mut stream, "/fit/image", "0-").1 == bytes);
+    let mut ratios = Vec::new();
+    for _ in 0..3 {
+        let mut stream = secure.connect(&TLS13);
+        for _ in 0..50 {
+            assert!(request_range(&mut stream, "/fit/image", "0-").1 == bytes);
+        }
+        let Some(packets) = sent_per_necessary_packet(stream.get_ref()) else { return };
+        if packets < 2.0 {
+            return;
+        }
+        ratios.push(packets);
     }
-    let Some(packets) = sent_per_necessary_packet(stream.get_ref()) else { return };
-    assert!(packets < 2.0, "{packets}");
+    panic!("sent packets for each necessary one: {ratios:?}");
 }
