@@ -3,9 +3,10 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Condvar, LazyLock, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use isogen::{Extent, Plan, ReadAt, Segment, Source};
@@ -40,14 +41,19 @@ impl Write for CapturedLog {
     }
 }
 
-fn has_logged_path(path: &Path) -> bool {
-    has_log_line(&["ERROR", "download aborted", path.to_str().unwrap()])
-}
-
-/// Whether a line of the log has all these parts.
-pub(crate) fn has_log_line(parts: &[&str]) -> bool {
-    let log = String::from_utf8(LOG.lock().unwrap().clone()).unwrap();
-    log.lines().any(|line| parts.iter().all(|part| line.contains(part)))
+/// Waits for a line of the log that has all these parts. The client may see the end of a connection before the server
+/// writes why.
+#[track_caller]
+pub(crate) fn wait_for_log_line(parts: &[&str]) {
+    let begun = Instant::now();
+    let has_line = || {
+        let log = String::from_utf8(LOG.lock().unwrap().clone()).unwrap();
+        log.lines().any(|line| parts.iter().all(|part| line.contains(part)))
+    };
+    while !has_line() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "not in the log: {parts:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// A download of a long file that has just started. Writers need not wait, because no page is lent (no lease).
@@ -80,7 +86,7 @@ impl StartedDownload {
         let end = (1 << 20) + rest.len();
         assert!(end < LEN, "{what}: the whole image was sent");
         assert!(rest == self.bytes[1 << 20..end], "{what}: wrong bytes were sent");
-        assert!(has_logged_path(&self.path), "{what}: not in the log");
+        wait_for_log_line(&["ERROR", "download aborted", self.path.to_str().unwrap()]);
         // Other downloads are not disturbed.
         self.server.put(
             "other",
@@ -196,7 +202,7 @@ fn storage_that_ends_early_breaks_the_download() {
     assert!(connection.read_head().contains("content-length: 400000\r\n"));
     let (rest, _) = connection.read_to_end();
     assert!(rest.len() <= 300_000 && rest == bytes[..rest.len()]);
-    assert!(has_logged_path(Path::new("a-source-that-ends-early")));
+    wait_for_log_line(&["ERROR", "download aborted", "a-source-that-ends-early"]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::connection::RawConnection;
-use crate::faults::{LOG, has_log_line};
+use crate::faults::{LOG, wait_for_log_line};
 use crate::server::{ContentServer, bytes_without_repetition, representation_of_file};
 use crate::support::Scratch;
 
@@ -73,8 +73,8 @@ fn writer_waits_until_leased_downloads_are_cut() {
     assert!(at < LEN);
     writer.join().unwrap();
     let path = lender.path.to_str().unwrap();
-    assert!(has_log_line(&["WARN", "base image opened for writing", path]));
-    assert!(has_log_line(&["ERROR", "download aborted", "wants to write to the base image", path]));
+    wait_for_log_line(&["WARN", "base image opened for writing", path]);
+    wait_for_log_line(&["ERROR", "download aborted", "wants to write to the base image", path]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use kindling::http::ServerLimits;
 use tokio::net::TcpSocket;
 
 use crate::connection::RawConnection;
-use crate::faults::{LOG, has_log_line};
+use crate::faults::{LOG, wait_for_log_line};
 use crate::server::{ContentServer, bytes_without_repetition, representation, representation_of_file};
 use crate::support::Scratch;
 
@@ -65,9 +65,7 @@ fn stalled_reader_is_timed_out() {
         let address = stream.local_addr().unwrap().to_string();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(format!("GET /{mode}/image HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes()).unwrap();
-        wait_for("the log says it", || {
-            has_log_line(&["WARN", "connection closed, client too slow", &address])
-        });
+        wait_for_log_line(&["WARN", "connection closed, client too slow", &address]);
         // The bytes up to then were sent, and no more.
         let mut came = Vec::new();
         let _ = stream.read_to_end(&mut came);
@@ -134,7 +132,7 @@ fn stalled_reader_of_a_finished_response_is_cut() {
         // A socket has no peer any more once it was reset.
         let what = format!("{path} {headers}{is_half_closed}");
         wait_for(&what, || stream.peer_addr().is_err());
-        wait_for(&what, || has_log_line(&["WARN", "connection closed, client too slow", &address]));
+        wait_for_log_line(&["WARN", "connection closed, client too slow", &address]);
     }
 }
 
