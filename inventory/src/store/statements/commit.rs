@@ -40,9 +40,9 @@ impl Prepared {
     /// Sorts the steps so that concurrent changes are safe.
     ///
     /// All changes lock first the records that may not exist, and then rows, both in the order of their keys, so that
-    /// no two of them wait for each other. Requirements without a key run last. A change that adds a record which [`Step::RequireNone`] excludes
-    /// requires a record that this change locks. So it has either added the record before, or it waits for this change
-    /// and is then overtaken.
+    /// no two of them wait for each other. Requirements without a key run last. A change that adds a record which
+    /// [`Step::RequireNone`] excludes requires a record that this change locks. So it has either added the record
+    /// before, or it waits for this change and is then overtaken.
     pub(in crate::store) fn new(changes: Changes) -> Result<Self, StoreError> {
         let mut times = unique_micros(changes.steps.len().saturating_add(changes.events.len()))..;
         let mut steps: Vec<_> =
