@@ -4,11 +4,11 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use discovery::manifests::Manifests;
+use discovery::{Draft, Form, ImageSet, ServiceContext};
 use ignition::discovery::{HttpUrl, ImageReference, InventoryService};
 use ignition::network::KeyfileCache;
 use isogen::BaseImage;
-use kindling::discovery::{Draft, Form, ImageSet, ServiceContext};
-use kindling::manifests::Manifests;
 
 /// Creates the image and returns the findings about the manifests.
 pub(crate) fn make(
@@ -18,18 +18,17 @@ pub(crate) fn make(
     output: &str,
 ) -> Result<String, Box<dyn Error>> {
     let cache = KeyfileCache::new(64 << 20);
-    let (draft, mut findings) = Manifests::read(manifests)?.draft(None, Draft::default());
-    findings.append(draft.check(&cache));
+    let (draft, mut findings) = Manifests::read(manifests)?.draft(None, Draft::default())?;
     if findings.is_fatal() {
-        return Err(findings.to_string().into());
+        return Err(findings.into());
     }
     let agent =
         ImageReference::parse("agent", "quay.io/edge-infrastructure/assisted-installer-agent:latest")?;
     let service = InventoryService::new(HttpUrl::parse("service", service)?, agent);
-    let inputs =
-        draft.inputs(&ServiceContext { service, version: None }).map_err(|findings| findings.to_string())?;
-    let images = ImageSet::new(Arc::new(BaseImage::open(base)?), inputs, &cache)?;
-    images.plan(&Form::Full {})?.write_file(output)?;
+    let inputs = draft.inputs(&ServiceContext { service, version: None }, &cache)?;
+    findings.append(inputs.warnings);
+    let images = ImageSet::new(Arc::new(BaseImage::open(base)?), inputs.value, &cache)?;
+    images.plan(&Form::Full)?.write_file(output)?;
     Ok(findings.to_string())
 }
 
@@ -38,6 +37,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [base, manifests, service, output] = arguments.as_slice() else {
         return Err("usage: offline_iso BASE.iso MANIFESTS SERVICE_URL OUTPUT.iso".into());
     };
-    eprint!("{}", make(base, manifests, service, output)?);
+    eprintln!("{}", make(base, manifests, service, output)?);
     Ok(())
 }

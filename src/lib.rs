@@ -1,13 +1,10 @@
 //! Kindling makes per-cluster boot images from CoreOS base images, on demand.
 //!
-//! This crate uses two others: [`isogen`] describes edited images as plans over an unmodified base image, and
-//! [`ignition`] makes the configs that go into them. Everything that the program does is available as a library:
+//! Everything that the program does is available as a library. Each of these crates can be used alone, without the
+//! others above it:
 //!
-//! * [`manifests`] reads an infra-env from Kubernetes manifests, as a [`discovery::Draft`]. A draft can also be filled
-//!   in directly.
-//! * [`discovery::Draft::inputs`] returns typed [`discovery::Inputs`], or all findings with their positions.
-//! * [`discovery::ImageSet`] returns the images of the inputs as plans over a base image. [`discovery::PlanFile`]
-//!   stores a plan in a file, to make the same image elsewhere.
+//! * [`isogen`] describes edited images as plans over an unmodified base image, and [`ignition`] makes the configs that
+//!   go into them. [`discovery`] combines both: from typed values or Kubernetes manifests to the images of an infra-env.
 //! * [`Image`] reads a plan: as `AsyncRead` and `AsyncSeek`, by ranges, or as a response body. [`http::Representation`]
 //!   answers HTTP requests for a plan as RFC 9110 requires.
 //! * [`images::library`] is the image library: it downloads, verifies and opens base images.
@@ -22,15 +19,13 @@ mod base_files;
 pub mod boot_test;
 pub mod cli;
 pub mod customize;
-pub mod discovery;
 pub mod doctor;
 pub mod http;
 mod image;
 pub mod images;
-pub mod manifests;
 pub mod simulation;
 mod sys;
 mod trust;
 
 pub use image::{Image, ImageBody, ImageReader};
-pub use {agent, assisted, ignition, inventory, isogen};
+pub use {agent, assisted, discovery, ignition, inventory, isogen};

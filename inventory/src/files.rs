@@ -27,6 +27,7 @@ use object_store::{ObjectStore, ObjectStoreExt};
 
 use crate::bucket::{BucketFailure, s3_from_env, without_response};
 
+pub use crate::tar::LongName;
 pub use error::{Cause, FileError};
 pub use in_bucket::BucketLimits;
 use in_bucket::FileBucket;

@@ -16,7 +16,6 @@ mod bucket;
 pub mod catalogue;
 pub mod clock;
 pub mod cluster;
-pub mod discovery;
 pub mod error;
 pub mod event;
 pub mod files;

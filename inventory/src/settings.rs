@@ -248,9 +248,4 @@ impl Settings {
             clock: Arc::new(SystemClock),
         }
     }
-
-    /// Returns how the live system of a version sets up its network.
-    pub(crate) fn generation(&self, version: &str) -> NetworkGeneration {
-        NetworkGeneration::for_version_since(version, &self.first_nmstate_version)
-    }
 }

@@ -52,7 +52,7 @@ impl FailureReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discovery::{DiscoveryReport, SourceLocation};
+    use discovery::{DiscoveryReport, SourceLocation};
 
     fn report(error: &anyhow::Error) -> Value {
         serde_json::to_value(FailureReport::new(error)).unwrap()

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 
 use ignition::report::Severity;
 
-use crate::discovery::{DiscoveryReport, SourceLocation};
+use discovery::{DiscoveryReport, SourceLocation};
 
 /// Maximum number of equal findings that have a line each, and of places that a line lists.
 const MAX_PLACES: usize = 3;
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn few_equal_findings_have_a_line_each() {
-        assert_eq!(report_lines(&report(3)), report(3).to_string());
+        assert_eq!(report_lines(&report(3)), format!("{}\n", report(3)));
     }
 
     #[test]

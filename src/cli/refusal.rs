@@ -4,7 +4,21 @@ use ignition::report::Severity;
 
 use super::grouped_findings::report_lines;
 use super::output::print_message;
-use crate::discovery::DiscoveryReport;
+use discovery::{DiscoveryFinding, DiscoveryReport, FindingKind};
+
+/// Adds the options of this program that resolve findings.
+pub(super) fn with_remedies(findings: DiscoveryReport) -> DiscoveryReport {
+    let with_remedy = |finding: DiscoveryFinding| {
+        let remedy = match finding.kind {
+            FindingKind::MissingVersion => ": set --openshift-version or spec.osImageVersion",
+            FindingKind::AmbiguousInfraEnv => "; choose one with --infra-env",
+            _ => return finding,
+        };
+        let message = format!("{}{remedy}", finding.message);
+        DiscoveryFinding::new(finding.severity, finding.place, message).with_kind(finding.kind)
+    };
+    findings.into_iter().map(with_remedy).collect()
+}
 
 /// The error of refused inputs. With `--json`, its findings are printed as JSON.
 #[derive(Debug, thiserror::Error)]

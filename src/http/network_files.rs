@@ -19,8 +19,8 @@ use inventory::api::auth::{Caller, Operation, User, WholeService};
 use inventory::api::{ApiError, ApiErrors, Body, Reply, RequestBody, Schemas};
 use inventory::in_background;
 
-use crate::discovery::{DiscoveryFinding, DiscoveryReport, Host, SourceLocation};
-use crate::manifests::HostFiles;
+use discovery::manifests::HostFiles;
+use discovery::{DiscoveryFinding, DiscoveryReport, Host, SourceLocation};
 
 /// Maximum number of files, and of hosts in all of them. Each host takes time and, however short its document is, about
 /// 100 bytes of the response.
@@ -187,7 +187,7 @@ fn limited(findings: &[DiscoveryFinding]) -> Vec<DiscoveryFinding> {
             1 => "1 further finding is not listed".to_owned(),
             _ => format!("{count} further findings are not listed"),
         };
-        limited.push(severity, SourceLocation::whole(file), message);
+        limited.push(DiscoveryFinding::new(severity, SourceLocation::whole(file), message));
     }
     [listed, limited.as_slice()].concat()
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use discovery::RenderedConfig;
 use ignition::network::MacAddr;
-use kindling::discovery::RenderedConfig;
 use kindling::http::images::{Artifact, EmbeddedInputs, ImageCredentials, ImageInputs, InfraEnvSnapshot};
 use kindling::inventory::api::ApiError;
 use kindling::inventory::auth::Policy;

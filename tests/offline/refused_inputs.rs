@@ -257,8 +257,8 @@ fn several_infra_envs_require_a_selection() {
     scratch.write("manifests/other.yaml", other);
     let output = run_create(&scratch, &["--full", "full.iso"]);
     output.expect_failure(
-        "manifests/other.yaml:4: metadata.name: error: found several InfraEnvs; choose one with --infra-env: cellar/cellar \
-         (manifests/infraenv.yaml:4), cellar/attic (manifests/other.yaml:4)\n",
+        "manifests/other.yaml:4: metadata.name: error: found several InfraEnvs: cellar/cellar \
+         (manifests/infraenv.yaml:4), cellar/attic (manifests/other.yaml:4); choose one with --infra-env\n",
     );
     run_create(&scratch, &["--full", "a.iso", "--infra-env", "attic"]).expect_success();
     run_create(&scratch, &["--full", "b.iso", "--infra-env", "cellar/cellar"]).expect_success();

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use discovery::Draft;
+use discovery::manifests::Manifests;
 use ignition::discovery::HttpUrl;
-use kindling::discovery::Draft;
 use kindling::http::images::{EmbeddedInputs, ImageServer};
 use kindling::images::library::{Library, LibrarySettings};
 use kindling::inventory::auth::Policy;
@@ -11,7 +12,6 @@ use kindling::inventory::catalogue::Catalogue;
 use kindling::inventory::files::FileStore;
 use kindling::inventory::store::SqlStore;
 use kindling::inventory::{Inventory, Settings};
-use kindling::manifests::Manifests;
 use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -46,7 +46,7 @@ async fn start_server(scratch: &Scratch) -> String {
 
 /// The settings of a draft in the words of the API.
 fn infra_env_request(draft: &Draft, version: &str) -> Value {
-    let text = |text: &Option<kindling::discovery::Text>| text.as_ref().map(|it| it.value.clone());
+    let text = |text: &Option<discovery::Text>| text.as_ref().map(|it| it.value.clone());
     let hosts = draft.hosts.iter().map(|host| serde_json::to_value(&host.network).unwrap());
     let arguments =
         draft.kernel_arguments.iter().map(|it| json!({"operation": it.value.0, "value": it.value.1}));
@@ -67,7 +67,8 @@ async fn compare_site(site: &str, version: &str) {
     let scratch = scratch_with_site(site);
     let origin = start_server(&scratch).await;
     let client = Client::new();
-    let (draft, findings) = Manifests::read(manifests_folder(site)).unwrap().draft(None, Draft::default());
+    let (draft, findings) =
+        Manifests::read(manifests_folder(site)).unwrap().draft(None, Draft::default()).unwrap();
     assert!(!findings.is_fatal(), "{findings}");
     let url = format!("{origin}/api/assisted-install/v2/infra-envs");
     let made = client.post(&url).json(&infra_env_request(&draft, version)).send().await.unwrap();

@@ -28,6 +28,12 @@ impl Override {
     pub fn new(text: impl Into<Vec<u8>>) -> Self {
         Self(text.into())
     }
+
+    /// Returns the text of the config. It may hold secrets.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 /// Hides the text: overrides hold secrets such as password hashes.

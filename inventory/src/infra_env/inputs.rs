@@ -1,5 +1,6 @@
 //! Converts an infra-env into the inputs of its images.
 
+use discovery::{Inputs, InputsBuilder, OpenshiftVersion};
 use ignition::discovery::kernel_arguments::KernelArguments;
 use ignition::discovery::{
     AgentToken, CertificateBundle, CertificateCheck, ImageReference, InfraEnvId as DiscoveryId,
@@ -9,8 +10,6 @@ use rules::values::check_proxies;
 
 use super::record::{ImageSource, InfraEnvRecord};
 use super::static_network;
-use crate::catalogue::Version;
-use crate::discovery::Inputs;
 use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::json::to_json_text;
@@ -29,39 +28,36 @@ impl InfraEnvRecord {
     ///
     /// Returns an error if a value is invalid. This happens only to infra-envs that an older version accepted.
     pub fn inputs(&self, settings: &Settings) -> Result<Inputs, Error> {
-        self.image.inputs(self.id, &self.url_token, settings)
+        let inputs = self.image.inputs(self.id, &self.url_token, settings)?;
+        Ok(inputs.assume_checked())
     }
 }
 
 impl ImageSource {
-    /// Returns the inputs of the images of an infra-env.
+    /// Returns the inputs of the images of an infra-env, which [`check_image_source`] has checked.
+    ///
+    /// [`check_image_source`]: crate::Inventory::check_image_source
     pub(crate) fn inputs(
         &self,
         id: InfraEnvId,
         token: &Secret,
         settings: &Settings,
-    ) -> Result<Inputs, Error> {
-        let version = self.openshift_version.clone();
-        if Version::parse(&version).is_none() {
-            return Err(Error::broken(format_args!(
-                "infra-env {id} has the invalid OpenShift version {version:?}"
-            )));
-        }
+    ) -> Result<InputsBuilder, Error> {
+        let version = &self.openshift_version;
+        let version: OpenshiftVersion = version.parse().map_err(|_| {
+            Error::broken(format_args!("infra-env {id} has the invalid OpenShift version {version:?}"))
+        })?;
         let delay = match self.network_discovery_delay_seconds {
             None => settings.discovery_delay_seconds,
             Some(delay) => u32::try_from(delay).map_err(|_| {
                 Error::broken(format_args!("infra-env {id} has an invalid discovery delay of {delay} s"))
             })?,
         };
-        Ok(Inputs {
-            service: service(token, settings)?,
-            infra_env: self.infra_env(id)?,
-            hosts: static_network::hosts(&self.static_network_config),
-            kernel_arguments: self.kernel_arguments()?,
-            generation: settings.generation(&version),
-            version,
-            discovery_delay_seconds: delay,
-        })
+        Ok(Inputs::builder(service(token, settings)?, self.infra_env(id)?, version)
+            .hosts(static_network::hosts(&self.static_network_config))
+            .kernel_arguments(self.kernel_arguments()?)
+            .first_nmstate_version(settings.first_nmstate_version.clone())
+            .discovery_delay_seconds(delay))
     }
 
     fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnvSettings, Error> {

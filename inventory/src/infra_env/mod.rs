@@ -1,9 +1,11 @@
 //! Infra-envs: the resources that describe discovery images.
 
+mod create_params;
 pub(crate) mod event;
 pub(crate) mod inputs;
 pub(crate) mod record;
 pub(crate) mod static_network;
 pub(crate) mod urls;
 
+pub use create_params::create_params;
 pub use record::{ImageSource, InfraEnvRecord};

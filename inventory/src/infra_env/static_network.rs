@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use assisted::infra_env::HostStaticNetwork;
 use ignition::network::check::{self, NetworkFinding};
-use ignition::network::{Cancel, HostNetwork, KeyfileCache, MacInterface};
+use ignition::network::{Cancel, EntryKind, HostNetwork, HostNetworkFiles, KeyfileCache, MacInterface};
 use ignition::report::Severity;
 
 use crate::error::Error;
+use crate::tar;
 
 /// Sorts networks into their stored order. The order in the request has no meaning.
 pub(crate) fn in_stored_order(mut hosts: Vec<HostStaticNetwork>) -> Vec<HostStaticNetwork> {
@@ -34,6 +35,21 @@ pub(crate) fn hosts(networks: &[HostStaticNetwork]) -> Vec<HostNetwork> {
         )
     };
     networks.iter().map(host).collect()
+}
+
+/// Returns the files of the hosts' networks as a tar archive.
+///
+/// # Errors
+///
+/// Returns an error if the name of a file is too long for the archive.
+pub(crate) fn tar(networks: &HostNetworkFiles) -> Result<Vec<u8>, Error> {
+    let files = networks.ignition_files().files;
+    let of_hosts = files.iter().filter(|file| file.path.starts_with("/etc/assisted/network/"));
+    let contents = of_hosts.filter_map(|file| match &file.kind {
+        EntryKind::File { contents, .. } => Some((file.path.as_str(), contents.as_ref())),
+        EntryKind::Link { .. } => None,
+    });
+    tar::archive(contents).map_err(|error| Error::invalid(error.to_string()))
 }
 
 /// Checks networks in the order of the request, so that host indexes in messages match it.
@@ -75,4 +91,35 @@ fn require_no_errors(errors: &[String], findings: Vec<NetworkFinding>) -> Result
     let many = if errors.len() == 1 { "error" } else { "errors" };
     let lines: String = errors.iter().map(|error| format!("\t* {error}\n")).collect();
     Err(Error::invalid(format!("{} {many} occurred:\n{lines}\n", errors.len())).with_findings(findings))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use ignition::network::NetworkGeneration;
+
+    use super::*;
+
+    #[test]
+    fn archive_is_readable_by_tar() {
+        let host = |number: usize| HostStaticNetwork {
+            network_yaml: format!("interfaces: [{{name: eth0, type: ethernet, mtu: {}}}]\n", 1400 + number),
+            mac_interface_map: vec![assisted::infra_env::MacInterface {
+                logical_nic_name: "eth0".to_owned(),
+                mac_address: format!("52:54:00:00:00:{number:02x}"),
+            }],
+        };
+        let networks = hosts(&(0..3).map(host).collect::<Vec<_>>());
+        let cache = KeyfileCache::default();
+        let networks = HostNetworkFiles::generate(&networks, NetworkGeneration::Nmstate, &cache).unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), tar(&networks).unwrap()).unwrap();
+        let listed = Command::new("tar").arg("-tvPf").arg(file.path()).output().unwrap();
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        let names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().last()).collect();
+        assert_eq!(names.len(), 6, "{listed}");
+        assert!(names.contains(&"/etc/assisted/network/host2/mac_interface.ini"), "{listed}");
+        assert!(listed.lines().all(|line| line.starts_with("-rw------- root/root")), "{listed}");
+    }
 }

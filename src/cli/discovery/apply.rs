@@ -17,7 +17,7 @@ use super::output::{DigestedFiles, require_existing_directory, write_plan};
 use crate::cli::created_files::create_file;
 use crate::cli::input;
 use crate::cli::output::{print_json, print_line, refuse_terminal, write_stdout};
-use crate::discovery::PlanFile;
+use discovery::PlanFile;
 
 /// Make an image from a plan file
 ///

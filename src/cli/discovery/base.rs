@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgGroup, Args};
+use discovery::OpenshiftVersion;
 use ignition::discovery::masked_url;
 use isogen::{BaseImage, Digest};
 use sha2::{Digest as _, Sha256};
@@ -47,7 +48,7 @@ pub(super) struct BaseOptions {
 pub(super) struct OpenedBase {
     pub(super) image: Arc<BaseImage>,
     /// The OpenShift version that it is for, if known.
-    pub(super) version: Option<String>,
+    pub(super) version: Option<OpenshiftVersion>,
 }
 
 impl BaseOptions {
@@ -82,7 +83,8 @@ impl BaseOptions {
                         "--os-image: no base image for {version:?} and {architecture}; the list has {listed}"
                     )
                 })?;
-                self.fetch_image(image.clone(), Some(image.openshift_version.clone()))
+                let version = image.openshift_version.parse().context("--os-image")?;
+                self.fetch_image(image.clone(), Some(version))
             }
             (None, None) => bail!("no base image; set --base or --os-image"),
         }
@@ -120,7 +122,7 @@ impl BaseOptions {
         }
     }
 
-    fn fetch_image(&self, image: OsImage, version: Option<String>) -> Result<OpenedBase> {
+    fn fetch_image(&self, image: OsImage, version: Option<OpenshiftVersion>) -> Result<OpenedBase> {
         let directory = self.images_directory()?;
         check_directory("--images-dir (KINDLING_IMAGES_DIR)", &directory)?;
         let mut settings = LibrarySettings::new(directory);
@@ -180,8 +182,8 @@ fn check_scheme(url: &str) -> Result<()> {
 
 /// Returns the OpenShift version in a volume identifier: `rhcos-418.94.202412010000-0` is for 4.18. Later images are
 /// named after the version of RHEL, which does not determine it.
-fn version_in_volume_id(image: &BaseImage) -> Option<String> {
+fn version_in_volume_id(image: &BaseImage) -> Option<OpenshiftVersion> {
     let first = image.volume().id().strip_prefix("rhcos-")?.split('.').next()?;
     let minor = first.strip_prefix('4').filter(|minor| minor.len() >= 2)?;
-    minor.parse::<u32>().ok().map(|minor| format!("4.{minor}"))
+    format!("4.{}", minor.parse::<u32>().ok()?).parse().ok()
 }

@@ -10,9 +10,13 @@ use ignition::discovery::{
 };
 
 use crate::cli::input;
-use crate::discovery::{DiscoveryReport, Draft, Host, Located, SourceLocation, Text};
-use crate::manifests::{HostFiles, Manifests};
+use crate::cli::refusal::{RefusedInputs, with_remedies};
+use discovery::manifests::{HostFiles, Manifests};
+use discovery::{DiscoveryReport, Draft, Host, Located, SourceLocation, Text};
 use inventory::Settings;
+
+/// What a command of `kindling discovery` does not do if its inputs are refused.
+pub(super) const NOTHING_WRITTEN: &str = "nothing was written";
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Service")]
@@ -135,26 +139,34 @@ impl ServiceOptions {
 impl InfraEnvOptions {
     /// Returns the draft of manifests and options, and the findings about the manifests.
     pub(super) fn draft(&self) -> Result<(Draft, DiscoveryReport)> {
-        self.shared.draft(Draft {
+        let own = Draft {
             id: option_text("--infra-env-id", self.infra_env_id.as_ref()),
             version: option_text("--openshift-version", self.openshift_version.as_ref()),
             pull_secret: read_optional_file("--pull-secret", self.pull_secret.as_deref())?,
             registries: read_optional_file("--registries", self.registries.as_deref())?,
             registries_authority: read_optional_file("--registries-ca", self.registries_ca.as_deref())?,
             ..Draft::default()
-        })
+        };
+        self.shared.draft(own, NOTHING_WRITTEN)
     }
 }
 
 impl SharedInfraEnvOptions {
     /// Returns the draft of manifests and options, and the findings about the manifests. `own` has the values of the
-    /// options that only one command has.
-    pub(in crate::cli) fn draft(&self, own: Draft) -> Result<(Draft, DiscoveryReport)> {
+    /// options that only one command has. `consequence` names what is not done if no manifest describes the infra-env.
+    pub(in crate::cli) fn draft(&self, own: Draft, consequence: &str) -> Result<(Draft, DiscoveryReport)> {
         let (over, mut findings) = self.overriding_draft(own)?;
         let Some(directory) = &self.manifests else { return Ok((over, findings)) };
-        let (draft, found) = read_manifests(directory)?.draft(self.infra_env.as_deref(), over);
-        findings.append(found);
-        Ok((draft, findings))
+        match read_manifests(directory)?.draft(self.infra_env.as_deref(), over) {
+            Ok((draft, found)) => {
+                findings.append(found);
+                Ok((draft, findings))
+            }
+            Err(found) => {
+                findings.append(with_remedies(found));
+                Err(RefusedInputs::print_and_refuse(findings, false, consequence).into())
+            }
+        }
     }
 
     /// Returns the draft of the options alone.

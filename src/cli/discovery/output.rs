@@ -16,7 +16,7 @@ use super::output_file_parser;
 use crate::cli::created_files::{CreatedFiles, create_file, require_absent};
 use crate::cli::directories::check_directory;
 use crate::cli::progress::file_bar;
-use crate::discovery::{Form, Host, ImageSet};
+use discovery::{Form, Host, ImageSet};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Images")]
@@ -81,7 +81,7 @@ impl OutputOptions {
     ) -> Result<Vec<OutputFile>> {
         let minimal = || {
             let rootfs_url = rootfs_url.context("--rootfs-url is missing")?;
-            let rootfs_url = HttpUrl::parse("--rootfs-url", rootfs_url)?.as_str().to_owned();
+            let rootfs_url = HttpUrl::parse("--rootfs-url", rootfs_url)?;
             anyhow::Ok(Form::Minimal { rootfs_url })
         };
         let mut outputs = Vec::new();
@@ -89,7 +89,7 @@ impl OutputOptions {
             outputs.push(OutputFile { option, path, content });
         };
         if let Some(path) = &self.full {
-            add("--full", path.clone(), OutputContent::Image(Form::Full {}));
+            add("--full", path.clone(), OutputContent::Image(Form::Full));
         }
         if let Some(path) = &self.minimal {
             add("--minimal", path.clone(), OutputContent::Image(minimal()?));
@@ -99,7 +99,7 @@ impl OutputOptions {
         }
         if let Some(directory) = &self.pxe {
             let Form::Minimal { rootfs_url } = minimal()? else { bail!("--rootfs-url is missing") };
-            for (name, content) in network_boot_files(images, rootfs_url)? {
+            for (name, content) in network_boot_files(images, &rootfs_url)? {
                 add("--pxe", directory.join(name), content);
             }
         }
@@ -149,9 +149,9 @@ impl OutputOptions {
     /// Returns the option and path for an image of this form, if the options ask for no other file.
     pub(super) fn only_image_path(&self, form: &Form) -> Result<(&'static str, &Path)> {
         let (path, option) = match form {
-            Form::Full {} => (&self.full, "--full"),
+            Form::Full => (&self.full, "--full"),
             Form::Minimal { .. } => (&self.minimal, "--minimal"),
-            Form::Initrd {} => bail!("the plan file is for an {form}; use `discovery apply`"),
+            Form::Initrd => bail!("the plan file is for an {form}; use `discovery apply`"),
         };
         let others = [&self.full, &self.minimal, &self.rootfs, &self.pxe, &self.per_host];
         match (path, others.into_iter().flatten().count()) {
@@ -176,12 +176,12 @@ pub(super) fn require_existing_directory(option: &str, path: &Path) -> Result<()
 }
 
 /// Returns the files of a network boot.
-fn network_boot_files(images: &ImageSet, rootfs: String) -> Result<Vec<(&'static str, OutputContent)>> {
-    let [kernel, initrd] = ["vmlinuz", "initrd.img"].map(str::to_owned);
-    let script = BootFiles { kernel, initrd, rootfs }.script(&images.inputs().kernel_arguments)?;
+fn network_boot_files(images: &ImageSet, rootfs: &HttpUrl) -> Result<Vec<(&'static str, OutputContent)>> {
+    let [kernel, initrd, rootfs] = ["vmlinuz", "initrd.img", rootfs.as_str()].map(str::to_owned);
+    let script = BootFiles { kernel, initrd, rootfs }.script(images.inputs().kernel_arguments())?;
     let mut files = vec![
         ("vmlinuz", OutputContent::Kernel),
-        ("initrd.img", OutputContent::Image(Form::Initrd {})),
+        ("initrd.img", OutputContent::Image(Form::Initrd)),
         ("rootfs.img", OutputContent::Rootfs),
         ("boot.ipxe", OutputContent::Script(script)),
     ];
@@ -231,7 +231,7 @@ impl OutputContent {
             }
             Self::Kernel => plain(base.kernel()?),
             Self::Rootfs => plain(base.rootfs()?),
-            Self::InitrdAddrsize => plain(base.initrd_addrsize(of_form(images, &Form::Initrd {})?.0.len())?),
+            Self::InitrdAddrsize => plain(base.initrd_addrsize(of_form(images, &Form::Initrd)?.0.len())?),
             Self::LoadList => plain(base.load_list()?),
             Self::Script(text) => {
                 let bytes = Segment::Bytes(text.clone().into_bytes().into());

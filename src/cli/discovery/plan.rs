@@ -18,7 +18,7 @@ use super::prepare::{FROM_PLAN, SourceOptions};
 use super::{exit_code_after_summary, output_file_parser};
 use crate::cli::created_files::create_file;
 use crate::cli::output::{print_bytes, print_json};
-use crate::discovery::{Form, PlanFile};
+use discovery::{Form, PlanFile};
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
@@ -110,11 +110,11 @@ impl PlanCommand {
 
     fn image_form(&self) -> Result<Form> {
         Ok(match self.image {
-            PlannedImage::Full => Form::Full {},
-            PlannedImage::Initrd => Form::Initrd {},
+            PlannedImage::Full => Form::Full,
+            PlannedImage::Initrd => Form::Initrd,
             PlannedImage::Minimal => {
                 let url = self.rootfs_url.as_deref().context("--rootfs-url is missing")?;
-                Form::Minimal { rootfs_url: HttpUrl::parse("--rootfs-url", url)?.as_str().to_owned() }
+                Form::Minimal { rootfs_url: HttpUrl::parse("--rootfs-url", url)? }
             }
         })
     }

@@ -8,11 +8,12 @@ use ignition::network::KeyfileCache;
 use ignition::report::Severity;
 
 use super::base::{BaseOptions, OpenedBase};
+use super::inputs::NOTHING_WRITTEN;
 use super::inputs::{InfraEnvOptions, ServiceOptions};
 use crate::cli::grouped_findings::report_lines;
-use crate::cli::refusal::RefusedInputs;
-use crate::discovery::{DiscoveryReport, Draft, ImageSet, Located, ServiceContext, SourceLocation};
+use crate::cli::refusal::{RefusedInputs, with_remedies};
 use crate::images::library::image_architecture;
+use discovery::{Checked, DiscoveryReport, Draft, ImageSet, Located, ServiceContext, SourceLocation};
 use inventory::catalogue::CpuArchitecture;
 
 /// Limit in bytes of the cached keyfiles. The check of the networks fills the cache, and making the images reads it.
@@ -54,25 +55,30 @@ impl SourceOptions {
             draft.architecture = Some(Located::new(arch.to_string(), SourceLocation::whole("--arch")));
         }
         let cache = KeyfileCache::new(CACHE);
-        findings.append(draft.check(&cache));
         if let Some(reason) = service.base_url.unreachable_reason() {
             findings.warning(SourceLocation::whole("--service-url"), reason);
         }
         // The base image may have to be downloaded.
-        if self.is_failure(&findings) {
+        let checked = draft.check(&cache);
+        if self.is_failure(&findings) || self.is_failure(&checked) {
+            findings.append(checked);
             return Err(self.refusal(findings));
         }
         let OpenedBase { image, version } =
             self.base.open(draft.architecture.as_ref().map(|it| it.value.as_str()))?;
         check_architecture(&draft, &image, &mut findings);
-        let inputs = draft.inputs(&ServiceContext { service, version });
-        let inputs = match inputs {
-            Ok(inputs) if !self.is_failure(&findings) => inputs,
-            Ok(_) => return Err(self.refusal(findings)),
-            Err(more) => {
-                findings.append(more);
-                return Err(self.refusal(findings));
+        let inputs = match draft.inputs(&ServiceContext { service, version }, &cache) {
+            Ok(Checked { value, warnings }) => {
+                findings.append(warnings);
+                Some(value)
             }
+            Err(more) => {
+                findings.append(with_remedies(more));
+                None
+            }
+        };
+        let Some(inputs) = inputs.filter(|_| !self.is_failure(&findings)) else {
+            return Err(self.refusal(findings));
         };
         eprint!("{}", report_lines(&findings));
         let images = ImageSet::new(image, inputs, &cache)?;
@@ -85,7 +91,7 @@ impl SourceOptions {
 
     /// Prints the findings and returns the error that ends the command.
     fn refusal(&self, findings: DiscoveryReport) -> anyhow::Error {
-        RefusedInputs::print_and_refuse(findings, self.strict, "nothing was written").into()
+        RefusedInputs::print_and_refuse(findings, self.strict, NOTHING_WRITTEN).into()
     }
 }
 

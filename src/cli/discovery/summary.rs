@@ -16,11 +16,11 @@ impl PreparedInputs {
     pub(super) fn to_json(&self) -> Value {
         let inputs = self.images.inputs();
         json!({
-            "infra_env_id": inputs.infra_env.id.as_str(),
-            "openshift_version": inputs.version,
-            "service_url": masked_url(inputs.service.base_url.as_str()),
+            "infra_env_id": inputs.infra_env().id.as_str(),
+            "openshift_version": inputs.version().as_str(),
+            "service_url": masked_url(inputs.service().base_url.as_str()),
             "hosts": self.draft.hosts.iter().map(|host| &host.name).collect::<Vec<_>>(),
-            "kernel_arguments": inputs.kernel_arguments,
+            "kernel_arguments": inputs.kernel_arguments(),
             "findings": self.findings,
         })
     }
@@ -30,9 +30,9 @@ impl PreparedInputs {
         let inputs = self.images.inputs();
         let mut out = EscapedLines::default();
         writeln!(out, "Base image:        {}", self.images.base().source().name())?;
-        writeln!(out, "Infra-env:         {}", inputs.infra_env.id)?;
-        writeln!(out, "OpenShift version: {}", inputs.version)?;
-        writeln!(out, "Service:           {}", masked_url(inputs.service.base_url.as_str()))?;
+        writeln!(out, "Infra-env:         {}", inputs.infra_env().id)?;
+        writeln!(out, "OpenShift version: {}", inputs.version())?;
+        writeln!(out, "Service:           {}", masked_url(inputs.service().base_url.as_str()))?;
         let names: Vec<&str> = self.draft.hosts.iter().map(|host| host.name.as_str()).collect();
         /// Most hosts that are listed by name.
         const NAMED: usize = 8;
@@ -41,7 +41,7 @@ impl PreparedInputs {
             all if all.len() <= NAMED => writeln!(out, "Static networks:   {}", all.join(", "))?,
             all => writeln!(out, "Static networks:   {} hosts", all.len())?,
         }
-        for change in inputs.kernel_arguments.changes() {
+        for change in inputs.kernel_arguments().changes() {
             writeln!(out, "Kernel argument:   {} {}", change.operation(), change.value())?;
         }
         Ok(out.into_text())

@@ -17,8 +17,9 @@ use crate::cli::grouped_findings::report_lines;
 use crate::cli::output::{escape_controls, print_json, print_line};
 use crate::cli::refusal::RefusedInputs;
 use crate::cli::shell::program_command;
-use crate::discovery::{Draft, Located, SourceLocation};
-use crate::inventory::catalogue::CpuArchitecture;
+use discovery::{Checked, Draft, Located, SourceLocation};
+use inventory::catalogue::CpuArchitecture;
+use inventory::infra_env::create_params;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
@@ -56,12 +57,20 @@ pub(in crate::cli) struct Create {
 
 impl Create {
     pub(super) fn run(self) -> Result<()> {
-        let (draft, mut findings) = self.infra_env.draft(self.own_draft()?)?;
-        findings.append(draft.check(&KeyfileCache::default()));
-        let (params, more) = draft.create_params();
-        findings.append(more);
+        const NOTHING_CREATED: &str = "no infra-env was created";
+        let (draft, mut findings) = self.infra_env.draft(self.own_draft()?, NOTHING_CREATED)?;
+        let params = match create_params(&draft, &KeyfileCache::default()) {
+            Ok(Checked { value, warnings }) => {
+                findings.append(warnings);
+                Some(value)
+            }
+            Err(more) => {
+                findings.append(more);
+                None
+            }
+        };
         let Some(params) = params.filter(|_| !findings.is_fatal()) else {
-            return Err(RefusedInputs::print_and_refuse(findings, false, "no infra-env was created").into());
+            return Err(RefusedInputs::print_and_refuse(findings, false, NOTHING_CREATED).into());
         };
         eprint!("{}", report_lines(&findings));
         if self.json {

@@ -12,7 +12,7 @@ use isogen::verify::{CheckOutcome, ImageCheck};
 use crate::cli::discovery::read_plan;
 use crate::cli::ignition::invalid;
 use crate::cli::output::{EscapedLines, print_bytes, print_json};
-use crate::discovery::{ImageIdentity, PlanFile};
+use discovery::{ImageIdentity, PlanFile};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit code: 0 all checks pass, 1 a check fails or the image cannot be read.")]

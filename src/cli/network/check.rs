@@ -13,8 +13,8 @@ use serde::Serialize;
 use super::read_hosts;
 use crate::cli::grouped_findings::grouped_lines;
 use crate::cli::output::{print_bytes, print_json};
-use crate::discovery::{self, Host, SourceLocation};
-use crate::manifests::HostFiles;
+use discovery::manifests::HostFiles;
+use discovery::{Host, SourceLocation};
 
 const EXIT_CODES: &str = "Exit code: 0 no errors (with --strict, no warnings either), 1 errors, or a file cannot be \
     read, 2 wrong usage.";

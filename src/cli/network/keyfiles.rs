@@ -13,8 +13,8 @@ use crate::cli::created_files::{print_paths, write_private};
 use crate::cli::grouped_findings::report_lines;
 use crate::cli::output::{print_bytes, print_json, print_message};
 use crate::cli::refusal::RefusedInputs;
-use crate::discovery;
-use crate::manifests::HostFiles;
+
+use discovery::manifests::HostFiles;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Keyfiles {

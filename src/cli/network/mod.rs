@@ -10,7 +10,7 @@ use clap::Subcommand;
 use ignition::network::MAX_HOSTS;
 
 use crate::cli::input::NamedText;
-use crate::manifests::HostFiles;
+use discovery::manifests::HostFiles;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {

@@ -7,7 +7,7 @@ use ignition::network::MacAddr;
 
 use super::artifact::Artifact;
 use super::inputs::{ImageCredentials, ImageInputs, InfraEnvSnapshot, InputsOrigin, SourceStatus};
-use crate::discovery::RenderedConfig;
+use discovery::RenderedConfig;
 use inventory::Inventory;
 use inventory::api::ApiError;
 use inventory::catalogue::CpuArchitecture;

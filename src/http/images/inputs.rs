@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use ignition::network::MacAddr;
 
 use super::artifact::Artifact;
-use crate::discovery::RenderedConfig;
+use discovery::RenderedConfig;
 use inventory::Secret;
 use inventory::api::ApiError;
 use inventory::catalogue::CpuArchitecture;

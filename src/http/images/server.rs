@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use ignition::discovery::HttpUrl;
+use ignition::discovery::{HttpUrl, InputError};
 
 use super::boot_trace::ReaderTraces;
 use super::inputs::{ImageInputs, SourceStatus};
@@ -125,9 +125,15 @@ impl ImageServer {
     }
 
     /// Returns the URL of the root file system of a base image.
-    pub(super) fn rootfs_url(&self, image: &OsImage) -> String {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the version of the image cannot be part of a URL.
+    pub(super) fn rootfs_url(&self, image: &OsImage) -> Result<HttpUrl, InputError> {
         let base = self.0.base_url.as_str().trim_end_matches('/');
-        format!("{base}/boot-artifacts/rootfs?arch={}&version={}", image.cpu_architecture, image.version)
+        let OsImage { cpu_architecture, version, .. } = image;
+        let url = format!("{base}/boot-artifacts/rootfs?arch={cpu_architecture}&version={version}");
+        HttpUrl::parse("rootfs_url", &url)
     }
 }
 

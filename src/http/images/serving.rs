@@ -18,9 +18,9 @@ use super::plans::{PlanKey, PlanKind, PlannedFile};
 use super::requested_image::{ImageRequest, RequestedImage};
 use super::server::{ImageServer, bad_version_error, no_such_image_error};
 use super::shared_digest::SharedDigest;
-use crate::discovery::{BaseContext, DiscoveryError, PackedConfig};
 use crate::http::content::Representation;
 use crate::images::library::{ImageNotReady, OpenBaseImage};
+use discovery::{BaseContext, DiscoveryError, PackedConfig};
 use inventory::api::ApiError;
 use inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
 use inventory::id::InfraEnvId;
@@ -179,7 +179,7 @@ impl ImageServer {
                     _ if rendered.network.is_empty() => None,
                     _ => base.nmstatectl().await.map_err(|error| cannot_make_error(&error))?,
                 };
-                let url = self.rootfs_url(image);
+                let url = self.rootfs_url(image).map_err(|error| cannot_make_error(&error))?;
                 let image = Arc::clone(base.image());
                 let made = self.make_in_request_slot(move |cancel| {
                     let context = BaseContext { base: &image, nmstatectl: nmstatectl.as_ref() };

@@ -10,12 +10,12 @@ use rules::values::{
     RequiredRegistries, check_ntp_sources, check_proxies, check_pull_secret, check_ssh_keys,
 };
 
-use crate::catalogue::{CpuArchitecture, ImageType, Version};
-use crate::discovery::DiscoveryError;
+use crate::catalogue::{CpuArchitecture, ImageType};
 use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::infra_env::{ImageSource, static_network};
 use crate::{Inventory, Secret, in_background};
+use discovery::{DiscoveryError, OpenshiftVersion};
 
 /// Decides the prefix of the error text for an invalid pull secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,11 +107,12 @@ impl Inventory {
             return Ok(());
         }
         let version = &source.openshift_version;
-        if Version::parse(version).is_none() {
+        if version.parse::<OpenshiftVersion>().is_err() {
             return Err(Error::invalid(format!("Openshift version {version:?} is not valid")));
         }
         let inputs =
             source.inputs(InfraEnvId::from(uuid::Uuid::nil()), &Secret::default(), self.settings())?;
+        let inputs = inputs.assume_checked();
         let networks = inputs.networks_until(self.keyfiles(), cancel).map_err(config_error)?;
         inputs.config(DiscoveryImage::Full, &networks).map_err(config_error)?;
         Ok(())

@@ -2,18 +2,18 @@
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use ignition::discovery::ipxe::{self, Credential, IpxeArchitecture};
+use ignition::discovery::ipxe::{self, Credential, IpxeArchitecture, NetworkBoot};
 use ignition::discovery::{AgentToken, DiscoveryImage, InfraEnvId as DiscoveryId};
 use ignition::network::HostNetworkFiles;
 use sha2::{Digest, Sha256};
 
 use super::check::config_error;
 use crate::catalogue::{CpuArchitecture, ImageType};
-use crate::discovery::Inputs;
 use crate::error::Error;
 use crate::id::InfraEnvId;
-use crate::infra_env::{InfraEnvRecord, urls};
+use crate::infra_env::{InfraEnvRecord, static_network, urls};
 use crate::{Inventory, in_background};
+use discovery::Inputs;
 
 /// A file of an infra-env.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ impl Inventory {
         }
         self.make_from_inputs(record, |record, _, networks| {
             let name = format!("{}-static-network-config.tar", record.id);
-            File::new(name, Inputs::network_tar(networks).map_err(config_error)?, record)
+            File::new(name, static_network::tar(networks)?, record)
         })
         .await
     }
@@ -193,10 +193,13 @@ impl Inventory {
             let id = DiscoveryId::parse(&record.id.to_string())?;
             ipxe::redirect_script(&settings.service_base_url, &id, credential.as_ref())
         } else {
-            let mut inputs = record.inputs(settings)?;
-            inputs.version.clone_from(&record.image.os_image);
+            let (id, version) = (DiscoveryId::parse(&record.id.to_string())?, &record.image.os_image);
             let images = settings.image_service_base_url.clone();
-            inputs.network_boot(images, ipxe_architecture(record.cpu_architecture), credential)?.script()?
+            let architecture = ipxe_architecture(record.cpu_architecture);
+            let mut boot = NetworkBoot::new(images, id, version, architecture)?;
+            boot.credential = credential;
+            boot.kernel_arguments = record.image.kernel_arguments()?;
+            boot.script()?
         };
         File::new(format!("{}-ipxe-script", record.id), script, record)
     }

@@ -7,11 +7,11 @@ use ignition::network::{Cancel, HostError};
 use ignition::report::ConfigFinding;
 
 use super::check::config_error;
-use crate::discovery::DiscoveryError;
 use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::infra_env::{InfraEnvRecord, static_network};
 use crate::{AddressFinding, Inventory, in_background};
+use discovery::DiscoveryError;
 
 /// All findings in the static networks, in the config and in the addresses of an infra-env.
 #[derive(Clone, Debug)]

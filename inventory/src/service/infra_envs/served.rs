@@ -14,12 +14,12 @@ use tokio::time::timeout;
 use super::check::config_error;
 use crate::auth::{AuthKind, Policy, Scope};
 use crate::catalogue::ImageType;
-use crate::discovery::RenderedConfig;
 use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::infra_env::InfraEnvRecord;
 use crate::store::{CacheEntry, CachedRecord, Contact, Key, Kind, StoreError};
 use crate::{Inventory, Secret, in_background};
+use discovery::RenderedConfig;
 
 /// How long a request waits while the change feed reconnects, or for a database that does not answer. Then a cached
 /// infra-env is used.

@@ -53,7 +53,7 @@ use isogen::PackedArchive;
 
 use super::artifact::Artifact;
 use super::inputs::{ImageCredentials, ImageInputs, InfraEnvSnapshot, InputsOrigin, SourceStatus};
-use crate::discovery::RenderedConfig;
+use discovery::RenderedConfig;
 use inventory::api::ApiError;
 use inventory::catalogue::CpuArchitecture;
 use inventory::id::InfraEnvId;

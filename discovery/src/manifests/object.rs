@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use ignition::network::yaml::LineIndex;
 use serde_json::Value;
 
-use crate::discovery::{DiscoveryReport, Located, SourceLocation, Text};
+use crate::{DiscoveryReport, Located, SourceLocation, Text};
 
 /// One manifest.
 #[derive(Clone)]
@@ -20,7 +20,14 @@ pub struct Object {
 
 /// The document that contains an object.
 struct ManifestDocument {
+    /// The name of the file or of another source.
     file: Arc<str>,
+    /// `None` if the object was a value in memory.
+    text: Option<DocumentText>,
+}
+
+/// The text of a document.
+struct DocumentText {
     /// The number of lines before the document in the file.
     skipped: usize,
     text: Box<str>,
@@ -30,8 +37,20 @@ struct ManifestDocument {
 }
 
 impl ManifestDocument {
+    /// Returns the line of a value in the file, or the first line of the document.
+    fn line_of(&self, path: &str) -> Option<usize> {
+        let text = self.text.as_ref()?;
+        Some(text.lines().find(path).unwrap_or(1).saturating_add(text.skipped))
+    }
+}
+
+impl DocumentText {
+    fn new(skipped: usize, text: &str) -> Self {
+        Self { skipped, text: text.into(), lines: OnceLock::new(), line_starts: OnceLock::new() }
+    }
+
     /// Returns the text from a line on, which is counted from 1.
-    fn text_from_line(&self, line: usize) -> &str {
+    fn text_at_line(&self, line: usize) -> &str {
         let starts = self.line_starts.get_or_init(|| {
             let ends = self.text.match_indices('\n').map(|(end, _)| end.saturating_add(1));
             std::iter::once(0).chain(ends).collect()
@@ -53,13 +72,17 @@ impl Object {
         value: Value,
         findings: &mut DiscoveryReport,
     ) -> Vec<Self> {
-        let document = Arc::new(ManifestDocument {
-            file: Arc::clone(file),
-            skipped,
-            text: text.into(),
-            lines: OnceLock::new(),
-            line_starts: OnceLock::new(),
-        });
+        let text = Some(DocumentText::new(skipped, text));
+        Self::of_document(ManifestDocument { file: Arc::clone(file), text }, value, findings)
+    }
+
+    /// Returns the objects of a value, like [`from_document`](Self::from_document). `source` is a name for messages.
+    pub(super) fn from_value(source: &str, value: Value, findings: &mut DiscoveryReport) -> Vec<Self> {
+        Self::of_document(ManifestDocument { file: source.into(), text: None }, value, findings)
+    }
+
+    fn of_document(document: ManifestDocument, value: Value, findings: &mut DiscoveryReport) -> Vec<Self> {
+        let document = Arc::new(document);
         let mut one = |prefix: String, value: Value| {
             let reason = match value.as_object() {
                 None => "is not an object",
@@ -69,7 +92,8 @@ impl Object {
                     return object.has_sound_metadata(findings).then_some(object);
                 }
             };
-            let place = SourceLocation { file: file.to_string(), line: Some(skipped + 1), path: prefix };
+            let line = document.text.as_ref().map(|text| text.skipped.saturating_add(1));
+            let place = SourceLocation { file: document.file.to_string(), line, path: prefix };
             findings.warning(place, format!("{reason}, ignored"));
             None
         };
@@ -138,15 +162,18 @@ impl Object {
     /// first line of the document.
     pub(super) fn location_of(&self, path: &str) -> SourceLocation {
         let full = self.full_path(path);
-        let lines = self.document.lines();
-        let line = lines.find(&full).map_or(self.document.skipped + 1, |line| line + self.document.skipped);
-        SourceLocation { file: self.document.file.to_string(), line: Some(line), path: full }
+        SourceLocation {
+            file: self.document.file.to_string(),
+            line: self.document.line_of(&full),
+            path: full,
+        }
     }
 
     /// Returns the lines of the document, starting at the line of a value.
     pub(super) fn lines_from(&self, path: &str) -> Option<impl Iterator<Item = &str>> {
-        let line = self.document.lines().find(&self.full_path(path))?;
-        Some(self.document.text_from_line(line).lines())
+        let text = self.document.text.as_ref()?;
+        let line = text.lines().find(&self.full_path(path))?;
+        Some(text.text_at_line(line).lines())
     }
 
     fn full_path(&self, path: &str) -> String {
@@ -234,12 +261,12 @@ impl Object {
     }
 
     /// Returns the location of a host's network in this document.
-    pub(super) fn host_origin(&self, network: &str, interfaces: &str) -> crate::discovery::HostOrigin {
-        crate::discovery::HostOrigin {
+    pub(super) fn host_origin(&self, network: &str, interfaces: &str) -> crate::HostOrigin {
+        crate::HostOrigin {
             file: Arc::clone(&self.document.file),
             // The hosts of one list share its table.
-            lines: Arc::clone(self.document.lines()),
-            skipped: self.document.skipped,
+            lines: self.document.text.as_ref().map(|text| Arc::clone(text.lines())),
+            skipped: self.document.text.as_ref().map_or(0, |text| text.skipped),
             network: self.full_path(network),
             interfaces: self.full_path(interfaces),
         }
@@ -268,13 +295,13 @@ impl fmt::Display for Object {
 
 #[cfg(test)]
 mod tests {
-    use crate::discovery::Draft;
+    use crate::Draft;
     use crate::manifests::Manifests;
 
     fn findings(text: &str) -> String {
         let mut manifests = Manifests::default();
         manifests.add("a.yaml", text).unwrap();
-        let (draft, findings) = manifests.draft(None, Draft::default());
+        let (draft, findings) = manifests.draft(None, Draft::default()).unwrap();
         assert!(findings.is_fatal() && draft.hosts.is_empty(), "{findings}");
         findings.to_string()
     }

@@ -1,13 +1,16 @@
 //! Builds the discovery ISOs and the initrd of an infra-env: from its inputs to a plan over a base image.
 //!
-//! [`Inputs`](super::Inputs) become a [`RenderedConfig`] (the files of one image type), which is packed into a
+//! [`Inputs`](crate::Inputs) become a [`RenderedConfig`] (the files of one image type), which is packed into a
 //! [`PackedConfig`] (archives for initrds). Together with a [`BaseContext`], it yields the plan of a full ISO, minimal
 //! ISO or initrd. This module does not choose the URL or file name of an image.
 
+use ignition::discovery::HttpUrl;
 use ignition::discovery::kernel_arguments::{KernelArgumentOperation, KernelArguments};
 use isogen::{BaseImage, Edits, Encoding, KargsEdit, KargsOperations, LayoutStrategy, PackedArchive, Plan};
 
-use super::{DiscoveryError, Form, RenderedConfig};
+use crate::error::DiscoveryError;
+use crate::form::Form;
+use crate::rendered::RenderedConfig;
 
 /// The path of the image with the network archive.
 const NETWORK_IMAGE: &str = "assisted_installer_custom.img";
@@ -60,6 +63,19 @@ impl PackedConfig {
         Ok(Self { config, network, kernel_arguments })
     }
 
+    /// Returns the plan of an image of a form.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the edits do not fit into the base image.
+    pub fn plan(&self, form: &Form, context: BaseContext<'_>) -> Result<Plan, DiscoveryError> {
+        match form {
+            Form::Full => self.full_iso(context),
+            Form::Minimal { rootfs_url } => self.minimal_iso(context, rootfs_url),
+            Form::Initrd => self.network_initrd(context),
+        }
+    }
+
     /// Returns the plan of the full ISO: the base image with the config and the kernel arguments.
     ///
     /// # Errors
@@ -74,7 +90,11 @@ impl PackedConfig {
     /// # Errors
     ///
     /// Returns an error if the base image has no embed area for the archives.
-    pub fn minimal_iso(&self, context: BaseContext<'_>, rootfs_url: &str) -> Result<Plan, DiscoveryError> {
+    pub fn minimal_iso(
+        &self,
+        context: BaseContext<'_>,
+        rootfs_url: &HttpUrl,
+    ) -> Result<Plan, DiscoveryError> {
         Ok(context.base.plan(&self.minimal_edits(context, rootfs_url))?)
     }
 
@@ -104,15 +124,15 @@ impl PackedConfig {
         context: BaseContext<'_>,
     ) -> Result<Option<LayoutStrategy>, DiscoveryError> {
         let edits = match form {
-            Form::Full {} => self.edits(),
+            Form::Full => self.edits(),
             Form::Minimal { rootfs_url } => self.minimal_edits(context, rootfs_url),
-            Form::Initrd {} => return Ok(None),
+            Form::Initrd => return Ok(None),
         };
         Ok(Some(context.base.layout_strategy(&edits)?))
     }
 
-    fn minimal_edits(&self, context: BaseContext<'_>, rootfs_url: &str) -> Edits {
-        let mut edits = self.edits().minimal(Some(rootfs_url));
+    fn minimal_edits(&self, context: BaseContext<'_>, rootfs_url: &HttpUrl) -> Edits {
+        let mut edits = self.edits().minimal(Some(rootfs_url.as_str()));
         if !self.network.is_empty() {
             edits = edits.initrd_image(NETWORK_IMAGE, &self.network);
             if let Some(program) = context.nmstatectl {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::object::Object;
 use super::{Manifests, OtherFile};
-use crate::discovery::SourceLocation;
+use crate::SourceLocation;
 
 /// The maximum length of a file. A hundred thousand hosts fit.
 const MAX_FILE_LEN: u64 = 64 << 20;
@@ -77,7 +77,7 @@ impl Manifests {
         let mut paths = Vec::new();
         collect(directory, 0, &mut paths)?;
         paths.sort();
-        let mut manifests = Self { directory: directory.to_owned(), ..Self::default() };
+        let mut manifests = Self { directory: Some(directory.to_owned()), ..Self::default() };
         for path in paths {
             let text = read_file(&path)?;
             manifests.add(&path.display().to_string(), &text)?;
@@ -100,14 +100,67 @@ impl Manifests {
                 continue;
             }
             let objects = Object::from_document(&name, (skipped, document), value, &mut self.findings);
-            self.objects.extend(objects);
-            if self.objects.len() > MAX_OBJECTS {
-                let reason = format!("more than {MAX_OBJECTS} manifests");
-                return Err(ReadError::TooMuch { path: file.into(), reason });
-            }
+            self.add_objects(file, objects)?;
         }
         Ok(())
     }
+
+    /// Adds an object that is a value already, such as one from a Kubernetes API, or the items of a `List`. Findings
+    /// refer to it by `source`, or by its kind, namespace and name if `source` is empty. Anything that is not an object
+    /// is skipped with a finding.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there are too many objects.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use discovery::Draft;
+    /// use discovery::manifests::Manifests;
+    /// use serde_json::json;
+    ///
+    /// let mut manifests = Manifests::default();
+    /// manifests.add_object("", json!({
+    ///     "kind": "InfraEnv",
+    ///     "metadata": {"namespace": "site", "name": "rack-1"},
+    ///     "spec": {"pullSecretRef": {"name": "pull-secret"}},
+    /// }))?;
+    /// let (_, findings) = manifests.draft(None, Draft::default())?;
+    /// assert_eq!(
+    ///     findings.to_string(),
+    ///     "InfraEnv site/rack-1: spec.pullSecretRef: error: no Secret named \"pull-secret\" in the manifests"
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn add_object(&mut self, source: &str, value: Value) -> Result<(), ReadError> {
+        let described;
+        let source = if source.is_empty() {
+            described = describe(&value);
+            &described
+        } else {
+            source
+        };
+        let objects = Object::from_value(source, value, &mut self.findings);
+        self.add_objects(source, objects)
+    }
+
+    fn add_objects(&mut self, source: &str, objects: Vec<Object>) -> Result<(), ReadError> {
+        self.objects.extend(objects);
+        if self.objects.len() > MAX_OBJECTS {
+            let reason = format!("more than {MAX_OBJECTS} manifests");
+            return Err(ReadError::TooMuch { path: source.into(), reason });
+        }
+        Ok(())
+    }
+}
+
+/// Returns the kind, namespace and name of an object, for messages.
+fn describe(value: &Value) -> String {
+    let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let name = [text("/metadata/namespace"), text("/metadata/name")].join("/");
+    let description = format!("{} {}", text("/kind"), name.trim_matches('/'));
+    if description.trim().is_empty() { "object".to_owned() } else { description.trim().to_owned() }
 }
 
 /// Collects the paths of all manifests of a directory.
@@ -278,18 +331,18 @@ mod tests {
         let text = "kind: A\n---\nkind: InfraEnv #\r# x\nmetadata: {\r\rname:\r7}\n";
         assert_eq!(
             read(text).unwrap().findings.to_string(),
-            "a.yaml:4: metadata.name: error: has to be a string\n"
+            "a.yaml:4: metadata.name: error: has to be a string"
         );
     }
 
     #[test]
     fn documents_without_a_kind_are_skipped_with_a_warning() {
         for (text, message) in [
-            ("kind: A\n---\n- 1\n", "a.yaml:2: warning: is not an object, ignored\n"),
-            ("kind: A\n---\nspec: {}\n", "a.yaml:2: warning: has no kind, ignored\n"),
+            ("kind: A\n---\n- 1\n", "a.yaml:2: warning: is not an object, ignored"),
+            ("kind: A\n---\nspec: {}\n", "a.yaml:2: warning: has no kind, ignored"),
             (
                 "kind: List\nitems:\n- 3\n- kind: A\n",
-                "a.yaml:1: items[0]: warning: is not an object, ignored\n",
+                "a.yaml:1: items[0]: warning: is not an object, ignored",
             ),
         ] {
             let manifests = read(text).unwrap();
@@ -299,8 +352,8 @@ mod tests {
     }
 
     /// A manifest with every field that is read.
-    const SITE: &str = include_str!("../../tests/offline/manifests/bonded/infraenv.yaml");
-    const HOSTS: &str = include_str!("../../tests/offline/manifests/bonded/nmstate.yaml");
+    const SITE: &str = include_str!("../../../tests/offline/manifests/bonded/infraenv.yaml");
+    const HOSTS: &str = include_str!("../../../tests/offline/manifests/bonded/nmstate.yaml");
 
     /// Reads texts and checks the locations of all findings.
     fn look(texts: &[&str]) {
@@ -310,7 +363,8 @@ mod tests {
                 assert!(error.to_string().starts_with("a.yaml"), "{error}");
             }
         }
-        let (draft, mut findings) = manifests.draft(None, crate::discovery::Draft::default());
+        let read = manifests.draft(None, crate::Draft::default());
+        let (draft, mut findings) = read.unwrap_or_else(|findings| (crate::Draft::default(), findings));
         findings.append(draft.check(&ignition::network::KeyfileCache::default()));
         let lines = texts.iter().map(|text| text.lines().count()).max().unwrap_or_default();
         for finding in findings.as_slice() {

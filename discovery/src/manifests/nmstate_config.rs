@@ -6,7 +6,7 @@ use ignition::network::{HostNetwork, MacInterface};
 use serde_json::Value;
 
 use super::Object;
-use crate::discovery::{DiscoveryReport, Host};
+use crate::{DiscoveryReport, Host};
 
 const FIELDS: [&str; 2] = ["config", "interfaces"];
 const INTERFACE_FIELDS: [&str; 2] = ["macAddress", "name"];

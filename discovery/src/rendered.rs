@@ -6,7 +6,8 @@ use ignition::discovery::kernel_arguments::KernelArguments;
 use ignition::network::HostNetworkFiles;
 use isogen::PackedArchive;
 
-use super::{DiscoveryError, Inputs};
+use crate::error::DiscoveryError;
+use crate::inputs::Inputs;
 
 /// The config of an infra-env for one image type. This service and an external inventory render the same one.
 #[derive(Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::{Manifests, Object};
-use crate::discovery::{DiscoveryReport, Located, SourceLocation, Text};
+use crate::{DiscoveryReport, Located, SourceLocation, Text};
 
 /// The object that a reference names.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ impl Manifests {
                         format!("found {object}, but it is not in namespace {namespace:?}")
                     }
                     None => {
-                        format!("no {kind} named {name:?} in {}", self.directory.display())
+                        format!("no {kind} named {name:?} in {}", self.location())
                     }
                 };
                 findings.error(from.clone(), message);

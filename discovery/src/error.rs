@@ -4,8 +4,6 @@ use ignition::config::ConfigError;
 use ignition::discovery::{ComposeError, InputError};
 use ignition::network::HostError;
 
-use crate::tar::LongName;
-
 /// Why a discovery image cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -19,21 +17,12 @@ pub enum DiscoveryError {
     /// An input is not valid.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The OpenShift version is not a version.
-    #[error("{version:?} is not an OpenShift version such as 4.18")]
-    Version {
-        /// The text.
-        version: String,
-    },
     /// The network of a host cannot be converted to files.
     #[error(transparent)]
     Host(#[from] HostError),
     /// The base image cannot be read, or the edits do not fit into it.
     #[error(transparent)]
     Image(#[from] isogen::Error),
-    /// The name of a network file is too long for a tar archive.
-    #[error(transparent)]
-    LongName(#[from] LongName),
     /// The network archive for the initrd cannot be packed.
     #[error("cannot pack the archive for the early boot")]
     Pack(#[from] isogen::ArchiveError),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::selector::Selector;
 use super::{Manifests, Object};
-use crate::discovery::DiscoveryReport;
+use crate::DiscoveryReport;
 
 const SELECTOR: &str = "spec.nmStateConfigLabelSelector";
 

@@ -11,7 +11,9 @@ use ignition::discovery::kernel_arguments::KernelArguments;
 use isogen::{BaseImage, Digest, PackedArchive, Plan};
 use serde::{Deserialize, Serialize};
 
-use super::{BaseContext, DiscoveryError, Form, PackedConfig};
+use crate::error::DiscoveryError;
+use crate::form::Form;
+use crate::packed::{BaseContext, PackedConfig};
 
 /// The version of the plan file format.
 const VERSION: u32 = 1;
@@ -246,6 +248,7 @@ fn archive(field: &'static str, text: &str) -> Result<PackedArchive, PlanFileErr
 
 #[cfg(test)]
 mod tests {
+    use ignition::discovery::HttpUrl;
     use isogen::Source;
 
     use super::*;
@@ -255,7 +258,9 @@ mod tests {
         let file = PlanFile {
             kindling_plan: VERSION,
             made_by: "a test".to_owned(),
-            image: Form::Minimal { rootfs_url: "http://192.0.2.1/rootfs".to_owned() },
+            image: Form::Minimal {
+                rootfs_url: HttpUrl::parse("rootfs_url", "http://192.0.2.1/rootfs").unwrap(),
+            },
             base: stamp,
             result: stamp,
             config: STANDARD.encode("config"),

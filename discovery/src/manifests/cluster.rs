@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ignition::network::check::{Cidr, ClusterNetworks, ClusterVip};
 
 use super::Object;
-use crate::discovery::{DiscoveryReport, Located, Text};
+use crate::{DiscoveryReport, Located, Text};
 
 /// The fields of the specification of an `AgentClusterInstall`, and of its network.
 const FIELDS: [&str; 23] = [

@@ -10,7 +10,7 @@ use super::cluster;
 use super::nmstate_config::host_as_written;
 use super::object::Object;
 use super::read::{ReadError, documents, parse};
-use crate::discovery::{DiscoveryReport, Host, HostOrigin, SourceLocation};
+use crate::{DiscoveryReport, Host, HostOrigin, SourceLocation};
 
 /// The hosts in several files, which may also contain manifests of other kinds.
 #[derive(Debug)]
@@ -34,7 +34,8 @@ impl Default for HostFiles {
 
 impl HostFiles {
     /// Creates an empty set of hosts that accepts at most `max_hosts`.
-    pub(crate) fn with_max_hosts(max_hosts: usize) -> Self {
+    #[must_use]
+    pub fn with_max_hosts(max_hosts: usize) -> Self {
         Self {
             hosts: Vec::new(),
             findings: DiscoveryReport::default(),
@@ -157,7 +158,7 @@ fn host_without_manifest(file: &str, network: HostNetwork) -> Host {
 fn host_of_document((file, label): (&Arc<str>, &str), skipped: usize, document: &str) -> Host {
     let origin = HostOrigin {
         file: Arc::clone(file),
-        lines: Arc::new(LineIndex::read(document)),
+        lines: Some(Arc::new(LineIndex::read(document))),
         skipped,
         network: String::new(),
         interfaces: "mac_interface_map".to_owned(),

@@ -23,7 +23,7 @@ pub use read::ReadError;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::discovery::DiscoveryReport;
+use crate::DiscoveryReport;
 
 /// All manifests of a directory.
 #[derive(Clone, Debug, Default)]
@@ -33,9 +33,22 @@ pub struct Manifests {
     registries: Option<OtherFile>,
     /// The authorities that signed the certificates of the mirrors.
     registries_authority: Option<OtherFile>,
-    directory: PathBuf,
+    /// The directory or file that was read; `None` if texts or objects were added.
+    directory: Option<PathBuf>,
+    ids: IdSource,
     /// The findings of reading the files.
     findings: DiscoveryReport,
+}
+
+/// What the id of an infra-env is made from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IdSource {
+    /// The URLs in the status of the object if it has any, otherwise its namespace and name.
+    #[default]
+    Name,
+    /// `metadata.uid`, which the API server sets.
+    Uid,
 }
 
 /// A file that is not a manifest.
@@ -46,6 +59,17 @@ struct OtherFile {
 }
 
 impl Manifests {
+    /// Sets what the ids of infra-envs are made from. Default: [`IdSource::Name`].
+    #[must_use]
+    pub fn with_ids_from(self, ids: IdSource) -> Self {
+        Self { ids, ..self }
+    }
+
+    /// Returns the location of all manifests, for messages.
+    fn location(&self) -> String {
+        self.directory.as_ref().map_or_else(|| "the manifests".to_owned(), |it| it.display().to_string())
+    }
+
     /// Returns the manifests, in the order of the files and of the documents in them.
     #[must_use]
     pub fn objects(&self) -> &[Object] {

@@ -19,7 +19,7 @@ pub struct SourceLocation {
 }
 
 impl SourceLocation {
-    /// Creates the location of a whole file or option.
+    /// Creates the location of a whole file, option or value.
     pub fn whole(file: impl Into<String>) -> Self {
         Self { file: file.into(), line: None, path: String::new() }
     }
@@ -28,15 +28,25 @@ impl SourceLocation {
     pub(crate) fn line(&self) -> String {
         self.line.map_or_else(|| self.file.clone(), |line| format!("{}:{line}", self.file))
     }
+
+    /// Returns this location, or that of a whole value if this one is empty.
+    pub(crate) fn or_whole(&self, value: &str) -> Self {
+        if *self == Self::default() { Self::whole(value) } else { self.clone() }
+    }
 }
 
 impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.file)?;
+        let mut separator = "";
+        if !self.file.is_empty() {
+            write!(f, "{}:", self.file)?;
+            separator = " ";
+        }
         if let Some(line) = self.line {
             write!(f, "{line}:")?;
+            separator = " ";
         }
-        if self.path.is_empty() { Ok(()) } else { write!(f, " {}:", self.path) }
+        if self.path.is_empty() { Ok(()) } else { write!(f, "{separator}{}:", self.path) }
     }
 }
 
@@ -54,6 +64,38 @@ impl<T> Located<T> {
     pub fn new(value: T, place: SourceLocation) -> Self {
         Self { value, place }
     }
+
+    /// Returns a reference to the value with its location.
+    pub fn as_ref(&self) -> Located<&T> {
+        Located { value: &self.value, place: self.place.clone() }
+    }
+}
+
+/// A text without a location. Findings about it name the field.
+impl From<&str> for Located<String> {
+    fn from(value: &str) -> Self {
+        Self::new(value.to_owned(), SourceLocation::default())
+    }
+}
+
+/// What a finding is about, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// A value has the wrong type, is invalid, or is probably a mistake.
+    Value,
+    /// A value is missing.
+    Missing,
+    /// The OpenShift version is missing.
+    MissingVersion,
+    /// The static network of a host, or a conflict between hosts.
+    Network,
+    /// The config that is merged over the generated one.
+    Override,
+    /// No manifest is the wanted `InfraEnv`.
+    UnknownInfraEnv,
+    /// Several manifests are the wanted `InfraEnv`.
+    AmbiguousInfraEnv,
 }
 
 /// A problem of the inputs.
@@ -64,6 +106,9 @@ impl<T> Located<T> {
 pub struct DiscoveryFinding {
     /// The severity. After an error, no image is made.
     pub severity: Severity,
+    /// What the finding is about.
+    #[serde(skip)]
+    pub kind: FindingKind,
     /// The location.
     #[serde(flatten)]
     pub place: SourceLocation,
@@ -71,14 +116,29 @@ pub struct DiscoveryFinding {
     pub message: String,
 }
 
-impl fmt::Display for DiscoveryFinding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let message = self.message.replace(|it: char| it.is_control() && it != '\t', "\u{fffd}");
-        write!(f, "{} {}: {message}", self.place, self.severity)
+impl DiscoveryFinding {
+    /// Creates a finding about a value.
+    pub fn new(severity: Severity, place: SourceLocation, message: impl Into<String>) -> Self {
+        Self { severity, kind: FindingKind::Value, place, message: message.into() }
+    }
+
+    /// Sets what the finding is about.
+    #[must_use]
+    pub fn with_kind(self, kind: FindingKind) -> Self {
+        Self { kind, ..self }
     }
 }
 
-/// The findings of one or several checks.
+impl fmt::Display for DiscoveryFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let message = self.message.replace(|it: char| it.is_control() && it != '\t', "\u{fffd}");
+        let place = self.place.to_string();
+        let separator = if place.is_empty() { "" } else { " " };
+        write!(f, "{place}{separator}{}: {message}", self.severity)
+    }
+}
+
+/// The findings of one or several checks. As an error, it contains at least one finding that is an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct DiscoveryReport(Vec<DiscoveryFinding>);
@@ -86,17 +146,22 @@ pub struct DiscoveryReport(Vec<DiscoveryFinding>);
 impl DiscoveryReport {
     /// Adds an error: no image can be made.
     pub fn error(&mut self, place: SourceLocation, message: impl Into<String>) {
-        self.push(Severity::Error, place, message);
+        self.push(DiscoveryFinding::new(Severity::Error, place, message));
     }
 
     /// Adds a warning about a value that is probably a mistake.
     pub fn warning(&mut self, place: SourceLocation, message: impl Into<String>) {
-        self.push(Severity::Warning, place, message);
+        self.push(DiscoveryFinding::new(Severity::Warning, place, message));
     }
 
     /// Adds a finding.
-    pub fn push(&mut self, severity: Severity, place: SourceLocation, message: impl Into<String>) {
-        self.0.push(DiscoveryFinding { severity, place, message: message.into() });
+    pub fn push(&mut self, finding: DiscoveryFinding) {
+        self.0.push(finding);
+    }
+
+    /// Adds an error about a value that is missing.
+    pub fn missing(&mut self, kind: FindingKind, place: SourceLocation, message: impl Into<String>) {
+        self.push(DiscoveryFinding::new(Severity::Error, place, message).with_kind(kind));
     }
 
     /// Returns the value of a result. Adds the error and returns `None` if the result is an error.
@@ -128,9 +193,30 @@ impl DiscoveryReport {
     }
 }
 
+impl FromIterator<DiscoveryFinding> for DiscoveryReport {
+    fn from_iter<T: IntoIterator<Item = DiscoveryFinding>>(findings: T) -> Self {
+        Self(findings.into_iter().collect())
+    }
+}
+
+impl IntoIterator for DiscoveryReport {
+    type Item = DiscoveryFinding;
+    type IntoIter = std::vec::IntoIter<DiscoveryFinding>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl std::error::Error for DiscoveryReport {}
+
 impl fmt::Display for DiscoveryReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|finding| writeln!(f, "{finding}"))
+        for (index, finding) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{finding}")?;
+        }
+        Ok(())
     }
 }
 
@@ -146,7 +232,7 @@ mod tests {
         findings.warning(SourceLocation::whole("--ssh-key"), "odd");
         assert_eq!(
             findings.to_string(),
-            "a.yaml:3: spec.x: error: bad\u{fffd}value\n--ssh-key: warning: odd\n"
+            "a.yaml:3: spec.x: error: bad\u{fffd}value\n--ssh-key: warning: odd"
         );
         assert!(findings.is_fatal());
         let json = serde_json::to_string(&findings).unwrap();

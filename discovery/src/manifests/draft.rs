@@ -9,8 +9,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::nmstate_config::host;
 use super::reference::{ReferencedObject, duplicate_message};
-use super::{Manifests, Object, OtherFile, cluster, selection};
-use crate::discovery::{DiscoveryReport, Draft, Host, Located, SourceLocation, Text, reason};
+use super::{IdSource, Manifests, Object, OtherFile, cluster, selection};
+use crate::draft::values::reason;
+use crate::{
+    DiscoveryFinding, DiscoveryReport, Draft, FindingKind, Host, Located, OpenshiftVersion, SourceLocation,
+    Text,
+};
 
 /// The fields of the specification of an `InfraEnv`.
 const FIELDS: [&str; 19] = [
@@ -48,19 +52,32 @@ const KERNEL_ARGUMENT_FIELDS: [&str; 2] = ["operation", "value"];
 const REFERENCE_FIELDS: [&str; 2] = ["name", "namespace"];
 
 impl Manifests {
-    /// Returns the draft of an infra-env and the findings. `wanted` is its name or `NAMESPACE/NAME`, which is needed if
-    /// there are several. Values of `over` take precedence. A value that `over` has is not looked up through
-    /// references.
-    #[must_use]
-    pub fn draft(&self, wanted: Option<&str>, over: Draft) -> (Draft, DiscoveryReport) {
+    /// Returns the draft of an infra-env and the findings about the manifests, which may be errors. `wanted` is its
+    /// name or `NAMESPACE/NAME`, which is needed if there are several. Values of `over` take precedence. A value that
+    /// `over` has is not looked up through references.
+    ///
+    /// # Errors
+    ///
+    /// Returns the findings if no manifest or more than one is the wanted `InfraEnv`.
+    pub fn draft(
+        &self,
+        wanted: Option<&str>,
+        over: Draft,
+    ) -> Result<(Draft, DiscoveryReport), DiscoveryReport> {
         let mut findings = self.findings.clone();
-        let Some(object) = self.infra_env(wanted, &mut findings) else { return (over, findings) };
+        let object = match self.infra_env(wanted) {
+            Ok(object) => object,
+            Err(finding) => {
+                findings.push(finding);
+                return Err(findings);
+            }
+        };
         let mut reader = InfraEnvReader { manifests: self, object, findings };
         let draft = reader.draft(&over).with(over);
-        (draft, reader.findings)
+        Ok((draft, reader.findings))
     }
 
-    fn infra_env(&self, wanted: Option<&str>, findings: &mut DiscoveryReport) -> Option<&Object> {
+    fn infra_env(&self, wanted: Option<&str>) -> Result<&Object, DiscoveryFinding> {
         let is_wanted = |object: &&Object| match wanted.map(|it| it.split_once('/').unwrap_or(("", it))) {
             None => true,
             Some((namespace, name)) => {
@@ -68,26 +85,24 @@ impl Manifests {
             }
         };
         let found: Vec<&Object> = self.objects_of_kind("InfraEnv").filter(is_wanted).collect();
-        let directory = || SourceLocation::whole(self.directory.display().to_string());
-        match (found.as_slice(), wanted) {
-            ([object], _) => Some(object),
-            ([], None) => {
-                findings.error(directory(), "no InfraEnv found");
-                None
+        let error = |kind, place, message| {
+            Err(DiscoveryFinding::new(Severity::Error, place, message).with_kind(kind))
+        };
+        match found.as_slice() {
+            [object] => Ok(object),
+            [] => {
+                let named = wanted.map(|wanted| format!(" named {wanted:?}")).unwrap_or_default();
+                let place = SourceLocation::whole(self.location());
+                error(FindingKind::UnknownInfraEnv, place, format!("no InfraEnv{named} found"))
             }
-            ([], Some(wanted)) => {
-                findings.error(directory(), format!("no InfraEnv named {wanted:?} found"));
-                None
-            }
-            ([first, second, ..], _) => {
+            [first, second, ..] => {
                 let is_same = first.namespace() == second.namespace() && first.name() == second.name();
-                let message = if is_same {
-                    duplicate_message([first, second])
+                let place = second.location_of("metadata.name");
+                if is_same {
+                    error(FindingKind::Value, place, duplicate_message([first, second]))
                 } else {
-                    several_infra_envs_message(&found)
-                };
-                findings.error(second.location_of("metadata.name"), message);
-                None
+                    error(FindingKind::AmbiguousInfraEnv, place, several_infra_envs_message(&found))
+                }
             }
         }
     }
@@ -98,7 +113,7 @@ fn several_infra_envs_message(found: &[&Object]) -> String {
         format!("{}/{} ({})", it.namespace(), it.name(), it.location_of("metadata.name").line())
     };
     let names: Vec<String> = found.iter().map(name).collect();
-    format!("found several InfraEnvs; choose one with --infra-env: {}", names.join(", "))
+    format!("found several InfraEnvs: {}", names.join(", "))
 }
 
 /// Reads one infra-env.
@@ -184,9 +199,26 @@ impl<'a> InfraEnvReader<'a> {
         Some(Located::new(value.join(","), place))
     }
 
+    fn infra_env_id(&mut self) -> Option<Text> {
+        match self.manifests.ids {
+            IdSource::Name => self.id_from_status_or_name(),
+            IdSource::Uid => self.uid(),
+        }
+    }
+
+    fn uid(&mut self) -> Option<Text> {
+        const PATH: &str = "metadata.uid";
+        let uid = self.text(PATH);
+        if uid.is_none() && self.object.get(PATH).is_none_or(Value::is_string) {
+            let place = self.object.location_of(PATH);
+            self.findings.missing(FindingKind::Missing, place, "the InfraEnv has no uid, which is its id");
+        }
+        uid
+    }
+
     /// Returns the id in the inventory if the manifest was exported from a cluster and its status contains it.
     /// Otherwise, derives an id from the name.
-    fn infra_env_id(&mut self) -> Option<Text> {
+    fn id_from_status_or_name(&mut self) -> Option<Text> {
         for path in ["status.isoDownloadURL", "status.bootArtifacts.initrd"] {
             let url = self.object.get(path).and_then(Value::as_str).into_iter();
             let mut parts = url.flat_map(|url| url.split(['/', '?', '&', '=']));
@@ -295,7 +327,7 @@ impl<'a> InfraEnvReader<'a> {
         });
         // Only warnings: the version may be known from elsewhere.
         for finding in findings.as_slice() {
-            self.findings.push(Severity::Warning, finding.place.clone(), finding.message.clone());
+            self.findings.warning(finding.place.clone(), finding.message.clone());
         }
         match release.map(|release| (release_version(&release.value), release.place)) {
             Some((Some(version), place)) => (Some(Located::new(version, place)), None),
@@ -362,7 +394,7 @@ fn release_version(image: &str) -> Option<String> {
     let tag = image.rsplit('/').next()?.split('@').next()?.split_once(':')?.1;
     let machines = ["-x86_64", "-aarch64", "-arm64", "-ppc64le", "-s390x", "-multi"];
     let version = machines.iter().find_map(|machine| tag.strip_suffix(machine)).unwrap_or(tag);
-    inventory::catalogue::Version::parse(version).map(|_| version.to_owned())
+    version.parse::<OpenshiftVersion>().ok().map(|version| version.to_string())
 }
 
 #[cfg(test)]

@@ -2,17 +2,21 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+use discovery::{BaseContext, Inputs, PackedConfig};
 use fixtures::{Architecture, Recipe};
 use ignition::discovery::kernel_arguments::KernelArguments;
 use ignition::discovery::{
     DiscoveryImage, HttpUrl, ImageReference, InfraEnvId, InfraEnvSettings, InventoryService, PullSecret,
 };
-use ignition::network::{HostNetwork, KeyfileCache, MacInterface, NetworkGeneration};
+use ignition::network::{HostNetwork, KeyfileCache, MacInterface};
 use isogen::initrd::ArchiveLimits;
 use isogen::{Archive, BaseImage, Encoding, PackedArchive, Plan, Source};
-use kindling::discovery::{BaseContext, Inputs, PackedConfig};
 
 const ROOTFS: &str = "http://192.0.2.1/boot-artifacts/rootfs?arch=x86_64&version=418.94.1";
+
+fn rootfs_url() -> HttpUrl {
+    HttpUrl::parse("rootfs_url", ROOTFS).unwrap()
+}
 
 fn discovery_inputs(hosts: usize) -> Inputs {
     let host = |number: usize| {
@@ -26,18 +30,17 @@ fn discovery_inputs(hosts: usize) -> Inputs {
     };
     let id = InfraEnvId::parse("0f2a5d3c-1111-4222-8333-444455556666").unwrap();
     let secret = PullSecret::parse(r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#).unwrap();
-    Inputs {
-        service: InventoryService::new(
-            HttpUrl::parse("service", "http://192.0.2.1:8090").unwrap(),
-            ImageReference::parse("agent", "quay.io/example/agent:v1").unwrap(),
-        ),
-        infra_env: InfraEnvSettings::new(id, secret),
-        hosts: (0..hosts).map(host).collect(),
-        kernel_arguments: KernelArguments::parse(r#"[{"operation": "append", "value": "quiet"}]"#).unwrap(),
-        version: "4.18".to_owned(),
-        generation: NetworkGeneration::Nmstate,
-        discovery_delay_seconds: 0,
-    }
+    let service = InventoryService::new(
+        HttpUrl::parse("service", "http://192.0.2.1:8090").unwrap(),
+        ImageReference::parse("agent", "quay.io/example/agent:v1").unwrap(),
+    );
+    let arguments = KernelArguments::parse(r#"[{"operation": "append", "value": "quiet"}]"#).unwrap();
+    Inputs::builder(service, InfraEnvSettings::new(id, secret), "4.18".parse().unwrap())
+        .hosts((0..hosts).map(host))
+        .kernel_arguments(arguments)
+        .check(&KeyfileCache::default())
+        .unwrap()
+        .value
 }
 
 fn base_images() -> impl Iterator<Item = (Recipe, BaseImage)> {
@@ -87,7 +90,7 @@ fn minimal_image_has_networks_in_separate_files() {
     let mut made = 0;
     for (recipe, base) in base_images().filter(|(recipe, _)| recipe.architecture() == Architecture::X86_64) {
         let ground = BaseContext { base: &base, nmstatectl: Some(&program) };
-        let plan = minimal.minimal_iso(ground, ROOTFS).unwrap();
+        let plan = minimal.minimal_iso(ground, &rootfs_url()).unwrap();
         let image = open_plan(&plan);
         assert!(image.file("images/pxeboot/rootfs.img").is_err(), "{recipe:?}");
         let network = image.file("images/assisted_installer_custom.img").unwrap().read_all(1 << 20).unwrap();
@@ -109,7 +112,7 @@ fn minimal_image_without_networks_has_no_extra_files() {
     let minimal = PackedConfig::new(&inputs.rendered(DiscoveryImage::Minimal, &networks).unwrap()).unwrap();
     assert!(inputs.initrd(&networks).unwrap().is_empty());
     let (_, base) = base_images().find(|(recipe, _)| recipe.architecture() == Architecture::X86_64).unwrap();
-    let plan = minimal.minimal_iso(BaseContext { base: &base, nmstatectl: None }, ROOTFS).unwrap();
+    let plan = minimal.minimal_iso(BaseContext { base: &base, nmstatectl: None }, &rootfs_url()).unwrap();
     assert!(open_plan(&plan).file("images/assisted_installer_custom.img").is_err());
 }
 
@@ -130,19 +133,4 @@ fn network_boot_initrd_is_followed_by_all_archives() {
         assert_eq!(member_bytes(&added, "/usr/bin/nmstatectl"), b"program", "{recipe:?}");
         assert!(added.get("config.ign").is_some() && added.len() > 4, "{recipe:?}");
     }
-}
-
-#[test]
-fn network_archive_is_readable_by_tar() {
-    let (inputs, cache) = (discovery_inputs(3), KeyfileCache::new(1 << 20));
-    let networks = inputs.networks(&cache).unwrap();
-    let tar = Inputs::network_tar(&networks).unwrap();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), &tar).unwrap();
-    let listed = std::process::Command::new("tar").arg("-tvPf").arg(file.path()).output().unwrap();
-    let listed = String::from_utf8(listed.stdout).unwrap();
-    let names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().last()).collect();
-    assert_eq!(names.len(), 6, "{listed}");
-    assert!(names.contains(&"/etc/assisted/network/host2/mac_interface.ini"), "{listed}");
-    assert!(listed.lines().all(|line| line.starts_with("-rw------- root/root")), "{listed}");
 }

@@ -1,67 +1,28 @@
 //! All images of an infra-env on one base image.
 
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use ignition::discovery::DiscoveryImage;
 use ignition::network::{HostNetworkFiles, KeyfileCache, MacAddr, needs_nmstatectl};
 use isogen::{BaseImage, PackedArchive, Plan};
-use serde::{Deserialize, Serialize};
 
-use super::{BaseContext, DiscoveryError, Inputs, PackedConfig};
-
-/// The form of an image.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "form", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Form {
-    /// The ISO that contains the root file system.
-    Full {},
-    /// The ISO that downloads its root file system while it boots.
-    Minimal {
-        /// The URL of the root file system.
-        rootfs_url: String,
-    },
-    /// The initrd of a host that boots over the network.
-    Initrd {},
-}
-
-impl fmt::Display for Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Full {} => "full ISO",
-            Self::Minimal { .. } => "minimal ISO",
-            Self::Initrd {} => "initrd",
-        })
-    }
-}
-
-impl PackedConfig {
-    /// Returns the plan of an image of a form.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the edits do not fit into the base image.
-    pub fn plan(&self, form: &Form, context: BaseContext<'_>) -> Result<Plan, DiscoveryError> {
-        match form {
-            Form::Full {} => self.full_iso(context),
-            Form::Minimal { rootfs_url } => self.minimal_iso(context, rootfs_url),
-            Form::Initrd {} => self.network_initrd(context),
-        }
-    }
-}
+use crate::error::DiscoveryError;
+use crate::form::Form;
+use crate::inputs::Inputs;
+use crate::packed::{BaseContext, PackedConfig};
 
 /// All images of an infra-env on one base image. Shared parts are computed once.
 ///
 /// # Examples
 ///
 /// ```no_run
-/// use kindling::discovery::{Form, ImageSet};
-/// # fn inputs() -> kindling::discovery::Inputs { unimplemented!() }
+/// use discovery::{Form, ImageSet};
+/// # fn inputs() -> discovery::Inputs { unimplemented!() }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let base = isogen::BaseImage::open("rhcos-live.iso")?;
 /// let images = ImageSet::new(base.into(), inputs(), &Default::default())?;
-/// images.plan(&Form::Full {})?.write_file("discovery.iso")?;
+/// images.plan(&Form::Full)?.write_file("discovery.iso")?;
 /// # Ok(())
 /// # }
 /// ```
@@ -132,9 +93,9 @@ impl ImageSet {
     /// Returns an error if the inputs do not result in a valid config.
     pub fn packed(&self, form: &Form) -> Result<PackedConfig, DiscoveryError> {
         let rendered = match form {
-            Form::Full {} => self.inputs.rendered(DiscoveryImage::Full, &self.networks),
+            Form::Full => self.inputs.rendered(DiscoveryImage::Full, &self.networks),
             Form::Minimal { .. } => self.inputs.rendered(DiscoveryImage::Minimal, &self.networks),
-            Form::Initrd {} => {
+            Form::Initrd => {
                 self.inputs.rendered_for_network(self.inputs.infra_env.image_type, &self.networks)
             }
         };
@@ -156,11 +117,10 @@ impl ImageSet {
     ///
     /// # Errors
     ///
-    /// Returns an error if the OpenShift version is invalid, or if `nmstatectl` is needed and cannot be extracted from
-    /// the base image.
+    /// Returns an error if `nmstatectl` is needed and cannot be extracted from the base image.
     pub fn context(&self, form: &Form, packed: &PackedConfig) -> Result<BaseContext<'_>, DiscoveryError> {
-        let version = self.inputs.parsed_version()?.to_string();
-        let is_needed = *form != Form::Full {} && !packed.network.is_empty() && needs_nmstatectl(&version);
+        let version = self.inputs.version.as_str();
+        let is_needed = *form != Form::Full && !packed.network.is_empty() && needs_nmstatectl(version);
         let nmstatectl = if is_needed { Some(self.nmstatectl()?) } else { None };
         Ok(BaseContext { base: &self.base, nmstatectl })
     }

@@ -1,0 +1,62 @@
+//! The checks of values that are valid alone but may be mistakes, or exclude each other.
+
+use ignition::lint;
+use ignition::network::check::{ClusterNetworks, check_hosts};
+use ignition::network::{HostNetwork, KeyfileCache};
+use ignition::report::{ConfigFinding, Severity};
+use ignition::version::Version;
+
+use crate::finding::{DiscoveryFinding, DiscoveryReport, FindingKind, Located, SourceLocation};
+use crate::host::Host;
+use crate::version::OpenshiftVersion;
+
+/// Checks the networks of hosts, and compares the hosts with each other and with their cluster.
+pub(crate) fn check_networks(
+    hosts: &[Host],
+    cluster: &ClusterNetworks,
+    cache: &KeyfileCache,
+    findings: &mut DiscoveryReport,
+) {
+    let networks: Vec<HostNetwork> = hosts.iter().map(|host| host.network.clone()).collect();
+    for finding in check_hosts(&networks, cluster, cache).findings() {
+        let place = hosts
+            .get(finding.host)
+            .map_or_else(|| SourceLocation::whole(finding.to_string()), |host| host.place_of(finding));
+        let finding = DiscoveryFinding::new(finding.severity, place, finding.message.clone());
+        findings.push(finding.with_kind(FindingKind::Network));
+    }
+    // A machine selects its network by its MAC addresses.
+    for host in hosts.iter().filter(|host| host.network.interfaces().is_none()) {
+        let message = "has no MAC addresses; use an NMStateConfig, or a list with mac_interface_map";
+        let finding = DiscoveryFinding::new(Severity::Error, host.place(), message);
+        findings.push(finding.with_kind(FindingKind::Network));
+    }
+}
+
+/// Checks a config that is merged over the generated one.
+pub(crate) fn check_override(over: &Located<&str>, findings: &mut DiscoveryReport) {
+    for finding in lint::check(over.value.as_bytes()).findings() {
+        let ConfigFinding { severity, pointer, position, message, .. } = finding.clone();
+        let SourceLocation { file, line, path } = over.place.clone();
+        // Lines of a config that is a string in a manifest are not lines of the manifest.
+        let (line, message) = match path.is_empty() {
+            true => (position.map(|it| it.line).or(line), message),
+            false if pointer.is_empty() => (line, message),
+            false => (line, format!("{pointer}: {message}")),
+        };
+        let path = if path.is_empty() { pointer } else { path };
+        let finding = DiscoveryFinding::new(severity, SourceLocation { file, line, path }, message);
+        findings.push(finding.with_kind(FindingKind::Override));
+    }
+}
+
+/// Warns about an unknown OpenShift version: a typing error is more likely than a later release.
+pub(crate) fn check_version(version: &Located<&OpenshiftVersion>, findings: &mut DiscoveryReport) {
+    if Version::KNOWN_MINORS.contains(&version.value.parsed().minor()) {
+        return;
+    }
+    let ((major, minor), (last_major, last_minor)) = Version::KNOWN_MINORS.into_inner();
+    let known = format!("expected {major}.{minor} to {last_major}.{last_minor}");
+    let message = format!("{} is not a known OpenShift version: {known}", version.value);
+    findings.warning(version.place.clone(), message);
+}

@@ -1,0 +1,75 @@
+//! Discovery images: from the inputs of an infra-env to an Ignition config, network files, kernel arguments and plans.
+//!
+//! A machine that boots a discovery image runs an agent, which registers the machine as a host of an infra-env. This
+//! crate combines [`ignition`], which writes configs, and [`isogen`], which edits images. It has no sockets, no database
+//! and no async runtime.
+//!
+//! ```text
+//! manifests, options        ->  Draft       texts and their locations, unchecked
+//! Draft, InputsBuilder      ->  Inputs      checked values, or all findings with their locations
+//! ImageSet::plan(form)      ->  Plan        the layout of an image: kilobytes, made in milliseconds
+//! ```
+//!
+//! * [`InputsBuilder`] takes typed values, [`Draft`] takes texts, and [`manifests`] reads Kubernetes manifests into a
+//!   draft. All three end in a check, which returns [`Inputs`] and the warnings, or a [`DiscoveryReport`].
+//! * [`ImageSet`] returns the images of inputs on one base image: full ISO, minimal ISO, and the initrd of hosts that
+//!   boot over the network.
+//! * [`PlanFile`] stores an image in a few KiB, to make it again elsewhere.
+//!
+//! `Inputs` and everything made from them contain secrets. Their `Debug` output leaves these out.
+//!
+//! # Examples
+//!
+//! ```no_run
+//! use discovery::{Form, ImageSet, Inputs};
+//! use ignition::discovery::{HttpUrl, ImageReference, InfraEnvId, InfraEnvSettings, InventoryService, PullSecret};
+//! use ignition::network::KeyfileCache;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let service = InventoryService::new(
+//!     HttpUrl::parse("service", "https://assisted.example.com")?,
+//!     ImageReference::parse("agent", "quay.io/example/agent:v1")?,
+//! );
+//! let id = InfraEnvId::parse("0f2a5d3c-1111-4222-8333-444455556666")?;
+//! let infra_env = InfraEnvSettings::new(id, PullSecret::parse(r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#)?);
+//! let cache = KeyfileCache::default();
+//! let inputs = Inputs::builder(service, infra_env, "4.18".parse()?).check(&cache)?;
+//! eprint!("{}", inputs.warnings);
+//! let base = isogen::BaseImage::open("rhcos-live.iso")?;
+//! let images = ImageSet::new(base.into(), inputs.value, &cache)?;
+//! images.plan(&Form::Full)?.write_file("discovery.iso")?;
+//! # Ok(())
+//! # }
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod builder;
+mod check;
+mod checked;
+mod draft;
+mod error;
+mod finding;
+mod form;
+mod host;
+mod image_set;
+mod inputs;
+pub mod manifests;
+mod packed;
+mod plan_file;
+mod rendered;
+mod version;
+
+pub use builder::InputsBuilder;
+pub use checked::Checked;
+pub use draft::{Draft, ServiceContext, Text};
+pub use error::DiscoveryError;
+pub use finding::{DiscoveryFinding, DiscoveryReport, FindingKind, Located, SourceLocation};
+pub use form::Form;
+pub use host::{Host, HostOrigin};
+pub use image_set::ImageSet;
+pub use inputs::{Inputs, newest_spec};
+pub use packed::{BaseContext, PackedConfig};
+pub use plan_file::{ImageIdentity, PlanFile, PlanFileError};
+pub use rendered::RenderedConfig;
+pub use version::{InvalidVersion, OpenshiftVersion};
