@@ -16,23 +16,24 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, Version, header};
 use chrono::{TimeDelta, Utc};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use discovery::representation::Representation;
 use http_body_util::BodyExt;
 use isogen::{Extent, Plan, Segment, Source};
-use kindling::http::{BodyMode, Representation};
+use kindling::http::{BodyMode, ServedFile};
 
 const BASE_LEN: u64 = 64 << 20;
 const COPIES: usize = 16;
 
 /// A 1 GiB image, mostly base image, with the edits of an infra-env in between.
-fn content(segments: impl IntoIterator<Item = Segment>, source: &Arc<Source>) -> Representation {
+fn content(segments: impl IntoIterator<Item = Segment>, source: &Arc<Source>) -> ServedFile {
     let plan = Arc::new(Plan::new(Arc::clone(source), segments));
     let changed_at = Utc::now() - TimeDelta::days(1);
     let name = "5e1d0e0b-51d1-4f1a-a4b1-2a5c9e7e3c55-discovery.iso".to_owned();
     let etag = format!("\"{}\"", "0".repeat(64));
-    Representation::new(plan, etag, changed_at, "application/octet-stream", Some(name)).unwrap()
+    Representation::new(plan, etag, changed_at, "application/octet-stream", Some(name)).unwrap().into()
 }
 
-fn image(source: &Arc<Source>) -> Representation {
+fn image(source: &Arc<Source>) -> ServedFile {
     let base = Extent::new(0, BASE_LEN - (128 << 10)).unwrap();
     let copy =
         || [Segment::Base(base), Segment::Bytes(Bytes::from(vec![1; 64 << 10])), Segment::Zero(64 << 10)];
@@ -48,7 +49,7 @@ async fn len(response: Response<Body>) -> u64 {
     len
 }
 
-fn ask(content: &Representation, mode: BodyMode, range: Option<&'static str>) -> Response<Body> {
+fn ask(content: &ServedFile, mode: BodyMode, range: Option<&'static str>) -> Response<Body> {
     let mut headers = HeaderMap::new();
     if let Some(range) = range {
         headers.insert(header::RANGE, HeaderValue::from_static(range));
@@ -64,12 +65,14 @@ fn benches(criterion: &mut Criterion) {
     let source = Arc::new(Source::from_file(file, "base").unwrap());
     source.digest().unwrap();
     let image = image(&source);
-    assert_eq!(image.plan().len(), 1 << 30);
+    assert_eq!(image.representation().plan().len(), 1 << 30);
 
     let mut group = criterion.benchmark_group("body");
-    group.throughput(Throughput::Bytes(image.plan().len()));
+    group.throughput(Throughput::Bytes(image.representation().plan().len()));
     for (name, mode) in [("mapped, 1 GiB", BodyMode::Mapped), ("read, 1 GiB", BodyMode::Read)] {
-        let whole = || assert_eq!(runtime.block_on(len(ask(&image, mode, None))), image.plan().len());
+        let whole = || {
+            assert_eq!(runtime.block_on(len(ask(&image, mode, None))), image.representation().plan().len())
+        };
         group.bench_function(name, |b| b.iter(whole));
     }
     let zeros = content([Segment::Zero(1 << 30)], &source);

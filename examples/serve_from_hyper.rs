@@ -8,13 +8,13 @@ use std::error::Error;
 use std::sync::Arc;
 
 use chrono::Utc;
+use discovery::representation::Representation;
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use isogen::{Archive, BaseImage, Edits, Encoding};
-use kindling::http::{BodyMode, Representation};
 use tokio::net::TcpListener;
 
 /// The image with an embedded config, ready to be served.
@@ -34,8 +34,7 @@ pub(crate) async fn serve(listener: TcpListener, content: Representation) -> std
         let content = content.clone();
         let answer = service_fn(move |request: Request<Incoming>| {
             let (method, headers, version) = (request.method(), request.headers(), request.version());
-            let response: Response<_> = content.respond_with_mode(BodyMode::Read, method, headers, version);
-            std::future::ready(Ok::<_, Infallible>(response))
+            std::future::ready(Ok::<_, Infallible>(content.respond(method, headers, version)))
         });
         tokio::spawn(
             async move { http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await },

@@ -5,8 +5,8 @@
 //!
 //! * [`isogen`] describes edited images as plans over an unmodified base image, and [`ignition`] makes the configs that
 //!   go into them. [`discovery`] combines both: from typed values or Kubernetes manifests to the images of an infra-env.
-//! * [`Image`] reads a plan: as `AsyncRead` and `AsyncSeek`, by ranges, or as a response body. [`http::Representation`]
-//!   answers HTTP requests for a plan as RFC 9110 requires.
+//!   [`discovery::Image`] reads them: as `AsyncRead` and `AsyncSeek`, by ranges, or as a response body.
+//!   [`discovery::representation`] answers HTTP requests for one as RFC 9110 requires.
 //! * [`images::library`] is the image library: it downloads, verifies and opens base images.
 //! * [`inventory`] is the API of infra-envs, clusters and hosts. [`http::app`] combines it with the images as a `tower`
 //!   service, for any server or for [`http::serve`].
@@ -21,11 +21,9 @@ pub mod cli;
 pub mod customize;
 pub mod doctor;
 pub mod http;
-mod image;
 pub mod images;
 pub mod simulation;
 mod sys;
 mod trust;
 
-pub use image::{Image, ImageBody, ImageReader};
 pub use {agent, assisted, discovery, ignition, inventory, isogen};

@@ -10,13 +10,14 @@ use std::task::{Context, Poll, Waker};
 
 use axum::http::{HeaderMap, HeaderValue, Method, Version, header};
 use chrono::{TimeDelta, Utc};
+use discovery::representation::Representation;
 use fixtures::{Architecture, Era, Recipe};
 use http_body_util::BodyExt;
 use ignition::config::Config;
 use ignition::discovery::Override;
 use ignition::network::{HostNetwork, HostNetworkFiles, KeyfileCache, NetworkGeneration};
 use isogen::{Archive, BaseImage, Digest, Edits, Encoding, KargsEdit, KargsOperations, Plan};
-use kindling::http::{BodyMode, Representation};
+use kindling::http::{BodyMode, ServedFile};
 
 use super::baseline::Tolerance;
 use super::setups::{self, host::host};
@@ -178,6 +179,7 @@ fn body(folder: &Path, mode: BodyMode, len: u64) -> Ready {
     let etag = "\"0\"".to_owned();
     let content =
         Representation::new(Arc::new(plan), etag, changed_at, "application/octet-stream", None).unwrap();
+    let content = ServedFile::from(content);
     Box::new(move || {
         let mut body = content.respond_with_mode(mode, &Method::GET, &headers, Version::HTTP_11).into_body();
         let mut sent = 0;

@@ -52,12 +52,18 @@ mod error;
 mod finding;
 mod form;
 mod host;
+#[cfg(feature = "tokio")]
+mod image;
+#[cfg(feature = "http")]
+mod image_body;
 mod image_set;
 mod inputs;
 pub mod manifests;
 mod packed;
 mod plan_file;
 mod rendered;
+#[cfg(feature = "http")]
+pub mod representation;
 mod version;
 
 pub use builder::InputsBuilder;
@@ -67,6 +73,10 @@ pub use error::DiscoveryError;
 pub use finding::{DiscoveryFinding, DiscoveryReport, FindingKind, Located, SourceLocation};
 pub use form::Form;
 pub use host::{Host, HostOrigin};
+#[cfg(feature = "tokio")]
+pub use image::{Image, ImageReader};
+#[cfg(feature = "http")]
+pub use image_body::ImageBody;
 pub use image_set::ImageSet;
 pub use inputs::{Inputs, newest_spec};
 pub use packed::{BaseContext, PackedConfig};

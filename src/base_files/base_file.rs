@@ -20,10 +20,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use isogen::mmap::{self, Mapping};
-use isogen::{Extent, Source};
+use isogen::{Extent, FileStamp, Source};
 use tokio::sync::OnceCell;
 
-use super::file_stamp::FileStamp;
 use super::lease::Lease;
 use super::lending::LendableFile;
 use super::residency::{Residency, ResidentPages, advise_will_need, truncated_error};

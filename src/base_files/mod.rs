@@ -2,13 +2,11 @@
 //! which of its bytes are in memory, and which of its pages connections may send without a copy.
 
 mod base_file;
-mod file_stamp;
 mod lease;
 mod lending;
 mod residency;
 
 pub(crate) use base_file::BaseFile;
-pub(crate) use file_stamp::{FileStamp, FileTime};
 pub(crate) use lease::{Lease, SIGNAL};
 pub(crate) use lending::{LentPages, PageLending};
 pub(crate) use residency::Residency;

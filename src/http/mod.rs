@@ -35,7 +35,7 @@ mod zerocopy;
 pub use api_document::openapi;
 pub use app::{app, image_app};
 pub use app_service::App;
-pub use content::{HeaderError, Representation};
+pub use content::ServedFile;
 pub(crate) use escape::NOT_UNRESERVED;
 pub use listener::{
     AllowedRequests, Certificate, CertificateError, ClientAddress, InheritedListener, ListenAddr, Listener,

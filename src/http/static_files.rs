@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
-use super::content::is_listed_in_if_none_match;
+use discovery::representation::is_listed_in_if_none_match;
 use inventory::api::auth::{GuardedRouter, RouteAccess};
 use inventory::api::{ApiError, header_value, only_reads};
 

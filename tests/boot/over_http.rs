@@ -8,8 +8,9 @@ use axum::Router;
 use axum::extract::Request;
 use axum::routing::get;
 use chrono::Utc;
+use discovery::representation::Representation;
 use isogen::BaseImage;
-use kindling::http::Representation;
+use kindling::http::ServedFile;
 use tokio::net::TcpListener;
 
 use crate::machine::{StartMethod, boot_image};
@@ -25,7 +26,8 @@ fn check_boot_over_http(start: StartMethod) {
     let etag = format!("\"{}\"", product.plan.identity().unwrap());
     let len = product.plan.len();
     let plan = Arc::new(product.plan.clone());
-    let content = Representation::new(plan, etag, Utc::now(), "application/x-iso9660-image", None).unwrap();
+    let content = Representation::new(plan, etag, Utc::now(), "application/x-iso9660-image", None);
+    let content = ServedFile::from(content.unwrap());
     let ranges = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&ranges);
     let answer = move |request: Request| {

@@ -11,9 +11,10 @@ use axum::http::{HeaderMap, Method, Response, StatusCode, Version};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use chrono::{DateTime, Utc};
+use discovery::representation::Representation;
 use fixtures::{Architecture, Era};
 use isogen::{Archive, BaseImage, Edits, Encoding, Extent, Plan, Segment, Source};
-use kindling::http::{BodyMode, Certificate, ListenAddr, Listener, Peer, Representation, ServerLimits};
+use kindling::http::{BodyMode, Certificate, ListenAddr, Listener, Peer, ServedFile, ServerLimits};
 use tokio::runtime::Runtime;
 
 use crate::connection::RawConnection;
@@ -27,7 +28,7 @@ pub(crate) const MEDIA_TYPE: &str = "application/octet-stream";
 /// The modes in which base bytes are sent.
 pub(crate) const MODES: [&str; 2] = ["mapped", "read"];
 
-type SharedRepresentations = Arc<RwLock<HashMap<String, Representation>>>;
+type SharedRepresentations = Arc<RwLock<HashMap<String, ServedFile>>>;
 
 /// A server on its own port. `/mapped/{name}` and `/read/{name}` are a content in either mode, `/fit/{name}` in the
 /// mode that fits the connection.
@@ -84,7 +85,7 @@ impl ContentServer {
         Self { address, contents, runtime: Some(runtime) }
     }
 
-    pub(crate) fn put(&self, name: &str, content: Representation) {
+    pub(crate) fn put(&self, name: &str, content: ServedFile) {
         self.contents.write().unwrap().insert(name.to_owned(), content);
     }
 
@@ -126,14 +127,14 @@ async fn connection_info(Extension(peer): Extension<Peer>, mode: BodyMode) -> St
 }
 
 /// A content with default metadata.
-pub(crate) fn representation(plan: Plan) -> Representation {
+pub(crate) fn representation(plan: Plan) -> ServedFile {
     representation_with_tag(plan, ETAG, DateTime::parse_from_rfc2822(MODIFIED).unwrap().with_timezone(&Utc))
 }
 
 /// A content with a given tag and time.
-pub(crate) fn representation_with_tag(plan: Plan, etag: &str, changed_at: DateTime<Utc>) -> Representation {
+pub(crate) fn representation_with_tag(plan: Plan, etag: &str, changed_at: DateTime<Utc>) -> ServedFile {
     let name = Some("image.iso".to_owned());
-    Representation::new(Arc::new(plan), etag.to_owned(), changed_at, MEDIA_TYPE, name).unwrap()
+    Representation::new(Arc::new(plan), etag.to_owned(), changed_at, MEDIA_TYPE, name).unwrap().into()
 }
 
 /// Bytes without zeros and without repetition within pages.
@@ -151,7 +152,7 @@ pub(crate) fn bytes_without_repetition(len: usize) -> Vec<u8> {
 }
 
 /// A file without edits.
-pub(crate) fn representation_of_file(path: &FilePath) -> Representation {
+pub(crate) fn representation_of_file(path: &FilePath) -> ServedFile {
     representation(Plan::from_source(Arc::new(Source::open(path).unwrap())))
 }
 

@@ -12,7 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use isogen::{Extent, Plan, Segment, Source};
-use kindling::http::{BodyMode, Representation};
+use kindling::http::{BodyMode, ServedFile};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 
 use crate::server::{bytes_without_repetition, representation};
@@ -70,7 +70,7 @@ impl AsyncWrite for CountedWrites {
 }
 
 /// The writes of a response, and the response.
-async fn writes_of_response(content: Representation, mode: BodyMode, range: &str) -> (Vec<usize>, Vec<u8>) {
+async fn writes_of_response(content: ServedFile, mode: BodyMode, range: &str) -> (Vec<usize>, Vec<u8>) {
     let (stream, mut client) = tokio::io::duplex(16 << 20);
     let writes = Arc::new(Mutex::new(Vec::new()));
     let io = TokioIo::new(CountedWrites { stream, writes: Arc::clone(&writes) });

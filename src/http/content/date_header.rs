@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use axum::http::HeaderValue;
 use chrono::{DateTime, SubsecRound, Utc};
 
-use super::conditional::format_date;
+use discovery::representation::format_date;
 
 /// A formatted `Date` header, reused within its second.
 #[derive(Debug, Clone)]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::Bytes;
+use discovery::representation::BodyPiece;
 use hyper::body::{Body, Frame, SizeHint};
 use isogen::{Plan, Segment};
 
@@ -18,33 +19,6 @@ use crate::http::zerocopy::{BaseReader, BodyMode, NextBytes, PendingRead, ReadDo
 
 /// The zeros of all zero segments. Short enough to stay in a processor cache.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-
-/// A piece of a body.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum BodyPiece {
-    /// A range of the plan.
-    Range(Range<u64>),
-    /// Multipart text between ranges.
-    Text(Bytes),
-}
-
-impl BodyPiece {
-    /// Returns the range, if this piece is one.
-    pub(super) fn range(&self) -> Option<&Range<u64>> {
-        match self {
-            Self::Range(range) => Some(range),
-            Self::Text(_) => None,
-        }
-    }
-
-    /// Returns the number of bytes.
-    pub(super) fn len(&self) -> u64 {
-        match self {
-            Self::Range(range) => range_len(range),
-            Self::Text(text) => text.len() as u64,
-        }
-    }
-}
 
 fn range_len(range: &Range<u64>) -> u64 {
     range.end.saturating_sub(range.start)

@@ -53,7 +53,7 @@ impl ReaderTraces {
 
     /// Returns the trace of a reader. Starts a new one if the image changed.
     pub(super) fn get_or_start(&self, reader: ReaderKey, planned: &Arc<PlannedFile>) -> Arc<ReaderTrace> {
-        let etag = planned.content.etag();
+        let etag = planned.content.representation().etag();
         self.with_cache(|known| {
             if let Some(trace) = known.get(&reader).filter(|trace| trace.etag == etag) {
                 return Arc::clone(trace);
@@ -91,7 +91,7 @@ struct TraceState {
 
 impl ReaderTrace {
     fn new(reader: ReaderKey, planned: &Arc<PlannedFile>) -> Self {
-        let len = planned.content.plan().len();
+        let len = planned.content.representation().plan().len();
         let now = Utc::now();
         // An image too large for the address space would have a trace without blocks. It is served all the same.
         let words = usize::try_from(len.div_ceil(BLOCK).div_ceil(64)).unwrap_or(0);
@@ -110,7 +110,7 @@ impl ReaderTrace {
             "client started to read"
         );
         Self {
-            etag: planned.content.etag().to_owned(),
+            etag: planned.content.representation().etag().to_owned(),
             len,
             planned: Arc::downgrade(planned),
             progress: Mutex::new(progress),
@@ -142,7 +142,7 @@ impl ReaderTrace {
     fn file_at(&self, offset: u64) -> Option<String> {
         let planned = self.planned.upgrade()?;
         let end = offset.checked_add(1)?;
-        let base = match planned.content.plan().segments(offset..end).next()? {
+        let base = match planned.content.representation().plan().segments(offset..end).next()? {
             Segment::Base(extent) => extent,
             Segment::Bytes(_) | Segment::Zero(_) => Extent::new(offset, 1)?,
         };
@@ -153,7 +153,7 @@ impl ReaderTrace {
     fn files_in(&self, range: Range<u64>) -> Vec<String> {
         let Some(planned) = self.planned.upgrade() else { return Vec::new() };
         let mut files = Vec::new();
-        for segment in planned.content.plan().segments(range) {
+        for segment in planned.content.representation().plan().segments(range) {
             if let Segment::Base(extent) = segment {
                 files.extend(planned.base.files_in(extent));
             }

@@ -14,7 +14,7 @@ use super::plans::PlannedFile;
 use super::recent_answers::{FRESH, RecentAnswer, Requester};
 use super::requested_image::ImageRequest;
 use super::server::ImageServer;
-use crate::http::content::{AnswerBody, DateHeader, Representation};
+use crate::http::content::{AnswerBody, DateHeader, ServedFile};
 use crate::http::metrics::FileMeter;
 use inventory::service::infra_envs::ServedInfraEnv;
 
@@ -64,7 +64,7 @@ impl ImageServer {
         &self,
         (url, requester): (&str, &Requester),
         now: Instant,
-        use_it: impl FnOnce(&RecentAnswer, &Representation) -> T,
+        use_it: impl FnOnce(&RecentAnswer, &ServedFile) -> T,
     ) -> Option<T> {
         let is_same = |answered: &Arc<RecentAnswer>| {
             answered.url.as_str() == url

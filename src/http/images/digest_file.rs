@@ -22,7 +22,7 @@ impl ImageServer {
             let _slot = slots.acquire().await?;
             in_background(move |cancel| compute_digest((&plan, &base), cancel)).await
         });
-        let name = planned.content.file_name();
+        let name = planned.content.representation().file_name();
         let name =
             name.ok_or_else(|| ApiError::internal("cannot write a digest line: the file has no name"))?;
         let line = format!("{}  {name}\n", digest.await?);

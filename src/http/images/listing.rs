@@ -120,8 +120,8 @@ impl InfraEnvUrls {
             name,
             url: self.file_url(name),
             sha256_url: self.file_url(&format!("{name}.sha256")),
-            size: content.map(|content| content.plan().len()),
-            etag: content.map(|content| content.etag().to_owned()),
+            size: content.map(|content| content.representation().plan().len()),
+            etag: content.map(|content| content.representation().etag().to_owned()),
             error: planned.and_then(Result::err).map(|refusal| refusal.reason().to_owned()),
         }
     }

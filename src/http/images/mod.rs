@@ -2,7 +2,7 @@
 //!
 //! A request for an image takes four steps. An [`Artifact`] identifies the file that the URL selects. [`ImageInputs`]
 //! checks the access of the caller and returns the current revision. The plan cache returns the plan of that revision,
-//! and makes it once. [`Representation`](crate::http::content::Representation) does the HTTP part. The answer is kept
+//! and makes it once. [`ServedFile`](crate::http::content::ServedFile) does the HTTP part. The answer is kept
 //! for half a second: a host reads its image in thousands of ranges under one URL.
 
 mod added_images;

@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 
 use super::artifact::{Artifact, BaseImageFile};
 use super::shared_digest::SharedDigest;
-use crate::http::content::Representation;
+use crate::http::content::ServedFile;
 use crate::images::library::{BaseImageId, OpenBaseImage};
 use inventory::api::ApiError;
 use inventory::id::InfraEnvId;
@@ -58,7 +58,7 @@ impl PlanKind {
 pub(super) struct PlannedFile {
     pub(super) what: PlanKind,
     pub(super) base: Arc<BaseImage>,
-    pub(super) content: Representation,
+    pub(super) content: ServedFile,
     /// The number of bytes in memory that no other plan shares.
     pub(super) memory_bytes: usize,
     /// The digest of all bytes, once it was requested.

@@ -18,8 +18,9 @@ use super::plans::{PlanKey, PlanKind, PlannedFile};
 use super::requested_image::{ImageRequest, RequestedImage};
 use super::server::{ImageServer, bad_version_error, no_such_image_error};
 use super::shared_digest::SharedDigest;
-use crate::http::content::Representation;
+use crate::http::content::ServedFile;
 use crate::images::library::{ImageNotReady, OpenBaseImage};
+use discovery::representation::Representation;
 use discovery::{BaseContext, DiscoveryError, PackedConfig};
 use inventory::api::ApiError;
 use inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
@@ -284,7 +285,7 @@ impl ImageServer {
             let reader = ReaderKey { infra_env, client: asked.client, what: planned.what };
             self.0.traces.get_or_start(reader, &planned)
         });
-        let (name, len) = (planned.what.name(), planned.content.plan().len());
+        let (name, len) = (planned.what.name(), planned.content.representation().plan().len());
         let file = DownloadedFile { client: asked.client, infra_env, name, len };
         self.remember_answer(asked, current, &planned, (trace.as_ref(), &meter, file));
         let now = Instant::now();
@@ -306,7 +307,8 @@ fn wrap_plan(
 ) -> Result<PlannedFile, ApiError> {
     let (etag, memory_bytes) = (format!("\"{identity}\""), plan.memory_bytes());
     let content = Representation::new(Arc::new(plan), etag, changed_at, media_type, Some(file_name));
-    let content = content.map_err(|error| cannot_make_error(&error))?.with_base_file(Arc::clone(base.file()));
+    let content = content.map_err(|error| cannot_make_error(&error))?;
+    let content = ServedFile::new(content, Arc::clone(base.file()));
     Ok(PlannedFile {
         what,
         base: Arc::clone(base.image()),

@@ -18,7 +18,8 @@ use isogen::Extent;
 use super::body_mode::BodyMode;
 use super::buffers::read_span;
 use super::read_ahead::PendingRead;
-use crate::base_files::{BaseFile, FileStamp, Residency};
+use crate::base_files::{BaseFile, Residency};
+use isogen::FileStamp;
 
 /// The unit in which bytes are brought into memory. With larger units, clients wait longer for bytes that are on disk.
 const FRAME_LEN: u64 = 1 << 20;

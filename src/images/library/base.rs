@@ -16,8 +16,9 @@ use super::dedicated_thread::on_dedicated_thread;
 use super::error::{NmstatectlError, error_chain};
 use super::paths::{self, ImagePaths};
 use super::record::{self, ProgramRecord};
-use crate::base_files::{BaseFile, FileStamp, FileTime};
+use crate::base_files::BaseFile;
 use inventory::catalogue::OsImage;
+use isogen::{FileStamp, FileTime};
 
 /// The maximum size of a stored program that is read. Real ones have about ten megabytes.
 const MAX_PROGRAM: u64 = 256 << 20;

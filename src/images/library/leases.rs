@@ -18,7 +18,8 @@ use super::error::FetchError;
 use super::managed_image::ManagedImage;
 use super::paths;
 use super::verify::disk_error;
-use crate::base_files::{BaseFile, FileStamp, Lease, SIGNAL};
+use crate::base_files::{BaseFile, Lease, SIGNAL};
+use isogen::FileStamp;
 
 /// The number of attempts to take a lease, and the pause between them. Another process that waits to download the same
 /// image has it open for a moment.

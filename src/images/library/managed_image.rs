@@ -24,8 +24,9 @@ use super::remote::DownloadSource;
 use super::settings::{DownloadTiming, LibrarySettings};
 use super::state::BaseImageState;
 use super::verify;
-use crate::base_files::{BaseFile, FileStamp};
+use crate::base_files::BaseFile;
 use inventory::catalogue::OsImage;
+use isogen::FileStamp;
 
 /// Each hash computation occupies one CPU core.
 const PARALLEL_HASHES: usize = 2;

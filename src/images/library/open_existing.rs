@@ -17,7 +17,8 @@ use super::managed_image::ManagedImage;
 use super::paths::ImagePaths;
 use super::record::{self, ImageRecord};
 use super::verify::{self, disk_error};
-use crate::base_files::{BaseFile, FileStamp};
+use crate::base_files::BaseFile;
+use isogen::FileStamp;
 
 /// The number of bytes that are read at a time to hash a file.
 const READ_LEN: usize = 1 << 20;

@@ -20,7 +20,8 @@ use super::open_existing;
 use super::paths::{self, ImagePaths};
 use super::record::{self, PartRecord, RemoteVersion};
 use super::verify::{self, disk_error};
-use crate::base_files::{BaseFile, FileStamp};
+use crate::base_files::BaseFile;
+use isogen::FileStamp;
 
 /// The maximum number of bytes that a power failure can lose. Downloading them again takes a second or two.
 const MAX_UNSAVED: u64 = 64 << 20;

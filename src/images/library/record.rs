@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::paths;
-use crate::base_files::FileStamp;
+use isogen::FileStamp;
 
 /// The number of bytes of a record that are read. Real records have less than a kilobyte.
 const MAX_RECORD: u64 = 64 << 10;

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use axum::http::{HeaderMap, header};
+use http::{HeaderMap, header};
 
 /// The maximum number of ranges that are answered one by one. A request for more gets all bytes: each part costs a few
 /// hundred bytes of memory, and some disk accesses if the base image is not in memory.

@@ -8,11 +8,11 @@ use rustix::fs::{AtFlags, FileType, StatxFlags, StatxTimestamp, makedev, statx};
 
 /// A time of a file, as `stat` reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FileTime {
+pub struct FileTime {
     /// Seconds since 1970.
-    pub(crate) seconds: i64,
+    pub seconds: i64,
     /// Nanoseconds within the second.
-    pub(crate) nanoseconds: i64,
+    pub nanoseconds: i64,
 }
 
 impl From<StatxTimestamp> for FileTime {
@@ -23,19 +23,19 @@ impl From<StatxTimestamp> for FileTime {
 
 /// One state of a file, as `stat` reports it. Every write changes [`changed`](Self::changed), which no process can set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct FileStamp {
+pub struct FileStamp {
     /// The length in bytes.
-    pub(crate) len: u64,
+    pub len: u64,
     /// The device of the file system.
-    pub(crate) device: u64,
+    pub device: u64,
     /// The inode on that device.
-    pub(crate) inode: u64,
+    pub inode: u64,
     /// The number of names (hard links) of the file.
-    pub(crate) links: u64,
+    pub links: u64,
     /// The time of the last write (`mtime`), unless a process has set it.
-    pub(crate) modified: FileTime,
+    pub modified: FileTime,
     /// The time of the last change of bytes or metadata (`ctime`).
-    pub(crate) changed: FileTime,
+    pub changed: FileTime,
 }
 
 impl FileStamp {
@@ -44,22 +44,26 @@ impl FileStamp {
     /// # Errors
     ///
     /// Returns an error if the file is not a regular file or its metadata cannot be read.
-    pub(crate) fn from_file(file: &File) -> io::Result<Self> {
+    pub fn from_file(file: &File) -> io::Result<Self> {
         Self::from_regular_file(file)?.ok_or_else(|| io::Error::other("not a regular file"))
     }
 
-    /// Reports whether a later stamp of the file differs as if the file had only lost its last name, because another
+    /// Returns `true` if a later stamp of the file differs as if the file had only lost its last name, because another
     /// file has replaced it. That changes the `ctime`. A write has the same effect if the `mtime` is set back before
     /// the file is deleted, so the bytes must be hashed again.
     #[must_use]
-    pub(crate) fn has_lost_last_name(&self, later: &Self) -> bool {
+    pub fn has_lost_last_name(&self, later: &Self) -> bool {
         let nameless = Self { changed: later.changed, links: 0, ..*self };
         self.links > 0 && nameless == *later
     }
 
-    /// Returns `None` for anything that is not a regular file.
+    /// Returns the state of an open file, or `None` if it is not a regular file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if its metadata cannot be read.
     #[inline]
-    pub(super) fn from_regular_file(file: &File) -> io::Result<Option<Self>> {
+    pub fn from_regular_file(file: &File) -> io::Result<Option<Self>> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let wanted = StatxFlags::TYPE
             | StatxFlags::SIZE

@@ -1,8 +1,8 @@
 //! Conditional requests (RFC 9110, 13).
 
-use axum::http::HeaderValue;
-use axum::http::header::{self, HeaderMap, HeaderName};
 use chrono::{DateTime, Datelike, NaiveDateTime, TimeDelta, Utc};
+use http::HeaderValue;
+use http::header::{self, HeaderMap, HeaderName};
 
 /// The HTTP date formats after the name of the weekday, which adds no information: the current one, and two obsolete
 /// ones that recipients must still accept (RFC 9110, 5.6.7).
@@ -91,9 +91,10 @@ pub(super) fn has_condition(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with("if-"))
 }
 
-/// Reports whether `If-None-Match` lists this entity tag: the client has the representation and wants it only if it
+/// Returns `true` if `If-None-Match` lists this entity tag: the client has the representation and wants it only if it
 /// changed.
-pub(in crate::http) fn is_listed_in_if_none_match(headers: &HeaderMap, etag: &str) -> bool {
+#[must_use]
+pub fn is_listed_in_if_none_match(headers: &HeaderMap, etag: &str) -> bool {
     EntityTagList::from_headers(headers, header::IF_NONE_MATCH).is_some_and(|tags| tags.contains_weak(etag))
 }
 
@@ -189,7 +190,7 @@ fn parse_date(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
 }
 
 /// Formats an HTTP date. Returns `None` for a year that does not have four digits.
-pub(super) fn format_date(date: DateTime<Utc>) -> Option<HeaderValue> {
+pub fn format_date(date: DateTime<Utc>) -> Option<HeaderValue> {
     if !(0..=9999).contains(&date.year()) {
         return None;
     }

@@ -1,11 +1,11 @@
 //! Answers with several ranges: `multipart/byteranges` (RFC 9110, 14.6).
 
-use axum::body::Bytes;
-use axum::http::{HeaderValue, header};
+use bytes::Bytes;
+use http::{HeaderValue, header};
 use uuid::Uuid;
 
+use super::answer::BodyPiece;
 use super::header_error::HeaderError;
-use super::plan_body::BodyPiece;
 use super::range::ByteRange;
 
 /// The body and media type of a multipart answer.

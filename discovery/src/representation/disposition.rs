@@ -1,10 +1,12 @@
 //! The `Content-Disposition` header (RFC 6266).
 
-use axum::http::{HeaderValue, header};
-use percent_encoding::utf8_percent_encode;
+use http::{HeaderValue, header};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::header_error::HeaderError;
-use crate::http::escape::NOT_UNRESERVED;
+
+/// All bytes but the unreserved ones (RFC 3986, 2.3).
+const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The maximum length of a name, in characters. File systems do not accept longer names either.
 const MAX_NAME: usize = 255;

@@ -1,7 +1,7 @@
 //! Values that no HTTP header can have.
 
-use axum::http::HeaderValue;
-use axum::http::header::HeaderName;
+use http::HeaderValue;
+use http::header::HeaderName;
 
 /// A value is not valid for its header (RFC 9110, 5.5).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

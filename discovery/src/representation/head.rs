@@ -5,8 +5,8 @@
 
 use std::io::Write;
 
-use axum::http::header::{self, HeaderMap, HeaderName};
-use axum::http::{HeaderValue, StatusCode};
+use http::header::{self, HeaderMap, HeaderName};
+use http::{HeaderValue, StatusCode};
 
 use super::header_error::HeaderError;
 use super::range::ByteRange;
