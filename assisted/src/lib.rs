@@ -51,7 +51,10 @@
 //!
 //! # Features
 //!
-//! * `client`: the client, over `reqwest` with `rustls`.
+//! * `client`: the client, over any `tower` service. It has no async runtime, no connections and no TLS.
+//! * `reqwest`: `client`, and it connects to services itself: over `reqwest` with `rustls`, and the crypto provider that
+//!   the program installed.
+//! * `aws-lc-rs`: `reqwest`, with the crypto provider aws-lc-rs.
 //! * `openapi`: schemas of the types, for `utoipa`. Their names and descriptions are those of the API document of
 //!   Kindling's service. Fields that this service does not serve yet are not part of the schemas.
 //!

@@ -1,11 +1,12 @@
-//! The settings of a client.
+//! The settings of a client that connects to a service.
 
 use std::time::Duration;
 
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Url, redirect};
 
-use super::{ApiClient, ClientError};
+use super::base::BaseUrl;
+use super::connection::Connections;
+use super::{ApiClient, ClientCredential, ClientError, MAX_RESPONSE};
 use crate::secret::Secret;
 
 /// Time to connect, as in upstream's clients.
@@ -14,41 +15,29 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Time for an upload of logs, which services accept up to 250 MiB.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(600);
-/// The most bytes of a JSON response. A host's reports may be megabytes, and a list may have hundreds of hosts.
-const MAX_RESPONSE: usize = 256 << 20;
 
-/// Header with the container image of the agent.
-pub(super) const AGENT_VERSION: &str = "discovery_agent_version";
+impl ApiClient {
+    /// Returns a client that connects to the service at `url`, without a credential, for a service with the policy
+    /// `none`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `url` is not an HTTP URL, or if TLS cannot be set up.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// let client = assisted::client::ApiClient::new("http://127.0.0.1:8090")?;
+    /// # Ok::<(), assisted::client::ClientError>(())
+    /// ```
+    pub fn new(url: &str) -> Result<Self, ClientError> {
+        Self::builder(url).build()
+    }
 
-pub(super) fn agent_version_value(image: &str) -> Result<HeaderValue, ClientError> {
-    HeaderValue::from_str(image).map_err(|_| ClientError::Header { name: AGENT_VERSION })
-}
-
-/// A token, and the header that carries it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ClientCredential {
-    /// Token of a user: `Authorization: Bearer TOKEN`.
-    Bearer(Secret),
-    /// Token of a user of the agent-based installer: `Authorization: TOKEN`.
-    Authorization(Secret),
-    /// Token of an agent, an installer or a controller: `X-Secret-Key: TOKEN`.
-    Agent(Secret),
-    /// Token of a program that only watches an agent-based installation: `Watcher-Authorization: TOKEN`.
-    Watcher(Secret),
-}
-
-impl ClientCredential {
-    fn header(&self) -> Result<(HeaderName, HeaderValue), ClientError> {
-        let (name, text) = match self {
-            Self::Bearer(token) => ("authorization", format!("Bearer {}", token.reveal())),
-            Self::Authorization(token) => ("authorization", token.reveal().to_owned()),
-            Self::Agent(token) => ("x-secret-key", token.reveal().to_owned()),
-            Self::Watcher(token) => ("watcher-authorization", token.reveal().to_owned()),
-        };
-        let mut value = HeaderValue::from_str(&text).map_err(|_| ClientError::Header { name })?;
-        value.set_sensitive(true);
-        Ok((HeaderName::from_static(name), value))
+    /// Returns a builder of clients that connect to the service at `url`. The URL may have a path, but not the path of
+    /// the API.
+    pub fn builder(url: &str) -> ApiClientBuilder {
+        ApiClientBuilder::new(url)
     }
 }
 
@@ -68,7 +57,7 @@ pub struct ApiClientBuilder {
 }
 
 impl ApiClientBuilder {
-    pub(super) fn new(url: &str) -> Self {
+    fn new(url: &str) -> Self {
         Self {
             url: Secret::new(url),
             credential: None,
@@ -135,16 +124,11 @@ impl ApiClientBuilder {
     /// # Errors
     ///
     /// Returns an error if the URL is not an HTTP URL or contains a user name or a password, if the token or the agent
-    /// version contains characters that a header cannot have, or if TLS cannot be set up.
+    /// version contains characters that a header cannot have, or if TLS cannot be set up: without the feature
+    /// `aws-lc-rs`, the program must have installed a default crypto provider of `rustls`.
     pub fn build(self) -> Result<ApiClient, ClientError> {
-        let mut headers = HeaderMap::new();
-        if let Some(credential) = &self.credential {
-            let (name, value) = credential.header()?;
-            headers.insert(name, value);
-        }
-        if let Some(version) = &self.agent_version {
-            headers.insert(AGENT_VERSION, agent_version_value(version)?);
-        }
+        let base = base_url(self.url.reveal())?;
+        require_crypto_provider()?;
         // A redirect to another server must not receive the credential, and would turn a POST into a GET.
         let http = self
             .transport
@@ -153,27 +137,32 @@ impl ApiClientBuilder {
             .redirect(redirect::Policy::none())
             .retry(reqwest::retry::never())
             .build()
-            .map_err(ClientError::Setup)?;
-        let (max_response, upload_timeout) = (self.max_response, self.upload_timeout);
-        Ok(ApiClient { http, api: api_url(self.url.reveal())?, headers, max_response, upload_timeout })
+            .map_err(|error| ClientError::Setup(error.into()))?;
+        let transport = Connections { http, upload_timeout: self.upload_timeout };
+        let mut client = ApiClient::with_transport(base, transport).with_max_response(self.max_response);
+        if let Some(credential) = &self.credential {
+            client = client.with_credential(credential)?;
+        }
+        match &self.agent_version {
+            Some(version) => client.with_agent_version(version),
+            None => Ok(client),
+        }
     }
 }
 
-/// Returns the URL of the API. The text of an invalid URL is not part of the error, because it may contain a password.
-fn api_url(text: &str) -> Result<Url, ClientError> {
-    let mut url = Url::parse(text).map_err(|error| ClientError::Url { reason: error.to_string() })?;
-    let invalid = |reason: &str| Err(ClientError::Url { reason: reason.to_owned() });
+/// Checks that TLS can be set up: `reqwest` panics otherwise.
+fn require_crypto_provider() -> Result<(), ClientError> {
+    if cfg!(feature = "aws-lc-rs") || rustls::crypto::CryptoProvider::get_default().is_some() {
+        return Ok(());
+    }
+    Err(ClientError::Setup("the process has no default crypto provider for TLS; install one first".into()))
+}
+
+/// Returns the URL of the API. `Url` accepts what browsers accept, such as names that are not ASCII.
+fn base_url(text: &str) -> Result<BaseUrl, ClientError> {
+    let url = Url::parse(text).map_err(|error| ClientError::Url { reason: error.to_string() })?;
     if !matches!(url.scheme(), "http" | "https") {
-        return invalid("expected http or https");
+        return Err(ClientError::Url { reason: "expected http or https".to_owned() });
     }
-    if !url.username().is_empty() || url.password().is_some() {
-        return invalid("it contains a user name or a password; use a token");
-    }
-    url.set_query(None);
-    url.set_fragment(None);
-    match url.path_segments_mut() {
-        Ok(mut segments) => segments.pop_if_empty().extend(ApiClient::PATH.split('/')),
-        Err(()) => return invalid("it has no path"),
-    };
-    Ok(url)
+    BaseUrl::parse(url.as_str())
 }

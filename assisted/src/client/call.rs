@@ -3,14 +3,20 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use reqwest::header::{HeaderMap, RETRY_AFTER};
-use reqwest::{RequestBuilder, Response};
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, Request, Response};
+use http_body_util::BodyExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::ClientError;
+use super::base::with_query;
+use super::body::{Body, BoxError};
 use super::items::ItemSplitter;
-use super::{ApiClient, ClientError};
+use super::multipart::{FormUpload, UploadFailure};
+use super::transport::{RequestLength, ResponseBody, Transport, TransportError};
 use crate::error::EitherError;
 
 /// The most bytes of an error response that are read. Findings about many hosts may be hundreds of kilobytes.
@@ -20,10 +26,13 @@ const MAX_REASON: usize = 2048;
 
 /// A request to send.
 pub(super) struct Call<'a> {
-    pub(super) client: &'a ApiClient,
+    pub(super) transport: &'a dyn Transport,
+    pub(super) max_response: usize,
     pub(super) operation: &'static str,
     /// The request, or an error in the arguments of the operation.
-    pub(super) request: Result<RequestBuilder, ClientError>,
+    pub(super) request: Result<Request<Body>, ClientError>,
+    /// The error of the data to upload, if that could not be read.
+    pub(super) upload: Option<UploadFailure>,
 }
 
 impl Call<'_> {
@@ -32,17 +41,34 @@ impl Call<'_> {
         if parameters.is_empty() {
             return self;
         }
-        self.with(|request| request.query(parameters))
+        self.with(|request| {
+            let (mut parts, body) = request.into_parts();
+            parts.uri = with_query(parts.uri, parameters)?;
+            Ok(Request::from_parts(parts, body))
+        })
     }
 
     /// Sets a JSON body.
     pub(super) fn json(self, body: &impl Serialize) -> Self {
-        self.with(|request| request.json(body))
+        self.with(|request| {
+            let bytes = serde_json::to_vec(body)?;
+            Ok(with_body(request, HeaderValue::from_static("application/json"), bytes.into()))
+        })
+    }
+
+    /// Sets a form with a file.
+    pub(super) fn form(self, form: FormUpload) -> Self {
+        let upload = Some(form.failure.clone());
+        let call = self.with(|request| {
+            let content_type = HeaderValue::try_from(form.content_type)?;
+            Ok(with_body(request, content_type, form.body))
+        });
+        Self { upload, ..call }
     }
 
     /// Changes the request.
-    pub(super) fn with(self, change: impl FnOnce(RequestBuilder) -> RequestBuilder) -> Self {
-        Self { request: self.request.map(change), ..self }
+    fn with(self, change: impl FnOnce(Request<Body>) -> Result<Request<Body>, BoxError>) -> Self {
+        Self { request: self.request.and_then(|request| change(request).map_err(ClientError::Setup)), ..self }
     }
 
     /// Sends the request, and parses the response.
@@ -52,11 +78,11 @@ impl Call<'_> {
 
     /// Sends the request, and parses the response. Also returns its headers.
     pub(super) async fn read_with_headers<T: DeserializeOwned>(self) -> Result<(HeaderMap, T), ClientError> {
-        let (operation, limit) = (self.operation, self.client.max_response);
-        let mut response = self.send().await?;
+        let (operation, limit) = (self.operation, self.max_response);
+        let (parts, mut chunks) = self.send().await?.into_parts();
         let mut body = Vec::new();
         while let Some(chunk) =
-            response.chunk().await.map_err(|error| ClientError::transport(operation, error))?
+            next_chunk(&mut chunks).await.map_err(|error| ClientError::transport(operation, error))?
         {
             if body.len().saturating_add(chunk.len()) > limit {
                 return Err(ClientError::TooLarge { operation, limit });
@@ -65,7 +91,7 @@ impl Call<'_> {
         }
         let value =
             serde_json::from_slice(&body).map_err(|source| ClientError::Decode { operation, source })?;
-        Ok((response.headers().clone(), value))
+        Ok((parts.headers, value))
     }
 
     /// Sends the request, and passes each item of the list in the response to `visit`, until it breaks.
@@ -73,12 +99,12 @@ impl Call<'_> {
         self,
         mut visit: impl FnMut(T) -> ControlFlow<()>,
     ) -> Result<(), ClientError> {
-        let (operation, limit) = (self.operation, self.client.max_response);
+        let (operation, limit) = (self.operation, self.max_response);
         let invalid = |source| Err(ClientError::Decode { operation, source });
-        let mut response = self.send().await?;
+        let mut chunks = self.send().await?.into_body();
         let mut splitter = ItemSplitter::default();
         while let Some(chunk) =
-            response.chunk().await.map_err(|error| ClientError::transport(operation, error))?
+            next_chunk(&mut chunks).await.map_err(|error| ClientError::transport(operation, error))?
         {
             let visited = splitter.push(&chunk, |item| match serde_json::from_slice(item).map(&mut visit) {
                 Ok(ControlFlow::Continue(())) => Ok(()),
@@ -110,10 +136,15 @@ impl Call<'_> {
         }
     }
 
-    async fn send(self) -> Result<Response, ClientError> {
+    async fn send(self) -> Result<Response<ResponseBody>, ClientError> {
         let operation = self.operation;
-        let response =
-            self.request?.send().await.map_err(|error| ClientError::transport(operation, error))?;
+        let length = if self.upload.is_some() { RequestLength::Upload } else { RequestLength::Short };
+        let result = self.transport.send(self.request?, length).await;
+        // A service in this process responds to the data that it received, and a connection fails.
+        if let Some(source) = self.upload.and_then(|upload| upload.take()) {
+            return Err(ClientError::Upload { operation, source });
+        }
+        let response = result.map_err(|error| ClientError::transport(operation, error))?;
         if response.status().is_success() {
             Ok(response)
         } else {
@@ -122,17 +153,31 @@ impl Call<'_> {
     }
 }
 
+fn with_body(mut request: Request<Body>, content_type: HeaderValue, body: Body) -> Request<Body> {
+    request.headers_mut().insert(CONTENT_TYPE, content_type);
+    request.map(|_| body)
+}
+
+async fn next_chunk(body: &mut ResponseBody) -> Result<Option<Bytes>, TransportError> {
+    while let Some(frame) = body.frame().await.transpose()? {
+        if let Ok(bytes) = frame.into_data() {
+            return Ok(Some(bytes));
+        }
+    }
+    Ok(None)
+}
+
 fn custom_error(message: &str) -> serde_json::Error {
     serde::de::Error::custom(message)
 }
 
 /// Reads an error response.
-async fn read_error_response(operation: &'static str, mut response: Response) -> ClientError {
-    let status = response.status();
-    let retry_after = retry_after(response.headers());
+async fn read_error_response(operation: &'static str, response: Response<ResponseBody>) -> ClientError {
+    let (parts, mut chunks) = response.into_parts();
+    let (status, retry_after) = (parts.status, retry_after(&parts.headers));
     let mut body = Vec::new();
     // The status is known. A body that breaks off only shortens the reason.
-    while let Ok(Some(chunk)) = response.chunk().await {
+    while let Ok(Some(chunk)) = next_chunk(&mut chunks).await {
         body.extend_from_slice(&chunk);
         if body.len() > MAX_ERROR {
             break;
@@ -147,7 +192,7 @@ async fn read_error_response(operation: &'static str, mut response: Response) ->
     };
     let reason = match reason {
         _ if is_cut_json => format!("{standard} (the response is longer than {MAX_ERROR} bytes)"),
-        empty if empty.is_empty() => standard.to_owned(),
+        empty if empty.trim().is_empty() => standard.to_owned(),
         reason => reason,
     };
     ClientError::Response { operation, status: status.as_u16(), reason, findings, retry_after }

@@ -1,9 +1,11 @@
 //! Errors of the client.
 
-use std::error::Error;
 use std::time::Duration;
 
 use serde_json::Value;
+
+use super::body::BoxError;
+use super::transport::{Failure, TransportError};
 
 /// An error of an operation.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +33,7 @@ pub enum ClientError {
     },
     /// The HTTP client cannot be set up, or a request cannot be made.
     #[error("cannot set up the HTTP client")]
-    Setup(#[source] reqwest::Error),
+    Setup(#[source] BoxError),
     /// The service responded with an error.
     #[error("cannot {operation}: status {status}: {reason}")]
     Response {
@@ -63,7 +65,7 @@ pub enum ClientError {
         /// The operation.
         operation: &'static str,
         /// The cause.
-        source: reqwest::Error,
+        source: BoxError,
     },
     /// The request could not be sent: the server's certificate is not trusted, or client and server found no common TLS
     /// settings.
@@ -72,7 +74,7 @@ pub enum ClientError {
         /// The operation.
         operation: &'static str,
         /// The cause.
-        source: reqwest::Error,
+        source: BoxError,
     },
     /// The data to upload could not be read. The service received only a part of it.
     #[error("cannot {operation}: cannot read the data to upload")]
@@ -80,7 +82,7 @@ pub enum ClientError {
         /// The operation.
         operation: &'static str,
         /// The cause.
-        source: reqwest::Error,
+        source: BoxError,
     },
     /// The time for the request and its response is over. The service may have done the operation.
     #[error("cannot {operation}: request timed out")]
@@ -88,7 +90,7 @@ pub enum ClientError {
         /// The operation.
         operation: &'static str,
         /// The cause.
-        source: reqwest::Error,
+        source: BoxError,
     },
     /// The connection failed during the request or the response. The service may have done the operation.
     #[error("cannot {operation}: connection failed")]
@@ -96,7 +98,7 @@ pub enum ClientError {
         /// The operation.
         operation: &'static str,
         /// The cause.
-        source: reqwest::Error,
+        source: BoxError,
     },
     /// The response is too large.
     #[error("cannot {operation}: response too large (limit {limit} bytes)")]
@@ -117,21 +119,14 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Sorts an error of the HTTP client. The URL is removed, because it may contain a token.
-    pub(super) fn transport(operation: &'static str, error: reqwest::Error) -> Self {
-        let source = error.without_url();
-        if source.is_builder() {
-            Self::Setup(source)
-        } else if source.is_connect() && has_cause::<rustls::Error>(&source, |_| true) {
-            Self::Tls { operation, source }
-        } else if has_cause(&source, hyper::Error::is_user) {
-            Self::Upload { operation, source }
-        } else if source.is_connect() {
-            Self::Connect { operation, source }
-        } else if source.is_timeout() {
-            Self::Timeout { operation, source }
-        } else {
-            Self::Connection { operation, source }
+    pub(super) fn transport(operation: &'static str, error: TransportError) -> Self {
+        let source = error.source;
+        match error.failure {
+            Failure::Setup => Self::Setup(source),
+            Failure::Connect => Self::Connect { operation, source },
+            Failure::Tls => Self::Tls { operation, source },
+            Failure::Timeout => Self::Timeout { operation, source },
+            Failure::Connection => Self::Connection { operation, source },
         }
     }
 
@@ -194,20 +189,4 @@ impl ClientError {
             | Self::Decode { .. } => false,
         }
     }
-}
-
-/// Returns `true` if an error of type `E` that `matches` is among the causes.
-fn has_cause<E: Error + 'static>(error: &reqwest::Error, matches: impl Fn(&E) -> bool) -> bool {
-    let mut next = error.source();
-    while let Some(cause) = next {
-        if cause.downcast_ref().is_some_and(&matches) {
-            return true;
-        }
-        // The source of an I/O error is not the error that it wraps, but that one's source.
-        next = match cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
-            Some(wrapped) => Some(wrapped),
-            None => cause.source(),
-        };
-    }
-    false
 }

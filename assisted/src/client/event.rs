@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reqwest::header::HeaderMap;
+use http::HeaderMap;
 
 use super::{ApiClient, ClientError};
 use crate::event::{Category, ListedEvent, ReportedEvent, Severity};

@@ -1,9 +1,8 @@
 //! Uploads of logs.
 
-use reqwest::Body;
-use reqwest::multipart::{Form, Part};
-
+use super::body::Body;
 use super::call::Call;
+use super::multipart::FormUpload;
 use super::{ApiClient, ClientError};
 use crate::id::{ClusterId, HostId, InfraEnvId};
 
@@ -16,7 +15,7 @@ pub struct LogsUpload {
 }
 
 impl LogsUpload {
-    /// Returns an upload of bytes, of a file, or of a stream, which [`Body::wrap_stream`] makes a body.
+    /// Returns an upload of bytes, or of a stream, which [`Body::from_stream`] makes a body.
     pub fn new(file_name: impl Into<String>, body: impl Into<Body>) -> Self {
         Self { file_name: file_name.into(), body: body.into(), length: None }
     }
@@ -25,14 +24,6 @@ impl LogsUpload {
     #[must_use]
     pub fn with_length(self, bytes: u64) -> Self {
         Self { length: Some(bytes), ..self }
-    }
-
-    fn into_form(self) -> Form {
-        let part = match self.length {
-            Some(length) => Part::stream_with_length(self.body, length),
-            None => Part::stream(self.body),
-        };
-        Form::new().part("upfile", part.file_name(self.file_name))
     }
 }
 
@@ -106,6 +97,6 @@ impl ApiClient {
 
     fn upload(&self, operation: &'static str, cluster: ClusterId, logs: LogsUpload) -> Call<'_> {
         let call = self.post(operation, &["clusters", &cluster.to_string(), "logs"]);
-        call.with(|request| request.timeout(self.upload_timeout).multipart(logs.into_form()))
+        call.form(FormUpload::new("upfile", &logs.file_name, (logs.body, logs.length)))
     }
 }

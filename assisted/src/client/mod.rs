@@ -3,94 +3,184 @@
 //! [`ApiClient`] has one method for each operation. A method makes one request: it does not retry, follow redirects or
 //! cache. [`ClientError::is_retryable`] says whether a retry can help.
 //!
-//! ```no_run
-//! use assisted::client::{ApiClient, ClientCredential, ClusterFilter};
-//! use assisted::Secret;
-//!
-//! # async fn example() -> Result<(), assisted::client::ClientError> {
-//! let client = ApiClient::builder("https://kindling.example.com")
-//!     .credential(ClientCredential::Bearer(Secret::new("eyJhbGciOi...")))
-//!     .build()?;
-//! for cluster in client.list_clusters(&ClusterFilter::default()).await? {
-//!     println!("{} is {}: {}", cluster.name, cluster.status, cluster.status_info);
-//! }
-//! # Ok(())
-//! # }
-//! ```
+//! A client sends its requests over any `tower` service, such as the router of a service in the same process: see
+//! [`ApiClient::over`]. With the feature `reqwest`, it also connects to a service itself.
+#![cfg_attr(
+    feature = "reqwest",
+    doc = r#"
+```no_run
+use assisted::client::{ApiClient, ClientCredential, ClusterFilter};
+use assisted::Secret;
+
+# async fn example() -> Result<(), assisted::client::ClientError> {
+let client = ApiClient::builder("https://kindling.example.com")
+    .credential(ClientCredential::Bearer(Secret::new("eyJhbGciOi...")))
+    .build()?;
+for cluster in client.list_clusters(&ClusterFilter::default()).await? {
+    println!("{} is {}: {}", cluster.name, cluster.status, cluster.status_info);
+}
+# Ok(())
+# }
+```
+"#
+)]
 
 mod agent;
+mod base;
+mod body;
+#[cfg(feature = "reqwest")]
 mod builder;
 mod call;
 mod cluster;
+#[cfg(feature = "reqwest")]
+mod connection;
 mod controller;
+mod credential;
 mod error;
 mod event;
 mod host;
 mod infra_env;
 mod items;
 mod logs;
+mod multipart;
+mod transport;
 mod version;
 
-pub use builder::{ApiClientBuilder, ClientCredential};
+pub use body::{Body, BoxError};
+#[cfg(feature = "reqwest")]
+pub use builder::ApiClientBuilder;
 pub use cluster::{ClusterFilter, ClusterHosts};
+pub use credential::ClientCredential;
 pub use error::ClientError;
 pub use event::{EventFilter, EventList, EventOrder};
 pub use host::HostFilter;
 pub use infra_env::InfraEnvFile;
 pub use logs::LogsUpload;
+#[cfg(feature = "reqwest")]
 pub use reqwest;
 pub use version::VersionFilter;
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use reqwest::header::{HeaderMap, HeaderValue};
-use reqwest::{Method, Url};
+use bytes::Bytes;
+use http::header::HOST;
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use tower_service::Service;
 
-use builder::{AGENT_VERSION, agent_version_value};
+use base::BaseUrl;
 use call::Call;
+use credential::{AGENT_VERSION, agent_version_value};
+use transport::{ServiceTransport, Transport};
+
+/// The most bytes of a JSON response. A host's reports may be megabytes, and a list may have hundreds of hosts.
+const MAX_RESPONSE: usize = 256 << 20;
 
 /// A client of one service.
 ///
 /// Clones share the connections.
 #[derive(Clone, Debug)]
 pub struct ApiClient {
-    http: reqwest::Client,
-    /// URL of the service, with the path of its API.
-    api: Url,
-    /// The credential and the agent version.
+    transport: Arc<dyn Transport>,
+    base: BaseUrl,
+    /// The credential, the agent version, and the host of a service in this process.
     headers: HeaderMap,
     /// The most bytes of a JSON response.
     max_response: usize,
-    upload_timeout: Duration,
 }
 
 impl ApiClient {
     /// Path of the API, below the URL of the service.
-    pub const PATH: &'static str = "api/assisted-install/v2";
+    pub const PATH: &'static str = base::API_PATH;
 
-    /// Returns a client without a credential, for a service with the policy `none`.
+    /// Returns a client that sends its requests to a `tower` service instead of a connection: the router of a service in
+    /// the same process, or an HTTP client of the program.
+    ///
+    /// With a `url`, requests have absolute URLs and the header `Host`. Without one, their URLs are paths, and the service
+    /// sees no host.
+    ///
+    /// The service must not follow redirects. Timeouts are the service's: the client waits for as long as the service
+    /// takes. An error of the service with an [`std::io::Error`] among its causes is sorted by its kind: a timeout is
+    /// [`ClientError::Timeout`], a refused connection is [`ClientError::Connect`]. Everything else is
+    /// [`ClientError::Connection`].
     ///
     /// # Errors
     ///
-    /// Returns an error if `url` is not an HTTP URL, or if TLS cannot be set up.
+    /// Returns an error if `url` is not an HTTP URL, or contains a user name or a password.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use assisted::client::ApiClient;
+    /// use axum::Router;
+    /// use axum::routing::get;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), assisted::client::ClientError> {
+    /// let router = Router::new().route("/api/assisted-install/v2/infra-envs", get(async || "[]"));
+    /// let client = ApiClient::over(None, router)?;
+    /// assert!(client.list_infra_envs(None).await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn over<S, R>(url: Option<&str>, service: S) -> Result<Self, ClientError>
+    where
+        S: Service<Request<Body>, Response = Response<R>> + Clone + Send + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send,
+        R: http_body::Body<Data = Bytes> + Send + 'static,
+        R::Error: Into<BoxError>,
+    {
+        let base = url.map_or_else(|| Ok(BaseUrl::without_server()), BaseUrl::parse)?;
+        let host = base.authority().map(HeaderValue::from_str).transpose();
+        let host = host.map_err(|error| ClientError::Url { reason: error.to_string() })?;
+        let mut client = Self::with_transport(base, ServiceTransport::new(service));
+        client.headers.extend(host.map(|host| (HOST, host)));
+        Ok(client)
+    }
+
+    fn with_transport(base: BaseUrl, transport: impl Transport + 'static) -> Self {
+        let transport = Arc::new(transport);
+        Self { transport, base, headers: HeaderMap::new(), max_response: MAX_RESPONSE }
+    }
+
+    /// Returns a client with another credential. The client shares the connections.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the token contains characters that a header cannot have.
     ///
     /// # Examples
     ///
     /// ```no_run
-    /// let client = assisted::client::ApiClient::new("http://127.0.0.1:8090")?;
-    /// # Ok::<(), assisted::client::ClientError>(())
+    /// # use assisted::client::{ApiClient, ClientError};
+    /// use assisted::Secret;
+    /// use assisted::client::ClientCredential;
+    ///
+    /// # fn example(client: ApiClient) -> Result<(), ClientError> {
+    /// let agent = client.with_credential(&ClientCredential::Agent(Secret::new("eyJhbGciOi...")))?;
+    /// # Ok(())
+    /// # }
     /// ```
-    pub fn new(url: &str) -> Result<Self, ClientError> {
-        Self::builder(url).build()
+    pub fn with_credential(&self, credential: &ClientCredential) -> Result<Self, ClientError> {
+        let mut headers = self.headers.clone();
+        for name in ClientCredential::HEADERS {
+            headers.remove(name);
+        }
+        let (name, value) = credential.header()?;
+        headers.insert(name, value);
+        Ok(Self { headers, ..self.clone() })
     }
 
-    /// Returns a builder of clients of the service at `url`. The URL may have a path, but not the path of the API.
-    pub fn builder(url: &str) -> ApiClientBuilder {
-        ApiClientBuilder::new(url)
+    /// Returns a client with another maximum length of a response, in bytes. A longer response is an error. The default is
+    /// 256 MiB. The client shares the connections.
+    #[must_use]
+    pub fn with_max_response(&self, bytes: usize) -> Self {
+        Self { max_response: bytes, ..self.clone() }
     }
 
-    /// Returns a client that sends another agent version. It shares the connections. See
-    /// [`ApiClientBuilder::agent_version`].
+    /// Returns a client that sends another agent version: the container image of the agent, which agents send with each
+    /// request. The service compares the text with its own setting, and asks an agent with another text to upgrade. The
+    /// client shares the connections.
     ///
     /// # Errors
     ///
@@ -113,22 +203,26 @@ impl ApiClient {
 
     /// Prepares a request. Error messages use `operation`: "cannot {operation}: ...".
     fn call(&self, method: Method, operation: &'static str, path: &[&str]) -> Call<'_> {
-        // `Url` skips dots: the request would be about another resource.
-        if let Some(segment) = path.iter().find(|segment| matches!(**segment, "" | "." | "..")) {
-            let error = ClientError::PathSegment { operation, segment: (*segment).to_owned() };
-            return Call { client: self, operation, request: Err(error) };
+        // Servers resolve dots: the request would be about another resource.
+        let request = match path.iter().find(|segment| matches!(**segment, "" | "." | "..")) {
+            Some(segment) => Err(ClientError::PathSegment { operation, segment: (*segment).to_owned() }),
+            None => self.request(method, path).map_err(|error| ClientError::Setup(error.into())),
+        };
+        Call {
+            transport: &*self.transport,
+            max_response: self.max_response,
+            operation,
+            request,
+            upload: None,
         }
-        let mut url = self.api.clone();
-        // The builder checked that the URL has segments.
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.extend(path);
-        }
-        let mut headers = self.headers.clone();
-        if let Ok(id) = HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()) {
-            headers.insert("x-request-id", id);
-        }
-        let request = self.http.request(method, url).headers(headers);
-        Call { client: self, operation, request: Ok(request) }
+    }
+
+    fn request(&self, method: Method, path: &[&str]) -> Result<Request<Body>, http::Error> {
+        let mut request = Request::builder().method(method).uri(self.base.join(path)?).body(Body::empty())?;
+        *request.headers_mut() = self.headers.clone();
+        let id = HeaderValue::try_from(uuid::Uuid::new_v4().to_string())?;
+        request.headers_mut().insert("x-request-id", id);
+        Ok(request)
     }
 
     fn get(&self, operation: &'static str, path: &[&str]) -> Call<'_> {
