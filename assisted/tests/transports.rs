@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use assisted::client::{
-    ApiClient, Body, ClientCredential, ClientError, ClusterFilter, EventFilter, LogsUpload,
+    ApiClient, Body, ClientCredential, ClientError, ClientErrorKind, ClusterFilter, EventFilter, LogsUpload,
 };
 use assisted::host::HostUpdateParams;
 use assisted::infra_env::{InfraEnvCreateParams, InfraEnvUpdateParams};
@@ -163,7 +163,8 @@ fn text<T: std::fmt::Debug>(result: Result<T, ClientError>) -> String {
             let variant = format!("{error:?}");
             let variant = variant.split([' ', '(']).next().unwrap();
             format!(
-                "{variant}: {error} ({:?}, {:?}, {:?}, {:?}, {:?})",
+                "{variant} {:?}: {error} ({:?}, {:?}, {:?}, {:?}, {:?})",
+                error.kind(),
                 error.status(),
                 error.reason(),
                 error.findings(),
@@ -252,21 +253,21 @@ async fn results_and_errors_do_not_depend_on_the_transport() {
     assert_eq!(remote.len(), local.len());
     let kinds = remote.iter().filter_map(|text| text.split_once(": cannot")).map(|(kind, _)| kind);
     let expected = [
-        "PathSegment",
-        "Response",
-        "Response",
-        "Response",
-        "Decode",
-        "Decode",
-        "UnexpectedStatus",
-        "Response",
-        "Response",
-        "Response",
-        "Connection",
-        "TooLarge",
-        "Upload",
-        "Upload",
-        "Upload",
+        "PathSegment Invalid",
+        "Response Conflict",
+        "Response Unauthorized",
+        "Response NotFound",
+        "Decode UnexpectedResponse",
+        "Decode UnexpectedResponse",
+        "UnexpectedStatus UnexpectedResponse",
+        "Response UnexpectedResponse",
+        "Response RateLimited",
+        "Response NotFound",
+        "Connection Connection",
+        "TooLarge TooLarge",
+        "Upload Upload",
+        "Upload Upload",
+        "Upload Upload",
     ];
     assert_eq!(kinds.collect::<Vec<_>>(), expected, "{remote:#?}");
     let (sent, sent_remotely) = (site.requests.lock().unwrap(), remote_site.requests.lock().unwrap());
@@ -356,6 +357,72 @@ async fn error_of_a_service_is_sorted_by_its_cause() {
         let error = ApiClient::over(None, service).unwrap().os_images().await.unwrap_err();
         assert_eq!((error.to_string().as_str(), error.is_retryable()), (text, true));
         assert!(error.source().is_some());
+        let expected = match kind {
+            io::ErrorKind::TimedOut => ClientErrorKind::Timeout,
+            io::ErrorKind::BrokenPipe => ClientErrorKind::Connection,
+            _ => ClientErrorKind::Connect,
+        };
+        assert_eq!(error.kind(), expected);
+    }
+}
+
+#[tokio::test]
+async fn broken_body_is_not_a_refused_connection() {
+    for (kind, expected) in [
+        (io::ErrorKind::ConnectionRefused, ClientErrorKind::Connection),
+        (io::ErrorKind::TimedOut, ClientErrorKind::Timeout),
+    ] {
+        let body = move || axum::body::Body::from_stream(stream::iter([Ok("["), Err(io::Error::from(kind))]));
+        let router = Router::new().fallback(async move || body());
+        let error = ApiClient::over(None, router).unwrap().os_images().await.unwrap_err();
+        assert_eq!(error.kind(), expected);
+    }
+}
+
+#[tokio::test]
+async fn kind_of_a_response_is_from_its_status() {
+    use ClientErrorKind as Kind;
+    for (status, kind) in [
+        (300, Kind::UnexpectedResponse),
+        (307, Kind::UnexpectedResponse),
+        (400, Kind::Invalid),
+        (401, Kind::Unauthorized),
+        (403, Kind::Forbidden),
+        (404, Kind::NotFound),
+        (405, Kind::NotImplemented),
+        (408, Kind::Timeout),
+        (409, Kind::Conflict),
+        (410, Kind::NotFound),
+        (413, Kind::TooLarge),
+        (418, Kind::UnexpectedResponse),
+        (422, Kind::Invalid),
+        (423, Kind::Unavailable),
+        (425, Kind::Unavailable),
+        (429, Kind::RateLimited),
+        (500, Kind::Internal),
+        (501, Kind::NotImplemented),
+        (502, Kind::Unavailable),
+        (503, Kind::Unavailable),
+        (504, Kind::Timeout),
+        (507, Kind::Unavailable),
+        (599, Kind::UnexpectedResponse),
+    ] {
+        let router = Router::new().fallback(async move || StatusCode::from_u16(status).unwrap());
+        let error = ApiClient::over(None, router).unwrap().os_images().await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{status}");
+        let is_temporary =
+            matches!(kind, Kind::Unavailable | Kind::RateLimited | Kind::Internal | Kind::Timeout);
+        assert_eq!(error.is_retryable(), is_temporary, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn message_has_no_empty_reason() {
+    let blank = r#"{"code":"404","id":404,"kind":"Error","href":"","reason":" \n"}"#;
+    for body in ["", " \n", blank, r#"{"code":404,"message":""}"#] {
+        let router = Router::new().fallback(async move || (StatusCode::NOT_FOUND, body));
+        let error = ApiClient::over(None, router).unwrap().os_images().await.unwrap_err();
+        assert_eq!(error.to_string(), "cannot list base images: status 404: Not Found", "{body}");
     }
 }
 

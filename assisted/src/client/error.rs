@@ -7,6 +7,80 @@ use serde_json::Value;
 use super::body::BoxError;
 use super::transport::{Failure, TransportError};
 
+/// The kind of a [`ClientError`], for programs that react to it.
+///
+/// # Examples
+///
+/// ```no_run
+/// # use assisted::client::{ApiClient, ClientError};
+/// # use assisted::InfraEnvId;
+/// use assisted::client::ClientErrorKind;
+///
+/// # async fn example(client: ApiClient, id: InfraEnvId) -> Result<(), ClientError> {
+/// match client.delete_infra_env(id).await {
+///     Err(error) if error.kind() == ClientErrorKind::NotFound => Ok(()),
+///     result => result,
+/// }
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ClientErrorKind {
+    /// The client or the service refuses a value of the request: status 400 or 422, or an invalid URL, header or path.
+    Invalid,
+    /// The service requires a credential, or does not accept the request's credential: status 401.
+    Unauthorized,
+    /// The credential does not allow the operation: status 403.
+    Forbidden,
+    /// The resource does not exist: status 404 or 410.
+    NotFound,
+    /// The state of the resource does not allow the operation: status 409 or 412.
+    Conflict,
+    /// The request is too large for the service (status 413 or 414), or the response for the client.
+    TooLarge,
+    /// The client sends too many requests: status 429.
+    RateLimited,
+    /// The service does not have the operation: status 405 or 501.
+    NotImplemented,
+    /// The service, or a proxy in front of it, cannot do the operation now: status 423, 425, 502, 503 or 507.
+    Unavailable,
+    /// The service failed: status 500.
+    Internal,
+    /// The request took too long, in the client, or in the service or a proxy: status 408 or 504.
+    Timeout,
+    /// There is no connection to the service.
+    Connect,
+    /// The connection failed during the request.
+    Connection,
+    /// The TLS handshake failed.
+    Tls,
+    /// The data to upload could not be read.
+    Upload,
+    /// The HTTP client cannot be set up, or the request cannot be made.
+    Setup,
+    /// The response is not a response of an Assisted Service: a redirect, another status, or another body.
+    UnexpectedResponse,
+}
+
+impl ClientErrorKind {
+    fn from_status(status: u16) -> Self {
+        match status {
+            400 | 422 => Self::Invalid,
+            401 => Self::Unauthorized,
+            403 => Self::Forbidden,
+            404 | 410 => Self::NotFound,
+            405 | 501 => Self::NotImplemented,
+            408 | 504 => Self::Timeout,
+            409 | 412 => Self::Conflict,
+            413 | 414 => Self::TooLarge,
+            423 | 425 | 502 | 503 | 507 => Self::Unavailable,
+            429 => Self::RateLimited,
+            500 => Self::Internal,
+            _ => Self::UnexpectedResponse,
+        }
+    }
+}
+
 /// An error of an operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -127,6 +201,23 @@ impl ClientError {
             Failure::Tls => Self::Tls { operation, source },
             Failure::Timeout => Self::Timeout { operation, source },
             Failure::Connection => Self::Connection { operation, source },
+        }
+    }
+
+    /// Returns the kind of the error.
+    #[must_use]
+    pub fn kind(&self) -> ClientErrorKind {
+        match self {
+            Self::Url { .. } | Self::Header { .. } | Self::PathSegment { .. } => ClientErrorKind::Invalid,
+            Self::Setup(_) => ClientErrorKind::Setup,
+            Self::Response { status, .. } => ClientErrorKind::from_status(*status),
+            Self::UnexpectedStatus { .. } | Self::Decode { .. } => ClientErrorKind::UnexpectedResponse,
+            Self::Connect { .. } => ClientErrorKind::Connect,
+            Self::Tls { .. } => ClientErrorKind::Tls,
+            Self::Upload { .. } => ClientErrorKind::Upload,
+            Self::Timeout { .. } => ClientErrorKind::Timeout,
+            Self::Connection { .. } => ClientErrorKind::Connection,
+            Self::TooLarge { .. } => ClientErrorKind::TooLarge,
         }
     }
 

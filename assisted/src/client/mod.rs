@@ -1,7 +1,7 @@
 //! An async client of the API.
 //!
 //! [`ApiClient`] has one method for each operation. A method makes one request: it does not retry, follow redirects or
-//! cache. [`ClientError::is_retryable`] says whether a retry can help.
+//! cache. [`ClientError::kind`] says what went wrong, and [`ClientError::is_retryable`] whether a retry can help.
 //!
 //! A client sends its requests over any `tower` service, such as the router of a service in the same process: see
 //! [`ApiClient::over`]. With the feature `reqwest`, it also connects to a service itself.
@@ -51,7 +51,7 @@ pub use body::{Body, BoxError};
 pub use builder::ApiClientBuilder;
 pub use cluster::{ClusterFilter, ClusterHosts};
 pub use credential::ClientCredential;
-pub use error::ClientError;
+pub use error::{ClientError, ClientErrorKind};
 pub use event::{EventFilter, EventList, EventOrder};
 pub use host::HostFilter;
 pub use infra_env::InfraEnvFile;
