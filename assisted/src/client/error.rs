@@ -182,6 +182,14 @@ pub enum ClientError {
         /// The limit.
         limit: usize,
     },
+    /// A host did not fulfil a condition in time.
+    #[error("cannot wait for host: the condition is not met after {} s", timeout.as_secs_f64())]
+    WaitTimeout {
+        /// The time.
+        timeout: Duration,
+        /// The last error, if the service does not respond.
+        source: Option<Box<Self>>,
+    },
     /// The response is not JSON of the expected type.
     #[error("cannot {operation}: invalid response")]
     Decode {
@@ -215,7 +223,7 @@ impl ClientError {
             Self::Connect { .. } => ClientErrorKind::Connect,
             Self::Tls { .. } => ClientErrorKind::Tls,
             Self::Upload { .. } => ClientErrorKind::Upload,
-            Self::Timeout { .. } => ClientErrorKind::Timeout,
+            Self::Timeout { .. } | Self::WaitTimeout { .. } => ClientErrorKind::Timeout,
             Self::Connection { .. } => ClientErrorKind::Connection,
             Self::TooLarge { .. } => ClientErrorKind::TooLarge,
         }
@@ -277,6 +285,7 @@ impl ClientError {
             | Self::Tls { .. }
             | Self::Upload { .. }
             | Self::TooLarge { .. }
+            | Self::WaitTimeout { .. }
             | Self::Decode { .. } => false,
         }
     }

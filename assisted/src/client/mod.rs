@@ -2,6 +2,7 @@
 //!
 //! [`ApiClient`] has one method for each operation. A method makes one request: it does not retry, follow redirects or
 //! cache. [`ClientError::kind`] says what went wrong, and [`ClientError::is_retryable`] whether a retry can help.
+//! [`ApiClient::watch_hosts`] and [`ApiClient::wait_for_host`] make many requests, and retry.
 //!
 //! A client sends its requests over any `tower` service, such as the router of a service in the same process: see
 //! [`ApiClient::over`]. With the feature `reqwest`, it also connects to a service itself.
@@ -45,6 +46,7 @@ mod logs;
 mod multipart;
 mod transport;
 mod version;
+mod watch;
 
 pub use body::{Body, BoxError};
 #[cfg(feature = "reqwest")]
@@ -59,6 +61,7 @@ pub use logs::LogsUpload;
 #[cfg(feature = "reqwest")]
 pub use reqwest;
 pub use version::VersionFilter;
+pub use watch::{HostChange, HostWatch, WatchOptions};
 
 use std::sync::Arc;
 
