@@ -385,6 +385,18 @@ pub struct InfraEnvUpdateParams {
 
 impl InfraEnvCreateParams {
     /// Returns the parameters of an infra-env for which the service chooses everything else.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use assisted::Secret;
+    /// use assisted::infra_env::InfraEnvCreateParams;
+    ///
+    /// let params = InfraEnvCreateParams {
+    ///     openshift_version: Some("4.18".to_owned()),
+    ///     ..InfraEnvCreateParams::new("edge", Secret::new("{}"))
+    /// };
+    /// ```
     pub fn new(name: impl Into<String>, pull_secret: Secret) -> Self {
         Self {
             name: name.into(),

@@ -293,7 +293,8 @@ async fn operations_on_hosts_send_the_documented_requests() {
 #[tokio::test]
 async fn operations_of_agents_send_the_documented_requests() {
     let (cluster, i, h) = ids();
-    let params = HostCreateParams { host_id: h, discovery_agent_version: Some("quay.io/a".to_owned()) };
+    let image = Some("quay.io/a".to_owned());
+    let params = HostCreateParams { discovery_agent_version: image, ..HostCreateParams::new(h) };
     let body = json!({"host_id": HOST, "discovery_agent_version": "quay.io/a"});
     sends!(201, recorded!("registered_host"), it => it.register_host(i, &params), "POST /infra-envs/{i}/hosts", body);
     sends!(200, recorded!("steps"), it => it.next_steps(i, h, 1_700_000_000),
@@ -331,17 +332,19 @@ async fn operations_of_controllers_send_the_documented_requests() {
         "PUT /clusters/{c}/progress", body);
     sends!(200, "[]", it => it.monitored_operators(c), "GET /clusters/{c}/monitored-operators");
     let report = OperatorReport {
-        name: "console".to_owned(),
         version: "4.20.1".to_owned(),
-        status: Some(OperatorStatus::Available),
         status_info: "ok".to_owned(),
+        ..OperatorReport::new("console", OperatorStatus::Available)
     };
     let body = json!({"name": "console", "status": "available", "status_info": "ok", "version": "4.20.1"});
     sends!(200, "", it => it.report_operator(c, &report), "PUT /clusters/{c}/monitored-operators", body);
     sends!(201, "", it => it.upload_ingress_certificate(c, "PEM\n"), "POST /clusters/{c}/uploads/ingress-cert", json!("PEM\n"));
-    let result = CompletionParams { is_success: true, ..CompletionParams::default() };
-    let body = json!({"is_success": true});
-    sends!(202, response, it => it.complete_installation(c, &result), "POST /clusters/{c}/actions/complete-installation", body);
+    for (result, body) in [
+        (CompletionParams::success(), json!({"is_success": true})),
+        (CompletionParams::failure("no"), json!({"is_success": false, "error_info": "no"})),
+    ] {
+        sends!(202, response, it => it.complete_installation(c, &result), "POST /clusters/{c}/actions/complete-installation", body);
+    }
     let body = json!({"logs_state": "completed"});
     sends!(204, "", it => it.update_cluster_logs_progress(c, LogsState::Completed), "PUT /clusters/{c}/logs-progress", body);
 }

@@ -22,7 +22,7 @@ impl ApiClient {
     ///
     /// # async fn example(client: ApiClient, infra_env: InfraEnvId, host: HostId) -> Result<(), ClientError> {
     /// let version = Some("quay.io/example/agent:1".to_owned());
-    /// let params = HostCreateParams { host_id: host, discovery_agent_version: version };
+    /// let params = HostCreateParams { discovery_agent_version: version, ..HostCreateParams::new(host) };
     /// let registered = client.register_host(infra_env, &params).await?;
     /// # Ok(())
     /// # }

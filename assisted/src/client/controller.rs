@@ -137,12 +137,8 @@ impl ApiClient {
     /// use assisted::cluster::{OperatorReport, OperatorStatus};
     ///
     /// # async fn example(client: ApiClient, cluster: ClusterId) -> Result<(), ClientError> {
-    /// let report = OperatorReport {
-    ///     name: "console".to_owned(),
-    ///     version: "4.18.3".to_owned(),
-    ///     status: Some(OperatorStatus::Available),
-    ///     status_info: String::new(),
-    /// };
+    /// let version = "4.18.3".to_owned();
+    /// let report = OperatorReport { version, ..OperatorReport::new("console", OperatorStatus::Available) };
     /// client.report_operator(cluster, &report).await?;
     /// # Ok(())
     /// # }
@@ -191,8 +187,7 @@ impl ApiClient {
     /// use assisted::cluster::CompletionParams;
     ///
     /// # async fn example(client: ApiClient, cluster: ClusterId) -> Result<(), ClientError> {
-    /// let result = CompletionParams { is_success: true, ..CompletionParams::default() };
-    /// client.complete_installation(cluster, &result).await?;
+    /// client.complete_installation(cluster, &CompletionParams::success()).await?;
     /// # Ok(())
     /// # }
     /// ```

@@ -97,6 +97,22 @@ pub struct OperatorReport {
     pub status_info: String,
 }
 
+impl OperatorReport {
+    /// Returns the state of an operator without its version and the reason.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use assisted::cluster::{OperatorReport, OperatorStatus};
+    ///
+    /// let version = "4.18.3".to_owned();
+    /// let report = OperatorReport { version, ..OperatorReport::new("console", OperatorStatus::Available) };
+    /// ```
+    pub fn new(name: impl Into<String>, status: OperatorStatus) -> Self {
+        Self { name: name.into(), version: String::new(), status: Some(status), status_info: String::new() }
+    }
+}
+
 /// Result of an installation, as the controller in the cluster reports it. The service does not depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -109,6 +125,19 @@ pub struct CompletionParams {
     /// More data. `CLUSTER_OPERATORS_REPORT` has reports about operators.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub data: Map<String, Value>,
+}
+
+impl CompletionParams {
+    /// Returns the result of a successful installation.
+    #[must_use]
+    pub fn success() -> Self {
+        Self { is_success: true, ..Self::default() }
+    }
+
+    /// Returns the result of a failed installation.
+    pub fn failure(reason: impl Into<String>) -> Self {
+        Self { is_success: false, error_info: reason.into(), ..Self::default() }
+    }
 }
 
 #[cfg(feature = "openapi")]

@@ -291,6 +291,18 @@ pub struct DisconnectedClusterParams {
 
 impl ClusterCreateParams {
     /// Returns the parameters of a cluster for which the service chooses everything else.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use assisted::Secret;
+    /// use assisted::cluster::ClusterCreateParams;
+    ///
+    /// let params = ClusterCreateParams {
+    ///     base_dns_domain: Some("example.com".to_owned()),
+    ///     ..ClusterCreateParams::new("edge", "4.18", Secret::new("{}"))
+    /// };
+    /// ```
     pub fn new(name: impl Into<String>, openshift_version: impl Into<String>, pull_secret: Secret) -> Self {
         Self {
             name: name.into(),

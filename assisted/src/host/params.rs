@@ -234,3 +234,22 @@ impl HostProgressParams {
         Self { current_stage: Some(stage), progress_info: Some(info.into()) }
     }
 }
+
+impl HostCreateParams {
+    /// Returns the registration of a host without the container image of its agent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use assisted::HostId;
+    /// use assisted::host::HostCreateParams;
+    ///
+    /// let image = Some("quay.io/example/agent:1".to_owned());
+    /// let params =
+    ///     HostCreateParams { discovery_agent_version: image, ..HostCreateParams::new(HostId::fresh()) };
+    /// ```
+    #[must_use]
+    pub fn new(host_id: HostId) -> Self {
+        Self { host_id, discovery_agent_version: None }
+    }
+}
