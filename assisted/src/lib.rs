@@ -103,3 +103,8 @@ pub use secret::Secret;
 pub use subnet::Subnet;
 pub use text::Text;
 pub use time::{Micros, Millis};
+
+/// The examples of the README, as tests.
+#[cfg(all(doctest, feature = "client"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -26,6 +26,7 @@ const MIN_BACKOFF: Duration = Duration::from_secs(1);
 /// Maximum time before a retry.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
+type Changes = dyn Stream<Item = Result<HostChange, ClientError>> + Send;
 type Sleep = dyn Fn(Duration) -> BoxFuture<()> + Send + Sync;
 
 /// The settings of a watch or a wait.
@@ -121,7 +122,7 @@ impl HostChange {
 /// The changes of the hosts of an infra-env, as a stream that ends after an error. [`ApiClient::watch_hosts`] returns
 /// it.
 // The mutex makes it `Sync`. It is never locked.
-pub struct HostWatch(Mutex<Pin<Box<dyn Stream<Item = Result<HostChange, ClientError>> + Send>>>);
+pub struct HostWatch(Mutex<Pin<Box<Changes>>>);
 
 impl HostWatch {
     /// Waits for the next change. Returns `None` after an error.
