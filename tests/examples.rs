@@ -13,6 +13,8 @@ mod keyfiles;
 mod merge;
 #[path = "../examples/offline_iso.rs"]
 mod offline_iso;
+#[path = "../examples/operator_images.rs"]
+mod operator_images;
 #[path = "../examples/s3_bases.rs"]
 mod s3_bases;
 #[path = "../examples/serve_from_hyper.rs"]
@@ -25,10 +27,13 @@ use std::process::Command;
 use std::{env, fs};
 
 use fixtures::{Architecture, Era, Recipe};
+use ignition::discovery::{HttpUrl, ImageReference, InventoryService};
+use isogen::{BaseImage, Source};
 use serde_json::{Value, json};
 use skip::report_missing;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+use uuid::Uuid;
 
 const CONFIG: &str = r#"{"ignition": {"version": "3.3.0"}}"#;
 
@@ -110,6 +115,57 @@ async fn application_embeds_the_service() {
     assert_eq!(image.status(), 200);
     let len = image.content_length().unwrap();
     assert_eq!(image.bytes().await.unwrap().len() as u64, len);
+    server.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operator_serves_images_of_its_own_infra_envs() {
+    let (place, base) = directory_with_base_image();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    let url = HttpUrl::parse("service", &origin).unwrap();
+    let agent = ImageReference::parse("agent", "quay.io/example/agent:v1").unwrap();
+    let operator = operator_images::Operator::new(InventoryService::new(url, agent));
+    let uid = "0f2a5d3c-1111-4222-8333-444455556666";
+    let mut objects = operator_images::watched_objects(uid);
+    operator.apply(&objects).unwrap();
+    let application = operator_images::application(operator.clone(), &base, place.path(), &origin).unwrap();
+    let server = tokio::spawn(kindling::http::serve(listener, application, std::future::pending()));
+    let get = async |path: &str| reqwest::get(format!("{origin}/i/{uid}/{path}")).await.unwrap();
+
+    let image = get("full.iso").await;
+    assert_eq!(image.status(), 200);
+    let before = image.headers()["etag"].clone();
+    let bytes = image.bytes().await.unwrap();
+    let config = BaseImage::from_source(Source::from_bytes("image", bytes)).unwrap();
+    let config = String::from_utf8(config.archive().unwrap().get("config.ign").unwrap().to_vec()).unwrap();
+    assert!(config.contains(uid) && config.contains("/etc/assisted/network/host0/"), "{config}");
+    let script = get("script.ipxe").await.text().await.unwrap();
+    assert!(script.contains(&format!("{origin}/images/{uid}/pxe-initrd")), "{script}");
+    for (path, status) in [
+        ("52-54-00-00-00-01/minimal.iso", 200),
+        ("52-54-00-00-00-02/minimal.iso", 404),
+        ("initrd", 200),
+        ("kernel", 200),
+    ] {
+        assert_eq!(get(path).await.status(), status, "{path}");
+    }
+    let unknown = reqwest::get(format!("{origin}/i/{}/full.iso", Uuid::new_v4())).await.unwrap();
+    assert_eq!(unknown.status(), 404);
+
+    // A change of the object is a new image, and a refused one is not.
+    objects[0]["spec"]["kernelArguments"] = json!([{"operation": "append", "value": "quiet"}]);
+    objects[0]["metadata"]["resourceVersion"] = "8".into();
+    operator.apply(&objects).unwrap();
+    let after = get("full.iso").await.headers()["etag"].clone();
+    assert_ne!(before, after);
+    objects[2]["spec"]["interfaces"][0]["macAddress"] = "zz".into();
+    let refused = operator.apply(&objects).unwrap_err().to_string();
+    assert!(
+        refused.contains("NMStateConfig site/node-0: spec.interfaces[0].macAddress: error:"),
+        "{refused}"
+    );
+    assert_eq!(get("full.iso").await.headers()["etag"], after);
     server.abort();
 }
 

@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn metric_without_text_is_an_error() {
-        let source = || SourceMetrics { store: None, is_reachable: true };
+        let source = || SourceMetrics { is_reachable: true };
         let mut metrics = Metrics::default();
         metrics.to_text((&[], 0), source()).unwrap();
         Arc::get_mut(&mut metrics.0).unwrap().registry.register("unwritable", "No text", Unwritable);

@@ -1,7 +1,6 @@
-//! The metrics of the source of infra-envs: the database of this process, or the external inventory.
+//! The metrics of the source of infra-envs: whether it answers, and the change feed of the database of this process.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
@@ -13,8 +12,6 @@ use inventory::store::{Contact, DurationHistogram, Store};
 /// The source of infra-envs at the time of a scrape.
 #[derive(Clone, Debug)]
 pub(super) struct SourceMetrics {
-    /// The database of this process.
-    pub(super) store: Option<Arc<dyn Store>>,
     /// Whether the source answers, as far as is known.
     pub(super) is_reachable: bool,
 }
@@ -25,16 +22,15 @@ impl Collector for SourceMetrics {
             &mut encoder,
             ("source_reachable", "1 if the database or the external inventory answers"),
             f64::from(u8::from(self.is_reachable)),
-        )?;
-        let Some(store) = &self.store else { return Ok(()) };
-        encode_feed(&mut encoder, store.as_ref())
+        )
     }
 }
 
 /// The name of a metric, and its help text.
 type Described = (&'static str, &'static str);
 
-fn encode_feed(encoder: &mut DescriptorEncoder<'_>, store: &dyn Store) -> Result<(), fmt::Error> {
+/// Encodes the measurements of the change feed.
+pub(super) fn encode_feed(encoder: &mut DescriptorEncoder<'_>, store: &dyn Store) -> Result<(), fmt::Error> {
     let feed = store.feed();
     let metrics = feed.metrics();
     let is_connected = feed.contact() == Contact::Connected;

@@ -8,6 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetri
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 
+use super::source_metrics::encode_feed;
 use inventory::store::{DurationHistogram, Operation, Store, StoreMetrics};
 
 /// Exports the measurements of a store. Clones are the same collector. It exports nothing before it has a store.
@@ -27,8 +28,10 @@ impl StoreCollector {
 }
 
 impl Collector for StoreCollector {
-    fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        self.0.get().map_or(Ok(()), |store| encode(encoder, store.metrics()))
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Some(store) = self.0.get() else { return Ok(()) };
+        encode_feed(&mut encoder, store.as_ref())?;
+        encode(encoder, store.metrics())
     }
 }
 

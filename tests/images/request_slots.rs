@@ -7,13 +7,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use discovery::RenderedConfig;
 use ignition::network::MacAddr;
-use kindling::http::images::{Artifact, EmbeddedInputs, ImageCredentials, ImageInputs, InfraEnvSnapshot};
-use kindling::inventory::api::ApiError;
+use kindling::http::images::{
+    Artifact, Currency, EmbeddedInputs, ImageCredentials, ImageInputs, InfraEnvSnapshot, SnapshotState,
+    SourceError,
+};
 use kindling::inventory::auth::Policy;
-use kindling::inventory::catalogue::CpuArchitecture;
-use kindling::inventory::id::InfraEnvId;
-use kindling::inventory::service::infra_envs::ServedInfraEnv;
 use tokio::sync::Semaphore;
+use uuid::Uuid;
 
 use crate::{ImageTestServer, run};
 
@@ -46,10 +46,10 @@ impl InputsGate {
 impl ImageInputs for GatedInputs {
     async fn current_snapshot(
         &self,
-        id: InfraEnvId,
+        id: Uuid,
         artifact: Artifact,
         access: &ImageCredentials,
-    ) -> Result<InfraEnvSnapshot, ApiError> {
+    ) -> Result<InfraEnvSnapshot, SourceError> {
         self.gate.asked.fetch_add(1, Ordering::SeqCst);
         let _open = self.gate.open.acquire().await.unwrap();
         self.embedded.current_snapshot(id, artifact, access).await
@@ -60,23 +60,15 @@ impl ImageInputs for GatedInputs {
         current: &InfraEnvSnapshot,
         artifact: Artifact,
         machine: Option<MacAddr>,
-    ) -> Result<RenderedConfig, ApiError> {
+    ) -> Result<RenderedConfig, SourceError> {
         self.embedded.render_config(current, artifact, machine).await
     }
 
-    fn is_current(&self, served: &ServedInfraEnv) -> bool {
-        self.embedded.is_current(served)
+    fn currency(&self, state: &SnapshotState) -> Currency {
+        self.embedded.currency(state)
     }
 
-    async fn base_image_version(
-        &self,
-        id: InfraEnvId,
-        access: &ImageCredentials,
-    ) -> Result<(String, CpuArchitecture), ApiError> {
-        self.embedded.base_image_version(id, access).await
-    }
-
-    async fn ipxe_script(&self, id: InfraEnvId, access: &ImageCredentials) -> Result<String, ApiError> {
+    async fn ipxe_script(&self, id: Uuid, access: &ImageCredentials) -> Result<Option<String>, SourceError> {
         self.embedded.ipxe_script(id, access).await
     }
 }

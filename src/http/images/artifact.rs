@@ -1,7 +1,10 @@
 //! The artifacts and boot files that URLs select.
 
+use discovery::{Inputs, RenderedConfig};
 use ignition::discovery::DiscoveryImage;
+use ignition::network::{KeyfileCache, MacAddr};
 
+use super::source_error::SourceError;
 use inventory::catalogue::{CpuArchitecture, ImageType};
 use inventory::id::InfraEnvId;
 
@@ -79,6 +82,29 @@ impl Artifact {
             Self::MinimalIso => Some(DiscoveryImage::Minimal),
             Self::Initrd | Self::InitrdAddrsize => None,
         }
+    }
+
+    /// Renders the config of this artifact: with a MAC address, with the network of the host that has it only.
+    /// Generates the network files, unless the cache has them, so call it on a blocking thread.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no host has that MAC address, or if the inputs do not result in a valid config.
+    pub fn render(
+        self,
+        inputs: &Inputs,
+        machine: Option<MacAddr>,
+        cache: &KeyfileCache,
+    ) -> Result<RenderedConfig, SourceError> {
+        let none = |mac| SourceError::not_found(format!("this infra-env has no static network for {mac}"));
+        let of_machine = machine.map(|mac| inputs.clone().of_machine(mac).ok_or_else(|| none(mac)));
+        let of_machine = of_machine.transpose()?;
+        let inputs = of_machine.as_ref().unwrap_or(inputs);
+        let networks = inputs.networks(cache)?;
+        Ok(match self.discovery_image() {
+            Some(kind) => inputs.rendered(kind, &networks)?,
+            None => inputs.rendered_for_network(inputs.infra_env().image_type, &networks)?,
+        })
     }
 
     /// Reports whether it is an ISO image.

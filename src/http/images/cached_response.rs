@@ -1,5 +1,6 @@
 //! Answers from the recent answers, without routes, inventory or planning.
 
+use std::any::Any;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Instant;
 
@@ -9,14 +10,13 @@ use axum::http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use super::boot_trace::ReaderTrace;
 use super::counted_body::{CountedBody, count_response};
 use super::download_log::DownloadedFile;
-use super::inputs::{InfraEnvSnapshot, InputsOrigin};
+use super::inputs::{Currency, InfraEnvSnapshot};
 use super::plans::PlannedFile;
 use super::recent_answers::{FRESH, RecentAnswer, Requester};
 use super::requested_image::ImageRequest;
 use super::server::ImageServer;
 use crate::http::content::{AnswerBody, DateHeader, ServedFile};
 use crate::http::metrics::FileMeter;
-use inventory::service::infra_envs::ServedInfraEnv;
 
 impl ImageServer {
     /// Returns the answer to a request if the same URL was answered recently. Requests with credentials or an `Origin`
@@ -84,14 +84,14 @@ impl ImageServer {
     /// Returns `true` if an answer is recent and its infra-env unchanged.
     fn is_still_valid(&self, answered: &RecentAnswer, now: Instant) -> bool {
         let is_fresh = now.saturating_duration_since(answered.at) < FRESH;
-        let is_current = |infra_env: &Weak<ServedInfraEnv>| {
-            infra_env.upgrade().is_some_and(|infra_env| self.0.inputs.is_current(&infra_env))
+        let is_current = |state: &Weak<dyn Any + Send + Sync>| {
+            state.upgrade().is_some_and(|state| self.0.inputs.currency(&state) == Currency::Current)
         };
         is_fresh && answered.infra_env.as_ref().is_none_or(is_current)
     }
 
-    /// Adds an answer to the recent answers, unless the request had credentials or an `Origin` header, or only an
-    /// external inventory knows whether the infra-env is current.
+    /// Adds an answer to the recent answers, unless the request had credentials or an `Origin` header, or the source
+    /// does not know whether the infra-env is current.
     pub(super) fn remember_answer(
         &self,
         asked: &ImageRequest,
@@ -103,11 +103,11 @@ impl ImageServer {
             return;
         }
         let Some(url) = asked.uri.path_and_query() else { return };
-        let infra_env = match current.map(|current| current.origin) {
-            None => None,
-            Some(InputsOrigin::Record(served)) => Some(Arc::downgrade(&served)),
-            Some(InputsOrigin::Rendered(_)) => return,
-        };
+        let state = current.map(|current| current.state);
+        if state.as_ref().is_some_and(|state| self.0.inputs.currency(state) != Currency::Current) {
+            return;
+        }
+        let infra_env = state.as_ref().map(Arc::downgrade);
         self.0.recent.add(RecentAnswer {
             url: url.clone(),
             client: asked.client,

@@ -1,29 +1,40 @@
 //! The inventory of the same process.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use ignition::network::MacAddr;
 
 use super::artifact::Artifact;
-use super::inputs::{ImageCredentials, ImageInputs, InfraEnvSnapshot, InputsOrigin, SourceStatus};
+use super::inputs::{Currency, ImageCredentials, ImageInputs, InfraEnvSnapshot, SnapshotState, SourceStatus};
+use super::source_error::SourceError;
 use discovery::RenderedConfig;
 use inventory::Inventory;
 use inventory::api::ApiError;
-use inventory::catalogue::CpuArchitecture;
 use inventory::id::InfraEnvId;
 use inventory::service::infra_envs::{DatabaseStatus, IpxeScript, ServedInfraEnv};
-use inventory::store::Store;
+use inventory::store::{ChangeKind, FeedCache, Key, Kind, RecordChange};
+use uuid::Uuid;
 
 /// Image inputs from the inventory of this process.
 #[derive(Clone, Debug)]
-pub struct EmbeddedInputs(Inventory);
+pub struct EmbeddedInputs {
+    inventory: Inventory,
+    /// Kept here because the feed drops listeners that nobody keeps.
+    listeners: Arc<Mutex<Vec<Arc<dyn FeedCache>>>>,
+}
 
 impl EmbeddedInputs {
     /// Creates image inputs from an inventory.
     #[must_use]
     pub fn new(inventory: Inventory) -> Self {
-        Self(inventory)
+        Self { inventory, listeners: Arc::default() }
+    }
+
+    /// Returns the infra-env of a snapshot of this source.
+    fn served(state: &SnapshotState) -> Result<&ServedInfraEnv, SourceError> {
+        state.downcast_ref().ok_or_else(|| SourceError::internal("infra-env belongs to another inventory"))
     }
 }
 
@@ -31,12 +42,13 @@ impl EmbeddedInputs {
 impl ImageInputs for EmbeddedInputs {
     async fn current_snapshot(
         &self,
-        id: InfraEnvId,
+        id: Uuid,
         artifact: Artifact,
         access: &ImageCredentials,
-    ) -> Result<InfraEnvSnapshot, ApiError> {
+    ) -> Result<InfraEnvSnapshot, SourceError> {
+        let id = InfraEnvId(id);
         if artifact == Artifact::DisconnectedIso {
-            return Err(ApiError::not_found(
+            return Err(SourceError::not_found(
                 "disconnected.iso is not supported; use full.iso or minimal.iso",
             ));
         }
@@ -45,23 +57,22 @@ impl ImageInputs for EmbeddedInputs {
             ImageCredentials::Authorization(token) => (None, Some(token)),
             ImageCredentials::Nothing | ImageCredentials::ImageToken(_) => (None, None),
         };
-        let served = self.0.served_infra_env(id, url_token, user_token).await?;
+        let served = self.inventory.served_infra_env(id, url_token, user_token).await?;
         let record = served.record();
         let created_at = record.created_at.0.ok_or_else(|| missing_time_error(id, "created_at"))?;
-        Ok(InfraEnvSnapshot {
-            // An infra-env that was deleted and created again with the same id restarts at the same generation.
-            revision: format!("{}-{}", created_at.timestamp_micros(), record.image_generation).into(),
-            changed_at: record
-                .image_changed_at
-                .0
-                .ok_or_else(|| missing_time_error(id, "image_changed_at"))?,
-            live_image: Some((record.image.os_image.clone(), record.cpu_architecture)),
-            origin: InputsOrigin::Record(served),
-        })
+        let changed_at =
+            record.image_changed_at.0.ok_or_else(|| missing_time_error(id, "image_changed_at"))?;
+        // An infra-env that was deleted and created again with the same id restarts at the same generation.
+        let revision = format!("{}-{}", created_at.timestamp_micros(), record.image_generation);
+        let (version, architecture) = (record.image.os_image.clone(), record.cpu_architecture);
+        Ok(InfraEnvSnapshot::new(revision, changed_at, served).with_live_image(version, architecture))
     }
 
-    fn is_current(&self, served: &ServedInfraEnv) -> bool {
-        self.0.is_current(served)
+    fn currency(&self, state: &SnapshotState) -> Currency {
+        match Self::served(state) {
+            Ok(served) if self.inventory.is_current(served) => Currency::Current,
+            _ => Currency::Outdated,
+        }
     }
 
     async fn render_config(
@@ -69,45 +80,56 @@ impl ImageInputs for EmbeddedInputs {
         current: &InfraEnvSnapshot,
         artifact: Artifact,
         machine: Option<MacAddr>,
-    ) -> Result<RenderedConfig, ApiError> {
-        let InputsOrigin::Record(served) = &current.origin else { return Err(foreign_snapshot_error()) };
-        Ok(self.0.render(Arc::clone(served.record()), artifact.discovery_image(), machine).await?)
+    ) -> Result<RenderedConfig, SourceError> {
+        let record = Arc::clone(Self::served(&current.state)?.record());
+        Ok(self.inventory.render(record, artifact.discovery_image(), machine).await?)
     }
 
-    async fn base_image_version(
-        &self,
-        id: InfraEnvId,
-        access: &ImageCredentials,
-    ) -> Result<(String, CpuArchitecture), ApiError> {
-        let current = self.current_snapshot(id, Artifact::FullIso, access).await?;
-        current.live_image.ok_or_else(foreign_snapshot_error)
-    }
-
-    async fn ipxe_script(&self, id: InfraEnvId, access: &ImageCredentials) -> Result<String, ApiError> {
+    async fn ipxe_script(&self, id: Uuid, access: &ImageCredentials) -> Result<Option<String>, SourceError> {
         let current = self.current_snapshot(id, Artifact::Initrd, access).await?;
-        let InputsOrigin::Record(served) = &current.origin else { return Err(foreign_snapshot_error()) };
-        let script = self.0.ipxe_script_of(served.record(), IpxeScript::DiscoveryImageAlways)?;
-        Ok(String::from_utf8_lossy(&script.contents).into_owned())
+        let record = Self::served(&current.state)?.record();
+        let script = self.inventory.ipxe_script_of(record, IpxeScript::DiscoveryImageAlways)?;
+        Ok(Some(String::from_utf8_lossy(&script.contents).into_owned()))
+    }
+
+    fn on_removal(&self, removed: Box<dyn Fn(Uuid) + Send + Sync>) {
+        let listener: Arc<dyn FeedCache> = Arc::new(RemovalListener(removed));
+        self.inventory.records().store().feed().add_cache(&listener);
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
     }
 
     async fn source_status(&self) -> SourceStatus {
-        let DatabaseStatus { is_reachable, serves_known_images, .. } = self.0.database_status();
+        let DatabaseStatus { is_reachable, serves_known_images, .. } = self.inventory.database_status();
         SourceStatus { is_reachable, serves_known_images }
     }
+}
 
-    fn store(&self) -> Option<&Arc<dyn Store>> {
-        Some(self.0.records().store())
+/// Calls a function with each infra-env that is removed. After lost events, it is not called for some.
+struct RemovalListener(Box<dyn Fn(Uuid) + Send + Sync>);
+
+impl fmt::Debug for RemovalListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemovalListener").finish_non_exhaustive()
     }
+}
+
+impl FeedCache for RemovalListener {
+    fn cached(&self) -> Vec<(Key, i64)> {
+        Vec::new()
+    }
+
+    fn drop_changed(&self, change: &RecordChange) {
+        if (change.kind, change.key.kind) == (ChangeKind::Removed, Kind::InfraEnv) {
+            (self.0)(change.key.id);
+        }
+    }
+
+    fn drop_all(&self) {}
 }
 
 /// Returns the error for a record without a time that the identity of its images depends on.
-fn missing_time_error(id: InfraEnvId, field: &'static str) -> ApiError {
-    ApiError::broken(format_args!("infra-env {id} has no {field}"))
-}
-
-/// Returns the error for a snapshot of another inventory.
-fn foreign_snapshot_error() -> ApiError {
-    ApiError::internal("infra-env belongs to another inventory")
+fn missing_time_error(id: InfraEnvId, field: &'static str) -> SourceError {
+    ApiError::broken(format_args!("infra-env {id} has no {field}")).into()
 }
 
 #[cfg(test)]
@@ -117,7 +139,7 @@ mod tests {
 
     use super::*;
     use inventory::auth::Policy;
-    use inventory::catalogue::Catalogue;
+    use inventory::catalogue::{Catalogue, CpuArchitecture};
     use inventory::files::FileStore;
     use inventory::infra_env::{ImageSource, InfraEnvRecord};
     use inventory::store::{Change, SqlStore};
@@ -144,7 +166,7 @@ mod tests {
     }
 
     /// Stores a record and returns the snapshot of its image.
-    async fn snapshot(record: &InfraEnvRecord) -> Result<InfraEnvSnapshot, ApiError> {
+    async fn snapshot(record: &InfraEnvRecord) -> Result<InfraEnvSnapshot, SourceError> {
         let directory = TempDir::new().unwrap();
         let store = SqlStore::open_file(&directory.path().join("test.db")).await.unwrap();
         let files = FileStore::in_directory(&directory.path().join("files")).unwrap();
@@ -158,7 +180,7 @@ mod tests {
         };
         inventory.records().change(insert).await.unwrap();
         EmbeddedInputs::new(inventory)
-            .current_snapshot(record.id, Artifact::FullIso, &ImageCredentials::Nothing)
+            .current_snapshot(record.id.0, Artifact::FullIso, &ImageCredentials::Nothing)
             .await
     }
 

@@ -25,15 +25,17 @@ mod routes;
 mod server;
 mod serving;
 mod shared_digest;
+mod source_error;
 
 pub use added_images::follow_added_images;
 pub use artifact::{Artifact, BaseImageFile};
 pub(crate) use counted_body::CountedBody;
 pub use embedded::EmbeddedInputs;
 pub use external::{ExternalError, ExternalInputs, ExternalSettings};
-pub use inputs::{ImageCredentials, ImageInputs, InfraEnvSnapshot, InputsOrigin, SourceStatus};
+pub use inputs::{Currency, ImageCredentials, ImageInputs, InfraEnvSnapshot, SnapshotState, SourceStatus};
 pub(crate) use recent_answers::Requester;
 pub(crate) use request_slots::MAX_REQUESTS;
 pub(in crate::http) use routes::document;
 pub(crate) use server::BASE_IMAGE_WAIT;
 pub use server::ImageServer;
+pub use source_error::SourceError;

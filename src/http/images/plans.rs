@@ -16,7 +16,6 @@ use crate::http::content::ServedFile;
 use crate::images::library::{BaseImageId, OpenBaseImage};
 use inventory::api::ApiError;
 use inventory::id::InfraEnvId;
-use inventory::store::{ChangeKind, FeedCache, Key, Kind, RecordChange};
 
 /// The key of a plan: the file, the infra-env with its revision, and the base image.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -136,8 +135,9 @@ impl SharedPlanCache {
         drop(self.with_cache(|cache| cache.remove_all(|key| key.base == base)));
     }
 
-    /// Drops the plans of an infra-env.
-    fn drop_infra_env(&self, id: InfraEnvId) {
+    /// Drops the plans of an infra-env that was removed. A change of an infra-env that does not change its image keeps
+    /// its plans. Plans of removed infra-envs that no event reports stay until others need their room.
+    pub(super) fn drop_infra_env(&self, id: InfraEnvId) {
         let is_of = |key: &PlanKey| key.revision.as_ref().is_some_and(|(infra_env, _)| *infra_env == id);
         drop(self.with_cache(|cache| cache.remove_all(is_of)));
     }
@@ -206,22 +206,6 @@ impl PlanCache {
     }
 }
 
-/// A change of an infra-env that does not change its image keeps its plans, so only a removal drops them. After lost
-/// events, plans of removed infra-envs stay until others need their room.
-impl FeedCache for SharedPlanCache {
-    fn cached(&self) -> Vec<(Key, i64)> {
-        Vec::new()
-    }
-
-    fn drop_changed(&self, change: &RecordChange) {
-        if (change.kind, change.key.kind) == (ChangeKind::Removed, Kind::InfraEnv) {
-            self.drop_infra_env(InfraEnvId(change.key.id));
-        }
-    }
-
-    fn drop_all(&self) {}
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,13 +250,7 @@ mod tests {
         plans.drop_base(BASE);
         assert_eq!(kept(), [false, false, true, false, false]);
         add_all();
-        let key = |kind| Key { kind, parent: None, id: plan_key(0).revision.unwrap().0.0 };
-        let change = |kind, of| RecordChange { key: key(of), kind, generation: 2 };
-        plans.drop_changed(&change(ChangeKind::Written, Kind::InfraEnv));
-        plans.drop_changed(&change(ChangeKind::Removed, Kind::Host));
-        plans.drop_all();
-        assert_eq!(kept(), [true; 5]);
-        plans.drop_changed(&change(ChangeKind::Removed, Kind::InfraEnv));
+        plans.drop_infra_env(plan_key(0).revision.unwrap().0);
         assert_eq!(kept(), [false, false, false, true, true]);
     }
 

@@ -1,6 +1,7 @@
 //! Recent answers. A host reads its image in thousands of ranges under one URL. All but the first request in half a
 //! second are answered from this table.
 
+use std::any::Any;
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -18,7 +19,6 @@ use crate::http::content::AnswerBody;
 use crate::http::listener::ClientAddress;
 use crate::http::metrics::FileMeter;
 use crate::http::zerocopy::BodyMode;
-use inventory::service::infra_envs::ServedInfraEnv;
 
 /// The number of answers that are kept.
 const MAX_ANSWERS: NonZero<usize> = NonZero::new(2048).unwrap();
@@ -39,9 +39,9 @@ pub(super) struct RecentAnswer {
     pub(super) client: ClientAddress,
     pub(super) mode: BodyMode,
     pub(super) at: Instant,
-    /// The infra-env, if the request was for one. Weak: the inventory keeps it in its cache, which is bounded. A record
-    /// that has left that cache is no longer known to be current.
-    pub(super) infra_env: Option<Weak<ServedInfraEnv>>,
+    /// The state of the snapshot, if the request was for an infra-env. Weak: the source keeps it in a cache, which is
+    /// bounded. An infra-env that has left that cache is no longer known to be current.
+    pub(super) infra_env: Option<Weak<dyn Any + Send + Sync>>,
     /// Weak: the plans are kept in [`SharedPlanCache`](super::plans::SharedPlanCache), which is bounded.
     pub(super) planned: Weak<PlannedFile>,
     pub(super) trace: Option<Arc<ReaderTrace>>,

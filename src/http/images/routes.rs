@@ -276,10 +276,7 @@ async fn boot_file(
     )
 )]
 async fn metrics(State(server): State<ImageServer>) -> Result<impl IntoResponse, ApiError> {
-    let source = SourceMetrics {
-        store: server.0.inputs.store().cloned(),
-        is_reachable: server.source_status().await.is_reachable,
-    };
+    let source = SourceMetrics { is_reachable: server.source_status().await.is_reachable };
     let library = server.library();
     let text = server.metrics().to_text((&library.states(), library.deleted_bytes()), source)?;
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text))

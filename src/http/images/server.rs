@@ -14,7 +14,7 @@ use crate::http::metrics::Metrics;
 use crate::images::library::Library;
 use inventory::api::ApiError;
 use inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
-use inventory::store::FeedCache;
+use inventory::id::InfraEnvId;
 
 /// The default time that a request waits for a base image.
 pub(crate) const BASE_IMAGE_WAIT: Duration = Duration::from_secs(60);
@@ -137,7 +137,7 @@ impl ImageServer {
     }
 }
 
-/// Returns a plan cache that the library and the change feed of the inventory keep current.
+/// Returns a plan cache that the library and the source of infra-envs keep current.
 fn new_plan_cache(library: &Library, inputs: &dyn ImageInputs) -> Arc<SharedPlanCache> {
     let plans = Arc::<SharedPlanCache>::default();
     let released = Arc::downgrade(&plans);
@@ -146,10 +146,12 @@ fn new_plan_cache(library: &Library, inputs: &dyn ImageInputs) -> Arc<SharedPlan
             plans.drop_base(base.id());
         }
     });
-    if let Some(store) = inputs.store() {
-        let cache: Arc<dyn FeedCache> = Arc::<SharedPlanCache>::clone(&plans);
-        store.feed().add_cache(&cache);
-    }
+    let removed = Arc::downgrade(&plans);
+    inputs.on_removal(Box::new(move |id| {
+        if let Some(plans) = removed.upgrade() {
+            plans.drop_infra_env(InfraEnvId(id));
+        }
+    }));
     plans
 }
 

@@ -13,7 +13,7 @@ use super::artifact::{Artifact, BaseImageFile};
 use super::boot_trace::{BootTrace, ReaderKey, ReaderTrace};
 use super::counted_body::{TransferRecords, count_response};
 use super::download_log::{DownloadLog, DownloadedFile};
-use super::inputs::{ImageCredentials, InfraEnvSnapshot, InputsOrigin};
+use super::inputs::{Currency, ImageCredentials, InfraEnvSnapshot};
 use super::plans::{PlanKey, PlanKind, PlannedFile};
 use super::requested_image::{ImageRequest, RequestedImage};
 use super::server::{ImageServer, bad_version_error, no_such_image_error};
@@ -22,10 +22,13 @@ use crate::http::content::ServedFile;
 use crate::images::library::{ImageNotReady, OpenBaseImage};
 use discovery::representation::Representation;
 use discovery::{BaseContext, DiscoveryError, PackedConfig};
+use ignition::discovery::ipxe::{Credential, NetworkBoot};
+use ignition::discovery::{AgentToken, InfraEnvId as DiscoveryId};
 use inventory::api::ApiError;
 use inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
 use inventory::id::InfraEnvId;
 use inventory::in_background;
+use inventory::service::infra_envs::ipxe_architecture;
 
 /// The `Retry-After` delay after the file of a base image was changed.
 const CHANGED_FILE_RETRY: TimeDelta = TimeDelta::seconds(1);
@@ -42,7 +45,7 @@ impl ImageServer {
     ) -> Result<InfraEnvSnapshot, ApiError> {
         // The slot is released before the wait for a base image, which may take minutes.
         let _slot = self.1.acquire().await?;
-        self.0.inputs.current_snapshot(id, artifact, access).await
+        Ok(self.0.inputs.current_snapshot(id.0, artifact, access).await?)
     }
 
     /// Returns the version and CPU architecture of an infra-env's base image.
@@ -53,7 +56,7 @@ impl ImageServer {
     ) -> Result<(String, CpuArchitecture), ApiError> {
         match &current.live_image {
             Some(known) => Ok(known.clone()),
-            None => self.0.inputs.base_image_version(id, access).await,
+            None => Ok(self.0.inputs.base_image_version(id.0, access).await?),
         }
     }
 
@@ -112,13 +115,37 @@ impl ImageServer {
         id: InfraEnvId,
         access: &ImageCredentials,
     ) -> Result<Response, ApiError> {
-        self.current_snapshot(id, Artifact::Initrd, access).await?;
-        let script = self.0.inputs.ipxe_script(id, access).await?;
+        let current = self.current_snapshot(id, Artifact::Initrd, access).await?;
+        let script = match self.0.inputs.ipxe_script(id.0, access).await? {
+            Some(script) => script,
+            None => self.own_ipxe_script(&current, (id, access)).await?,
+        };
         let headers = [
             (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
             (header::CACHE_CONTROL, "private, no-cache"),
         ];
         Ok((headers, script).into_response())
+    }
+
+    /// Returns an iPXE script with the URLs of this server.
+    async fn own_ipxe_script(
+        &self,
+        current: &InfraEnvSnapshot,
+        (id, access): (InfraEnvId, &ImageCredentials),
+    ) -> Result<String, ApiError> {
+        let (version, architecture) = self.base_image_version(current, (id, access)).await?;
+        let rendered = self.0.inputs.render_config(current, Artifact::Initrd, None).await?;
+        let script = || {
+            let id = DiscoveryId::parse(&id.to_string())?;
+            let architecture = ipxe_architecture(architecture);
+            let mut boot = NetworkBoot::new(self.0.base_url.clone(), id, &version, architecture)?;
+            boot.kernel_arguments = rendered.kernel_arguments;
+            if let ImageCredentials::ApiKey(token) = access {
+                boot.credential = Some(Credential::ApiKey(AgentToken::new(token.reveal())?));
+            }
+            boot.script()
+        };
+        script().map_err(|error| cannot_make_error(&error))
     }
 
     /// Returns the base image for an entry of the catalogue. Waits for the end of its download, because no byte of it
@@ -159,10 +186,7 @@ impl ImageServer {
         let what = PlanKind::Image(artifact, machine);
         let revision = Some((infra_env, Arc::clone(&current.revision)));
         let key = PlanKey { what, revision, base: base.id() };
-        let is_current = || match &current.origin {
-            InputsOrigin::Record(served) => self.0.inputs.is_current(served),
-            InputsOrigin::Rendered(_) => true,
-        };
+        let is_current = || self.0.inputs.currency(&current.state) != Currency::Outdated;
         self.0
             .plans
             .get((key, base), is_current, async || {

@@ -246,7 +246,9 @@ impl Inventory {
     }
 }
 
-fn ipxe_architecture(architecture: CpuArchitecture) -> IpxeArchitecture {
+/// Returns the architecture of an iPXE script.
+#[must_use]
+pub fn ipxe_architecture(architecture: CpuArchitecture) -> IpxeArchitecture {
     match architecture {
         CpuArchitecture::X86_64 => IpxeArchitecture::X86_64,
         CpuArchitecture::Arm64 => IpxeArchitecture::Arm64,

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::fingerprint::fingerprint;
 use super::image_kind::ImageKind;
 use super::service::{CallCondition, ConfigAnswer};
-use crate::http::images::inputs::{ImageCredentials, InfraEnvSnapshot, InputsOrigin};
+use crate::http::images::inputs::{ImageCredentials, InfraEnvSnapshot, SnapshotState};
 use discovery::RenderedConfig;
 use inventory::api::ApiError;
 use inventory::catalogue::CpuArchitecture;
@@ -66,11 +66,11 @@ impl InputsMemo {
     }
 
     pub(super) fn to_snapshot(&self) -> InfraEnvSnapshot {
-        InfraEnvSnapshot {
-            revision: Arc::clone(&self.revision),
-            changed_at: self.changed_at,
-            live_image: self.live_image.clone(),
-            origin: InputsOrigin::Rendered(Arc::clone(&self.rendered)),
+        let state: SnapshotState = Arc::<RenderedConfig>::clone(&self.rendered);
+        let snapshot = InfraEnvSnapshot::new(Arc::clone(&self.revision), self.changed_at, state);
+        match &self.live_image {
+            Some((version, architecture)) => snapshot.with_live_image(version.as_str(), *architecture),
+            None => snapshot,
         }
     }
 

@@ -52,12 +52,13 @@ use ignition::network::MacAddr;
 use isogen::PackedArchive;
 
 use super::artifact::Artifact;
-use super::inputs::{ImageCredentials, ImageInputs, InfraEnvSnapshot, InputsOrigin, SourceStatus};
+use super::inputs::{ImageCredentials, ImageInputs, InfraEnvSnapshot, SourceStatus};
+use super::source_error::SourceError;
 use discovery::RenderedConfig;
 use inventory::api::ApiError;
 use inventory::catalogue::CpuArchitecture;
 use inventory::id::InfraEnvId;
-use inventory::service::infra_envs::ServedInfraEnv;
+use uuid::Uuid;
 
 use image_kind::ImageKind;
 use memo::{InputsMemo, MemoEntry, MemoKey, SharedMemoCache};
@@ -189,10 +190,11 @@ impl ExternalInputs {
 impl ImageInputs for ExternalInputs {
     async fn current_snapshot(
         &self,
-        id: InfraEnvId,
+        id: Uuid,
         artifact: Artifact,
         access: &ImageCredentials,
-    ) -> Result<InfraEnvSnapshot, ApiError> {
+    ) -> Result<InfraEnvSnapshot, SourceError> {
+        let id = InfraEnvId(id);
         let arrived = Instant::now();
         let kind = ImageKind::from_artifact(artifact);
         let key = MemoKey::new(id, kind, access);
@@ -203,12 +205,7 @@ impl ImageInputs for ExternalInputs {
             Some(outcome) => outcome,
             None => self.current_inputs(&CallSubject { id, kind, access }, &key, &mut entry).await,
         };
-        outcome.map(|memo| memo.to_snapshot())
-    }
-
-    /// Only the other service knows. The time for which its answers are trusted is applied in the cache of memos.
-    fn is_current(&self, _served: &ServedInfraEnv) -> bool {
-        false
+        Ok(outcome?.to_snapshot())
     }
 
     async fn render_config(
@@ -216,29 +213,27 @@ impl ImageInputs for ExternalInputs {
         current: &InfraEnvSnapshot,
         _artifact: Artifact,
         machine: Option<MacAddr>,
-    ) -> Result<RenderedConfig, ApiError> {
+    ) -> Result<RenderedConfig, SourceError> {
         if machine.is_some() {
-            return Err(missing_call_error("images for one machine"));
+            return Err(missing_call_error("images for one machine").into());
         }
-        match &current.origin {
-            InputsOrigin::Rendered(rendered) => Ok(RenderedConfig::clone(rendered)),
-            InputsOrigin::Record(_) => {
-                Err(ApiError::internal("infra-env belongs to the inventory of this process"))
-            }
-        }
+        let rendered = current.state.downcast_ref::<RenderedConfig>();
+        rendered.cloned().ok_or_else(|| SourceError::internal("infra-env belongs to another inventory"))
     }
 
     async fn base_image_version(
         &self,
-        id: InfraEnvId,
+        id: Uuid,
         access: &ImageCredentials,
-    ) -> Result<(String, CpuArchitecture), ApiError> {
-        let subject = CallSubject { id, kind: ImageKind::Network, access };
-        self.service.infra_env(&subject).await?.base_image_version()
+    ) -> Result<(String, CpuArchitecture), SourceError> {
+        let subject = CallSubject { id: InfraEnvId(id), kind: ImageKind::Network, access };
+        let infra_env = self.service.infra_env(&subject).await.map_err(ApiError::from)?;
+        Ok(infra_env.base_image_version()?)
     }
 
-    async fn ipxe_script(&self, id: InfraEnvId, access: &ImageCredentials) -> Result<String, ApiError> {
-        Ok(self.service.ipxe_script(&CallSubject { id, kind: ImageKind::Network, access }).await?)
+    async fn ipxe_script(&self, id: Uuid, access: &ImageCredentials) -> Result<Option<String>, SourceError> {
+        let subject = CallSubject { id: InfraEnvId(id), kind: ImageKind::Network, access };
+        Ok(Some(self.service.ipxe_script(&subject).await.map_err(ApiError::from)?))
     }
 
     async fn source_status(&self) -> SourceStatus {

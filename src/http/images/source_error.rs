@@ -1,0 +1,82 @@
+//! The errors of a source of infra-envs.
+
+use axum::http::StatusCode;
+use chrono::{DateTime, Utc};
+use discovery::DiscoveryError;
+
+use inventory::api::ApiError;
+
+/// Why a source of infra-envs refuses a request. The client of the image server sees the status and the reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(transparent)]
+pub struct SourceError(ApiError);
+
+impl SourceError {
+    /// Creates an error with the status of the response.
+    pub fn new(status: StatusCode, reason: impl Into<String>) -> Self {
+        Self(ApiError::new(status, reason))
+    }
+
+    /// Creates an error for an infra-env, or a file of it, that does not exist.
+    pub fn not_found(reason: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, reason)
+    }
+
+    /// Creates an error for a caller without access.
+    pub fn unauthorized(reason: impl Into<String>) -> Self {
+        Self(ApiError::infra_error(StatusCode::UNAUTHORIZED, reason))
+    }
+
+    /// Creates an error for a source that cannot answer now.
+    pub fn unavailable(reason: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, reason)
+    }
+
+    /// Creates an error for a fault of the source. The cause belongs in a log, not in the reason.
+    pub fn internal(reason: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, reason)
+    }
+
+    /// Sets the time from which a retry can succeed.
+    #[must_use]
+    pub fn with_retry_at(self, retry_at: DateTime<Utc>) -> Self {
+        Self(self.0.with_retry_at(retry_at))
+    }
+
+    /// Returns the status of the response.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.0.status()
+    }
+
+    /// Returns the reason that the client sees.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        self.0.reason()
+    }
+}
+
+impl From<SourceError> for ApiError {
+    fn from(error: SourceError) -> Self {
+        error.0
+    }
+}
+
+impl From<ApiError> for SourceError {
+    fn from(error: ApiError) -> Self {
+        Self(error)
+    }
+}
+
+impl From<inventory::Error> for SourceError {
+    fn from(error: inventory::Error) -> Self {
+        Self(error.into())
+    }
+}
+
+/// An error of inputs that were checked: the fault is not the caller's.
+impl From<DiscoveryError> for SourceError {
+    fn from(error: DiscoveryError) -> Self {
+        Self::internal(format!("cannot make the image: {error}"))
+    }
+}
