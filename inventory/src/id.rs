@@ -23,13 +23,13 @@ impl RecordId for HostId {
 }
 
 /// The key of a host. Its id alone is not enough: the same machine may be a host of several infra-envs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoParams)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoParams)]
 #[into_params(parameter_in = Path)]
-pub(crate) struct HostKey {
+pub struct HostKey {
     /// Infra-env whose image the host booted.
     #[param(value_type = String, format = Uuid)]
-    pub(crate) infra_env_id: InfraEnvId,
+    pub infra_env_id: InfraEnvId,
     /// Id of the host.
     #[param(value_type = String, format = Uuid)]
-    pub(crate) host_id: HostId,
+    pub host_id: HostId,
 }

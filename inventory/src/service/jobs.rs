@@ -1,5 +1,6 @@
 //! Operations on jobs.
 
+use futures_util::future::BoxFuture;
 use uuid::Uuid;
 
 use super::Inventory;
@@ -13,15 +14,17 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub async fn cancel_job(&self, id: Uuid) -> Result<bool, Error> {
-        let plan = |reads: ReadSet| async move {
-            let mut change = Change::new();
-            let found: Option<Stored<JobRecord>> = reads.find(None, id).await?;
-            if let Some(stored) = &found {
-                change.remove(stored);
-            }
-            Ok((change, found.is_some()))
-        };
-        self.records().change(plan).await
+    pub fn cancel_job(&self, id: Uuid) -> BoxFuture<'_, Result<bool, Error>> {
+        Box::pin(async move {
+            let plan = |reads: ReadSet| async move {
+                let mut change = Change::new();
+                let found: Option<Stored<JobRecord>> = reads.find(None, id).await?;
+                if let Some(stored) = &found {
+                    change.remove(stored);
+                }
+                Ok((change, found.is_some()))
+            };
+            self.records().change(plan).await
+        })
     }
 }

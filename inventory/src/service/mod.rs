@@ -14,5 +14,9 @@ pub(crate) mod logs;
 pub mod os_images;
 mod task_states;
 
+pub use clusters::ClusterQuery;
+pub use events::{EventFilter, EventList, EventSubject};
+pub use hosts::list::{HostQuery, HostStream};
+pub use infra_envs::{InfraEnvQuery, PreflightFindings};
 pub use inventory::Inventory;
 pub use task_states::{MonitorHealth, TaskState, TaskStates};

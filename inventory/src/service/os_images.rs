@@ -2,6 +2,7 @@
 
 use assisted::version::OsImageParams;
 use futures_util::TryStreamExt;
+use futures_util::future::BoxFuture;
 use ignition::discovery::{HttpUrl, masked_url};
 use isogen::Digest;
 
@@ -41,9 +42,11 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub async fn added_images(&self) -> Result<Vec<OsImage>, Error> {
-        let stored: Vec<Stored<OsImageRecord>> = self.records().list(Filter::all(Kind::OsImage)).await?;
-        Ok(stored.into_iter().map(|stored| stored.record.0).collect())
+    pub fn added_images(&self) -> BoxFuture<'_, Result<Vec<OsImage>, Error>> {
+        Box::pin(async move {
+            let stored: Vec<Stored<OsImageRecord>> = self.records().list(Filter::all(Kind::OsImage)).await?;
+            Ok(stored.into_iter().map(|stored| stored.record.0).collect())
+        })
     }
 
     /// Returns the base image for a version. An empty version means the newest one.
@@ -66,11 +69,14 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub async fn os_images(&self) -> Result<Vec<CatalogueOsImage>, Error> {
-        let configured = self.catalogue().os_images().iter().cloned();
-        let configured = configured.map(|image| CatalogueOsImage { image, is_configured: true });
-        let added = self.added_images().await?.into_iter();
-        Ok(configured.chain(added.map(|image| CatalogueOsImage { image, is_configured: false })).collect())
+    pub fn os_images(&self) -> BoxFuture<'_, Result<Vec<CatalogueOsImage>, Error>> {
+        Box::pin(async move {
+            let configured = self.catalogue().os_images().iter().cloned();
+            let configured = configured.map(|image| CatalogueOsImage { image, is_configured: true });
+            let added = self.added_images().await?.into_iter();
+            let added = added.map(|image| CatalogueOsImage { image, is_configured: false });
+            Ok(configured.chain(added).collect())
+        })
     }
 
     /// Adds a base image.
@@ -78,7 +84,11 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if a value is invalid, or if a base image for this version and architecture exists.
-    pub(crate) async fn add_os_image(&self, params: OsImageParams) -> Result<CatalogueOsImage, Error> {
+    pub fn add_os_image(&self, params: OsImageParams) -> BoxFuture<'_, Result<CatalogueOsImage, Error>> {
+        Box::pin(self.add_checked_os_image(params))
+    }
+
+    async fn add_checked_os_image(&self, params: OsImageParams) -> Result<CatalogueOsImage, Error> {
         let OsImageParams { openshift_version, cpu_architecture, url, version, sha256 } = params;
         if Version::parse(&openshift_version).is_none() {
             let reason = format!("openshift_version {openshift_version:?} is not valid");
@@ -161,7 +171,19 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the base image does not exist, is configured, or is used by an infra-env.
-    pub async fn remove_os_image(&self, version: &str, architecture: CpuArchitecture) -> Result<(), Error> {
+    pub fn remove_os_image<'a>(
+        &'a self,
+        version: &'a str,
+        architecture: CpuArchitecture,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(self.remove_unused_os_image(version, architecture))
+    }
+
+    async fn remove_unused_os_image(
+        &self,
+        version: &str,
+        architecture: CpuArchitecture,
+    ) -> Result<(), Error> {
         if self.is_configured(version, architecture) {
             return Err(Error::conflict("the OS image is part of the configuration of this service"));
         }

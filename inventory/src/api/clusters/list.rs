@@ -20,7 +20,7 @@ const COUNTED_TOGETHER: usize = 64;
 /// deleted hosts, as in the Assisted Installer.
 pub(super) fn list_text(inventory: Inventory, query: ClusterQuery, shown: ShownHosts) -> JsonPieces {
     let deleted = if query.deleted { DeletedHosts::Included } else { DeletedHosts::Omitted };
-    let records = inventory.cluster_records(query);
+    let records = inventory.clusters(query);
     if shown != ShownHosts::Counted {
         return json_array(records.and_then(move |record| {
             let inventory = inventory.clone();

@@ -7,6 +7,7 @@ use assisted::cluster::{
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use futures_util::stream;
 
 use super::defaults::cluster_defaults;
 use super::hosts::{Hosts, ShownHosts};
@@ -15,8 +16,9 @@ use super::model::cluster_from_record;
 use super::text::text;
 use crate::Inventory;
 use crate::api::auth::{Caller, Lister, Operation, Reader, User, WholeService, operation};
-use crate::api::{ApiError, ApiErrors, Body, Query, Reply, json_text};
+use crate::api::{ApiError, ApiErrors, Body, Query, Reply, json_list, json_text};
 use crate::cluster::ClusterRecord;
+use crate::error::Error;
 use crate::id::ClusterId;
 use crate::request_id::RequestId;
 use crate::service::clusters::ClusterQuery;
@@ -94,10 +96,13 @@ async fn list(
     let clusters = ClusterQuery {
         openshift_cluster_id: query.id("openshift_cluster_id")?,
         owner: query.text("owner").map(str::to_owned),
-        subscribed: query.text("ams_subscription_ids").is_some(),
         deleted: with_deleted(&headers),
         range: query.list_range()?,
     };
+    if query.text("ams_subscription_ids").is_some() {
+        // Clusters of this service have no subscriptions.
+        return json_list(stream::empty::<Result<Cluster, Error>>()).await;
+    }
     let hosts = if query.flag("with_hosts") { ShownHosts::AsStored } else { ShownHosts::Counted };
     json_text(list_text(inventory, clusters, hosts)).await
 }

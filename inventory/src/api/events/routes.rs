@@ -6,14 +6,14 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use futures_util::TryStreamExt as _;
 
-use super::view::listed_event;
 use crate::Inventory;
 use crate::api::auth::{Agent, Caller, EventsOf, Logs, NamedInBody, Operation, operation};
 use crate::api::{ApiError, ApiErrors, Body, Query, json_list, request_bodies};
-use crate::auth::Named;
-use crate::event::{Category, EventQuery, Severity, SeverityCounts};
+use crate::auth::{Named, Scope};
+use crate::event::{Category, Severity, SeverityCounts};
 use crate::request_id::RequestId;
-use crate::service::events::EventListParams;
+use crate::service::events::{EventFilter, EventSubject};
+use crate::store::ListRange;
 
 request_bodies! {
     ReportedEvent: "triggerEventParams";
@@ -62,16 +62,37 @@ async fn list_events(
     query: Query,
     State(inventory): State<Inventory>,
 ) -> Result<Response, ApiError> {
-    let params = EventListParams {
-        page: read_page(&query)?,
-        named: caller.target.0,
-        scope: caller.scope,
-        deleted_hosts: query.flag("deleted_hosts"),
-        cluster_level: query.flag("cluster_level"),
+    let filter = about_named(read_filter(&query)?, caller.target.0, caller.scope, &query);
+    // The Assisted Installer counts severities only for clusters.
+    let is_for_cluster = matches!(filter.subject, EventSubject::Cluster { .. });
+    let list = inventory.events(filter).await?;
+    let response = json_list(list.events.map_ok(ListedEvent::from)).await?;
+    let by_severity = if is_for_cluster { list.by_severity } else { SeverityCounts::default() };
+    Ok(with_count_headers(response, list.count, by_severity))
+}
+
+/// Selects the events of the resources that a request names. A cluster takes precedence over hosts, and hosts over an
+/// infra-env. `scope` is the scope of the token, which was checked against these resources.
+fn about_named(filter: EventFilter, named: Named, scope: Scope, query: &Query) -> EventFilter {
+    let Named { infra_env, cluster, hosts } = named;
+    let subject = match cluster {
+        Some(id) => EventSubject::Cluster {
+            id,
+            hosts,
+            deleted_hosts: query.flag("deleted_hosts"),
+            cluster_level: query.flag("cluster_level"),
+        },
+        None if hosts.is_empty() => EventSubject::Any,
+        None => EventSubject::Hosts(hosts),
     };
-    let list = inventory.list_events(&params).await?;
-    let response = json_list(list.events.map_ok(listed_event)).await?;
-    Ok(with_count_headers(response, list.count, list.by_severity))
+    let infra_env = match scope {
+        // The token gives access only to the events in its own infra-env.
+        Scope::InfraEnv(own) => Some(own),
+        Scope::Cluster(_) | Scope::Everything => infra_env.filter(|_| subject == EventSubject::Any),
+    };
+    // As in the Assisted Installer, messages are compared only with a cluster.
+    let message = filter.message.filter(|_| cluster.is_some());
+    EventFilter { subject, infra_env, message, ..filter }
 }
 
 /// Adds the counts of events to a response, as headers.
@@ -94,7 +115,7 @@ fn count_header(severity: Severity) -> HeaderName {
 }
 
 /// Reads filters, order and paging of a request for events.
-fn read_page(query: &Query) -> Result<EventQuery, ApiError> {
+fn read_filter(query: &Query) -> Result<EventFilter, ApiError> {
     const SEVERITIES: [(&str, Severity); 4] = [
         ("info", Severity::Info),
         ("warning", Severity::Warning),
@@ -107,15 +128,20 @@ fn read_page(query: &Query) -> Result<EventQuery, ApiError> {
     if categories.is_empty() {
         categories.push(Category::User);
     }
-    Ok(EventQuery {
-        severities: query.choices("severities", &SEVERITIES)?,
-        categories,
-        message: query.text("message").map(str::to_owned),
-        descending: query.choice("order", &ORDERS)?.unwrap_or_default(),
+    let severities = query.choices("severities", &SEVERITIES)?;
+    let descending = query.choice("order", &ORDERS)?.unwrap_or_default();
+    let range = ListRange {
         // A negative limit means no limit, and a negative offset means 0.
         limit: query.number("limit")?.map_or(Some(USUAL_LIMIT), |limit| u64::try_from(limit).ok()),
         offset: query.number("offset")?.and_then(|offset| u64::try_from(offset).ok()).unwrap_or_default(),
-        ..EventQuery::default()
+    };
+    Ok(EventFilter {
+        severities,
+        categories,
+        message: query.text("message").map(str::to_owned),
+        descending,
+        range,
+        ..EventFilter::default()
     })
 }
 

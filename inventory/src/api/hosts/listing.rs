@@ -10,8 +10,7 @@ use crate::api::hosts::view::{HostDetail, views};
 use crate::api::{ApiError, ApiErrors, Query, json_list};
 use crate::host::{HostRole, HostStatus};
 use crate::id::{ClusterId, InfraEnvId};
-use crate::service::hosts::counts::DeletedHosts;
-use crate::service::hosts::list::{HostSelection, SHOWN_REPORTS};
+use crate::service::hosts::list::{HostQuery, SHOWN_REPORTS};
 use crate::store::{ReportKind, ReportKinds};
 
 pub(crate) fn routes() -> Vec<Operation> {
@@ -42,7 +41,7 @@ async fn list_hosts(
     // The Assisted Installer always includes the reports.
     let is_included = |name: &str| query.text(name).is_none_or(Query::is_yes);
     let reports = reports_in_host_list(is_included("with-inventory"), is_included("with-connectivity"));
-    let hosts = inventory.hosts_of_infra_env(id, reports, range).await?;
+    let hosts = inventory.hosts_with_reports(HostQuery { range, ..HostQuery::of_infra_env(id) }, reports);
     json_list(views(&inventory, hosts, HostDetail::InFull)).await
 }
 
@@ -80,8 +79,8 @@ async fn list_cluster_hosts(
     let (with_inventory, with_connectivity) = (query.flag("with-inventory"), query.flag("with-connectivity"));
     let range = query.list_range()?;
     let reports = reports_in_host_list(with_inventory, with_connectivity);
-    let selection = HostSelection { deleted: DeletedHosts::Omitted, status, role };
-    let hosts = inventory.hosts_of_cluster(id, reports, selection, range);
+    let selected = HostQuery { status, role, range, ..HostQuery::of_cluster(id) };
+    let hosts = inventory.hosts_with_reports(selected, reports);
     json_list(views(&inventory, hosts, HostDetail::AsStored)).await
 }
 

@@ -55,7 +55,7 @@ async fn update_host(
     State(inventory): State<Inventory>,
     Body(params): Body<HostUpdateParams>,
 ) -> Result<Reply<Host>, ApiError> {
-    let host = inventory.update_host(key, &params, Some(request)).await?;
+    let host = inventory.update_host(key, params, Some(request)).await?;
     Ok(Reply(StatusCode::CREATED, view_with_reports(&inventory, host, HostDetail::InFull).await?))
 }
 
@@ -93,7 +93,7 @@ async fn update_installer_args(
     State(inventory): State<Inventory>,
     Body(params): Body<InstallerArgsParams>,
 ) -> Result<Reply<Host>, ApiError> {
-    let host = inventory.set_host_installer_args(key, &params.args, Some(request)).await?;
+    let host = inventory.set_host_installer_args(key, params.args, Some(request)).await?;
     Ok(Reply(StatusCode::CREATED, view_with_reports(&inventory, host, HostDetail::AsStored).await?))
 }
 
@@ -130,6 +130,6 @@ async fn update_host_ignition(
     State(inventory): State<Inventory>,
     Body(params): Body<HostIgnitionParams>,
 ) -> Result<StatusCode, ApiError> {
-    inventory.set_host_ignition(key, &params.config, Some(request)).await?;
+    inventory.set_host_ignition(key, params.config, Some(request)).await?;
     Ok(StatusCode::CREATED)
 }

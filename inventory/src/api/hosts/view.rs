@@ -10,8 +10,8 @@ use crate::host::{HostRecord, inventory_report, validation};
 use crate::id::ClusterId;
 use crate::json::to_json_text;
 use crate::service::hosts::counts::DeletedHosts;
-use crate::service::hosts::list::{HostSelection, HostStream, SHOWN_REPORTS};
-use crate::store::{ListRange, ReportKind, Reports};
+use crate::service::hosts::list::{HostQuery, HostStream, SHOWN_REPORTS};
+use crate::store::{ReportKind, Reports};
 use crate::{Inventory, Settings};
 
 /// Whether a response also has values that are not stored but follow from stored ones.
@@ -154,7 +154,7 @@ pub(crate) fn views_of_cluster(
     shown: HostDetail,
     deleted: DeletedHosts,
 ) -> BoxStream<'static, Result<Host, Error>> {
-    let selection = HostSelection::all(deleted);
-    let hosts = inventory.hosts_of_cluster(cluster, SHOWN_REPORTS, selection, ListRange::ALL);
+    let selected = HostQuery { deleted: deleted == DeletedHosts::Included, ..HostQuery::of_cluster(cluster) };
+    let hosts = inventory.hosts_with_reports(selected, SHOWN_REPORTS);
     views(inventory, hosts, shown)
 }

@@ -14,7 +14,7 @@ use crate::api::{ApiError, ApiErrors, Body, Query, Reply, header_value, json_lis
 use crate::catalogue::ImageType;
 use crate::id::InfraEnvId;
 use crate::request_id::RequestId;
-use crate::service::infra_envs::{File, FileName, IpxeScript};
+use crate::service::infra_envs::{File, FileName, InfraEnvQuery, IpxeScript};
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![
@@ -72,8 +72,12 @@ async fn list(
     query: Query,
     State(inventory): State<Inventory>,
 ) -> Result<Response, ApiError> {
-    let owner = query.text("owner").map(str::to_owned);
-    let records = inventory.infra_envs(query.id("cluster_id")?, owner, query.list_range()?);
+    let infra_envs = InfraEnvQuery {
+        cluster: query.id("cluster_id")?,
+        owner: query.text("owner").map(str::to_owned),
+        range: query.list_range()?,
+    };
+    let records = inventory.infra_envs(infra_envs);
     json_list(records.map(move |record| infra_env_from_record(record?, inventory.settings()))).await
 }
 

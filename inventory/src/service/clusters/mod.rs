@@ -5,4 +5,5 @@ mod queries;
 mod registration;
 mod update;
 
-pub(crate) use queries::{ClusterQuery, find_cluster};
+pub use queries::ClusterQuery;
+pub(crate) use queries::find_cluster;

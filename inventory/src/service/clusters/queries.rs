@@ -1,5 +1,6 @@
 //! Reads clusters: one by its id, or those that a query selects.
 
+use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 use uuid::Uuid;
@@ -10,15 +11,13 @@ use crate::error::Error;
 use crate::id::ClusterId;
 use crate::store::{Filter, Kind, ListRange, PageQuery, Reader, Stored, part_of_list};
 
-/// Selects clusters.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ClusterQuery {
+/// Selects clusters. The default selects all that are not deleted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterQuery {
     /// Only the installed cluster that itself uses this id.
     pub openshift_cluster_id: Option<Uuid>,
     /// Only clusters of this user.
     pub owner: Option<String>,
-    /// Only clusters with a subscription. Clusters of this service have none.
-    pub subscribed: bool,
     /// Also deleted clusters.
     pub deleted: bool,
     /// The part of the list.
@@ -27,13 +26,13 @@ pub(crate) struct ClusterQuery {
 
 impl ClusterQuery {
     fn selects_all(&self) -> bool {
-        self.openshift_cluster_id.is_none() && self.owner.is_none() && !self.subscribed
+        self.openshift_cluster_id.is_none() && self.owner.is_none()
     }
 
     fn selects(&self, record: &ClusterRecord) -> bool {
         let is_owners = self.owner.as_ref().is_none_or(|owner| *owner == record.user_name);
         let id = self.openshift_cluster_id;
-        is_owners && (id.is_none() || id == record.openshift_cluster_id) && !self.subscribed
+        is_owners && (id.is_none() || id == record.openshift_cluster_id)
     }
 }
 
@@ -60,8 +59,8 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the cluster does not exist.
-    pub async fn stored_cluster(&self, id: ClusterId) -> Result<Stored<ClusterRecord>, Error> {
-        stored_cluster(self.records(), id).await
+    pub fn stored_cluster(&self, id: ClusterId) -> BoxFuture<'_, Result<Stored<ClusterRecord>, Error>> {
+        Box::pin(stored_cluster(self.records(), id))
     }
 
     /// Returns a cluster that is not deleted.
@@ -69,8 +68,8 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the cluster does not exist.
-    pub(crate) async fn cluster(&self, id: ClusterId) -> Result<ClusterRecord, Error> {
-        Ok(self.stored_cluster(id).await?.record)
+    pub fn cluster(&self, id: ClusterId) -> BoxFuture<'_, Result<ClusterRecord, Error>> {
+        Box::pin(async move { Ok(stored_cluster(self.records(), id).await?.record) })
     }
 
     /// Returns a cluster, even if it is deleted.
@@ -78,16 +77,16 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if no such cluster is stored.
-    pub(crate) async fn cluster_or_deleted(&self, id: ClusterId) -> Result<ClusterRecord, Error> {
-        let found: Option<Stored<ClusterRecord>> = self.records().find(None, id.0).await?;
-        Ok(found.ok_or_else(Error::record_not_found)?.record)
+    pub fn cluster_or_deleted(&self, id: ClusterId) -> BoxFuture<'_, Result<ClusterRecord, Error>> {
+        Box::pin(async move {
+            let found: Option<Stored<ClusterRecord>> = self.records().find(None, id.0).await?;
+            Ok(found.ok_or_else(Error::record_not_found)?.record)
+        })
     }
 
-    /// Returns the clusters that a query selects.
-    pub(crate) fn cluster_records(
-        &self,
-        query: ClusterQuery,
-    ) -> BoxStream<'static, Result<ClusterRecord, Error>> {
+    /// Returns the clusters that a query selects, in the order of their creation. They are read page by page while the
+    /// caller reads the stream.
+    pub fn clusters(&self, query: ClusterQuery) -> BoxStream<'static, Result<ClusterRecord, Error>> {
         let filter = Filter::all(Kind::Cluster);
         let filter = if query.deleted { filter.with_deleted() } else { filter };
         let records = |pages| {

@@ -1,6 +1,7 @@
 //! Registers, imports and deletes clusters.
 
 use assisted::cluster::{ClusterCreateParams, ClusterImportParams, DisconnectedClusterParams};
+use futures_util::future::BoxFuture;
 
 use super::queries::stored_cluster;
 use crate::Inventory;
@@ -19,15 +20,17 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if a value is refused, or if no release has the version.
-    pub(crate) async fn register_cluster(
+    pub fn register_cluster(
         &self,
         params: ClusterCreateParams,
         request: Option<RequestId>,
-    ) -> Result<ClusterRecord, Error> {
-        let catalogue = self.present_catalogue().await?;
-        let journal = self.journal(request);
-        let record = create::create(params, &catalogue, self.settings(), journal.now())?;
-        self.add_cluster(record, journal).await
+    ) -> BoxFuture<'_, Result<ClusterRecord, Error>> {
+        Box::pin(async move {
+            let catalogue = self.present_catalogue().await?;
+            let journal = self.journal(request);
+            let record = create::create(params, &catalogue, self.settings(), journal.now())?;
+            self.add_cluster(record, journal).await
+        })
     }
 
     /// Adds an existing cluster.
@@ -35,13 +38,15 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if a value is refused.
-    pub(crate) async fn import_cluster(
+    pub fn import_cluster(
         &self,
         params: ClusterImportParams,
         request: Option<RequestId>,
-    ) -> Result<ClusterRecord, Error> {
-        let journal = self.journal(request);
-        self.add_cluster(create::import(params, journal.now())?, journal).await
+    ) -> BoxFuture<'_, Result<ClusterRecord, Error>> {
+        Box::pin(async move {
+            let journal = self.journal(request);
+            self.add_cluster(create::import(params, journal.now())?, journal).await
+        })
     }
 
     /// Registers a cluster that is installed without a connection to this service.
@@ -49,13 +54,15 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if a value is refused.
-    pub(crate) async fn register_disconnected_cluster(
+    pub fn register_disconnected_cluster(
         &self,
         params: DisconnectedClusterParams,
         request: Option<RequestId>,
-    ) -> Result<ClusterRecord, Error> {
-        let journal = self.journal(request);
-        self.add_cluster(create::create_disconnected(params, journal.now())?, journal).await
+    ) -> BoxFuture<'_, Result<ClusterRecord, Error>> {
+        Box::pin(async move {
+            let journal = self.journal(request);
+            self.add_cluster(create::create_disconnected(params, journal.now())?, journal).await
+        })
     }
 
     async fn add_cluster(&self, record: ClusterRecord, mut journal: Journal) -> Result<ClusterRecord, Error> {
@@ -77,27 +84,39 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the cluster does not exist or is being installed.
-    pub async fn deregister_cluster(&self, id: ClusterId, request: Option<RequestId>) -> Result<(), Error> {
-        let done = self
-            .records()
-            .change(|reads: ReadSet| async move {
-                let (mut change, mut journal) = (Change::new(), self.journal(request));
-                let stored = stored_cluster(&reads, id).await?;
-                let record = delete::delete(stored.record, journal.micros())?;
-                release_hosts(&reads, &mut change, id, &mut journal).await?;
-                change.replace(&record, stored.generation)?;
-                journal.add(event::deregistered(id, &journal));
-                journal.add_job(JobWork::DeleteClusterFiles { cluster: id });
-                journal.write(&mut change)?;
-                Ok((change, ()))
-            })
-            .await;
-        if let Err(refusal) = &done
-            && refusal.kind() == ErrorKind::Conflict
-        {
-            let journal = self.journal(request);
-            self.records().add_event(event::deregister_failed(id, refusal, &journal)).await?;
-        }
-        done
+    pub fn deregister_cluster(
+        &self,
+        id: ClusterId,
+        request: Option<RequestId>,
+    ) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            let attempt =
+                |reads: ReadSet| async move { self.attempt_cluster_deletion(&reads, id, request).await };
+            let done = self.records().change(attempt).await;
+            if let Err(refusal) = &done
+                && refusal.kind() == ErrorKind::Conflict
+            {
+                let journal = self.journal(request);
+                self.records().add_event(event::deregister_failed(id, refusal, &journal)).await?;
+            }
+            done
+        })
+    }
+
+    async fn attempt_cluster_deletion(
+        &self,
+        reads: &ReadSet,
+        id: ClusterId,
+        request: Option<RequestId>,
+    ) -> Result<(Change, ()), Error> {
+        let (mut change, mut journal) = (Change::new(), self.journal(request));
+        let stored = stored_cluster(reads, id).await?;
+        let record = delete::delete(stored.record, journal.micros())?;
+        release_hosts(reads, &mut change, id, &mut journal).await?;
+        change.replace(&record, stored.generation)?;
+        journal.add(event::deregistered(id, &journal));
+        journal.add_job(JobWork::DeleteClusterFiles { cluster: id });
+        journal.write(&mut change)?;
+        Ok((change, ()))
     }
 }

@@ -1,6 +1,7 @@
 //! Changes the settings of clusters.
 
 use assisted::cluster::ClusterUpdateParams;
+use futures_util::future::BoxFuture;
 
 use super::queries::stored_cluster;
 use crate::Inventory;
@@ -16,28 +17,30 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the cluster does not exist or cannot be changed in its status, or if a value is refused.
-    pub(crate) async fn update_cluster(
+    pub fn update_cluster(
         &self,
         id: ClusterId,
         params: ClusterUpdateParams,
         request: Option<RequestId>,
-    ) -> Result<ClusterRecord, Error> {
-        let params = &params;
-        self.records()
-            .change(|reads: ReadSet| async move {
-                let (mut change, mut journal) = (Change::new(), self.journal(request));
-                let stored = stored_cluster(&reads, id).await?;
-                let before = &stored.record;
-                let record = update::update(before, params.clone(), self.settings(), journal.micros())?;
-                if record != *before {
-                    change.replace(&record, stored.generation)?;
-                }
-                if record.spec.proxies() != before.spec.proxies() {
-                    journal.add(event::proxy_changed(id, &journal));
-                }
-                journal.write(&mut change)?;
-                Ok((change, record))
-            })
-            .await
+    ) -> BoxFuture<'_, Result<ClusterRecord, Error>> {
+        Box::pin(async move {
+            let params = &params;
+            self.records()
+                .change(|reads: ReadSet| async move {
+                    let (mut change, mut journal) = (Change::new(), self.journal(request));
+                    let stored = stored_cluster(&reads, id).await?;
+                    let before = &stored.record;
+                    let record = update::update(before, params.clone(), self.settings(), journal.micros())?;
+                    if record != *before {
+                        change.replace(&record, stored.generation)?;
+                    }
+                    if record.spec.proxies() != before.spec.proxies() {
+                        journal.add(event::proxy_changed(id, &journal));
+                    }
+                    journal.write(&mut change)?;
+                    Ok((change, record))
+                })
+                .await
+        })
     }
 }

@@ -1,110 +1,163 @@
 //! Lists of events.
 
+use std::fmt;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 
 use crate::Inventory;
-use crate::auth::{Named, Scope};
 use crate::error::Error;
-use crate::event::{Event, EventPage, EventQuery, SeverityCounts};
-use crate::id::{ClusterId, InfraEnvId};
+use crate::event::{Category, Event, EventPage, EventQuery, Severity, SeverityCounts};
+use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::infra_env::InfraEnvRecord;
-use crate::store::{Key, Record, Store};
+use crate::store::{Key, ListRange, Record, Store};
 
-/// The parameters of a list of events.
-#[derive(Clone, Debug)]
-pub(crate) struct EventListParams {
-    /// The resources whose events are listed. A cluster takes precedence over hosts, and hosts over an infra-env.
-    pub(crate) named: Named,
-    /// The scope of the caller's token, which was checked against the named resources.
-    pub(crate) scope: Scope,
-    /// With a cluster: also selects its deleted hosts.
-    pub(crate) deleted_hosts: bool,
-    /// With a cluster: also selects events about no host.
-    pub(crate) cluster_level: bool,
-    /// Filters, order and paging.
-    pub(crate) page: EventQuery,
+/// Selects events. The default selects all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventFilter {
+    /// The resources that the events are about.
+    pub subject: EventSubject,
+    /// Only events of this infra-env. The list is empty if the infra-env does not exist.
+    pub infra_env: Option<InfraEnvId>,
+    /// Only these severities. Empty: all.
+    pub severities: Vec<Severity>,
+    /// Only these categories. Empty: all.
+    pub categories: Vec<Category>,
+    /// Only events whose message contains this text, ignoring case.
+    pub message: Option<String>,
+    /// Newest events first.
+    pub descending: bool,
+    /// The part of the list.
+    pub range: ListRange,
 }
 
-/// The events that a request selects.
-pub(crate) struct SelectedEvents {
-    /// Number of all matching events.
-    pub(crate) count: u64,
-    /// Number of matching events of each severity, for a cluster. Otherwise 0.
-    pub(crate) by_severity: SeverityCounts,
-    /// The events between offset and limit, read page by page.
-    pub(crate) events: BoxStream<'static, Result<Event, Error>>,
+/// The resources that events are about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventSubject {
+    /// Any resource, or none.
+    #[default]
+    Any,
+    /// These hosts, if they exist and are not deleted.
+    Hosts(Vec<HostId>),
+    /// A cluster.
+    Cluster {
+        /// The cluster.
+        id: ClusterId,
+        /// Only events of these hosts. Empty: of any host.
+        hosts: Vec<HostId>,
+        /// Adds the deleted hosts of the cluster to `hosts`.
+        deleted_hosts: bool,
+        /// With `hosts`: also events about no host. Without `hosts`: only those.
+        cluster_level: bool,
+    },
+}
+
+impl EventFilter {
+    /// Selects the events of an infra-env.
+    #[must_use]
+    pub fn for_infra_env(infra_env: InfraEnvId) -> Self {
+        Self { infra_env: Some(infra_env), ..Self::default() }
+    }
+
+    /// Selects the events of a cluster and its hosts.
+    #[must_use]
+    pub fn for_cluster(id: ClusterId) -> Self {
+        let hosts = Vec::new();
+        let subject = EventSubject::Cluster { id, hosts, deleted_hosts: false, cluster_level: false };
+        Self { subject, ..Self::default() }
+    }
+
+    /// Selects the events of hosts that exist and are not deleted.
+    #[must_use]
+    pub fn for_hosts(hosts: impl IntoIterator<Item = HostId>) -> Self {
+        Self { subject: EventSubject::Hosts(hosts.into_iter().collect()), ..Self::default() }
+    }
+
+    /// Returns the filter as a query without a subject.
+    fn query(&self) -> EventQuery {
+        EventQuery {
+            infra_env: self.infra_env,
+            severities: self.severities.clone(),
+            categories: self.categories.clone(),
+            message: self.message.clone(),
+            descending: self.descending,
+            limit: self.range.limit,
+            offset: self.range.offset,
+            ..EventQuery::default()
+        }
+    }
+}
+
+/// The events that a filter selects.
+pub struct EventList {
+    /// Number of all matching events, also of those outside of the requested part.
+    pub count: u64,
+    /// Number of matching events of each severity, in the order of [`Severity::ALL`]. Ignores the severities of the
+    /// filter.
+    pub by_severity: SeverityCounts,
+    /// The events of the requested part, read page by page.
+    pub events: BoxStream<'static, Result<Event, Error>>,
+}
+
+impl fmt::Debug for EventList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { count, by_severity, .. } = self;
+        f.debug_struct("EventList")
+            .field("count", count)
+            .field("by_severity", by_severity)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Inventory {
-    /// Returns a list of events.
+    /// Returns the events that a filter selects, in the order of their times.
     ///
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub(crate) async fn list_events(&self, params: &EventListParams) -> Result<SelectedEvents, Error> {
-        let Some(query) = self.event_query(params).await? else {
-            return Ok(SelectedEvents {
-                count: 0,
-                by_severity: SeverityCounts::default(),
-                events: stream::empty().boxed(),
-            });
-        };
-        let store = Arc::clone(self.records().store());
-        let page = store.events(&one_page_query(&query)).await?;
-        // The Assisted Installer counts severities only for clusters.
-        let by_severity = if params.named.cluster.is_some() { page.by_severity } else { Default::default() };
-        Ok(SelectedEvents { count: page.count, by_severity, events: events_from(page, query, store) })
+    pub fn events(&self, filter: EventFilter) -> BoxFuture<'_, Result<EventList, Error>> {
+        Box::pin(async move {
+            let Some(query) = self.event_query(&filter).await? else {
+                return Ok(EventList {
+                    count: 0,
+                    by_severity: SeverityCounts::default(),
+                    events: stream::empty().boxed(),
+                });
+            };
+            let store = Arc::clone(self.records().store());
+            let page = store.events(&one_page_query(&query)).await?;
+            let (count, by_severity) = (page.count, page.by_severity);
+            Ok(EventList { count, by_severity, events: events_from(page, query, store) })
+        })
     }
 
     /// Returns the query for the store, or `None` if no event can match.
-    async fn event_query(&self, params: &EventListParams) -> Result<Option<EventQuery>, Error> {
-        let query = if let Some(cluster) = params.named.cluster {
-            self.event_query_for_cluster(params, cluster).await?
-        } else if !params.named.hosts.is_empty() {
-            let hosts = params.named.hosts.clone();
-            Some(EventQuery { hosts, live_hosts: true, message: None, ..params.page.clone() })
-        } else {
-            self.event_query_for_infra_env(params, params.named.infra_env).await?
-        };
-        Ok(query.map(|query| match params.scope {
-            // The token was checked against the named infra-env or hosts. It gives access to their events in its own
-            // infra-env only.
-            Scope::InfraEnv(own) => EventQuery { infra_env: Some(own), ..query },
-            Scope::Cluster(_) | Scope::Everything => query,
-        }))
-    }
-
-    async fn event_query_for_cluster(
-        &self,
-        params: &EventListParams,
-        cluster: ClusterId,
-    ) -> Result<Option<EventQuery>, Error> {
-        let mut hosts = params.named.hosts.clone();
-        if params.deleted_hosts {
-            hosts.extend(self.records().store().deleted_hosts(cluster).await?);
-            if hosts.is_empty() && !params.cluster_level {
-                return Ok(None);
+    async fn event_query(&self, filter: &EventFilter) -> Result<Option<EventQuery>, Error> {
+        let query = filter.query();
+        match &filter.subject {
+            EventSubject::Any => {
+                let Some(infra_env) = filter.infra_env else { return Ok(Some(query)) };
+                let key = Key { kind: InfraEnvRecord::KIND, parent: None, id: infra_env.0 };
+                Ok(self.records().store().exists(key).await?.then_some(query))
+            }
+            EventSubject::Hosts(hosts) if hosts.is_empty() => Ok(None),
+            EventSubject::Hosts(hosts) => {
+                Ok(Some(EventQuery { hosts: hosts.clone(), live_hosts: true, ..query }))
+            }
+            EventSubject::Cluster { id, hosts, deleted_hosts, cluster_level } => {
+                let (mut hosts, cluster_level) = (hosts.clone(), *cluster_level);
+                if *deleted_hosts {
+                    hosts.extend(self.records().store().deleted_hosts(*id).await?);
+                    if hosts.is_empty() && !cluster_level {
+                        return Ok(None);
+                    }
+                }
+                Ok(Some(EventQuery { cluster: Some(*id), hosts, cluster_level, ..query }))
             }
         }
-        let cluster_level = params.cluster_level;
-        Ok(Some(EventQuery { cluster: Some(cluster), hosts, cluster_level, ..params.page.clone() }))
-    }
-
-    async fn event_query_for_infra_env(
-        &self,
-        params: &EventListParams,
-        infra_env: Option<InfraEnvId>,
-    ) -> Result<Option<EventQuery>, Error> {
-        if let Some(infra_env) = infra_env {
-            let key = Key { kind: InfraEnvRecord::KIND, parent: None, id: infra_env.0 };
-            if !self.records().store().exists(key).await? {
-                return Ok(None);
-            }
-        }
-        Ok(Some(EventQuery { infra_env, message: None, ..params.page.clone() }))
     }
 }
 

@@ -5,4 +5,4 @@ mod list;
 mod reported;
 
 pub(crate) use changes::ChangeSubscription;
-pub(crate) use list::EventListParams;
+pub use list::{EventFilter, EventList, EventSubject};

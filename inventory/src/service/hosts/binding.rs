@@ -1,5 +1,6 @@
 //! Binding hosts to clusters and unbinding them.
 
+use futures_util::future::BoxFuture;
 use rules::host::state::{HostEvent, HostFacts, find_rule};
 
 use crate::Inventory;
@@ -97,13 +98,13 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the host or the cluster does not exist, or if their states do not allow it.
-    pub(crate) async fn bind_host(
+    pub fn bind_host(
         &self,
         key: HostKey,
         cluster: ClusterId,
         request: Option<RequestId>,
-    ) -> Result<HostRecord, Error> {
-        Binding { key, cluster, request }.bind(self).await
+    ) -> BoxFuture<'_, Result<HostRecord, Error>> {
+        Box::pin(Binding { key, cluster, request }.bind(self))
     }
 
     /// Unbinds a host from its cluster. A job deletes its logs. The unbinding is complete when its agent registers again.
@@ -113,34 +114,42 @@ impl Inventory {
     ///
     /// Returns an error if the host does not exist or is not bound, if its infra-env is bound to a cluster, or if its
     /// status does not allow it.
-    pub(crate) async fn unbind_host(
+    pub fn unbind_host(
         &self,
         key: HostKey,
         request: Option<RequestId>,
-    ) -> Result<HostRecord, Error> {
-        let records = self.records();
-        let unbound = records
-            .change(|reads: ReadSet| async move {
-                let mut change = Change::new();
-                let mut draft = HostDraft::new(key.find(&reads).await?);
-                let mut journal = self.journal(request);
-                check_unbind(&reads, &draft.record).await?;
-                journal.add_log_deletion(&draft.record);
-                clear_cluster(&mut draft.record, HostEvent::Unbind, &mut journal);
-                draft.record.updated_at = journal.micros();
-                let host = draft.write(&mut change)?;
-                journal.write(&mut change)?;
-                Ok((change, host))
-            })
-            .await;
-        if let Err(refusal) = &unbound
-            && refusal.kind() != ErrorKind::NotFound
-        {
-            let message = format!("Failed to unbind host {}: {}", key.host_id, refusal.reason());
-            let event = self.journal(request).event("host_unbind_failed", Severity::Error, message);
-            records.add_event(event.of_host(key.host_id).of_infra_env(key.infra_env_id)).await?;
-        }
-        unbound
+    ) -> BoxFuture<'_, Result<HostRecord, Error>> {
+        Box::pin(async move {
+            let records = self.records();
+            let attempt = |reads: ReadSet| async move { self.attempt_unbind(&reads, key, request).await };
+            let unbound = records.change(attempt).await;
+            if let Err(refusal) = &unbound
+                && refusal.kind() != ErrorKind::NotFound
+            {
+                let message = format!("Failed to unbind host {}: {}", key.host_id, refusal.reason());
+                let event = self.journal(request).event("host_unbind_failed", Severity::Error, message);
+                records.add_event(event.of_host(key.host_id).of_infra_env(key.infra_env_id)).await?;
+            }
+            unbound
+        })
+    }
+
+    async fn attempt_unbind(
+        &self,
+        reads: &ReadSet,
+        key: HostKey,
+        request: Option<RequestId>,
+    ) -> Result<(Change, HostRecord), Error> {
+        let mut change = Change::new();
+        let mut draft = HostDraft::new(key.find(reads).await?);
+        let mut journal = self.journal(request);
+        check_unbind(reads, &draft.record).await?;
+        journal.add_log_deletion(&draft.record);
+        clear_cluster(&mut draft.record, HostEvent::Unbind, &mut journal);
+        draft.record.updated_at = journal.micros();
+        let host = draft.write(&mut change)?;
+        journal.write(&mut change)?;
+        Ok((change, host))
     }
 }
 

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use assisted::step::Steps;
+use futures_util::future::BoxFuture;
 
 use crate::Inventory;
 use crate::error::{Error, ErrorKind};
@@ -121,14 +122,16 @@ impl Inventory {
     }
 
     /// Stores the pending check-ins, gives up the lease of the leader, and closes the database.
-    pub async fn close(&self) {
-        if let Err(error) = self.records().store_check_ins().await {
-            let error = &error as &dyn std::error::Error;
-            tracing::error!(error, "the last check-ins of hosts could not be stored");
-        }
-        // The next leader decides which hosts are silent.
-        self.release_lease().await;
-        self.records().store().close().await;
+    pub fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Err(error) = self.records().store_check_ins().await {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(error, "the last check-ins of hosts could not be stored");
+            }
+            // The next leader decides which hosts are silent.
+            self.release_lease().await;
+            self.records().store().close().await;
+        })
     }
 }
 

@@ -1,17 +1,61 @@
-//! Lists of hosts, with the reports that clients see.
+//! Lists of hosts, with or without their reports.
 
-use futures_util::stream::BoxStream;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 
-use super::counts::DeletedHosts;
 use crate::Inventory;
 use crate::error::Error;
 use crate::host::{HostRecord, HostRole, HostStatus};
 use crate::id::{ClusterId, InfraEnvId};
+use crate::service::infra_envs::stored_infra_env;
 use crate::store::{Filter, Kind, ListRange, PageQuery, ReportKind, ReportKinds, Reports};
 
+/// Selects hosts. The default selects all that are not deleted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostQuery {
+    /// Only hosts of this infra-env, which must exist.
+    pub infra_env: Option<InfraEnvId>,
+    /// Only hosts of this cluster.
+    pub cluster: Option<ClusterId>,
+    /// Only hosts with this status.
+    pub status: Option<HostStatus>,
+    /// Only hosts with this role.
+    pub role: Option<HostRole>,
+    /// Also deleted hosts.
+    pub deleted: bool,
+    /// The part of the list.
+    pub range: ListRange,
+}
+
+impl HostQuery {
+    /// Selects the hosts of an infra-env.
+    #[must_use]
+    pub fn of_infra_env(infra_env: InfraEnvId) -> Self {
+        Self { infra_env: Some(infra_env), ..Self::default() }
+    }
+
+    /// Selects the hosts of a cluster.
+    #[must_use]
+    pub fn of_cluster(cluster: ClusterId) -> Self {
+        Self { cluster: Some(cluster), ..Self::default() }
+    }
+
+    fn pages(&self, reports: ReportKinds) -> PageQuery {
+        let filter = Filter {
+            kind: Kind::Host,
+            parent: self.infra_env.map(|id| id.0),
+            cluster: self.cluster.map(|id| id.0),
+            status: self.status.map(HostStatus::as_str),
+            role: self.role.map(HostRole::as_str),
+            deleted: self.deleted,
+        };
+        PageQuery::first(filter).with_reports(reports).in_range(self.range)
+    }
+}
+
 /// Hosts with reports, in the order of their creation.
-pub(crate) type HostStream = BoxStream<'static, Result<(HostRecord, Reports), Error>>;
+pub type HostStream = BoxStream<'static, Result<(HostRecord, Reports), Error>>;
 
 /// The reports that clients see.
 pub(crate) const SHOWN_REPORTS: ReportKinds = ReportKinds::new(&[
@@ -25,70 +69,35 @@ pub(crate) const SHOWN_REPORTS: ReportKinds = ReportKinds::new(&[
     ReportKind::DomainNameResolutions,
 ]);
 
-/// Which hosts of a cluster a list has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HostSelection {
-    pub(crate) deleted: DeletedHosts,
-    /// Only hosts with this status. `None`: all.
-    pub(crate) status: Option<HostStatus>,
-    /// Only hosts with this role. `None`: all.
-    pub(crate) role: Option<HostRole>,
-}
-
-impl HostSelection {
-    /// Returns the selection of all hosts.
-    pub(crate) fn all(deleted: DeletedHosts) -> Self {
-        Self { deleted, status: None, role: None }
-    }
-}
-
 impl Inventory {
+    /// Returns the hosts that a query selects, in the order of their creation. They are read page by page while the
+    /// caller reads the stream. The first item is an error if the infra-env of the query does not exist.
+    pub fn hosts(&self, query: HostQuery) -> BoxStream<'static, Result<HostRecord, Error>> {
+        self.hosts_with_reports(query, ReportKinds::NONE).map_ok(|(host, _)| host).boxed()
+    }
+
+    /// Returns the hosts that a query selects, as [`hosts`](Self::hosts), with their reports of some kinds. A host and
+    /// its reports are from the same change.
+    pub fn hosts_with_reports(&self, query: HostQuery, reports: ReportKinds) -> HostStream {
+        let pages = query.pages(reports);
+        let hosts = self.records().stream_with_reports::<HostRecord>(pages).map_err(Error::from);
+        let hosts = hosts.map_ok(|(host, reports)| (host.record, reports));
+        let Some(infra_env) = query.infra_env else { return hosts.boxed() };
+        let records = self.records().clone();
+        let after_check = async move { stored_infra_env(&records, infra_env).await.map(|_| hosts) };
+        stream::once(after_check).try_flatten().boxed()
+    }
+
     /// Returns the reports of a host that clients see. If the host has changed since it was read, also returns its
     /// current state.
     ///
     /// # Errors
     ///
     /// Returns an error if the database fails, or if a report is missing that the host names.
-    pub(crate) async fn with_shown_reports(&self, host: HostRecord) -> Result<(HostRecord, Reports), Error> {
-        Ok(self.records().with_reports(host, SHOWN_REPORTS).await?)
-    }
-
-    /// Returns the hosts of an infra-env with reports of some kinds.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the infra-env does not exist.
-    pub(crate) async fn hosts_of_infra_env(
+    pub fn with_shown_reports(
         &self,
-        id: InfraEnvId,
-        reports: ReportKinds,
-        range: ListRange,
-    ) -> Result<HostStream, Error> {
-        self.infra_env(id).await?;
-        let hosts = PageQuery::first(Filter::all(Kind::Host).within(id.0)).with_reports(reports);
-        Ok(self.stream_hosts(hosts.in_range(range)))
-    }
-
-    /// Returns the hosts of a cluster with reports of some kinds.
-    pub(crate) fn hosts_of_cluster(
-        &self,
-        id: ClusterId,
-        reports: ReportKinds,
-        selection: HostSelection,
-        range: ListRange,
-    ) -> HostStream {
-        let HostSelection { deleted, status, role } = selection;
-        let hosts = Filter {
-            deleted: deleted == DeletedHosts::Included,
-            status: status.map(HostStatus::as_str),
-            role: role.map(HostRole::as_str),
-            ..Filter::all(Kind::Host).of_cluster(id.0)
-        };
-        self.stream_hosts(PageQuery::first(hosts).with_reports(reports).in_range(range))
-    }
-
-    fn stream_hosts(&self, query: PageQuery) -> HostStream {
-        let hosts = self.records().stream_with_reports::<HostRecord>(query).map_err(Error::from);
-        hosts.map_ok(|(host, reports)| (host.record, reports)).boxed()
+        host: HostRecord,
+    ) -> BoxFuture<'_, Result<(HostRecord, Reports), Error>> {
+        Box::pin(async move { Ok(self.records().with_reports(host, SHOWN_REPORTS).await?) })
     }
 }

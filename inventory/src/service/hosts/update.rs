@@ -1,6 +1,7 @@
 //! Operations of users on single hosts.
 
 use assisted::host::HostUpdateParams;
+use futures_util::future::BoxFuture;
 
 use crate::Inventory;
 use crate::error::Error;
@@ -22,8 +23,8 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the host does not exist.
-    pub(crate) async fn host(&self, key: HostKey) -> Result<HostRecord, Error> {
-        Ok(key.find(self.records()).await?.record)
+    pub fn host(&self, key: HostKey) -> BoxFuture<'_, Result<HostRecord, Error>> {
+        Box::pin(async move { Ok(key.find(self.records()).await?.record) })
     }
 
     /// Returns a host of a cluster. Several infra-envs may have a host with this id: without an infra-env, the first one of
@@ -55,18 +56,21 @@ impl Inventory {
     ///
     /// Returns an error if the host does not exist, if a value is refused, or if the status of the host does not allow
     /// the change.
-    pub(crate) async fn update_host(
+    pub fn update_host(
         &self,
         key: HostKey,
-        params: &HostUpdateParams,
+        params: HostUpdateParams,
         request: Option<RequestId>,
-    ) -> Result<HostRecord, Error> {
-        check_update(params)?;
-        let apply = |draft: &mut HostDraft, journal: &mut Journal| {
-            apply_update(draft, params, self.settings(), journal)
-        };
-        let (host, ()) = key.change_with_reports(self, request, reports_for_update(params), apply).await?;
-        Ok(host)
+    ) -> BoxFuture<'_, Result<HostRecord, Error>> {
+        Box::pin(async move {
+            check_update(&params)?;
+            let apply = |draft: &mut HostDraft, journal: &mut Journal| {
+                apply_update(draft, &params, self.settings(), journal)
+            };
+            let reports = reports_for_update(&params);
+            let (host, ()) = key.change_with_reports(self, request, reports, apply).await?;
+            Ok(host)
+        })
     }
 
     /// Deletes a host. A job deletes its logs.
@@ -74,18 +78,20 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the host does not exist.
-    pub(crate) async fn deregister_host(
+    pub fn deregister_host(
         &self,
         key: HostKey,
         request: Option<RequestId>,
-    ) -> Result<(), Error> {
-        let edit = |host: &mut HostRecord, journal: &mut Journal| {
-            deregister(host, journal);
-            journal.add_log_deletion(host);
+    ) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            let edit = |host: &mut HostRecord, journal: &mut Journal| {
+                deregister(host, journal);
+                journal.add_log_deletion(host);
+                Ok(())
+            };
+            key.change(self, request, edit).await?;
             Ok(())
-        };
-        key.change(self, request, edit).await?;
-        Ok(())
+        })
     }
 
     /// Sets the arguments of coreos-installer for a host.
@@ -93,16 +99,19 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the host does not exist, or if an argument is refused.
-    pub(crate) async fn set_host_installer_args(
+    pub fn set_host_installer_args(
         &self,
         key: HostKey,
-        args: &[String],
+        args: Vec<String>,
         request: Option<RequestId>,
-    ) -> Result<HostRecord, Error> {
-        check_installer_args(args)?;
-        let edit = |host: &mut HostRecord, journal: &mut Journal| set_installer_args(host, args, journal);
-        let (host, ()) = key.change(self, request, edit).await?;
-        Ok(host)
+    ) -> BoxFuture<'_, Result<HostRecord, Error>> {
+        Box::pin(async move {
+            check_installer_args(&args)?;
+            let edit =
+                |host: &mut HostRecord, journal: &mut Journal| set_installer_args(host, &args, journal);
+            let (host, ()) = key.change(self, request, edit).await?;
+            Ok(host)
+        })
     }
 
     /// Sets the Ignition override of a host. An empty one removes it.
@@ -110,20 +119,22 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the host does not exist, or if the config is not valid.
-    pub(crate) async fn set_host_ignition(
+    pub fn set_host_ignition(
         &self,
         key: HostKey,
-        config: &str,
+        config: String,
         request: Option<RequestId>,
-    ) -> Result<(), Error> {
-        if !config.is_empty() {
-            check_ignition_override(config)?;
-        }
-        let edit = |host: &mut HostRecord, journal: &mut Journal| {
-            set_ignition_override(host, config, journal);
+    ) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            if !config.is_empty() {
+                check_ignition_override(&config)?;
+            }
+            let edit = |host: &mut HostRecord, journal: &mut Journal| {
+                set_ignition_override(host, &config, journal);
+                Ok(())
+            };
+            key.change(self, request, edit).await?;
             Ok(())
-        };
-        key.change(self, request, edit).await?;
-        Ok(())
+        })
     }
 }

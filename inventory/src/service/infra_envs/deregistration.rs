@@ -1,5 +1,7 @@
 //! Deletion of infra-envs.
 
+use futures_util::future::BoxFuture;
+
 use super::queries::stored_infra_env;
 use crate::Inventory;
 use crate::error::{Error, ErrorKind};
@@ -14,19 +16,23 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the infra-env does not exist or still has hosts.
-    pub(crate) async fn deregister_infra_env(
+    pub fn deregister_infra_env(
         &self,
         id: InfraEnvId,
         request: Option<RequestId>,
-    ) -> Result<(), Error> {
-        let attempt = |reads: ReadSet| async move { self.attempt_deregistration(&reads, id, request).await };
-        let done = self.records().change(attempt).await;
-        if let Err(refusal) = &done
-            && refusal.kind() != ErrorKind::Unavailable
-        {
-            self.records().add_event(event::deregister_failed(id, refusal, &self.journal(request))).await?;
-        }
-        done
+    ) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            let attempt =
+                |reads: ReadSet| async move { self.attempt_deregistration(&reads, id, request).await };
+            let done = self.records().change(attempt).await;
+            if let Err(refusal) = &done
+                && refusal.kind() != ErrorKind::Unavailable
+            {
+                let event = event::deregister_failed(id, refusal, &self.journal(request));
+                self.records().add_event(event).await?;
+            }
+            done
+        })
     }
 
     async fn attempt_deregistration(

@@ -16,6 +16,7 @@ mod update;
 pub(crate) use cluster::require_cluster_of_infra_env;
 pub(crate) use download::FileName;
 pub use download::{File, IpxeScript, ipxe_architecture};
-pub(crate) use preflight::PreflightFindings;
+pub use preflight::PreflightFindings;
+pub use queries::InfraEnvQuery;
 pub(crate) use queries::stored_infra_env;
 pub use served::{DatabaseStatus, ServedInfraEnv};

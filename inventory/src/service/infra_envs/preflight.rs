@@ -1,5 +1,6 @@
 //! Checks an infra-env's networks and config before a machine boots its image.
 
+use futures_util::future::BoxFuture;
 use ignition::config::Config;
 use ignition::discovery::{DiscoveryImage, service_url};
 use ignition::network::check::{self, NetworkFinding};
@@ -15,7 +16,7 @@ use discovery::DiscoveryError;
 
 /// All findings in the static networks, in the config and in the addresses of an infra-env.
 #[derive(Clone, Debug)]
-pub(crate) struct PreflightFindings {
+pub struct PreflightFindings {
     /// The infra-env.
     pub infra_env: InfraEnvId,
     /// Generation of the image that was checked.
@@ -34,10 +35,12 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the infra-env does not exist, or if its config cannot be made at all.
-    pub(crate) async fn preflight(&self, id: InfraEnvId) -> Result<PreflightFindings, Error> {
-        let record = self.infra_env(id).await?;
-        let inventory = self.clone();
-        in_background(move |cancel| inventory.run_preflight(&record, cancel)).await
+    pub fn preflight(&self, id: InfraEnvId) -> BoxFuture<'_, Result<PreflightFindings, Error>> {
+        Box::pin(async move {
+            let record = self.infra_env(id).await?;
+            let inventory = self.clone();
+            in_background(move |cancel| inventory.run_preflight(&record, cancel)).await
+        })
     }
 
     fn run_preflight(&self, record: &InfraEnvRecord, cancel: &Cancel) -> Result<PreflightFindings, Error> {

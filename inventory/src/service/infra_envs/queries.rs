@@ -1,5 +1,6 @@
 //! Returns infra-envs.
 
+use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 
@@ -8,6 +9,17 @@ use crate::error::Error;
 use crate::id::{ClusterId, InfraEnvId};
 use crate::infra_env::InfraEnvRecord;
 use crate::store::{Filter, Kind, ListRange, PageQuery, Reader, Stored, part_of_list};
+
+/// Selects infra-envs. The default selects all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InfraEnvQuery {
+    /// Only infra-envs of this cluster.
+    pub cluster: Option<ClusterId>,
+    /// Only infra-envs of this user.
+    pub owner: Option<String>,
+    /// The part of the list.
+    pub range: ListRange,
+}
 
 /// Returns an infra-env with its generation.
 pub(crate) async fn stored_infra_env(
@@ -23,8 +35,8 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the infra-env does not exist.
-    pub async fn stored_infra_env(&self, id: InfraEnvId) -> Result<Stored<InfraEnvRecord>, Error> {
-        stored_infra_env(self.records(), id).await
+    pub fn stored_infra_env(&self, id: InfraEnvId) -> BoxFuture<'_, Result<Stored<InfraEnvRecord>, Error>> {
+        Box::pin(stored_infra_env(self.records(), id))
     }
 
     /// Returns an infra-env.
@@ -32,17 +44,14 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the infra-env does not exist.
-    pub async fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnvRecord, Error> {
-        Ok(self.stored_infra_env(id).await?.record)
+    pub fn infra_env(&self, id: InfraEnvId) -> BoxFuture<'_, Result<InfraEnvRecord, Error>> {
+        Box::pin(async move { Ok(stored_infra_env(self.records(), id).await?.record) })
     }
 
-    /// Returns a stream of infra-envs: a part of all, or of those of a cluster or an owner.
-    pub fn infra_envs(
-        &self,
-        cluster: Option<ClusterId>,
-        owner: Option<String>,
-        range: ListRange,
-    ) -> BoxStream<'static, Result<InfraEnvRecord, Error>> {
+    /// Returns the infra-envs that a query selects, in the order of their creation. They are read page by page while the
+    /// caller reads the stream.
+    pub fn infra_envs(&self, query: InfraEnvQuery) -> BoxStream<'static, Result<InfraEnvRecord, Error>> {
+        let InfraEnvQuery { cluster, owner, range } = query;
         let mut filter = Filter::all(Kind::InfraEnv);
         if let Some(cluster) = cluster {
             filter = filter.of_cluster(cluster.0);

@@ -1,6 +1,7 @@
 //! Registration of infra-envs.
 
 use assisted::infra_env::InfraEnvCreateParams;
+use futures_util::future::BoxFuture;
 use ignition::network::check::NetworkFinding;
 
 use super::check::PullSecretOf;
@@ -21,16 +22,19 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if a value is invalid, or if the cluster or a base image for the version does not exist.
-    pub async fn register_infra_env(
+    pub fn register_infra_env(
         &self,
         params: InfraEnvCreateParams,
         request: Option<RequestId>,
-    ) -> Result<InfraEnvRecord, Error> {
-        let done = self.make_infra_env(params, request).await;
-        if let Err(refusal) = &done {
-            self.records().add_event(event::registration_failed(refusal, &self.journal(request))).await?;
-        }
-        done
+    ) -> BoxFuture<'_, Result<InfraEnvRecord, Error>> {
+        Box::pin(async move {
+            let done = self.make_infra_env(params, request).await;
+            if let Err(refusal) = &done {
+                let event = event::registration_failed(refusal, &self.journal(request));
+                self.records().add_event(event).await?;
+            }
+            done
+        })
     }
 
     async fn make_infra_env(
@@ -38,6 +42,27 @@ impl Inventory {
         params: InfraEnvCreateParams,
         request: Option<RequestId>,
     ) -> Result<InfraEnvRecord, Error> {
+        let id = self.settings().infra_env_id.unwrap_or_else(InfraEnvId::fresh);
+        let (record, warnings) = self.new_infra_env(id, params).await?;
+        let (record, warnings) = (&record, &warnings[..]);
+        let attempt = |reads: ReadSet| async move {
+            let planned = self.plan_registration(&reads, record.clone(), warnings, request).await?;
+            // A fresh id cannot exist. A configured one can.
+            if self.records().store().exists(record.key()).await? {
+                return Err(Error::conflict(format!("infra-env {id} already exists")));
+            }
+            Ok(planned)
+        };
+        self.records().change(attempt).await
+    }
+
+    /// Checks the parameters, and returns a record without times and base image, and the network findings that are only
+    /// warnings.
+    pub(super) async fn new_infra_env(
+        &self,
+        id: InfraEnvId,
+        params: InfraEnvCreateParams,
+    ) -> Result<(InfraEnvRecord, Vec<NetworkFinding>), Error> {
         let cpu_architecture = params.cpu_architecture.unwrap_or_default();
         // A missing cluster is reported before any other error.
         require_cluster_of_infra_env(self.records(), params.cluster_id).await?;
@@ -47,7 +72,6 @@ impl Inventory {
             .check_in_background(&image, &ImageSource::default(), (cpu_architecture, PullSecretOf::New))
             .await?;
         image.static_network_config = static_network::in_stored_order(image.static_network_config);
-        let id = self.settings().infra_env_id.unwrap_or_else(InfraEnvId::fresh);
         let record = InfraEnvRecord {
             id,
             name,
@@ -64,16 +88,11 @@ impl Inventory {
             created_at: Micros::default(),
             updated_at: Micros::default(),
         };
-        let (record, warnings) = (&record, &warnings[..]);
-        self.records()
-            .change(|reads| async move {
-                self.attempt_registration(&reads, record.clone(), warnings, request).await
-            })
-            .await
+        Ok((record, warnings))
     }
 
     /// Looks up the cluster and the base image, which may be removed at any time, sets the times, and prepares the change.
-    async fn attempt_registration(
+    pub(super) async fn plan_registration(
         &self,
         reads: &ReadSet,
         mut record: InfraEnvRecord,
@@ -90,10 +109,6 @@ impl Inventory {
             self.check_fits_cluster(cluster, &record.image, record.cpu_architecture)?;
             change.require(cluster);
         }
-        // A fresh id cannot exist. A configured one can.
-        if self.records().store().exists(record.key()).await? {
-            return Err(Error::conflict(format!("infra-env {} already exists", record.id)));
-        }
         let now = journal.micros();
         (record.image_changed_at, record.created_at, record.updated_at) = (now, now, now);
         change.insert(&record)?;
@@ -106,7 +121,12 @@ impl Inventory {
         Ok((change, record))
     }
 
-    fn new_image_source(&self, params: InfraEnvCreateParams, architecture: CpuArchitecture) -> ImageSource {
+    /// Returns the image source of a new infra-env, before the base image is looked up.
+    pub(super) fn new_image_source(
+        &self,
+        params: InfraEnvCreateParams,
+        architecture: CpuArchitecture,
+    ) -> ImageSource {
         let settings = self.settings();
         let no_sources = params.additional_ntp_sources.is_none() && params.ntp_sources.is_none();
         let default_ntp_source = if no_sources { settings.default_ntp_source.clone() } else { String::new() };

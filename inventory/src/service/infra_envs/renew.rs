@@ -1,5 +1,7 @@
 //! Renews the tokens in infra-env URLs after the policy or its key has changed.
 
+use futures_util::future::BoxFuture;
+
 use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::infra_env::InfraEnvRecord;
@@ -13,15 +15,17 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the database fails or a token cannot be signed.
-    pub async fn renew_url_tokens(&self) -> Result<usize, Error> {
-        let outdated =
-            self.records().store().with_other_token_key(Kind::InfraEnv, self.policy().token_key()).await?;
-        for key in &outdated {
-            let id = InfraEnvId(key.id);
-            let token = self.policy().url_token(id)?;
-            self.renew_url_token(id, &token).await?;
-        }
-        Ok(outdated.len())
+    pub fn renew_url_tokens(&self) -> BoxFuture<'_, Result<usize, Error>> {
+        Box::pin(async move {
+            let store = self.records().store();
+            let outdated = store.with_other_token_key(Kind::InfraEnv, self.policy().token_key()).await?;
+            for key in &outdated {
+                let id = InfraEnvId(key.id);
+                let token = self.policy().url_token(id)?;
+                self.renew_url_token(id, &token).await?;
+            }
+            Ok(outdated.len())
+        })
     }
 
     async fn renew_url_token(&self, id: InfraEnvId, token: &Secret) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use futures_util::future::BoxFuture;
 use rustix::rand::GetRandomFlags;
 
 use super::queries::stored_infra_env;
@@ -18,25 +19,27 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the infra-env does not exist.
-    pub(crate) async fn regenerate_signing_key(
+    pub fn regenerate_signing_key(
         &self,
         id: InfraEnvId,
         request: Option<RequestId>,
-    ) -> Result<(), Error> {
-        let signing_key = &fresh_key()?;
-        self.records()
-            .change(|reads: ReadSet| async move {
-                let (mut change, journal) = (Change::new(), self.journal(request));
-                let stored = stored_infra_env(&reads, id).await?;
-                let record = InfraEnvRecord {
-                    signing_key: signing_key.clone(),
-                    updated_at: journal.micros(),
-                    ..stored.record
-                };
-                change.replace(&record, stored.generation)?;
-                Ok((change, ()))
-            })
-            .await
+    ) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            let signing_key = &fresh_key()?;
+            self.records()
+                .change(|reads: ReadSet| async move {
+                    let (mut change, journal) = (Change::new(), self.journal(request));
+                    let stored = stored_infra_env(&reads, id).await?;
+                    let record = InfraEnvRecord {
+                        signing_key: signing_key.clone(),
+                        updated_at: journal.micros(),
+                        ..stored.record
+                    };
+                    change.replace(&record, stored.generation)?;
+                    Ok((change, ()))
+                })
+                .await
+        })
     }
 }
 

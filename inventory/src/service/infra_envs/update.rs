@@ -2,6 +2,7 @@
 
 use assisted::infra_env::{InfraEnvUpdateParams, Proxy};
 use chrono::{DateTime, Utc};
+use futures_util::future::BoxFuture;
 use ignition::network::check::NetworkFinding;
 use tokio::sync::Mutex;
 
@@ -13,12 +14,12 @@ use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::infra_env::{ImageSource, InfraEnvRecord, event, static_network};
 use crate::request_id::RequestId;
-use crate::store::{Change, ReadSet};
+use crate::store::{Change, ReadSet, Stored};
 use crate::time::Micros;
 use crate::{Inventory, Secret};
 
 /// The result of the last check, reused if the update is attempted again with the same image source.
-type LastCheck = Mutex<Option<(ImageSource, Vec<NetworkFinding>)>>;
+pub(super) type LastCheck = Mutex<Option<(ImageSource, Vec<NetworkFinding>)>>;
 
 impl Inventory {
     /// Updates an infra-env. If its image source stays the same, nothing is written, and its times and entity tags stay
@@ -27,19 +28,20 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the infra-env does not exist or a value is invalid.
-    pub async fn update_infra_env(
+    pub fn update_infra_env(
         &self,
         id: InfraEnvId,
         params: InfraEnvUpdateParams,
         request: Option<RequestId>,
-    ) -> Result<InfraEnvRecord, Error> {
-        let last_check = LastCheck::default();
-        let (params, last_check) = (&params, &last_check);
-        self.records()
-            .change(|reads: ReadSet| async move {
+    ) -> BoxFuture<'_, Result<InfraEnvRecord, Error>> {
+        Box::pin(async move {
+            let last_check = LastCheck::default();
+            let (params, last_check) = (&params, &last_check);
+            let attempt = |reads: ReadSet| async move {
                 self.attempt_update(&reads, (id, params), last_check, request).await
-            })
-            .await
+            };
+            self.records().change(attempt).await
+        })
     }
 
     async fn attempt_update(
@@ -49,16 +51,27 @@ impl Inventory {
         last_check: &LastCheck,
         request: Option<RequestId>,
     ) -> Result<(Change, InfraEnvRecord), Error> {
-        let mut change = Change::new();
         let stored = stored_infra_env(reads, id).await?;
-        let before = stored.record;
-        require_same(&before, params)?;
-        let mut image = updated_image_source(&before.image, params);
-        let warnings = self.check_update(&before, &image, last_check).await?;
+        require_same(&stored.record, params)?;
+        let mut image = updated_image_source(&stored.record.image, params);
+        let warnings = self.check_update(&stored.record, &image, last_check).await?;
         image.static_network_config = static_network::in_stored_order(image.static_network_config);
-        if image == before.image {
-            return Ok((change, before));
+        if image == stored.record.image {
+            return Ok((Change::new(), stored.record));
         }
+        self.plan_new_image(reads, stored, image, (&warnings, request)).await
+    }
+
+    /// Looks up the base image and the cluster, which may be removed at any time, and prepares the replacement of an
+    /// image source by a checked one.
+    pub(super) async fn plan_new_image(
+        &self,
+        reads: &ReadSet,
+        stored: Stored<InfraEnvRecord>,
+        mut image: ImageSource,
+        (warnings, request): (&[NetworkFinding], Option<RequestId>),
+    ) -> Result<(Change, InfraEnvRecord), Error> {
+        let (mut change, before) = (Change::new(), stored.record);
         let os_image = self.os_image(&image.openshift_version, before.cpu_architecture).await?;
         // The base image that the infra-env has cannot be removed. Only another one could be removed meanwhile.
         if os_image.openshift_version != before.image.os_image {
@@ -72,7 +85,7 @@ impl Inventory {
         let record = with_image(before, image, journal.now())?;
         change.replace(&record, stored.generation)?;
         journal.add(event::image_updated(&record, &journal));
-        for warning in &warnings {
+        for warning in warnings {
             journal.add(event::network_warning(&record, warning, &journal));
         }
         journal.write(&mut change)?;
@@ -80,7 +93,7 @@ impl Inventory {
     }
 
     /// Checks the changed values of an image source. Returns the network findings that are only warnings.
-    async fn check_update(
+    pub(super) async fn check_update(
         &self,
         before: &InfraEnvRecord,
         image: &ImageSource,
