@@ -13,6 +13,9 @@ mod lease;
 pub(crate) mod logs;
 pub mod os_images;
 mod task_states;
+#[cfg(test)]
+pub(crate) mod test_inventory;
+mod watch;
 
 pub use clusters::ClusterQuery;
 pub use events::{EventFilter, EventList, EventSubject};
@@ -20,3 +23,4 @@ pub use hosts::list::{HostQuery, HostStream};
 pub use infra_envs::{InfraEnvQuery, PreflightFindings};
 pub use inventory::Inventory;
 pub use task_states::{MonitorHealth, TaskState, TaskStates};
+pub use watch::{ResourceChange, ResourceId, WatchEvent, WatchOptions};

@@ -5,6 +5,7 @@
 //! have changed. A browser cannot send headers when it opens a stream, so it asks for a ticket and puts that into the
 //! URL.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use assisted::error::InfraError;
@@ -14,7 +15,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use chrono::{DateTime, TimeDelta, Utc};
-use futures_util::stream;
+use futures_util::stream::{self, BoxStream, Peekable};
+use futures_util::{FutureExt as _, StreamExt as _};
 use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
@@ -23,8 +25,8 @@ use uuid::Uuid;
 use crate::api::auth::{Caller, ChangesOf, Operation, Streamer, User, WholeService, operation};
 use crate::api::{ApiError, ApiErrors, Query};
 use crate::id::InfraEnvId;
-use crate::service::events::ChangeSubscription;
-use crate::store::{ChangeKind, FeedEvent, FeedPosition, FeedReader, Key, Kind, RecordChange};
+use crate::service::{ResourceChange, ResourceId, WatchEvent, WatchOptions};
+use crate::store::{ChangeKind, FeedPosition, Kind};
 use crate::{Inventory, Secret};
 
 /// How long a ticket is valid.
@@ -111,13 +113,18 @@ async fn stream_changes(
 ) -> Result<Response, ApiError> {
     let ChangesOf(infra_env) = caller.target;
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
-    let position = last.or_else(|| query.text("last_event_id")).and_then(FeedPosition::parse);
-    let ChangeSubscription { reader, is_continued } =
-        inventory.subscribe_to_changes(infra_env, position).await?;
+    let after = last.or_else(|| query.text("last_event_id")).and_then(FeedPosition::parse);
+    let mut events = inventory.watch(WatchOptions { infra_env, after }).peekable();
+    // After the subscription: if the infra-env is removed from now on, the stream reports it.
+    if let Some(id) = infra_env {
+        inventory.infra_env(id).await?;
+    }
     // The head of the response is sent with the first bytes of its body, so there is always a first message.
-    let first = if is_continued { keep_alive_comment() } else { resync_message(reader.position()) };
-    let changes =
-        ChangeStream { first: Some(first), reader, infra_env, ends_at: Some(Instant::now() + MAX_LIFETIME) };
+    let first = match Pin::new(&mut events).peek().now_or_never() {
+        Some(Some(WatchEvent::Resync { .. })) => None,
+        _ => Some(keep_alive_comment()),
+    };
+    let changes = ChangeStream { first, events, infra_env, ends_at: Some(Instant::now() + MAX_LIFETIME) };
     let messages = stream::try_unfold(changes, |mut changes| async move {
         let message = changes.next_message().await?;
         Ok::<_, ApiError>(message.map(|message| (message, changes)))
@@ -131,11 +138,11 @@ async fn stream_changes(
     Ok(response)
 }
 
-/// The changes that one client reads. While the client does not read, they are not polled: a feed reader holds nothing
-/// that others wait for.
+/// The changes that one client reads. While the client does not read, they are not polled: a watch holds nothing that
+/// others wait for.
 struct ChangeStream {
     first: Option<String>,
-    reader: FeedReader,
+    events: Peekable<BoxStream<'static, WatchEvent>>,
     infra_env: Option<InfraEnvId>,
     /// `None` once the stream is over.
     ends_at: Option<Instant>,
@@ -149,40 +156,40 @@ impl ChangeStream {
         }
         let Some(ends_at) = self.ends_at else { return Ok(None) };
         let until = ends_at.min(Instant::now() + MAX_SILENCE);
-        loop {
-            let change = match timeout_at(until, self.reader.next()).await {
-                Ok(Some(FeedEvent::Changed(change))) => change,
-                Ok(Some(FeedEvent::Resync)) => return Ok(Some(resync_message(self.reader.position()))),
-                Err(_) if until < ends_at => return Ok(Some(keep_alive_comment())),
-                Ok(None) | Err(_) => return Ok(None),
-            };
-            let Some(view) = self.view(&change) else { continue };
-            // After the removal of its infra-env, a stream is over.
-            if change.kind == ChangeKind::Removed && self.infra_env.is_some_and(|id| id.0 == change.key.id) {
-                self.ends_at = None;
-            }
-            let view = serde_json::to_string(&view)
-                .map_err(|error| ApiError::broken(format_args!("a change as JSON: {error}")))?;
-            return Ok(Some(format!("id: {}\nevent: change\ndata: {view}\n\n", self.reader.position())));
+        let change = match timeout_at(until, self.events.next()).await {
+            Ok(Some(WatchEvent::Changed(change))) => change,
+            Ok(Some(WatchEvent::Resync { position })) => return Ok(Some(resync_message(position))),
+            Err(_) if until < ends_at => return Ok(Some(keep_alive_comment())),
+            Ok(None) | Err(_) => return Ok(None),
+        };
+        // After the removal of its infra-env, a stream is over.
+        let is_of_infra_env = self.infra_env.is_some_and(|id| change.resource == ResourceId::InfraEnv(id));
+        if change.kind == ChangeKind::Removed && is_of_infra_env {
+            self.ends_at = None;
         }
+        change_message(&change).map(Some)
     }
+}
 
-    /// Returns a change as the client sees it, if it may.
-    fn view(&self, change: &RecordChange) -> Option<ChangeView> {
-        let Key { kind, parent, id } = change.key;
-        let is_seen = matches!(kind, Kind::Cluster | Kind::InfraEnv | Kind::Host);
-        let is_wanted = self.infra_env.is_none_or(|wanted| parent.unwrap_or(id) == wanted.0);
-        (is_seen && is_wanted).then(|| ChangeView {
-            resource: kind.as_str(),
-            id,
-            infra_env_id: parent,
-            generation: change.generation,
-            change: match change.kind {
-                ChangeKind::Written => "written",
-                ChangeKind::Removed => "removed",
-            },
-        })
-    }
+fn change_message(change: &ResourceChange) -> Result<String, ApiError> {
+    let (kind, id, infra_env_id) = match change.resource {
+        ResourceId::Cluster(id) => (Kind::Cluster, id.0, None),
+        ResourceId::InfraEnv(id) => (Kind::InfraEnv, id.0, None),
+        ResourceId::Host(key) => (Kind::Host, key.host_id.0, Some(key.infra_env_id.0)),
+    };
+    let view = ChangeView {
+        resource: kind.as_str(),
+        id,
+        infra_env_id,
+        generation: change.generation,
+        change: match change.kind {
+            ChangeKind::Written => "written",
+            ChangeKind::Removed => "removed",
+        },
+    };
+    let view = serde_json::to_string(&view)
+        .map_err(|error| ApiError::broken(format_args!("a change as JSON: {error}")))?;
+    Ok(format!("id: {}\nevent: change\ndata: {view}\n\n", change.position))
 }
 
 /// Returns a message that clients ignore.

@@ -1,0 +1,226 @@
+//! The stream of changes of clusters, infra-envs and hosts.
+
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+
+use crate::Inventory;
+use crate::id::{ClusterId, HostId, HostKey, InfraEnvId};
+use crate::store::{ChangeKind, FeedEvent, FeedPosition, FeedReader, Key, Kind, RecordChange};
+
+/// Selects the changes that [`Inventory::watch`] returns. The default selects all, from now on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WatchOptions {
+    /// Only changes of this infra-env and its hosts.
+    pub infra_env: Option<InfraEnvId>,
+    /// The position of the last event that the caller handled.
+    pub after: Option<FeedPosition>,
+}
+
+/// An event of [`Inventory::watch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WatchEvent {
+    /// A resource changed.
+    Changed(ResourceChange),
+    /// Changes may have been missed: read everything again.
+    Resync {
+        /// The position after which changes follow.
+        position: FeedPosition,
+    },
+}
+
+/// A change of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResourceChange {
+    /// The resource.
+    pub resource: ResourceId,
+    /// Whether its record was written or removed. A deleted cluster or host is written, because its record is kept for
+    /// a while, and removed later.
+    pub kind: ChangeKind,
+    /// A number that increases with every change of the record.
+    pub generation: i64,
+    /// The position of this change.
+    pub position: FeedPosition,
+}
+
+/// The id of a resource of any kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ResourceId {
+    /// A cluster.
+    Cluster(ClusterId),
+    /// An infra-env.
+    InfraEnv(InfraEnvId),
+    /// A host.
+    Host(HostKey),
+}
+
+impl WatchEvent {
+    /// Returns the position of the event. A watch with this position in [`WatchOptions::after`] returns the events that
+    /// follow.
+    #[must_use]
+    pub fn position(&self) -> FeedPosition {
+        match self {
+            Self::Changed(change) => change.position,
+            Self::Resync { position } => *position,
+        }
+    }
+}
+
+impl ResourceId {
+    /// Returns the resource of a record. Returns `None` for records that are not resources, such as jobs.
+    fn from_key(key: Key) -> Option<Self> {
+        match (key.kind, key.parent) {
+            (Kind::Cluster, _) => Some(Self::Cluster(ClusterId(key.id))),
+            (Kind::InfraEnv, _) => Some(Self::InfraEnv(InfraEnvId(key.id))),
+            (Kind::Host, Some(infra_env)) => {
+                Some(Self::Host(HostKey { infra_env_id: InfraEnvId(infra_env), host_id: HostId(key.id) }))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the infra-env of a host, or the id of an infra-env.
+    #[must_use]
+    pub fn infra_env(self) -> Option<InfraEnvId> {
+        match self {
+            Self::Cluster(_) => None,
+            Self::InfraEnv(id) => Some(id),
+            Self::Host(key) => Some(key.infra_env_id),
+        }
+    }
+}
+
+impl Inventory {
+    /// Returns the changes of clusters, infra-envs and hosts while they happen, also those that other replicas make.
+    ///
+    /// A change names the resource, which the caller then reads: the stream may report a change twice, and several
+    /// changes of one resource may have happened when the caller reads it. Check-ins of hosts are not in the stream.
+    ///
+    /// The first event is [`WatchEvent::Resync`], so that one piece of code reads all resources at the beginning and
+    /// after a loss. If `options.after` is a recent position of this process, the stream continues there without a
+    /// resync. The stream ends when the store is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures_util::StreamExt as _;
+    /// # use inventory::Inventory;
+    /// # use inventory::service::{ResourceId, WatchEvent, WatchOptions};
+    /// # async fn follow(inventory: Inventory) -> Result<(), inventory::Error> {
+    /// let mut events = inventory.watch(WatchOptions::default());
+    /// while let Some(event) = events.next().await {
+    ///     match event {
+    ///         WatchEvent::Changed(change) => match change.resource {
+    ///             ResourceId::Host(key) => println!("{:?}", inventory.host(key).await.map(|host| host.name())),
+    ///             other => println!("{other:?} changed"),
+    ///         },
+    ///         _ => println!("read all resources again"),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn watch(&self, options: WatchOptions) -> BoxStream<'static, WatchEvent> {
+        let feed = self.records().store().feed();
+        let (first, reader) = match options.after.and_then(|position| feed.subscribe_after(position)) {
+            Some(reader) => (None, reader),
+            None => {
+                let reader = feed.subscribe();
+                (Some(WatchEvent::Resync { position: reader.position() }), reader)
+            }
+        };
+        let changes = stream::unfold(reader, move |mut reader| async move {
+            let event = next_event(&mut reader, options.infra_env).await?;
+            Some((event, reader))
+        });
+        stream::iter(first).chain(changes).boxed()
+    }
+}
+
+/// Waits for the next event about a resource of the infra-env, or of any.
+async fn next_event(reader: &mut FeedReader, infra_env: Option<InfraEnvId>) -> Option<WatchEvent> {
+    loop {
+        let event = reader.next().await?;
+        let position = reader.position();
+        let RecordChange { key, generation, kind } = match event {
+            FeedEvent::Changed(change) => change,
+            FeedEvent::Resync => return Some(WatchEvent::Resync { position }),
+        };
+        let Some(resource) = ResourceId::from_key(key) else { continue };
+        if infra_env.is_none() || resource.infra_env() == infra_env {
+            return Some(WatchEvent::Changed(ResourceChange { resource, kind, generation, position }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::service::test_inventory::{TestInventory, infra_env_params};
+
+    /// Returns the events that are ready.
+    fn ready(events: &mut BoxStream<'static, WatchEvent>) -> Vec<WatchEvent> {
+        std::iter::from_fn(|| events.next().now_or_never().flatten()).collect()
+    }
+
+    /// Returns the changes, without positions and generations.
+    fn changes(events: &[WatchEvent]) -> Vec<(ResourceId, ChangeKind)> {
+        let change = |event: &WatchEvent| match event {
+            WatchEvent::Changed(change) => (change.resource, change.kind),
+            WatchEvent::Resync { .. } => panic!("{event:?}"),
+        };
+        events.iter().map(change).collect()
+    }
+
+    async fn register(inventory: &Inventory) -> InfraEnvId {
+        inventory.register_infra_env(infra_env_params(), None).await.unwrap().id
+    }
+
+    #[tokio::test]
+    async fn watch_begins_with_a_resync_and_continues_after_a_position() {
+        let test = TestInventory::open().await;
+        let inventory = &test.inventory;
+        let mut events = inventory.watch(WatchOptions::default());
+        let [first] = ready(&mut events)[..] else { panic!("not one event") };
+        assert!(matches!(first, WatchEvent::Resync { .. }), "{first:?}");
+        let (one, other) = (register(inventory).await, register(inventory).await);
+        inventory.deregister_infra_env(one, None).await.unwrap();
+        let expected = [
+            (ResourceId::InfraEnv(one), ChangeKind::Written),
+            (ResourceId::InfraEnv(other), ChangeKind::Written),
+            (ResourceId::InfraEnv(one), ChangeKind::Removed),
+        ];
+        let found = ready(&mut events);
+        assert_eq!(changes(&found), expected);
+        for (event, handled) in [(first, 0), (found[0], 1), (found[2], 3)] {
+            let after = Some(event.position());
+            let mut again = inventory.watch(WatchOptions { after, ..WatchOptions::default() });
+            assert_eq!(ready(&mut again), found[handled..]);
+        }
+    }
+
+    #[tokio::test]
+    async fn watch_of_an_infra_env_has_only_its_changes() {
+        let test = TestInventory::open().await;
+        let inventory = &test.inventory;
+        let id = register(inventory).await;
+        let mut events = inventory.watch(WatchOptions { infra_env: Some(id), after: None });
+        assert_eq!(ready(&mut events).len(), 1);
+        register(inventory).await;
+        inventory.regenerate_signing_key(id, None).await.unwrap();
+        assert_eq!(changes(&ready(&mut events)), [(ResourceId::InfraEnv(id), ChangeKind::Written)]);
+    }
+
+    #[tokio::test]
+    async fn watch_after_an_unknown_position_begins_with_a_resync() {
+        let test = TestInventory::open().await;
+        let after = FeedPosition::parse("ffffffffffffffff-1");
+        let mut events = test.inventory.watch(WatchOptions { after, ..WatchOptions::default() });
+        assert!(matches!(ready(&mut events)[..], [WatchEvent::Resync { .. }]));
+        test.inventory.close().await;
+        drop(test);
+    }
+}
