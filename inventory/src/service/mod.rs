@@ -20,7 +20,7 @@ mod watch;
 pub use clusters::ClusterQuery;
 pub use events::{EventFilter, EventList, EventSubject};
 pub use hosts::list::{HostQuery, HostStream};
-pub use infra_envs::{InfraEnvQuery, PreflightFindings};
+pub use infra_envs::{Ensured, InfraEnvQuery, PreflightFindings};
 pub use inventory::Inventory;
 pub use task_states::{MonitorHealth, TaskState, TaskStates};
 pub use watch::{ResourceChange, ResourceId, WatchEvent, WatchOptions};

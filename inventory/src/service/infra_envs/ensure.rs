@@ -1,0 +1,167 @@
+//! Creates or changes an infra-env whose id the caller chooses, so that it equals its parameters.
+
+use std::fmt::Display;
+
+use assisted::infra_env::InfraEnvCreateParams;
+use futures_util::future::BoxFuture;
+
+use super::update::LastCheck;
+use crate::Inventory;
+use crate::error::Error;
+use crate::id::InfraEnvId;
+use crate::infra_env::{ImageSource, InfraEnvRecord, static_network};
+use crate::request_id::RequestId;
+use crate::store::{Change, ReadSet, Reader as _};
+
+/// A resource that equals its parameters, and what was done for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ensured<T> {
+    /// The resource did not exist and was created.
+    Created(T),
+    /// The resource existed and was changed.
+    Updated(T),
+    /// The resource existed and was not changed.
+    Unchanged(T),
+}
+
+impl<T> Ensured<T> {
+    /// Returns the resource.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Created(resource) | Self::Updated(resource) | Self::Unchanged(resource) => resource,
+        }
+    }
+
+    /// Returns `true` if the resource was created or changed.
+    pub fn is_changed(&self) -> bool {
+        !matches!(self, Self::Unchanged(_))
+    }
+}
+
+/// The wanted infra-env of one call.
+#[derive(Debug)]
+struct EnsuredInfraEnv {
+    id: InfraEnvId,
+    params: InfraEnvCreateParams,
+    request: Option<RequestId>,
+    last_check: LastCheck,
+}
+
+impl Inventory {
+    /// Creates the infra-env `id`, or changes it so that it equals the parameters, as if it had just been created with
+    /// them. A field that the parameters omit gets the same default as in a new infra-env: without a version, the
+    /// infra-env gets the newest base image of the catalogue.
+    ///
+    /// The caller chooses the id: an operator uses the UID of its own resource. The call can be repeated at any time, and
+    /// by several callers at the same time. If nothing differs, nothing is written. A refusal adds no event, because
+    /// callers repeat the call until it succeeds.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a value is invalid, or if the cluster or a base image for the version does not exist. The
+    /// error is a [`Conflict`](crate::ErrorKind::Conflict) if the infra-env has another name, CPU architecture or cluster,
+    /// which cannot be changed, or if [`Settings::infra_env_id`](crate::Settings::infra_env_id) requires another id.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use assisted::infra_env::InfraEnvCreateParams;
+    /// # use inventory::id::InfraEnvId;
+    /// # use inventory::service::Ensured;
+    /// # async fn reconcile(
+    /// #     inventory: inventory::Inventory,
+    /// #     uid: InfraEnvId,
+    /// #     params: InfraEnvCreateParams,
+    /// # ) -> Result<(), inventory::Error> {
+    /// match inventory.ensure_infra_env(uid, params, None).await? {
+    ///     Ensured::Created(record) => println!("created {}", record.id),
+    ///     Ensured::Updated(record) => println!("image generation {}", record.image_generation),
+    ///     Ensured::Unchanged(_) => {}
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ensure_infra_env(
+        &self,
+        id: InfraEnvId,
+        params: InfraEnvCreateParams,
+        request: Option<RequestId>,
+    ) -> BoxFuture<'_, Result<Ensured<InfraEnvRecord>, Error>> {
+        Box::pin(async move {
+            if let Some(only) = self.settings().infra_env_id.filter(|only| *only != id) {
+                return Err(Error::conflict(format!("infra-env {id} cannot exist: the only one is {only}")));
+            }
+            let wanted = &EnsuredInfraEnv { id, params, request, last_check: LastCheck::default() };
+            let attempt = |reads: ReadSet| async move { self.attempt_ensure(&reads, wanted).await };
+            self.records().change(attempt).await
+        })
+    }
+
+    async fn attempt_ensure(
+        &self,
+        reads: &ReadSet,
+        wanted: &EnsuredInfraEnv,
+    ) -> Result<(Change, Ensured<InfraEnvRecord>), Error> {
+        let EnsuredInfraEnv { id, params, request, last_check } = wanted;
+        let Some(stored) = reads.find::<InfraEnvRecord>(None, id.0).await? else {
+            let (record, warnings) = self.new_infra_env(*id, params.clone()).await?;
+            let (change, record) = self.plan_registration(reads, record, &warnings, *request).await?;
+            return Ok((change, Ensured::Created(record)));
+        };
+        require_same(&stored.record, params)?;
+        let (image, in_stored_order) = self.ensured_image(&stored.record, params).await?;
+        if in_stored_order == stored.record.image {
+            return Ok((Change::new(), Ensured::Unchanged(stored.record)));
+        }
+        let warnings = self.check_update(&stored.record, &image, last_check).await?;
+        let planned = self.plan_new_image(reads, stored, in_stored_order, (&warnings, *request)).await?;
+        let (change, record) = planned;
+        Ok((change, Ensured::Updated(record)))
+    }
+
+    /// Returns the wanted image source of an existing infra-env: to be checked, with the networks in the order of the
+    /// parameters, and to be stored.
+    async fn ensured_image(
+        &self,
+        before: &InfraEnvRecord,
+        params: &InfraEnvCreateParams,
+    ) -> Result<(ImageSource, ImageSource), Error> {
+        let architecture = before.cpu_architecture;
+        let mut image = self.new_image_source(params.clone(), architecture);
+        let os_image = self.os_image(&image.openshift_version, architecture).await?;
+        image.openshift_version.clone_from(&os_image.openshift_version);
+        image.os_image = os_image.openshift_version;
+        let mut to_store = image.clone();
+        to_store.static_network_config = static_network::in_stored_order(to_store.static_network_config);
+        // Networks that differ only in their order are not checked again.
+        if to_store.static_network_config == before.image.static_network_config {
+            image.static_network_config.clone_from(&to_store.static_network_config);
+        }
+        Ok((image, to_store))
+    }
+}
+
+/// Returns an error that names all immutable fields whose wanted value differs.
+fn require_same(before: &InfraEnvRecord, params: &InfraEnvCreateParams) -> Result<(), Error> {
+    let cluster = |id: Option<_>| id.map_or_else(|| "none".to_owned(), |id| format!("{id}"));
+    let (old, new) = (before.cpu_architecture, params.cpu_architecture.unwrap_or_default());
+    let differences = [
+        difference("name", &format_args!("{:?}", before.name), &format_args!("{:?}", params.name)),
+        difference("cpu_architecture", &old, &new),
+        difference("cluster_id", &cluster(before.cluster_id), &cluster(params.cluster_id)),
+    ];
+    let differences: Vec<_> = differences.into_iter().flatten().collect();
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let differences = differences.join("; ");
+    Err(Error::conflict(format!("infra-env {} has values that cannot be changed: {differences}", before.id)))
+}
+
+fn difference(field: &str, before: &impl Display, wanted: &impl Display) -> Option<String> {
+    let (before, wanted) = (before.to_string(), wanted.to_string());
+    (before != wanted).then(|| format!("{field} is {before}, not {wanted}"))
+}
+
+#[cfg(test)]
+mod tests;

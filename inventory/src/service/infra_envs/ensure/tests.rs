@@ -1,0 +1,201 @@
+use assisted::infra_env::{HostStaticNetwork, KernelArgument, KernelArgumentOperation, MacInterface, Proxy};
+use futures_util::TryStreamExt;
+use futures_util::future::join_all;
+
+use super::*;
+use crate::catalogue::{CpuArchitecture, ImageType};
+use crate::error::ErrorKind;
+use crate::id::ClusterId;
+use crate::service::EventFilter;
+use crate::service::test_inventory::{TestInventory, infra_env_params};
+use crate::{Secret, Settings};
+
+async fn event_names(inventory: &Inventory, id: InfraEnvId) -> Vec<String> {
+    let list = inventory.events(EventFilter::for_infra_env(id)).await.unwrap();
+    list.events.map_ok(|event| event.name).try_collect().await.unwrap()
+}
+
+fn network(mac: &str, ip: &str) -> HostStaticNetwork {
+    let network_yaml = format!(
+        "interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  ipv4:\n    enabled: true\n    address:\n    - ip: {ip}\n      \
+         prefix-length: 24\n"
+    );
+    let map = MacInterface { mac_address: mac.to_owned(), logical_nic_name: "eth0".to_owned() };
+    HostStaticNetwork { network_yaml, mac_interface_map: vec![map] }
+}
+
+/// Parameters with a value for each field that can be changed and whose default is not that value.
+fn full_params() -> InfraEnvCreateParams {
+    InfraEnvCreateParams {
+        proxy: Some(Proxy { http_proxy: Some("http://192.0.2.9:3128".to_owned()), ..Proxy::default() }),
+        additional_ntp_sources: Some("ntp.example.org".to_owned()),
+        ssh_authorized_key: Some(String::new()),
+        image_type: Some(ImageType::Minimal),
+        openshift_version: Some("4.17".to_owned()),
+        static_network_config: Some(vec![
+            network("52:54:00:00:00:02", "192.0.2.12"),
+            network("52:54:00:00:00:01", "192.0.2.11"),
+        ]),
+        ignition_config_override: Some(r#"{"ignition": {"version": "3.1.0"}}"#.to_owned()),
+        kernel_arguments: Some(vec![KernelArgument {
+            operation: KernelArgumentOperation::Append.into(),
+            value: "console=ttyS0".to_owned(),
+        }]),
+        network_discovery_delay_seconds: Some(7),
+        ..infra_env_params()
+    }
+}
+
+#[tokio::test]
+async fn ensured_infra_env_equals_a_new_one_with_the_same_parameters() {
+    type Edit = fn(&mut InfraEnvCreateParams);
+    let edits: [(&str, Edit); 10] = [
+        ("no proxy", |it| it.proxy = None),
+        ("no NTP source", |it| it.additional_ntp_sources = None),
+        ("no image type", |it| it.image_type = None),
+        ("no version", |it| it.openshift_version = None),
+        ("no networks", |it| it.static_network_config = None),
+        ("no override", |it| it.ignition_config_override = None),
+        ("no kernel arguments", |it| it.kernel_arguments = None),
+        ("no delay", |it| it.network_discovery_delay_seconds = None),
+        ("another pull secret", |it| {
+            it.pull_secret = Secret::new(r#"{"auths":{"quay.io":{"auth":"YTpi"}}}"#);
+        }),
+        ("defaults only", |it| *it = infra_env_params()),
+    ];
+    let test = TestInventory::open().await;
+    let inventory = &test.inventory;
+    for (name, edit) in edits {
+        let (id, before) = (InfraEnvId::fresh(), full_params());
+        let created = inventory.ensure_infra_env(id, before.clone(), None).await.unwrap();
+        let Ensured::Created(created) = created else { panic!("{name}: {created:?}") };
+        assert_eq!((created.id, created.image_generation), (id, 1), "{name}");
+        let unchanged = inventory.ensure_infra_env(id, before.clone(), None).await.unwrap();
+        assert_eq!(unchanged, Ensured::Unchanged(created.clone()), "{name}");
+        let mut after = before;
+        edit(&mut after);
+        let updated = inventory.ensure_infra_env(id, after.clone(), None).await.unwrap();
+        let Ensured::Updated(updated) = updated else { panic!("{name}: {updated:?}") };
+        assert_eq!(updated.image_generation, 2, "{name}");
+        let other = inventory.register_infra_env(after.clone(), None).await.unwrap();
+        assert_eq!(updated.image, other.image, "{name}");
+        assert_eq!(inventory.infra_env(id).await.unwrap(), updated, "{name}");
+        let unchanged = inventory.ensure_infra_env(id, after, None).await.unwrap();
+        assert_eq!(unchanged, Ensured::Unchanged(updated), "{name}");
+        let events = event_names(inventory, id).await;
+        let expected = ["infra_env_registered", "image_info_updated", "image_info_updated"];
+        assert_eq!(
+            events.iter().filter(|name| expected.contains(&name.as_str())).count(),
+            3,
+            "{name}: {events:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn order_of_networks_is_no_difference() {
+    let test = TestInventory::open().await;
+    let (id, mut params) = (InfraEnvId::fresh(), full_params());
+    test.inventory.ensure_infra_env(id, params.clone(), None).await.unwrap();
+    let events = event_names(&test.inventory, id).await;
+    params.static_network_config.as_mut().unwrap().reverse();
+    let ensured = test.inventory.ensure_infra_env(id, params, None).await.unwrap();
+    assert!(!ensured.is_changed(), "{ensured:?}");
+    assert_eq!(event_names(&test.inventory, id).await, events);
+}
+
+#[tokio::test]
+async fn rejects_changes_of_immutable_fields_and_invalid_values() {
+    type Edit = fn(&mut InfraEnvCreateParams);
+    let cases: [(Edit, ErrorKind, &str); 6] = [
+        (|it| it.name = "rack-2".to_owned(), ErrorKind::Conflict, "name is \"rack-1\", not \"rack-2\""),
+        (
+            |it| it.cpu_architecture = Some(CpuArchitecture::Arm64),
+            ErrorKind::Conflict,
+            "cpu_architecture is x86_64, not arm64",
+        ),
+        (
+            |it| it.cluster_id = "0e5ad4c6-5d73-4d5c-8b1a-0f0b7f1f4f5e".parse().ok(),
+            ErrorKind::Conflict,
+            "cluster_id is none, not 0e5ad4c6-5d73-4d5c-8b1a-0f0b7f1f4f5e",
+        ),
+        (
+            |it| {
+                it.name = "rack-2".to_owned();
+                it.cpu_architecture = Some(CpuArchitecture::Arm64);
+            },
+            ErrorKind::Conflict,
+            "name is \"rack-1\", not \"rack-2\"; cpu_architecture is x86_64, not arm64",
+        ),
+        (
+            |it| it.openshift_version = Some("4.1".to_owned()),
+            ErrorKind::Invalid,
+            "No OS image for Openshift version 4.1",
+        ),
+        (|it| it.pull_secret = Secret::new("{}"), ErrorKind::Invalid, "pull secret must contain 'auths'"),
+    ];
+    let test = TestInventory::open().await;
+    let inventory = &test.inventory;
+    let id = InfraEnvId::fresh();
+    let before = inventory.ensure_infra_env(id, infra_env_params(), None).await.unwrap().into_inner();
+    let events = event_names(inventory, id).await;
+    for (edit, kind, reason) in cases {
+        let mut params = infra_env_params();
+        edit(&mut params);
+        let error = inventory.ensure_infra_env(id, params, None).await.unwrap_err();
+        assert!(error.reason().contains(reason), "{error}");
+        assert_eq!(error.kind(), kind, "{error}");
+    }
+    assert_eq!(inventory.infra_env(id).await.unwrap(), before);
+    assert_eq!(event_names(inventory, id).await, events);
+}
+
+#[tokio::test]
+async fn refused_creation_writes_nothing() {
+    let test = TestInventory::open().await;
+    let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
+    let params = InfraEnvCreateParams { cluster_id: Some(ClusterId::fresh()), ..infra_env_params() };
+    let error = inventory.ensure_infra_env(id, params, None).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    assert_eq!(inventory.infra_env(id).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(inventory.events(EventFilter::default()).await.unwrap().count, 0);
+}
+
+#[tokio::test]
+async fn one_of_several_callers_creates_the_infra_env() {
+    let test = TestInventory::open().await;
+    let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
+    let calls = (0..8).map(|_| inventory.ensure_infra_env(id, full_params(), None));
+    let ensured: Vec<_> = join_all(calls).await.into_iter().map(Result::unwrap).collect();
+    let created = ensured.iter().filter(|it| matches!(it, Ensured::Created(_))).count();
+    let unchanged = ensured.iter().filter(|it| matches!(it, Ensured::Unchanged(_))).count();
+    assert_eq!((created, unchanged), (1, 7), "{ensured:?}");
+    let records: Vec<_> = ensured.into_iter().map(Ensured::into_inner).collect();
+    assert!(records.iter().all(|record| *record == records[0]));
+    // The same for a change.
+    let calls = (0..8).map(|_| inventory.ensure_infra_env(id, infra_env_params(), None));
+    let ensured: Vec<_> = join_all(calls).await.into_iter().map(Result::unwrap).collect();
+    let updated = ensured.iter().filter(|it| matches!(it, Ensured::Updated(_))).count();
+    let unchanged = ensured.iter().filter(|it| matches!(it, Ensured::Unchanged(_))).count();
+    assert_eq!((updated, unchanged), (1, 7), "{ensured:?}");
+}
+
+#[tokio::test]
+async fn removed_infra_env_is_created_again() {
+    let test = TestInventory::open().await;
+    let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
+    for _ in 0..2 {
+        let ensured = inventory.ensure_infra_env(id, infra_env_params(), None).await.unwrap();
+        assert!(matches!(ensured, Ensured::Created(_)), "{ensured:?}");
+        inventory.deregister_infra_env(id, None).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn rejects_another_id_than_the_configured_one() {
+    let only = InfraEnvId::fresh();
+    let test = TestInventory::with(|settings| Settings { infra_env_id: Some(only), ..settings }).await;
+    let refusal = test.inventory.ensure_infra_env(InfraEnvId::fresh(), infra_env_params(), None).await;
+    assert_eq!(refusal.unwrap_err().kind(), ErrorKind::Conflict);
+    assert!(test.inventory.ensure_infra_env(only, infra_env_params(), None).await.unwrap().is_changed());
+}
