@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -39,14 +40,16 @@ pub enum JobOutcome {
 
 impl Inventory {
     /// Makes one attempt at a job. It continues even if the caller is dropped.
-    pub async fn run_job(&self, id: Uuid) -> JobOutcome {
-        match tokio::spawn(attempt_job(self.clone(), id)).await {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                tracing::error!(job = %id, %error, "a job ended early, will retry");
-                JobOutcome::WillRetry
+    pub fn run_job(&self, id: Uuid) -> BoxFuture<'_, JobOutcome> {
+        Box::pin(async move {
+            match tokio::spawn(attempt_job(self.clone(), id)).await {
+                Ok(outcome) => outcome,
+                Err(error) => {
+                    tracing::error!(job = %id, %error, "a job ended early, will retry");
+                    JobOutcome::WillRetry
+                }
             }
-        }
+        })
     }
 }
 

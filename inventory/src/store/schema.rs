@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
+use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
-use sqlx::{Acquire, SqlSafeStr as _};
 
 use super::StoreError;
 use super::session::{Cells as _, Session, Statement};
@@ -35,14 +35,14 @@ const SCHEMA_VERSIONS: i64 = 4;
 /// # Errors
 ///
 /// Returns an error if the tables are newer than this program, or if records have schema version 0.
-pub(super) async fn migrate<S>(database: &str, connection: &mut S) -> Result<(), StoreError>
-where
-    S: Session + Migrate,
-    for<'a> &'a mut S: Acquire<'a, Connection = &'a mut S>,
-{
+pub(super) async fn migrate<S: Session + Migrate>(
+    database: &str,
+    connection: &mut S,
+) -> Result<(), StoreError> {
     refuse_old_tables(database, connection).await?;
     let known = TABLES.iter().map(|step| step.version).max().unwrap_or(0);
-    TABLES.run(&mut *connection).await.map_err(|error| match error {
+    // The compiler cannot prove that the future of `run` is `Send`, because `run` is generic over `Acquire`.
+    TABLES.run_direct(None, connection, false).await.map_err(|error| match error {
         MigrateError::VersionMissing(version) if version > known => {
             StoreError::Newer { database: database.to_owned(), version, known }
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use sqlx::SqlSafeStr as _;
 use uuid::Uuid;
 
@@ -45,8 +46,8 @@ impl SqlStore {
     /// # Errors
     ///
     /// Returns an error if the file cannot be opened, is not a database, or is in use.
-    pub async fn open_file(path: &Path) -> Result<Self, StoreError> {
-        Self::open_sqlite(path, true).await
+    pub fn open_file(path: &Path) -> BoxFuture<'_, Result<Self, StoreError>> {
+        Box::pin(Self::open_sqlite(path, true))
     }
 
     /// Opens a database by URL, and creates its tables if they do not exist.
@@ -58,15 +59,17 @@ impl SqlStore {
     ///
     /// Returns an error if the URL is invalid, if the database cannot be reached, or if a newer Kindling made its
     /// tables.
-    pub async fn open(url: &str) -> Result<Self, StoreError> {
-        match DatabaseLocation::parse(url)? {
-            DatabaseLocation::File { path, create } => Self::open_sqlite(&path, create).await,
-            DatabaseLocation::Server(url) => {
-                let feed = Feed::of_shared_database();
-                let backend = Backend::Postgres(postgres::open(&url, &feed).await?);
-                Ok(Self { backend, feed, metrics: StoreMetrics::default() })
+    pub fn open(url: &str) -> BoxFuture<'_, Result<Self, StoreError>> {
+        Box::pin(async move {
+            match DatabaseLocation::parse(url)? {
+                DatabaseLocation::File { path, create } => Self::open_sqlite(&path, create).await,
+                DatabaseLocation::Server(url) => {
+                    let feed = Feed::of_shared_database();
+                    let backend = Backend::Postgres(postgres::open(&url, &feed).await?);
+                    Ok(Self { backend, feed, metrics: StoreMetrics::default() })
+                }
             }
-        }
+        })
     }
 
     async fn open_sqlite(path: &Path, create: bool) -> Result<Self, StoreError> {

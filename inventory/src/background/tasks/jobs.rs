@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
 use tokio::task::JoinSet;
 use uuid::Uuid;
@@ -33,12 +34,14 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub async fn run_due_jobs(&self) -> Result<Option<DateTime<Utc>>, Error> {
-        let now = self.now();
-        let due = read_jobs(self).await?.into_iter().filter(|job| job.is_due(now));
-        let attempts = stream::iter(due).map(|job| self.run_job(job.id));
-        attempts.buffer_unordered(CONCURRENT_JOBS).for_each(async |_| {}).await;
-        Ok(read_jobs(self).await?.into_iter().map(|job| job.not_before).min())
+    pub fn run_due_jobs(&self) -> BoxFuture<'_, Result<Option<DateTime<Utc>>, Error>> {
+        Box::pin(async move {
+            let now = self.now();
+            let due = read_jobs(self).await?.into_iter().filter(|job| job.is_due(now));
+            let attempts = stream::iter(due).map(|job| self.run_job(job.id));
+            attempts.buffer_unordered(CONCURRENT_JOBS).for_each(async |_| {}).await;
+            Ok(read_jobs(self).await?.into_iter().map(|job| job.not_before).min())
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::future::BoxFuture;
 
 use super::super::task::{Task, TaskRun};
 use crate::Inventory;
@@ -53,8 +54,8 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns the last error if the database fails or a record is damaged. The other records are purged if possible.
-    pub async fn clear_remains(&self) -> Result<(), Error> {
-        purge(self, &TaskRun::without_driver()).await
+    pub fn clear_remains(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move { purge(self, &TaskRun::without_driver()).await })
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use futures_util::future::BoxFuture;
 use rules::host::state::statuses_before_disconnection;
 use tokio::time::Instant;
 
@@ -33,8 +34,8 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the database fails. The batches before are done.
-    pub async fn disconnect_silent_hosts(&self) -> Result<usize, Error> {
-        disconnect_all_silent(self, &TaskRun::without_driver()).await
+    pub fn disconnect_silent_hosts(&self) -> BoxFuture<'_, Result<usize, Error>> {
+        Box::pin(async move { disconnect_all_silent(self, &TaskRun::without_driver()).await })
     }
 }
 
