@@ -59,7 +59,10 @@ impl OsImagesOptions {
             value: self.os_images_file.as_deref(),
         };
         let Some(images) = read_list(&text, Some(&file))? else { return Ok(Catalogue::default()) };
-        Catalogue::parse(&images.text).map_err(|error| images.invalid_list_error("OS_IMAGES", &error))
+        if images.text.trim().is_empty() {
+            bail!("{}: OS_IMAGES list is empty", images.source);
+        }
+        Catalogue::parse(&images.text).map_err(|error| images.invalid_list_error(error))
     }
 }
 
@@ -83,12 +86,11 @@ impl CatalogueOptions {
         let mut catalogue = self.os_images.read_catalogue()?;
         if let Some(releases) = read_list(&text, Some(&file))? {
             let with = catalogue.with_release_images(&releases.text);
-            catalogue = with.map_err(|error| releases.invalid_list_error("RELEASE_IMAGES", &error))?;
+            catalogue = with.map_err(|error| releases.invalid_list_error(error))?;
         }
         if let Some(versions) = read_list(&ignored, None)? {
             let without = catalogue.ignoring(&versions.text);
-            catalogue =
-                without.map_err(|error| versions.invalid_list_error("IGNORED_OPENSHIFT_VERSIONS", &error))?;
+            catalogue = without.map_err(|error| versions.invalid_list_error(error))?;
         }
         Ok(catalogue)
     }
@@ -117,13 +119,19 @@ struct ListText {
 }
 
 impl ListText {
-    /// Returns the error of a list with invalid entries. The catalogue's messages begin with the name of a variable,
-    /// which is replaced by the source of the list.
-    fn invalid_list_error(&self, variable: &str, error: &CatalogueError) -> anyhow::Error {
-        let message = error.to_string();
-        let reason =
-            message.strip_prefix(variable).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&message);
-        anyhow!("{}: {reason}", self.source)
+    /// Returns the error of a list with invalid entries, with the source of the list and the position in its JSON.
+    fn invalid_list_error(&self, error: CatalogueError) -> anyhow::Error {
+        let source = &self.source;
+        match error {
+            CatalogueError::List { reason, .. } => anyhow!("{source}: {reason}"),
+            CatalogueError::Element { index, key: Some(key), reason, .. } => {
+                anyhow!("{source}: [{index}].{key} {reason}")
+            }
+            CatalogueError::Element { index, key: None, reason, .. } => {
+                anyhow!("{source}: [{index}] {reason}")
+            }
+            error => anyhow!("{source}: {error}"),
+        }
     }
 }
 

@@ -32,7 +32,7 @@ pub enum PolicyKind {
 }
 
 impl PolicyKind {
-    /// Returns the value of `AUTH_TYPE` for this policy.
+    /// Returns the name: `none` or `local`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

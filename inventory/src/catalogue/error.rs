@@ -1,17 +1,59 @@
 //! Errors of the catalogue.
 
+use std::fmt;
+
 use assisted::architecture::{CpuArchitecture, ReleaseArchitecture};
+
+/// A list that a catalogue is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CatalogueList {
+    /// The base images.
+    OsImages,
+    /// The releases.
+    Releases,
+    /// The ignored OpenShift versions.
+    IgnoredVersions,
+}
+
+impl CatalogueList {
+    fn element_name(self) -> &'static str {
+        match self {
+            Self::OsImages => "base image",
+            Self::Releases => "release",
+            Self::IgnoredVersions => "ignored version",
+        }
+    }
+}
+
+impl fmt::Display for CatalogueList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "list of {}s", self.element_name())
+    }
+}
 
 /// Why a list is refused, or no image or release matches.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CatalogueError {
     /// The list is invalid.
-    #[error("{variable}: {reason}")]
+    #[error("{list}: {reason}")]
     List {
-        /// The variable that contains the list.
-        variable: &'static str,
-        /// The reason, with the element and the key.
+        /// The list.
+        list: CatalogueList,
+        /// The reason.
+        reason: String,
+    },
+    /// An element of a list is invalid.
+    #[error("{} {}: {}{reason}", list.element_name(), index + 1, key_before_reason(key.as_deref()))]
+    Element {
+        /// The list.
+        list: CatalogueList,
+        /// The position of the element, starting at 0. The message counts from 1.
+        index: usize,
+        /// The key of the invalid value, unless the element itself is invalid.
+        key: Option<String>,
+        /// The reason, as a predicate of the key or the element.
         reason: String,
     },
     /// The version of an image is invalid.
@@ -56,4 +98,8 @@ pub enum CatalogueError {
     /// No release has this pull spec.
     #[error("No release image with URL {0}")]
     NoReleaseAt(String),
+}
+
+fn key_before_reason(key: Option<&str>) -> String {
+    key.map(|key| format!("{key} ")).unwrap_or_default()
 }

@@ -5,12 +5,8 @@ use assisted::architecture::CpuArchitecture;
 use serde_json::error::Category;
 use serde_json::{Map, Value};
 
-use super::error::CatalogueError;
+use super::error::{CatalogueError, CatalogueList};
 use crate::nearest_name;
-
-/// A list, named by the variable that contains it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CatalogueList(pub(super) &'static str);
 
 /// One element of a list.
 #[derive(Debug)]
@@ -23,7 +19,12 @@ pub(super) struct CatalogueElement<'a> {
 impl CatalogueList {
     /// Returns an error about the list as a whole.
     pub(super) fn error(self, reason: impl Into<String>) -> CatalogueError {
-        CatalogueError::List { variable: self.0, reason: reason.into() }
+        CatalogueError::List { list: self, reason: reason.into() }
+    }
+
+    /// Returns an error about an element as a whole.
+    pub(super) fn element_error(self, index: usize, reason: impl Into<String>) -> CatalogueError {
+        CatalogueError::Element { list: self, index, key: None, reason: reason.into() }
     }
 
     /// Parses the list and reads each element with `element`.
@@ -36,7 +37,7 @@ impl CatalogueList {
             serde_json::from_str(text).map_err(|error| self.error(json_error(&error)))?;
         let read = |(index, value): (usize, &Value)| match value {
             Value::Object(map) => element(&CatalogueElement { list: self, index, map }),
-            _ => Err(self.error(format!("[{index}] must be an object"))),
+            _ => Err(self.element_error(index, "must be an object")),
         };
         values.iter().enumerate().map(read).collect()
     }
@@ -53,7 +54,8 @@ fn json_error(error: &serde_json::Error) -> String {
 impl CatalogueElement<'_> {
     /// Returns an error about a key of this element.
     pub(super) fn error(&self, key: &str, reason: impl std::fmt::Display) -> CatalogueError {
-        self.list.error(format!("[{}].{key} {reason}", self.index))
+        let (key, reason) = (Some(key.to_owned()), reason.to_string());
+        CatalogueError::Element { list: self.list, index: self.index, key, reason }
     }
 
     /// Requires that all keys are among `known` and that none is repeated in another case.

@@ -7,7 +7,7 @@ mod release;
 mod release_image;
 
 pub use assisted::architecture::{CpuArchitecture, ImageType, ReleaseArchitecture};
-pub use error::CatalogueError;
+pub use error::{CatalogueError, CatalogueList};
 pub use ignition::version::Version;
 pub use os_image::{Catalogue, MAX_IMAGE_VERSION_LEN, OsImage};
 pub use release::VersionQuery;

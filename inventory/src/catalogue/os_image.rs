@@ -1,4 +1,4 @@
-//! The catalogue of images and releases, in the formats of `OS_IMAGES`, `RELEASE_IMAGES` and
+//! The catalogue of images and releases, in the Assisted Installer's formats of `OS_IMAGES`, `RELEASE_IMAGES` and
 //! `IGNORED_OPENSHIFT_VERSIONS`.
 
 use std::collections::BTreeSet;
@@ -8,8 +8,8 @@ use isogen::Digest;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Version;
-use super::error::CatalogueError;
-use super::list::{CatalogueElement, CatalogueList};
+use super::error::{CatalogueError, CatalogueList};
+use super::list::CatalogueElement;
 use super::release_image::ReleaseImage;
 
 /// The most characters in the version of a base image. With prefix and suffix, the name of its file stays below the 255
@@ -81,25 +81,23 @@ pub struct Catalogue {
     pub(super) ignored: BTreeSet<String>,
 }
 
-const OS_IMAGES: CatalogueList = CatalogueList("OS_IMAGES");
-
 /// The keys of an image. `rootfs_url` is in lists of old releases of the Assisted Installer and has no effect.
 const OS_IMAGE_KEYS: [&str; 7] =
     ["openshift_version", "cpu_architecture", "url", "version", "type", "sha256", "rootfs_url"];
 
 impl Catalogue {
-    /// Parses a list of images in the format of `OS_IMAGES`.
+    /// Parses a list of images in the format of the Assisted Installer's `OS_IMAGES`.
     ///
     /// # Errors
     ///
     /// Returns an error if the text is not a valid list or if the list is empty.
     pub fn parse(os_images: &str) -> Result<Self, CatalogueError> {
         if os_images.trim().is_empty() {
-            return Err(OS_IMAGES.error("OS_IMAGES list is empty"));
+            return Err(CatalogueList::OsImages.error("the list is empty"));
         }
-        let os_images = OS_IMAGES.read(os_images, read_os_image)?;
+        let os_images = CatalogueList::OsImages.read(os_images, read_os_image)?;
         if os_images.is_empty() {
-            return Err(OS_IMAGES.error("No OS images provided"));
+            return Err(CatalogueList::OsImages.error("No OS images provided"));
         }
         Ok(Self { os_images, ..Self::default() })
     }
@@ -362,11 +360,11 @@ mod tests {
         };
         assert_eq!(read(json!(digest.to_string().to_uppercase())).unwrap(), Some(digest));
         assert_eq!(read(json!(null)).unwrap(), None);
-        assert_eq!(read(json!("")).unwrap_err().to_string(), "OS_IMAGES: [0].sha256 is empty");
+        assert_eq!(read(json!("")).unwrap_err().to_string(), "base image 1: sha256 is empty");
         let error = read(json!("abc")).unwrap_err().to_string();
         assert_eq!(
             error,
-            "OS_IMAGES: [0].sha256 is invalid: invalid SHA-256 digest \"abc\": expected 64 hexadecimal digits"
+            "base image 1: sha256 is invalid: invalid SHA-256 digest \"abc\": expected 64 hexadecimal digits"
         );
 
         let image = Catalogue::parse(&element(json!(digest.to_string())).to_string()).unwrap();
@@ -384,34 +382,34 @@ mod tests {
             json!([first, second]).to_string()
         };
         for (text, reason) in [
-            (String::new(), "OS_IMAGES: OS_IMAGES list is empty"),
-            ("[]".to_owned(), "OS_IMAGES: No OS images provided"),
-            ("[1]".to_owned(), "OS_IMAGES: [0] must be an object"),
-            (with("url", json!(null)), "OS_IMAGES: [1].url is missing"),
-            (with("version", json!("")), "OS_IMAGES: [1].version is missing"),
-            (with("version", json!(4)), "OS_IMAGES: [1].version must be a string"),
+            (String::new(), "list of base images: the list is empty"),
+            ("[]".to_owned(), "list of base images: No OS images provided"),
+            ("[1]".to_owned(), "base image 1: must be an object"),
+            (with("url", json!(null)), "base image 2: url is missing"),
+            (with("version", json!("")), "base image 2: version is missing"),
+            (with("version", json!(4)), "base image 2: version must be a string"),
             (
                 with("sha-256", json!("")),
-                "OS_IMAGES: [1].sha-256 is not a known key (did you mean sha256?); known keys are openshift_version, cpu_architecture, url, \
+                "base image 2: sha-256 is not a known key (did you mean sha256?); known keys are openshift_version, cpu_architecture, url, \
                  version, type, sha256, rootfs_url",
             ),
-            (with("Version", json!("2")), "OS_IMAGES: [1].Version is set twice"),
+            (with("Version", json!("2")), "base image 2: Version is set twice"),
             (
                 with("openshift_version", json!("4")),
-                "OS_IMAGES: [1].openshift_version is \"4\", which is not a valid version",
+                "base image 2: openshift_version is \"4\", which is not a valid version",
             ),
             (
                 with("cpu_architecture", json!("mips")),
-                "OS_IMAGES: [1].cpu_architecture is \"mips\", which is not a known CPU architecture",
+                "base image 2: cpu_architecture is \"mips\", which is not a known CPU architecture",
             ),
             (
                 with("type", json!("minimal-iso")),
-                "OS_IMAGES: [1].type is \"minimal-iso\"; expected full-iso or disconnected-iso",
+                "base image 2: type is \"minimal-iso\"; expected full-iso or disconnected-iso",
             ),
         ] {
             assert_eq!(Catalogue::parse(&text).unwrap_err().to_string(), reason);
         }
         let error = Catalogue::parse("[{]").unwrap_err().to_string();
-        assert!(error.starts_with("OS_IMAGES: ") && error.contains("line 1"), "{error}");
+        assert!(error.starts_with("list of base images: ") && error.contains("line 1"), "{error}");
     }
 }

@@ -6,10 +6,9 @@ use assisted::architecture::{CpuArchitecture, ReleaseArchitecture};
 use assisted::version::OpenshiftVersion;
 
 use super::Version;
-use super::error::CatalogueError;
-use super::list::CatalogueList;
+use super::error::{CatalogueError, CatalogueList};
 use super::os_image::{Catalogue, minor_text};
-use super::release_image::{RELEASE_IMAGES, ReleaseImage, read_release, without_multi};
+use super::release_image::{ReleaseImage, read_release, without_multi};
 
 /// Selects versions.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,33 +19,34 @@ pub struct VersionQuery<'a> {
     pub only_latest: bool,
 }
 
-const IGNORED: CatalogueList = CatalogueList("IGNORED_OPENSHIFT_VERSIONS");
-
 impl Catalogue {
-    /// Sets the releases from a list in the format of `RELEASE_IMAGES`. An empty text is an empty list.
+    /// Sets the releases from a list in the format of the Assisted Installer's `RELEASE_IMAGES`. An empty text is an
+    /// empty list.
     ///
     /// # Errors
     ///
     /// Returns an error if the text is not a valid list.
     pub fn with_release_images(mut self, release_images: &str) -> Result<Self, CatalogueError> {
         if !release_images.trim().is_empty() {
-            self.releases = RELEASE_IMAGES.read(release_images, read_release)?;
+            self.releases = CatalogueList::Releases.read(release_images, read_release)?;
         }
         Ok(self)
     }
 
-    /// Hides the versions of a list in the format of `IGNORED_OPENSHIFT_VERSIONS`. An empty text is an empty list.
+    /// Hides the versions of a list in the format of the Assisted Installer's `IGNORED_OPENSHIFT_VERSIONS`. An empty
+    /// text is an empty list.
     ///
     /// # Errors
     ///
     /// Returns an error if the text is not a valid list of versions.
     pub fn ignoring(mut self, versions: &str) -> Result<Self, CatalogueError> {
         if !versions.trim().is_empty() {
+            let list = CatalogueList::IgnoredVersions;
             let versions: Vec<String> =
-                serde_json::from_str(versions).map_err(|error| IGNORED.error(error.to_string()))?;
+                serde_json::from_str(versions).map_err(|error| list.error(error.to_string()))?;
             let read = |(index, text): (usize, &String)| match Version::parse(without_multi(text)) {
                 Some(_) => Ok(without_multi(text).to_owned()),
-                None => Err(IGNORED.error(format!("[{index}] is {text:?}, which is not a valid version"))),
+                None => Err(list.element_error(index, format!("is {text:?}, which is not a valid version"))),
             };
             self.ignored = versions.iter().enumerate().map(read).collect::<Result<_, _>>()?;
         }

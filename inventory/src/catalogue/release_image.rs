@@ -1,11 +1,11 @@
-//! One OpenShift release of the configuration, in the format of `RELEASE_IMAGES`.
+//! One OpenShift release of the configuration, in the format of the Assisted Installer's `RELEASE_IMAGES`.
 
 use assisted::architecture::{CpuArchitecture, ReleaseArchitecture};
 pub use assisted::version::SupportLevel;
 
 use super::Version;
 use super::error::CatalogueError;
-use super::list::{CatalogueElement, CatalogueList};
+use super::list::CatalogueElement;
 
 const SUPPORT_LEVELS: [(&str, SupportLevel); 4] = [
     ("beta", SupportLevel::Beta),
@@ -62,8 +62,6 @@ impl ReleaseImage {
         if self.is_multi() && !is_named { format!("{}-multi", self.version) } else { self.version.clone() }
     }
 }
-
-pub(super) const RELEASE_IMAGES: CatalogueList = CatalogueList("RELEASE_IMAGES");
 
 pub(super) fn without_multi(version: &str) -> &str {
     version.strip_suffix("-multi").unwrap_or(version)

@@ -162,7 +162,7 @@ fn rejects_ignored_versions_that_are_not_versions() {
         let error = Catalogue::default().ignoring(list).unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("IGNORED_OPENSHIFT_VERSIONS: [1] is {version:?}, which is not a valid version")
+            format!("ignored version 2: is {version:?}, which is not a valid version")
         );
     }
 }
@@ -200,6 +200,6 @@ fn rejects_invalid_lists() {
     ] {
         let list = json!([good(), with(good(), key, value)]).to_string();
         let error = Catalogue::default().with_release_images(&list).unwrap_err();
-        assert_eq!(error.to_string(), format!("RELEASE_IMAGES: [1].{reason}"));
+        assert_eq!(error.to_string(), format!("release 2: {reason}"));
     }
 }
