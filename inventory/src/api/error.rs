@@ -88,6 +88,12 @@ impl ApiError {
         Self { retry_at: Some(retry_at), ..self }
     }
 
+    /// Returns the kind of the error, which follows from the status.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        kind(self.status)
+    }
+
     /// Returns the status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
@@ -99,6 +105,18 @@ impl ApiError {
     pub fn reason(&self) -> &str {
         &self.reason
     }
+
+    /// Returns the findings about static network configs.
+    #[must_use]
+    pub fn findings(&self) -> &[NetworkFinding] {
+        &self.findings
+    }
+
+    /// Returns the time from which a retry can succeed, if it is known.
+    #[must_use]
+    pub fn retry_at(&self) -> Option<DateTime<Utc>> {
+        self.retry_at
+    }
 }
 
 impl From<Error> for ApiError {
@@ -109,7 +127,7 @@ impl From<Error> for ApiError {
             shape: if is_of_request { Shape::Infra } else { Shape::Operation },
             reason: error.reason().to_owned(),
             findings: error.findings().to_vec(),
-            retry_at: None,
+            retry_at: error.retry_at(),
         }
     }
 }
@@ -127,6 +145,26 @@ fn status(kind: ErrorKind) -> StatusCode {
         ErrorKind::InsufficientStorage => StatusCode::INSUFFICIENT_STORAGE,
         ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         ErrorKind::Unimplemented => StatusCode::NOT_IMPLEMENTED,
+    }
+}
+
+/// Returns the kind of an error with this status. Several statuses have the same kind.
+fn kind(status: StatusCode) -> ErrorKind {
+    match status {
+        StatusCode::NOT_FOUND | StatusCode::GONE => ErrorKind::NotFound,
+        StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED => ErrorKind::Conflict,
+        StatusCode::UNAUTHORIZED => ErrorKind::Unauthorized,
+        StatusCode::FORBIDDEN => ErrorKind::Forbidden,
+        StatusCode::PAYLOAD_TOO_LARGE => ErrorKind::TooLarge,
+        StatusCode::NOT_IMPLEMENTED => ErrorKind::Unimplemented,
+        StatusCode::INSUFFICIENT_STORAGE => ErrorKind::InsufficientStorage,
+        StatusCode::SERVICE_UNAVAILABLE
+        | StatusCode::TOO_MANY_REQUESTS
+        | StatusCode::REQUEST_TIMEOUT
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::GATEWAY_TIMEOUT => ErrorKind::Unavailable,
+        status if status.is_client_error() => ErrorKind::Invalid,
+        _ => ErrorKind::Internal,
     }
 }
 
@@ -252,6 +290,30 @@ pub async fn only_reads(method: Method) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn response_to_an_error_has_its_kind_and_time() {
+        let retry_at = DateTime::UNIX_EPOCH;
+        for expected in [
+            ErrorKind::NotFound,
+            ErrorKind::Conflict,
+            ErrorKind::Invalid,
+            ErrorKind::Unauthorized,
+            ErrorKind::Forbidden,
+            ErrorKind::TooLarge,
+            ErrorKind::Unavailable,
+            ErrorKind::InsufficientStorage,
+            ErrorKind::Internal,
+            ErrorKind::Unimplemented,
+        ] {
+            let error = ApiError::from(Error::new(expected, "x").with_retry_at(retry_at));
+            assert_eq!((error.kind(), error.retry_at()), (expected, Some(retry_at)));
+            assert_eq!(error.status(), status(expected));
+        }
+        for (status, expected) in [(405, ErrorKind::Invalid), (429, ErrorKind::Unavailable)] {
+            assert_eq!(ApiError::new(StatusCode::from_u16(status).unwrap(), "x").kind(), expected);
+        }
+    }
 
     #[test]
     fn whole_seconds_are_rounded_up() {
