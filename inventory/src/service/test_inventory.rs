@@ -1,4 +1,4 @@
-//! An inventory for tests, in a SQLite file of its own.
+//! An inventory for tests, in its own SQLite file.
 
 use std::sync::Arc;
 

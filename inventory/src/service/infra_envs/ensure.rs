@@ -52,15 +52,16 @@ impl Inventory {
     /// them. A field that the parameters omit gets the same default as in a new infra-env: without a version, the
     /// infra-env gets the newest base image of the catalogue.
     ///
-    /// The caller chooses the id: an operator uses the UID of its own resource. The call can be repeated at any time, and
-    /// by several callers at the same time. If nothing differs, nothing is written. A refusal adds no event, because
-    /// callers repeat the call until it succeeds.
+    /// The caller chooses the id: an operator uses the UID of the resource that it reconciles. The call can be repeated at
+    /// any time, and by several callers at the same time. If nothing differs, nothing is written. A refusal adds no
+    /// event, because callers repeat the call until it succeeds.
     ///
     /// # Errors
     ///
     /// Returns an error if a value is invalid, or if the cluster or a base image for the version does not exist. The
-    /// error is a [`Conflict`](crate::ErrorKind::Conflict) if the infra-env has another name, CPU architecture or cluster,
-    /// which cannot be changed, or if [`Settings::infra_env_id`](crate::Settings::infra_env_id) requires another id.
+    /// error is a [`Conflict`](crate::ErrorKind::Conflict) if the infra-env has another name, CPU architecture or
+    /// cluster, which cannot be changed, or if [`Settings::infra_env_id`](crate::Settings::infra_env_id) requires
+    /// another id.
     ///
     /// # Examples
     ///
@@ -143,7 +144,7 @@ impl Inventory {
 
 /// Returns an error that names all immutable fields whose wanted value differs.
 fn require_same(before: &InfraEnvRecord, params: &InfraEnvCreateParams) -> Result<(), Error> {
-    let cluster = |id: Option<_>| id.map_or_else(|| "none".to_owned(), |id| format!("{id}"));
+    let cluster = |id: Option<_>| id.map_or_else(|| "null".to_owned(), |id| format!("{id}"));
     let (old, new) = (before.cpu_architecture, params.cpu_architecture.unwrap_or_default());
     let differences = [
         difference("name", &format_args!("{:?}", before.name), &format_args!("{:?}", params.name)),
@@ -155,12 +156,12 @@ fn require_same(before: &InfraEnvRecord, params: &InfraEnvCreateParams) -> Resul
         return Ok(());
     }
     let differences = differences.join("; ");
-    Err(Error::conflict(format!("infra-env {} has values that cannot be changed: {differences}", before.id)))
+    Err(Error::conflict(format!("infra-env {}: {differences}", before.id)))
 }
 
 fn difference(field: &str, before: &impl Display, wanted: &impl Display) -> Option<String> {
     let (before, wanted) = (before.to_string(), wanted.to_string());
-    (before != wanted).then(|| format!("{field} is {before}, not {wanted}"))
+    (before != wanted).then(|| format!("{field} cannot change from {before} to {wanted}"))
 }
 
 #[cfg(test)]

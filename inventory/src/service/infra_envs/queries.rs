@@ -48,8 +48,8 @@ impl Inventory {
         Box::pin(async move { Ok(stored_infra_env(self.records(), id).await?.record) })
     }
 
-    /// Returns the infra-envs that a query selects, in the order of their creation. They are read page by page while the
-    /// caller reads the stream.
+    /// Returns the infra-envs that a query selects, in the order of their creation. They are read page by page while
+    /// the caller reads the stream.
     pub fn infra_envs(&self, query: InfraEnvQuery) -> BoxStream<'static, Result<InfraEnvRecord, Error>> {
         let InfraEnvQuery { cluster, owner, range } = query;
         let mut filter = Filter::all(Kind::InfraEnv);
