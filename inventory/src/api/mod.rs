@@ -26,6 +26,7 @@ mod work_room;
 pub use assisted::error::OperationError;
 pub(crate) use body::request_bodies;
 pub use body::{Body, RequestBody, UnparsedBody};
+pub use clusters::ShownHosts;
 pub(crate) use error::json_body;
 pub use error::{ApiError, ApiErrors, Reply, header_value, json, only_reads};
 pub(crate) use large::{LargeBodies, ReservedMemory};

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 
 use assisted::cluster::HostNetwork;
+use assisted::host::Host;
 
+use super::host_networks::HostNetworks;
 use crate::Inventory;
-use crate::api::hosts::view::HostDetail;
+use crate::api::hosts::view::{HostDetail, addresses};
 use crate::error::Error;
 use crate::id::ClusterId;
 use crate::service::hosts::counts::{DeletedHosts, HostCounts};
 
-/// How a response shows the hosts of a cluster.
+/// How a cluster of the API shows its hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ShownHosts {
+pub enum ShownHosts {
     /// With derived fields.
     InFull,
     /// Without derived fields, as in lists.
@@ -32,6 +34,30 @@ impl ShownHosts {
 pub(super) struct Hosts {
     pub(super) networks: Vec<HostNetwork>,
     pub(super) counts: HostCounts,
+}
+
+/// Counts hosts and collects their networks.
+#[derive(Debug, Default)]
+pub(super) struct HostSummary {
+    counts: HostCounts,
+    networks: HostNetworks,
+}
+
+impl HostSummary {
+    /// Adds a host.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the inventory report of the host is damaged.
+    pub(super) fn add(&mut self, host: &Host) -> Result<(), Error> {
+        self.counts.add(&host.status);
+        self.networks.add(host.id, &addresses(host)?);
+        Ok(())
+    }
+
+    pub(super) fn into_hosts(self) -> Hosts {
+        Hosts { counts: self.counts, networks: self.networks.into_networks() }
+    }
 }
 
 /// The numbers of hosts of some clusters.

@@ -10,5 +10,7 @@ mod operators;
 mod routes;
 mod split;
 mod text;
+mod view;
 
+pub use hosts::ShownHosts;
 pub(super) use routes::routes;

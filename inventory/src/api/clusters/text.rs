@@ -2,12 +2,11 @@
 
 use futures_util::{StreamExt, TryStreamExt};
 
-use super::host_networks::HostNetworks;
-use super::hosts::{CountedHosts, Hosts, ShownHosts};
+use super::hosts::{CountedHosts, HostSummary, Hosts, ShownHosts};
 use super::model::cluster_from_record;
 use super::split::split_at_list;
 use crate::Inventory;
-use crate::api::hosts::view::{addresses, views_of_cluster};
+use crate::api::hosts::view::views_of_cluster;
 use crate::api::{JsonPieces, comma_separated, json_piece};
 use crate::cluster::ClusterRecord;
 use crate::error::Error;
@@ -54,18 +53,16 @@ async fn summary(
     shown: ShownHosts,
     deleted: DeletedHosts,
 ) -> Result<(Hosts, Option<Vec<u8>>), Error> {
-    let (mut summary, mut networks) = (Hosts::default(), HostNetworks::default());
+    let mut summary = HostSummary::default();
     let mut texts = Some(Vec::new());
     let mut hosts = views_of_cluster(inventory, id, shown.host_detail(), deleted);
     while let Some(host) = hosts.try_next().await? {
-        summary.counts.add(&host.status);
-        networks.add(host.id, &addresses(&host)?);
+        summary.add(&host)?;
         if let Some(all) = &mut texts {
             all.extend_from_slice(if all.is_empty() { b"" } else { b"," });
             append_json(all, &host)?;
         }
         texts = texts.filter(|all| all.len() <= MAX_KEPT_TEXTS);
     }
-    summary.networks = networks.into_networks();
-    Ok((summary, texts))
+    Ok((summary.into_hosts(), texts))
 }

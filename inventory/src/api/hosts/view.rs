@@ -3,6 +3,7 @@
 use assisted::host::{Host, HostProgress};
 use assisted::{Extensible, Secret};
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
 use crate::error::Error;
@@ -21,6 +22,25 @@ pub(crate) enum HostDetail {
     InFull,
     /// Stored values only.
     AsStored,
+}
+
+impl Inventory {
+    /// Returns a host as the API shows it, with its reports. If the host has changed since it was read, returns its
+    /// current state.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails, if a report is missing that the host names, or if a part of the record
+    /// cannot be written as JSON.
+    pub fn to_api_host(&self, record: &HostRecord) -> BoxFuture<'_, Result<Host, Error>> {
+        Box::pin(view_with_reports(self, record.clone(), HostDetail::InFull))
+    }
+
+    /// Returns the hosts that a query selects, as the API shows them, with their reports. Unlike
+    /// [`to_api_host`](Self::to_api_host) for each of them, reads hosts and reports page by page.
+    pub fn to_api_hosts(&self, query: HostQuery) -> BoxStream<'static, Result<Host, Error>> {
+        views(self, self.hosts_with_reports(query, SHOWN_REPORTS), HostDetail::InFull)
+    }
 }
 
 /// Returns a host as clients see it.

@@ -9,7 +9,27 @@ use crate::infra_env::{ImageSource, InfraEnvRecord, urls};
 use crate::json::{to_json_text, to_json_value};
 use crate::service::infra_envs::PreflightFindings;
 use crate::time::Millis;
-use crate::{Secret, Settings};
+use crate::{Inventory, Secret, Settings};
+
+impl Inventory {
+    /// Returns an infra-env as the API shows it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a part of the record cannot be written as JSON.
+    pub fn to_api_infra_env(&self, record: &InfraEnvRecord) -> Result<InfraEnv, Error> {
+        infra_env_from_record(record.clone(), self.settings())
+    }
+
+    /// Returns the findings of a preflight as the API shows them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a finding cannot be written as JSON.
+    pub fn to_api_preflight(&self, findings: &PreflightFindings) -> Result<Preflight, Error> {
+        preflight_from_findings(findings)
+    }
+}
 
 /// Returns an infra-env as clients see it.
 ///

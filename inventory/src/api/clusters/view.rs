@@ -1,0 +1,44 @@
+//! Clusters as clients see them, for programs that embed the inventory. Responses are written by `text`.
+
+use assisted::cluster::Cluster;
+use futures_util::TryStreamExt;
+use futures_util::future::BoxFuture;
+
+use super::hosts::{CountedHosts, HostSummary, ShownHosts};
+use super::model::cluster_from_record;
+use crate::Inventory;
+use crate::api::hosts::view::views_of_cluster;
+use crate::cluster::ClusterRecord;
+use crate::error::Error;
+use crate::service::hosts::counts::DeletedHosts;
+
+impl Inventory {
+    /// Returns a cluster as the API shows it. All of its hosts are in memory, unless they are only counted. A deleted
+    /// cluster has its deleted hosts.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails, or if a report of a host is missing or damaged.
+    pub fn to_api_cluster(
+        &self,
+        record: &ClusterRecord,
+        shown: ShownHosts,
+    ) -> BoxFuture<'_, Result<Cluster, Error>> {
+        let record = record.clone();
+        Box::pin(async move {
+            let (id, settings) = (record.id, self.settings());
+            let deleted = if record.is_deleted() { DeletedHosts::Included } else { DeletedHosts::Omitted };
+            if shown == ShownHosts::Counted {
+                let hosts = CountedHosts::read(self, &[id], deleted).await?.of_cluster(id);
+                return Ok(cluster_from_record(record, hosts, settings));
+            }
+            let hosts = views_of_cluster(self, id, shown.host_detail(), deleted);
+            let hosts: Vec<_> = hosts.try_collect().await?;
+            let mut summary = HostSummary::default();
+            for host in &hosts {
+                summary.add(host)?;
+            }
+            Ok(Cluster { hosts, ..cluster_from_record(record, summary.into_hosts(), settings) })
+        })
+    }
+}
