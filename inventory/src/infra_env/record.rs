@@ -94,6 +94,20 @@ pub struct ImageSource {
     pub network_discovery_delay_seconds: Option<i64>,
 }
 
+impl ImageSource {
+    /// Returns an error if the delay is outside of the range that the live system accepts. The API checks it against the
+    /// schema of the body.
+    pub(crate) fn check_delay(&self) -> Result<(), Error> {
+        match self.network_discovery_delay_seconds.map(u32::try_from) {
+            Some(Err(_)) => Err(Error::invalid(format!(
+                "network_discovery_delay_seconds must be between 0 and {}",
+                u32::MAX
+            ))),
+            Some(Ok(_)) | None => Ok(()),
+        }
+    }
+}
+
 impl Record for InfraEnvRecord {
     const KIND: Kind = Kind::InfraEnv;
 

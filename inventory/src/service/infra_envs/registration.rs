@@ -68,6 +68,7 @@ impl Inventory {
         require_cluster_of_infra_env(self.records(), params.cluster_id).await?;
         let (name, cluster_id) = (params.name.clone(), params.cluster_id);
         let mut image = self.new_image_source(params, cpu_architecture);
+        image.check_delay()?;
         let warnings = self
             .check_in_background(&image, &ImageSource::default(), (cpu_architecture, PullSecretOf::New))
             .await?;

@@ -99,6 +99,7 @@ impl Inventory {
         image: &ImageSource,
         last_check: &LastCheck,
     ) -> Result<Vec<NetworkFinding>, Error> {
+        image.check_delay()?;
         let mut last_check = last_check.lock().await;
         if let Some((same, warnings)) = &*last_check
             && same == image

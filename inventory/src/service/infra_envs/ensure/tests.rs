@@ -107,7 +107,12 @@ async fn networks_in_another_order_are_unchanged() {
 #[tokio::test]
 async fn rejects_changes_of_immutable_fields_and_invalid_values() {
     type Edit = fn(&mut InfraEnvCreateParams);
-    let cases: [(Edit, ErrorKind, &str); 6] = [
+    let cases: [(Edit, ErrorKind, &str); 7] = [
+        (
+            |it| it.network_discovery_delay_seconds = Some(-1),
+            ErrorKind::Invalid,
+            "network_discovery_delay_seconds must be between 0 and 4294967295",
+        ),
         (
             |it| it.name = "rack-2".to_owned(),
             ErrorKind::Conflict,
@@ -158,9 +163,15 @@ async fn rejects_changes_of_immutable_fields_and_invalid_values() {
 async fn refused_creation_writes_nothing() {
     let test = TestInventory::open().await;
     let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
-    let params = InfraEnvCreateParams { cluster_id: Some(ClusterId::fresh()), ..infra_env_params() };
-    let error = inventory.ensure_infra_env(id, params, None).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    let of_unknown_cluster =
+        InfraEnvCreateParams { cluster_id: Some(ClusterId::fresh()), ..infra_env_params() };
+    let with_wrong_delay =
+        InfraEnvCreateParams { network_discovery_delay_seconds: Some(-1), ..infra_env_params() };
+    for (params, kind) in [(of_unknown_cluster, ErrorKind::NotFound), (with_wrong_delay, ErrorKind::Invalid)]
+    {
+        let error = inventory.ensure_infra_env(id, params, None).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+    }
     assert_eq!(inventory.infra_env(id).await.unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(inventory.events(EventFilter::default()).await.unwrap().count, 0);
 }
