@@ -46,6 +46,7 @@ pub struct ResourceChange {
 
 /// The id of a resource of any kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum ResourceId {
     /// A cluster.
     Cluster(ClusterId),

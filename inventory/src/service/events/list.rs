@@ -19,7 +19,7 @@ use crate::store::{Key, ListRange, Record, Store};
 pub struct EventFilter {
     /// The resources that the events are about.
     pub subject: EventSubject,
-    /// Only events of this infra-env. The list is empty if the infra-env does not exist.
+    /// Only events of this infra-env. With [`EventSubject::Any`], the infra-env must exist, or the list is empty.
     pub infra_env: Option<InfraEnvId>,
     /// Only these severities. Empty: all.
     pub severities: Vec<Severity>,
