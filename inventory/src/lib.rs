@@ -1,9 +1,10 @@
 //! The inventory: clusters, infra-envs and hosts, with the API of the Assisted Installer.
 //!
-//! [`Inventory`] is the service: its functions are the operations. [`Inventory::router`] returns its API. `service` has
-//! the operations, `host`, `cluster` and `infra_env` have records and their rules, `background` has the work without
-//! requests, and `api` has the routes. Each module imports only from those below it; `docs/architecture.md` has the
-//! order. `docs/api-compatibility.md` lists the differences from the Assisted Installer.
+//! [`Inventory`] is the service: its functions are the operations, which need no HTTP. [`Inventory::router`] returns
+//! its API, and `Inventory::to_api_*` return records as the API shows them. `service` has the operations, `host`,
+//! `cluster` and `infra_env` have records and their rules, `background` has the work without requests, and `api` has
+//! the routes. Each module imports only from those below it; `docs/architecture.md` has the order.
+//! `docs/api-compatibility.md` lists the differences from the Assisted Installer.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "most tests do not depend on the clock"))]
 
@@ -34,12 +35,18 @@ pub mod store;
 mod tar;
 
 pub use address_finding::AddressFinding;
+pub use assisted;
 pub use assisted::{Secret, time};
 pub use blocking::in_background;
 pub use bucket::{BucketError, BucketFailure, BucketTransport, s3_from_env, without_response};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{Error, ErrorKind};
+pub use ignition::discovery::HttpUrl;
 pub use nearest_name::nearest_name;
 pub use request_id::RequestId;
 pub use service::Inventory;
 pub use settings::{AddedImageRule, AllowedHosts, ClusterNetworks, HostLimits, Settings};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

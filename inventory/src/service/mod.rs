@@ -1,5 +1,16 @@
 //! The operations of the inventory: typed parameters in, records or errors out. The API, the background tasks and other
 //! parts of the program call the same functions.
+//!
+//! All operations are functions of [`Inventory`]. Lists take a query, such as [`HostQuery`], and return a stream that
+//! reads page by page. `request` is the id of the request that an operation answers, which its events contain; callers
+//! without requests pass `None`.
+//!
+//! # Boxed futures
+//!
+//! The public operations are functions that return a [`BoxFuture`](futures_util::future::BoxFuture), not async
+//! functions. The body of an async function is compiled in each crate that awaits it, with all futures inside, up to the
+//! statements of the database. A function that boxes its future is compiled once, in this crate. The allocation costs
+//! nothing compared with a query.
 
 mod access;
 mod caches;
