@@ -18,7 +18,7 @@ use inventory::catalogue::Catalogue;
 use inventory::event::Severity;
 use inventory::files::FileStore;
 use inventory::id::{ClusterId, HostId, HostKey, InfraEnvId};
-use inventory::service::{ClusterQuery, EventFilter, EventSubject, HostQuery, InfraEnvQuery};
+use inventory::service::{ClusterQuery, EventListQuery, EventSubject, HostQuery, InfraEnvQuery};
 use inventory::store::{ListRange, SqlStore};
 use inventory::{ErrorKind, HttpUrl, Inventory, Secret, Settings};
 use serde::Serialize;
@@ -122,7 +122,7 @@ async fn records_are_shown_as_in_responses() {
     let shown = site.get(&format!("infra-envs/{infra_env}/preflight")).await;
     assert_same(inventory.to_api_preflight(&findings).unwrap(), &shown);
 
-    let events = inventory.events(EventFilter::for_infra_env(infra_env)).await.unwrap();
+    let events = inventory.events(EventListQuery::for_infra_env(infra_env)).await.unwrap();
     let events: Vec<ListedEvent> = events.events.map_ok(ListedEvent::from).try_collect().await.unwrap();
     assert!(events.len() > 2, "{events:?}");
     assert_same(events, &site.get(&format!("events?infra_env_id={infra_env}")).await);
@@ -198,31 +198,31 @@ async fn events_are_selected_by_subject_and_severity() {
     let infra_env = site.register_infra_env(Some(cluster)).await;
     let host = site.register_host(infra_env).await;
     inventory.bind_host(host, cluster, None).await.unwrap_err();
-    let names = async |filter: EventFilter| -> Vec<String> {
+    let names = async |filter: EventListQuery| -> Vec<String> {
         let list = inventory.events(filter).await.unwrap();
         list.events.map_ok(|event| event.name).try_collect().await.unwrap()
     };
-    let of_host = EventFilter::for_hosts([host.host_id]);
+    let of_host = EventListQuery::for_hosts([host.host_id]);
     assert!(names(of_host.clone()).await.contains(&"host_registration_succeeded".to_owned()));
-    let errors = EventFilter { severities: vec![Severity::Error], ..of_host.clone() };
+    let errors = EventListQuery { severities: vec![Severity::Error], ..of_host.clone() };
     assert_eq!(names(errors.clone()).await, ["host_bind_failed"]);
-    assert_eq!(names(EventFilter { infra_env: Some(InfraEnvId::fresh()), ..errors }).await, [""; 0]);
+    assert_eq!(names(EventListQuery { infra_env: Some(InfraEnvId::fresh()), ..errors }).await, [""; 0]);
     assert_eq!(
-        names(EventFilter { message: Some("ALREADY BOUND".to_owned()), ..of_host }).await,
+        names(EventListQuery { message: Some("ALREADY BOUND".to_owned()), ..of_host }).await,
         ["host_bind_failed"]
     );
-    assert_eq!(names(EventFilter::for_hosts([])).await, [""; 0]);
-    assert_eq!(names(EventFilter::for_infra_env(InfraEnvId::fresh())).await, [""; 0]);
+    assert_eq!(names(EventListQuery::for_hosts([])).await, [""; 0]);
+    assert_eq!(names(EventListQuery::for_infra_env(InfraEnvId::fresh())).await, [""; 0]);
     let about_no_host =
         EventSubject::Cluster { id: cluster, hosts: Vec::new(), deleted_hosts: false, cluster_level: true };
-    let about_no_host = EventFilter { subject: about_no_host, ..EventFilter::default() };
+    let about_no_host = EventListQuery { subject: about_no_host, ..EventListQuery::default() };
     let expected = ["cluster_registration_succeeded", "infra_env_registered", "image_info_updated"];
     assert_eq!(names(about_no_host).await, expected);
-    let all = names(EventFilter::default()).await;
-    let newest = EventFilter {
+    let all = names(EventListQuery::default()).await;
+    let newest = EventListQuery {
         descending: true,
         range: ListRange { offset: 0, limit: Some(1) },
-        ..EventFilter::default()
+        ..EventListQuery::default()
     };
     let list = inventory.events(newest.clone()).await.unwrap();
     assert_eq!(list.count, u64::try_from(all.len()).unwrap());
@@ -239,7 +239,7 @@ fn futures_of_operations_are_send() {
         require_send(inventory.infra_env(id));
         require_send(inventory.hosts(HostQuery::default()));
         require_send(inventory.deregister_host(key, None));
-        require_send(inventory.watch(inventory::service::WatchOptions::default()));
+        require_send(inventory.watch(inventory::service::WatchQuery::default()));
         require_send(inventory::background::run(inventory.clone(), std::future::pending()));
     }
     let _ = check;

@@ -29,9 +29,9 @@ pub(crate) mod test_inventory;
 mod watch;
 
 pub use clusters::ClusterQuery;
-pub use events::{EventFilter, EventList, EventSubject};
+pub use events::{EventListQuery, EventSubject, SelectedEvents};
 pub use hosts::list::{HostQuery, HostStream};
 pub use infra_envs::{Ensured, InfraEnvQuery, PreflightFindings};
 pub use inventory::Inventory;
 pub use task_states::{MonitorHealth, TaskState, TaskStates};
-pub use watch::{ResourceChange, ResourceId, WatchEvent, WatchOptions};
+pub use watch::{ResourceChange, ResourceId, WatchEvent, WatchQuery};

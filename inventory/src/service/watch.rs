@@ -9,7 +9,7 @@ use crate::store::{ChangeKind, FeedEvent, FeedPosition, FeedReader, Key, Kind, R
 
 /// Selects the changes that [`Inventory::watch`] returns. The default selects all, from now on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WatchOptions {
+pub struct WatchQuery {
     /// Only changes of this infra-env and its hosts.
     pub infra_env: Option<InfraEnvId>,
     /// The position of the last event that the caller handled.
@@ -57,7 +57,7 @@ pub enum ResourceId {
 }
 
 impl WatchEvent {
-    /// Returns the position of the event. A watch with this position in [`WatchOptions::after`] returns the events that
+    /// Returns the position of the event. A watch with this position in [`WatchQuery::after`] returns the events that
     /// follow.
     #[must_use]
     pub fn position(&self) -> FeedPosition {
@@ -99,7 +99,7 @@ impl Inventory {
     /// changes of one resource may have happened when the caller reads it. Check-ins of hosts are not in the stream.
     ///
     /// The first event is [`WatchEvent::Resync`], so that one piece of code reads all resources at the beginning and
-    /// after a loss. If `options.after` is a recent position of this process, the stream continues there without a
+    /// after a loss. If `query.after` is a recent position of this process, the stream continues there without a
     /// resync. The stream ends when the store is dropped.
     ///
     /// # Examples
@@ -107,9 +107,9 @@ impl Inventory {
     /// ```
     /// # use futures_util::StreamExt as _;
     /// # use inventory::Inventory;
-    /// # use inventory::service::{ResourceId, WatchEvent, WatchOptions};
+    /// # use inventory::service::{ResourceId, WatchEvent, WatchQuery};
     /// # async fn follow(inventory: Inventory) -> Result<(), inventory::Error> {
-    /// let mut events = inventory.watch(WatchOptions::default());
+    /// let mut events = inventory.watch(WatchQuery::default());
     /// while let Some(event) = events.next().await {
     ///     match event {
     ///         WatchEvent::Changed(change) => match change.resource {
@@ -122,9 +122,9 @@ impl Inventory {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn watch(&self, options: WatchOptions) -> BoxStream<'static, WatchEvent> {
+    pub fn watch(&self, query: WatchQuery) -> BoxStream<'static, WatchEvent> {
         let feed = self.records().store().feed();
-        let (first, reader) = match options.after.and_then(|position| feed.subscribe_after(position)) {
+        let (first, reader) = match query.after.and_then(|position| feed.subscribe_after(position)) {
             Some(reader) => (None, reader),
             None => {
                 let reader = feed.subscribe();
@@ -132,7 +132,7 @@ impl Inventory {
             }
         };
         let changes = stream::unfold(reader, move |mut reader| async move {
-            let event = next_event(&mut reader, options.infra_env).await?;
+            let event = next_event(&mut reader, query.infra_env).await?;
             Some((event, reader))
         });
         stream::iter(first).chain(changes).boxed()
@@ -184,7 +184,7 @@ mod tests {
     async fn watch_begins_with_a_resync_and_continues_after_a_position() {
         let test = TestInventory::open().await;
         let inventory = &test.inventory;
-        let mut events = inventory.watch(WatchOptions::default());
+        let mut events = inventory.watch(WatchQuery::default());
         let [first] = ready(&mut events)[..] else { panic!("not one event") };
         assert!(matches!(first, WatchEvent::Resync { .. }), "{first:?}");
         let (one, other) = (register(inventory).await, register(inventory).await);
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(changes(&found), expected);
         for (event, handled) in [(first, 0), (found[0], 1), (found[2], 3)] {
             let after = Some(event.position());
-            let mut again = inventory.watch(WatchOptions { after, ..WatchOptions::default() });
+            let mut again = inventory.watch(WatchQuery { after, ..WatchQuery::default() });
             assert_eq!(ready(&mut again), found[handled..]);
         }
     }
@@ -208,7 +208,7 @@ mod tests {
         let test = TestInventory::open().await;
         let inventory = &test.inventory;
         let id = register(inventory).await;
-        let mut events = inventory.watch(WatchOptions { infra_env: Some(id), after: None });
+        let mut events = inventory.watch(WatchQuery { infra_env: Some(id), after: None });
         assert_eq!(ready(&mut events).len(), 1);
         register(inventory).await;
         inventory.regenerate_signing_key(id, None).await.unwrap();
@@ -219,7 +219,7 @@ mod tests {
     async fn watch_after_an_unknown_position_begins_with_a_resync() {
         let test = TestInventory::open().await;
         let after = FeedPosition::parse("ffffffffffffffff-1");
-        let mut events = test.inventory.watch(WatchOptions { after, ..WatchOptions::default() });
+        let mut events = test.inventory.watch(WatchQuery { after, ..WatchQuery::default() });
         assert!(matches!(ready(&mut events)[..], [WatchEvent::Resync { .. }]));
         test.inventory.close().await;
         drop(test);

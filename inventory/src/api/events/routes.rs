@@ -12,7 +12,7 @@ use crate::api::{ApiError, ApiErrors, Body, Query, json_list, request_bodies};
 use crate::auth::{Named, Scope};
 use crate::event::{Category, Severity, SeverityCounts};
 use crate::request_id::RequestId;
-use crate::service::events::{EventFilter, EventSubject};
+use crate::service::events::{EventListQuery, EventSubject};
 use crate::store::ListRange;
 
 request_bodies! {
@@ -62,10 +62,10 @@ async fn list_events(
     query: Query,
     State(inventory): State<Inventory>,
 ) -> Result<Response, ApiError> {
-    let filter = about_named(read_filter(&query)?, caller.target.0, caller.scope, &query);
+    let selected = about_named(read_filters(&query)?, caller.target.0, caller.scope, &query);
     // The Assisted Installer counts severities only for clusters.
-    let is_for_cluster = matches!(filter.subject, EventSubject::Cluster { .. });
-    let list = inventory.events(filter).await?;
+    let is_for_cluster = matches!(selected.subject, EventSubject::Cluster { .. });
+    let list = inventory.events(selected).await?;
     let response = json_list(list.events.map_ok(ListedEvent::from)).await?;
     let by_severity = if is_for_cluster { list.by_severity } else { SeverityCounts::default() };
     Ok(with_count_headers(response, list.count, by_severity))
@@ -73,7 +73,7 @@ async fn list_events(
 
 /// Selects the events of the resources that a request names. A cluster takes precedence over hosts, and hosts over an
 /// infra-env. `scope` is the scope of the token, which was checked against these resources.
-fn about_named(filter: EventFilter, named: Named, scope: Scope, query: &Query) -> EventFilter {
+fn about_named(filters: EventListQuery, named: Named, scope: Scope, query: &Query) -> EventListQuery {
     let Named { infra_env, cluster, hosts } = named;
     let subject = match cluster {
         Some(id) => EventSubject::Cluster {
@@ -91,8 +91,8 @@ fn about_named(filter: EventFilter, named: Named, scope: Scope, query: &Query) -
         Scope::Cluster(_) | Scope::Everything => infra_env.filter(|_| subject == EventSubject::Any),
     };
     // As in the Assisted Installer, messages are compared only with a cluster.
-    let message = filter.message.filter(|_| cluster.is_some());
-    EventFilter { subject, infra_env, message, ..filter }
+    let message = filters.message.filter(|_| cluster.is_some());
+    EventListQuery { subject, infra_env, message, ..filters }
 }
 
 /// Adds the counts of events to a response, as headers.
@@ -115,7 +115,7 @@ fn count_header(severity: Severity) -> HeaderName {
 }
 
 /// Reads filters, order and paging of a request for events.
-fn read_filter(query: &Query) -> Result<EventFilter, ApiError> {
+fn read_filters(query: &Query) -> Result<EventListQuery, ApiError> {
     const SEVERITIES: [(&str, Severity); 4] = [
         ("info", Severity::Info),
         ("warning", Severity::Warning),
@@ -135,13 +135,13 @@ fn read_filter(query: &Query) -> Result<EventFilter, ApiError> {
         limit: query.number("limit")?.map_or(Some(USUAL_LIMIT), |limit| u64::try_from(limit).ok()),
         offset: query.number("offset")?.and_then(|offset| u64::try_from(offset).ok()).unwrap_or_default(),
     };
-    Ok(EventFilter {
+    Ok(EventListQuery {
         severities,
         categories,
         message: query.text("message").map(str::to_owned),
         descending,
         range,
-        ..EventFilter::default()
+        ..EventListQuery::default()
     })
 }
 

@@ -25,7 +25,7 @@ use uuid::Uuid;
 use crate::api::auth::{Caller, ChangesOf, Operation, Streamer, User, WholeService, operation};
 use crate::api::{ApiError, ApiErrors, Query};
 use crate::id::InfraEnvId;
-use crate::service::{ResourceChange, ResourceId, WatchEvent, WatchOptions};
+use crate::service::{ResourceChange, ResourceId, WatchEvent, WatchQuery};
 use crate::store::{ChangeKind, FeedPosition, Kind};
 use crate::{Inventory, Secret};
 
@@ -114,7 +114,7 @@ async fn stream_changes(
     let ChangesOf(infra_env) = caller.target;
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let after = last.or_else(|| query.text("last_event_id")).and_then(FeedPosition::parse);
-    let mut events = inventory.watch(WatchOptions { infra_env, after }).peekable();
+    let mut events = inventory.watch(WatchQuery { infra_env, after }).peekable();
     // After the subscription: if the infra-env is removed from now on, the stream reports it.
     if let Some(id) = infra_env {
         inventory.infra_env(id).await?;

@@ -16,7 +16,7 @@ use crate::store::{Key, ListRange, Record, Store};
 
 /// Selects events. The default selects all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EventFilter {
+pub struct EventListQuery {
     /// The resources that the events are about.
     pub subject: EventSubject,
     /// Only events of this infra-env. With [`EventSubject::Any`], the infra-env must exist, or the list is empty.
@@ -55,7 +55,7 @@ pub enum EventSubject {
     },
 }
 
-impl EventFilter {
+impl EventListQuery {
     /// Selects the events of an infra-env.
     #[must_use]
     pub fn for_infra_env(infra_env: InfraEnvId) -> Self {
@@ -76,8 +76,8 @@ impl EventFilter {
         Self { subject: EventSubject::Hosts(hosts.into_iter().collect()), ..Self::default() }
     }
 
-    /// Returns the filter as a query without a subject.
-    fn query(&self) -> EventQuery {
+    /// Returns the query for the store, without the subject.
+    fn without_subject(&self) -> EventQuery {
         EventQuery {
             infra_env: self.infra_env,
             severities: self.severities.clone(),
@@ -91,21 +91,21 @@ impl EventFilter {
     }
 }
 
-/// The events that a filter selects.
-pub struct EventList {
+/// The events that a query selects.
+pub struct SelectedEvents {
     /// Number of all matching events, also of those outside of the requested part.
     pub count: u64,
     /// Number of matching events of each severity, in the order of [`Severity::ALL`]. Ignores the severities of the
-    /// filter.
+    /// query.
     pub by_severity: SeverityCounts,
     /// The events of the requested part, read page by page.
     pub events: BoxStream<'static, Result<Event, Error>>,
 }
 
-impl fmt::Debug for EventList {
+impl fmt::Debug for SelectedEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { count, by_severity, .. } = self;
-        f.debug_struct("EventList")
+        f.debug_struct("SelectedEvents")
             .field("count", count)
             .field("by_severity", by_severity)
             .finish_non_exhaustive()
@@ -113,15 +113,15 @@ impl fmt::Debug for EventList {
 }
 
 impl Inventory {
-    /// Returns the events that a filter selects, in the order of their times.
+    /// Returns the events that a query selects, in the order of their times.
     ///
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub fn events(&self, filter: EventFilter) -> BoxFuture<'_, Result<EventList, Error>> {
+    pub fn events(&self, query: EventListQuery) -> BoxFuture<'_, Result<SelectedEvents, Error>> {
         Box::pin(async move {
-            let Some(query) = self.event_query(&filter).await? else {
-                return Ok(EventList {
+            let Some(query) = self.event_query(&query).await? else {
+                return Ok(SelectedEvents {
                     count: 0,
                     by_severity: SeverityCounts::default(),
                     events: stream::empty().boxed(),
@@ -130,16 +130,16 @@ impl Inventory {
             let store = Arc::clone(self.records().store());
             let page = store.events(&one_page_query(&query)).await?;
             let (count, by_severity) = (page.count, page.by_severity);
-            Ok(EventList { count, by_severity, events: events_from(page, query, store) })
+            Ok(SelectedEvents { count, by_severity, events: events_from(page, query, store) })
         })
     }
 
     /// Returns the query for the store, or `None` if no event can match.
-    async fn event_query(&self, filter: &EventFilter) -> Result<Option<EventQuery>, Error> {
-        let query = filter.query();
-        match &filter.subject {
+    async fn event_query(&self, selected: &EventListQuery) -> Result<Option<EventQuery>, Error> {
+        let query = selected.without_subject();
+        match &selected.subject {
             EventSubject::Any => {
-                let Some(infra_env) = filter.infra_env else { return Ok(Some(query)) };
+                let Some(infra_env) = selected.infra_env else { return Ok(Some(query)) };
                 let key = Key { kind: InfraEnvRecord::KIND, parent: None, id: infra_env.0 };
                 Ok(self.records().store().exists(key).await?.then_some(query))
             }

@@ -3,4 +3,4 @@
 mod list;
 mod reported;
 
-pub use list::{EventFilter, EventList, EventSubject};
+pub use list::{EventListQuery, EventSubject, SelectedEvents};

@@ -6,12 +6,12 @@ use super::*;
 use crate::catalogue::{CpuArchitecture, ImageType};
 use crate::error::ErrorKind;
 use crate::id::ClusterId;
-use crate::service::EventFilter;
+use crate::service::EventListQuery;
 use crate::service::test_inventory::{TestInventory, infra_env_params};
 use crate::{Secret, Settings};
 
 async fn event_names(inventory: &Inventory, id: InfraEnvId) -> Vec<String> {
-    let list = inventory.events(EventFilter::for_infra_env(id)).await.unwrap();
+    let list = inventory.events(EventListQuery::for_infra_env(id)).await.unwrap();
     list.events.map_ok(|event| event.name).try_collect().await.unwrap()
 }
 
@@ -173,7 +173,7 @@ async fn refused_creation_writes_nothing() {
         assert_eq!(error.kind(), kind, "{error}");
     }
     assert_eq!(inventory.infra_env(id).await.unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(inventory.events(EventFilter::default()).await.unwrap().count, 0);
+    assert_eq!(inventory.events(EventListQuery::default()).await.unwrap().count, 0);
 }
 
 #[tokio::test]
