@@ -119,7 +119,7 @@ async fn application_embeds_the_service() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn operator_serves_images_of_its_own_infra_envs() {
+async fn operator_serves_images_of_watched_objects() {
     let (place, base) = directory_with_base_image();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());

@@ -171,8 +171,8 @@ fn host_refusal(host: &impl std::fmt::Display) -> ApiError {
     ApiError::infra_error(
         StatusCode::MISDIRECTED_REQUEST,
         format!(
-            "host \"{host}\" is not allowed: it is neither an allowed host (KINDLING_ALLOWED_HOSTS) nor the \
-             host of a base URL"
+            "host \"{host}\" is not allowed: it is neither one of the service's allowed hosts nor the host of a \
+             base URL"
         ),
     )
 }
@@ -181,7 +181,7 @@ fn origin_refusal(origin: &impl std::fmt::Display) -> ApiError {
     ApiError::infra_error(
         StatusCode::FORBIDDEN,
         format!(
-            "requests from pages of \"{origin}\" are refused: it is not an allowed origin (ALLOWED_DOMAINS)"
+            "requests from pages of \"{origin}\" are refused: it is not one of the service's allowed origins"
         ),
     )
 }

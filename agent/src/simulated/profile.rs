@@ -20,6 +20,13 @@ use super::fault::Fault;
 /// assert_eq!(profile.usual_hosts(), 4);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
+///
+/// ```
+/// use agent::simulated::{HostGroup, Profile};
+///
+/// let profile = Profile::new([HostGroup::new("master", 3), HostGroup { cores: 4, ..HostGroup::new("worker", 1) }]);
+/// assert_eq!(profile.usual_hosts(), 4);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
@@ -80,6 +87,13 @@ pub struct HostGroup {
     pub interfaces: Vec<DescribedInterface>,
     /// Faults of all hosts of the group.
     pub faults: Vec<Fault>,
+}
+
+impl HostGroup {
+    /// Creates a group of this many virtual machines, which suit every role.
+    pub fn new(name: impl Into<String>, count: u32) -> Self {
+        Self { name: name.into(), count: Some(count), ..Self::default() }
+    }
 }
 
 impl Default for HostGroup {
@@ -173,6 +187,16 @@ impl Default for DescribedInterface {
 }
 
 impl Profile {
+    /// Creates a profile of these groups, with the default network.
+    pub fn new(groups: impl IntoIterator<Item = HostGroup>) -> Self {
+        Self {
+            network: Ipv4Segment::default(),
+            ntp_servers: usual_ntp_servers(),
+            download_mb_per_second: usual_download_rate(),
+            groups: groups.into_iter().collect(),
+        }
+    }
+
     /// Returns the number of hosts of all groups. A group without a count counts as one host.
     #[must_use]
     pub fn usual_hosts(&self) -> u32 {

@@ -91,14 +91,14 @@ impl ImageSource {
 }
 
 fn service(token: &Secret, settings: &Settings) -> Result<InventoryService, InputError> {
-    let agent_image = ImageReference::parse("AGENT_DOCKER_IMAGE", &settings.agent_image)?;
+    let agent_image = ImageReference::parse("agent_image", &settings.agent_image)?;
     let mut service = InventoryService::new(settings.service_base_url.clone(), agent_image);
     if settings.skip_certificate_verification {
         service.certificate_check = CertificateCheck::Skip;
     }
     let authority = settings.service_ca_certificates.as_deref();
     service.authority =
-        authority.map(|pem| CertificateBundle::parse("SERVICE_CA_CERT_PATH", pem)).transpose()?;
+        authority.map(|pem| CertificateBundle::parse("service_ca_certificates", pem)).transpose()?;
     if !token.is_empty() {
         service.token = Some(AgentToken::new(token.reveal())?);
     }

@@ -21,7 +21,7 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct EmbeddedInputs {
     inventory: Inventory,
-    /// Kept here because the feed drops listeners that nobody keeps.
+    /// Kept here, because the feed has only weak references to them.
     listeners: Arc<Mutex<Vec<Arc<dyn FeedCache>>>>,
 }
 

@@ -142,7 +142,7 @@ mod tests {
     fn urls_that_no_download_accepts_have_a_reason() {
         let reason = |url: &str| AddedImageServers::OtherMachines.check_url(url).unwrap_err();
         assert_eq!(reason("http://10.0.0.256/a.iso"), "invalid IPv4 address");
-        let near = "images must not be added from 127.0.0.1; see --added-image-servers";
+        let near = "images must not be added from 127.0.0.1, which is not one of the servers that the service allows";
         assert_eq!(reason("http://127.1/a.iso"), near);
         assert_eq!(AddedImageServers::OtherMachines.check_url("http://mirror.example/a.iso"), Ok(()));
     }

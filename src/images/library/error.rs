@@ -155,7 +155,7 @@ pub(super) enum FetchError {
     MissingBucket,
     #[error("the server redirects {reason}")]
     Redirect { reason: String },
-    #[error("images must not be added from {host}; see --added-image-servers")]
+    #[error("images must not be added from {host}, which is not one of the servers that the service allows")]
     ForbiddenServer { host: String },
     #[error("the file has {len} bytes; an added image may have {most}")]
     TooLarge { len: u64, most: u64 },
