@@ -7,6 +7,8 @@
 use std::io;
 use std::num::TryFromIntError;
 
+use crate::compression::Compression;
+
 /// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -188,6 +190,21 @@ pub enum Error {
         what: &'static str,
         /// The value that was found.
         found: String,
+    },
+    /// A part of the image has a compression that this build of the crate does not support.
+    #[error(
+        "{file}: byte {offset}: the {what} is compressed with {compression}; this build has no support for \
+         {compression}"
+    )]
+    UnsupportedCompression {
+        /// Name of the file.
+        file: String,
+        /// Offset of the bytes, or of the field that names the compression.
+        offset: u64,
+        /// The part of the image.
+        what: &'static str,
+        /// The compression, whose feature is missing.
+        compression: Compression,
     },
     /// The root file system has no `nmstatectl`. Most systems other than RHCOS do not have it.
     #[error("{file}: rootfs without nmstatectl: its {filesystem} has no {path}")]

@@ -52,6 +52,13 @@
 //! - [`BaseImage::root_filesystem`] reads files of the live system's root file system.
 //! - [`BaseImage::relayout`] drops, adds and replaces files of an image.
 //!
+//! # Features
+//!
+//! * `xz` and `zstd`, both on by default: decoders for archives and root file systems with these compressions, in C.
+//!   Most images need `xz`: it packs archives as [`Encoding::Xz`] and decodes the description of the minimal ISO. A build
+//!   without a feature returns [`Error::UnsupportedCompression`] or [`ArchiveError::UnsupportedCompression`] for such
+//!   data; [`Compression::is_supported`] returns whether it has the feature.
+//!
 //! # Untrusted images
 //!
 //! The crate treats images as hostile input: it checks every number of an image before use, and bounds every loop over
@@ -68,7 +75,7 @@
 //! 4. `areas` (finds the embed areas), `edits`
 //! 5. [`kargs`], `miniso`, [`eltorito`], [`write`](mod@write)
 //! 6. [`partitions`], [`volume`], [`plan`]
-//! 7. `source`, [`mmap`], `checked_fields`, `error`, [`initrd`], `digest`, `extent`, `bytes_at`
+//! 7. `source`, [`mmap`], `checked_fields`, `error`, [`initrd`], `compression`, `digest`, `extent`, `bytes_at`
 //!
 //! Methods of [`BaseImage`] are in the file of their layer: `BaseImage::plan` is in `planner`, `BaseImage::kernel` in
 //! `pxe`.
@@ -79,6 +86,7 @@ mod areas;
 mod base;
 mod bytes_at;
 mod checked_fields;
+mod compression;
 pub mod diff;
 mod digest;
 mod edits;
@@ -105,6 +113,7 @@ pub mod write;
 
 pub use areas::{Features, IgnitionArea, IgnitionOrigin};
 pub use base::{Architecture, BaseImage};
+pub use compression::Compression;
 pub use diff::ImageDifference;
 pub use digest::{Digest, Hasher, ParseDigestError};
 pub use edits::Edits;

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::bytes_at::{array_at, count_leading_zeros};
+use crate::compression::{self, Compression};
 use crate::digest::Digest;
 use crate::error::{Error, OrInternal, Result};
 use crate::extent::{Extent, Sector};
@@ -83,9 +84,17 @@ impl MinimalDescription {
         let table = fields.read_table()?;
         let digest = Digest(fields.take_array("digest")?);
         let packed = fields.take_counted("packed bytes")?;
-        let literal = unpack_xz(packed).map_err(|error| {
-            fields.malformed_at(fields.at - packed.len(), "miniso packed bytes", "an xz stream", error)
-        })?;
+        let packed_at = fields.at - packed.len();
+        if !Compression::Xz.is_supported() {
+            return Err(Error::UnsupportedCompression {
+                file: full.name().to_owned(),
+                offset: offset.saturating_add(packed_at as u64),
+                what: "description of the minimal ISO",
+                compression: Compression::Xz,
+            });
+        }
+        let literal = unpack_xz(packed)
+            .map_err(|error| fields.malformed_at(packed_at, "miniso packed bytes", "an xz stream", error))?;
         let description = Self { writer, table, digest, literal: literal.into() };
         description.check_table(full, offset)?;
         Ok(description)
@@ -260,9 +269,8 @@ fn split_zeros(bytes: &Bytes) -> Vec<Segment> {
 }
 
 fn unpack_xz(packed: &[u8]) -> std::io::Result<Vec<u8>> {
-    let stream = liblzma::stream::Stream::new_stream_decoder(DECODER_MEMORY, 0)?;
+    let decoder = compression::xz_decoder(packed, DECODER_MEMORY)?;
     let mut unpacked = Vec::new();
-    let decoder = liblzma::bufread::XzDecoder::new_stream(packed, stream);
     decoder.take(MAX_UNPACKED_LEN + 1).read_to_end(&mut unpacked)?;
     if unpacked.len() as u64 > MAX_UNPACKED_LEN {
         let text = format!("the packed bytes expand to more than {MAX_UNPACKED_LEN} bytes");
@@ -280,6 +288,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(feature = "xz"), ignore = "needs xz")]
     fn plan_has_files_where_the_table_says_and_packed_bytes_between() {
         let full: Vec<u8> = (0..20_u32 * 2048).map(|at| (at / 2048) as u8).collect();
         let full = Arc::new(Source::from_bytes("full", full));
@@ -334,6 +343,7 @@ mod tests {
 
     /// The table has 100 entries, each of the whole image.
     #[test]
+    #[cfg_attr(not(feature = "xz"), ignore = "needs xz")]
     fn rejects_minimal_images_longer_than_the_full_one() {
         let mut bytes = b"MINISO\0\0\x01\x00\x64".to_vec();
         for entry in 0..100_u16 {
@@ -351,6 +361,7 @@ mod tests {
 
     /// A malformed stream is a fault of the image, not of the storage. The error has the offset of the stream.
     #[test]
+    #[cfg_attr(not(feature = "xz"), ignore = "needs xz")]
     fn rejects_packed_bytes_that_do_not_decode() {
         let mut bytes = b"MINISO\0\0\x01\x00\x00".to_vec();
         bytes.extend([0; 32]);

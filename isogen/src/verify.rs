@@ -7,6 +7,7 @@ use crate::bytes_at::{u16_be, u16_le, u32_be, u32_le};
 use crate::eltorito::{BootInfoTable, BootPlatform};
 use crate::error::{Error, OrInternal, Result, format_with_causes};
 use crate::extent::Extent;
+use crate::initrd::ArchiveError;
 use crate::partitions::{DISK_SECTOR_SIZE, Gpt};
 use crate::volume::{DirectoryTree, EntryId, MAX_PATH_TABLE_LEN, TreeDescriptor};
 
@@ -38,6 +39,18 @@ impl CheckOutcome {
     fn from_problems(problems: impl IntoIterator<Item = String>) -> Self {
         let problems: Vec<String> = problems.into_iter().collect();
         if problems.is_empty() { Self::Ok } else { Self::Wrong(problems) }
+    }
+
+    /// Returns the outcome of a check that an error ended. A compression without support is not a problem of the image.
+    fn from_error(error: &Error) -> Self {
+        let text = format_with_causes(error);
+        match error {
+            Error::UnsupportedCompression { .. }
+            | Error::Archive { source: ArchiveError::UnsupportedCompression { .. }, .. } => {
+                Self::Skipped(text)
+            }
+            _ => Self::Wrong(vec![text]),
+        }
     }
 }
 
@@ -202,7 +215,7 @@ impl BaseImage {
         if self.ignition_area().is_none() {
             return CheckOutcome::Absent;
         }
-        CheckOutcome::from_problems(self.archive().err().map(|error| format_with_causes(&error)))
+        self.archive().err().map_or(CheckOutcome::Ok, |error| CheckOutcome::from_error(&error))
     }
 
     fn check_kargs(&self) -> CheckOutcome {
@@ -223,7 +236,7 @@ impl BaseImage {
             Ok(()) => Ok(CheckOutcome::Ok),
             Err(Error::NoMinimal { .. }) => Ok(CheckOutcome::Absent),
             Err(error @ Error::Read { .. }) => Err(error),
-            Err(error) => Ok(CheckOutcome::Wrong(vec![format_with_causes(&error)])),
+            Err(error) => Ok(CheckOutcome::from_error(&error)),
         }
     }
 }

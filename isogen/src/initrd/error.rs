@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::compression::Compression;
+
 /// The result type of reading and packing archives.
 pub(super) type Result<T, E = ArchiveError> = std::result::Result<T, E>;
 
@@ -26,6 +28,16 @@ pub enum ArchiveError {
         encoding: &'static str,
         /// The decoder's error.
         source: io::Error,
+    },
+    /// A stream has a compression that this build of the crate does not support.
+    #[error(
+        "byte {offset}: the archive is compressed with {compression}; this build has no support for {compression}"
+    )]
+    UnsupportedCompression {
+        /// Offset of the stream.
+        offset: u64,
+        /// The compression, whose feature is missing.
+        compression: Compression,
     },
     /// The underlying reader failed.
     #[error("reading at byte {offset}")]
@@ -86,6 +98,12 @@ pub enum ArchiveError {
         name: String,
         /// Why it cannot be packed.
         reason: &'static str,
+    },
+    /// This build of the crate cannot pack with the compression.
+    #[error("packing the archive with {compression}: this build has no support for {compression}")]
+    UnsupportedEncoding {
+        /// The compression, whose feature is missing.
+        compression: Compression,
     },
     /// An encoder failed.
     #[error("packing the archive")]

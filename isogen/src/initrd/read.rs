@@ -2,12 +2,11 @@
 
 use std::io::{self, BufRead, Read};
 
-use liblzma::stream::Stream;
-
 use super::archive::Archive;
 use super::error::{ArchiveError, Result};
 use super::newc;
 use crate::bytes_at::{count_leading_zeros, prefix_mut};
+use crate::compression::{self, Compression};
 
 /// Limits for reading one run of archives, for all archives together. A compressed archive can grow more than a
 /// thousandfold when it is decoded, so each limit counts decoded bytes.
@@ -43,7 +42,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// Returns an error if the bytes are not a run of archives, end early or exceed a limit.
+    /// Returns an error if the bytes are not a run of archives, end early, exceed a limit, or have a compression that
+    /// this build does not support.
     pub fn read(input: impl Read, limits: ArchiveLimits) -> Result<Self, ArchiveError> {
         Self::read_matching(input, limits, |_| true)
     }
@@ -97,17 +97,21 @@ impl<F: Fn(&str) -> bool> ArchiveReader<F> {
     /// Reads one archive. `first` is its first byte, which is still unread and identifies the encoding.
     fn read_archive(&mut self, input: &mut CountingReader<impl BufRead>, first: u8) -> Result<()> {
         let start = input.count;
+        let unsupported = |compression| ArchiveError::UnsupportedCompression { offset: start, compression };
         let (encoding, reader): (_, Box<dyn Read + '_>) = match first {
             b'0' => (None, Box::new(input)),
             0x1F => (Some("gzip"), Box::new(flate2::bufread::GzDecoder::new(input))),
+            0xFD if !Compression::Xz.is_supported() => return Err(unsupported(Compression::Xz)),
             0xFD => {
-                let stream = Stream::new_stream_decoder(DECODER_MEMORY, 0).map_err(|error| {
-                    ArchiveError::Stream { offset: start, encoding: "xz", source: error.into() }
-                })?;
-                (Some("xz"), Box::new(liblzma::bufread::XzDecoder::new_stream(input, stream)))
+                let decoder = compression::xz_decoder(input, DECODER_MEMORY);
+                let error = |source| ArchiveError::Stream { offset: start, encoding: "xz", source };
+                (Some("xz"), Box::new(decoder.map_err(error)?))
             }
             // A frame, or one of the sixteen kinds of skippable frame.
-            0x28 | 0x50..=0x5F => (Some("zstd"), Box::new(ZstdFrames { input, frame: None })),
+            0x28 | 0x50..=0x5F if !Compression::Zstd.is_supported() => {
+                return Err(unsupported(Compression::Zstd));
+            }
+            0x28 | 0x50..=0x5F => (Some("zstd"), Box::new(compression::ZstdFrames::new(input))),
             found => return Err(ArchiveError::NotAnArchive { offset: start, found }),
         };
         let (limits, decoded_before) = (self.limits, self.used.decoded_bytes);
@@ -284,41 +288,6 @@ impl ArchiveDecoder<'_> {
     }
 }
 
-/// Decodes consecutive zstd frames without gaps as one stream.
-struct ZstdFrames<'a, R: BufRead> {
-    input: &'a mut CountingReader<R>,
-    frame: Option<zstd::stream::raw::Decoder<'static>>,
-}
-
-impl<R: BufRead> Read for ZstdFrames<'_, R> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        use zstd::stream::raw::Operation;
-        while !buf.is_empty() {
-            let input = self.input.fill_buf()?;
-            let frame = match &mut self.frame {
-                Some(frame) => frame,
-                None if matches!(input.first(), Some(0x28 | 0x50..=0x5F)) => {
-                    self.frame.insert(zstd::stream::raw::Decoder::new()?)
-                }
-                None => return Ok(0),
-            };
-            let ended = input.is_empty();
-            let status = frame.run_on_buffers(input, buf)?;
-            self.input.consume(status.bytes_read);
-            if status.remaining == 0 {
-                self.frame = None;
-            }
-            if status.bytes_written > 0 {
-                return Ok(status.bytes_written);
-            }
-            if ended && self.frame.is_some() {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-        }
-        Ok(0)
-    }
-}
-
 /// A buffered reader that counts the consumed bytes.
 struct CountingReader<R> {
     reader: R,
@@ -382,6 +351,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(all(feature = "xz", feature = "zstd")), ignore = "needs xz and zstd")]
     fn every_encoding_round_trips() {
         let archive = sample(&["config.ign", "etc/a/b", "etc/a/c", "etc/d"]);
         for encoding in [Encoding::Xz, Encoding::Gzip, Encoding::Stored] {
@@ -391,6 +361,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(all(feature = "xz", feature = "zstd")), ignore = "needs xz and zstd")]
     fn later_archive_replaces_members_of_earlier_ones() {
         let mut bytes = packed(&sample(&["a", "b"]), Encoding::Gzip);
         bytes.extend([0; 512]);
@@ -406,6 +377,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(feature = "xz"), ignore = "needs xz")]
     fn one_byte_reads_give_the_same_archive() {
         struct OneByteReader<'a>(&'a [u8]);
         impl Read for OneByteReader<'_> {
@@ -423,6 +395,7 @@ mod tests {
     /// A cut at any byte is an error, or the whole archive if only padding is missing. It is never a part of the
     /// archive.
     #[test]
+    #[cfg_attr(not(all(feature = "xz", feature = "zstd")), ignore = "needs xz and zstd")]
     fn truncated_stream_is_never_a_partial_archive() {
         let archive = sample(&["config.ign", "etc/a"]);
         let stored = packed(&archive, Encoding::Stored);
@@ -456,6 +429,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(feature = "zstd"), ignore = "needs zstd")]
     fn rejects_two_archives_in_one_stream() {
         let twice = packed(&sample(&["a"]), Encoding::Stored).repeat(2);
         assert!(matches!(read(&zstd(&twice)), Err(ArchiveError::TrailingGarbage { archive: 0, .. })));

@@ -7,17 +7,17 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use bytes::Bytes;
-use liblzma::stream::{Check, Filters, LzmaOptions, Stream};
 
 use super::archive::Archive;
 use super::error::{ArchiveError, Result};
 use super::newc;
+use crate::compression::{self, Compression};
 
 /// The compression of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Encoding {
-    /// xz: smallest and slowest. Its check is CRC32, the only one that the kernel supports.
+    /// xz: smallest and slowest. Its check is CRC32, the only one that the kernel supports. Needs the feature `xz`.
     Xz,
     /// gzip: about ten times as fast as xz, a little larger.
     Gzip,
@@ -42,7 +42,8 @@ impl PackedArchive {
     ///
     /// # Errors
     ///
-    /// Returns an error if the format cannot hold the name or the data, or if an encoder runs out of memory.
+    /// Returns an error if the format cannot hold the name or the data, if an encoder runs out of memory, or if this
+    /// build does not support the encoding.
     pub fn from_file(name: &str, mode: u32, data: &[u8], encoding: Encoding) -> Result<Self, ArchiveError> {
         let mut writer = ArchiveWriter { inode: 1, ..ArchiveWriter::default() };
         writer.append_member(name, mode, data)?;
@@ -54,7 +55,8 @@ impl PackedArchive {
     ///
     /// # Errors
     ///
-    /// Returns an error if the format cannot hold a name or its data, or if an encoder runs out of memory.
+    /// Returns an error if the format cannot hold a name or its data, if an encoder runs out of memory, or if this build
+    /// does not support the encoding.
     pub fn from_entries<'a>(
         entries: impl IntoIterator<Item = ArchiveEntry<'a>>,
         encoding: Encoding,
@@ -90,7 +92,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// Returns an error if the format cannot hold a member's name or data, or if an encoder runs out of memory.
+    /// Returns an error if the format cannot hold a member's name or data, if an encoder runs out of memory, or if this
+    /// build does not support the encoding.
     pub fn pack(&self, encoding: Encoding) -> Result<PackedArchive, ArchiveError> {
         if self.is_empty() { Ok(PackedArchive::default()) } else { self.pack_even_if_empty(encoding) }
     }
@@ -164,6 +167,9 @@ impl<'a> ArchiveWriter<'a> {
 
     /// Ends the archive and encodes it.
     fn finish(mut self, encoding: Encoding) -> Result<PackedArchive> {
+        if encoding == Encoding::Xz && !Compression::Xz.is_supported() {
+            return Err(ArchiveError::UnsupportedEncoding { compression: Compression::Xz });
+        }
         let trailer = newc::CpioMember { name: newc::TRAILER, inode: 0, mode: 0, data_len: 0 };
         self.bytes.extend(trailer.to_header());
         let encoded = compress(self.bytes, encoding).map_err(|source| ArchiveError::Pack { source })?;
@@ -198,25 +204,6 @@ fn compress(archive: Vec<u8>, encoding: Encoding) -> io::Result<Vec<u8>> {
             encoder.write_all(&archive)?;
             encoder.finish()
         }
-        Encoding::Xz => {
-            let mut encoder = liblzma::write::XzEncoder::new_stream(Vec::new(), xz_stream(archive.len())?);
-            encoder.write_all(&archive)?;
-            encoder.finish()
-        }
+        Encoding::Xz => compression::pack_xz(&archive),
     }
-}
-
-/// Smallest dictionary that the xz format allows.
-const MIN_DICTIONARY: u32 = 4096;
-/// The dictionary of preset 9. A larger one does not make archives smaller.
-const MAX_DICTIONARY: u32 = 64 << 20;
-
-/// Returns an encoder of preset 9 whose dictionary is no larger than the archive needs. The full 64 MiB take tens of
-/// milliseconds to set up, and the initrd that unpacks the archive would need as much memory again.
-fn xz_stream(len: usize) -> io::Result<Stream> {
-    // The largest dictionary is for all archives that need more than 64 MiB.
-    let fitting = u32::try_from(len).ok().and_then(u32::checked_next_power_of_two).unwrap_or(MAX_DICTIONARY);
-    let mut options = LzmaOptions::new_preset(9)?;
-    options.dict_size(fitting.clamp(MIN_DICTIONARY, MAX_DICTIONARY));
-    Ok(Stream::new_stream_encoder(Filters::new().lzma2(&options), Check::Crc32)?)
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, Read};
 
 use super::lz4;
+use crate::compression::{self, Compression};
 
 /// Memory limit of an LZMA decoder: twice the largest dictionary that either format allows, with a margin.
 const LZMA_MEMORY: u64 = 24 << 20;
@@ -42,6 +43,16 @@ impl fmt::Display for Codec {
 }
 
 impl Codec {
+    /// Returns the compression that the codec needs if this build does not support it.
+    pub(super) fn missing_compression(self) -> Option<Compression> {
+        let compression = match self {
+            Self::Zlib | Self::Deflate | Self::Lz4 => return None,
+            Self::MicroLzma | Self::Xz => Compression::Xz,
+            Self::Zstd => Compression::Zstd,
+        };
+        (!compression.is_supported()).then_some(compression)
+    }
+
     /// Decodes the first `limit` bytes, or all bytes if the block has fewer.
     pub(super) fn decode(self, input: &[u8], limit: usize) -> io::Result<Vec<u8>> {
         match self {
@@ -49,20 +60,8 @@ impl Codec {
             Self::Deflate => read_limited(flate2::bufread::DeflateDecoder::new(input), limit),
             Self::Lz4 => lz4::decode(input, limit),
             Self::MicroLzma => decode_micro_lzma(input, limit),
-            Self::Xz => {
-                let stream = liblzma::stream::Stream::new_stream_decoder(LZMA_MEMORY, 0)?;
-                read_limited(liblzma::bufread::XzDecoder::new_stream(input, stream), limit)
-            }
-            Self::Zstd => {
-                // `bulk` decodes in one step, without a window buffer. It fails if the frame is incomplete, if other
-                // bytes follow it, or if it decodes to more than `limit` bytes.
-                if let Ok(bytes) = zstd::bulk::decompress(input, limit) {
-                    return Ok(bytes);
-                }
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(input)?.single_frame();
-                decoder.window_log_max(ZSTD_WINDOW_LOG)?;
-                read_limited(decoder, limit)
-            }
+            Self::Xz => read_limited(compression::xz_decoder(input, LZMA_MEMORY)?, limit),
+            Self::Zstd => compression::decode_zstd_frame(input, limit, ZSTD_WINDOW_LOG),
         }
     }
 }
@@ -84,9 +83,8 @@ fn decode_micro_lzma(input: &[u8], limit: usize) -> io::Result<Vec<u8>> {
     header.extend(u64::MAX.to_le_bytes());
     // The first byte of every LZMA stream is zero, so MicroLZMA can store the properties there instead.
     header.push(0);
-    let stream = liblzma::stream::Stream::new_lzma_decoder(LZMA_MEMORY)?;
     let input = io::BufReader::new(header.chain(rest));
-    read_limited(liblzma::bufread::XzDecoder::new_stream(input, stream), limit)
+    read_limited(compression::lzma_decoder(input, LZMA_MEMORY)?, limit)
 }
 
 #[cfg(test)]
@@ -144,6 +142,7 @@ mod tests {
         [Codec::Zlib, Codec::Deflate, Codec::Lz4, Codec::MicroLzma, Codec::Xz, Codec::Zstd];
 
     #[test]
+    #[cfg_attr(not(all(feature = "xz", feature = "zstd")), ignore = "needs xz and zstd")]
     fn every_codec_decodes_all_bytes_or_the_first_ones() {
         let sample = sample();
         for codec in ALL {

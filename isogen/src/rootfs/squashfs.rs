@@ -74,6 +74,7 @@ impl SquashfsImage {
         }
         let codec = codec_from_id(u16_at(20)?);
         let codec = codec.map_err(|found| window.unsupported(20, "squashfs compressor", found))?;
+        let codec = window.require_support(20, codec)?;
         Ok(Self {
             window,
             codec,

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::codec::Codec;
 use crate::bytes_at::array_at;
 use crate::error::{Error, OrInternal, Result};
 use crate::extent::Extent;
@@ -90,6 +91,19 @@ impl RootfsWindow {
         found: impl fmt::Display,
     ) -> Error {
         self.source.malformed(self.position(offset), what, expected, found)
+    }
+
+    /// Returns `codec`, or an error if this build does not support it. `offset` is where the file system names it.
+    pub(super) fn require_support(&self, offset: u64, codec: Codec) -> Result<Codec> {
+        match codec.missing_compression() {
+            None => Ok(codec),
+            Some(compression) => Err(Error::UnsupportedCompression {
+                file: self.file(),
+                offset: self.position(offset),
+                what: "root file system",
+                compression,
+            }),
+        }
     }
 
     /// Returns the error for a feature of the format that this crate does not support.

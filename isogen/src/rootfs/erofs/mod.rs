@@ -118,7 +118,7 @@ impl ErofsImage {
             let expected = format!("an algorithm of the superblock ({:#x})", self.algorithms);
             return Err(self.window.malformed(position, what, expected, codec));
         }
-        Ok(codec)
+        self.window.require_support(position, codec)
     }
 
     fn inode(&self, number: u64) -> Result<ErofsInode> {

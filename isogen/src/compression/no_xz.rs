@@ -1,0 +1,17 @@
+//! Replaces `xz` in a build without it.
+
+use std::io::{self, BufRead};
+
+use super::Compression;
+
+pub(crate) fn xz_decoder<R: BufRead>(_input: R, _memory: u64) -> io::Result<io::Empty> {
+    Compression::Xz.unsupported()
+}
+
+pub(crate) fn lzma_decoder<R: BufRead>(_input: R, _memory: u64) -> io::Result<io::Empty> {
+    Compression::Xz.unsupported()
+}
+
+pub(crate) fn pack_xz(_bytes: &[u8]) -> io::Result<Vec<u8>> {
+    Compression::Xz.unsupported()
+}
