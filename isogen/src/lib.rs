@@ -40,9 +40,10 @@
 //! ```
 //!
 //! [`Plan::read_at`] and [`Plan::segments`] serve ranges, [`Plan::write_to`] and [`Plan::send_to`] write a stream,
-//! [`Plan::write_file`] creates a file, and [`Plan::write_in_place`] changes the file of the base image.
-//! [`Plan::identity`] identifies the bytes of a plan by its layout and the digest of the base image, so a server can
-//! use it as an entity tag without reading the image. [`Plan::sha256`] hashes the bytes.
+//! [`Plan::write_file`] creates a file that only its owner may read, [`Plan::write_file_with`] one that others may read
+//! too, and [`Plan::write_in_place`] changes the file of the base image. [`Plan::identity`] identifies the bytes of a
+//! plan by its layout and the digest of the base image, so a server can use it as an entity tag without reading the
+//! image. [`Plan::sha256`] hashes the bytes.
 //!
 //! Further entry points:
 //!

@@ -25,7 +25,7 @@ use crate::source::Source;
 pub enum FileAccess {
     /// Only the owner: customised images may contain secrets.
     Private,
-    /// All users whom the process's umask allows.
+    /// All users whom the process's umask allows: mode 0644 with the usual umask, 022.
     Shared,
 }
 
@@ -173,14 +173,38 @@ fn display_path(path: &Path) -> String {
 }
 
 impl Plan {
-    /// Writes all bytes to a new file, which only its owner may read. The file appears when it is complete.
+    /// Writes all bytes to a new file with mode 0600, because customised images may contain secrets. The file appears
+    /// when it is complete.
+    ///
+    /// [`write_file_with`](Self::write_file_with) writes files that other users may read, such as the kernel that a TFTP
+    /// server sends.
     ///
     /// # Errors
     ///
     /// Returns an error if the name already exists, the base cannot be read, or the file cannot be written. No file
     /// appears then.
     pub fn write_file(&self, path: impl Into<PathBuf>) -> Result<()> {
-        let file = NewFile::create(path, FileAccess::Private)?;
+        self.write_file_with(path, FileAccess::Private)
+    }
+
+    /// Writes all bytes to a new file that the users of `access` may read. The file appears when it is complete.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`write_file`](Self::write_file).
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use isogen::BaseImage;
+    /// use isogen::write::FileAccess;
+    ///
+    /// let image = BaseImage::open("fedora-coreos.iso")?;
+    /// image.kernel()?.write_file_with("/srv/tftp/vmlinuz", FileAccess::Shared)?;
+    /// # Ok::<(), isogen::Error>(())
+    /// ```
+    pub fn write_file_with(&self, path: impl Into<PathBuf>, access: FileAccess) -> Result<()> {
+        let file = NewFile::create(path, access)?;
         file.write_plan(self)?;
         file.commit()
     }
@@ -281,6 +305,18 @@ mod tests {
         let mut streamed = Vec::new();
         plan().write_to(&mut streamed).unwrap();
         assert!(std::fs::read(&path).unwrap() == streamed);
+    }
+
+    #[test]
+    fn only_shared_files_are_readable_by_other_users() {
+        let folder = tempfile::tempdir().unwrap();
+        // Any file shows which bits the umask of the process leaves.
+        std::fs::write(folder.path().join("umask"), "").unwrap();
+        plan().write_file(folder.path().join("private")).unwrap();
+        plan().write_file_with(folder.path().join("shared"), FileAccess::Shared).unwrap();
+        let mode =
+            |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("private"), mode("shared")), (0o600, mode("umask")));
     }
 
     #[test]
