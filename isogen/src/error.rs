@@ -8,6 +8,7 @@ use std::io;
 use std::num::TryFromIntError;
 
 use crate::compression::Compression;
+use crate::visible::visible;
 
 /// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -17,7 +18,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// The file could not be opened.
-    #[error("opening {file}")]
+    #[error("opening {}", visible(file))]
     Open {
         /// Name of the file.
         file: String,
@@ -25,7 +26,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The file could not be read.
-    #[error("reading {file} at byte {offset}")]
+    #[error("reading {} at byte {offset}", visible(file))]
     Read {
         /// Name of the file.
         file: String,
@@ -35,7 +36,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The output could not be written.
-    #[error("writing {file}")]
+    #[error("writing {}", visible(file))]
     Write {
         /// Name of the file.
         file: String,
@@ -44,8 +45,9 @@ pub enum Error {
     },
     /// The file is shorter than its volume descriptor states. The usual cause is an interrupted download.
     #[error(
-        "{file}: ISO image is incomplete: the volume descriptor declares {expected} bytes, the file has {found}; \
-         download it again"
+        "{}: ISO image is incomplete: the volume descriptor declares {expected} bytes, the file has {found}; \
+         download it again",
+        visible(file)
     )]
     Incomplete {
         /// Name of the file.
@@ -57,7 +59,9 @@ pub enum Error {
     },
     /// The file is not an ISO image.
     #[error(
-        "{file}: not an ISO 9660 image: expected a volume descriptor (CD001) at byte {offset}, found {found}"
+        "{}: not an ISO 9660 image: expected a volume descriptor (CD001) at byte {offset}, found {}",
+        visible(file),
+        visible(found)
     )]
     NotIso {
         /// Name of the file.
@@ -68,7 +72,7 @@ pub enum Error {
         found: String,
     },
     /// A structure breaks the rules of its format.
-    #[error("{file}: byte {offset}: {what}: expected {expected}, found {found}")]
+    #[error("{}: byte {offset}: {what}: expected {expected}, found {}", visible(file), visible(found))]
     Malformed {
         /// Name of the file.
         file: String,
@@ -82,7 +86,7 @@ pub enum Error {
         found: String,
     },
     /// A path that an operation needs does not exist in the image.
-    #[error("{file}: the image has no {path}")]
+    #[error("{}: the image has no {}", visible(file), visible(path))]
     NotFound {
         /// Name of the image.
         file: String,
@@ -90,7 +94,7 @@ pub enum Error {
         path: String,
     },
     /// The file is an ISO image, but not a CoreOS one, or it has no embed area for an Ignition config.
-    #[error("Unrecognized CoreOS ISO image: {file} has no {missing} (volume ID {volume_id:?})")]
+    #[error("Unrecognized CoreOS ISO image: {} has no {missing} (volume ID {volume_id:?})", visible(file))]
     NotCoreOs {
         /// Name of the image.
         file: String,
@@ -100,7 +104,7 @@ pub enum Error {
         volume_id: String,
     },
     /// A JSON description inside the image cannot be used.
-    #[error("{file}: {path}: {reason}")]
+    #[error("{}: {}: {reason}", visible(file), visible(path))]
     Description {
         /// Name of the image.
         file: String,
@@ -110,7 +114,7 @@ pub enum Error {
         reason: String,
     },
     /// The initrd archives of an image or file cannot be decoded.
-    #[error("{file}: decoding the initrd archive at byte {offset}")]
+    #[error("{}: decoding the initrd archive at byte {offset}", visible(file))]
     Archive {
         /// Name of the file.
         file: String,
@@ -120,13 +124,13 @@ pub enum Error {
         source: crate::initrd::ArchiveError,
     },
     /// The image has no embed areas for kernel arguments.
-    #[error("No karg embed areas found; old or corrupted CoreOS ISO image ({file}).")]
+    #[error("No karg embed areas found; old or corrupted CoreOS ISO image ({}).", visible(file))]
     NoKargs {
         /// Name of the image.
         file: String,
     },
     /// The kernel arguments of an image cannot be read, or an edit of them is refused.
-    #[error("{file}: {reason}")]
+    #[error("{}: {reason}", visible(file))]
     Kargs {
         /// Name of the image.
         file: String,
@@ -134,7 +138,10 @@ pub enum Error {
         reason: KargsError,
     },
     /// The packed archive does not fit into the Ignition area.
-    #[error("Compressed initramfs is too large: {len} > {capacity} bytes of the Ignition area of {file}")]
+    #[error(
+        "Compressed initramfs is too large: {len} > {capacity} bytes of the Ignition area of {}",
+        visible(file)
+    )]
     ArchiveTooLarge {
         /// Name of the image.
         file: String,
@@ -144,13 +151,20 @@ pub enum Error {
         capacity: u64,
     },
     /// The image has no description of its minimal ISO.
-    #[error("This ISO image does not support extracting a minimal ISO ({file} has no coreos/miniso.dat).")]
+    #[error(
+        "This ISO image does not support extracting a minimal ISO ({} has no coreos/miniso.dat).",
+        visible(file)
+    )]
     NoMinimal {
         /// Name of the image.
         file: String,
     },
     /// The minimal ISO that was unpacked does not have the recorded digest.
-    #[error("{file}: wrong final digest of the minimal ISO: expected {expected}, found {found}")]
+    #[error(
+        "{}: wrong final digest of the minimal ISO: expected {expected}, found {}",
+        visible(file),
+        visible(found)
+    )]
     MinimalDigest {
         /// Name of the image.
         file: String,
@@ -160,7 +174,7 @@ pub enum Error {
         found: String,
     },
     /// The image is customised, and the operation needs one that is not.
-    #[error("Cannot operate on ISO with embedded customizations ({what} of {file}).")]
+    #[error("Cannot operate on ISO with embedded customizations ({what} of {}).", visible(file))]
     Customized {
         /// Name of the image.
         file: String,
@@ -168,19 +182,19 @@ pub enum Error {
         what: &'static str,
     },
     /// The plan moves bytes of the image, so it cannot be written over the image.
-    #[error("{file}: the plan moves bytes of the image and cannot be written in place")]
+    #[error("{}: the plan moves bytes of the image and cannot be written in place", visible(file))]
     NotInPlace {
         /// Name of the image.
         file: String,
     },
     /// An in-place edit of the file was not completed. Edits that overwrite all embed areas repair the image.
-    #[error("{file}: an in-place edit was interrupted before it was complete")]
+    #[error("{}: an in-place edit was interrupted before it was complete", visible(file))]
     Interrupted {
         /// Name of the image.
         file: String,
     },
     /// A structure uses a feature of its format that this crate does not support.
-    #[error("{file}: byte {offset}: {what}: {found} is not supported")]
+    #[error("{}: byte {offset}: {what}: {} is not supported", visible(file), visible(found))]
     Unsupported {
         /// Name of the file.
         file: String,
@@ -193,8 +207,9 @@ pub enum Error {
     },
     /// A part of the image has a compression that this build of the crate does not support.
     #[error(
-        "{file}: byte {offset}: the {what} is compressed with {compression}; this build has no support for \
-         {compression}"
+        "{}: byte {offset}: the {what} is compressed with {compression}; this build has no support for \
+         {compression}",
+        visible(file)
     )]
     UnsupportedCompression {
         /// Name of the file.
@@ -207,7 +222,7 @@ pub enum Error {
         compression: Compression,
     },
     /// The root file system has no `nmstatectl`. Most systems other than RHCOS do not have it.
-    #[error("{file}: rootfs without nmstatectl: its {filesystem} has no {path}")]
+    #[error("{}: rootfs without nmstatectl: its {filesystem} has no {}", visible(file), visible(path))]
     NoNmstatectl {
         /// Name of the root file system image.
         file: String,
@@ -319,4 +334,35 @@ impl<T> OrInternal<T> for Result<T, TryFromIntError> {
 pub(crate) fn format_with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A source may have no name, and an image any path.
+    #[test]
+    fn empty_texts_are_visible() {
+        let (file, path, found, text) = (String::new, String::new, String::new, || "x".to_owned());
+        let offset = 7;
+        for (error, expected) in [
+            (Error::Open { file: file(), source: io::ErrorKind::NotFound.into() }, "opening \"\""),
+            (
+                Error::Read { file: file(), offset, source: io::ErrorKind::Other.into() },
+                "reading \"\" at byte 7",
+            ),
+            (Error::NotFound { file: file(), path: path() }, "\"\": the image has no \"\""),
+            (
+                Error::Malformed { file: file(), offset, what: "name", expected: text(), found: found() },
+                "\"\": byte 7: name: expected x, found \"\"",
+            ),
+            (
+                Error::Unsupported { file: file(), offset, what: "version", found: found() },
+                "\"\": byte 7: version: \"\" is not supported",
+            ),
+            (Error::Description { file: file(), path: path(), reason: text() }, "\"\": \"\": x"),
+        ] {
+            assert_eq!(error.to_string(), expected);
+        }
+    }
 }

@@ -76,7 +76,8 @@
 //! 4. `areas` (finds the embed areas), `edits`
 //! 5. [`kargs`], `miniso`, [`eltorito`], [`write`](mod@write)
 //! 6. [`partitions`], [`volume`], [`plan`]
-//! 7. `source`, [`mmap`], `checked_fields`, `error`, [`initrd`], `compression`, `digest`, `extent`, `bytes_at`
+//! 7. `source`, [`mmap`], `checked_fields`, `error`, [`initrd`], `compression`, `digest`, `extent`, `bytes_at`,
+//!    `visible`
 //!
 //! Methods of [`BaseImage`] are in the file of their layer: `BaseImage::plan` is in `planner`, `BaseImage::kernel` in
 //! `pxe`.
@@ -109,6 +110,7 @@ mod relayout;
 mod rootfs;
 mod source;
 pub mod verify;
+mod visible;
 pub mod volume;
 pub mod write;
 

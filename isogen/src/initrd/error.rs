@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::compression::Compression;
+use crate::visible::visible;
 
 /// The result type of reading and packing archives.
 pub(super) type Result<T, E = ArchiveError> = std::result::Result<T, E>;
@@ -48,7 +49,10 @@ pub enum ArchiveError {
         source: io::Error,
     },
     /// An archive breaks the cpio format.
-    #[error("archive at byte {archive}, offset {offset}: {what}: expected {expected}, found {found}")]
+    #[error(
+        "archive at byte {archive}, offset {offset}: {what}: expected {expected}, found {}",
+        visible(found)
+    )]
     Malformed {
         /// Offset of the archive, or of the stream that contains it.
         archive: u64,

@@ -253,7 +253,7 @@ impl ArchiveDecoder<'_> {
             return Err(self.malformed("cpio name length", "1 to 12288", len));
         }
         let mut name = self.read_contents(len.into())?;
-        if name.pop() != Some(0) {
+        if name.last() != Some(&0) {
             return Err(self.malformed("cpio name", "a NUL at its end", name.escape_ascii()));
         }
         // Some writers pad with NULs until the data begins at a page boundary.
@@ -477,6 +477,15 @@ mod tests {
         let long = packed(&long, Encoding::Stored);
         assert!(Archive::read(&bytes[..], ArchiveLimits { kept_bytes: 100, ..LIMITS }).is_ok());
         assert!(Archive::read(&long[..], ArchiveLimits { kept_bytes: 100, ..LIMITS }).is_err());
+    }
+
+    #[test]
+    fn rejected_name_without_a_nul_is_shown_whole() {
+        let mut bytes = packed(&sample(&["a"]), Encoding::Stored);
+        // The name is one byte long instead of two, so its NUL is not a part of it.
+        bytes[94..102].copy_from_slice(b"00000001");
+        let error = read(&bytes).unwrap_err().to_string();
+        assert!(error.ends_with("cpio name: expected a NUL at its end, found a"), "{error}");
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl NewFile {
     pub fn create(path: impl Into<PathBuf>, access: FileAccess) -> Result<Self> {
         let path = path.into();
         Self::create_unnamed(&path, access)
-            .map_err(|source| Error::Write { file: display_path(&path), source })
+            .map_err(|source| Error::Write { file: path.display().to_string(), source })
     }
 
     fn create_unnamed(path: &Path, access: FileAccess) -> io::Result<Self> {
@@ -135,7 +135,7 @@ impl NewFile {
     }
 
     fn write_error(&self, source: io::Error) -> Error {
-        Error::Write { file: display_path(&self.path), source }
+        Error::Write { file: self.path.display().to_string(), source }
     }
 
     fn write_segments(&self, plan: &Plan, on_progress: &mut dyn FnMut(u64)) -> io::Result<()> {
@@ -165,11 +165,6 @@ impl NewFile {
         let base = plan.source().as_file().filter(|_| plan.changes_in_place().is_ok());
         base.is_some_and(|base| rustix::fs::ioctl_ficlone(&self.file, base).is_ok())
     }
-}
-
-/// Returns a path for errors, in which an empty path is visible.
-fn display_path(path: &Path) -> String {
-    if path.as_os_str().is_empty() { "\"\"".to_owned() } else { path.display().to_string() }
 }
 
 impl Plan {
