@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::json::{Json, Object};
 use crate::json_pointer::JsonPointer;
 use crate::position::{self, TextPosition};
-use crate::report::{ConfigFinding, ConfigReport, Severity};
+use crate::report::{ConfigFinding, ConfigReport, ConfigRule, Severity};
 use crate::schema::{CONFIG, EntryType, FieldSchema, FieldType, ObjectSchema};
 use crate::spec::{Spec, UnknownSpec};
 
@@ -90,25 +90,30 @@ pub enum ConfigError {
 
 impl ConfigError {
     pub(crate) fn to_finding(&self) -> ConfigFinding {
-        let (pointer, position, message) = match self {
+        let (rule, pointer, position, message) = match self {
             Self::Syntax(source) => {
                 let position = TextPosition { line: source.line().max(1), column: source.column().max(1) };
-                ("", Some(position), format!("{self}: {source}"))
+                (ConfigRule::Syntax, "", Some(position), format!("{self}: {source}"))
             }
-            Self::Butane { .. } => ("", Some(TextPosition { line: 1, column: 1 }), self.to_string()),
-            Self::Spec(unknown) => ("/ignition/version", None, unknown.to_string()),
-            Self::WrongType { pointer, position, expected, found } => {
-                (pointer.as_str(), *position, format!("is {found}, but has to be {expected}"))
+            Self::Butane { .. } => {
+                (ConfigRule::Butane, "", Some(TextPosition { line: 1, column: 1 }), self.to_string())
             }
+            Self::Spec(unknown) => (ConfigRule::SpecVersion, "/ignition/version", None, unknown.to_string()),
+            Self::WrongType { pointer, position, expected, found } => (
+                ConfigRule::WrongType,
+                pointer.as_str(),
+                *position,
+                format!("is {found}, but has to be {expected}"),
+            ),
             Self::RepeatedKey { pointer, position } => {
-                (pointer.as_str(), *position, "the key is repeated".to_owned())
+                (ConfigRule::RepeatedKey, pointer.as_str(), *position, "the key is repeated".to_owned())
             }
             Self::MissingKey { pointer, position, key } => {
-                (pointer.as_str(), *position, format!("has no {key:?}"))
+                (ConfigRule::MissingKey, pointer.as_str(), *position, format!("has no {key:?}"))
             }
-            Self::Write(source) => ("", None, format!("{self}: {source}")),
+            Self::Write(source) => (ConfigRule::Syntax, "", None, format!("{self}: {source}")),
         };
-        ConfigFinding { position, ..ConfigFinding::new(Severity::Error, pointer, message) }
+        ConfigFinding { position, ..ConfigFinding::new(Severity::Error, rule, pointer, message) }
     }
 
     /// Returns the error of a text that is not JSON.
@@ -352,7 +357,12 @@ impl SchemaReader {
             }
             (None, None) => "unknown key: Ignition ignores it".to_owned(),
         };
-        self.warnings.push(ConfigFinding::new(Severity::Warning, pointer.to_string(), message));
+        self.warnings.push(ConfigFinding::new(
+            Severity::Warning,
+            ConfigRule::UnknownKey,
+            pointer.to_string(),
+            message,
+        ));
         similar
     }
 

@@ -40,6 +40,50 @@ pub enum RuleOrigin {
     Lint,
 }
 
+/// The rule that a finding is about, for programs. A message is for people, and may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ConfigRule {
+    /// The text is not JSON, or the config cannot be written as JSON.
+    Syntax,
+    /// The text is a Butane config.
+    Butane,
+    /// The spec version is missing or not supported.
+    SpecVersion,
+    /// A value has the wrong JSON type.
+    WrongType,
+    /// An object contains a key twice.
+    RepeatedKey,
+    /// A mandatory key is missing. Only [`rewrite`](crate::rewrite::rewrite) requires these keys.
+    MissingKey,
+    /// A key is not known to the spec version, or is in the wrong case.
+    UnknownKey,
+    /// A value that Ignition needs is missing or empty.
+    MissingValue,
+    /// A value has a form that Ignition does not accept.
+    InvalidValue,
+    /// A path is invalid.
+    Path,
+    /// A URL is invalid, or is not used as intended.
+    Url,
+    /// A mode is invalid or probably a mistake.
+    Mode,
+    /// A unit or a drop-in is invalid, or does not start as intended.
+    Unit,
+    /// Two entries have the same key, label or path.
+    Duplicate,
+    /// Two values exclude each other.
+    Conflict,
+    /// Contents do not match their compression or hash, or were not checked.
+    Contents,
+    /// A user cannot log in as intended.
+    Account,
+    /// The config is too large for the embed area of an image.
+    Size,
+    /// An entry has no effect.
+    NoEffect,
+}
+
 /// One problem in a config.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -48,6 +92,9 @@ pub struct ConfigFinding {
     pub severity: Severity,
     /// The source of the rule.
     pub origin: RuleOrigin,
+    /// The rule. The JSON form does not have it.
+    #[serde(skip)]
+    pub rule: ConfigRule,
     /// The JSON pointer of the value; empty for the whole config.
     pub pointer: String,
     /// The position of the value in the text; set by [`ConfigReport::locate`].
@@ -142,6 +189,11 @@ impl ConfigReport {
         self.findings.iter().map(line).collect()
     }
 
+    /// Returns the findings that are errors.
+    pub(crate) fn into_errors(self) -> Vec<ConfigFinding> {
+        self.findings.into_iter().filter(|finding| finding.severity == Severity::Error).collect()
+    }
+
     pub(crate) fn push(&mut self, finding: ConfigFinding) {
         self.findings.push(finding);
     }
@@ -154,18 +206,29 @@ impl From<ConfigError> for ConfigReport {
 }
 
 impl ConfigFinding {
-    pub(crate) fn new(severity: Severity, pointer: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        severity: Severity,
+        rule: ConfigRule,
+        pointer: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
         Self {
             severity,
             origin: RuleOrigin::Ignition,
+            rule,
             pointer: pointer.into(),
             position: None,
             message: message.into(),
         }
     }
 
-    pub(crate) fn lint(severity: Severity, pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { origin: RuleOrigin::Lint, ..Self::new(severity, pointer, message) }
+    pub(crate) fn lint(
+        severity: Severity,
+        rule: ConfigRule,
+        pointer: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self { origin: RuleOrigin::Lint, ..Self::new(severity, rule, pointer, message) }
     }
 }
 
@@ -176,8 +239,8 @@ mod tests {
     #[test]
     fn finding_is_written_as_one_line_and_as_json() {
         let mut report = ConfigReport::default();
-        report.push(ConfigFinding::new(Severity::Error, "/a/0", "wrong"));
-        report.push(ConfigFinding::lint(Severity::Info, "", "large"));
+        report.push(ConfigFinding::new(Severity::Error, ConfigRule::Path, "/a/0", "wrong"));
+        report.push(ConfigFinding::lint(Severity::Info, ConfigRule::Size, "", "large"));
         assert_eq!(report.to_text("x.ign"), "x.ign: /a/0: error: wrong\nx.ign: info: large\n");
         report.locate(b"\n{\"a\": [1]}");
         assert_eq!(report.to_text("x.ign"), "x.ign:2: /a/0: error: wrong\nx.ign:2: info: large\n");

@@ -270,15 +270,15 @@ fn rejects_contradictory_settings() {
     assert!(matches!(&error, ComposeError::Input(error) if error.field == "ip_options"), "{error}");
     // Ignition refuses lines above 2047 bytes.
     let error = refused(|it| it.ironic.ip_options = "x".repeat(2048));
-    let ComposeError::Invalid { finding } = &error else { panic!("{error}") };
-    assert_eq!(finding.pointer, "/systemd/units/0/contents", "{error}");
+    let ComposeError::Invalid { findings } = &error else { panic!("{error}") };
+    assert_eq!(findings[0].pointer, "/systemd/units/0/contents", "{error}");
     let error = refused(|it| {
         let kind = EntryKind::File { mode: 0o600, contents: b"x".to_vec().into() };
         let entry = NetworkEntry { path: CONF.to_owned(), kind };
         it.static_network = Some(IgnitionFiles { files: vec![entry], unit: None });
     });
-    let ComposeError::Invalid { finding } = &error else { panic!("{error}") };
-    assert!(finding.pointer.starts_with("/storage/files/1"), "{error}");
+    let ComposeError::Invalid { findings } = &error else { panic!("{error}") };
+    assert!(findings[0].pointer.starts_with("/storage/files/1"), "{error}");
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub use certificate::CertificateBundle;
 pub(crate) use input::is_host_name;
 pub use input::{HostName, ImageReference, InfraEnvId, InputError};
 pub use mirror::Mirrors;
-pub use overrides::{ComposeError, ComposedConfig, Override};
+pub use overrides::{ComposeError, ComposedConfig, MergedFinding, Override};
 pub use proxy::Proxies;
 pub use secret::{AgentToken, PasswordHash, PullSecret};
 pub use service_url::service_url;

@@ -4,6 +4,7 @@
 //! only the merged config is invalid, the error points into the override, because its author has never seen the
 //! generated config.
 
+use std::cell::LazyCell;
 use std::fmt;
 
 use super::secret::REDACTED;
@@ -11,7 +12,7 @@ use crate::config::{Config, ConfigError};
 use crate::json::{Json, Object};
 use crate::merge::{entry_key, merge};
 use crate::position;
-use crate::report::{ConfigFinding, ConfigReport, Severity};
+use crate::report::{ConfigFinding, ConfigReport};
 use crate::schema::{CONFIG, EntryKey, EntryType, FieldType, ObjectSchema};
 use crate::spec::Spec;
 use crate::validate::validate;
@@ -44,6 +45,19 @@ impl fmt::Debug for Override {
 }
 
 /// Why a config could not be composed.
+///
+/// The message shows the first finding. [`findings`](Self::findings) returns all of them, with their rules and positions.
+///
+/// # Examples
+///
+/// ```
+/// use ignition::discovery::ComposeError;
+/// use ignition::report::ConfigRule;
+///
+/// fn has_wrong_path(error: &ComposeError) -> bool {
+///     error.findings().any(|finding| finding.rule == ConfigRule::Path)
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ComposeError {
@@ -51,22 +65,20 @@ pub enum ComposeError {
     #[error(transparent)]
     Input(#[from] InputError),
     /// An override cannot be parsed or is not valid.
-    #[error("{field}: {finding}")]
+    #[error("{field}: {}", FirstFinding(findings.first()))]
     Override {
         /// The field that holds the override.
         field: &'static str,
-        /// The problem and its position in the override.
-        finding: ConfigFinding,
+        /// The errors and their positions in the override, at least one.
+        findings: Vec<ConfigFinding>,
     },
     /// The override is valid, but the merged config is not.
-    #[error("{field}: {finding} (at {merged} of the config with the override)")]
+    #[error("{field}: {}", FirstMergedFinding(findings.first()))]
     Merged {
         /// The field that holds the override.
         field: &'static str,
-        /// The problem, and the position in the override that causes it.
-        finding: ConfigFinding,
-        /// The JSON pointer in the merged config.
-        merged: String,
+        /// The errors, at least one and at most 100.
+        findings: Vec<MergedFinding>,
     },
     /// The result has a newer spec version than the machine's system reads.
     #[error("{field}: the config would have spec {found}, but the system reads only up to {newest}")]
@@ -87,16 +99,59 @@ pub enum ComposeError {
         mode: u16,
     },
     /// Each input is valid, but not their combination: two files have the same path, for example.
-    #[error("the config is not valid: {finding}")]
+    #[error("the config is not valid: {}", FirstFinding(findings.first()))]
     Invalid {
-        /// The problem.
-        finding: ConfigFinding,
+        /// The errors, at least one.
+        findings: Vec<ConfigFinding>,
     },
+}
+
+/// A problem of a merged config that its override causes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MergedFinding {
+    /// The problem, and the position in the override that causes it.
+    pub finding: ConfigFinding,
+    /// The JSON pointer of the value in the merged config.
+    pub merged_pointer: String,
+}
+
+impl ComposeError {
+    /// Returns the problems of the override or of the composed config. Other errors have none.
+    pub fn findings(&self) -> impl Iterator<Item = &ConfigFinding> {
+        let (findings, merged): (&[ConfigFinding], &[MergedFinding]) = match self {
+            Self::Override { findings, .. } | Self::Invalid { findings } => (findings, &[]),
+            Self::Merged { findings, .. } => (&[], findings),
+            Self::Input(_) | Self::TooNew { .. } | Self::NetworkFileMode { .. } => (&[], &[]),
+        };
+        findings.iter().chain(merged.iter().map(|merged| &merged.finding))
+    }
+}
+
+/// Shown for an error without findings, which this crate never returns.
+const NO_FINDING: &str = "invalid";
+
+struct FirstFinding<'a>(Option<&'a ConfigFinding>);
+
+impl fmt::Display for FirstFinding<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(finding) = self.0 else { return f.write_str(NO_FINDING) };
+        finding.fmt(f)
+    }
+}
+
+struct FirstMergedFinding<'a>(Option<&'a MergedFinding>);
+
+impl fmt::Display for FirstMergedFinding<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(MergedFinding { finding, merged_pointer }) = self.0 else { return f.write_str(NO_FINDING) };
+        write!(f, "{finding} (at {merged_pointer} of the config with the override)")
+    }
 }
 
 impl From<ConfigError> for ComposeError {
     fn from(error: ConfigError) -> Self {
-        Self::Invalid { finding: error.to_finding() }
+        Self::Invalid { findings: vec![error.to_finding()] }
     }
 }
 
@@ -120,10 +175,8 @@ impl fmt::Debug for ComposedConfig {
 
 /// Validates a generated config without an override.
 pub(crate) fn validated(config: Config) -> Result<Config, ComposeError> {
-    match first_error(&validate(&config)) {
-        Some(finding) => Err(ComposeError::Invalid { finding }),
-        None => Ok(config),
-    }
+    let findings = validate(&config).into_errors();
+    if findings.is_empty() { Ok(config) } else { Err(ComposeError::Invalid { findings }) }
 }
 
 /// Merges an override over a valid config.
@@ -133,37 +186,53 @@ pub(crate) fn apply_override(
     over: &Override,
 ) -> Result<ComposedConfig, ComposeError> {
     let text = over.0.as_slice();
-    let refuse = |finding| ComposeError::Override { field, finding };
-    let parsed = Config::parse(text).map_err(|error| refuse(error.to_finding()))?;
+    let refuse = |findings| ComposeError::Override { field, findings };
+    let parsed = Config::parse(text).map_err(|error| refuse(vec![error.to_finding()]))?;
     let mut warnings = parsed.warnings;
     let mut alone = validate(&parsed.config);
     alone.locate(text);
-    if let Some(finding) = first_error(&alone) {
-        return Err(refuse(finding));
+    if alone.is_fatal() {
+        return Err(refuse(alone.into_errors()));
     }
     warnings.append(alone);
     let config = merge(base, &parsed.config);
-    if let Some(finding) = first_error(&validate(&config)) {
-        let merged = finding.pointer.clone();
-        let pointer = pointer_in_override(base, &parsed.config, &config, &merged);
-        let position = position::locate(text, &[&pointer]).into_iter().next().flatten();
-        let finding = ConfigFinding { pointer, position, ..finding };
-        return Err(ComposeError::Merged { field, finding, merged });
+    let findings = validate(&config).into_errors();
+    if findings.is_empty() {
+        return Ok(ComposedConfig { config, warnings });
     }
-    Ok(ComposedConfig { config, warnings })
+    let findings = findings_in_override(base, &parsed.config, &config, findings, text);
+    Err(ComposeError::Merged { field, findings })
 }
 
-fn first_error(report: &ConfigReport) -> Option<ConfigFinding> {
-    report.findings().iter().find(|finding| finding.severity == Severity::Error).cloned()
-}
+/// Maximum number of findings of a merged config. Each one is searched for in the override.
+const MAX_MERGED_FINDINGS: usize = 100;
 
-/// Returns the JSON pointer in the override of the value that makes the merged config invalid: the value itself if the
-/// override contains it, else the first list entry that makes the merged config invalid.
-fn pointer_in_override(base: &Config, child: &Config, merged: &Config, pointer: &str) -> String {
+/// Returns the findings of a merged config with their positions in the override that causes them. The JSON pointer in
+/// the override is that of the value itself if the override contains it, else that of the first list entry that makes
+/// the merged config invalid.
+fn findings_in_override(
+    base: &Config,
+    child: &Config,
+    merged: &Config,
+    findings: Vec<ConfigFinding>,
+    text: &[u8],
+) -> Vec<MergedFinding> {
     let [merged, tree] = [merged, child].map(|it| Json::Object(it.root().clone()));
-    matching_pointer(&merged, &tree, pointer)
-        .or_else(|| first_invalidating_entry(base, child))
-        .unwrap_or_default()
+    let culprit = LazyCell::new(|| first_invalidating_entry(base, child).unwrap_or_default());
+    let findings = findings.into_iter().take(MAX_MERGED_FINDINGS).map(|finding| {
+        let pointer = matching_pointer(&merged, &tree, &finding.pointer).unwrap_or_else(|| culprit.clone());
+        MergedFinding {
+            merged_pointer: finding.pointer.clone(),
+            finding: ConfigFinding { pointer, ..finding },
+        }
+    });
+    let mut findings: Vec<MergedFinding> = findings.collect();
+    let pointers: Vec<&str> = findings.iter().map(|merged| merged.finding.pointer.as_str()).collect();
+    let positions = position::locate(text, &pointers);
+    for (merged, position) in findings.iter_mut().zip(positions) {
+        merged.finding.position = position;
+    }
+    findings
 }
 
 /// Returns the pointer in the override of a value in the merged config. Entries of lists are matched by their keys.
@@ -211,7 +280,7 @@ fn first_invalidating_entry(base: &Config, child: &Config) -> Option<String> {
     collect_list_entries(&CONFIG, child.root(), "", &mut entries);
     let is_bad = |count: usize| {
         let kept = entries.get(..count).unwrap_or_default();
-        first_error(&validate(&merge(base, &with_entries(child, kept)))).is_some()
+        validate(&merge(base, &with_entries(child, kept))).is_fatal()
     };
     let (mut good, mut bad) = (0, entries.len());
     if is_bad(good) {
@@ -269,6 +338,8 @@ fn with_entries(child: &Config, kept: &[(String, usize)]) -> Config {
 mod tests {
     use serde_json::json;
 
+    use crate::report::ConfigRule;
+
     use super::*;
 
     const FIELD: &str = "ignition_config_override";
@@ -308,10 +379,27 @@ mod tests {
         assert_eq!(error_text(relative), expected);
     }
 
+    fn only_merged_finding(text: &str) -> (ConfigFinding, String) {
+        let ComposeError::Merged { findings, .. } = apply_text(text).unwrap_err() else { panic!() };
+        let [MergedFinding { finding, merged_pointer }] = findings.try_into().unwrap();
+        (finding, merged_pointer)
+    }
+
+    #[test]
+    fn all_errors_of_an_override_are_reported() {
+        let text = r#"{"ignition":{"version":"3.0.0"},"storage":{
+            "files":[{"path":"a"}, {"path":"/b","overwrite":true}], "links":[{"path":"/c","target":""}]}}"#;
+        let error = apply_text(text).unwrap_err();
+        let found: Vec<_> = error.findings().map(|it| (it.rule, it.position.unwrap().line)).collect();
+        assert_eq!(found, [(ConfigRule::Path, 2), (ConfigRule::MissingValue, 2)]);
+        assert!(error.to_string().contains(r#"2:30: error: /storage/files/0/path: the path "a""#), "{error}");
+        assert!(apply_text("{").unwrap_err().findings().all(|it| it.rule == ConfigRule::Syntax));
+    }
+
     #[test]
     fn conflict_is_reported_at_its_position_in_the_override() {
         let both = r#"{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"/x"},{"path":"/etc/b","user":{"id":0}}]}}"#;
-        let ComposeError::Merged { finding, merged, .. } = apply_text(both).unwrap_err() else { panic!() };
+        let (finding, merged) = only_merged_finding(both);
         assert!(finding.pointer.starts_with("/storage/files/1/user"), "{finding}");
         assert!(merged.starts_with("/storage/files/1/user"), "{merged}");
         assert!(finding.position.is_some());
@@ -322,8 +410,13 @@ mod tests {
         let link = r#"{"ignition":{"version":"3.1.0"},"storage":{
             "files":[{"path":"/x"},{"path":"/y"}],
             "links":[{"path":"/l","target":"/x"},{"path":"/etc","target":"/x"},{"path":"/m","target":"/x"}]}}"#;
-        let ComposeError::Merged { finding, merged, .. } = apply_text(link).unwrap_err() else { panic!() };
-        assert_eq!((finding.pointer.as_str(), merged.as_str()), ("/storage/links/1", "/storage/files/0"));
+        let ComposeError::Merged { findings, .. } = apply_text(link).unwrap_err() else { panic!() };
+        // Each file of the generated config has the link in its path.
+        let merged: Vec<_> = findings.iter().map(|merged| merged.merged_pointer.as_str()).collect();
+        assert_eq!(merged, ["/storage/files/0", "/storage/files/1"]);
+        let finding = &findings[0].finding;
+        assert_eq!(finding.pointer, "/storage/links/1");
+        assert!(findings.iter().all(|merged| merged.finding.pointer == finding.pointer));
         assert_eq!(finding.position.map(|position| position.line), Some(3));
     }
 

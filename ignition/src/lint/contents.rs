@@ -3,6 +3,7 @@
 use sha2::{Digest, Sha256, Sha512};
 
 use super::Linter;
+use crate::report::ConfigRule;
 use crate::resource::{self, GunzipError};
 use crate::validate::{ConfigNode, url};
 
@@ -26,6 +27,7 @@ impl Linter {
             if bytes.starts_with(&GZIP_MAGIC) && !is_marked && !is_archive {
                 self.warning(
                     part.at("compression"),
+                    ConfigRule::Contents,
                     "the contents are gzip, but compression is not \"gzip\"",
                 );
             }
@@ -42,7 +44,11 @@ impl Linter {
             return Some(bytes);
         }
         if !bytes.starts_with(&GZIP_MAGIC) {
-            self.error(part.at("compression"), "compression is \"gzip\", but the contents are not");
+            self.error(
+                part.at("compression"),
+                ConfigRule::Contents,
+                "compression is \"gzip\", but the contents are not",
+            );
             return None;
         }
         match resource::gunzip(&bytes, self.budget) {
@@ -51,11 +57,11 @@ impl Linter {
                 Some(bytes)
             }
             Err(GunzipError::TooLarge) => {
-                self.info(part.at("source"), "the contents are too large to check");
+                self.info(part.at("source"), ConfigRule::Contents, "the contents are too large to check");
                 None
             }
             Err(GunzipError::Damaged) => {
-                self.error(part.at("source"), "the gzip contents are damaged");
+                self.error(part.at("source"), ConfigRule::Contents, "the gzip contents are damaged");
                 None
             }
         }
@@ -73,7 +79,11 @@ impl Linter {
             _ => return,
         };
         if found.len() == expected.len() && !found.eq_ignore_ascii_case(expected) {
-            self.error(verification.at("hash"), format!("the contents have the hash {function}-{found}"));
+            self.error(
+                verification.at("hash"),
+                ConfigRule::Contents,
+                format!("the contents have the hash {function}-{found}"),
+            );
         }
     }
 }

@@ -12,7 +12,7 @@ mod systemd;
 use std::fmt;
 
 use crate::config::Config;
-use crate::report::{ConfigFinding, ConfigReport, Severity};
+use crate::report::{ConfigFinding, ConfigReport, ConfigRule, Severity};
 use crate::schema::{CONFIG, ObjectKind};
 use crate::validate::{ConfigNode, validate};
 
@@ -74,16 +74,16 @@ struct Linter {
 }
 
 impl Linter {
-    fn error(&mut self, pointer: impl fmt::Display, message: impl Into<String>) {
-        self.report.push(ConfigFinding::lint(Severity::Error, pointer.to_string(), message));
+    fn error(&mut self, pointer: impl fmt::Display, rule: ConfigRule, message: impl Into<String>) {
+        self.report.push(ConfigFinding::lint(Severity::Error, rule, pointer.to_string(), message));
     }
 
-    fn warning(&mut self, pointer: impl fmt::Display, message: impl Into<String>) {
-        self.report.push(ConfigFinding::lint(Severity::Warning, pointer.to_string(), message));
+    fn warning(&mut self, pointer: impl fmt::Display, rule: ConfigRule, message: impl Into<String>) {
+        self.report.push(ConfigFinding::lint(Severity::Warning, rule, pointer.to_string(), message));
     }
 
-    fn info(&mut self, pointer: impl fmt::Display, message: impl Into<String>) {
-        self.report.push(ConfigFinding::lint(Severity::Info, pointer.to_string(), message));
+    fn info(&mut self, pointer: impl fmt::Display, rule: ConfigRule, message: impl Into<String>) {
+        self.report.push(ConfigFinding::lint(Severity::Info, rule, pointer.to_string(), message));
     }
 
     /// Applies the rules to an object and all objects below it. The schema limits the depth.
@@ -104,7 +104,11 @@ impl Linter {
     /// Warns about a header without a value. Its only use is to delete a header of a parent config.
     fn lint_header(&mut self, node: &ConfigNode) {
         if !node.has_field("value") {
-            self.warning(node.pointer, "a header without a value only removes the header of a parent config");
+            self.warning(
+                node.pointer,
+                ConfigRule::NoEffect,
+                "a header without a value only removes the header of a parent config",
+            );
         }
     }
 }

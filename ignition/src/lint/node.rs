@@ -1,6 +1,7 @@
 //! Rules for files and directories: modes that are probably mistakes.
 
 use super::Linter;
+use crate::report::ConfigRule;
 use crate::validate::ConfigNode;
 
 /// Octal modes that users write unconverted, although JSON numbers are decimal. No useful mode has one of these numbers
@@ -25,7 +26,7 @@ impl Linter {
             && PROGRAM_DIRECTORIES.iter().any(|folder| path.starts_with(folder))
         {
             let message = "the file is in a directory of programs, but is not executable";
-            self.warning(node.at("mode"), format!("{message} (octal {mode:o})"));
+            self.warning(node.at("mode"), ConfigRule::Mode, format!("{message} (octal {mode:o})"));
         }
         let secret = self.lint_contents(node);
         if let Some(secret) = secret
@@ -33,9 +34,9 @@ impl Linter {
         {
             let message = format!("the file contains {secret} and is world-readable (octal {mode:o})");
             if path.starts_with(ROOT_HOME) {
-                self.info(node.at("mode"), message);
+                self.info(node.at("mode"), ConfigRule::Mode, message);
             } else {
-                self.warning(node.at("mode"), message);
+                self.warning(node.at("mode"), ConfigRule::Mode, message);
             }
         }
     }
@@ -43,7 +44,7 @@ impl Linter {
     pub(super) fn lint_directory(&mut self, node: &ConfigNode) {
         let is_misread = self.lint_mode(node);
         if !is_misread && node.integer("mode").is_some_and(|mode| mode & 0o111 == 0) {
-            self.warning(node.at("mode"), "no user has permission to enter the directory");
+            self.warning(node.at("mode"), ConfigRule::Mode, "no user has permission to enter the directory");
         }
     }
 
@@ -53,9 +54,13 @@ impl Linter {
         let is_misread = UNCONVERTED_MODES.contains(&mode);
         if is_misread && let Ok(meant) = i64::from_str_radix(&mode.to_string(), 8) {
             let message = format!("the mode {mode} is octal {mode:o}; octal {mode} is written as {meant}");
-            self.warning(node.at("mode"), message);
+            self.warning(node.at("mode"), ConfigRule::Mode, message);
         } else if mode & 0o1002 == 0o002 {
-            self.warning(node.at("mode"), format!("all users have write permission (octal {mode:o})"));
+            self.warning(
+                node.at("mode"),
+                ConfigRule::Mode,
+                format!("all users have write permission (octal {mode:o})"),
+            );
         }
         is_misread
     }

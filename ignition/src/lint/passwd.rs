@@ -4,29 +4,42 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::Linter;
+use crate::report::ConfigRule;
 use crate::validate::ConfigNode;
 
 impl Linter {
     pub(super) fn lint_user(&mut self, node: &ConfigNode) {
         if node.non_empty_text("name").is_none() {
-            self.warning(node.at("name"), "the user has no name");
+            self.warning(node.at("name"), ConfigRule::Account, "the user has no name");
         }
         match node.text("passwordHash") {
             Some("") => {
-                self.warning(node.at("passwordHash"), "an empty passwordHash locks the account");
+                self.warning(
+                    node.at("passwordHash"),
+                    ConfigRule::Account,
+                    "an empty passwordHash locks the account",
+                );
             }
             Some(hash) if !hash.starts_with(['$', '!', '*']) => {
-                self.warning(node.at("passwordHash"), "the value does not look like the hash of a password");
+                self.warning(
+                    node.at("passwordHash"),
+                    ConfigRule::Account,
+                    "the value does not look like the hash of a password",
+                );
             }
             _ => {}
         }
         if node.is_set_to("noCreateHome", true) && !node.values("sshAuthorizedKeys").is_empty() {
             // Ignition writes the keys as the user, who may not create its home directory.
-            self.warning(node.at("sshAuthorizedKeys"), "keys cannot be written for a user without a home");
+            self.warning(
+                node.at("sshAuthorizedKeys"),
+                ConfigRule::Account,
+                "keys cannot be written for a user without a home",
+            );
         }
         for (pointer, key) in node.texts("sshAuthorizedKeys") {
             if !is_ssh_key(key) {
-                self.warning(pointer, "the value does not look like an SSH key");
+                self.warning(pointer, ConfigRule::Account, "the value does not look like an SSH key");
             }
         }
     }

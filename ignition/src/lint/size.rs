@@ -2,6 +2,7 @@
 
 use super::Linter;
 use crate::config::Config;
+use crate::report::ConfigRule;
 use crate::resource;
 
 /// Size of the embed area for the compressed config.
@@ -16,7 +17,7 @@ impl Linter {
     pub(super) fn lint_size(&mut self, config: &Config) {
         let json = match config.to_json() {
             Ok(json) => json,
-            Err(error) => return self.error(String::new(), error.to_string()),
+            Err(error) => return self.error(String::new(), ConfigRule::Syntax, error.to_string()),
         };
         if json.len() + ARCHIVE_OVERHEAD <= EMBED_AREA_LEN {
             return;
@@ -26,7 +27,7 @@ impl Linter {
             let message = format!(
                 "the config takes about {packed} bytes compressed; the embed area of an image has {EMBED_AREA_LEN}"
             );
-            self.warning(String::new(), message);
+            self.warning(String::new(), ConfigRule::Size, message);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::Linter;
+use crate::report::ConfigRule;
 use crate::validate::ConfigNode;
 use crate::validate::systemd::template_name;
 use crate::validate::unit::{UnitFile, parse};
@@ -28,25 +29,41 @@ impl Linter {
         let says_nothing =
             ["contents", "dropins", "enabled", "mask"].iter().all(|field| !unit.has_field(field));
         if says_nothing {
-            return self.warning(unit.pointer, format!("the entry of {name:?} sets nothing"));
+            return self.warning(
+                unit.pointer,
+                ConfigRule::NoEffect,
+                format!("the entry of {name:?} sets nothing"),
+            );
         }
         if unit.is_set_to("mask", true) {
             if unit.is_set_to("enabled", true) {
-                self.warning(unit.at("enabled"), format!("{name:?} is masked, so it never starts"));
+                self.warning(
+                    unit.at("enabled"),
+                    ConfigRule::Unit,
+                    format!("{name:?} is masked, so it never starts"),
+                );
             }
             return;
         }
         if unit.text("contents") == Some("") {
-            self.warning(unit.at("contents"), format!("the contents of {name:?} are empty"));
+            self.warning(
+                unit.at("contents"),
+                ConfigRule::Unit,
+                format!("the contents of {name:?} are empty"),
+            );
         }
         let Some(Ok(file)) = unit.non_empty_text("contents").map(parse) else { return };
         let is_template = name.contains("@.");
         if file.has_section("Install") {
             if !unit.has_field("enabled") && !is_template {
-                self.warning(unit.pointer, format!("{name:?} has an [Install] section, but is not enabled"));
+                self.warning(
+                    unit.pointer,
+                    ConfigRule::Unit,
+                    format!("{name:?} has an [Install] section, but is not enabled"),
+                );
             }
         } else if !unit.is_set_to("enabled", true) && !is_template && !started.contains(name) {
-            self.info(unit.pointer, format!("nothing in the config starts {name:?}"));
+            self.info(unit.pointer, ConfigRule::Unit, format!("nothing in the config starts {name:?}"));
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::{Checker, ConfigNode, path};
 use crate::json_pointer::JsonPointer;
+use crate::report::ConfigRule;
 use crate::spec::Spec;
 
 /// Maximum length of a partition label in bytes.
@@ -15,7 +16,7 @@ impl Checker {
     /// Checks the path of a mandatory device.
     pub(super) fn check_device(&mut self, node: &ConfigNode) {
         if let Some(problem) = path::path_problem(node.text("device").unwrap_or_default()) {
-            self.error(node.at("device"), format!("device: {problem}"));
+            self.error(node.at("device"), ConfigRule::Path, format!("device: {problem}"));
         }
     }
 
@@ -32,7 +33,11 @@ impl Checker {
     fn check_partition_numbers(&mut self, disk: &ConfigNode, partitions: &[ConfigNode]) {
         let is_removed = partitions.iter().any(|partition| partition.is_set_to("shouldExist", false));
         if is_removed && partitions.iter().any(|partition| !partition.has_field("number")) {
-            self.error(disk.at("partitions"), "every partition needs a number if any has shouldExist=false");
+            self.error(
+                disk.at("partitions"),
+                ConfigRule::MissingValue,
+                "every partition needs a number if any has shouldExist=false",
+            );
         }
     }
 
@@ -41,7 +46,7 @@ impl Checker {
         for partition in partitions {
             let Some(label) = partition.non_empty_text("label") else { continue };
             if !labels.insert(label) {
-                self.error(partition.pointer, format!("duplicate label {label:?}"));
+                self.error(partition.pointer, ConfigRule::Duplicate, format!("duplicate label {label:?}"));
             }
         }
     }
@@ -53,7 +58,7 @@ impl Checker {
         let mut reached: Option<i64> = None;
         for (start, end, pointer) in places {
             if reached.is_some_and(|reached| start <= reached) {
-                self.error(pointer, "the partition overlaps another");
+                self.error(pointer, ConfigRule::Conflict, "the partition overlaps another");
             }
             reached = reached.max(Some(end));
         }
@@ -63,22 +68,34 @@ impl Checker {
         let is_described = ["label", "startMiB", "sizeMiB"].iter().any(|field| node.has_field(field))
             || ["guid", "typeGuid"].iter().any(|field| node.non_empty_text(field).is_some());
         if node.is_set_to("shouldExist", false) && is_described {
-            self.error(node.pointer, "a partition with shouldExist=false must have only a number");
+            self.error(
+                node.pointer,
+                ConfigRule::Conflict,
+                "a partition with shouldExist=false must have only a number",
+            );
         }
         if !node.has_field("number") && !node.has_field("label") {
-            self.error(node.pointer, "a partition needs a number or a label");
+            self.error(node.pointer, ConfigRule::MissingValue, "a partition needs a number or a label");
         }
         if let Some(label) = node.text("label") {
             if label.len() > MAX_PARTITION_LABEL_LEN {
-                self.error(node.at("label"), format!("a label has at most {MAX_PARTITION_LABEL_LEN} bytes"));
+                self.error(
+                    node.at("label"),
+                    ConfigRule::InvalidValue,
+                    format!("a label has at most {MAX_PARTITION_LABEL_LEN} bytes"),
+                );
             }
             if label.contains(':') {
-                self.error(node.at("label"), "a label must not have a colon");
+                self.error(node.at("label"), ConfigRule::InvalidValue, "a label must not have a colon");
             }
         }
         for field in ["guid", "typeGuid"] {
             if node.non_empty_text(field).is_some_and(|guid| !is_guid(guid)) {
-                self.error(node.at(field), "a GUID has 8-4-4-4-12 hexadecimal digits");
+                self.error(
+                    node.at(field),
+                    ConfigRule::InvalidValue,
+                    "a GUID has 8-4-4-4-12 hexadecimal digits",
+                );
             }
         }
     }
@@ -88,19 +105,27 @@ impl Checker {
         match level {
             "linear" | "raid0" | "0" | "stripe" => {
                 if node.integer("spares").is_some_and(|spares| spares != 0) {
-                    self.error(node.at("level"), format!("an array of level {level} has no spares"));
+                    self.error(
+                        node.at("level"),
+                        ConfigRule::Conflict,
+                        format!("an array of level {level} has no spares"),
+                    );
                 }
             }
             "raid1" | "1" | "mirror" | "raid4" | "4" | "raid5" | "5" | "raid6" | "6" | "raid10" | "10" => {}
-            "" => self.error(node.at("level"), "a RAID array needs a level"),
-            other => self.error(node.at("level"), format!("the level {other:?} is not known")),
+            "" => self.error(node.at("level"), ConfigRule::MissingValue, "a RAID array needs a level"),
+            other => self.error(
+                node.at("level"),
+                ConfigRule::InvalidValue,
+                format!("the level {other:?} is not known"),
+            ),
         }
         if !node.has_field("devices") {
-            self.error(node.at("devices"), "a RAID array needs devices");
+            self.error(node.at("devices"), ConfigRule::MissingValue, "a RAID array needs devices");
         }
         for (pointer, device) in node.texts("devices") {
             if let Some(problem) = path::path_problem(device) {
-                self.error(pointer, problem);
+                self.error(pointer, ConfigRule::Path, problem);
             }
         }
     }
@@ -108,7 +133,7 @@ impl Checker {
     pub(super) fn check_filesystem(&mut self, node: &ConfigNode) {
         self.check_device(node);
         if let Some(problem) = node.non_empty_text("path").and_then(path::path_problem) {
-            self.error(node.at("path"), problem);
+            self.error(node.at("path"), ConfigRule::Path, problem);
         }
         let Some(format) = node.non_empty_text("format") else { return self.check_unformatted(node) };
         let longest_label = match format {
@@ -120,11 +145,15 @@ impl Checker {
             "none" if self.spec >= Spec::V3_3 => return,
             other => {
                 let message = format!("the format {other:?} is not known to spec {}", self.spec);
-                return self.error(node.at("format"), message);
+                return self.error(node.at("format"), ConfigRule::InvalidValue, message);
             }
         };
         if node.text("label").is_some_and(|label| label.len() > longest_label) {
-            self.error(node.at("label"), format!("a label of {format} has at most {longest_label} bytes"));
+            self.error(
+                node.at("label"),
+                ConfigRule::InvalidValue,
+                format!("a label of {format} has at most {longest_label} bytes"),
+            );
         }
     }
 
@@ -134,10 +163,10 @@ impl Checker {
         let asks = fields.iter().any(|field| node.has_field(field) && node.text(field) != Some(""))
             || node.is_set_to("wipeFilesystem", true);
         if asks {
-            self.error(node.at("format"), "a format is required");
+            self.error(node.at("format"), ConfigRule::MissingValue, "a format is required");
         }
         if node.non_empty_text("label").is_some() {
-            self.error(node.at("label"), "a label needs a format");
+            self.error(node.at("label"), ConfigRule::MissingValue, "a label needs a format");
         }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) use node::ConfigNode;
 use crate::config::Config;
 use crate::json_pointer::JsonPointer;
 use crate::merge::entry_key;
-use crate::report::{ConfigFinding, ConfigReport, Severity};
+use crate::report::{ConfigFinding, ConfigReport, ConfigRule, Severity};
 use crate::schema::{CONFIG, EntryKey, FieldType, ObjectKind};
 use crate::spec::Spec;
 
@@ -56,12 +56,12 @@ struct Checker {
 }
 
 impl Checker {
-    fn error(&mut self, pointer: impl fmt::Display, message: impl Into<String>) {
-        self.report.push(ConfigFinding::new(Severity::Error, pointer.to_string(), message));
+    fn error(&mut self, pointer: impl fmt::Display, rule: ConfigRule, message: impl Into<String>) {
+        self.report.push(ConfigFinding::new(Severity::Error, rule, pointer.to_string(), message));
     }
 
-    fn warning(&mut self, pointer: impl fmt::Display, message: impl Into<String>) {
-        self.report.push(ConfigFinding::new(Severity::Warning, pointer.to_string(), message));
+    fn warning(&mut self, pointer: impl fmt::Display, rule: ConfigRule, message: impl Into<String>) {
+        self.report.push(ConfigFinding::new(Severity::Warning, rule, pointer.to_string(), message));
     }
 
     /// Applies the rules to an object and all objects below it. The schema limits the depth.
@@ -115,6 +115,7 @@ impl Checker {
                 if seen.contains(&key) {
                     self.error(
                         JsonPointer::FieldEntry(&node.pointer, field.name, index),
+                        ConfigRule::Duplicate,
                         format!("duplicate entry {key:?}"),
                     );
                 } else {

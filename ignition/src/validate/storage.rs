@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Checker, ConfigNode, path};
+use crate::report::ConfigRule;
 use crate::spec::Spec;
 use crate::translate::SPECIAL_BITS;
 
@@ -18,14 +19,22 @@ impl Checker {
         for entry in ["directories", "files", "links"].into_iter().flat_map(|list| node.nodes(list)) {
             let path = entry.text("path").unwrap_or_default();
             if let Some(link) = path::parent_directories(path).find(|parent| links.contains(parent)) {
-                self.error(entry.pointer, format!("the path {path:?} goes through the link {link:?}"));
+                self.error(
+                    entry.pointer,
+                    ConfigRule::Conflict,
+                    format!("the path {path:?} goes through the link {link:?}"),
+                );
             }
         }
         for link in node.nodes("links").filter(|link| link.is_set_to("hard", true)) {
             let target =
                 path::join(link.text("path").unwrap_or_default(), link.text("target").unwrap_or_default());
             if directories.contains(target.as_str()) {
-                self.error(link.pointer, format!("the hard link points to the directory {target:?}"));
+                self.error(
+                    link.pointer,
+                    ConfigRule::Conflict,
+                    format!("the hard link points to the directory {target:?}"),
+                );
             }
         }
         self.check_partitioned_filesystems(node);
@@ -37,20 +46,24 @@ impl Checker {
         let disks: HashSet<&str> = disks.filter_map(|disk| disk.text("device")).collect();
         for filesystem in node.nodes("filesystems") {
             if filesystem.text("device").is_some_and(|device| disks.contains(device)) {
-                self.warning(filesystem.at("device"), "the file system covers a disk that gets partitions");
+                self.warning(
+                    filesystem.at("device"),
+                    ConfigRule::Conflict,
+                    "the file system covers a disk that gets partitions",
+                );
             }
         }
     }
 
     fn check_path(&mut self, node: &ConfigNode) {
         if let Some(problem) = path::path_problem(node.text("path").unwrap_or_default()) {
-            self.error(node.at("path"), problem);
+            self.error(node.at("path"), ConfigRule::Path, problem);
         }
     }
 
     pub(super) fn check_owner(&mut self, node: &ConfigNode) {
         if node.has_field("id") && node.non_empty_text("name").is_some() {
-            self.error(node.pointer, "an owner has either an id or a name");
+            self.error(node.pointer, ConfigRule::Conflict, "an owner has either an id or a name");
         }
     }
 
@@ -59,7 +72,11 @@ impl Checker {
         self.check_mode(node);
         let has_source = node.child("contents").is_some_and(|contents| contents.has_field("source"));
         if node.is_set_to("overwrite", true) && !has_source {
-            self.error(node.at("overwrite"), "overwriting needs contents with a source");
+            self.error(
+                node.at("overwrite"),
+                ConfigRule::MissingValue,
+                "overwriting needs contents with a source",
+            );
         }
     }
 
@@ -73,13 +90,14 @@ impl Checker {
         if !(0..=MAX_MODE).contains(&mode) {
             self.error(
                 node.at("mode"),
+                ConfigRule::Mode,
                 format!("the mode {mode} is not within 0 and {MAX_MODE} (octal 7777)"),
             );
         }
         if self.spec < Spec::V3_6 && mode & SPECIAL_BITS != 0 {
             let spec = self.spec;
             let message = format!("spec {spec} ignores the special bits of the mode {mode} (octal {mode:o})");
-            self.warning(node.at("mode"), message);
+            self.warning(node.at("mode"), ConfigRule::Mode, message);
         }
     }
 
@@ -87,11 +105,15 @@ impl Checker {
         self.check_path(node);
         // Older versions read an absent target as an empty one and do not check it.
         if self.spec >= Spec::V3_3 && node.non_empty_text("target").is_none() {
-            self.error(node.at("target"), "a link needs a target");
+            self.error(node.at("target"), ConfigRule::MissingValue, "a link needs a target");
         }
         if node.is_set_to("hard", true) {
             for owner in ["user", "group"].into_iter().filter_map(|field| node.child(field)) {
-                self.warning(owner.pointer, "the owner of a hard link is that of its target");
+                self.warning(
+                    owner.pointer,
+                    ConfigRule::NoEffect,
+                    "the owner of a hard link is that of its target",
+                );
             }
         }
     }
@@ -116,6 +138,7 @@ impl Checker {
             if let Some(what) = written.get(path) {
                 self.error(
                     entry.at("path"),
+                    ConfigRule::Duplicate,
                     format!("the path {path:?} is already written by a {what} with contents"),
                 );
             }

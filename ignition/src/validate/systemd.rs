@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::unit::parse;
 use super::{Checker, ConfigNode};
+use crate::report::ConfigRule;
 
 /// The valid suffixes of unit names.
 const UNIT_SUFFIXES: [&str; 12] = [
@@ -25,7 +26,11 @@ impl Checker {
     pub(super) fn check_unit(&mut self, node: &ConfigNode) {
         let name = node.text("name").unwrap_or_default();
         if !name.rsplit_once('.').is_some_and(|(_, extension)| UNIT_SUFFIXES.contains(&extension)) {
-            self.error(node.at("name"), format!("{name:?} does not end in the type of a unit"));
+            self.error(
+                node.at("name"),
+                ConfigRule::Unit,
+                format!("{name:?} does not end in the type of a unit"),
+            );
         }
         self.check_contents(node);
     }
@@ -33,14 +38,18 @@ impl Checker {
     pub(super) fn check_dropin(&mut self, node: &ConfigNode) {
         let name = node.text("name").unwrap_or_default();
         if !name.ends_with(".conf") {
-            self.error(node.at("name"), format!("the drop-in {name:?} does not end in .conf"));
+            self.error(
+                node.at("name"),
+                ConfigRule::Unit,
+                format!("the drop-in {name:?} does not end in .conf"),
+            );
         }
         self.check_contents(node);
     }
 
     fn check_contents(&mut self, node: &ConfigNode) {
         if let Err(error) = parse(node.text("contents").unwrap_or_default()) {
-            self.error(node.at("contents"), error.to_string());
+            self.error(node.at("contents"), ConfigRule::Unit, error.to_string());
         }
     }
 
@@ -60,7 +69,11 @@ impl Checker {
                 (None, None) => continue,
             };
             if parse(text).is_ok_and(|file| !file.has_section("Install")) {
-                self.warning(unit.at("contents"), format!("{name:?} is enabled, but {problem}"));
+                self.warning(
+                    unit.at("contents"),
+                    ConfigRule::Unit,
+                    format!("{name:?} is enabled, but {problem}"),
+                );
             }
         }
     }
