@@ -16,19 +16,20 @@ use crate::json::Json;
 use crate::resource::{compressed_resource, plain_resource};
 use crate::rewrite::rewrite_tree;
 use crate::spec::Spec;
+use crate::visible::visible;
 
 /// Why an item could not be added to a config.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// Two files have the same path.
-    #[error("config already specifies path {path}")]
+    #[error("config already specifies path {}", visible(path))]
     DuplicatePath {
         /// The path.
         path: String,
     },
     /// Two units have the same name.
-    #[error("config already specifies unit {name}")]
+    #[error("config already specifies unit {}", visible(name))]
     DuplicateUnit {
         /// The name.
         name: String,

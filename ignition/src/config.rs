@@ -19,6 +19,7 @@ use crate::position::{self, TextPosition};
 use crate::report::{ConfigFinding, ConfigReport, ConfigRule, Severity};
 use crate::schema::{CONFIG, EntryType, FieldSchema, FieldType, ObjectSchema};
 use crate::spec::{Spec, UnknownSpec};
+use crate::visible::visible;
 
 /// A config of any supported spec version.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +46,10 @@ pub enum ConfigError {
     #[error("not valid JSON")]
     Syntax(#[source] serde_json::Error),
     /// The text is a Butane config, from which an Ignition config is made.
-    #[error("this is a Butane config ({variant}), not an Ignition config; convert it with `butane`")]
+    #[error(
+        "this is a Butane config ({}), not an Ignition config; convert it with `butane`",
+        visible(variant)
+    )]
     Butane {
         /// Its `variant`.
         variant: String,

@@ -98,3 +98,4 @@ pub mod summary;
 pub mod translate;
 pub mod validate;
 pub mod version;
+mod visible;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::config::ConfigError;
 use crate::position;
 pub use crate::position::TextPosition;
+use crate::visible::visible;
 
 /// The severity of a finding, with the names that Ignition uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -184,7 +185,7 @@ impl ConfigReport {
             let ConfigFinding { severity, pointer, position, message, .. } = finding;
             let line = position.map(|position| format!("{}:", position.line)).unwrap_or_default();
             let pointer = if pointer.is_empty() { String::new() } else { format!(" {pointer}:") };
-            format!("{file}:{line}{pointer} {severity}: {message}\n")
+            format!("{}:{line}{pointer} {severity}: {message}\n", visible(file))
         };
         self.findings.iter().map(line).collect()
     }
@@ -242,6 +243,7 @@ mod tests {
         report.push(ConfigFinding::new(Severity::Error, ConfigRule::Path, "/a/0", "wrong"));
         report.push(ConfigFinding::lint(Severity::Info, ConfigRule::Size, "", "large"));
         assert_eq!(report.to_text("x.ign"), "x.ign: /a/0: error: wrong\nx.ign: info: large\n");
+        assert!(report.to_text("").starts_with("\"\": /a/0: error: wrong\n"));
         report.locate(b"\n{\"a\": [1]}");
         assert_eq!(report.to_text("x.ign"), "x.ign:2: /a/0: error: wrong\nx.ign:2: info: large\n");
         let json = r#"{"severity":"error","origin":"ignition","pointer":"/a/0","line":2,"column":8,"message":"wrong"}"#;

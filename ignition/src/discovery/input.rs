@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::fmt;
 
 use crate::validate::is_guid;
+use crate::visible::visible;
 
 /// An input that cannot go into a config, with the name of its field.
 ///
 /// The message shows the value unless the field is a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}{}: {reason}", QuotedValue(found.as_deref()))]
+#[error("{}{}: {reason}", visible(field), QuotedValue(found.as_deref()))]
 #[non_exhaustive]
 pub struct InputError {
     /// The name of the field in the inventory's API.
@@ -181,6 +182,7 @@ mod tests {
     #[test]
     fn error_names_field_and_value_but_no_secret() {
         assert_eq!(InputError::new("a.b", "x\n", "is bad").to_string(), r#"a.b "x\n": is bad"#);
+        assert_eq!(InputError::new("", "", "is bad").to_string(), r#""" "": is bad"#);
         assert_eq!(InputError::secret("a.b", "is bad").to_string(), "a.b: is bad");
         let long = InputError::new("a", &"x".repeat(1 << 20), "is bad").to_string();
         assert_eq!(long, format!("a \"{}\"...: is bad", "x".repeat(100)));

@@ -16,6 +16,7 @@ use crate::report::{ConfigFinding, ConfigReport};
 use crate::schema::{CONFIG, EntryKey, EntryType, FieldType, ObjectSchema};
 use crate::spec::Spec;
 use crate::validate::validate;
+use crate::visible::visible;
 
 use super::input::InputError;
 
@@ -91,7 +92,7 @@ pub enum ComposeError {
         newest: Spec,
     },
     /// A file of the static network has more mode bits than the permission bits.
-    #[error("file {path} of the static network has the mode {mode:o}, expected at most 777")]
+    #[error("file {} of the static network has the mode {mode:o}, expected at most 777", visible(path))]
     NetworkFileMode {
         /// The path of the file.
         path: String,
@@ -145,6 +146,7 @@ struct FirstMergedFinding<'a>(Option<&'a MergedFinding>);
 impl fmt::Display for FirstMergedFinding<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(MergedFinding { finding, merged_pointer }) = self.0 else { return f.write_str(NO_FINDING) };
+        let merged_pointer = if merged_pointer.is_empty() { "/" } else { merged_pointer };
         write!(f, "{finding} (at {merged_pointer} of the config with the override)")
     }
 }

@@ -4,6 +4,7 @@ use nmstate::NmstateError;
 
 use super::generate::{BACKEND_KEY, MAX_DOCUMENT_LEN};
 use super::yaml::YamlError;
+use crate::visible::visible;
 
 /// Why no keyfiles can be generated from a document.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +36,7 @@ pub enum NetworkError {
         source: serde_json::Error,
     },
     /// Two interfaces have the same port. The generator would assign the port at random if one of the two is down.
-    #[error("interface {port} is a port of both {first} and {second}")]
+    #[error("interface {} is a port of both {} and {}", visible(port), visible(first), visible(second))]
     AmbiguousPort {
         /// The port.
         port: String,
@@ -55,7 +56,7 @@ pub enum NetworkError {
         source: Box<NmstateError>,
     },
     /// The generator panicked. This is a bug of the generator, which a faulty document may have triggered.
-    #[error("the nmstate library failed on this document: {message}")]
+    #[error("the nmstate library failed on this document: {}", visible(message))]
     Panic {
         /// The message of the panic.
         message: String,
@@ -90,7 +91,7 @@ fn position(path: &str, line: Option<usize>) -> String {
 #[non_exhaustive]
 pub enum HostError {
     /// No keyfiles can be generated from the document of a host.
-    #[error("network of {host}")]
+    #[error("network of {}", visible(host))]
     Document {
         /// The name of the host.
         host: String,
@@ -99,19 +100,19 @@ pub enum HostError {
         source: NetworkError,
     },
     /// The document of a host configures no interfaces.
-    #[error("the network of {host} has no interfaces")]
+    #[error("the network of {} has no interfaces", visible(host))]
     NoInterfaces {
         /// The name of the host.
         host: String,
     },
     /// A host has no MAC addresses that identify its machine.
-    #[error("the network of {host} has no MAC addresses to match a machine")]
+    #[error("the network of {} has no MAC addresses to match a machine", visible(host))]
     NoMacs {
         /// The name of the host.
         host: String,
     },
     /// Two profiles of a host have the same file name.
-    #[error("the network of {host} produces two keyfiles with the name {name:?}")]
+    #[error("the network of {} produces two keyfiles with the name {name:?}", visible(host))]
     DuplicateKeyfile {
         /// The name of the host.
         host: String,
@@ -133,5 +134,26 @@ impl HostError {
     /// Returns a function that makes the error of a host's document.
     pub(super) fn in_document_of(host: &str) -> impl Fn(NetworkError) -> Self {
         move |source| Self::Document { host: host.to_owned(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_names_are_visible() {
+        let empty = String::new;
+        let ambiguous = NetworkError::AmbiguousPort { port: empty(), first: "b0".into(), second: empty() };
+        assert_eq!(ambiguous.to_string(), r#"interface "" is a port of both b0 and """#);
+        let panic = NetworkError::Panic { message: empty() };
+        assert_eq!(panic.to_string(), r#"the nmstate library failed on this document: """#);
+        assert_eq!(
+            HostError::NoMacs { host: empty() }.to_string(),
+            r#"the network of "" has no MAC addresses to match a machine"#
+        );
+        let parse =
+            NetworkError::Parse { path: empty(), line: Some(3), source: serde::de::Error::custom("x") };
+        assert_eq!(parse.to_string(), "parsing nmstate");
     }
 }

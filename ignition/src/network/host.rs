@@ -73,10 +73,10 @@ impl HostNetwork {
         Self { name: None, document, interfaces, positions: positions.into(), digest }
     }
 
-    /// Sets a name for messages, such as the name of the file.
+    /// Sets a name for messages, such as the name of the file. With an empty name, messages use the host's index.
     #[must_use]
     pub fn with_name(self, name: impl Into<Arc<str>>) -> Self {
-        Self { name: Some(name.into()), ..self }
+        Self { name: Some(name.into()).filter(|name| !name.is_empty()), ..self }
     }
 
     /// Replaces the document.
@@ -201,6 +201,12 @@ mod tests {
         let other = HostNetwork::new("a", mac_interfaces(&[("m0", "eth0"), ("m1", "eth1")]));
         assert_eq!(one, other);
         assert_eq!(one.interfaces().unwrap()[0].logical_nic_name, "eth0");
+    }
+
+    #[test]
+    fn empty_name_is_no_name() {
+        let host = HostNetwork::without_macs("").with_name("");
+        assert_eq!((host.name(), host.label(4).as_str()), (None, "host 5"));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::yaml::{self, LineIndex};
 use super::{HostNetwork, MAX_HOSTS, MacInterface};
+use crate::visible::visible;
 
 /// Why a file cannot be read as hosts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,7 +29,7 @@ impl HostsFileError {
 fn location(file: &str, line: Option<usize>, path: &str) -> String {
     let line = line.map(|line| format!("{line}:")).unwrap_or_default();
     let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
-    format!("{file}:{line} {path}")
+    format!("{}:{line} {path}", visible(file))
 }
 
 /// Parses the hosts of a file. The file is either a list in the form of the inventory API's `static_network_config`,

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::finding::{DraftFinding, Rule, excerpt};
+use super::finding::{DraftFinding, Rule, excerpt, shortened};
 use super::state::{HostResult, HostState, Identity, Interface};
 use crate::cidr::{Cidr, bit_count};
 use crate::network::yaml;
@@ -80,7 +80,7 @@ impl<'a> FamilySection<'a> {
                     let written = yaml::text_at(value, "prefix-length").unwrap_or_default();
                     format!("a prefix of {} bits is not within 0 to {max}", excerpt(&written))
                 }
-                Some(Err(text)) => format!("\"{}\" is not a valid prefix length", excerpt(&text)),
+                Some(Err(text)) => format!("\"{}\" is not a valid prefix length", shortened(&text)),
                 None => "the address has no prefix length".to_owned(),
             };
             let key = format!("{}.address[{index}].prefix-length", self.section);
@@ -124,7 +124,7 @@ fn family_name(address: IpAddr) -> &'static str {
 }
 
 fn invalid_address_message(written: &str) -> String {
-    format!("\"{}\" is not an IP address", excerpt(written))
+    format!("\"{}\" is not an IP address", shortened(written))
 }
 
 /// Records the address families in which an interface gets addresses from the network.
@@ -190,7 +190,7 @@ impl<'a> RouteEntry<'a> {
             && written.parse::<IpAddr>().is_err()
         {
             let example = if written.contains(':') { "2001:db8::/64" } else { "192.0.2.0/24" };
-            let message = format!("\"{}\" is not a network such as {example}", excerpt(&written));
+            let message = format!("\"{}\" is not a network such as {example}", shortened(&written));
             report("destination", message);
         }
         if let Some(written) = text("next-hop-address").filter(|text| text.parse::<IpAddr>().is_err()) {

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::report::Severity;
+use crate::visible::visible;
 
 /// The rule that a finding is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -90,7 +91,7 @@ pub struct NetworkFinding {
 
 impl fmt::Display for NetworkFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.name {
+        match self.name.as_deref().filter(|name| !name.is_empty()) {
             Some(name) => write!(f, "{name}:")?,
             None => write!(f, "host {}:", self.host.saturating_add(1))?,
         }
@@ -165,16 +166,42 @@ impl DraftFinding {
     }
 
     pub(super) fn with_interface(self, interface: &str) -> Self {
-        Self { interface: Some(excerpt(interface)), ..self }
+        Self { interface: Some(shortened(interface)), ..self }
     }
 }
 
 /// Maximum length in characters of a name in a message.
 const MAX_EXCERPT_CHARS: usize = 48;
 
-/// Returns a text of a document for a message: shortened, with control characters escaped.
+/// Returns a text of a document for a message: shortened, with control characters escaped. An empty text is visible.
 pub(super) fn excerpt(text: &str) -> String {
+    visible(&shortened(text)).to_owned()
+}
+
+/// Returns a text of a document as [`excerpt`], for a place where quotes or a key surround it.
+pub(super) fn shortened(text: &str) -> String {
     let short: String = text.chars().take(MAX_EXCERPT_CHARS).collect();
     let end = if short.len() < text.len() { "..." } else { "" };
     format!("{}{end}", short.escape_debug())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_texts_are_visible() {
+        assert_eq!((excerpt("").as_str(), shortened("").as_str()), ("\"\"", ""));
+        let finding = NetworkFinding {
+            severity: Severity::Error,
+            rule: Rule::NoMacs,
+            host: 2,
+            name: Some(String::new()),
+            interface: None,
+            path: String::new(),
+            line: None,
+            message: "it has none".to_owned(),
+        };
+        assert_eq!(finding.to_string(), "host 3: error: it has none");
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::finding::{DraftFinding, Rule, excerpt};
+use super::finding::{DraftFinding, Rule, excerpt, shortened};
 use super::state::{HostResult, HostState, Identity, Interface, is_predictable_name};
 use crate::network::{MacAddr, MacError, yaml};
 use crate::report::Severity;
@@ -96,7 +96,7 @@ pub(super) fn check_name(name: &str, path: &str, found: &mut HostResult) {
     let message = if name.len() > MAX_NAME_LEN {
         format!("the name {} has {} bytes; the kernel takes {MAX_NAME_LEN}", excerpt(name), name.len())
     } else if name.is_empty() || name == "." || name == ".." || name.contains(is_wrong) {
-        format!("\"{}\" is not a valid interface name", excerpt(name))
+        format!("\"{}\" is not a valid interface name", shortened(name))
     } else {
         return;
     };
@@ -133,7 +133,7 @@ fn check_mtu(interface: &Interface, by_name: &HashMap<&str, &Interface>, found: 
     let mtu = match yaml::number_at(interface.value, "mtu") {
         Some(Ok(mtu)) => mtu,
         Some(Err(text)) => {
-            let message = format!("\"{}\" is not a valid MTU", excerpt(&text));
+            let message = format!("\"{}\" is not a valid MTU", shortened(&text));
             return found.push(interface.error(Rule::Mtu, "mtu", message));
         }
         None => return,
@@ -171,7 +171,7 @@ fn check_vlan(interface: &Interface, found: &mut HostResult) {
             let id = yaml::text_at(vlan, "id").unwrap_or_default();
             format!("VLAN {} is not within 1 to {MAX_VLAN}", excerpt(&id))
         }
-        Some(Err(text)) => format!("\"{}\" is not a valid VLAN ID", excerpt(&text)),
+        Some(Err(text)) => format!("\"{}\" is not a valid VLAN ID", shortened(&text)),
         None => "the VLAN ID is missing or not a number".to_owned(),
     };
     found.push(interface.error(Rule::VlanId, "vlan.id", message));

@@ -27,7 +27,7 @@ use super::generate::{check_document_len, keyfiles_from_document};
 use super::yaml::LineIndex;
 use super::{Cancel, HostError, HostNetwork, KeyfileCache, NetworkError, files, parallel};
 use crate::report::Severity;
-use finding::{DraftFinding, excerpt};
+use finding::{DraftFinding, shortened};
 use state::{HostResult, HostState};
 
 /// The path of findings about the MAC address map.
@@ -158,7 +158,7 @@ fn generator_finding(error: &HostError, state: &HostState) -> DraftFinding {
     };
     let draft = DraftFinding::error(Rule::NoKeyfiles, path, one_line(&message));
     let interface = state.interfaces.iter().find(|interface| interface.path == *path);
-    DraftFinding { interface: interface.map(|interface| excerpt(&interface.name)), ..draft }
+    DraftFinding { interface: interface.map(|interface| shortened(&interface.name)), ..draft }
 }
 
 /// Maximum length in characters of a generator's error, which may quote the whole document.

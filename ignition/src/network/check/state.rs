@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::finding::{DraftFinding, Rule, excerpt};
+use super::finding::{DraftFinding, Rule, shortened};
 use crate::network::{HostNetwork, MacAddr, MacInterface, yaml};
 use crate::report::Severity;
 
@@ -68,7 +68,7 @@ pub(super) struct IdentityClaim {
 impl IdentityClaim {
     /// Returns a finding about the claimed value.
     pub(super) fn finding(&self, severity: Severity, rule: Rule, message: String) -> DraftFinding {
-        let interface = self.interface.as_deref().map(excerpt);
+        let interface = self.interface.as_deref().map(shortened);
         DraftFinding { interface, ..DraftFinding::new(severity, rule, &self.path, message) }
     }
 }
