@@ -20,7 +20,7 @@ fn rootfs_url() -> HttpUrl {
 
 fn discovery_inputs(hosts: usize) -> Inputs {
     let host = |number: usize| {
-        HostNetwork::new(
+        HostNetwork::from_unchecked(
             format!("interfaces: [{{name: eth0, type: ethernet, state: up, mtu: {}}}]\n", 1400 + number),
             vec![MacInterface {
                 logical_nic_name: "eth0".to_owned(),

@@ -10,16 +10,17 @@ use std::{env, fs};
 
 use ignition::network::check::{ClusterNetworks, check_hosts};
 use ignition::network::{
-    EntryKind, HostNetwork, HostNetworkFiles, InitrdOptions, KeyfileCache, MacInterface, NetworkGeneration,
+    EntryKind, HostNetwork, HostNetworkFiles, InitrdOptions, KeyfileCache, MacAddr, NetworkGeneration,
 };
 
-/// Reads a map: MAC addresses and the names that the document has for their interfaces.
-fn read_map(text: &str) -> Result<Vec<MacInterface>, String> {
-    let pair = |line: &str| {
+/// Reads a map: the names that the document has for interfaces, and their MAC addresses.
+fn read_map(text: &str) -> Result<Vec<(&str, MacAddr)>, Box<dyn Error>> {
+    let mut map = Vec::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let (mac, name) = line.split_once('=').ok_or_else(|| format!("{line:?} is not MAC=NAME"))?;
-        Ok(MacInterface { logical_nic_name: name.to_owned(), mac_address: mac.to_owned() })
-    };
-    text.lines().filter(|line| !line.trim().is_empty()).map(pair).collect()
+        map.push((name, mac.parse()?));
+    }
+    Ok(map)
 }
 
 /// The text of the files, and what the checks find.

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 /// An OpenShift version, such as `4.14`, `4.14.3` or `4.15.0-rc.1`.
 ///
@@ -80,6 +81,22 @@ impl Version {
     #[must_use]
     pub fn is_pre_release(&self) -> bool {
         self.stage != ReleaseStage::Release
+    }
+}
+
+/// The error for a text that is not a version.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{found:?} is not a version such as 4.18 or 4.18.3")]
+pub struct VersionError {
+    /// The text.
+    pub found: String,
+}
+
+impl FromStr for Version {
+    type Err = VersionError;
+
+    fn from_str(text: &str) -> Result<Self, VersionError> {
+        Self::parse(text).ok_or_else(|| VersionError { found: text.to_owned() })
     }
 }
 
@@ -172,6 +189,8 @@ mod tests {
             ["", "latest", "4", "4.", "4.14.0.1", "v4.14", "4.-1", "+4.1", "4.14-", "4.14-rc..1", "4.14-a b"]
         {
             assert_eq!(Version::parse(text), None, "{text:?}");
+            let error = text.parse::<Version>().unwrap_err();
+            assert_eq!(error.to_string(), format!("{text:?} is not a version such as 4.18 or 4.18.3"));
         }
         assert_eq!(Version::parse("4.99999999999999999999"), None);
     }

@@ -35,7 +35,7 @@ fn map(pairs: &[(&str, &str)]) -> HostNetwork {
         logical_nic_name: (*name).to_owned(),
         mac_address: (*mac).to_owned(),
     };
-    HostNetwork::new(
+    HostNetwork::from_unchecked(
         "interfaces: [{name: eth0, type: ethernet, state: up}]",
         pairs.iter().map(interface).collect(),
     )

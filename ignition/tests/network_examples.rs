@@ -15,7 +15,7 @@ fn host(document: &str, names: &[&str]) -> HostNetwork {
         logical_nic_name: (*name).to_owned(),
         mac_address: format!("52:54:00:aa:bb:{:02x}", number + 1),
     };
-    HostNetwork::new(document, names.iter().enumerate().map(interface).collect())
+    HostNetwork::from_unchecked(document, names.iter().enumerate().map(interface).collect())
 }
 
 /// The text of one file of the first host in an initrd.

@@ -55,7 +55,7 @@ pub(super) fn host(object: &Object, findings: &mut DiscoveryReport) -> Option<Ho
     }
     let document = sorted(config.clone()).to_string();
     let origin = Arc::new(object.host_origin("spec.config", "spec.interfaces"));
-    let network = HostNetwork::new(document, map).with_name(object.name());
+    let network = HostNetwork::from_unchecked(document, map).with_name(object.name());
     Some(Host { name: object.name().to_owned(), network, origin: Some(origin) })
 }
 

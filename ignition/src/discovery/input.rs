@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::str::FromStr;
 
 use crate::validate::is_guid;
 use crate::visible::visible;
@@ -68,6 +69,14 @@ impl InfraEnvId {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl FromStr for InfraEnvId {
+    type Err = InputError;
+
+    fn from_str(text: &str) -> Result<Self, InputError> {
+        Self::parse(text)
     }
 }
 
@@ -194,6 +203,7 @@ mod tests {
         assert_eq!(id.as_str(), "0f2a5d3c-1111-4222-8333-444455556666");
         for bad in ["", "0f2a5d3c111142228333444455556666", "0f2a5d3c-1111-4222-8333-44445555666g", "a\nb"] {
             assert!(InfraEnvId::parse(bad).is_err(), "{bad:?}");
+            assert_eq!(bad.parse::<InfraEnvId>().unwrap_err().field, "infra_env_id");
         }
     }
 

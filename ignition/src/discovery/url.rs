@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
 
 use super::input::InputError;
 use super::secret::REDACTED;
@@ -133,6 +134,15 @@ pub fn masked_url(text: &str) -> String {
     }
 }
 
+/// Parses a URL as [`HttpUrl::parse`] does. Errors call the field `url`.
+impl FromStr for HttpUrl {
+    type Err = InputError;
+
+    fn from_str(text: &str) -> Result<Self, InputError> {
+        Self::parse("url", text)
+    }
+}
+
 fn is_loopback_or_unspecified(address: IpAddr) -> bool {
     let address = address.to_canonical();
     address.is_loopback() || address.is_unspecified()
@@ -236,6 +246,7 @@ mod tests {
             "http://u%40x:p$'!@10.0.0.1:3128",
         ] {
             assert_eq!(HttpUrl::parse("f", good).unwrap().as_str(), good);
+            assert_eq!(good.parse::<HttpUrl>().unwrap().as_str(), good);
         }
     }
 
@@ -266,6 +277,8 @@ mod tests {
             assert!(!error.contains("ter2"), "{error}");
         }
         assert!(HttpUrl::parse("f", &format!("http://{}", "a".repeat(994))).is_err());
+        let error = "a".parse::<HttpUrl>().unwrap_err().to_string();
+        assert_eq!(error, "url \"a\": does not start with http:// or https://");
     }
 
     #[test]

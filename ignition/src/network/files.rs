@@ -154,13 +154,12 @@ enum HostFileName {
 ///
 /// ```
 /// use ignition::network::{
-///     HostError, HostNetwork, HostNetworkFiles, InitrdOptions, KeyfileCache, MacInterface, NetworkGeneration,
+///     HostError, HostNetwork, HostNetworkFiles, InitrdOptions, KeyfileCache, MacAddr, NetworkGeneration,
 /// };
 ///
 /// let document = "interfaces: [{name: eth0, type: ethernet, state: up}]";
-/// let interface =
-///     MacInterface { logical_nic_name: "eth0".to_owned(), mac_address: "52:54:00:aa:bb:01".to_owned() };
-/// let hosts = [HostNetwork::new(document, vec![interface])];
+/// let mac: MacAddr = "52:54:00:aa:bb:01".parse()?;
+/// let hosts = [HostNetwork::new(document, [("eth0", mac)])];
 /// let cache = KeyfileCache::default();
 ///
 /// // A live system before 4.18 gets keyfiles, a later one a policy that nmstate applies at boot.
@@ -175,7 +174,7 @@ enum HostFileName {
 /// let unknown = [HostNetwork::without_macs(document)];
 /// let error = HostNetworkFiles::generate(&unknown, NetworkGeneration::Keyfiles, &cache).unwrap_err();
 /// assert!(matches!(error, HostError::NoMacs { .. }));
-/// # Ok::<(), HostError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct HostNetworkFiles {
@@ -438,7 +437,7 @@ mod tests {
                 format!("interfaces: [{{name: eth0, type: ethernet, state: up, description: h{number}}}]");
             let mac_address =
                 format!("52:54:00:{:02x}:{:02x}:{:02x}", number >> 16, number >> 8 & 255, number & 255);
-            HostNetwork::new(
+            HostNetwork::from_unchecked(
                 document,
                 vec![MacInterface { logical_nic_name: "eth0".to_owned(), mac_address }],
             )

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// The MAC address of an interface that a document names.
+use super::mac::MacAddr;
+
+/// The MAC address of an interface that a document names, as the API has it: two texts that no constructor validates.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MacInterface {
     /// The name of the interface in the document.
@@ -17,9 +19,20 @@ pub struct MacInterface {
 
 /// The network of one host, as in `static_network_config` of the inventory API.
 ///
-/// Neither the document nor the map is validated: see [`check`](super::check).
+/// The document is not validated, nor is a map of texts: see [`check`](super::check).
 ///
 /// # Examples
+///
+/// ```
+/// use ignition::network::HostNetwork;
+///
+/// let document = "interfaces: [{name: eth0, type: ethernet, state: up}]";
+/// let host = HostNetwork::new(document, [("eth0", "52:54:00:aa:bb:01".parse()?)]);
+/// assert_eq!(host.interfaces().unwrap()[0].mac_address, "52:54:00:AA:BB:01");
+/// # Ok::<(), ignition::network::MacError>(())
+/// ```
+///
+/// In the form of the API:
 ///
 /// ```
 /// use ignition::network::HostNetwork;
@@ -49,9 +62,24 @@ pub(super) struct HostDigest([u8; 32]);
 const DIGEST_VERSION: u8 = 1;
 
 impl HostNetwork {
-    /// Creates the network of a host from its document and MAC addresses.
+    /// Creates the network of a host from its document, and the names in the document and MAC addresses of the interfaces
+    /// that identify its machine.
     #[must_use]
-    pub fn new(document: impl Into<Arc<str>>, interfaces: Vec<MacInterface>) -> Self {
+    pub fn new<N: Into<String>>(
+        document: impl Into<Arc<str>>,
+        interfaces: impl IntoIterator<Item = (N, MacAddr)>,
+    ) -> Self {
+        let interface = |(name, mac): (N, MacAddr)| MacInterface {
+            logical_nic_name: name.into(),
+            mac_address: mac.to_string(),
+        };
+        Self::from_unchecked(document, interfaces.into_iter().map(interface).collect())
+    }
+
+    /// Creates the network of a host from texts of a user, which may be wrong. The
+    /// [checks](super::check::check_hosts) report a text that is not a MAC address with its path.
+    #[must_use]
+    pub fn from_unchecked(document: impl Into<Arc<str>>, interfaces: Vec<MacInterface>) -> Self {
         Self::from_parts(document.into(), Some(interfaces))
     }
 
@@ -172,7 +200,7 @@ struct HostNetworkJson {
 
 impl From<HostNetworkJson> for HostNetwork {
     fn from(host: HostNetworkJson) -> Self {
-        Self::new(host.network_yaml, host.mac_interface_map)
+        Self::from_unchecked(host.network_yaml, host.mac_interface_map)
     }
 }
 
@@ -197,8 +225,8 @@ mod tests {
 
     #[test]
     fn order_of_the_map_has_no_effect() {
-        let one = HostNetwork::new("a", mac_interfaces(&[("m1", "eth1"), ("m0", "eth0")]));
-        let other = HostNetwork::new("a", mac_interfaces(&[("m0", "eth0"), ("m1", "eth1")]));
+        let one = HostNetwork::from_unchecked("a", mac_interfaces(&[("m1", "eth1"), ("m0", "eth0")]));
+        let other = HostNetwork::from_unchecked("a", mac_interfaces(&[("m0", "eth0"), ("m1", "eth1")]));
         assert_eq!(one, other);
         assert_eq!(one.interfaces().unwrap()[0].logical_nic_name, "eth0");
     }
@@ -210,14 +238,21 @@ mod tests {
     }
 
     #[test]
+    fn typed_addresses_are_written_in_upper_case() {
+        let mac = MacAddr::from([0x52, 0x54, 0, 0xaa, 0xbb, 1]);
+        let texts = HostNetwork::from_unchecked("a", mac_interfaces(&[("52:54:00:AA:BB:01", "eth0")]));
+        assert_eq!(HostNetwork::new("a", [("eth0", mac)]), texts);
+    }
+
+    #[test]
     fn digests_differ_for_different_networks() {
         let hosts = [
             HostNetwork::without_macs("ab"),
-            HostNetwork::new("ab", vec![]),
-            HostNetwork::new("a", mac_interfaces(&[("b", "c")])),
-            HostNetwork::new("a", mac_interfaces(&[("c", "b")])),
-            HostNetwork::new("ab", mac_interfaces(&[("b", "c")])),
-            HostNetwork::new("a", mac_interfaces(&[("b", "c"), ("d", "e")])),
+            HostNetwork::from_unchecked("ab", vec![]),
+            HostNetwork::from_unchecked("a", mac_interfaces(&[("b", "c")])),
+            HostNetwork::from_unchecked("a", mac_interfaces(&[("c", "b")])),
+            HostNetwork::from_unchecked("ab", mac_interfaces(&[("b", "c")])),
+            HostNetwork::from_unchecked("a", mac_interfaces(&[("b", "c"), ("d", "e")])),
         ];
         let digests: std::collections::BTreeSet<HostDigest> = hosts.iter().map(HostNetwork::digest).collect();
         assert_eq!(digests.len(), hosts.len());

@@ -123,7 +123,7 @@ fn parse_host(item: &Value) -> Result<HostNetwork, HostProblem> {
         })
     };
     let map = entries.iter().enumerate().map(entry).collect::<Result<Vec<_>, HostProblem>>()?;
-    Ok(HostNetwork::new(document, map))
+    Ok(HostNetwork::from_unchecked(document, map))
 }
 
 fn field_in_any_case<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
@@ -167,7 +167,7 @@ mod tests {
         let list = r#"[{"Network_YAML": "{}", "MAC_interface_map": [{"MAC_address": "m", "Logical_NIC_name": "n"}]}]"#;
         let hosts = read_hosts("h", list.as_bytes()).unwrap();
         let map = vec![MacInterface { logical_nic_name: "n".to_owned(), mac_address: "m".to_owned() }];
-        assert_eq!(hosts, [HostNetwork::new("{}", map).with_name("h[0]")]);
+        assert_eq!(hosts, [HostNetwork::from_unchecked("{}", map).with_name("h[0]")]);
     }
 
     #[test]

@@ -55,10 +55,22 @@ impl MacAddr {
         Some(Self(bytes))
     }
 
+    /// Returns the bytes of the address, in the order of the text.
+    #[must_use]
+    pub const fn octets(self) -> [u8; 6] {
+        self.0
+    }
+
     /// Returns whether an interface may have the address: it is neither a group address nor zero.
     pub(super) fn is_unicast(self) -> bool {
         let [first, ..] = self.0;
         first & 1 == 0 && self.0 != [0; 6]
+    }
+}
+
+impl From<[u8; 6]> for MacAddr {
+    fn from(octets: [u8; 6]) -> Self {
+        Self(octets)
     }
 }
 

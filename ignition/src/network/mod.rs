@@ -34,7 +34,7 @@
 //! ```
 //! use ignition::network::check::{ClusterNetworks, check_hosts};
 //! use ignition::network::{
-//!     HostNetwork, HostNetworkFiles, InitrdOptions, KeyfileCache, MacInterface, NetworkGeneration,
+//!     HostNetwork, HostNetworkFiles, InitrdOptions, KeyfileCache, MacAddr, NetworkGeneration,
 //! };
 //!
 //! let document = "
@@ -46,9 +46,8 @@
 //!     enabled: true
 //!     address: [{ip: 192.0.2.10, prefix-length: 24}]
 //! ";
-//! let interface =
-//!     MacInterface { logical_nic_name: "eth0".to_owned(), mac_address: "52:54:00:aa:bb:01".to_owned() };
-//! let hosts = [HostNetwork::new(document, vec![interface]).with_name("node-0")];
+//! let mac: MacAddr = "52:54:00:aa:bb:01".parse()?;
+//! let hosts = [HostNetwork::new(document, [("eth0", mac)]).with_name("node-0")];
 //!
 //! let cache = KeyfileCache::default();
 //! let report = check_hosts(&hosts, &ClusterNetworks::default(), &cache);
@@ -59,7 +58,7 @@
 //! let paths: Vec<&str> = entries.iter().map(|entry| entry.path.as_str()).collect();
 //! assert_eq!(paths[0], "/etc/assisted/network/host0/eth0.nmconnection");
 //! assert!(paths.contains(&"/usr/local/bin/pre-network-manager-config.sh"));
-//! # Ok::<(), ignition::network::HostError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! Hosts from a file of the user, either one nmstate document or a list in the form of the API:

@@ -72,7 +72,7 @@ pub(crate) fn host(document: &str, first: usize) -> HostNetwork {
         logical_nic_name: format!("eth{number}"),
         mac_address: mac(first + number),
     };
-    HostNetwork::new(document, vec![interface(0), interface(1)])
+    HostNetwork::from_unchecked(document, vec![interface(0), interface(1)])
 }
 
 pub(crate) fn mac(number: usize) -> String {

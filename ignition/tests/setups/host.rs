@@ -36,5 +36,8 @@ routes:
         logical_nic_name: format!("eth{nic}"),
         mac_address: format!("52:54:{nic:02x}:00:{:02x}:{:02x}", number >> 8, number & 0xff),
     };
-    HostNetwork::new(format!("interfaces:\n{}{}{routes}", interface(0), interface(1)), vec![mac(0), mac(1)])
+    HostNetwork::from_unchecked(
+        format!("interfaces:\n{}{}{routes}", interface(0), interface(1)),
+        vec![mac(0), mac(1)],
+    )
 }

@@ -55,7 +55,7 @@ fn host() -> HostNetwork {
                     private-key-password: hunter5}\n";
     let interface =
         MacInterface { logical_nic_name: "eth0".to_owned(), mac_address: "52:54:00:aa:bb:01".to_owned() };
-    HostNetwork::new(document, vec![interface])
+    HostNetwork::from_unchecked(document, vec![interface])
 }
 
 /// Its network in an image of many hosts.

@@ -29,7 +29,7 @@ pub(crate) fn hosts(networks: &[HostStaticNetwork]) -> Vec<HostNetwork> {
         mac_address: map.mac_address.clone(),
     };
     let host = |network: &HostStaticNetwork| {
-        HostNetwork::new(
+        HostNetwork::from_unchecked(
             network.network_yaml.as_str(),
             network.mac_interface_map.iter().map(interface).collect(),
         )
