@@ -60,6 +60,11 @@
 //!   without a feature returns [`Error::UnsupportedCompression`] or [`ArchiveError::UnsupportedCompression`] for such
 //!   data; [`Compression::is_supported`] returns whether it has the feature.
 //!
+//! # Platform
+//!
+//! Linux only: the crate writes files without a name (`O_TMPFILE`), clones blocks, copies in the kernel and sends with
+//! `sendfile`.
+//!
 //! # Untrusted images
 //!
 //! The crate treats images as hostile input: it checks every number of an image before use, and bounds every loop over
@@ -83,6 +88,11 @@
 //! `pxe`.
 
 #![cfg_attr(test, allow(clippy::cast_possible_truncation))]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "isogen supports only Linux, because it writes and sends images with system calls that only Linux has"
+);
 
 mod areas;
 mod base;
