@@ -104,7 +104,9 @@ impl KargsAreas {
         let Some(area_len) = areas.first().map(|area| area.extent.len()) else {
             return Err("it names no areas".into());
         };
-        if let Some([a, b]) = areas.array_windows().find(|[a, b]| a.extent.overlaps(b.extent)) {
+        if let Some((a, b)) =
+            areas.iter().zip(areas.iter().skip(1)).find(|(a, b)| a.extent.overlaps(b.extent))
+        {
             return Err(format!("the areas {} and {} overlap", a.extent, b.extent));
         }
         Ok(Self { file: source.name().to_owned(), is_interrupted: false, areas, area_len, default, origin })

@@ -129,8 +129,8 @@ impl BaseImage {
         let files: Vec<(Extent, Vec<EntryId>)> = self.volume().files_by_extent().into_iter().collect();
         let name =
             |ids: &[EntryId]| ids.iter().take(1).map(|id| self.volume().tree().path(*id)).collect::<String>();
-        let overlaps = files.array_windows().filter(|[(a, _), (b, _)]| a.overlaps(*b));
-        CheckOutcome::from_problems(overlaps.take(MAX_OVERLAPS).map(|[(a, first), (b, second)]| {
+        let overlaps = files.iter().zip(files.iter().skip(1)).filter(|((a, _), (b, _))| a.overlaps(*b));
+        CheckOutcome::from_problems(overlaps.take(MAX_OVERLAPS).map(|((a, first), (b, second))| {
             format!("{} ({a}) and {} ({b}) overlap", name(first), name(second))
         }))
     }

@@ -33,7 +33,7 @@ pub(super) fn search_configs(source: &Source, volume: &Volume) -> Result<Option<
             areas.push(KargsArea::read(source, extent)?);
         }
     }
-    let alike = areas.array_windows().all(|[a, b]| a.extent.len() == b.extent.len());
+    let alike = areas.iter().zip(areas.iter().skip(1)).all(|(a, b)| a.extent.len() == b.extent.len());
     Ok(if alike { KargsAreas::new(source, areas, None, KargsOrigin::Marker).ok() } else { None })
 }
 

@@ -11,7 +11,8 @@ use libyaml_safer::Mark;
 /// follows in the file.
 pub(super) fn position(text: &str, mark: Mark) -> (usize, usize) {
     let last_line_end = text.strip_suffix('\n').unwrap_or(text);
-    let (before, _) = last_line_end.split_at(last_line_end.floor_char_boundary(byte_offset(mark)));
+    let end = byte_offset(mark).min(last_line_end.len());
+    let before = (0..=end).rev().find_map(|end| last_line_end.get(..end)).unwrap_or_default();
     let column = before.chars().rev().take_while(|it| *it != '\n').count();
     (count_line_ends(before.as_bytes()).saturating_add(1), column.saturating_add(1))
 }
