@@ -34,6 +34,7 @@ impl fmt::Display for Severity {
 /// The source of a finding's rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum RuleOrigin {
     /// Ignition itself.
     Ignition,

@@ -71,6 +71,7 @@ impl fmt::Display for Spec {
     oldest = Spec::OLDEST,
     latest = Spec::LATEST
 )]
+#[non_exhaustive]
 pub struct UnknownSpec {
     /// The text.
     pub found: String,

@@ -18,6 +18,7 @@ use crate::spec::Spec;
 #[error(
     "a config of spec {from} cannot be translated to {to}: only translation to a newer spec is supported"
 )]
+#[non_exhaustive]
 pub struct TranslateError {
     /// The version of the config.
     pub from: Spec,

@@ -87,6 +87,7 @@ impl Version {
 /// The error for a text that is not a version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found:?} is not a version such as 4.18 or 4.18.3")]
+#[non_exhaustive]
 pub struct VersionError {
     /// The text.
     pub found: String,

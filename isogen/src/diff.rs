@@ -18,6 +18,7 @@ const CHUNK_LEN: usize = 1 << 20;
 
 /// The differences between two images. Two images with equal bytes have none.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ImageDifference {
     /// The differences in meaning.
     pub changes: Vec<ImageChange>,
@@ -33,6 +34,7 @@ pub struct ImageDifference {
 
 /// One difference in meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ImageChange {
     /// Name of the fact that differs.
     pub what: String,

@@ -67,6 +67,7 @@ impl From<u8> for BootPlatform {
 
 /// A boot image in the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct BootEntry {
     /// Offset of the entry in the image.
     pub position: u64,
@@ -87,6 +88,7 @@ pub struct BootEntry {
 
 /// The boot catalogue of a volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct BootCatalog {
     /// Sector of the catalogue.
     pub sector: Sector,

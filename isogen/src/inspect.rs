@@ -14,6 +14,7 @@ use crate::volume::{EntryId, VolumeFinding};
 
 /// A description of an image, which can be serialized.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct Inspection {
     /// The name of the image.
     pub file: String,
@@ -50,6 +51,7 @@ pub struct Inspection {
 
 /// A file that takes part in booting. Its digest is the same in all images made from one base image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct BootFileSummary {
     /// Path of the file.
     pub path: String,
@@ -61,6 +63,7 @@ pub struct BootFileSummary {
 
 /// Identifiers and size of a volume.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct VolumeSummary {
     /// The volume identifier.
     pub id: String,
@@ -79,6 +82,7 @@ pub struct VolumeSummary {
 
 /// The Ignition area and its contents.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct IgnitionSummary {
     /// Position of the area.
     pub extent: Extent,
@@ -98,6 +102,7 @@ pub struct IgnitionSummary {
 
 /// A member of an initrd archive.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct MemberSummary {
     /// Name of the member.
     pub name: String,
@@ -107,6 +112,7 @@ pub struct MemberSummary {
 
 /// The kernel arguments and their areas.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct KargsSummary {
     /// How the areas were found.
     pub origin: KargsOrigin,
@@ -127,6 +133,7 @@ pub struct KargsSummary {
 
 /// A kernel-argument area.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct KargsAreaSummary {
     /// Position of the area.
     pub extent: Extent,
@@ -136,6 +143,7 @@ pub struct KargsAreaSummary {
 
 /// The minimal ISO of an image.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct MinimalSummary {
     /// `true` if the image has a valid description of its minimal ISO.
     #[serde(rename = "available")]
@@ -152,6 +160,7 @@ pub struct MinimalSummary {
 
 /// A file or directory.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct FileSummary {
     /// Path, with Rock Ridge names if the image has them.
     pub path: String,

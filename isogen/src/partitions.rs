@@ -16,6 +16,7 @@ pub(crate) const DISK_SECTOR_SIZE: u64 = 512;
 
 /// A partition in an MBR.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct MbrPartition {
     /// Number in the table, from 1.
     pub number: usize,
@@ -32,6 +33,7 @@ pub struct MbrPartition {
 
 /// The master boot record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Mbr {
     /// Disk sector of `isolinux.bin`, which the isohybrid boot code reads; 0 if the image has none.
     pub boot_sector: u32,
@@ -43,6 +45,7 @@ pub struct Mbr {
 
 /// A partition in a GPT.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct GptPartition {
     /// Number in the table, from 1.
     pub number: usize,
@@ -60,6 +63,7 @@ pub struct GptPartition {
 
 /// One copy of a GPT header, with its table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Gpt {
     /// Offset of the header in the image.
     pub position: u64,
@@ -83,6 +87,7 @@ pub struct Gpt {
 
 /// An entry of an Apple partition map.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ApplePartition {
     /// Name of the partition.
     pub name: String,
@@ -96,6 +101,7 @@ pub struct ApplePartition {
 
 /// The partition tables of an image.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct PartitionTables {
     /// The master boot record.
     pub mbr: Option<Mbr>,

@@ -13,6 +13,7 @@ use crate::relayout::oversized_edits;
 
 /// The layout that the plan for some edits has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LayoutStrategy {
     /// In-place edit: the layout of the base image, with changes in its embed areas only.
     InPlace,

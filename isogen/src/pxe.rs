@@ -19,6 +19,7 @@ const LOAD_LIST_PATH: &str = "generic.ins";
 
 /// A file of the PXE directory.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PxeFile {
     /// Its ISO 9660 name in lower case, as in `coreos-installer`.
     pub name: String,

@@ -1,4 +1,4 @@
-//! A build without xz or zstd refuses what needs them with an error of its own. It never treats such data as damaged.
+//! A build without xz or zstd refuses data that needs them with a typed error. It never treats such data as damaged.
 
 #![cfg(not(all(feature = "xz", feature = "zstd")))]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]

@@ -130,7 +130,9 @@ fn read(NetworkFiles { files, check }: &NetworkFiles, cancel: &Cancel) -> Result
     let (mut read, mut indexes) = (HostFiles::with_max_hosts(MAX_HOSTS), Vec::new());
     for (index, file) in files.iter().enumerate() {
         require_wanted(cancel)?;
-        if let Err(HostsFileError { file, line, path, reason }) = read.add(&file.name, file.text.as_bytes()) {
+        if let Err(HostsFileError { file, line, path, reason, .. }) =
+            read.add(&file.name, file.text.as_bytes())
+        {
             read.findings.error(SourceLocation { file, line, path }, reason);
         }
         indexes.resize(read.hosts.len(), index);

@@ -28,6 +28,7 @@ const NETWORK_BOOT_ARGUMENTS: [&str; 7] = [
 
 /// A CPU architecture, spelled as in the inventory's URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum IpxeArchitecture {
     /// `x86_64`; `amd64` is accepted too.
     X86_64,

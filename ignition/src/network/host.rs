@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_name_is_no_name() {
+    fn empty_name_is_ignored() {
         let host = HostNetwork::without_macs("").with_name("");
         assert_eq!((host.name(), host.label(4).as_str()), (None, "host 5"));
     }

@@ -9,6 +9,7 @@ use crate::visible::visible;
 /// Why a file cannot be read as hosts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{reason}", location(file, *line, path))]
+#[non_exhaustive]
 pub struct HostsFileError {
     /// The name of the file.
     pub file: String,

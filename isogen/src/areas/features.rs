@@ -10,6 +10,7 @@ use crate::error::Result;
 /// The features that a live system supports. Features that the file does not name are not supported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
+#[non_exhaustive]
 pub struct Features {
     /// The installer reads `/etc/coreos/installer.d`.
     pub installer_config: bool,

@@ -35,6 +35,7 @@ pub enum IgnitionOrigin {
 
 /// The Ignition area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct IgnitionArea {
     /// Its bytes in the image.
     pub extent: Extent,

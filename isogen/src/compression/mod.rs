@@ -1,7 +1,7 @@
 //! The compressions that a build of this crate can leave out: xz and zstd.
 //!
 //! Without a feature, functions of the same names return an error whose kind is [`Unsupported`](std::io::ErrorKind::Unsupported). Callers
-//! that know the position in the file check with [`Compression::is_supported`] first, and return an error of their own.
+//! that know the position in the file check with [`Compression::is_supported`] first, and return an error with that position.
 
 use std::fmt;
 

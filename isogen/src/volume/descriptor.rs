@@ -61,6 +61,7 @@ pub(crate) const MAX_PATH_TABLE_LEN: u32 = 4 << 20;
 
 /// Positions of the path tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PathTables {
     /// Length of each table in bytes.
     pub len: u32,
@@ -72,6 +73,7 @@ pub struct PathTables {
 
 /// A primary or supplementary volume descriptor.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct TreeDescriptor {
     /// Sector of the descriptor.
     pub sector: Sector,

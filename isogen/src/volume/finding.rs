@@ -8,6 +8,7 @@ use crate::source::Source;
 
 /// An irregularity of a volume that does not prevent its use.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct VolumeFinding {
     /// Offset in the image.
     pub offset: u64,

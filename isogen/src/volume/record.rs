@@ -22,6 +22,7 @@ const FIXED_LEN: usize = 33;
 
 /// A directory record.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DirectoryRecord {
     /// Offset of the record in the image.
     pub position: u64,

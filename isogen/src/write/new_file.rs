@@ -22,6 +22,7 @@ use crate::source::Source;
 
 /// The users who may read a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FileAccess {
     /// Only the owner: customised images may contain secrets.
     Private,
