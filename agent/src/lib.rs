@@ -69,6 +69,10 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(all(doctest, feature = "simulated"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod agent;
 mod error;
 mod jitter;

@@ -74,6 +74,10 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(all(doctest, feature = "network"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod builder;
 mod byte_set;
 #[cfg_attr(not(feature = "network"), expect(dead_code, unreachable_pub, reason = "`network` exports it"))]

@@ -94,6 +94,10 @@ compile_error!(
     "isogen supports only Linux, because it writes and sends images with system calls that only Linux has"
 );
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod areas;
 mod base;
 mod bytes_at;
