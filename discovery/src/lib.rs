@@ -44,6 +44,11 @@
 
 #![forbid(unsafe_code)]
 
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod builder;
 mod check;
 mod checked;

@@ -32,10 +32,7 @@ fn hosts_of_other_sites_are_refused_on_loopback() {
     for path in [LIST, "/", "/page/page.js", "/openapi.json", "/api/assisted-install/v2/nothing"] {
         let (status, text) = get_from_host(&server, path, "evil.example");
         assert_eq!(status, 421, "{path}");
-        assert!(
-            text.contains(r#"host \"evil.example\""#) && text.contains("KINDLING_ALLOWED_HOSTS"),
-            "{text}"
-        );
+        assert!(text.contains(r#"host \"evil.example\""#) && text.contains("allowed hosts"), "{text}");
     }
     // Boot files and health checks are served under any host name, because machines and supervisors may use any.
     for path in ["/health", "/live", "/metrics"] {
@@ -63,7 +60,7 @@ fn pages_of_other_sites_change_nothing() {
     for origin in ["http://evil.example", "null", "http://127.0.0.1:8091"] {
         let (status, text) = post(origin);
         assert_eq!(status, 403, "{origin}");
-        assert!(text.contains("not an allowed origin"), "{text}");
+        assert!(text.contains("allowed origins"), "{text}");
     }
     for origin in ["http://127.0.0.1:8090", "https://ui.example"] {
         assert_eq!(post(origin).0, 404, "{origin}: there is no such infra-env");

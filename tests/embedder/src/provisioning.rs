@@ -1,0 +1,49 @@
+//! What a provisioning service does with an inventory, in process and over any transport.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use assisted::client::{ApiClient, ClientError, ClientErrorKind};
+use assisted::infra_env::InfraEnvCreateParams;
+use assisted::{HostId, Secret};
+use inventory::auth::Policy;
+use inventory::catalogue::Catalogue;
+use inventory::files::FileStore;
+use inventory::store::SqlStore;
+use inventory::{HttpUrl, Inventory, Settings};
+
+use crate::site::PULL_SECRET;
+
+/// Opens an inventory in a directory.
+pub async fn open_inventory(directory: &Path) -> Result<Inventory, Box<dyn std::error::Error>> {
+    let store = SqlStore::open_file(&directory.join("inventory.db")).await?;
+    let files = FileStore::in_directory(&directory.join("files"))?;
+    let catalogue = Catalogue::parse(
+        r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.94.1",
+             "url": "https://mirror.example.com/rhcos-live.iso"}]"#,
+    )?;
+    let catalogue = catalogue.with_release_images(
+        r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "4.18.1",
+             "url": "quay.io/openshift-release-dev/ocp-release:4.18.1-x86_64"}]"#,
+    )?;
+    let url = HttpUrl::parse("url", "http://192.0.2.1")?;
+    Ok(Inventory::new(Arc::new(store), files, catalogue, Settings::new(url.clone(), url), Policy::Open))
+}
+
+/// Creates, reads and deletes an infra-env. Returns what a client sees, which must not depend on the transport.
+pub async fn use_client(client: &ApiClient) -> Result<Vec<String>, ClientError> {
+    let mut seen = Vec::new();
+    let params = InfraEnvCreateParams::new("rack-1", Secret::new(PULL_SECRET));
+    let made = client.register_infra_env(&params).await?;
+    seen.push(made.name.clone());
+    seen.push(format!("{} hosts", client.list_hosts(made.id).await?.len()));
+    let missing = client.get_host(made.id, HostId::fresh()).await;
+    seen.push(format!("{:?}", missing.map_err(|error| error.kind()).map(|host| host.id)));
+    let empty = InfraEnvCreateParams::new("rack-2", Secret::new(""));
+    let refused = client.register_infra_env(&empty).await.map(|made| made.id);
+    let refused = refused.map_err(|error| (error.kind() == ClientErrorKind::Invalid, error.to_string()));
+    seen.push(format!("{refused:?}"));
+    client.delete_infra_env(made.id).await?;
+    seen.push(format!("{} infra-envs", client.list_infra_envs(None).await?.len()));
+    Ok(seen)
+}
