@@ -219,7 +219,7 @@ fn rejects_impossible_base_image_urls() {
         browser.find_visible("#image-form [name=version]").await.type_text("499.1").await;
         browser.find_visible("#image-form button.primary").await.click().await;
         let refusal = browser.find_visible("#image-problem").await.text().await;
-        let near = "images must not be added from 127.0.0.1; see --added-image-servers";
+        let near = "images must not be added from 127.0.0.1, which is not one of the servers that the service allows";
         assert_eq!(refusal, format!("url \"http://127.0.0.1/live.iso\": {near}"));
         let images = service.api_json(reqwest::Method::GET, "/os-images", &serde_json::json!(null)).await;
         assert_eq!(images.as_array().unwrap().len(), 1);
