@@ -141,18 +141,17 @@ pub(crate) fn application(
 
 /// Returns an infra-env with a pull secret and the network of one host, as a watch delivers them.
 pub(crate) fn watched_objects(uid: &str) -> [Value; 3] {
-    let metadata = |name: &str| json!({"namespace": "site", "name": name, "resourceVersion": "7"});
-    let mut infra_env = metadata("rack-1");
-    infra_env["uid"] = uid.into();
-    let mut host = metadata("node-0");
-    host["labels"] = json!({"rack": "1"});
+    let infra_env = json!({"namespace": "site", "name": "rack-1", "resourceVersion": "7", "uid": uid});
+    let secret = json!({"namespace": "site", "name": "pull-secret", "resourceVersion": "5"});
+    let labels = json!({"rack": "1"});
+    let host = json!({"namespace": "site", "name": "node-0", "resourceVersion": "6", "labels": labels});
     [
         json!({"kind": "InfraEnv", "metadata": infra_env, "spec": {
             "pullSecretRef": {"name": "pull-secret"},
             "osImageVersion": "4.18",
-            "nmStateConfigLabelSelector": {"matchLabels": {"rack": "1"}},
+            "nmStateConfigLabelSelector": {"matchLabels": labels},
         }}),
-        json!({"kind": "Secret", "metadata": metadata("pull-secret"),
+        json!({"kind": "Secret", "metadata": secret,
             "stringData": {".dockerconfigjson": r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#}}),
         json!({"kind": "NMStateConfig", "metadata": host, "spec": {
             "config": {"interfaces": [{"name": "eno1", "type": "ethernet", "state": "up"}]},

@@ -4,12 +4,11 @@ use ignition::discovery::kernel_arguments::KernelArguments;
 use ignition::discovery::{InfraEnvSettings, InventoryService};
 use ignition::network::check::ClusterNetworks;
 use ignition::network::{HostNetwork, KeyfileCache, NetworkGeneration};
-use ignition::report::Severity;
 use ignition::version::Version;
 
-use crate::check::{check_networks, check_override, check_version};
+use crate::check::{check_networks, check_override, check_version, report_compose_error};
 use crate::checked::Checked;
-use crate::finding::{DiscoveryFinding, DiscoveryReport, FindingKind, Located, SourceLocation};
+use crate::finding::{DiscoveryReport, Located, SourceLocation};
 use crate::host::Host;
 use crate::inputs::Inputs;
 use crate::version::OpenshiftVersion;
@@ -152,8 +151,7 @@ impl InputsBuilder {
         if !findings.is_fatal()
             && let Err(error) = inputs.config_without_networks()
         {
-            let finding = DiscoveryFinding::new(Severity::Error, override_place, error.to_string());
-            findings.push(finding.with_kind(FindingKind::Override));
+            report_compose_error(&error, &override_place, &mut findings);
         }
         if findings.is_fatal() { Err(findings) } else { Ok(Checked { value: inputs, warnings: findings }) }
     }

@@ -1,5 +1,6 @@
 //! The checks of values that are valid alone but may be mistakes, or exclude each other.
 
+use ignition::discovery::ComposeError;
 use ignition::lint;
 use ignition::network::check::{ClusterNetworks, check_hosts};
 use ignition::network::{HostNetwork, KeyfileCache};
@@ -36,18 +37,39 @@ pub(crate) fn check_networks(
 /// Checks a config that is merged over the generated one.
 pub(crate) fn check_override(over: &Located<&str>, findings: &mut DiscoveryReport) {
     for finding in lint::check(over.value.as_bytes()).findings() {
-        let ConfigFinding { severity, pointer, position, message, .. } = finding.clone();
-        let SourceLocation { file, line, path } = over.place.clone();
-        // Lines of a config that is a string in a manifest are not lines of the manifest.
-        let (line, message) = match path.is_empty() {
-            true => (position.map(|it| it.line).or(line), message),
-            false if pointer.is_empty() => (line, message),
-            false => (line, format!("{pointer}: {message}")),
-        };
-        let path = if path.is_empty() { pointer } else { path };
-        let finding = DiscoveryFinding::new(severity, SourceLocation { file, line, path }, message);
+        findings.push(override_finding(finding, &over.place));
+    }
+}
+
+/// Reports why a config cannot be composed with an override that is at `place`.
+pub(crate) fn report_compose_error(
+    error: &ComposeError,
+    place: &SourceLocation,
+    findings: &mut DiscoveryReport,
+) {
+    let before = findings.as_slice().len();
+    for finding in error.findings() {
+        findings.push(override_finding(finding, place));
+    }
+    if findings.as_slice().len() == before {
+        let finding = DiscoveryFinding::new(Severity::Error, place.clone(), error.to_string());
         findings.push(finding.with_kind(FindingKind::Override));
     }
+}
+
+/// Returns a finding about an override that is at `place`.
+fn override_finding(finding: &ConfigFinding, place: &SourceLocation) -> DiscoveryFinding {
+    let ConfigFinding { severity, pointer, position, message, .. } = finding.clone();
+    let SourceLocation { file, line, path } = place.clone();
+    // Lines of a config that is a string in a manifest are not lines of the manifest.
+    let (line, message) = match path.is_empty() {
+        true => (position.map(|it| it.line).or(line), message),
+        false if pointer.is_empty() => (line, message),
+        false => (line, format!("{pointer}: {message}")),
+    };
+    let path = if path.is_empty() { pointer } else { path };
+    let place = SourceLocation { file, line, path };
+    DiscoveryFinding::new(severity, place, message).with_kind(FindingKind::Override)
 }
 
 /// Warns about an unknown OpenShift version: a typing error is more likely than a later release.

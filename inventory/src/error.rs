@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use chrono::{DateTime, Utc};
 use ignition::network::check::NetworkFinding;
 use rules::values::InvalidValue;
 
@@ -18,7 +17,6 @@ pub struct Error {
     is_of_request: bool,
     reason: String,
     findings: Vec<NetworkFinding>,
-    retry_at: Option<DateTime<Utc>>,
 }
 
 /// The kind of an error.
@@ -50,7 +48,7 @@ pub enum ErrorKind {
 impl Error {
     /// Returns an error of the given kind.
     pub fn new(kind: ErrorKind, reason: impl Into<String>) -> Self {
-        Self { kind, is_of_request: false, reason: reason.into(), findings: Vec::new(), retry_at: None }
+        Self { kind, is_of_request: false, reason: reason.into(), findings: Vec::new() }
     }
 
     /// Returns the error for an invalid value.
@@ -127,12 +125,6 @@ impl Error {
         Self { findings, ..self }
     }
 
-    /// Sets the time from which a retry can succeed.
-    #[must_use]
-    pub fn with_retry_at(self, retry_at: DateTime<Utc>) -> Self {
-        Self { retry_at: Some(retry_at), ..self }
-    }
-
     /// Returns the kind.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -149,13 +141,6 @@ impl Error {
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
-    }
-
-    /// Returns the time from which a retry can succeed, if it is known. Without it, an
-    /// [`Unavailable`](ErrorKind::Unavailable) operation can be retried after a few seconds.
-    #[must_use]
-    pub fn retry_at(&self) -> Option<DateTime<Utc>> {
-        self.retry_at
     }
 
     /// Returns the findings about static network configs.

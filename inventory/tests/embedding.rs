@@ -150,7 +150,7 @@ async fn hosts_are_listed_changed_and_deleted() {
     let bound = inventory.bind_host(host, cluster, None).await.unwrap_err();
     let unbound = inventory.unbind_host(stranger, None).await.unwrap_err();
     for refusal in [bound, unbound] {
-        assert_eq!((refusal.kind(), refusal.retry_at()), (ErrorKind::Conflict, None), "{refusal}");
+        assert_eq!(refusal.kind(), ErrorKind::Conflict, "{refusal}");
     }
 
     inventory.deregister_host(stranger, None).await.unwrap();

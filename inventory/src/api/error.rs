@@ -127,7 +127,7 @@ impl From<Error> for ApiError {
             shape: if is_of_request { Shape::Infra } else { Shape::Operation },
             reason: error.reason().to_owned(),
             findings: error.findings().to_vec(),
-            retry_at: error.retry_at(),
+            retry_at: None,
         }
     }
 }
@@ -292,8 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn response_to_an_error_has_its_kind_and_time() {
-        let retry_at = DateTime::UNIX_EPOCH;
+    fn response_to_an_error_has_its_kind() {
         for expected in [
             ErrorKind::NotFound,
             ErrorKind::Conflict,
@@ -306,8 +305,8 @@ mod tests {
             ErrorKind::Internal,
             ErrorKind::Unimplemented,
         ] {
-            let error = ApiError::from(Error::new(expected, "x").with_retry_at(retry_at));
-            assert_eq!((error.kind(), error.retry_at()), (expected, Some(retry_at)));
+            let error = ApiError::from(Error::new(expected, "x"));
+            assert_eq!((error.kind(), error.retry_at()), (expected, None));
             assert_eq!(error.status(), status(expected));
         }
         for (status, expected) in [(405, ErrorKind::Invalid), (429, ErrorKind::Unavailable)] {
