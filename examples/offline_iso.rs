@@ -37,6 +37,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [base, manifests, service, output] = arguments.as_slice() else {
         return Err("usage: offline_iso BASE.iso MANIFESTS SERVICE_URL OUTPUT.iso".into());
     };
-    eprintln!("{}", make(base, manifests, service, output)?);
+    let warnings = make(base, manifests, service, output)?;
+    if !warnings.is_empty() {
+        eprintln!("{warnings}");
+    }
     Ok(())
 }

@@ -171,7 +171,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let agent = ImageReference::parse("agent", "quay.io/example/agent:v1")?;
     let operator = Operator::new(InventoryService::new(HttpUrl::parse("service", &origin)?, agent));
     let uid = Uuid::new_v4().to_string();
-    eprintln!("{}", operator.apply(&watched_objects(&uid))?);
+    for warning in operator.apply(&watched_objects(&uid))? {
+        eprintln!("{warning}");
+    }
     let application = application(operator, base, Path::new(directory), &origin)?;
     println!("{origin}/i/{uid}/full.iso");
     Ok(kindling::http::serve(listener, application, std::future::pending()).await?)

@@ -34,7 +34,9 @@
 //! let infra_env = InfraEnvSettings::new(id, PullSecret::parse(r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#)?);
 //! let cache = KeyfileCache::default();
 //! let inputs = Inputs::builder(service, infra_env, "4.18".parse()?).check(&cache)?;
-//! eprint!("{}", inputs.warnings);
+//! for warning in inputs.warnings {
+//!     eprintln!("{warning}");
+//! }
 //! let base = isogen::BaseImage::open("rhcos-live.iso")?;
 //! let images = ImageSet::new(base.into(), inputs.value, &cache)?;
 //! images.plan(&Form::Full)?.write_file("discovery.iso")?;
