@@ -3,8 +3,11 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// An IP address with a prefix length, such as `192.0.2.0/24`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cidr {
     pub(crate) address: IpAddr,
     pub(crate) prefix: u32,
@@ -23,8 +26,21 @@ impl Cidr {
         Self::new(address.parse().ok()?, prefix.parse().ok()?)
     }
 
-    /// Returns whether an address is in the network.
-    pub(crate) fn contains(self, address: IpAddr) -> bool {
+    /// Returns the address.
+    #[must_use]
+    pub fn address(self) -> IpAddr {
+        self.address
+    }
+
+    /// Returns the length of the prefix.
+    #[must_use]
+    pub fn prefix(self) -> u32 {
+        self.prefix
+    }
+
+    /// Returns `true` if an address is in the network.
+    #[must_use]
+    pub fn contains(self, address: IpAddr) -> bool {
         let other = Self::new(address, self.prefix);
         other.is_some_and(|other| other.without_host_bits() == self.without_host_bits())
     }
@@ -45,7 +61,14 @@ impl Cidr {
         Self { address, ..self }
     }
 
-    /// Returns whether the network consists of this address only.
+    /// Returns `true` if one of the networks contains the other.
+    #[must_use]
+    pub fn overlaps(self, other: Self) -> bool {
+        let wide = if self.prefix <= other.prefix { (self, other) } else { (other, self) };
+        wide.0.contains(wide.1.address)
+    }
+
+    /// Returns `true` if the network consists of this address only.
     pub(crate) fn is_single_address(self) -> bool {
         self.prefix == bit_count(self.address)
     }
@@ -57,7 +80,42 @@ impl fmt::Display for Cidr {
     }
 }
 
+/// The text, such as `192.0.2.0/24`.
+impl Serialize for Cidr {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Cidr {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| D::Error::custom(format_args!("{text:?} is not a network")))
+    }
+}
+
 /// Returns the number of bits of an address.
 pub(crate) fn bit_count(address: IpAddr) -> u32 {
     if address.is_ipv4() { 32 } else { 128 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn overlap(one: &str, other: &str) -> bool {
+        let [one, other] = [one, other].map(|text| Cidr::parse(text).unwrap());
+        assert_eq!(one.overlaps(other), other.overlaps(one));
+        one.overlaps(other)
+    }
+
+    #[test]
+    fn networks_overlap_if_one_contains_the_other() {
+        assert!(overlap("10.0.0.0/8", "10.128.0.0/14"));
+        assert!(overlap("0.0.0.0/0", "192.168.1.0/24"));
+        assert!(overlap("fd01::/48", "fd01::/64"));
+        assert!(!overlap("10.128.0.0/14", "10.132.0.0/14"));
+        assert!(!overlap("0.0.0.0/0", "::/0"));
+        assert!(!overlap("fd01::/48", "fd02::/48"));
+    }
 }

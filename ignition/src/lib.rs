@@ -80,7 +80,7 @@ struct Readme;
 
 pub mod builder;
 mod byte_set;
-#[cfg_attr(not(feature = "network"), expect(dead_code, unreachable_pub, reason = "`network` exports it"))]
+#[cfg_attr(not(feature = "network"), expect(dead_code, reason = "`network` uses all of it"))]
 mod cidr;
 pub mod config;
 pub mod discovery;
@@ -103,3 +103,5 @@ pub mod translate;
 pub mod validate;
 pub mod version;
 mod visible;
+
+pub use cidr::Cidr;

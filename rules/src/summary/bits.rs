@@ -1,0 +1,15 @@
+//! Bits in JSON: base64.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use serde::de::Error as _;
+use serde::{Deserialize as _, Deserializer, Serializer};
+
+pub(super) fn serialize<S: Serializer>(bits: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&STANDARD_NO_PAD.encode(bits))
+}
+
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    STANDARD_NO_PAD.decode(text).map_err(D::Error::custom)
+}

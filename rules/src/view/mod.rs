@@ -1,0 +1,159 @@
+//! The facts about a cluster and its hosts that rules read.
+//!
+//! A caller makes a [`HostView`] from its record of a host and the [summary](crate::summary) of the host's reports, and
+//! a [`ClusterView`] from its record of a cluster and the views of all hosts.
+
+use std::sync::Arc;
+
+use assisted::cluster::{
+    ClusterKind, ClusterStatus, DiskEncryption, IgnitionEndpoint, LoadBalancerType, NetworkType, PlatformType,
+};
+use assisted::host::{HostKind, HostRole, HostStage, HostStatus};
+use assisted::{ClusterId, HostId, InfraEnvId};
+use ignition::Cidr;
+use ignition::version::Version;
+use std::net::IpAddr;
+
+use crate::summary::HostSummary;
+
+/// A host as rules see it.
+#[derive(Clone, Debug)]
+pub struct HostView {
+    /// Id.
+    pub id: HostId,
+    /// Infra-env.
+    pub infra_env_id: InfraEnvId,
+    /// Kind.
+    pub kind: HostKind,
+    /// Status.
+    pub status: HostStatus,
+    /// Stage of the installation.
+    pub stage: Option<HostStage>,
+    /// Role that the user chose.
+    pub role: HostRole,
+    /// Role that the service suggests.
+    pub suggested_role: HostRole,
+    /// Whether it runs the temporary bootstrap control plane.
+    pub bootstrap: bool,
+    /// Name that the user chose. Empty: the name in the inventory report.
+    pub requested_hostname: Box<str>,
+    /// Id of the installation disk. Empty: none.
+    pub installation_disk_id: Box<str>,
+    /// Device path of the installation disk. Empty: none.
+    pub installation_disk_path: Box<str>,
+    /// Ids of the disks that the user does not want to be formatted.
+    pub skip_formatting_disks: Vec<Box<str>>,
+    /// Container image of the agent.
+    pub agent_version: Box<str>,
+    /// Machine config pool.
+    pub machine_config_pool: Box<str>,
+    /// Whether its agent has checked in recently.
+    pub is_connected: bool,
+    /// Whether it can read its boot media, as far as its agent has reported.
+    pub has_media: bool,
+    /// Seconds by which its clock is ahead of the service's. `None`: its agent sends no time.
+    pub clock_skew: Option<i64>,
+    /// What its agent has reported.
+    pub summary: Arc<HostSummary>,
+}
+
+impl HostView {
+    /// Returns the role that counts: the chosen one, or else the suggested one.
+    #[must_use]
+    pub fn effective_role(&self) -> HostRole {
+        if self.role == HostRole::AutoAssign { self.suggested_role } else { self.role }
+    }
+
+    /// Returns its name: the chosen one, or else the one in the inventory report. Empty if it has neither.
+    #[must_use]
+    pub fn hostname(&self) -> &str {
+        if !self.requested_hostname.is_empty() {
+            return &self.requested_hostname;
+        }
+        self.summary.inventory.as_ref().map_or("", |inventory| &inventory.hostname)
+    }
+
+    /// Returns `true` if it joins an existing cluster.
+    #[must_use]
+    pub fn joins(&self) -> bool {
+        self.kind == HostKind::Joining
+    }
+}
+
+/// The settings of a cluster that rules read.
+#[derive(Clone, Debug)]
+pub struct ClusterSettings {
+    /// Id.
+    pub id: ClusterId,
+    /// Kind.
+    pub kind: ClusterKind,
+    /// Status.
+    pub status: ClusterStatus,
+    /// Whether it was installed without this service.
+    pub imported: bool,
+    /// Name.
+    pub name: Box<str>,
+    /// Base domain.
+    pub base_dns_domain: Box<str>,
+    /// DNS name of the API, if it does not follow from the base domain.
+    pub api_vip_dns_name: Option<Box<str>>,
+    /// Version of the release. `None`: unknown.
+    pub version: Option<Version>,
+    /// Pull spec of the release image.
+    pub release_image: Box<str>,
+    /// Platform.
+    pub platform: Option<PlatformType>,
+    /// Number of control plane nodes. 0: unknown.
+    pub control_plane_count: i64,
+    /// Whether the user manages the networking.
+    pub user_managed_networking: bool,
+    /// Type of the load balancer.
+    pub load_balancer: Option<LoadBalancerType>,
+    /// Whether a DHCP server assigns the virtual IP addresses.
+    pub vip_dhcp_allocation: bool,
+    /// Network plugin for pods.
+    pub network_type: Option<NetworkType>,
+    /// Machine networks.
+    pub machine_networks: Vec<Cidr>,
+    /// Cluster networks.
+    pub cluster_networks: Vec<Cidr>,
+    /// Service networks.
+    pub service_networks: Vec<Cidr>,
+    /// Virtual IP addresses of the API.
+    pub api_vips: Vec<IpAddr>,
+    /// Virtual IP addresses of the ingress.
+    pub ingress_vips: Vec<IpAddr>,
+    /// Time servers that replace all others.
+    pub ntp_sources: Box<str>,
+    /// Additional time servers.
+    pub additional_ntp_source: Box<str>,
+    /// Additional time servers of the cluster's infra-envs, each once, in the order of the infra-envs.
+    pub infra_env_ntp_sources: Vec<Box<str>>,
+    /// Disk encryption.
+    pub disk_encryption: DiskEncryption,
+    /// Endpoint from which hosts that join fetch their Ignition config.
+    pub ignition_endpoint: IgnitionEndpoint,
+    /// Whether a pull secret is set.
+    pub has_pull_secret: bool,
+    /// Ids of host validations that the user ignores: a list as JSON. Empty: none.
+    pub ignored_host_validations: Box<str>,
+    /// Ids of cluster validations that the user ignores: a list as JSON. Empty: none.
+    pub ignored_cluster_validations: Box<str>,
+}
+
+impl ClusterSettings {
+    /// Returns `true` if the cluster has one node.
+    #[must_use]
+    pub fn is_single_node(&self) -> bool {
+        self.control_plane_count == 1
+    }
+}
+
+/// A cluster with its hosts.
+#[derive(Clone, Debug)]
+pub struct ClusterView {
+    /// The cluster.
+    pub cluster: Arc<ClusterSettings>,
+    /// Its hosts, by id.
+    pub hosts: Vec<Arc<HostView>>,
+}
