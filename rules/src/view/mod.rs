@@ -6,15 +6,16 @@
 use std::sync::Arc;
 
 use assisted::cluster::{
-    ClusterKind, ClusterStatus, DiskEncryption, IgnitionEndpoint, LoadBalancerType, NetworkType, PlatformType,
+    ClusterKind, ClusterStatus, DiskEncryption, IgnitionEndpoint, LoadBalancerType, NetworkType, NodeRoles,
+    PlatformType,
 };
-use assisted::host::{HostKind, HostRole, HostStage, HostStatus};
-use assisted::{ClusterId, HostId, InfraEnvId};
+use assisted::host::{Header, HostKind, HostRole, HostStage, HostStatus};
+use assisted::{ClusterId, Extensible, HostId, InfraEnvId, Secret};
 use ignition::Cidr;
 use ignition::version::Version;
 use std::net::IpAddr;
 
-use crate::summary::HostSummary;
+use crate::summary::{HostSummary, NicSummary};
 
 /// A host as rules see it.
 #[derive(Clone, Debug)]
@@ -41,12 +42,22 @@ pub struct HostView {
     pub installation_disk_id: Box<str>,
     /// Device path of the installation disk. Empty: none.
     pub installation_disk_path: Box<str>,
-    /// Ids of the disks that the user does not want to be formatted.
+    /// Ids of the disks that the user excludes from formatting.
     pub skip_formatting_disks: Vec<Box<str>>,
     /// Container image of the agent.
     pub agent_version: Box<str>,
-    /// Machine config pool.
+    /// Machine config pool. Empty: the pool of its role.
     pub machine_config_pool: Box<str>,
+    /// Arguments of coreos-installer that the user chose: a list as JSON. Empty: none.
+    pub installer_args: Box<str>,
+    /// Token for the Ignition endpoint of the cluster that it joins.
+    pub ignition_endpoint_token: Option<Secret>,
+    /// Headers that the user chose for requests to the Ignition endpoint.
+    pub ignition_endpoint_headers: Vec<Header>,
+    /// CA certificate in the user's override of its Ignition config: PEM, in base64.
+    pub ignition_ca_certificate: Option<Box<str>>,
+    /// Whether its logs were uploaded since it last registered or was reset.
+    pub has_logs: bool,
     /// Whether its agent has checked in recently.
     pub is_connected: bool,
     /// Whether it can read its boot media, as far as its agent has reported.
@@ -71,6 +82,21 @@ impl HostView {
             return &self.requested_hostname;
         }
         self.summary.inventory.as_ref().map_or("", |inventory| &inventory.hostname)
+    }
+
+    /// Returns its usable network interfaces. Empty if no inventory report is stored.
+    #[must_use]
+    pub fn nics(&self) -> &[NicSummary] {
+        self.summary.inventory.as_ref().map_or(&[], |inventory| &inventory.nics)
+    }
+
+    /// Returns its first interface in a network, with its first address there.
+    #[must_use]
+    pub fn nic_in(&self, network: Cidr) -> Option<(&NicSummary, IpAddr)> {
+        self.nics().iter().find_map(|nic| {
+            let mut addresses = nic.addresses.iter().map(|address| address.address());
+            addresses.find(|address| network.contains(*address)).map(|address| (nic, address))
+        })
     }
 
     /// Returns `true` if it joins an existing cluster.
@@ -111,6 +137,10 @@ pub struct ClusterSettings {
     pub load_balancer: Option<LoadBalancerType>,
     /// Whether a DHCP server assigns the virtual IP addresses.
     pub vip_dhcp_allocation: bool,
+    /// Lease of the virtual IP address of the API, in the format of dhclient. Empty: none.
+    pub api_vip_lease: Box<str>,
+    /// Lease of the virtual IP address of the ingress, in the format of dhclient. Empty: none.
+    pub ingress_vip_lease: Box<str>,
     /// Network plugin for pods.
     pub network_type: Option<NetworkType>,
     /// Machine networks.
@@ -146,6 +176,45 @@ impl ClusterSettings {
     #[must_use]
     pub fn is_single_node(&self) -> bool {
         self.control_plane_count == 1
+    }
+
+    /// Returns the name under which hosts that join reach the API: a DNS name or an address. `None` if the cluster has
+    /// none.
+    #[must_use]
+    pub fn api_name(&self) -> Option<String> {
+        match self.api_vip_dns_name.as_deref() {
+            Some(name) if !name.is_empty() => Some(name.to_owned()),
+            _ if self.name.is_empty() || self.base_dns_domain.is_empty() => None,
+            _ => Some(format!("api.{}.{}", self.name, self.base_dns_domain)),
+        }
+    }
+
+    /// Returns `true` if the cluster encrypts the disks of hosts with this role.
+    #[must_use]
+    pub fn encrypts_disks_of(&self, role: HostRole) -> bool {
+        use NodeRoles::{
+            All, Arbiters, ArbitersAndWorkers, Masters, MastersAndArbiters, MastersAndWorkers,
+            MastersArbitersAndWorkers, Workers,
+        };
+        let Some(roles) = self.disk_encryption.enable_on.as_ref().and_then(Extensible::known) else {
+            return false;
+        };
+        match role {
+            _ if roles == All => true,
+            HostRole::Master | HostRole::Bootstrap => {
+                matches!(roles, Masters | MastersAndArbiters | MastersAndWorkers | MastersArbitersAndWorkers)
+            }
+            HostRole::Arbiter => {
+                matches!(
+                    roles,
+                    Arbiters | MastersAndArbiters | ArbitersAndWorkers | MastersArbitersAndWorkers
+                )
+            }
+            HostRole::Worker => {
+                matches!(roles, Workers | MastersAndWorkers | ArbitersAndWorkers | MastersArbitersAndWorkers)
+            }
+            HostRole::AutoAssign => false,
+        }
     }
 }
 
