@@ -12,6 +12,7 @@
 //! | list the stages of a host's installation | [`host::stages`] |
 //! | choose the first status of a cluster, and know what a status allows | [`cluster::state`] |
 //! | know what the reports of a host say | [`summary`], [`view`] |
+//! | choose the steps of an agent, and their arguments | [`steps`] |
 //! | check values that clusters and infra-envs have in common | [`values`] |
 //!
 //! The crate stores nothing and has no records: `inventory` collects the facts and applies the decisions. Statuses,
@@ -28,6 +29,7 @@ pub mod cluster;
 pub mod host;
 #[cfg(test)]
 mod state_machines;
+pub mod steps;
 pub mod summary;
 pub mod values;
 pub mod view;

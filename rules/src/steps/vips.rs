@@ -1,0 +1,15 @@
+//! The arguments of `verify-vips`: the virtual IP addresses of the cluster.
+
+use assisted::request::{StepRequest, VipToVerify};
+use assisted::step::VipType;
+
+use crate::view::ClusterSettings;
+
+/// Returns the addresses of the API, then the addresses of the ingress. `None`: the cluster has no such addresses.
+pub(super) fn request(cluster: &ClusterSettings) -> Option<StepRequest> {
+    let api = cluster.api_vips.iter().map(|vip| (vip, VipType::Api));
+    let ingress = cluster.ingress_vips.iter().map(|vip| (vip, VipType::Ingress));
+    let vips: Vec<_> =
+        api.chain(ingress).map(|(vip, vip_type)| VipToVerify { vip: vip.to_string(), vip_type }).collect();
+    (!vips.is_empty()).then(|| StepRequest::Vips(vips.into()))
+}
