@@ -13,6 +13,7 @@
 //! | choose the first status of a cluster, and know what a status allows | [`cluster::state`] |
 //! | know what the reports of a host say | [`summary`], [`view`] |
 //! | choose the steps of an agent, and their arguments | [`steps`] |
+//! | know the hardware that a host needs | [`requirements`] |
 //! | check values that clusters and infra-envs have in common | [`values`] |
 //!
 //! The crate stores nothing and has no records: `inventory` collects the facts and applies the decisions. Statuses,
@@ -27,6 +28,7 @@ struct Readme;
 
 pub mod cluster;
 pub mod host;
+pub mod requirements;
 #[cfg(test)]
 mod state_machines;
 pub mod steps;

@@ -1,0 +1,312 @@
+//! Reads a table of hardware requirements from JSON.
+//!
+//! An entry may omit roles and fields, which it takes from the entry for version `default`. Without a default entry, an
+//! arbiter and an edge worker may still be omitted: they have the requirements of a worker.
+
+use std::collections::BTreeMap;
+
+use ignition::version::Version;
+use serde::Deserialize;
+
+use super::error::InvalidRequirements;
+use super::roles::{HostRequirements, RoleRequirements};
+
+/// Version of the entry that applies if no other entry does.
+const DEFAULT_VERSION: &str = "default";
+
+/// The entries of a table, each with all roles.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entries {
+    /// Entries for one version, by the text of the version.
+    pub(super) exact: BTreeMap<String, RoleRequirements>,
+    /// Entries for all versions from a lowest one.
+    pub(super) min_version: BTreeMap<Version, RoleRequirements>,
+    pub(super) default: Option<RoleRequirements>,
+}
+
+/// An entry of the list. Unknown keys are ignored, because other versions of the service have others.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Entry {
+    version: Option<String>,
+    match_type: Option<String>,
+    master: Option<RoleEntry>,
+    arbiter: Option<RoleEntry>,
+    worker: Option<RoleEntry>,
+    sno: Option<RoleEntry>,
+    #[serde(rename = "edge-worker")]
+    edge_worker: Option<RoleEntry>,
+}
+
+/// The requirements of a role in an entry.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RoleEntry {
+    cpu_cores: Option<i64>,
+    ram_mib: Option<i64>,
+    disk_size_gb: Option<i64>,
+    installation_disk_speed_threshold_ms: Option<i64>,
+    network_latency_threshold_ms: Option<f64>,
+    packet_loss_percentage: Option<f64>,
+}
+
+/// The entries of the list as written, by the way in which they match versions.
+#[derive(Default)]
+struct SortedEntries {
+    exact: BTreeMap<String, Entry>,
+    min_version: BTreeMap<Version, (String, Entry)>,
+}
+
+impl Entries {
+    /// Parses the table. The default entry is optional unless another entry depends on it.
+    pub(super) fn parse(json: &str) -> Result<Self, InvalidRequirements> {
+        let entries: Vec<Entry> = serde_json::from_str(json).map_err(InvalidRequirements::Json)?;
+        let mut sorted = SortedEntries::default();
+        for (index, entry) in entries.into_iter().enumerate() {
+            sorted.insert(index, entry)?;
+        }
+        let default = sorted.exact.remove(DEFAULT_VERSION);
+        let default = default.map(|entry| entry.resolve(DEFAULT_VERSION, None)).transpose()?;
+        let mut exact = BTreeMap::new();
+        for (version, entry) in sorted.exact {
+            let roles = entry.resolve(&version, default.as_ref())?;
+            exact.insert(version, roles);
+        }
+        if default.is_none() && !sorted.min_version.is_empty() {
+            return Err(InvalidRequirements::NoDefault);
+        }
+        let mut min_version = BTreeMap::new();
+        for (parsed, (version, entry)) in sorted.min_version {
+            min_version.insert(parsed, entry.resolve(&version, default.as_ref())?);
+        }
+        Ok(Self { exact, min_version, default })
+    }
+
+    /// Returns the entry that applies to a version.
+    pub(super) fn find(&self, version: &str) -> Option<&RoleRequirements> {
+        let from_minimum = || {
+            let base = base_version(version)?;
+            self.min_version.range(..=base).next_back().map(|(_, roles)| roles)
+        };
+        self.exact.get(version).or_else(from_minimum).or(self.default.as_ref())
+    }
+}
+
+impl SortedEntries {
+    fn insert(&mut self, index: usize, mut entry: Entry) -> Result<(), InvalidRequirements> {
+        let version = entry.version.take().filter(|version| !version.is_empty());
+        let Some(version) = version else { return Err(InvalidRequirements::NoVersion { index }) };
+        let is_duplicate = match entry.match_type.as_deref() {
+            None | Some("" | "exact") => self.exact.insert(version.clone(), entry).is_some(),
+            Some("min_version") => {
+                let Some(parsed) = base_version(&version) else {
+                    return Err(InvalidRequirements::MinVersion { version });
+                };
+                self.min_version.insert(parsed, (version.clone(), entry)).is_some()
+            }
+            Some(match_type) => {
+                return Err(InvalidRequirements::MatchType { version, match_type: match_type.to_owned() });
+            }
+        };
+        if is_duplicate { Err(InvalidRequirements::Duplicate { version }) } else { Ok(()) }
+    }
+}
+
+impl Entry {
+    /// Takes what the entry omits from the default entry, and checks the result.
+    fn resolve(
+        &self,
+        version: &str,
+        default: Option<&RoleRequirements>,
+    ) -> Result<RoleRequirements, InvalidRequirements> {
+        let role = |name, entry: Option<RoleEntry>, default: Option<HostRequirements>| {
+            resolve_role(entry, default)
+                .ok_or_else(|| InvalidRequirements::NoRole { version: version.to_owned(), role: name })
+                .and_then(|requirements| check(requirements, version, name))
+        };
+        let worker_unless_default = |entry: Option<RoleEntry>| match default {
+            None => entry.or(self.worker),
+            Some(_) => entry,
+        };
+        Ok(RoleRequirements {
+            master: role("master", self.master, default.map(|it| it.master))?,
+            arbiter: role("arbiter", worker_unless_default(self.arbiter), default.map(|it| it.arbiter))?,
+            worker: role("worker", self.worker, default.map(|it| it.worker))?,
+            sno: role("sno", self.sno, default.map(|it| it.sno))?,
+            edge_worker: role(
+                "edge-worker",
+                worker_unless_default(self.edge_worker),
+                default.map(|it| it.edge_worker),
+            )?,
+        })
+    }
+}
+
+/// Returns `None` if the role is in neither entry. A requirement that is in neither is 0, which [`check`] refuses for
+/// all but the disk speed.
+fn resolve_role(entry: Option<RoleEntry>, default: Option<HostRequirements>) -> Option<HostRequirements> {
+    let Some(entry) = entry else { return default };
+    let number = |value: Option<i64>, default: Option<i64>| value.or(default).unwrap_or(0);
+    Some(HostRequirements {
+        cpu_cores: number(entry.cpu_cores, default.map(|it| it.cpu_cores)),
+        ram_mib: number(entry.ram_mib, default.map(|it| it.ram_mib)),
+        disk_size_gb: number(entry.disk_size_gb, default.map(|it| it.disk_size_gb)),
+        disk_speed_ms: number(entry.installation_disk_speed_threshold_ms, default.map(|it| it.disk_speed_ms)),
+        network_latency_ms: entry
+            .network_latency_threshold_ms
+            .or_else(|| default.and_then(|it| it.network_latency_ms)),
+        packet_loss_percent: entry
+            .packet_loss_percentage
+            .or_else(|| default.and_then(|it| it.packet_loss_percent)),
+    })
+}
+
+fn check(
+    requirements: HostRequirements,
+    version: &str,
+    role: &'static str,
+) -> Result<HostRequirements, InvalidRequirements> {
+    let fields = [
+        ("cpu_cores", 1, requirements.cpu_cores),
+        ("ram_mib", 1, requirements.ram_mib),
+        ("disk_size_gb", 1, requirements.disk_size_gb),
+        ("installation_disk_speed_threshold_ms", 0, requirements.disk_speed_ms),
+    ];
+    match fields.into_iter().find(|(_, minimum, value)| value < minimum) {
+        None => Ok(requirements),
+        Some((field, minimum, value)) => {
+            let version = version.to_owned();
+            Err(InvalidRequirements::TooLow { version, role, field, minimum, value })
+        }
+    }
+}
+
+/// Parses a version without its pre-release, so that `4.22.0-rc.1` counts as 4.22.
+fn base_version(version: &str) -> Option<Version> {
+    Version::parse(version.split('-').next()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROLE: &str = r#"{"cpu_cores": 2, "ram_mib": 8192, "disk_size_gb": 100}"#;
+
+    fn default_and(entry: &str) -> String {
+        format!(r#"[{{"version": "default", "master": {ROLE}, "worker": {ROLE}, "sno": {ROLE}}}, {entry}]"#)
+    }
+
+    fn error(json: &str) -> String {
+        Entries::parse(json).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn rejects_entries_without_a_valid_version() {
+        assert_eq!(error("{}"), "hardware requirements are not a valid JSON list");
+        assert_eq!(
+            error(r#"[{"worker": {"cpu_cores": 2.5}}]"#),
+            "hardware requirements are not a valid JSON list"
+        );
+        for entry in ["{}", r#"{"version": ""}"#, r#"{"version": null}"#, r#"{"min_version": "4.22"}"#] {
+            assert_eq!(error(&default_and(entry)), "entry 1 of the hardware requirements has no \"version\"");
+        }
+        assert_eq!(
+            error(&default_and(r#"{"version": "4.22", "match_type": "newer"}"#)),
+            r#"match_type "newer" of version "4.22" is invalid (expected "exact" or "min_version")"#
+        );
+        for version in ["latest", "default", "4"] {
+            assert_eq!(
+                error(&default_and(&format!(r#"{{"version": "{version}", "match_type": "min_version"}}"#))),
+                format!(r#""{version}" cannot be a lowest version (expected a version such as 4.22)"#)
+            );
+        }
+    }
+
+    #[test]
+    fn rejects_duplicate_versions() {
+        let twice = |version: &str, match_type: &str| {
+            let entry = format!(r#"{{"version": "{version}", "match_type": "{match_type}"}}"#);
+            default_and(&format!("{entry}, {entry}"))
+        };
+        let duplicate = |version| format!("version {version:?} has two entries with the same match_type");
+        assert_eq!(error(&twice("4.22", "")), duplicate("4.22"));
+        assert_eq!(error(&twice("4.22", "min_version")), duplicate("4.22"));
+        assert_eq!(error(&default_and(r#"{"version": "default"}"#)), duplicate("default"));
+        let mixed = r#"{"version": "4.22"}, {"version": "4.22", "match_type": "exact"}"#;
+        assert_eq!(error(&default_and(mixed)), duplicate("4.22"));
+        let same = r#"{"version": "4.22", "match_type": "min_version"},
+                      {"version": "4.22.0", "match_type": "min_version"}"#;
+        assert_eq!(error(&default_and(same)), duplicate("4.22.0"));
+        let different = r#"{"version": "4.22"}, {"version": "4.22", "match_type": "min_version"}"#;
+        assert!(Entries::parse(&default_and(different)).is_ok());
+    }
+
+    #[test]
+    fn rejects_missing_roles_and_low_requirements() {
+        assert_eq!(
+            error(r#"[{"version": "4.22", "match_type": "min_version"}]"#),
+            r#"entries with match_type "min_version" need an entry for version "default""#
+        );
+        for (json, role) in [
+            (format!(r#"[{{"version": "4.18", "worker": {ROLE}, "sno": {ROLE}}}]"#), "master"),
+            (format!(r#"[{{"version": "4.18", "master": {ROLE}, "worker": {ROLE}}}]"#), "sno"),
+            (
+                format!(
+                    r#"[{{"version": "4.18", "master": {ROLE}, "sno": {ROLE}, "arbiter": {ROLE}, "edge-worker": {ROLE}}}]"#
+                ),
+                "worker",
+            ),
+        ] {
+            assert_eq!(error(&json), format!(r#"version "4.18" has no requirements for role {role}"#));
+        }
+        for (field, minimum, value) in [
+            ("cpu_cores", 1, 0),
+            ("ram_mib", 1, -5),
+            ("disk_size_gb", 1, 0),
+            ("installation_disk_speed_threshold_ms", 0, -1),
+        ] {
+            let entry = format!(r#"{{"version": "4.18", "arbiter": {{"{field}": {value}}}}}"#);
+            assert_eq!(
+                error(&default_and(&entry)),
+                format!(
+                    "{field} of role arbiter for version \"4.18\" must be at least {minimum}, got {value}"
+                )
+            );
+        }
+        let incomplete = ROLE.replace("\"ram_mib\": 8192,", "");
+        assert_eq!(
+            error(&format!(r#"[{{"version": "default", "master": {incomplete}}}]"#)),
+            "ram_mib of role master for version \"default\" must be at least 1, got 0"
+        );
+    }
+
+    #[test]
+    fn omitted_roles_and_fields_come_from_the_default_entry() {
+        let entry = r#"{"version": "4.18.1", "worker": {"cpu_cores": 6, "packet_loss_percentage": 3},
+                        "arbiter": null, "sno": {"ram_mib": null}}"#;
+        let table = Entries::parse(&default_and(entry)).unwrap();
+        let default = table.default.clone().unwrap();
+        let roles = table.exact.get("4.18.1").unwrap();
+        assert_eq!(
+            roles.worker,
+            HostRequirements { cpu_cores: 6, packet_loss_percent: Some(3.0), ..default.worker }
+        );
+        let others = RoleRequirements { worker: default.worker, ..roles.clone() };
+        assert_eq!(others, default, "an arbiter has the requirements of a worker in the default entry only");
+    }
+
+    #[test]
+    fn arbiter_and_edge_worker_fall_back_to_worker() {
+        let worker = r#"{"cpu_cores": 3, "ram_mib": 9000, "disk_size_gb": 70}"#;
+        for version in ["default", "4.18.1"] {
+            let json = format!(
+                r#"[{{"version": "{version}", "master": {ROLE}, "worker": {worker}, "sno": {ROLE}}}]"#
+            );
+            let table = Entries::parse(&json).unwrap();
+            let roles = table.find("4.18.1").unwrap();
+            assert_eq!((roles.worker.cpu_cores, roles.worker.disk_size_gb), (3, 70));
+            assert_eq!((roles.arbiter, roles.edge_worker), (roles.worker, roles.worker));
+            assert_eq!(roles.worker.disk_speed_ms, 0);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+use std::sync::Arc;
+
+use assisted::cluster::{ClusterKind, ClusterStatus, DiskEncryption, IgnitionEndpoint};
+use assisted::host::{HostKind, HostStatus};
+
+use super::*;
+use crate::summary::{HostSummary, VendorSummary};
+
+/// The table with which the Assisted Installer is deployed.
+const SHIPPED: &str = r#"[
+    {"version": "default",
+     "master": {"cpu_cores": 4, "ram_mib": 16384, "disk_size_gb": 100, "installation_disk_speed_threshold_ms": 10,
+                "network_latency_threshold_ms": 100, "packet_loss_percentage": 0},
+     "arbiter": {"cpu_cores": 2, "ram_mib": 8192, "disk_size_gb": 50, "installation_disk_speed_threshold_ms": 10,
+                 "network_latency_threshold_ms": 1000, "packet_loss_percentage": 0},
+     "worker": {"cpu_cores": 2, "ram_mib": 8192, "disk_size_gb": 100, "installation_disk_speed_threshold_ms": 10,
+                "network_latency_threshold_ms": 1000, "packet_loss_percentage": 10},
+     "sno": {"cpu_cores": 8, "ram_mib": 16384, "disk_size_gb": 100, "installation_disk_speed_threshold_ms": 10},
+     "edge-worker": {"cpu_cores": 2, "ram_mib": 8192, "disk_size_gb": 15, "installation_disk_speed_threshold_ms": 10}},
+    {"version": "4.22", "match_type": "min_version", "sno": {"cpu_cores": 4}}
+]"#;
+
+fn cluster(control_plane_count: i64) -> ClusterSettings {
+    ClusterSettings {
+        id: "00000000-0000-0000-0000-000000000001".parse().unwrap(),
+        kind: ClusterKind::Cluster,
+        status: ClusterStatus::Insufficient,
+        imported: false,
+        name: "c".into(),
+        base_dns_domain: "example.com".into(),
+        api_vip_dns_name: None,
+        version: Version::parse("4.18.52"),
+        release_image: "".into(),
+        platform: None,
+        control_plane_count,
+        user_managed_networking: false,
+        load_balancer: None,
+        vip_dhcp_allocation: false,
+        network_type: None,
+        machine_networks: Vec::new(),
+        cluster_networks: Vec::new(),
+        service_networks: Vec::new(),
+        api_vips: Vec::new(),
+        ingress_vips: Vec::new(),
+        ntp_sources: "".into(),
+        additional_ntp_source: "".into(),
+        infra_env_ntp_sources: Vec::new(),
+        disk_encryption: DiskEncryption::default(),
+        ignition_endpoint: IgnitionEndpoint::default(),
+        has_pull_secret: true,
+        ignored_host_validations: "".into(),
+        ignored_cluster_validations: "".into(),
+    }
+}
+
+fn host(role: HostRole, suggested_role: HostRole, inventory: Option<InventorySummary>) -> HostView {
+    let summary = HostSummary { inventory: inventory.map(Box::new), ..HostSummary::default() };
+    HostView {
+        id: "00000000-0000-0000-0000-000000000002".parse().unwrap(),
+        infra_env_id: "00000000-0000-0000-0000-000000000003".parse().unwrap(),
+        kind: HostKind::Host,
+        status: HostStatus::Known,
+        stage: None,
+        role,
+        suggested_role,
+        bootstrap: false,
+        requested_hostname: "".into(),
+        installation_disk_id: "".into(),
+        installation_disk_path: "".into(),
+        skip_formatting_disks: Vec::new(),
+        agent_version: "".into(),
+        machine_config_pool: "".into(),
+        is_connected: true,
+        has_media: true,
+        clock_skew: None,
+        summary: Arc::new(summary),
+    }
+}
+
+fn machine(architecture: &str, product: &str) -> InventorySummary {
+    let vendor = VendorSummary { product: product.into(), ..VendorSummary::default() };
+    InventorySummary {
+        architecture: architecture.into(),
+        vendor: Some(vendor),
+        ..InventorySummary::default()
+    }
+}
+
+#[test]
+fn built_in_table_is_the_shipped_one() {
+    assert_eq!(HardwareRequirements::parse(SHIPPED).unwrap(), HardwareRequirements::default());
+}
+
+#[test]
+fn version_is_looked_up_exactly_then_by_lowest_version_then_by_default() {
+    let json = SHIPPED.trim_end().trim_end_matches(']').to_owned()
+        + r#", {"version": "4.9", "match_type": "min_version", "sno": {"cpu_cores": 9}},
+              {"version": "4.20.0-rc.1", "match_type": "min_version", "sno": {"cpu_cores": 20}},
+              {"version": "4.20.3", "sno": {"cpu_cores": 203}},
+              {"version": "4.21", "match_type": "exact", "sno": {"cpu_cores": 21}}]"#;
+    let table = HardwareRequirements::parse(&json).unwrap();
+    for (version, cores) in [
+        ("", 8),
+        ("latest", 8),
+        ("default", 8),
+        ("4.8.57", 8),
+        ("4.9", 9),
+        ("4.19.20", 9),
+        ("4.20.0-ec.0", 20),
+        ("4.20.3", 203),
+        ("4.20.3-multi", 20),
+        ("4.20.4", 20),
+        ("4.21", 21),
+        ("4.21.0", 20),
+        ("4.22.0-ec.1", 4),
+        ("5.0.0", 4),
+    ] {
+        assert_eq!(table.for_version(version).unwrap().sno.cpu_cores, cores, "{version}");
+    }
+}
+
+#[test]
+fn requirements_are_those_of_the_effective_role() {
+    use HostRole::{Arbiter, AutoAssign, Master, Worker};
+    let table = HardwareRequirements::default();
+    let roles = table.for_version("4.18.52").unwrap();
+    for (role, suggested_role, nodes, expected) in [
+        (Master, AutoAssign, 3, roles.master),
+        (Master, AutoAssign, 1, roles.sno),
+        (AutoAssign, Master, 1, roles.sno),
+        (AutoAssign, AutoAssign, 1, roles.worker),
+        (Worker, Master, 1, roles.worker),
+        (Worker, Master, 3, roles.worker),
+        (Arbiter, Worker, 2, roles.arbiter),
+        (AutoAssign, Arbiter, 2, roles.arbiter),
+        (AutoAssign, AutoAssign, 0, roles.worker),
+    ] {
+        let host = host(role, suggested_role, None);
+        assert_eq!(table.for_host(&cluster(nodes), &host).unwrap(), expected, "{role:?} {suggested_role:?}");
+        assert_eq!(table.total_for_host(&cluster(nodes), &host).unwrap(), expected);
+    }
+}
+
+#[test]
+fn edge_worker_needs_architecture_product_and_role() {
+    use HostRole::{Arbiter, AutoAssign, Master, Worker};
+    let table = HardwareRequirements::default();
+    let others = table.clone().with_edge_worker_products("Foo Bar, baz,");
+    for (table, architecture, product, role, disk_size_gb) in [
+        (&table, "aarch64", "BlueField SoC", Worker, 15),
+        (&table, "aarch64", " bluefield  SOC", AutoAssign, 15),
+        (&table, "aarch64", "BlueField SoC", Master, 100),
+        (&table, "aarch64", "BlueField SoC", Arbiter, 50),
+        (&table, "x86_64", "BlueField SoC", Worker, 100),
+        (&table, "aarch64", "BlueField SoC 2", Worker, 100),
+        (&others, "aarch64", "FooBar", Worker, 15),
+        (&others, "aarch64", "BAZ", Worker, 15),
+        (&others, "aarch64", "", Worker, 100),
+        (&others, "aarch64", "BlueField SoC", Worker, 100),
+    ] {
+        let host = host(role, AutoAssign, Some(machine(architecture, product)));
+        let found = table.for_host(&cluster(3), &host).unwrap();
+        assert_eq!(found.disk_size_gb, disk_size_gb, "{architecture} {product} {role:?}");
+    }
+    let no_vendor = InventorySummary { architecture: "aarch64".into(), ..InventorySummary::default() };
+    let host = host(Worker, Worker, Some(no_vendor));
+    assert_eq!(others.for_host(&cluster(3), &host).unwrap().disk_size_gb, 100);
+}
+
+#[test]
+fn unbound_host_needs_the_smallest_disk() {
+    let sized = |worker: i64, master: i64, arbiter: i64| {
+        let role = |size: i64| format!(r#"{{"cpu_cores": {size}, "ram_mib": 8192, "disk_size_gb": {size}}}"#);
+        let (worker, master, arbiter) = (role(worker), role(master), role(arbiter));
+        let json = format!(
+            r#"[{{"version": "default", "worker": {worker}, "master": {master}, "arbiter": {arbiter}, "sno": {master}}}]"#
+        );
+        HardwareRequirements::parse(&json).unwrap().for_unbound_host("").unwrap().disk_size_gb
+    };
+    assert_eq!(HardwareRequirements::default().for_unbound_host("4.18").unwrap().disk_size_gb, 50);
+    assert_eq!(sized(1, 2, 3), 1);
+    assert_eq!(sized(3, 2, 1), 1);
+    assert_eq!(sized(3, 1, 2), 1);
+}
+
+#[test]
+fn unbound_host_has_the_figures_of_the_worker_if_disks_are_equal() {
+    let json = SHIPPED.replace("\"disk_size_gb\": 50", "\"disk_size_gb\": 100");
+    let table = HardwareRequirements::parse(&json).unwrap();
+    let worker = table.for_version("4.18").unwrap().worker;
+    assert_eq!(table.for_unbound_host("4.18").unwrap(), worker);
+}
+
+#[test]
+fn minimum_of_any_role_is_the_lower_of_control_plane_node_and_worker() {
+    let minimum = |json: &str, cluster: Option<&ClusterSettings>| {
+        let table = HardwareRequirements::parse(json).unwrap();
+        let minimum = table.for_version("4.18.1").unwrap().minimum_of_any_role(cluster);
+        (minimum.cpu_cores, minimum.ram_mib)
+    };
+    assert_eq!(minimum(SHIPPED, None), (2, 8192));
+    assert_eq!(minimum(SHIPPED, Some(&cluster(1))), (2, 8192));
+    let demanding_worker =
+        SHIPPED.replace("\"cpu_cores\": 2, \"ram_mib\": 8192", "\"cpu_cores\": 6, \"ram_mib\": 20000");
+    assert_eq!(minimum(&demanding_worker, None), (4, 16384));
+    assert_eq!(minimum(&demanding_worker, Some(&cluster(3))), (4, 16384));
+    assert_eq!(minimum(&demanding_worker, Some(&cluster(1))), (6, 16384));
+}
+
+#[test]
+fn cluster_of_unknown_version_has_the_default_entry() {
+    let table = HardwareRequirements::default();
+    let unknown = ClusterSettings { version: None, ..cluster(3) };
+    assert_eq!(table.for_cluster(&unknown).unwrap(), table.for_version("4.18.1").unwrap());
+    let newest = ClusterSettings { version: Version::parse("4.22.1"), ..cluster(3) };
+    assert_eq!(table.for_cluster(&newest).unwrap().sno.cpu_cores, 4);
+}
+
+#[test]
+fn empty_table_has_no_requirements() {
+    let table = HardwareRequirements::parse("[]").unwrap();
+    let error = table.for_version("4.18.1").unwrap_err();
+    assert_eq!(error.to_string(), "requirements for version 4.18.1 not found");
+    assert!(table.for_unbound_host("4.18.1").is_err());
+    assert!(table.for_host(&cluster(3), &host(HostRole::Master, HostRole::Master, None)).is_err());
+}
