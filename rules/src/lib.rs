@@ -14,6 +14,7 @@
 //! | know what the reports of a host say | [`summary`], [`view`] |
 //! | choose the steps of an agent, and their arguments | [`steps`] |
 //! | know the hardware that a host needs | [`requirements`] |
+//! | choose an installation disk | [`disk`] |
 //! | check values that clusters and infra-envs have in common | [`values`] |
 //!
 //! The crate stores nothing and has no records: `inventory` collects the facts and applies the decisions. Statuses,
@@ -27,6 +28,7 @@
 struct Readme;
 
 pub mod cluster;
+pub mod disk;
 pub mod host;
 pub mod requirements;
 #[cfg(test)]
