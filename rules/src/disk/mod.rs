@@ -2,13 +2,15 @@
 //!
 //! The agent reports reasons against an installation on a disk, such as a mounted partition. [`eligibility`] adds the
 //! reasons that follow from the [requirements](crate::requirements), the OpenShift version and the other hardware. A
-//! disk without any reason is eligible, and [`installation_disk`] chooses among these.
+//! disk without any reason is eligible, and [`installation_disk`] chooses among these. [`splice_eligibility`] writes
+//! the reasons into a stored inventory report.
 
 mod choice;
 mod eligibility;
 mod iscsi;
 mod multipath;
 mod size;
+mod splice;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +18,7 @@ use ignition::version::Version;
 
 pub use choice::{ChosenDisk, disks_to_be_formatted, installation_disk, is_named};
 pub use eligibility::{DiskReasons, eligibility};
+pub use splice::{SpliceError, splice_eligibility};
 
 use crate::requirements::HostRequirements;
 
