@@ -1,8 +1,5 @@
 use std::sync::Arc;
 
-use assisted::cluster::{ClusterKind, ClusterStatus, DiskEncryption, IgnitionEndpoint};
-use assisted::host::{HostKind, HostStatus};
-
 use super::*;
 use crate::summary::{HostSummary, VendorSummary};
 
@@ -22,58 +19,20 @@ const SHIPPED: &str = r#"[
 
 fn cluster(control_plane_count: i64) -> ClusterSettings {
     ClusterSettings {
-        id: "00000000-0000-0000-0000-000000000001".parse().unwrap(),
-        kind: ClusterKind::Cluster,
-        status: ClusterStatus::Insufficient,
-        imported: false,
-        name: "c".into(),
-        base_dns_domain: "example.com".into(),
-        api_vip_dns_name: None,
         version: Version::parse("4.18.52"),
-        release_image: "".into(),
-        platform: None,
         control_plane_count,
-        user_managed_networking: false,
-        load_balancer: None,
-        vip_dhcp_allocation: false,
-        network_type: None,
-        machine_networks: Vec::new(),
-        cluster_networks: Vec::new(),
-        service_networks: Vec::new(),
-        api_vips: Vec::new(),
-        ingress_vips: Vec::new(),
-        ntp_sources: "".into(),
-        additional_ntp_source: "".into(),
-        infra_env_ntp_sources: Vec::new(),
-        disk_encryption: DiskEncryption::default(),
-        ignition_endpoint: IgnitionEndpoint::default(),
-        has_pull_secret: true,
-        ignored_host_validations: "".into(),
-        ignored_cluster_validations: "".into(),
+        ..ClusterSettings::new("00000000-0000-0000-0000-000000000001".parse().unwrap())
     }
 }
 
 fn host(role: HostRole, suggested_role: HostRole, inventory: Option<InventorySummary>) -> HostView {
     let summary = HostSummary { inventory: inventory.map(Box::new), ..HostSummary::default() };
+    let (id, infra_env_id) = ("00000000-0000-0000-0000-000000000002", "00000000-0000-0000-0000-000000000003");
     HostView {
-        id: "00000000-0000-0000-0000-000000000002".parse().unwrap(),
-        infra_env_id: "00000000-0000-0000-0000-000000000003".parse().unwrap(),
-        kind: HostKind::Host,
-        status: HostStatus::Known,
-        stage: None,
         role,
         suggested_role,
-        bootstrap: false,
-        requested_hostname: "".into(),
-        installation_disk_id: "".into(),
-        installation_disk_path: "".into(),
-        skip_formatting_disks: Vec::new(),
-        agent_version: "".into(),
-        machine_config_pool: "".into(),
-        is_connected: true,
-        has_media: true,
-        clock_skew: None,
         summary: Arc::new(summary),
+        ..HostView::new(id.parse().unwrap(), infra_env_id.parse().unwrap())
     }
 }
 

@@ -69,6 +69,37 @@ pub struct HostView {
 }
 
 impl HostView {
+    /// Returns a connected host of a cluster that was just discovered: it has reported nothing, and no user chose
+    /// anything.
+    #[must_use]
+    pub fn new(id: HostId, infra_env_id: InfraEnvId) -> Self {
+        Self {
+            id,
+            infra_env_id,
+            kind: HostKind::Host,
+            status: HostStatus::Discovering,
+            stage: None,
+            role: HostRole::AutoAssign,
+            suggested_role: HostRole::AutoAssign,
+            bootstrap: false,
+            requested_hostname: "".into(),
+            installation_disk_id: "".into(),
+            installation_disk_path: "".into(),
+            skip_formatting_disks: Vec::new(),
+            agent_version: "".into(),
+            machine_config_pool: "".into(),
+            installer_args: "".into(),
+            ignition_endpoint_token: None,
+            ignition_endpoint_headers: Vec::new(),
+            ignition_ca_certificate: None,
+            has_logs: false,
+            is_connected: true,
+            has_media: true,
+            clock_skew: None,
+            summary: Arc::default(),
+        }
+    }
+
     /// Returns the role that counts: the chosen one, or else the suggested one.
     #[must_use]
     pub fn effective_role(&self) -> HostRole {
@@ -172,6 +203,43 @@ pub struct ClusterSettings {
 }
 
 impl ClusterSettings {
+    /// Returns a cluster without settings.
+    #[must_use]
+    pub fn new(id: ClusterId) -> Self {
+        Self {
+            id,
+            kind: ClusterKind::Cluster,
+            status: ClusterStatus::Insufficient,
+            imported: false,
+            name: "".into(),
+            base_dns_domain: "".into(),
+            api_vip_dns_name: None,
+            version: None,
+            release_image: "".into(),
+            platform: None,
+            control_plane_count: 0,
+            user_managed_networking: false,
+            load_balancer: None,
+            vip_dhcp_allocation: false,
+            network_type: None,
+            machine_networks: Vec::new(),
+            cluster_networks: Vec::new(),
+            service_networks: Vec::new(),
+            api_vips: Vec::new(),
+            ingress_vips: Vec::new(),
+            api_vip_lease: "".into(),
+            ingress_vip_lease: "".into(),
+            ntp_sources: "".into(),
+            additional_ntp_source: "".into(),
+            infra_env_ntp_sources: Vec::new(),
+            disk_encryption: DiskEncryption::default(),
+            ignition_endpoint: IgnitionEndpoint::default(),
+            has_pull_secret: false,
+            ignored_host_validations: "".into(),
+            ignored_cluster_validations: "".into(),
+        }
+    }
+
     /// Returns `true` if the cluster has one node.
     #[must_use]
     pub fn is_single_node(&self) -> bool {
