@@ -15,6 +15,7 @@
 //! | choose the steps of an agent, and their arguments | [`steps`] |
 //! | know the hardware that a host needs | [`requirements`] |
 //! | choose an installation disk | [`disk`] |
+//! | validate hosts and clusters | [`validation`] |
 //! | check values that clusters and infra-envs have in common | [`values`] |
 //!
 //! The crate stores nothing and has no records: `inventory` collects the facts and applies the decisions. Statuses,
@@ -35,5 +36,6 @@ pub mod requirements;
 mod state_machines;
 pub mod steps;
 pub mod summary;
+pub mod validation;
 pub mod values;
 pub mod view;

@@ -1,0 +1,91 @@
+//! The validations of clusters. None exists yet.
+
+use serde::{Deserialize, Serialize};
+
+use super::definition::ListOrder;
+use super::outcome::{ValidationInput, registry};
+use super::results::ValidationResults;
+use super::settings::ValidationSettings;
+use super::stored::{self, StoredResultsError};
+use crate::summary::VerifiedVip;
+use crate::view::ClusterView;
+
+/// A set of cluster validations that rules require together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterGroup {
+    /// Settings without which the cluster waits for its user.
+    PendingConditions,
+    /// The virtual IP addresses are known.
+    VipsDefined,
+    /// The cluster can be installed.
+    RequiredForInstall,
+}
+
+/// The facts that validations of a cluster read.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterInput<'a> {
+    /// The cluster with its hosts.
+    pub view: &'a ClusterView,
+    /// The settings of the service.
+    pub settings: &'a ValidationSettings,
+}
+
+impl ValidationInput<ClusterValidationId> for ClusterInput<'_> {
+    fn is_disabled(&self, id: ClusterValidationId) -> bool {
+        let has_no_list = self.view.cluster.ignored_cluster_validations.is_empty();
+        has_no_list && self.settings.disabled_cluster.contains(id)
+    }
+
+    fn is_hidden(&self, _: ClusterValidationId) -> bool {
+        false
+    }
+}
+
+registry! {
+    /// The id of a cluster validation.
+    pub ids: ClusterValidationId,
+    /// The outcome of a cluster validation.
+    outcomes: ClusterOutcome,
+    group: ClusterGroup,
+    input: ClusterInput,
+    order: ListOrder::ById,
+    validations: {}
+}
+
+/// What was computed for a cluster at one time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClusterResults {
+    /// The outcomes of its validations.
+    #[serde(flatten)]
+    pub outcomes: ValidationResults<ClusterOutcome>,
+    /// Results of the checks of its virtual IP addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vips: Vec<VerifiedVip>,
+}
+
+impl ClusterResults {
+    /// Returns the text to store.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an argument cannot be written as JSON.
+    pub fn to_stored(&self) -> Result<String, StoredResultsError> {
+        stored::write(self)
+    }
+
+    /// Reads a stored text: see [`ValidationResults::from_stored`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is malformed, or if its form is that of another version.
+    pub fn from_stored(text: &str) -> Result<Self, StoredResultsError> {
+        stored::read(text)
+    }
+
+    /// Returns `true` if the outcomes are [the same](ValidationResults::has_same_outcomes), and the checks of addresses
+    /// are equal.
+    #[must_use]
+    pub fn has_same_outcomes(&self, other: &Self) -> bool {
+        self.outcomes.has_same_outcomes(&other.outcomes) && self.vips == other.vips
+    }
+}

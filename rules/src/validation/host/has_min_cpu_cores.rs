@@ -1,0 +1,74 @@
+//! Whether the processors suffice for some role.
+
+use serde::{Deserialize, Serialize};
+
+use super::group::HostGroup;
+use super::input::HostInput;
+use super::minimum::below_minimum;
+use super::missing_inventory::missing_inventory;
+use crate::validation::definition::{ValidationCategory, ValidationDefinition};
+use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
+
+/// Whether the processors suffice for some role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MinCpuCoresOutcome {
+    /// No inventory report is stored.
+    MissingInventory,
+    /// They suffice.
+    Sufficient,
+    /// They do not suffice for any role.
+    TooFew {
+        /// The least number that some role needs.
+        minimum: i64,
+        /// The number of the host.
+        found: i64,
+    },
+}
+
+impl TypedOutcome for MinCpuCoresOutcome {
+    type Group = HostGroup;
+    type Input<'a> = HostInput<'a>;
+
+    const DEFINITION: ValidationDefinition<HostGroup> = ValidationDefinition {
+        category: ValidationCategory::Hardware,
+        groups: &[HostGroup::MinimumHardware, HostGroup::Unbound],
+        is_ignorable: true,
+        hidden_in: &[],
+        applies_to: "all hosts",
+        passes_if: "the host has at least as many CPU cores as the role that needs the fewest",
+    };
+
+    fn evaluate(input: &HostInput<'_>) -> Self {
+        let Some(inventory) = input.inventory() else { return Self::MissingInventory };
+        let minimum = input.minimum.cpu_cores;
+        // A report without processors has none.
+        let found = inventory.cpus.unwrap_or(0);
+        if found >= minimum { Self::Sufficient } else { Self::TooFew { minimum, found } }
+    }
+
+    fn describe(&self) -> OutcomeDescription {
+        match self {
+            Self::MissingInventory => missing_inventory(),
+            Self::Sufficient => OutcomeDescription::success("Sufficient CPU cores"),
+            Self::TooFew { minimum, found } => OutcomeDescription::failure(
+                below_minimum("CPU cores", minimum, found),
+                "Use a machine with more CPU cores, or give the virtual machine more of them.",
+            ),
+        }
+    }
+
+    fn has_same_items(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::TooFew { minimum, found: _ }, Self::TooFew { minimum: other, found: _ }) => {
+                minimum == other
+            }
+            _ => self == other,
+        }
+    }
+
+    #[cfg(test)]
+    fn samples() -> Vec<Self> {
+        vec![Self::MissingInventory, Self::Sufficient, Self::TooFew { minimum: 2, found: 1 }]
+    }
+}

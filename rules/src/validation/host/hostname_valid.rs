@@ -1,0 +1,195 @@
+//! Whether the name of a host is valid.
+
+use serde::{Deserialize, Serialize};
+
+use super::group::HostGroup;
+use super::input::HostInput;
+use super::missing_inventory::{MISSING_INVENTORY, WAIT_FOR_INVENTORY};
+use crate::validation::definition::{ValidationCategory, ValidationDefinition};
+use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
+
+/// Names that do not identify a host.
+pub const FORBIDDEN_HOSTNAMES: [&str; 6] = [
+    "localhost",
+    "localhost.localdomain",
+    "localhost4",
+    "localhost4.localdomain4",
+    "localhost6",
+    "localhost6.localdomain6",
+];
+
+/// The pattern of a name, which messages show. `has_pattern` is the same.
+const PATTERN: &str = "^[a-z0-9][a-z0-9-]{0,62}(?:[.][a-z0-9-]{1,63})*$";
+
+/// Maximum length of a name, and of each of its labels.
+const MAX_LEN: usize = 63;
+
+const CHOOSE_NAME: &str = "Set another name of the host: lower-case letters, digits, hyphens and dots.";
+
+/// The reason why a name is refused. Clients see the text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostnameError {
+    /// The name is too long.
+    #[error("hostname is too long, must be {MAX_LEN} characters or less")]
+    TooLong,
+    /// The name does not match the pattern.
+    #[error("hostname does not pass required regex validation: {0:?}")]
+    Pattern(Box<str>),
+    /// The name does not identify a host.
+    #[error("hostname {0:?} is forbidden")]
+    Forbidden(Box<str>),
+}
+
+/// Checks the name of a host.
+///
+/// # Errors
+///
+/// Returns the reason why the name is refused.
+pub fn check_hostname(name: &str) -> Result<(), HostnameError> {
+    if name.len() > MAX_LEN {
+        return Err(HostnameError::TooLong);
+    }
+    if !has_pattern(name) {
+        return Err(HostnameError::Pattern(name.into()));
+    }
+    if FORBIDDEN_HOSTNAMES.contains(&name) {
+        return Err(HostnameError::Forbidden(name.into()));
+    }
+    Ok(())
+}
+
+/// Returns `true` if a name matches [`PATTERN`].
+fn has_pattern(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_label = |label: &str| (1..=MAX_LEN).contains(&label.len()) && label.bytes().all(is_allowed);
+    !name.starts_with('-') && name.split('.').all(is_label)
+}
+
+/// Whether the name of a host is valid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostnameOutcome {
+    /// No inventory report is stored.
+    MissingInventory,
+    /// The name is valid.
+    Allowed {
+        /// Name of the host.
+        name: Box<str>,
+    },
+    /// The name does not identify a host.
+    Forbidden {
+        /// Name of the host.
+        name: Box<str>,
+    },
+    /// The name is not a DNS name, or it is too long.
+    Malformed {
+        /// Name of the host.
+        name: Box<str>,
+    },
+}
+
+impl TypedOutcome for HostnameOutcome {
+    type Group = HostGroup;
+    type Input<'a> = HostInput<'a>;
+
+    const DEFINITION: ValidationDefinition<HostGroup> = ValidationDefinition {
+        category: ValidationCategory::Hardware,
+        groups: &[HostGroup::SufficientForInstall, HostGroup::Unbound],
+        is_ignorable: false,
+        hidden_in: &[],
+        applies_to: "all hosts",
+        passes_if: "the name is a DNS name of at most 63 characters, and not that of every host, such as `localhost`",
+    };
+
+    fn evaluate(input: &HostInput<'_>) -> Self {
+        if input.inventory().is_none() {
+            return Self::MissingInventory;
+        }
+        let name: Box<str> = input.host.hostname().into();
+        match check_hostname(&name) {
+            Ok(()) => Self::Allowed { name },
+            Err(HostnameError::Forbidden(_)) => Self::Forbidden { name },
+            Err(HostnameError::TooLong | HostnameError::Pattern(_)) => Self::Malformed { name },
+        }
+    }
+
+    fn describe(&self) -> OutcomeDescription {
+        match self {
+            // The Assisted Installer has a failure here, unlike in other validations.
+            Self::MissingInventory => OutcomeDescription::failure(MISSING_INVENTORY, WAIT_FOR_INVENTORY),
+            Self::Allowed { name } => OutcomeDescription::success(format!("Hostname {name} is allowed")),
+            Self::Forbidden { name } => {
+                OutcomeDescription::failure(format!("The host name {name} is forbidden"), CHOOSE_NAME)
+            }
+            Self::Malformed { name } => OutcomeDescription::failure(
+                format!("Hostname {name} is forbidden, hostname should match pattern {PATTERN}"),
+                CHOOSE_NAME,
+            ),
+        }
+    }
+
+    #[cfg(test)]
+    fn samples() -> Vec<Self> {
+        let name = || Box::from("*name*");
+        vec![
+            Self::MissingInventory,
+            Self::Allowed { name: name() },
+            Self::Forbidden { name: "localhost".into() },
+            Self::Malformed { name: name() },
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_names_are_dns_names() {
+        for name in ["a", "node-1", "node-1.example.com", "0a", "a.-b", "a-", &"a".repeat(63)] {
+            check_hostname(name).unwrap();
+        }
+        let long = "a".repeat(64);
+        for name in [
+            "",
+            "-a",
+            "A",
+            "a_b",
+            "a..b",
+            ".a",
+            "a.",
+            "localhost",
+            "localhost6.localdomain6",
+            "a\n",
+            "ä",
+            &long,
+        ] {
+            assert!(check_hostname(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn check_agrees_with_the_pattern() {
+        let pattern = regex::Regex::new(PATTERN).unwrap();
+        let parts = ["", "a", "9", "-", ".", "_", "A", "\n", &"a".repeat(62)];
+        for first in parts {
+            for second in parts {
+                for third in parts {
+                    let name = format!("{first}{second}{third}");
+                    assert_eq!(has_pattern(&name), pattern.is_match(&name), "{name:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn reasons_are_those_of_the_api() {
+        for (name, reason) in [
+            ("a".repeat(64), "hostname is too long, must be 63 characters or less"),
+            ("A".to_owned(), r#"hostname does not pass required regex validation: "A""#),
+            ("localhost".to_owned(), r#"hostname "localhost" is forbidden"#),
+        ] {
+            assert_eq!(check_hostname(&name).unwrap_err().to_string(), reason);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Whether the agent left out a part of its inventory report.
+
+use serde::{Deserialize, Serialize};
+
+use super::group::HostGroup;
+use super::input::HostInput;
+use super::missing_inventory::missing_inventory;
+use super::truncation::{REDUCE_REPORT, ReportExtent, UNEXPECTED_TYPE, UPDATE_AGENT};
+use crate::validation::definition::{ValidationCategory, ValidationDefinition};
+use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
+
+/// Whether the agent left out a part of its inventory report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartialTruncationOutcome {
+    /// No report is stored.
+    MissingInventory,
+    /// The report is complete.
+    Complete,
+    /// All was left out, which is another validation.
+    Empty,
+    /// A part was left out.
+    Truncated {
+        /// Reasons of the agent.
+        reasons: Box<str>,
+    },
+    /// The agent names an unknown extent.
+    UnknownExtent,
+}
+
+impl TypedOutcome for PartialTruncationOutcome {
+    type Group = HostGroup;
+    type Input<'a> = HostInput<'a>;
+
+    const DEFINITION: ValidationDefinition<HostGroup> = ValidationDefinition {
+        category: ValidationCategory::Hardware,
+        groups: &[],
+        is_ignorable: true,
+        hidden_in: &[],
+        applies_to: "all hosts",
+        passes_if: "the agent left out no part of the report, or all of it",
+    };
+
+    fn evaluate(input: &HostInput<'_>) -> Self {
+        match input.inventory().map(ReportExtent::from_report) {
+            None => Self::MissingInventory,
+            Some(ReportExtent::Complete) => Self::Complete,
+            Some(ReportExtent::Empty(_)) => Self::Empty,
+            Some(ReportExtent::Partial(reasons)) => Self::Truncated { reasons: reasons.into() },
+            Some(ReportExtent::Unknown) => Self::UnknownExtent,
+        }
+    }
+
+    fn describe(&self) -> OutcomeDescription {
+        match self {
+            Self::MissingInventory => missing_inventory(),
+            Self::Complete => OutcomeDescription::success("Inventory is not truncated"),
+            Self::Empty => OutcomeDescription::success("Inventory is not partially truncated"),
+            Self::Truncated { reasons } => OutcomeDescription::failure(
+                format!("Inventory is truncated (partial): {reasons}"),
+                REDUCE_REPORT,
+            ),
+            Self::UnknownExtent => OutcomeDescription::error(UNEXPECTED_TYPE, UPDATE_AGENT),
+        }
+    }
+
+    #[cfg(test)]
+    fn samples() -> Vec<Self> {
+        let truncated = Self::Truncated { reasons: "*reasons*".into() };
+        vec![Self::MissingInventory, Self::Complete, Self::Empty, truncated, Self::UnknownExtent]
+    }
+}

@@ -1,0 +1,130 @@
+//! The validations that the user of a cluster ignores.
+
+use super::definition::ValidationId;
+
+/// The item of a list that stands for all validations that can be ignored.
+const ALL: &str = "all";
+
+/// A list of ignored validations that is not a list of strings as JSON.
+#[derive(Debug, thiserror::Error)]
+#[error("invalid list of ignored validations: a JSON list of ids is expected")]
+pub struct IgnoredListError(#[from] serde_json::Error);
+
+/// The validations that the user of a cluster ignores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IgnoredValidations<Id> {
+    has_list: bool,
+    has_all: bool,
+    ids: Vec<Id>,
+    unknown: Vec<Box<str>>,
+}
+
+impl<Id: ValidationId> IgnoredValidations<Id> {
+    /// Returns the value of a host without a cluster, and of a cluster without a list.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { has_list: false, has_all: false, ids: Vec::new(), unknown: Vec::new() }
+    }
+
+    /// Reads a list of ids as JSON. An empty text has no list, which differs from an empty list: see
+    /// [`has_list`](Self::has_list). Unknown ids are not refused, because other versions of the service know them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is not a list of strings.
+    pub fn parse(text: &str) -> Result<Self, IgnoredListError> {
+        if text.is_empty() {
+            return Ok(Self::none());
+        }
+        let mut ignored = Self { has_list: true, ..Self::none() };
+        for item in serde_json::from_str::<Vec<String>>(text)? {
+            match Id::find(&item) {
+                _ if item == ALL => ignored.has_all = true,
+                Some(id) => ignored.ids.push(id),
+                None => ignored.unknown.push(item.into()),
+            }
+        }
+        Ok(ignored)
+    }
+
+    /// Returns `true` if a list is set, even an empty one. The configuration of the service then switches no validation
+    /// of the cluster off.
+    #[must_use]
+    pub fn has_list(&self) -> bool {
+        self.has_list
+    }
+
+    /// Returns `true` if the list contains the validation, and it can be ignored.
+    #[must_use]
+    pub fn contains(&self, id: Id) -> bool {
+        id.definition().is_ignorable && (self.has_all || self.ids.contains(&id))
+    }
+
+    /// Returns the items of the list that are not ids of this version.
+    pub fn unknown(&self) -> impl Iterator<Item = &str> {
+        self.unknown.iter().map(AsRef::as_ref)
+    }
+
+    /// Returns the ids that cannot be ignored, and for which the API refuses the list. A list with `all` is accepted.
+    pub fn refused(&self) -> impl Iterator<Item = Id> {
+        let ids = self.ids.iter().copied().filter(|id| !id.definition().is_ignorable);
+        ids.filter(|_| !self.has_all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::validation::HostValidationId;
+    use crate::validation::HostValidationId::{Connected, HasInventory, HasMinMemory, HostnameValid};
+
+    type Ignored = IgnoredValidations<HostValidationId>;
+
+    fn contained(text: &str) -> Vec<HostValidationId> {
+        let ignored = Ignored::parse(text).unwrap();
+        HostValidationId::ALL.iter().copied().filter(|id| ignored.contains(*id)).collect()
+    }
+
+    #[test]
+    fn list_contains_its_ids() {
+        assert_eq!(contained(""), []);
+        assert_eq!(contained("[]"), []);
+        assert_eq!(contained(r#"["has-min-memory"]"#), [HasMinMemory]);
+    }
+
+    #[test]
+    fn empty_list_differs_from_no_list() {
+        assert!(!Ignored::parse("").unwrap().has_list());
+        assert!(Ignored::parse("[]").unwrap().has_list());
+    }
+
+    #[test]
+    fn all_leaves_out_ids_that_cannot_be_ignored() {
+        let ids = contained(r#"["all","connected"]"#);
+        assert!(ids.contains(&HasMinMemory));
+        for id in [Connected, HasInventory, HostnameValid, HostValidationId::InventoryNotFullyTruncated] {
+            assert!(!ids.contains(&id), "{id}");
+        }
+        assert_eq!(ids.len(), HostValidationId::ALL.len() - 4);
+    }
+
+    #[test]
+    fn ids_that_cannot_be_ignored_are_refused_unless_all_is_listed() {
+        let refused = |text: &str| Ignored::parse(text).unwrap().refused().collect::<Vec<_>>();
+        assert_eq!(refused(r#"["connected","has-min-memory"]"#), [Connected]);
+        assert_eq!(refused(r#"["connected","all"]"#), []);
+    }
+
+    #[test]
+    fn unknown_ids_are_listed() {
+        let ignored = Ignored::parse(r#"["zzz","connected"]"#).unwrap();
+        assert_eq!(ignored.unknown().collect::<Vec<_>>(), ["zzz"]);
+    }
+
+    #[test]
+    fn rejects_texts_that_are_not_lists_of_strings() {
+        for text in ["x", "{}", "null", "[1]", r#""all""#, " "] {
+            assert!(Ignored::parse(text).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Outcomes, and the macro that makes a registry of validations.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use assisted::host::ValidationStatus;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::definition::{ValidationDefinition, ValidationId};
+
+/// The status of an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OutcomeStatus {
+    /// The validation passed.
+    Success,
+    /// The validation passed, and clients do not see it.
+    Suppressed,
+    /// The validation failed.
+    Failure,
+    /// Data is missing.
+    Pending,
+    /// The validation could not be computed.
+    Error,
+    /// The validation is switched off.
+    Disabled,
+}
+
+impl OutcomeStatus {
+    /// Returns the status that clients see. `None`: they do not see the validation.
+    #[must_use]
+    pub fn shown(self) -> Option<ValidationStatus> {
+        match self {
+            Self::Success => Some(ValidationStatus::Success),
+            Self::Suppressed => None,
+            Self::Failure => Some(ValidationStatus::Failure),
+            Self::Pending => Some(ValidationStatus::Pending),
+            Self::Error => Some(ValidationStatus::Error),
+            Self::Disabled => Some(ValidationStatus::Disabled),
+        }
+    }
+}
+
+/// What clients see of an outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutcomeDescription {
+    /// Status.
+    pub status: OutcomeStatus,
+    /// Message for users.
+    pub message: Cow<'static, str>,
+    /// What a user can do. `None`: nothing has to be done.
+    pub remedy: Option<&'static str>,
+}
+
+impl OutcomeDescription {
+    pub(super) fn success(message: impl Into<Cow<'static, str>>) -> Self {
+        Self { status: OutcomeStatus::Success, message: message.into(), remedy: None }
+    }
+
+    pub(super) fn failure(message: impl Into<Cow<'static, str>>, remedy: &'static str) -> Self {
+        Self { status: OutcomeStatus::Failure, message: message.into(), remedy: Some(remedy) }
+    }
+
+    pub(super) fn pending(message: impl Into<Cow<'static, str>>, remedy: &'static str) -> Self {
+        Self { status: OutcomeStatus::Pending, message: message.into(), remedy: Some(remedy) }
+    }
+
+    pub(super) fn error(message: impl Into<Cow<'static, str>>, remedy: &'static str) -> Self {
+        Self { status: OutcomeStatus::Error, message: message.into(), remedy: Some(remedy) }
+    }
+
+    pub(super) fn disabled() -> Self {
+        Self {
+            status: OutcomeStatus::Disabled,
+            message: Cow::Borrowed("Validation disabled by configuration"),
+            remedy: None,
+        }
+    }
+}
+
+/// The outcomes of one validation: an enum whose variants carry the arguments of the message.
+///
+/// The names of its variants and fields are stored. A renamed one is computed again.
+pub(super) trait TypedOutcome: Clone + fmt::Debug + PartialEq + Serialize + DeserializeOwned {
+    /// The groups of the validation.
+    type Group: 'static;
+
+    /// The facts that the validation reads.
+    type Input<'a>;
+
+    /// The fixed properties of the validation.
+    const DEFINITION: ValidationDefinition<Self::Group>;
+
+    /// Computes the validation.
+    fn evaluate(input: &Self::Input<'_>) -> Self;
+
+    /// Returns the status, the message and the remedy.
+    fn describe(&self) -> OutcomeDescription;
+
+    /// Returns `true` if `other` is the same variant with the same items, such as names. Outcomes with measured numbers
+    /// override this, so that another number alone is not stored.
+    fn has_same_items(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    /// Returns an outcome of each variant, with arguments that suit the documentation.
+    #[cfg(test)]
+    fn samples() -> Vec<Self>;
+}
+
+/// The facts that validations read.
+pub trait ValidationInput<Id> {
+    /// Returns `true` if the configuration of the service switches the validation off.
+    fn is_disabled(&self, id: Id) -> bool;
+
+    /// Returns `true` if clients do not see the validation at the moment.
+    fn is_hidden(&self, id: Id) -> bool;
+}
+
+/// An outcome of any validation of hosts, or of clusters.
+pub trait ValidationOutcome: Clone + fmt::Debug + PartialEq {
+    /// The ids.
+    type Id: ValidationId;
+
+    /// The facts that the validations read.
+    type Input<'a>: ValidationInput<Self::Id>;
+
+    /// Computes a validation.
+    fn evaluate(id: Self::Id, input: &Self::Input<'_>) -> Self;
+
+    /// Returns the outcome of a validation that is switched off.
+    fn disabled(id: Self::Id) -> Self;
+
+    /// Returns the id.
+    fn id(&self) -> Self::Id;
+
+    /// Returns the status, the message and the remedy.
+    fn describe(&self) -> OutcomeDescription;
+
+    /// Returns `true` if the status and the failing items are the same, whatever the measured numbers are.
+    fn has_same_items(&self, other: &Self) -> bool;
+
+    /// Returns the arguments as JSON. `None`: the validation is switched off.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an argument cannot be written as JSON.
+    fn to_content(&self) -> Result<Option<Value>, serde_json::Error>;
+
+    /// Returns the outcome with these arguments.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the arguments are not those of an outcome of this validation.
+    fn from_content(id: Self::Id, content: Value) -> Result<Self, serde_json::Error>;
+
+    /// Returns samples of the outcomes of a validation.
+    #[cfg(test)]
+    fn samples(id: Self::Id) -> Vec<Self>;
+}
+
+/// Defines the enum of ids and the enum of outcomes from a list with one line for each validation, in computing order.
+macro_rules! registry {
+    (
+        $(#[$id_meta:meta])* $vis:vis ids: $Id:ident,
+        $(#[$outcome_meta:meta])* outcomes: $Outcome:ident,
+        group: $Group:ty,
+        input: $Input:ident,
+        order: $order:expr,
+        validations: { $($Variant:ident = $string:literal, $Typed:ty, $doc:literal;)* }
+    ) => {
+        $(#[$id_meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        $vis enum $Id {
+            $(#[doc = $doc] $Variant,)*
+        }
+
+        impl $crate::validation::definition::ValidationId for $Id {
+            type Group = $Group;
+
+            const ALL: &'static [Self] = &[$(Self::$Variant),*];
+
+            const ORDER: $crate::validation::definition::ListOrder = $order;
+
+            fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$Variant => $string,)*
+                }
+            }
+
+            fn definition(self) -> &'static $crate::validation::definition::ValidationDefinition<Self::Group> {
+                match self {
+                    $(Self::$Variant => &<$Typed as $crate::validation::outcome::TypedOutcome>::DEFINITION,)*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $Id {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad($crate::validation::definition::ValidationId::as_str(*self))
+            }
+        }
+
+        $(#[$outcome_meta])*
+        #[derive(Clone, Debug, PartialEq)]
+        $vis enum $Outcome {
+            /// The configuration of the service switches the validation off.
+            Disabled($Id),
+            $(#[doc = $doc] $Variant($Typed),)*
+        }
+
+        $(
+            impl From<$Typed> for $Outcome {
+                fn from(outcome: $Typed) -> Self {
+                    Self::$Variant(outcome)
+                }
+            }
+        )*
+
+        impl $crate::validation::outcome::ValidationOutcome for $Outcome {
+            type Id = $Id;
+            type Input<'a> = $Input<'a>;
+
+            #[allow(unused_variables, reason = "a registry may be empty")]
+            fn evaluate(id: $Id, input: &$Input<'_>) -> Self {
+                match id {
+                    $($Id::$Variant => <$Typed as $crate::validation::outcome::TypedOutcome>::evaluate(input).into(),)*
+                }
+            }
+
+            fn disabled(id: $Id) -> Self {
+                Self::Disabled(id)
+            }
+
+            fn id(&self) -> $Id {
+                match self {
+                    Self::Disabled(id) => *id,
+                    $(Self::$Variant(_) => $Id::$Variant,)*
+                }
+            }
+
+            fn describe(&self) -> $crate::validation::outcome::OutcomeDescription {
+                match self {
+                    Self::Disabled(_) => $crate::validation::outcome::OutcomeDescription::disabled(),
+                    $(Self::$Variant(outcome) => $crate::validation::outcome::TypedOutcome::describe(outcome),)*
+                }
+            }
+
+            fn has_same_items(&self, other: &Self) -> bool {
+                match self {
+                    Self::Disabled(id) => matches!(other, Self::Disabled(other) if id == other),
+                    $(Self::$Variant(outcome) => matches!(
+                        other,
+                        Self::$Variant(other)
+                            if $crate::validation::outcome::TypedOutcome::has_same_items(outcome, other)
+                    ),)*
+                }
+            }
+
+            fn to_content(&self) -> Result<Option<serde_json::Value>, serde_json::Error> {
+                match self {
+                    Self::Disabled(_) => Ok(None),
+                    $(Self::$Variant(outcome) => serde_json::to_value(outcome).map(Some),)*
+                }
+            }
+
+            #[allow(unused_variables, reason = "a registry may be empty")]
+            fn from_content(id: $Id, content: serde_json::Value) -> Result<Self, serde_json::Error> {
+                match id {
+                    $($Id::$Variant => serde_json::from_value::<$Typed>(content).map(Self::$Variant),)*
+                }
+            }
+
+            #[cfg(test)]
+            fn samples(id: $Id) -> Vec<Self> {
+                match id {
+                    $($Id::$Variant => {
+                        let samples = <$Typed as $crate::validation::outcome::TypedOutcome>::samples();
+                        samples.into_iter().map(Self::$Variant).collect()
+                    })*
+                }
+            }
+        }
+    };
+}
+pub(super) use registry;

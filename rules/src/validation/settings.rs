@@ -1,0 +1,89 @@
+//! The settings of the service that concern validations.
+
+use std::collections::BTreeSet;
+
+use super::definition::ValidationId;
+
+/// The settings of the service that concern validations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ValidationSettings {
+    /// Validations of hosts that are switched off.
+    pub disabled_host: DisabledValidations,
+    /// Validations of clusters that are switched off.
+    pub disabled_cluster: DisabledValidations,
+}
+
+/// Validations of hosts, or of clusters, that are switched off. Requirements of operators cannot be switched off.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DisabledValidations(BTreeSet<&'static str>);
+
+impl DisabledValidations {
+    /// Reads a list of ids, which are separated by commas. An empty text switches nothing off.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an item is empty or not an id.
+    pub fn parse<Id: ValidationId>(list: &str) -> Result<Self, DisabledListError> {
+        if list.is_empty() {
+            return Ok(Self::default());
+        }
+        let parse = |item: &str| match (item.is_empty(), Id::find(item)) {
+            (true, _) => Err(DisabledListError::Empty { list: list.into() }),
+            (false, Some(id)) => Ok(id.as_str()),
+            (false, None) => Err(DisabledListError::Unknown { id: item.into() }),
+        };
+        list.split(',').map(parse).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Returns `true` if the validation is switched off.
+    #[must_use]
+    pub fn contains<Id: ValidationId>(&self, id: Id) -> bool {
+        !id.is_of_operator() && self.0.contains(id.as_str())
+    }
+}
+
+/// An invalid list of validations that are switched off.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DisabledListError {
+    /// An item is empty.
+    #[error("empty validation id in {list:?}")]
+    Empty {
+        /// The list.
+        list: Box<str>,
+    },
+    /// An item is not an id.
+    #[error("unknown validation id {id:?}")]
+    Unknown {
+        /// The item.
+        id: Box<str>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::validation::cluster::ClusterValidationId;
+    use crate::validation::host::HostValidationId;
+
+    #[test]
+    fn lists_are_separated_by_commas() {
+        let disabled = DisabledValidations::parse::<HostValidationId>("has-min-memory,connected").unwrap();
+        let ids: Vec<_> = HostValidationId::ALL.iter().filter(|id| disabled.contains(**id)).collect();
+        assert_eq!(ids, [&HostValidationId::Connected, &HostValidationId::HasMinMemory]);
+        assert_eq!(DisabledValidations::parse::<HostValidationId>(""), Ok(DisabledValidations::default()));
+    }
+
+    #[test]
+    fn rejects_empty_and_unknown_ids() {
+        for (list, message) in [
+            ("connected,", r#"empty validation id in "connected,""#),
+            (",", r#"empty validation id in ",""#),
+            ("connected,zzz", r#"unknown validation id "zzz""#),
+            ("connected, has-inventory", r#"unknown validation id " has-inventory""#),
+        ] {
+            let error = DisabledValidations::parse::<HostValidationId>(list).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+        assert!(DisabledValidations::parse::<ClusterValidationId>("connected").is_err());
+    }
+}
