@@ -19,8 +19,8 @@
 //! | check values that clusters and infra-envs have in common | [`values`] |
 //!
 //! The crate stores nothing and has no records: `inventory` collects the facts and applies the decisions. Statuses,
-//! texts and errors are those of the Assisted Installer, because clients depend on them. `docs/state-machines.md` is
-//! generated from the tables of this crate.
+//! texts and errors are those of the Assisted Installer, because clients depend on them. `docs/state-machines.md` and
+//! `docs/validations.md` are generated from the tables of this crate.
 
 #![forbid(unsafe_code)]
 

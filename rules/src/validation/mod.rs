@@ -6,13 +6,15 @@
 //! [differ](ValidationResults::has_same_outcomes).
 //!
 //! To add a validation of hosts, write a file in `host/` with an enum that implements `TypedOutcome`, and add its
-//! module and its line in the registry to `host/mod.rs`.
+//! module and its line in the registry to `host/mod.rs`. `docs/validations.md` is generated.
 //!
 //! Ids, statuses and messages are those of the Assisted Installer, because clients depend on them.
 
 mod changes;
 pub mod cluster;
 mod definition;
+#[cfg(test)]
+mod document;
 pub mod host;
 mod ignored;
 mod outcome;
