@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use assisted::host::{HostKind, HostRole, HostStage, HostStatus};
+use assisted::host::HostStage;
 
 use super::*;
 use crate::summary::{DiskSummary, HostSummary, InventorySummary, Truncation};
@@ -24,26 +24,10 @@ pub(in crate::validation) fn inventory() -> InventorySummary {
 }
 
 pub(in crate::validation) fn host(inventory: Option<InventorySummary>) -> HostView {
-    HostView {
-        id: "5ac2fc82-9fa9-4ea2-83ad-b3d3d0f1c6a1".parse().unwrap(),
-        infra_env_id: "0c7d9d4f-96e8-4d2c-8a5d-0b0a7a3b7f01".parse().unwrap(),
-        kind: HostKind::Host,
-        status: HostStatus::Discovering,
-        stage: None,
-        role: HostRole::AutoAssign,
-        suggested_role: HostRole::AutoAssign,
-        bootstrap: false,
-        requested_hostname: "".into(),
-        installation_disk_id: "".into(),
-        installation_disk_path: "".into(),
-        skip_formatting_disks: Vec::new(),
-        agent_version: "".into(),
-        machine_config_pool: "".into(),
-        is_connected: true,
-        has_media: true,
-        clock_skew: None,
-        summary: Arc::new(HostSummary { inventory: inventory.map(Box::new), ..HostSummary::default() }),
-    }
+    let (id, infra_env_id) = ("5ac2fc82-9fa9-4ea2-83ad-b3d3d0f1c6a1", "0c7d9d4f-96e8-4d2c-8a5d-0b0a7a3b7f01");
+    let summary = HostSummary { inventory: inventory.map(Box::new), ..HostSummary::default() };
+    let host = HostView::new(id.parse().unwrap(), infra_env_id.parse().unwrap());
+    HostView { summary: Arc::new(summary), ..host }
 }
 
 /// Computes the validations of a host with one eligible disk.

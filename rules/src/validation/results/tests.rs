@@ -289,35 +289,8 @@ fn host_of_a_cluster_with_a_list_has_no_disabled_validations() {
 }
 
 fn cluster_settings(ignored_host_validations: &str) -> crate::view::ClusterSettings {
-    use assisted::cluster::{ClusterKind, ClusterStatus, DiskEncryption, IgnitionEndpoint};
     crate::view::ClusterSettings {
-        id: "5ac2fc82-9fa9-4ea2-83ad-b3d3d0f1c6a2".parse().unwrap(),
-        kind: ClusterKind::Cluster,
-        status: ClusterStatus::Insufficient,
-        imported: false,
-        name: "test".into(),
-        base_dns_domain: "example.com".into(),
-        api_vip_dns_name: None,
-        version: None,
-        release_image: "".into(),
-        platform: None,
-        control_plane_count: 3,
-        user_managed_networking: false,
-        load_balancer: None,
-        vip_dhcp_allocation: false,
-        network_type: None,
-        machine_networks: vec![],
-        cluster_networks: vec![],
-        service_networks: vec![],
-        api_vips: vec![],
-        ingress_vips: vec![],
-        ntp_sources: "".into(),
-        additional_ntp_source: "".into(),
-        infra_env_ntp_sources: vec![],
-        disk_encryption: DiskEncryption::default(),
-        ignition_endpoint: IgnitionEndpoint::default(),
-        has_pull_secret: true,
         ignored_host_validations: ignored_host_validations.into(),
-        ignored_cluster_validations: "".into(),
+        ..crate::view::ClusterSettings::new("5ac2fc82-9fa9-4ea2-83ad-b3d3d0f1c6a2".parse().unwrap())
     }
 }
