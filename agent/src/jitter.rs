@@ -28,10 +28,15 @@ impl Jitter {
     /// Returns a number from 0 to 1.
     fn fraction(&self) -> f64 {
         let state = self.0.fetch_add(INCREMENT, Ordering::Relaxed).wrapping_add(INCREMENT);
-        // 32 bits are exact in an f64.
-        let high = u32::try_from(mix_bits(state) >> 32).unwrap_or(u32::MAX);
-        f64::from(high) / f64::from(u32::MAX)
+        fraction_of(mix_bits(state))
     }
+}
+
+/// Returns the upper half of random bits as a number from 0 to 1.
+pub(crate) fn fraction_of(bits: u64) -> f64 {
+    // 32 bits are exact in an f64.
+    let high = u32::try_from(bits >> 32).unwrap_or(u32::MAX);
+    f64::from(high) / f64::from(u32::MAX)
 }
 
 /// Mixes the bits of a number, as the generator `SplitMix64` does.

@@ -121,6 +121,59 @@ fn hosts_of_one_segment_reach_each_other() {
     assert!(reports[0].host_id < reports[1].host_id);
 }
 
+/// The round-trip times of some checks of one peer.
+fn round_trips(yaml: &str, seed: u64, checks: usize) -> Vec<f64> {
+    let site = Arc::new(SimulatedSite::new(profile(yaml), 2, seed).unwrap());
+    let all: Vec<_> = site.machines().collect();
+    let check = |_| connectivity(&all[0], &all[1..])[0].l3_connectivity.iter().next().unwrap().average_rtt_ms;
+    (0..checks).map(check).collect()
+}
+
+#[test]
+fn latency_differs_with_each_check_and_follows_from_the_seed() {
+    let yaml = "{latency: {base_ms: 20, spread_ms: 5}, groups: [{name: node}]}";
+    let times = round_trips(yaml, 1, 200);
+    assert!(times.windows(2).all(|pair| pair[0] != pair[1]));
+    assert!(times.iter().all(|time| (15.0 - 0.002..=25.0 + 0.002).contains(time)));
+    assert!(times.iter().any(|time| *time < 15.5) && times.iter().any(|time| *time > 24.5));
+    let microseconds = |time: &f64| (time * 1000.0 - (time * 1000.0).round()).abs() < 1e-6;
+    assert!(times.iter().all(microseconds));
+    assert_eq!(times, round_trips(yaml, 1, 200));
+    assert_ne!(times, round_trips(yaml, 2, 200));
+}
+
+#[test]
+fn latency_differs_between_hosts() {
+    let all = machines("groups: [{name: node}]", 3);
+    let times = |machine: &SimulatedMachine, others: &[SimulatedMachine]| {
+        let reports = connectivity(machine, others);
+        reports.iter().flat_map(|host| host.l3_connectivity.iter().map(|ping| ping.average_rtt_ms)).collect()
+    };
+    let mut found: Vec<f64> = times(&all[0], &all[1..]);
+    found.extend(times(&all[1], &all[2..]));
+    assert!(found[0] != found[1] && found[1] != found[2], "{found:?}");
+}
+
+#[test]
+fn latency_without_spread_is_stable() {
+    for (base, expected) in [("7.5", 7.5), ("0.0001", 0.001)] {
+        let yaml = format!("{{latency: {{base_ms: {base}, spread_ms: 0}}, groups: [{{name: node}}]}}");
+        assert_eq!(round_trips(&yaml, 1, 3), [expected; 3]);
+    }
+    // A time of 0 would be absent from the report.
+    let times = round_trips("{latency: {base_ms: 0.001, spread_ms: 0.001}, groups: [{name: node}]}", 1, 100);
+    assert!(times.iter().all(|time| *time >= 0.001), "{times:?}");
+}
+
+#[test]
+fn replies_except_connectivity_are_stable() {
+    let all = machines("groups: [{name: node, interfaces: [{mtu: 9000}]}]", 3);
+    let requests = || outputs_of(&all).into_iter();
+    for ((model, first), (_, second)) in requests().zip(requests()) {
+        assert_eq!(first == second, model != "ConnectivityReport", "{model}");
+    }
+}
+
 #[test]
 fn hosts_of_other_segments_answer_only_pings() {
     let all = machines("{network: 10.0.0.0/27, groups: [{name: node}]}", 21);
@@ -398,8 +451,7 @@ fn installation_is_refused() {
 }
 
 /// Upstream's model and the output of each step with a report.
-fn outputs() -> Vec<(&'static str, Value)> {
-    let all = machines("groups: [{name: node, interfaces: [{mtu: 9000}]}]", 3);
+fn outputs_of(all: &[SimulatedMachine]) -> Vec<(&'static str, Value)> {
     let text = str::to_owned;
     let requests = [
         ("ConnectivityReport", hosts_to_check(&all[1..])),
@@ -458,7 +510,7 @@ fn outputs() -> Vec<(&'static str, Value)> {
 
 #[test]
 fn models_of_the_generated_client_read_all_outputs() {
-    let documents = outputs();
+    let documents = outputs_of(&machines("groups: [{name: node, interfaces: [{mtu: 9000}]}]", 3));
     let Some(folder) = env::var_os("KINDLING_CLIENTS") else {
         report_missing("KINDLING_CLIENTS is not set");
         return;

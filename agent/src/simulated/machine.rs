@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use assisted::HostId;
 use assisted::host::LogsState;
@@ -21,6 +22,8 @@ pub struct SimulatedMachine {
     /// Number of the host in its site.
     pub(super) number: u32,
     pub(super) slot: HostSlot,
+    /// Number of connectivity checks so far. Copies of the machine share it.
+    pub(super) checks: Arc<AtomicU64>,
 }
 
 /// Seconds by which a wrong clock is behind.

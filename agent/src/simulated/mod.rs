@@ -4,7 +4,9 @@
 //! it, and a [`SimulatedMachine`] is one of them. Machines share the description; each one is a few words in memory,
 //! and its reports are computed when a service asks for them. Equal seeds make equal hosts.
 //!
-//! Steps are instantaneous. Durations in reports, such as those of image downloads, follow from the description.
+//! Steps are instantaneous. Durations in reports, such as those of image downloads, follow from the description. Two
+//! runs of a step return equal reports, except for `connectivity-check`: the latency of each check differs, as on a
+//! real network. It follows from the seed, the two hosts and the number of earlier checks.
 //!
 //! | module | has |
 //! |---|---|
@@ -42,7 +44,7 @@ mod storage;
 pub use fault::{Fault, UnknownFault};
 pub use machine::SimulatedMachine;
 pub use profile::{
-    BootMode, DescribedDisk, DescribedInterface, DriveType, HostGroup, Ipv4Segment, Profile, ProfileError,
-    SegmentError,
+    BootMode, DescribedDisk, DescribedInterface, DriveType, HostGroup, Ipv4Segment, NetworkLatency, Profile,
+    ProfileError, SegmentError,
 };
 pub use site::SimulatedSite;

@@ -1,6 +1,7 @@
 //! What a simulated machine finds in its network.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::Ordering;
 
 use assisted::List;
 use assisted::cluster::VipVerification;
@@ -17,6 +18,8 @@ use serde::Deserialize;
 
 use super::fault::Fault;
 use super::machine::SimulatedMachine;
+use super::profile::NetworkLatency;
+use crate::jitter::{fraction_of, mix_bits};
 use crate::machine::StepFailure;
 
 /// The most free addresses in a report, as upstream's agent has it.
@@ -28,6 +31,8 @@ const INGRESS_OFFSET: u32 = 6;
 const LEASED_OFFSETS: [u32; 2] = [7, 8];
 /// Address of all other names: one for documentation.
 const OTHER_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 10);
+/// Time that a router adds to the round trip to another segment, in milliseconds.
+const ROUTER_LATENCY: f64 = 0.5;
 /// MTU for which agents send no large packets.
 const USUAL_MTU: u32 = 1500;
 
@@ -38,18 +43,19 @@ fn invalid(message: String) -> StepFailure {
 impl SimulatedMachine {
     /// Checks the connectivity to other hosts.
     pub(super) fn connectivity(&self, hosts: &List<ConnectivityCheckHost>) -> ConnectivityReport<'static> {
-        let mut remote_hosts: Vec<_> = hosts.iter().map(|host| self.remote_host(host)).collect();
-        // A stable order keeps equal reports equal.
+        let check = self.checks.fetch_add(1, Ordering::Relaxed);
+        let mut remote_hosts: Vec<_> = hosts.iter().map(|host| self.remote_host(host, check)).collect();
         remote_hosts.sort_by(|one, other| one.host_id.cmp(&other.host_id));
         ConnectivityReport { remote_hosts: remote_hosts.into() }
     }
 
-    fn remote_host(&self, host: &ConnectivityCheckHost) -> RemoteHost<'static> {
+    /// Checks the connectivity to one host. `check` is the number of earlier checks of this machine.
+    fn remote_host(&self, host: &ConnectivityCheckHost, check: u64) -> RemoteHost<'static> {
         let (mut links, mut pings, mut mtus) = (Vec::new(), Vec::new(), Vec::new());
         for address in host.nics.iter().flat_map(|nic| nic.ip_addresses.iter()) {
             let owner = self.reachable_host(address);
             links.extend(owner.and_then(|owner| self.link(address, owner, &host.nics)));
-            pings.push(self.ping(address, owner));
+            pings.push(self.ping(address, owner, check));
             mtus.extend(owner.and_then(|owner| self.large_packets(address, owner)));
         }
         links.sort_by(|one: &LinkReport<'_>, other| one.remote_ip_address.cmp(&other.remote_ip_address));
@@ -90,17 +96,32 @@ impl SimulatedMachine {
         })
     }
 
-    fn ping(&self, address: &str, owner: Option<u32>) -> PingReport<'static> {
+    fn ping(&self, address: &str, owner: Option<u32>, check: u64) -> PingReport<'static> {
         let remote_ip_address = address.to_owned().into();
         let Some(owner) = owner else { return PingReport { remote_ip_address, ..PingReport::default() } };
-        let is_near = self.site.segment(self.number) == self.site.segment(owner);
         PingReport {
             remote_ip_address,
             successful: true,
-            average_rtt_ms: if is_near { 0.3 } else { 0.8 },
+            average_rtt_ms: self.round_trip_ms(owner, check),
             packet_loss_percentage: if self.has_fault(Fault::PacketLoss) { 50.0 } else { 0.0 },
             ..PingReport::default()
         }
+    }
+
+    /// Returns the round-trip time that a check measures. It is a whole number of microseconds, as `ping` prints it.
+    fn round_trip_ms(&self, owner: u32, check: u64) -> f64 {
+        let NetworkLatency { base_ms, spread_ms } = self.site.profile().latency;
+        let is_near = self.site.segment(self.number) == self.site.segment(owner);
+        let base_ms = if is_near { base_ms } else { base_ms + ROUTER_LATENCY };
+        if spread_ms == 0.0 {
+            return (base_ms * 1000.0).round().max(1.0) / 1000.0;
+        }
+        let pair = u64::from(self.number) << 32 | u64::from(owner);
+        let bits = mix_bits(mix_bits(mix_bits(self.site.seed()) ^ pair) ^ check);
+        let ms = base_ms + spread_ms * (2.0 * fraction_of(bits) - 1.0);
+        // Odd and even numbers of microseconds alternate, so that no check measures the same time as the one before it.
+        let parity = if check.is_multiple_of(2) { 1.0 } else { 2.0 };
+        ((ms * 500.0).floor() * 2.0 + parity) / 1000.0
     }
 
     /// Sends packets as large as the interface permits.

@@ -39,6 +39,9 @@ pub struct Profile {
     /// Speed of image downloads, in megabytes per second.
     #[serde(default = "usual_download_rate")]
     pub download_mb_per_second: u32,
+    /// Latency of the packets between hosts.
+    #[serde(default)]
+    pub latency: NetworkLatency,
     /// Groups of equal hosts. The first hosts belong to the first group. A group without a count takes all remaining
     /// hosts; if all groups have a count, further hosts begin with the first group again.
     pub groups: Vec<HostGroup>,
@@ -50,6 +53,37 @@ fn usual_ntp_servers() -> Vec<String> {
 
 fn usual_download_rate() -> u32 {
     50
+}
+
+/// Latency of the packets between hosts of one segment: the times that pings take. Each check of the connectivity
+/// measures another time, between `base_ms - spread_ms` and `base_ms + spread_ms`. Packets to another segment take half
+/// a millisecond more.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NetworkLatency {
+    /// Average round-trip time, in milliseconds: more than 0 and at most 3000, the time that agents wait for a ping.
+    pub base_ms: f64,
+    /// Maximum deviation from the average, in milliseconds: at most the average. With 0, all checks measure the same
+    /// time, so agents send an unchanged report only once an hour.
+    pub spread_ms: f64,
+}
+
+impl Default for NetworkLatency {
+    fn default() -> Self {
+        Self { base_ms: 0.3, spread_ms: 0.1 }
+    }
+}
+
+impl NetworkLatency {
+    /// Maximum average, in milliseconds: an agent's ping waits 3 seconds for an answer.
+    const MAX_BASE_MS: f64 = 3000.0;
+
+    fn check(self) -> Result<(), ProfileError> {
+        let Self { base_ms, spread_ms } = self;
+        // Comparisons with NaN are false.
+        let is_valid = base_ms > 0.0 && base_ms <= Self::MAX_BASE_MS && (0.0..=base_ms).contains(&spread_ms);
+        if is_valid { Ok(()) } else { Err(ProfileError::Latency { base_ms, spread_ms }) }
+    }
 }
 
 /// A group of equal hosts.
@@ -193,6 +227,7 @@ impl Profile {
             network: Ipv4Segment::default(),
             ntp_servers: usual_ntp_servers(),
             download_mb_per_second: usual_download_rate(),
+            latency: NetworkLatency::default(),
             groups: groups.into_iter().collect(),
         }
     }
@@ -215,6 +250,7 @@ impl Profile {
         if self.download_mb_per_second == 0 {
             return Err(ProfileError::NoDownloads);
         }
+        self.latency.check()?;
         self.groups.iter().try_for_each(HostGroup::check)
     }
 }
@@ -236,7 +272,7 @@ impl HostGroup {
 }
 
 /// Why a profile cannot be simulated.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
     /// The groups have no hosts.
@@ -262,6 +298,18 @@ pub enum ProfileError {
     /// The speed of downloads is 0.
     #[error("download_mb_per_second is 0")]
     NoDownloads,
+    /// The latency is out of range.
+    #[error(
+        "invalid latency: base_ms {base_ms} must be above 0 and at most {}, spread_ms {spread_ms} at least 0 and at \
+         most base_ms",
+        NetworkLatency::MAX_BASE_MS
+    )]
+    Latency {
+        /// The average round-trip time.
+        base_ms: f64,
+        /// The maximum deviation from it.
+        spread_ms: f64,
+    },
     /// The IPv4 addresses from the first segment on are not enough.
     #[error("not enough IPv4 addresses for {hosts} hosts: the first network is {network}")]
     NoAddresses {
@@ -436,6 +484,34 @@ mod tests {
         let error = checked(r#"{"groups": [{"name": "a"}, {"name": "b"}]}"#).unwrap_err();
         assert_eq!(error.to_string(), r#"group "a" has no count, so it must be the last one"#);
         checked(r#"{"groups": [{"name": "a", "count": 2}, {"name": "b"}]}"#).unwrap();
+    }
+
+    #[test]
+    fn rejects_latencies_out_of_range() {
+        let with_latency =
+            |latency: &str| checked(&format!(r#"{{"latency": {latency}, "groups": [{{"name": "a"}}]}}"#));
+        for valid in
+            ["{}", r#"{"base_ms": 3000}"#, r#"{"base_ms": 5, "spread_ms": 5}"#, r#"{"spread_ms": 0}"#]
+        {
+            with_latency(valid).unwrap();
+        }
+        for invalid in [
+            r#"{"base_ms": 0, "spread_ms": 0}"#,
+            r#"{"base_ms": -1, "spread_ms": -1}"#,
+            r#"{"base_ms": 3000.1}"#,
+            r#"{"spread_ms": 0.4}"#,
+            r#"{"spread_ms": -0.1}"#,
+        ] {
+            assert!(matches!(with_latency(invalid), Err(ProfileError::Latency { .. })), "{invalid}");
+        }
+        let profile = Profile {
+            latency: NetworkLatency { base_ms: 1.0, spread_ms: f64::NAN },
+            ..Profile::new([HostGroup::new("a", 1)])
+        };
+        assert_eq!(
+            profile.check().unwrap_err().to_string(),
+            "invalid latency: base_ms 1 must be above 0 and at most 3000, spread_ms NaN at least 0 and at most base_ms"
+        );
     }
 
     #[test]

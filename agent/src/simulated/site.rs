@@ -121,13 +121,22 @@ impl SimulatedSite {
     pub fn machines(self: &Arc<Self>) -> impl Iterator<Item = SimulatedMachine> {
         let site = Arc::clone(self);
         let all = self.hosts.iter().cloned().zip(0..);
-        all.map(move |(slot, number)| SimulatedMachine { site: Arc::clone(&site), number, slot })
+        all.map(move |(slot, number)| SimulatedMachine {
+            site: Arc::clone(&site),
+            number,
+            slot,
+            checks: Arc::default(),
+        })
     }
 
     /// Returns the profile.
     #[must_use]
     pub fn profile(&self) -> &Profile {
         &self.profile
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
     }
 
     pub(super) fn host_id(&self, host: u32) -> HostId {
