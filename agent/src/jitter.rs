@@ -47,6 +47,12 @@ pub(crate) fn mix_bits(state: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
+/// Returns mixed bits of a text.
+#[cfg(feature = "simulated")]
+pub(crate) fn mix_text(text: &str) -> u64 {
+    text.bytes().fold(0, |hash, byte| mix_bits(hash ^ u64::from(byte)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

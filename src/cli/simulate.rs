@@ -54,10 +54,11 @@ pub(super) struct Simulate {
     /// Description of the hosts: a YAML or JSON file, or sno, compact, standard or bench-small
     #[arg(long, value_name = "FILE|NAME", default_value = "compact")]
     profile: String,
-    /// Fault of one host, of NUMBER hosts or of a part of them, such as no-ntp, slow-disk=3 or packet-loss=10%
+    /// Fault of one host, of NUMBER hosts or of a part of them, such as no-ntp, slow-disk=3, packet-loss=10% or
+    /// step:verify-vips=timeout=10%
     #[arg(long = "fault", value_name = "FAULT[=NUMBER]", value_parser = FaultOption::parse)]
     faults: Vec<FaultOption>,
-    /// Number that decides ids, addresses, faulty hosts and pauses
+    /// Number that decides ids, addresses, faulty hosts, latencies and pauses
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// Pause between the polls of a host [default: the pause that the server asks for]
@@ -106,7 +107,7 @@ enum FaultyHosts {
 
 impl FaultOption {
     fn parse(text: &str) -> Result<Self, String> {
-        let (name, number) = text.split_once('=').unwrap_or((text, "1"));
+        let (name, number) = Self::split_number(text);
         let fault = name.parse::<Fault>().map_err(|error| error.to_string())?;
         let hosts = match number.strip_suffix('%') {
             Some(percent) => percent.parse().ok().filter(|percent| *percent <= 100).map(FaultyHosts::Percent),
@@ -114,6 +115,14 @@ impl FaultOption {
         };
         let hosts = hosts.ok_or("expected a number of hosts or a percentage, such as 3 or 10%")?;
         Ok(Self { fault, hosts })
+    }
+
+    /// Splits a fault from the number of its hosts, which is 1 if absent. The fault of a step contains a `=` itself.
+    fn split_number(text: &str) -> (&str, &str) {
+        let earlier = usize::from(text.starts_with("step:"));
+        let Some((end, sign)) = text.match_indices('=').nth(earlier) else { return (text, "1") };
+        let (name, number) = text.split_at(end);
+        (name, number.strip_prefix(sign).unwrap_or(number))
     }
 
     /// Returns the number of faulty ones of all hosts. A part of them is at least one host.
@@ -296,8 +305,29 @@ mod tests {
         assert_eq!(count("no-ntp=10%", 50), Ok(5));
         assert_eq!(count("no-ntp=10%", 3), Ok(1));
         assert_eq!(count("no-ntp=100%", 100_000), Ok(100_000));
-        for text in ["no-power", "no-ntp=", "no-ntp=-1", "no-ntp=101%", "no-ntp=x%"] {
+        assert_eq!(count("step:inventory=exit-1", 50), Ok(1));
+        assert_eq!(count("step:inventory=timeout=10%", 50), Ok(5));
+        let fault = FaultOption::parse("step:verify-vips=empty-output=3").unwrap().fault;
+        assert_eq!(fault.to_string(), "step:verify-vips=empty-output");
+        for text in ["no-power", "no-ntp=", "no-ntp=-1", "no-ntp=101%", "no-ntp=x%", "step:inventory=exit-1="]
+        {
             assert!(FaultOption::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_in_fault_options_list_the_known_ones() {
+        for (text, phrase) in [
+            ("no-power=3", "step:STEP=FAILURE"),
+            ("step:ntp=exit-1", r#"unknown step "ntp"; expected one of inventory, "#),
+            (
+                "step:inventory=exit-2",
+                r#"unknown failure "exit-2" of step inventory; expected one of exit-1, "#,
+            ),
+            ("step:inventory", r#"unknown failure "" of step inventory; "#),
+        ] {
+            let error = FaultOption::parse(text).unwrap_err();
+            assert!(error.contains(phrase), "{error}");
         }
     }
 

@@ -1,27 +1,53 @@
 //! Faults of simulated hosts.
 
 use std::fmt;
+use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::step_fault::{StepFault, UnknownStepFault};
 
 macro_rules! faults {
     ($($(#[$doc:meta])* $name:ident = $string:literal,)+) => {
-        /// A fault that a simulated host has.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        /// A fault of a simulated host. Profiles and options contain the text that `Display` writes: a name, such as
+        /// `slow-disk`, or a step and how it fails, such as `step:ntp-synchronizer=exit-1`.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use agent::simulated::{Fault, StepFailureMode};
+        /// use assisted::step::StepType;
+        ///
+        /// assert_eq!("slow-disk".parse(), Ok(Fault::SlowDisk));
+        /// let Fault::Step(fault) = "step:ntp-synchronizer=exit-1".parse()? else { unreachable!() };
+        /// assert_eq!((fault.step(), fault.mode()), (StepType::NtpSynchronizer, StepFailureMode::Exit1));
+        /// # Ok::<(), agent::simulated::UnknownFault>(())
+        /// ```
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Fault {
-            $($(#[$doc])* #[serde(rename = $string)] $name,)+
+            $($(#[$doc])* $name,)+
+            /// A step of the agent fails.
+            Step(StepFault),
         }
 
         impl Fault {
-            /// Every fault.
-            pub const ALL: &'static [Self] = &[$(Self::$name),+];
+            /// Every fault with a name: all except those of steps.
+            pub const NAMED: &'static [Self] = &[$(Self::$name),+];
 
-            /// Returns the name in profiles and options.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
+            fn parse_name(name: &str) -> Option<Self> {
+                match name {
+                    $($string => Some(Self::$name),)+
+                    _ => None,
+                }
+            }
+        }
+
+        impl fmt::Display for Fault {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
-                    $(Self::$name => $string,)+
+                    $(Self::$name => f.pad($string),)+
+                    Self::Step(fault) => fault.fmt(f),
                 }
             }
         }
@@ -59,30 +85,47 @@ faults! {
     MediaLost = "media-lost",
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// A name that is not a fault.
+/// A text that is not a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown fault {name:?}; expected one of {}", names())]
-pub struct UnknownFault {
-    name: String,
+#[non_exhaustive]
+pub enum UnknownFault {
+    /// No fault has this name.
+    #[error("unknown fault {name:?}; expected one of {}, or step:STEP=FAILURE", list_of(Fault::NAMED))]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// No step has this fault.
+    #[error(transparent)]
+    Step(#[from] UnknownStepFault),
 }
 
-impl std::str::FromStr for Fault {
+impl FromStr for Fault {
     type Err = UnknownFault;
 
-    fn from_str(name: &str) -> Result<Self, UnknownFault> {
-        let found = Self::ALL.iter().find(|fault| fault.as_str() == name);
-        found.copied().ok_or_else(|| UnknownFault { name: name.to_owned() })
+    fn from_str(text: &str) -> Result<Self, UnknownFault> {
+        if let Some(fault) = text.strip_prefix(StepFault::PREFIX) {
+            return Ok(Self::Step(StepFault::parse(fault)?));
+        }
+        Self::parse_name(text).ok_or_else(|| UnknownFault::Name { name: text.to_owned() })
     }
 }
 
-fn names() -> String {
-    Fault::ALL.iter().map(|fault| fault.as_str()).collect::<Vec<_>>().join(", ")
+impl Serialize for Fault {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Fault {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Returns names for a message, with commas between them.
+pub(super) fn list_of(names: &[impl fmt::Display]) -> String {
+    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -91,10 +134,19 @@ mod tests {
 
     #[test]
     fn names_are_parsed_and_unknown_ones_refused() {
-        for fault in Fault::ALL {
-            assert_eq!(fault.as_str().parse(), Ok(*fault));
+        for fault in Fault::NAMED {
+            assert_eq!(fault.to_string().parse(), Ok(*fault));
         }
         let error = "no-power".parse::<Fault>().unwrap_err().to_string();
         assert!(error.starts_with(r#"unknown fault "no-power"; expected one of slow-disk, "#), "{error}");
+        assert!(error.ends_with(", media-lost, or step:STEP=FAILURE"), "{error}");
+    }
+
+    #[test]
+    fn faults_of_profiles_are_texts() {
+        let faults: Vec<Fault> = serde_json::from_str(r#"["no-ntp", "step:inventory=timeout"]"#).unwrap();
+        assert_eq!(serde_json::to_string(&faults).unwrap(), r#"["no-ntp","step:inventory=timeout"]"#);
+        let error = serde_json::from_str::<Fault>(r#""no-power""#).unwrap_err().to_string();
+        assert!(error.contains("expected one of slow-disk, "), "{error}");
     }
 }

@@ -12,6 +12,7 @@ use assisted::request::StepRequest;
 use super::fault::Fault;
 use super::profile::DescribedInterface;
 use super::site::{HostSlot, SimulatedSite};
+use super::step_fault::MEDIA_LOST;
 use crate::machine::{Machine, StepFailure, StepOutcome};
 use crate::session::HostSession;
 
@@ -102,8 +103,7 @@ impl Machine for SimulatedMachine {
     }
 
     async fn media_error(&self) -> Option<String> {
-        let text = "cannot access the media (ISO) - media was likely disconnected: simulated fault";
-        self.has_fault(Fault::MediaLost).then(|| text.to_owned())
+        self.has_fault(Fault::MediaLost).then(|| MEDIA_LOST.to_owned())
     }
 
     async fn run_step(
@@ -111,6 +111,9 @@ impl Machine for SimulatedMachine {
         request: StepRequest,
         session: &HostSession,
     ) -> Result<StepOutcome, StepFailure> {
+        if let Some(result) = self.slot.faults.step_result(request.step_type()) {
+            return result;
+        }
         match request {
             StepRequest::StopInstallation => Ok(StepOutcome::Done),
             StepRequest::RebootForReclaim(_) => Ok(StepOutcome::Rebooting),

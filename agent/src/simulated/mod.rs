@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `profile` | the description, as read from a file |
 //! | `site` | ids, names, addresses and faults of all hosts |
+//! | `fault`, `step_fault` | the names of faults, and how steps fail |
 //! | `hardware` | the inventory report |
 //! | `network` | connectivity, free addresses, names, time servers |
 //! | `storage` | speed of disks, downloads of images |
@@ -39,6 +40,7 @@ mod machine;
 mod network;
 mod profile;
 mod site;
+mod step_fault;
 mod storage;
 
 pub use fault::{Fault, UnknownFault};
@@ -48,3 +50,4 @@ pub use profile::{
     ProfileError, SegmentError,
 };
 pub use site::SimulatedSite;
+pub use step_fault::{StepFailureMode, StepFault, UnknownStepFault};

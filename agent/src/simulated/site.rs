@@ -8,7 +8,8 @@ use assisted::HostId;
 use super::fault::Fault;
 use super::machine::SimulatedMachine;
 use super::profile::{HostGroup, Ipv4Segment, Profile, ProfileError};
-use crate::jitter::mix_bits;
+use super::step_fault::FaultSet;
+use crate::jitter::{mix_bits, mix_text};
 
 /// All hosts of a profile. The hosts share one site, and each knows which of the others exist.
 #[derive(Debug)]
@@ -24,27 +25,7 @@ pub(super) struct HostSlot {
     pub(super) group: Arc<HostGroup>,
     /// Number of the host in its group.
     number: u32,
-    faults: FaultSet,
-}
-
-/// A set of faults: bit `n` is the fault with that number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct FaultSet(u32);
-
-impl FaultSet {
-    fn new(faults: &[Fault]) -> Self {
-        let mut set = Self::default();
-        faults.iter().for_each(|fault| set.insert(*fault));
-        set
-    }
-
-    fn insert(&mut self, fault: Fault) {
-        self.0 |= 1 << fault as u32;
-    }
-
-    fn contains(self, fault: Fault) -> bool {
-        self.0 & 1 << fault as u32 != 0
-    }
+    pub(super) faults: FaultSet,
 }
 
 impl HostSlot {
@@ -99,7 +80,7 @@ impl SimulatedSite {
     pub fn with_fault(mut self, fault: Fault, hosts: u32) -> Self {
         // The first host keeps its name, which others duplicate.
         let first = usize::from(fault == Fault::DuplicateHostname && self.hosts.len() > 1);
-        let salt = mix_bits(self.seed ^ mix_bits(fault as u64 + 1));
+        let salt = mix_bits(self.seed ^ mix_text(&fault.to_string()));
         let mut order: Vec<usize> = (first..self.hosts.len()).collect();
         order.sort_unstable_by_key(|number| mix_bits(salt ^ *number as u64));
         let count = usize::try_from(hosts).unwrap_or(usize::MAX);

@@ -6,7 +6,7 @@ use assisted::request::{DiskSpeedRequest, ImagesRequest};
 use super::fault::Fault;
 use super::machine::SimulatedMachine;
 use super::profile::DescribedDisk;
-use crate::jitter::mix_bits;
+use crate::jitter::mix_text;
 use crate::machine::StepFailure;
 
 /// Time of a synchronous write to a slow disk, in milliseconds.
@@ -85,6 +85,5 @@ impl SimulatedMachine {
 
 /// Returns the size of an image in MB.
 fn image_size(name: &str) -> u32 {
-    let hash = name.bytes().fold(0, |hash, byte| mix_bits(hash ^ u64::from(byte)));
-    u32::try_from(MIN_IMAGE_SIZE + hash % IMAGE_RANGE).unwrap_or(u32::MAX)
+    u32::try_from(MIN_IMAGE_SIZE + mix_text(name) % IMAGE_RANGE).unwrap_or(u32::MAX)
 }

@@ -1,0 +1,235 @@
+//! Faults of single steps, and the faults of one host together.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use assisted::reply::{ExitCode, ReplyPayload};
+use assisted::step::StepType;
+
+use super::fault::{Fault, list_of};
+use crate::machine::{StepFailure, StepOutcome};
+
+/// How a step with a fault fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum StepFailureMode {
+    /// The command fails with exit code 1.
+    Exit1,
+    /// The command times out: exit code 124.
+    Timeout,
+    /// The command succeeds, with output that is not JSON.
+    InvalidOutput,
+    /// The command succeeds, without output.
+    EmptyOutput,
+    /// The boot media cannot be read: exit code 256.
+    MediaLost,
+}
+
+impl StepFailureMode {
+    /// Every mode.
+    pub const ALL: &'static [Self] =
+        &[Self::Exit1, Self::Timeout, Self::InvalidOutput, Self::EmptyOutput, Self::MediaLost];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Exit1 => "exit-1",
+            Self::Timeout => "timeout",
+            Self::InvalidOutput => "invalid-output",
+            Self::EmptyOutput => "empty-output",
+            Self::MediaLost => "media-lost",
+        }
+    }
+}
+
+impl fmt::Display for StepFailureMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A fault of one step: each run of the step fails in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StepFault {
+    step: StepType,
+    mode: StepFailureMode,
+}
+
+/// A text that is not a fault of a step.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnknownStepFault {
+    /// Agents have no step of this type.
+    #[error("unknown step {step:?}; expected one of {}", list_of(StepFault::STEPS))]
+    Step {
+        /// The type of the step.
+        step: String,
+    },
+    /// Steps do not fail in this way.
+    #[error("unknown failure {mode:?} of step {step}; expected one of {}", list_of(StepFailureMode::ALL))]
+    Mode {
+        /// The type of the step.
+        step: StepType,
+        /// The name of the failure.
+        mode: String,
+    },
+}
+
+impl StepFault {
+    /// Begins the text of a fault of a step.
+    pub(super) const PREFIX: &'static str = "step:";
+    /// Steps that can fail: all that agents run.
+    const STEPS: &'static [StepType] = &[
+        StepType::Inventory,
+        StepType::ConnectivityCheck,
+        StepType::FreeNetworkAddresses,
+        StepType::DhcpLeaseAllocate,
+        StepType::NtpSynchronizer,
+        StepType::DomainResolution,
+        StepType::ApiVipConnectivityCheck,
+        StepType::TangConnectivityCheck,
+        StepType::VerifyVips,
+        StepType::InstallationDiskSpeedCheck,
+        StepType::ContainerImageAvailability,
+        StepType::Install,
+        StepType::StopInstallation,
+        StepType::LogsGather,
+        StepType::UpgradeAgent,
+        StepType::DownloadBootArtifacts,
+        StepType::RebootForReclaim,
+    ];
+
+    /// Returns the step that fails.
+    #[must_use]
+    pub fn step(self) -> StepType {
+        self.step
+    }
+
+    /// Returns how the step fails.
+    #[must_use]
+    pub fn mode(self) -> StepFailureMode {
+        self.mode
+    }
+
+    /// Parses the text of a fault after its prefix, such as `ntp-synchronizer=exit-1`.
+    pub(super) fn parse(text: &str) -> Result<Self, UnknownStepFault> {
+        let (step, mode) = text.split_once('=').unwrap_or((text, ""));
+        let find_step = |it: &&StepType| it.as_str() == step;
+        let step = *Self::STEPS
+            .iter()
+            .find(find_step)
+            .ok_or_else(|| UnknownStepFault::Step { step: step.to_owned() })?;
+        let find_mode = |it: &&StepFailureMode| it.as_str() == mode;
+        let mode = *StepFailureMode::ALL
+            .iter()
+            .find(find_mode)
+            .ok_or_else(|| UnknownStepFault::Mode { step, mode: mode.to_owned() })?;
+        Ok(Self { step, mode })
+    }
+}
+
+impl fmt::Display for StepFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}={}", Self::PREFIX, self.step, self.mode)
+    }
+}
+
+/// The faults of one host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FaultSet(BTreeSet<Fault>);
+
+impl FaultSet {
+    pub(super) fn new(faults: &[Fault]) -> Self {
+        let mut set = Self::default();
+        faults.iter().for_each(|fault| set.insert(*fault));
+        set
+    }
+
+    /// Adds a fault. One of a step replaces the earlier one of the same step.
+    pub(super) fn insert(&mut self, fault: Fault) {
+        if let Fault::Step(new) = fault {
+            self.0.retain(|other| !matches!(other, Fault::Step(old) if old.step == new.step));
+        }
+        self.0.insert(fault);
+    }
+
+    pub(super) fn contains(&self, fault: Fault) -> bool {
+        self.0.contains(&fault)
+    }
+
+    /// Returns the result of a step with a fault, or `None` if the step has no fault.
+    pub(super) fn step_result(&self, step: StepType) -> Option<Result<StepOutcome, StepFailure>> {
+        let mode = self.0.iter().find_map(|fault| match fault {
+            Fault::Step(fault) if fault.step == step => Some(fault.mode),
+            _ => None,
+        })?;
+        let failure = |code, message: &str| Err(StepFailure::new(code, message));
+        Some(match mode {
+            StepFailureMode::Exit1 => failure(ExitCode::FAILED, "simulated fault: the command failed"),
+            StepFailureMode::Timeout => {
+                failure(ExitCode::TIMED_OUT, "simulated fault: the command timed out")
+            }
+            StepFailureMode::InvalidOutput => {
+                Ok(StepOutcome::Output(ReplyPayload::Text("simulated fault: not JSON".into())))
+            }
+            StepFailureMode::EmptyOutput => Ok(StepOutcome::Done),
+            StepFailureMode::MediaLost => failure(ExitCode::MEDIA_LOST, MEDIA_LOST),
+        })
+    }
+}
+
+/// Error text of a step whose boot media cannot be read.
+pub(super) const MEDIA_LOST: &str =
+    "cannot access the media (ISO) - media was likely disconnected: simulated fault";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_with_an_action_can_fail() {
+        for step in StepType::ALL {
+            let is_unused = matches!(step, StepType::Execute | StepType::NextStepRunner);
+            assert_eq!(StepFault::STEPS.contains(step), !is_unused, "{step}");
+        }
+    }
+
+    #[test]
+    fn texts_are_parsed_and_written_alike() {
+        for step in StepFault::STEPS {
+            for mode in StepFailureMode::ALL {
+                let fault = Fault::Step(StepFault { step: *step, mode: *mode });
+                assert_eq!(fault.to_string(), format!("step:{step}={mode}"));
+                assert_eq!(fault.to_string().parse(), Ok(fault));
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_names_list_the_known_ones() {
+        for (text, start) in [
+            ("step:", r#"unknown step ""; expected one of inventory, connectivity-check, "#),
+            ("step:execute=exit-1", r#"unknown step "execute"; expected one of inventory, "#),
+            ("step:Inventory=exit-1", r#"unknown step "Inventory"; expected one of inventory, "#),
+            ("step:inventory", r#"unknown failure "" of step inventory; expected one of exit-1, timeout, "#),
+            (
+                "step:inventory=exit-2",
+                r#"unknown failure "exit-2" of step inventory; expected one of exit-1, "#,
+            ),
+            ("step:inventory=exit-1=2", r#"unknown failure "exit-1=2" of step inventory; "#),
+        ] {
+            let error = text.parse::<Fault>().unwrap_err().to_string();
+            assert!(error.starts_with(start), "{error}");
+        }
+    }
+
+    #[test]
+    fn later_fault_of_a_step_replaces_the_earlier_one() {
+        let parse = |text: &str| text.parse::<Fault>().unwrap();
+        let (first, last) = (parse("step:verify-vips=timeout"), parse("step:verify-vips=exit-1"));
+        let set = FaultSet::new(&[parse("step:inventory=exit-1"), first, Fault::NoNtp, last]);
+        assert!(!set.contains(first) && set.contains(last) && set.contains(Fault::NoNtp));
+        assert_eq!(set.step_result(StepType::VerifyVips).unwrap().unwrap_err().exit_code(), ExitCode::FAILED);
+        assert!(set.step_result(StepType::Inventory).is_some());
+        assert_eq!(set.step_result(StepType::DomainResolution), None);
+    }
+}
