@@ -250,6 +250,98 @@ fn packet_loss_is_reported() {
 }
 
 #[test]
+fn high_latency_is_measured_by_the_faulty_host_only() {
+    let usual = || machines("groups: [{name: usual}]", 1);
+    let times = |machine: &SimulatedMachine, others: &[SimulatedMachine]| {
+        let reports = connectivity(machine, others);
+        reports[0]
+            .l3_connectivity
+            .iter()
+            .map(|ping| (ping.successful, ping.average_rtt_ms))
+            .collect::<Vec<_>>()
+    };
+    let found = times(&faulty(Fault::HighLatency), &usual());
+    assert!(found[0].0 && (1500.0..1501.0).contains(&found[0].1), "{found:?}");
+    let all = machines("groups: [{name: a, count: 1}, {name: b, faults: [high-latency]}]", 2);
+    assert!(times(&all[0], &all[1..])[0].1 < 1.0);
+}
+
+#[test]
+fn isolated_host_and_others_do_not_reach_each_other() {
+    let yaml = "groups: [{name: a, count: 2, interfaces: [{mtu: 9000}]}, {name: b, faults: [isolated]}]";
+    let all = machines(yaml, 3);
+    for (from, to) in [(2, 0..2), (0, 2..3)] {
+        for report in connectivity(&all[from], &all[to]) {
+            assert_eq!((report.l2_connectivity, report.mtu_report), (List(None), List(None)));
+            assert!(report.l3_connectivity.iter().all(|ping| !ping.successful));
+        }
+    }
+    // The host still has an address and a gateway, and takes its own address for used.
+    assert!(all[2].inventory_report().addresses().next().is_some());
+    let free = free_addresses(&all[2]);
+    assert!(free.contains(&"192.168.111.11".to_owned()));
+    assert!(!free.contains(&"192.168.111.13".to_owned()) && !free.contains(&"192.168.111.1".to_owned()));
+    assert!(free_addresses(&all[0]).contains(&"192.168.111.13".to_owned()));
+    assert_eq!(ntp_states(&all[2], ""), ["synced"]);
+}
+
+#[test]
+fn two_mac_addresses_answer_for_a_collided_address() {
+    let all = machines("groups: [{name: a, count: 1}, {name: b, faults: [address-collision]}]", 3);
+    let reports = connectivity(&all[0], &all[1..]);
+    for (report, other) in all[1..].iter().map(|other| {
+        let id = other.id().to_string();
+        (reports.iter().find(|report| report.host_id == id).unwrap(), other.inventory_report())
+    }) {
+        let own = other.interfaces.iter().next().unwrap().mac_address.clone();
+        let links: Vec<_> = report.l2_connectivity.iter().collect();
+        assert_eq!(links.len(), 2);
+        assert!(links[0].remote_mac < links[1].remote_mac);
+        assert!(links.iter().all(|link| link.remote_ip_address == address(&other)));
+        assert!(links.iter().all(|link| link.successful == (link.remote_mac == own)));
+        assert!(links.iter().any(|link| link.successful));
+    }
+    // The faulty host itself notices nothing.
+    assert_eq!(connectivity(&all[1], &all[..1])[0].l2_connectivity.len(), 1);
+}
+
+#[test]
+fn host_without_default_route_keeps_its_address() {
+    let report = faulty(Fault::NoDefaultRoute).inventory_report();
+    assert!(report.routes.is_empty() && report.addresses().next().is_some());
+    assert_eq!(usual().inventory_report().routes.len(), 1);
+}
+
+#[test]
+fn dns_faults_change_which_names_are_resolved() {
+    let asked =
+        ["api.c.example.com", "validateNoWildcardDNS.c.example.com.", "validateNoWildcardDNS.c.example.com"];
+    for (fault, expected) in [(Fault::NoDns, [0, 0, 0]), (Fault::WildcardDns, [1, 1, 1])] {
+        let ReplyPayload::Domains(report) = output(&faulty(fault), names(&asked)) else { panic!() };
+        let counts: Vec<_> = report.resolutions.iter().map(|it| it.ipv4_addresses.len()).collect();
+        assert_eq!(counts, expected, "{fault}");
+        assert!(report.resolutions.iter().all(|it| it.cnames.len() == it.ipv4_addresses.len()));
+    }
+}
+
+#[test]
+fn used_virtual_addresses_are_neither_verified_nor_free() {
+    let machine = faulty(Fault::VipsInUse);
+    let request = vips(&["192.168.111.5", "192.168.111.250", "fd00::5"]);
+    let ReplyPayload::Vips(verified) = output(&machine, request) else { panic!() };
+    assert!(verified.iter().all(|vip| serde_json::to_value(&vip.verification).unwrap() == "failed"));
+    let free = free_addresses(&machine);
+    assert_eq!(free.len(), 256 - 3 - 1 - 9);
+    assert!(!free.contains(&"192.168.111.2".to_owned()) && !free.contains(&"192.168.111.10".to_owned()));
+}
+
+fn free_addresses(machine: &SimulatedMachine) -> Vec<String> {
+    let request = StepRequest::FreeAddresses(vec!["192.168.111.0/24".to_owned()].into());
+    let ReplyPayload::FreeAddresses(networks) = output(machine, request) else { panic!() };
+    networks.iter().next().unwrap().free_addresses.iter().map(ToString::to_string).collect()
+}
+
+#[test]
 fn free_addresses_exclude_hosts_and_gateways() {
     let all = machines("groups: [{name: node}]", 3);
     let request = StepRequest::FreeAddresses(vec!["192.168.111.0/24".to_owned()].into());

@@ -51,7 +51,7 @@ pub(super) struct Simulate {
     /// Number of hosts [default: those of the profile]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=MAX_HOSTS))]
     hosts: Option<u32>,
-    /// Description of the hosts: a YAML or JSON file, or sno, compact, standard or bench-small
+    /// Description of the hosts and their network: a YAML or JSON file, or sno, compact, standard or bench-small
     #[arg(long, value_name = "FILE|NAME", default_value = "compact")]
     profile: String,
     /// Fault of one host, of NUMBER hosts or of a part of them, such as no-ntp, slow-disk=3, packet-loss=10% or

@@ -196,7 +196,7 @@ fn faults_decide_statuses() {
 /// docs/simulate.md and README.md describe these gaps: change both with a new validation.
 #[test]
 fn faults_without_a_validation_leave_hosts_of_a_cluster_known() {
-    const FAULTS: [&str; 8] = [
+    const FAULTS: [&str; 15] = [
         "no-ntp",
         "wrong-clock",
         "unplugged-link",
@@ -205,18 +205,25 @@ fn faults_without_a_validation_leave_hosts_of_a_cluster_known() {
         "broken-disk",
         "no-images",
         "duplicate-hostname",
+        "isolated",
+        "high-latency",
+        "address-collision",
+        "no-default-route",
+        "no-dns",
+        "wildcard-dns",
+        "vips-in-use",
     ];
     let site = SimulationSite::start();
     let infra_env = site.create_infra_env("gaps");
     let cluster = create_cluster(&site.client());
     let groups = FAULTS.map(|fault| format!("- {{name: {fault}, count: 1, faults: [{fault}]}}\n")).concat();
     site.scratch.write("profile.yaml", format!("groups:\n{groups}"));
-    let mut simulation = site.simulate(infra_env, &["--profile", "profile.yaml", "--hosts", "8"]);
-    simulation.wait_for_statuses(&[("known-unbound", 8)]);
+    let mut simulation = site.simulate(infra_env, &["--profile", "profile.yaml", "--hosts", "15"]);
+    simulation.wait_for_statuses(&[("known-unbound", 15)]);
     for host in wait(site.client().list_hosts(infra_env)).unwrap() {
         wait(site.client().bind_host(infra_env, host.id, cluster)).unwrap();
     }
-    simulation.wait_for_statuses(&[("known", 8)]);
+    simulation.wait_for_statuses(&[("known", 15)]);
     simulation.interrupt();
 }
 
@@ -231,6 +238,35 @@ fn fault_options_affect_only_selected_hosts() {
     let hosts = wait(site.client().list_hosts(infra_env)).unwrap();
     let unsynced = hosts.iter().filter(|host| host.ntp_sources.contains("unreachable")).count();
     assert_eq!(unsynced, 1);
+}
+
+#[test]
+fn faults_of_steps_decide_statuses() {
+    let site = SimulationSite::start();
+    let infra_env = site.create_infra_env("steps");
+    let profile = "groups:
+- {name: usual, count: 1}
+- {name: slow, count: 1, faults: [step:inventory=timeout]}
+- {name: garbled, count: 1, faults: ['step:inventory=invalid-output']}
+- {name: empty, count: 1, faults: [step:inventory=empty-output]}
+- {name: lost, count: 1, faults: [step:inventory=media-lost]}
+- {name: unsynced, faults: [step:ntp-synchronizer=exit-1]}
+";
+    site.scratch.write("profile.yaml", profile);
+    let options =
+        ["--profile", "profile.yaml", "--hosts", "8", "--fault", "step:domain-resolution=timeout=50%"];
+    let mut simulation = site.simulate(infra_env, &options);
+    simulation.wait_for_statuses(&[
+        ("discovering-unbound", 3),
+        ("disconnected-unbound", 1),
+        ("known-unbound", 4),
+    ]);
+    let report = simulation.interrupt();
+    let errors = report["errors"].as_object().unwrap();
+    assert!(errors.keys().all(|error| error.contains("status 400")) && !errors.is_empty(), "{errors:?}");
+    let hosts = wait(site.client().list_hosts(infra_env)).unwrap();
+    let unsynced = hosts.iter().filter(|host| host.requested_hostname.starts_with("unsynced"));
+    assert!(unsynced.clone().count() == 3 && unsynced.clone().all(|host| host.ntp_sources.is_empty()));
 }
 
 /// The ids, names and reports of the hosts that a seed makes.
@@ -450,6 +486,7 @@ fn rejects_invalid_options() {
         (format!("simulate --infra-env {id} --hosts 0"), "0 is not in"),
         (format!("simulate --infra-env {id} --fault no-power"), "expected one of slow-disk"),
         (format!("simulate --infra-env {id} --fault no-ntp=many"), "such as 3 or 10%"),
+        (format!("simulate --infra-env {id} --fault step:ntp=exit-1"), "expected one of inventory, "),
         (format!("simulate --infra-env {id} --poll-interval 1ms"), "expected at least 100ms"),
     ] {
         scratch.run_kindling(&line).expect_usage_error(phrase);

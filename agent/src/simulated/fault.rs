@@ -75,6 +75,20 @@ faults! {
     UnpluggedLink = "unplugged-link",
     /// Half of all packets to other hosts are lost.
     PacketLoss = "packet-loss",
+    /// A ping of this host takes 1.5 seconds longer.
+    HighLatency = "high-latency",
+    /// This host and the others do not reach each other. The gateway answers.
+    Isolated = "isolated",
+    /// Another machine in the segment has the host's address, and answers other hosts as well.
+    AddressCollision = "address-collision",
+    /// The host has no default route.
+    NoDefaultRoute = "no-default-route",
+    /// The host can resolve no names.
+    NoDns = "no-dns",
+    /// Names of the cluster's domain that do not exist are resolved, as with a wildcard record.
+    WildcardDns = "wildcard-dns",
+    /// The host finds that other machines use the cluster's virtual IP addresses.
+    VipsInUse = "vips-in-use",
     /// The inventory report has more than 1 MiB.
     ReportTooLarge = "report-too-large",
     /// The report is not JSON.

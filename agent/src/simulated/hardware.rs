@@ -178,6 +178,9 @@ impl SimulatedMachine {
     }
 
     fn routes(&self) -> Vec<Route<'static>> {
+        if self.has_fault(Fault::NoDefaultRoute) {
+            return Vec::new();
+        }
         let (Some(segment), Some(interface)) = (self.site.segment(self.number), self.connected_interface())
         else {
             return Vec::new();

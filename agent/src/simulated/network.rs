@@ -33,6 +33,8 @@ const LEASED_OFFSETS: [u32; 2] = [7, 8];
 const OTHER_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 10);
 /// Time that a router adds to the round trip to another segment, in milliseconds.
 const ROUTER_LATENCY: f64 = 0.5;
+/// Time that the fault `high-latency` adds to a ping, in milliseconds. It exceeds the limits of all roles.
+const HIGH_LATENCY: f64 = 1500.0;
 /// MTU for which agents send no large packets.
 const USUAL_MTU: u32 = 1500;
 
@@ -54,11 +56,14 @@ impl SimulatedMachine {
         let (mut links, mut pings, mut mtus) = (Vec::new(), Vec::new(), Vec::new());
         for address in host.nics.iter().flat_map(|nic| nic.ip_addresses.iter()) {
             let owner = self.reachable_host(address);
-            links.extend(owner.and_then(|owner| self.link(address, owner, &host.nics)));
+            links.extend(owner.into_iter().flat_map(|owner| self.links(address, owner, &host.nics)));
             pings.push(self.ping(address, owner, check));
             mtus.extend(owner.and_then(|owner| self.large_packets(address, owner)));
         }
-        links.sort_by(|one: &LinkReport<'_>, other| one.remote_ip_address.cmp(&other.remote_ip_address));
+        links.sort_by(|one: &LinkReport<'_>, other| {
+            let by_address = one.remote_ip_address.cmp(&other.remote_ip_address);
+            by_address.then_with(|| one.remote_mac.cmp(&other.remote_mac))
+        });
         pings.sort_by(|one: &PingReport<'_>, other| one.remote_ip_address.cmp(&other.remote_ip_address));
         mtus.sort_by(|one: &MtuReport<'_>, other| one.remote_ip_address.cmp(&other.remote_ip_address));
         RemoteHost {
@@ -71,29 +76,51 @@ impl SimulatedMachine {
 
     /// Returns the simulated host with an address, if this host reaches it.
     fn reachable_host(&self, address: &str) -> Option<u32> {
-        self.address()?;
-        self.site.host_at(address.parse().ok()?)
+        self.reachable_host_at(address.parse().ok()?)
     }
 
-    /// Returns the answer of a host in the same segment.
-    fn link(
+    fn reachable_host_at(&self, address: Ipv4Addr) -> Option<u32> {
+        self.address()?;
+        let owner = self.site.host_at(address)?;
+        let is_isolated =
+            self.has_fault(Fault::Isolated) || self.site.slot(owner)?.has_fault(Fault::Isolated);
+        (owner == self.number || !is_isolated).then_some(owner)
+    }
+
+    /// Returns the answers to ARP requests: those of a host in the same segment, and of another machine that has its
+    /// address.
+    fn links(
         &self,
         address: &str,
         owner: u32,
         nics: &List<ConnectivityCheckNic>,
-    ) -> Option<LinkReport<'static>> {
+    ) -> Vec<LinkReport<'static>> {
+        let macs = self.answering_macs(address, owner).unwrap_or_default();
+        let link = |remote_mac: String| {
+            Some(LinkReport {
+                outgoing_nic: self.connected_interface()?.name.clone().into(),
+                outgoing_ip_address: self.address()?.to_string().into(),
+                remote_ip_address: address.to_owned().into(),
+                successful: nics.iter().any(|nic| nic.mac.eq_ignore_ascii_case(&remote_mac)),
+                remote_mac: remote_mac.into(),
+            })
+        };
+        macs.into_iter().filter_map(link).collect()
+    }
+
+    /// Returns the MAC addresses that answer ARP requests for the address of a host. `None`: the host is in another
+    /// segment.
+    fn answering_macs(&self, address: &str, owner: u32) -> Option<Vec<String>> {
         let segment = self.site.segment(self.number)?;
         if !segment.contains(address.parse().ok()?) {
             return None;
         }
-        let remote_mac = self.site.mac_address(owner, self.site.slot(owner)?.connected_interface()?);
-        Some(LinkReport {
-            outgoing_nic: self.connected_interface()?.name.clone().into(),
-            outgoing_ip_address: self.address()?.to_string().into(),
-            remote_ip_address: address.to_owned().into(),
-            successful: nics.iter().any(|nic| nic.mac.eq_ignore_ascii_case(&remote_mac)),
-            remote_mac: remote_mac.into(),
-        })
+        let slot = self.site.slot(owner)?;
+        let mut macs = vec![self.site.mac_address(owner, slot.connected_interface()?)];
+        if slot.has_fault(Fault::AddressCollision) {
+            macs.push(self.site.intruder_mac_address(owner));
+        }
+        Some(macs)
     }
 
     fn ping(&self, address: &str, owner: Option<u32>, check: u64) -> PingReport<'static> {
@@ -112,7 +139,10 @@ impl SimulatedMachine {
     fn round_trip_ms(&self, owner: u32, check: u64) -> f64 {
         let NetworkLatency { base_ms, spread_ms } = self.site.profile().latency;
         let is_near = self.site.segment(self.number) == self.site.segment(owner);
-        let base_ms = if is_near { base_ms } else { base_ms + ROUTER_LATENCY };
+        let mut base_ms = if is_near { base_ms } else { base_ms + ROUTER_LATENCY };
+        if self.has_fault(Fault::HighLatency) {
+            base_ms += HIGH_LATENCY;
+        }
         if spread_ms == 0.0 {
             return (base_ms * 1000.0).round().max(1.0) / 1000.0;
         }
@@ -159,12 +189,16 @@ impl SimulatedMachine {
 
     /// Returns `true` if an address answers this host.
     fn is_used(&self, address: Ipv4Addr) -> bool {
-        self.address().is_some() && (self.site.host_at(address).is_some() || self.site.is_gateway(address))
+        let has_owner = || self.reachable_host_at(address).is_some() || self.site.is_gateway(address);
+        let is_used_vip = || self.has_fault(Fault::VipsInUse) && self.site.profile().network.is_vip(address);
+        self.address().is_some() && (has_owner() || is_used_vip())
     }
 
     pub(super) fn verified_vips(&self, vips: &List<VipToVerify>) -> List<VerifiedVip<'static>> {
+        // The virtual addresses of the cluster may be outside of the addresses that are meant for them.
+        let all_are_used = self.address().is_some() && self.has_fault(Fault::VipsInUse);
         let verified = vips.iter().map(|VipToVerify { vip, vip_type }| {
-            let is_used = vip.parse().is_ok_and(|address| self.is_used(address));
+            let is_used = all_are_used || vip.parse().is_ok_and(|address| self.is_used(address));
             let verification = if is_used { VipVerification::Failed } else { VipVerification::Succeeded };
             VerifiedVip {
                 verification: Some(verification.into()),
@@ -223,7 +257,10 @@ impl SimulatedMachine {
     fn resolution(&self, name: &str) -> DomainResolution<'static> {
         let network = self.site.profile().network;
         let address = match name {
-            _ if self.address().is_none() || name.starts_with("validateNoWildcardDNS") => None,
+            _ if self.address().is_none() || self.has_fault(Fault::NoDns) => None,
+            _ if name.starts_with("validateNoWildcardDNS") => {
+                self.has_fault(Fault::WildcardDns).then(|| network.address(INGRESS_OFFSET))
+            }
             _ if name.starts_with("api.") || name.starts_with("api-int.") => {
                 Some(network.address(API_OFFSET))
             }

@@ -395,6 +395,12 @@ impl Ipv4Segment {
         address.to_bits().checked_sub(self.first).is_some_and(|offset| offset < self.len())
     }
 
+    /// Returns `true` for an address of this or a later segment that is free for virtual IP addresses.
+    pub(super) fn is_vip(self, address: Ipv4Addr) -> bool {
+        let offset = address.to_bits().checked_sub(self.first).map(|offset| offset % self.len());
+        offset.is_some_and(|offset| (2..Self::RESERVED).contains(&offset))
+    }
+
     /// Returns the number of the segment, counted from this one on, whose gateway has this address.
     pub(super) fn gateway_number(self, address: Ipv4Addr) -> Option<u32> {
         let offset = address.to_bits().checked_sub(self.first)?;
@@ -461,6 +467,18 @@ mod tests {
             assert_eq!(network.host_number(reserved.parse().unwrap()), None, "{reserved}");
         }
         assert_eq!(network.segment(u32::MAX), None);
+    }
+
+    #[test]
+    fn virtual_addresses_are_before_the_hosts_of_a_segment() {
+        let network: Ipv4Segment = "10.0.0.0/27".parse().unwrap();
+        let is_vip = |address: &str| network.is_vip(address.parse().unwrap());
+        for address in ["10.0.0.2", "10.0.0.10", "10.0.0.34"] {
+            assert!(is_vip(address), "{address}");
+        }
+        for address in ["9.255.255.254", "10.0.0.0", "10.0.0.1", "10.0.0.11", "10.0.0.31"] {
+            assert!(!is_vip(address), "{address}");
+        }
     }
 
     #[test]

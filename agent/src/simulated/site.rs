@@ -164,12 +164,21 @@ impl SimulatedSite {
 
     /// Returns the MAC address of an interface.
     pub(super) fn mac_address(&self, host: u32, interface: usize) -> String {
+        self.mac_address_with_prefix("52", host, interface)
+    }
+
+    /// Returns the MAC address of a machine that uses the address of a host.
+    pub(super) fn intruder_mac_address(&self, host: u32) -> String {
+        self.mac_address_with_prefix("56", host, 0)
+    }
+
+    /// Returns a MAC address whose first byte marks it as assigned by no manufacturer.
+    fn mac_address_with_prefix(&self, prefix: &str, host: u32, interface: usize) -> String {
         let [seed, ..] = mix_bits(self.seed).to_be_bytes();
         // The constructor checked that four bits are enough.
         let interface = u32::try_from(interface).unwrap_or(u32::MAX) & 0xf;
         let [a, b, c, d] = (host.wrapping_mul(16) | interface).to_be_bytes();
-        // The first byte marks an address that no manufacturer assigned.
-        format!("52:{seed:02x}:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
+        format!("{prefix}:{seed:02x}:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
     }
 }
 
