@@ -14,7 +14,8 @@
 //! | `site` | ids, names, addresses and faults of all hosts |
 //! | `fault`, `step_fault` | the names of faults, and how steps fail |
 //! | `hardware` | the inventory report |
-//! | `network` | connectivity, free addresses, names, time servers |
+//! | `connectivity` | links, pings and large packets to other hosts |
+//! | `network` | free addresses, names, time servers |
 //! | `storage` | speed of disks, downloads of images |
 //! | `machine` | which step has which reply |
 //!
@@ -34,6 +35,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod connectivity;
 mod fault;
 mod hardware;
 mod machine;
