@@ -169,7 +169,7 @@ impl SimulatedSite {
 
     /// Returns the MAC address of a machine that uses the address of a host.
     pub(super) fn intruder_mac_address(&self, host: u32) -> String {
-        self.mac_address_with_prefix("56", host, 0)
+        self.mac_address_with_prefix("5a", host, 0)
     }
 
     /// Returns a MAC address whose first byte marks it as assigned by no manufacturer.

@@ -8,6 +8,7 @@
     reason = "test code: a failed expectation must stop the test"
 )]
 
+mod exchanges;
 mod machine;
 mod polling;
 mod registration;

@@ -155,6 +155,91 @@ async fn invalid_arguments_are_reported_and_nothing_is_run() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn number_of_arguments_is_exact() {
+    let json_steps = [
+        "connectivity-check",
+        "free-network-addresses",
+        "dhcp-lease-allocate",
+        "ntp-synchronizer",
+        "domain-resolution",
+        "api-vip-connectivity-check",
+        "tang-connectivity-check",
+        "verify-vips",
+        "container-image-availability",
+        "install",
+        "logs-gather",
+        "upgrade-agent",
+        "download-boot-artifacts",
+        "reboot-for-reclaim",
+    ];
+    let one = json_steps.iter().flat_map(|step_type| [(*step_type, 0, 1), (*step_type, 2, 1)]);
+    let other = [
+        ("inventory", 0, 1),
+        ("stop-installation", 1, 0),
+        ("installation-disk-speed-check", 1, 2),
+        ("installation-disk-speed-check", 3, 2),
+    ];
+    for (step_type, count, expected) in one.chain(other) {
+        let service = service_with_step(step(step_type, &vec!["{}"; count])).await;
+        let agent = ScriptedMachine::new(&service, |request| panic!("{request:?} was run")).run(&service);
+        let replies = service.wait_for(Purpose::Reply, 1).await;
+        let error = format!("step {step_type} has {count} arguments, expected {expected}");
+        let expected = json!({
+            "step_type": step_type, "step_id": format!("{step_type}-00000001"), "exit_code": -1, "error": error,
+        });
+        assert_eq!(replies[0].body, expected);
+        agent.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failure_between_equal_outputs_does_not_repeat_them() {
+    let service = service_with_step(step("download-boot-artifacts", &[RECLAIM])).await;
+    let runs = AtomicUsize::new(0);
+    let run = move |_| match runs.fetch_add(1, Ordering::Relaxed) {
+        1 => Err(StepFailure::new(ExitCode::FAILED, "no space left")),
+        _ => text("done"),
+    };
+    let agent = ScriptedMachine::new(&service, run).run(&service);
+    service.wait_for(Purpose::Poll, 5).await;
+    assert_eq!(service.seconds(Purpose::Reply), [0, 60]);
+    agent.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn media_lost_during_a_successful_step_change_nothing() {
+    let service = service_with_step(step("download-boot-artifacts", &[RECLAIM])).await;
+    let machine = ScriptedMachine::idle(&service);
+    let losing = machine.clone();
+    let succeeding = ScriptedMachine::new(&service, move |_| {
+        losing.lose_media();
+        text("done")
+    });
+    let agent = succeeding.with_media_of(&machine).run(&service);
+    let replies = service.wait_for(Purpose::Reply, 1).await;
+    assert_eq!((replies[0].body.get("exit_code"), &replies[0].body["output"]), (None, &json!("done")));
+    agent.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_media_keep_the_output_of_a_failed_step() {
+    let args = [r#"{"path": "/dev/sda"}"#, "480.00"];
+    let service = service_with_step(step("installation-disk-speed-check", &args)).await;
+    let machine = ScriptedMachine::idle(&service);
+    let losing = machine.clone();
+    let failing = ScriptedMachine::new(&service, move |_| {
+        losing.lose_media();
+        let report = DiskSpeedReport { path: "/dev/sda".into(), io_sync_duration: 0 };
+        Err(StepFailure::new(ExitCode::FAILED, "fio failed").with_output(ReplyPayload::DiskSpeed(report)))
+    });
+    let agent = failing.with_media_of(&machine).run(&service);
+    let replies = service.wait_for(Purpose::Reply, 1).await;
+    let body = &replies[0].body;
+    assert_eq!((&body["exit_code"], &body["output"]), (&json!(256), &json!(r#"{"path":"/dev/sda"}"#)));
+    agent.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn lost_media_prevent_steps() {
     let service = service_with_step(step("stop-installation", &[])).await;
     let machine = ScriptedMachine::new(&service, |request| panic!("{request:?} was run"));

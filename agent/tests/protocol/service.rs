@@ -103,7 +103,6 @@ pub(crate) struct ScriptedService {
 
 struct ServiceState {
     script: Script,
-    host: HostId,
     begun: Instant,
     received: Mutex<Vec<Received>>,
     count: watch::Sender<usize>,
@@ -118,7 +117,6 @@ impl ScriptedService {
         let host = HostId::fresh();
         let state = Arc::new(ServiceState {
             script: Arc::new(script),
-            host,
             begun: Instant::now(),
             received: Mutex::default(),
             count: watch::Sender::new(0),
@@ -210,19 +208,21 @@ impl ServiceState {
 
     fn usual_answer(&self, request: &Received) -> Answer {
         match request.purpose {
-            Purpose::Register => Answer::json(201, self.registered(request)),
+            Purpose::Register => Answer::json(201, registered(request)),
             Purpose::Poll => Answer::no_steps(),
             Purpose::Reply | Purpose::Other => Answer::json(204, Value::Null),
         }
     }
+}
 
-    fn registered(&self, request: &Received) -> Value {
-        let infra_env = request.path.split('/').rev().nth(1).unwrap();
-        let arguments = json!({
-            "infra_env_id": infra_env, "host_id": self.host.to_string(), "agent_version": SERVICE_VERSION,
-        });
-        registered_host(infra_env, &self.host.to_string(), &json!({"args": [arguments.to_string()]}))
-    }
+/// The usual response to a registration: the host, with the version that the service is configured with.
+fn registered(request: &Received) -> Value {
+    let infra_env = request.path.split('/').rev().nth(1).unwrap();
+    let host = request.body["host_id"].as_str().unwrap();
+    let arguments = json!({
+        "infra_env_id": infra_env, "host_id": host, "agent_version": SERVICE_VERSION,
+    });
+    registered_host(infra_env, host, &json!({"args": [arguments.to_string()]}))
 }
 
 /// The response to a registration.
