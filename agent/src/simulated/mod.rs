@@ -11,6 +11,7 @@
 //! | module | has |
 //! |---|---|
 //! | `profile` | the description, as read from a file |
+//! | `segment` | the IPv4 networks of the hosts |
 //! | `site` | ids, names, addresses and faults of all hosts |
 //! | `fault`, `step_fault` | the names of faults, and how steps fail |
 //! | `hardware` | the inventory report |
@@ -41,6 +42,7 @@ mod hardware;
 mod machine;
 mod network;
 mod profile;
+mod segment;
 mod site;
 mod step_fault;
 mod storage;
@@ -48,8 +50,8 @@ mod storage;
 pub use fault::{Fault, UnknownFault};
 pub use machine::SimulatedMachine;
 pub use profile::{
-    BootMode, DescribedDisk, DescribedInterface, DriveType, HostGroup, Ipv4Segment, NetworkLatency, Profile,
-    ProfileError, SegmentError,
+    BootMode, DescribedDisk, DescribedInterface, DriveType, HostGroup, NetworkLatency, Profile, ProfileError,
 };
+pub use segment::{Ipv4Segment, SegmentError};
 pub use site::SimulatedSite;
 pub use step_fault::{StepFailureMode, StepFault, UnknownStepFault};

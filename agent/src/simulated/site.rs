@@ -7,7 +7,8 @@ use assisted::HostId;
 
 use super::fault::Fault;
 use super::machine::SimulatedMachine;
-use super::profile::{HostGroup, Ipv4Segment, Profile, ProfileError};
+use super::profile::{HostGroup, Profile, ProfileError};
+use super::segment::Ipv4Segment;
 use super::step_fault::FaultSet;
 use crate::jitter::{mix_bits, mix_text};
 
