@@ -147,6 +147,14 @@ mod tests {
         );
         let source = std::error::Error::source(&error).unwrap().to_string();
         assert!(source.contains("groups[0]") && source.contains("line 1"), "{source}");
+        for (key, expected) in [
+            ("faults: [no-power]", r#"unknown fault "no-power"; expected one of slow-disk, "#),
+            ("faults: [step:ntp=exit-1]", r#"unknown step "ntp"; expected one of inventory, "#),
+        ] {
+            std::fs::write(path, format!("groups: [{{name: a, {key}}}]")).unwrap();
+            let source = std::error::Error::source(&read_profile(path).unwrap_err()).unwrap().to_string();
+            assert!(source.contains(expected), "{source}");
+        }
         std::fs::write(path, " ".repeat((1 << 20) + 1)).unwrap();
         assert!(matches!(read_profile(path), Err(ProfileFileError::TooLarge { .. })));
     }

@@ -98,6 +98,30 @@ impl StepFault {
         StepType::RebootForReclaim,
     ];
 
+    /// Returns the fault of a step.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if agents have no action for the step, as for `execute`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use agent::simulated::{Fault, StepFailureMode, StepFault};
+    /// use assisted::step::StepType;
+    ///
+    /// let fault = Fault::Step(StepFault::new(StepType::VerifyVips, StepFailureMode::Timeout)?);
+    /// assert_eq!(fault.to_string(), "step:verify-vips=timeout");
+    /// # Ok::<(), agent::simulated::UnknownStepFault>(())
+    /// ```
+    pub fn new(step: StepType, mode: StepFailureMode) -> Result<Self, UnknownStepFault> {
+        if Self::STEPS.contains(&step) {
+            Ok(Self { step, mode })
+        } else {
+            Err(UnknownStepFault::Step { step: step.to_string() })
+        }
+    }
+
     /// Returns the step that fails.
     #[must_use]
     pub fn step(self) -> StepType {
@@ -189,7 +213,8 @@ mod tests {
     fn every_step_with_an_action_can_fail() {
         for step in StepType::ALL {
             let is_unused = matches!(step, StepType::Execute | StepType::NextStepRunner);
-            assert_eq!(StepFault::STEPS.contains(step), !is_unused, "{step}");
+            let fault = StepFault::new(*step, StepFailureMode::Exit1);
+            assert_eq!(fault.is_err(), is_unused, "{step}");
         }
     }
 
