@@ -11,5 +11,6 @@ pub(super) fn serialize<S: Serializer>(bits: &[u8], serializer: S) -> Result<S::
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    STANDARD_NO_PAD.decode(text).map_err(D::Error::custom)
+    // The decoder reserves more than it needs.
+    STANDARD_NO_PAD.decode(text).map(Vec::into_boxed_slice).map(Vec::from).map_err(D::Error::custom)
 }
