@@ -25,6 +25,7 @@ mod host_summary;
 mod ignition_endpoint;
 mod inventory;
 pub mod limits;
+mod measurements;
 mod memory;
 mod memory_limit;
 mod names;
@@ -43,6 +44,7 @@ pub use ignition_endpoint::IgnitionEndpoint;
 pub use inventory::{
     DiskSummary, InventorySummary, NicSummary, RouteSummary, Truncation, VendorSummary, VirtualInterfaces,
 };
+pub use measurements::MeasurementLimits;
 pub use names::ResolvedName;
 pub use preparation::{DiskSpeed, ImageAvailability};
 pub use tang::TangServers;
