@@ -1,4 +1,4 @@
-//! Errors of replies.
+//! Errors of replies and of stored summaries.
 
 use assisted::step::StepType;
 
@@ -54,3 +54,8 @@ impl InvalidReply {
         Self::Json { step, reason: cut(&error.to_string(), MAX_TEXT).into() }
     }
 }
+
+/// The error of a stored summary that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the stored summary is damaged")]
+pub struct DamagedSummary(#[source] pub(super) serde_json::Error);

@@ -1,7 +1,8 @@
 //! The facts about a host from the replies of its agent: typed, compact and bounded.
 //!
 //! A reply is parsed once, when it arrives, and a setter of [`HostSummary`] replaces the part that it is about.
-//! Validations, steps and roles read only the summary, never the reply.
+//! Validations, steps and roles read only the summary, never the reply. A [stored summary](HostSummary::to_stored) has
+//! a version: a release that stores other facts makes the summary again from the stored replies.
 //!
 //! # Size
 //!
@@ -31,12 +32,13 @@ mod memory_limit;
 mod names;
 mod preparation;
 mod replies;
+mod stored;
 mod tang;
 mod time_sources;
 mod vips;
 
 pub use connectivity::{AddressCollision, BrokenMtu, PeerAddress, PeerSummary, Peers};
-pub use error::{InvalidReply};
+pub use error::{DamagedSummary, InvalidReply};
 pub use excess::{Excess, ExcessPart};
 pub use free_addresses::FreeAddresses;
 pub use host_summary::HostSummary;
@@ -47,6 +49,7 @@ pub use inventory::{
 pub use measurements::MeasurementLimits;
 pub use names::ResolvedName;
 pub use preparation::{DiskSpeed, ImageAvailability};
+pub use stored::{StoredSummary, VERSION};
 pub use tang::TangServers;
 pub use time_sources::TimeSource;
 pub use vips::{VerifiedVip, VipLeases};
