@@ -137,7 +137,7 @@ fn disk_encryption(clevis: &Clevis) -> &'static str {
     }
 }
 
-/// Returns the Tang servers as JSON, as many as fit into the limit. Empty if there are none.
+/// Returns the Tang servers as JSON, as many as fit into the limit. Empty for none.
 fn tang_servers(log: &mut ExcessLog, clevis: Option<&Clevis>) -> Result<Box<str>, InvalidReply> {
     let servers = clevis.and_then(|clevis| clevis.tang.as_deref()).unwrap_or_default();
     let mut list: Vec<String> = Vec::new();

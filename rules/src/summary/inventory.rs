@@ -166,7 +166,7 @@ compact! {
 pub struct RouteSummary {
     /// Destination address; unspecified for a default route. `None`: invalid.
     pub destination: Option<IpAddr>,
-    /// Address of the gateway. `None`: there is none, or it is invalid.
+    /// Address of the gateway. `None`: absent or invalid.
     pub gateway: Option<IpAddr>,
     /// Name of the interface.
     pub nic: Box<str>,

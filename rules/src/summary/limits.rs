@@ -60,7 +60,7 @@ pub const MAX_COLLISION_BYTES: usize = 8 << 10;
 /// Maximum number of networks with unused addresses.
 pub const MAX_FREE_NETWORKS: usize = 16;
 
-/// Maximum number of bits that the addresses of such a network differ in: 10 for a /22 of IPv4.
+/// Maximum number of host bits of a network with unused addresses: 10 for a /22 of IPv4.
 pub const MAX_HOST_BITS: u32 = 10;
 
 /// Maximum length of the state of a time server in bytes. `not_combined` is the longest one.
