@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use assisted::inventory_report::InventoryReport;
 use ignition::Cidr;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,16 +9,19 @@ use serde::Deserialize;
 
 use super::*;
 use crate::requirements::HardwareRequirements;
-use crate::summary::{DiskSummary, InventorySummary, NicSummary, RouteSummary};
+use crate::summary::{
+    DiskSummary, HostSummary, InventorySummary, NicSummary, RouteSummary, VirtualInterfaces,
+};
 
 /// Disks of every drive type, with the results of the Assisted Installer.
 const RECORDED: &str = include_str!("../../tests/data/disks.json");
 
 #[derive(Deserialize)]
-struct Recorded {
+struct Recorded<'a> {
     openshift_version: String,
     min_disk_gb: i64,
-    inventory: InventorySummary,
+    #[serde(borrow)]
+    inventory: InventoryReport<'a>,
     reasons: BTreeMap<String, Vec<String>>,
     installation_disk: BTreeMap<String, String>,
     disks_to_be_formatted: Vec<String>,
@@ -88,11 +92,13 @@ fn reasons_of_one(disk: DiskSummary) -> Vec<String> {
 
 #[test]
 fn recorded_disks_have_the_recorded_reasons() {
-    let recorded: Recorded = serde_json::from_str(RECORDED).unwrap();
+    let recorded: Recorded<'_> = serde_json::from_str(RECORDED).unwrap();
     let version = Version::parse(&recorded.openshift_version);
     let requirements = HardwareRequirements::default().for_version("").unwrap().worker;
     let requirements = HostRequirements { disk_size_gb: recorded.min_disk_gb, ..requirements };
-    let inventory = recorded.inventory;
+    let mut summary = HostSummary::default();
+    summary.set_inventory(&recorded.inventory, VirtualInterfaces::Drop);
+    let inventory = summary.inventory.unwrap();
     let rules = DiskRules::new(&requirements, version.as_ref(), &inventory.architecture);
     let found = eligibility(&inventory, &rules);
     assert_eq!(found.len(), 31);
