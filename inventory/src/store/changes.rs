@@ -12,13 +12,17 @@ pub enum Step {
     Insert(Row),
     /// Replaces a record. The row has the next generation; the record must have the one before.
     Replace(Row),
-    /// Removes a record if it still has this generation.
+    /// Removes a record if it still has this generation. The assessment of a cluster is removed with the cluster.
     Remove(Key, i64),
     /// Stores a report of a host, which replaces the host's report of the same kind.
     ///
     /// A reader gets a host and its reports from the same change only if the change also writes the host. A host's
-    /// reports are removed with it.
+    /// reports are removed with it. A report that the host does not name is skipped if the host does not exist or is
+    /// deleted, and removed when the host is deleted.
     PutReport(Key, ReportKind, String),
+    /// Replaces a report of a host, if the host exists, is not deleted, and has a report of this kind. Otherwise the
+    /// step is skipped.
+    RewriteReport(Key, ReportKind, String),
     /// Removes a report of a host, if it exists.
     RemoveReport(Key, ReportKind),
     /// Requires that a record exists and is not deleted, in any generation, until the change is done.
@@ -80,7 +84,8 @@ impl Step {
             Self::Insert(row) | Self::Replace(row) => Some(row.key),
             Self::Remove(key, _) | Self::Require(key) | Self::RequireAt(key, _) => Some(*key),
             Self::RequireSilent(key, _) => Some(*key),
-            Self::PutReport(key, ..) | Self::RemoveReport(key, _) => Some(*key),
+            Self::PutReport(key, ..) | Self::RewriteReport(key, ..) => Some(*key),
+            Self::RemoveReport(key, _) => Some(*key),
             Self::RequireNone(_) | Self::RequireWithin(_) => None,
             Self::StoreCheckIns(_) | Self::LimitCheckIns(_) | Self::ForgetEvents(_) => None,
         }

@@ -30,7 +30,7 @@ pub trait Record: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + '
     /// Takes over the parts that change without the document.
     fn set_columns(&mut self, _columns: &Columns) {}
 
-    /// Returns the length of its reports in bytes. They are stored apart from the record.
+    /// Returns the length of the reports that it names, in bytes. They are stored apart from the record.
     fn reports_len(&self) -> usize {
         0
     }
@@ -62,7 +62,8 @@ pub type RecordPage<R> = Vec<(Stored<R>, Reports)>;
 
 /// Returns the kind of a report that a host names but that was not found.
 pub(super) fn missing_report(host: &impl Record, kinds: ReportKinds, found: &Reports) -> Option<ReportKind> {
-    kinds.iter().find(|kind| host.has_report(*kind) && found.get(*kind).is_none())
+    let is_named = |kind: ReportKind| kind.is_named_by_host() && host.has_report(kind);
+    kinds.iter().find(|kind| is_named(*kind) && found.get(*kind).is_none())
 }
 
 pub(super) fn encode<R: Record>(record: &R, generation: i64) -> Result<Row, StoreError> {

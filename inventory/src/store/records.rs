@@ -32,6 +32,12 @@ pub struct Records {
 /// Maximum number of check-ins that one transaction stores. It locks their hosts.
 const CHECK_INS_PER_BATCH: usize = 500;
 
+/// Maximum number of reports that one transaction rewrites. It locks their hosts.
+const REPORTS_PER_BATCH: usize = 500;
+
+/// Length of the reports after which a batch ends, in bytes. A transaction keeps all of them in memory.
+const REPORT_BYTES_PER_BATCH: usize = 8 << 20;
+
 /// Attempts that take no locks. After these, a change locks the keys of its last attempt in this process.
 const OPTIMISTIC_ATTEMPTS: u64 = 2;
 
@@ -239,7 +245,7 @@ impl Records {
             let mut reports = self.store.reports(key, kinds).await?;
             let Some(kind) = missing_report(&host, kinds, &reports) else {
                 // Another change may have added a report since the host was read.
-                reports.0.retain(|kind, _| host.has_report(*kind));
+                reports.0.retain(|kind, _| !kind.is_named_by_host() || host.has_report(*kind));
                 return Ok((host, reports));
             };
             let Some(stored) = self.find::<R>(key.parent, key.id).await? else {
@@ -309,6 +315,24 @@ impl Records {
         Err(StoreError::Contended.into())
     }
 
+    /// Replaces reports of hosts without their documents, as [`Step::RewriteReport`]: a report is skipped if its host
+    /// does not exist, is deleted, or has no report of this kind.
+    ///
+    /// The reports are rewritten in several transactions. The limits of infra-envs are not checked, and the next change
+    /// of a host counts the lengths that its document has. So a new report must be about as long as the one before.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails. Some of the reports may be rewritten then.
+    pub async fn put_reports(&self, batch: Vec<(Key, ReportKind, String)>) -> Result<(), StoreError> {
+        for batch in report_batches(batch) {
+            let steps = batch.into_iter().map(|(host, kind, report)| Step::RewriteReport(host, kind, report));
+            let changes = Changes { steps: steps.collect(), events: Vec::new() };
+            self.store.commit(changes).await?.require_done()?;
+        }
+        Ok(())
+    }
+
     /// Stores an event that belongs to no change of a record.
     ///
     /// # Errors
@@ -318,6 +342,21 @@ impl Records {
         let changes = Changes { steps: Vec::new(), events: vec![event] };
         self.store.commit(changes).await?.require_done()
     }
+}
+
+/// Splits reports into batches for one transaction each.
+fn report_batches(reports: Vec<(Key, ReportKind, String)>) -> Vec<Vec<(Key, ReportKind, String)>> {
+    let (mut batches, mut batch, mut bytes) = (Vec::new(), Vec::new(), 0_usize);
+    for report in reports {
+        bytes = bytes.saturating_add(report.2.len());
+        batch.push(report);
+        if batch.len() >= REPORTS_PER_BATCH || bytes >= REPORT_BYTES_PER_BATCH {
+            batches.push(std::mem::take(&mut batch));
+            bytes = 0;
+        }
+    }
+    batches.extend(Some(batch).filter(|batch| !batch.is_empty()));
+    batches
 }
 
 impl Reader for Records {
@@ -383,12 +422,13 @@ impl Change {
         self.changes.steps.push(Step::Remove(stored.record.key(), stored.generation));
     }
 
-    /// Stores a report of a host. The change must also write the host.
+    /// Stores a report of a host. The change must also write the host, if the host [names](ReportKind::is_named_by_host)
+    /// reports of this kind.
     pub fn put_report<R: Record>(&mut self, host: &R, kind: ReportKind, report: String) {
         self.changes.steps.push(Step::PutReport(host.key(), kind, report));
     }
 
-    /// Removes a report of a host. The change must also write the host.
+    /// Removes a report of a host. The change must also write the host, if the host names reports of this kind.
     pub fn remove_report<R: Record>(&mut self, host: &R, kind: ReportKind) {
         self.changes.steps.push(Step::RemoveReport(host.key(), kind));
     }
@@ -446,6 +486,17 @@ mod tests {
         fn id(&self) -> Uuid {
             Uuid::nil()
         }
+    }
+
+    #[test]
+    fn batches_of_reports_are_short() {
+        let host = Key { kind: Kind::Host, parent: Some(Uuid::nil()), id: Uuid::nil() };
+        let report = |len: usize| (host, ReportKind::Connectivity, "x".repeat(len));
+        let lengths = |reports: Vec<_>| report_batches(reports).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(lengths(Vec::new()), [0; 0]);
+        assert_eq!(lengths(vec![report(1); 1001]), [500, 500, 1]);
+        assert_eq!(lengths(vec![report(1); 500]), [500]);
+        assert_eq!(lengths(vec![report(5 << 20), report(5 << 20), report(9 << 20), report(1)]), [2, 1, 1]);
     }
 
     #[test]

@@ -22,12 +22,26 @@ pub enum Kind {
     OsImageList,
     /// A job.
     Job,
+    /// The assessment of a cluster. It has the id of the cluster, and is removed with it.
+    Assessment,
+    /// The validation results of a host, with the key of the host. This kind is only in the feed: the results are the
+    /// report [`ReportKind::Results`], and no record has this kind. A cache must not return such keys in
+    /// [`FeedCache::cached`](super::FeedCache::cached).
+    HostResults,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 6] =
-        [Self::Cluster, Self::InfraEnv, Self::Host, Self::OsImage, Self::OsImageList, Self::Job];
+    pub const ALL: [Self; 8] = [
+        Self::Cluster,
+        Self::InfraEnv,
+        Self::Host,
+        Self::OsImage,
+        Self::OsImageList,
+        Self::Job,
+        Self::Assessment,
+        Self::HostResults,
+    ];
 
     /// Returns the name of the kind in the database.
     #[must_use]
@@ -39,6 +53,8 @@ impl Kind {
             Self::OsImage => "os-image",
             Self::OsImageList => "os-image-list",
             Self::Job => "job",
+            Self::Assessment => "assessment",
+            Self::HostResults => "host_results",
         }
     }
 }
@@ -52,6 +68,20 @@ pub struct Key {
     pub parent: Option<Uuid>,
     /// The id.
     pub id: Uuid,
+}
+
+impl Key {
+    /// Returns the key of a cluster's assessment.
+    #[must_use]
+    pub fn of_assessment(cluster: Uuid) -> Self {
+        Self { kind: Kind::Assessment, parent: None, id: cluster }
+    }
+
+    /// Returns the key of a host's validation results in the feed.
+    #[must_use]
+    pub fn of_host_results(host: Self) -> Self {
+        Self { kind: Kind::HostResults, ..host }
+    }
 }
 
 impl fmt::Display for Key {
@@ -81,8 +111,8 @@ pub struct Row {
     pub schema_version: i64,
     /// The record, as JSON.
     pub document: String,
-    /// The length of the record's reports in bytes, if the writer knows it. Otherwise the database counts them. `None`
-    /// in records that were read.
+    /// The length of the reports that the record names, in bytes, if the writer knows it. Otherwise the database counts
+    /// them. `None` in records that were read.
     pub reports_len: Option<u64>,
 }
 
@@ -96,8 +126,8 @@ impl Row {
 }
 
 assisted::string_enum! {
-    /// A kind of report of a host's agent. Reports are stored apart from the host, because they are long and most
-    /// operations do not need them.
+    /// A kind of report on a host. Most are from the host's agent. Reports are stored apart from the host, because they
+    /// are long and most operations do not need them.
     ReportKind {
         /// The hardware of the host.
         Inventory = "inventory",
@@ -117,6 +147,31 @@ assisted::string_enum! {
         DomainNameResolutions = "domain_name_resolutions",
         /// Unused addresses.
         FreeAddresses = "free_addresses",
+        /// Verification of the virtual IP addresses of the cluster.
+        VerifiedVips = "verified_vips",
+        /// DHCP leases of the virtual IP addresses of the cluster.
+        VipLeases = "vip_leases",
+        /// The facts in the other reports that validations need.
+        Summary = "summary",
+        /// Results of the host's validations. See [`ReportKind::is_named_by_host`].
+        Results = "results",
+    }
+}
+
+impl ReportKind {
+    /// Returns `true` if the document of the host names its report of this kind.
+    ///
+    /// A report that the document does not name is written without the host, and the feed reports its changes as
+    /// [`Kind::HostResults`]. It does not count against the limits of the infra-env. It is kept when the host registers
+    /// again, and removed when the host is deleted.
+    #[must_use]
+    pub fn is_named_by_host(self) -> bool {
+        self != Self::Results
+    }
+
+    /// Returns the kinds that the document of a host does not name.
+    pub(super) fn all_unnamed() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|kind| !kind.is_named_by_host())
     }
 }
 

@@ -3,22 +3,28 @@
 use std::collections::BTreeSet;
 
 use chrono::DateTime;
+use futures_util::StreamExt as _;
 use kindling::inventory::store::{
-    Bound, Changes, Columns, Filter, Key, Kind, Outcome, PageQuery, Position, ReportKind, ReportKinds,
-    Reports, Row, Step, StoreError,
+    Bound, ChangeKind, Changes, Columns, FeedEvent, Filter, Key, Kind, Outcome, PageQuery, Position, Record,
+    RecordChange, ReportKind, ReportKinds, Reports, Row, SqlStore, Step, Store as _, StoreError,
 };
-
+use serde::{Deserialize, Serialize};
 use sqlx::{Connection as _, Executor as _, PgConnection};
+use uuid::Uuid;
 
 use super::{
-    StoreFixture, deleted_row, new_cluster_key, new_host_key, new_infra_env_key, new_row, on_each_store,
-    on_postgres, on_sqlite, row_with,
+    StoreFixture, deleted_row, new_assessment_key, new_cluster_key, new_host_key, new_infra_env_key, new_row,
+    on_each_store, on_postgres, on_sqlite, row_with,
 };
 
 const ALL: ReportKinds = ReportKinds::new(ReportKind::ALL);
 
 fn put(host: Key, kind: ReportKind, report: &str) -> Step {
     Step::PutReport(host, kind, report.to_owned())
+}
+
+fn rewrite(host: Key, kind: ReportKind, report: &str) -> Step {
+    Step::RewriteReport(host, kind, report.to_owned())
 }
 
 async fn reports(fixture: &StoreFixture, host: Key) -> Vec<(ReportKind, String)> {
@@ -309,5 +315,282 @@ fn reservation_that_waits_too_long_is_not_granted() {
         // PostgreSQL's lock_timeout of a connection is 10 seconds.
         assert!(fixture.store.reserve(&BTreeSet::from([key])).await.unwrap().is_none());
         drop(held);
+    });
+}
+
+/// Commits steps, and returns the changes that the feed reports.
+async fn reported_changes(
+    fixture: &StoreFixture,
+    steps: impl IntoIterator<Item = Step>,
+) -> Vec<RecordChange> {
+    let mut reader = fixture.store.feed().subscribe();
+    // The last event, so that the reader does not wait for more.
+    let last = new_cluster_key();
+    fixture.commit_steps(steps).await;
+    fixture.commit_steps([Step::Insert(new_row(last))]).await;
+    let mut changes = Vec::new();
+    while let Some(event) = reader.next().await {
+        match event {
+            FeedEvent::Changed(change) if change.key == last => break,
+            FeedEvent::Changed(change) => changes.push(change),
+            FeedEvent::Resync => panic!("resync"),
+        }
+    }
+    changes
+}
+
+#[test]
+fn only_changes_of_results_are_reported_without_their_host() {
+    on_each_store(async |fixture| {
+        let host = new_host_key(new_infra_env_key());
+        fixture.commit_steps([Step::Insert(new_row(host)), put(host, ReportKind::Connectivity, "a")]).await;
+        let quiet = [put(host, ReportKind::Summary, "s"), rewrite(host, ReportKind::Connectivity, "b")];
+        assert_eq!(reported_changes(fixture, quiet).await, []);
+        let results = Key { kind: Kind::HostResults, ..host };
+        let mut last = 0;
+        for (step, kind) in [
+            (put(host, ReportKind::Results, "1"), ChangeKind::Written),
+            (put(host, ReportKind::Results, "1"), ChangeKind::Written),
+            (rewrite(host, ReportKind::Results, "2"), ChangeKind::Written),
+            (Step::RemoveReport(host, ReportKind::Results), ChangeKind::Removed),
+        ] {
+            let changes = reported_changes(fixture, [step]).await;
+            let [change] = changes.as_slice() else { panic!("{changes:?}") };
+            assert_eq!((change.key, change.kind), (results, kind));
+            assert!(change.generation > last, "{change:?}");
+            last = change.generation;
+        }
+        let both =
+            [Step::Replace(Row { generation: 2, ..new_row(host) }), put(host, ReportKind::Results, "3")];
+        let keys: Vec<_> = reported_changes(fixture, both).await.iter().map(|change| change.key).collect();
+        assert_eq!(keys, [host, results]);
+        let changes = reported_changes(fixture, [Step::Replace(deleted_row(host, 3))]).await;
+        assert_eq!(changes, [RecordChange { key: host, generation: 3, kind: ChangeKind::Written }]);
+    });
+}
+
+#[test]
+fn other_replica_is_notified_of_results() {
+    on_postgres(async |fixture| {
+        let replica = SqlStore::open(&fixture.url).await.unwrap();
+        let mut reader = replica.feed().subscribe();
+        let host = new_host_key(new_infra_env_key());
+        fixture.commit_steps([Step::Insert(new_row(host))]).await;
+        fixture.commit_steps([put(host, ReportKind::Results, "{}")]).await;
+        let results = Key { kind: Kind::HostResults, ..host };
+        let expected = [host, results];
+        for key in expected {
+            match reader.next().await {
+                Some(FeedEvent::Changed(change)) => assert_eq!(change.key, key),
+                other => panic!("{other:?}"),
+            }
+        }
+        replica.close().await;
+    });
+}
+
+#[test]
+fn results_are_kept_until_their_host_is_deleted() {
+    on_each_store(async |fixture| {
+        let host = new_host_key(new_infra_env_key());
+        let results = ReportKinds::new(&[ReportKind::Results]);
+        let stored = async || fixture.store.reports(host, results).await.unwrap().0.into_values().next();
+        // A missing host gets no results, so none are left that no host removes.
+        fixture.commit_steps([put(host, ReportKind::Results, "lost")]).await;
+        assert_eq!(stored().await, None);
+        fixture.commit_steps([Step::Insert(new_row(host)), put(host, ReportKind::Results, "1")]).await;
+        fixture.commit_steps([Step::Replace(Row { generation: 2, ..new_row(host) })]).await;
+        assert_eq!(stored().await.as_deref(), Some("1"));
+        fixture.commit_steps([Step::Replace(deleted_row(host, 3))]).await;
+        assert_eq!(stored().await, None);
+        fixture.commit_steps([put(host, ReportKind::Results, "late")]).await;
+        assert_eq!(stored().await, None);
+        // The agent registers the deleted host again.
+        let again = Row { generation: 9, ..new_row(host) };
+        let steps = [Step::Remove(host, 3), Step::Insert(again), put(host, ReportKind::Results, "2")];
+        fixture.commit_steps(steps).await;
+        assert_eq!(stored().await.as_deref(), Some("2"));
+        fixture.commit_steps([Step::Remove(host, 9)]).await;
+        assert_eq!(stored().await, None);
+    });
+}
+
+#[test]
+fn results_of_many_hosts_are_one_change_that_a_generation_guards() {
+    on_each_store(async |fixture| {
+        let (env, assessment) = (new_infra_env_key(), new_assessment_key());
+        let hosts: Vec<_> = (0..600).map(|_| new_host_key(env)).collect();
+        let inserted = hosts.iter().map(|host| Step::Insert(new_row(*host)));
+        fixture.commit_steps(inserted.chain([Step::Insert(new_row(assessment))])).await;
+        let assess = async |generation, text: &str| {
+            let next = Step::Replace(Row { generation, ..new_row(assessment) });
+            let results = hosts.iter().map(|host| put(*host, ReportKind::Results, text));
+            fixture.commit(results.chain([next])).await
+        };
+        assert_eq!(assess(2, "new").await, Outcome::Done);
+        assert_eq!(assess(2, "stale").await, Outcome::Overtaken);
+        for host in [hosts[0], hosts[599]] {
+            assert_eq!(reports(fixture, host).await, [(ReportKind::Results, "new".to_owned())]);
+            assert_eq!(fixture.get_row(host).await.unwrap().generation, 1);
+        }
+    });
+}
+
+/// A host that names an inventory report.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct NamedReports {
+    infra_env: Uuid,
+    id: Uuid,
+}
+
+impl Record for NamedReports {
+    const KIND: Kind = Kind::Host;
+
+    fn id(&self) -> Uuid {
+        self.id
+    }
+
+    fn parent(&self) -> Option<Uuid> {
+        Some(self.infra_env)
+    }
+
+    fn has_report(&self, kind: ReportKind) -> bool {
+        // Results are never named, so their absence is no error.
+        [ReportKind::Inventory, ReportKind::Results].contains(&kind)
+    }
+}
+
+#[test]
+fn results_are_read_with_a_host_that_does_not_name_them() {
+    on_each_store(async |fixture| {
+        let (env, records) = (new_infra_env_key(), fixture.records());
+        let host = NamedReports { infra_env: env.id, id: Uuid::new_v4() };
+        let row = Row::new(host.key(), serde_json::to_string(&host).unwrap());
+        let inventory = put(host.key(), ReportKind::Inventory, "i");
+        fixture.commit_steps([Step::Insert(row), inventory]).await;
+        let kinds = async || {
+            let (_, found) = records.with_reports(host.clone(), ALL).await.unwrap();
+            let query = PageQuery::first(Filter::all(Kind::Host).within(env.id)).with_reports(ALL);
+            let mut streamed = records.stream_with_reports::<NamedReports>(query);
+            let (_, streamed) = streamed.next().await.unwrap().unwrap();
+            let kinds = |reports: Reports| reports.0.into_keys().collect::<Vec<_>>();
+            (kinds(found), kinds(streamed))
+        };
+        let inventory = vec![ReportKind::Inventory];
+        assert_eq!(kinds().await, (inventory.clone(), inventory));
+        fixture.commit_steps([put(host.key(), ReportKind::Results, "r")]).await;
+        let both = vec![ReportKind::Inventory, ReportKind::Results];
+        assert_eq!(kinds().await, (both.clone(), both));
+        fixture.commit_steps([Step::RemoveReport(host.key(), ReportKind::Inventory)]).await;
+        let error = records.with_reports(host.clone(), ALL).await.unwrap_err();
+        assert!(matches!(error, StoreError::MissingReport { kind: ReportKind::Inventory, .. }), "{error}");
+    });
+}
+
+#[test]
+fn page_with_results_is_limited_by_their_length() {
+    on_each_store(async |fixture| {
+        let env = new_infra_env_key();
+        // PostgreSQL has pages of 1 MiB, SQLite of 256 KiB.
+        let len = if fixture.url.starts_with("postgres:") { 400 << 10 } else { 100 << 10 };
+        for _ in 0..3 {
+            let host = new_host_key(env);
+            let results = put(host, ReportKind::Results, &"x".repeat(len));
+            fixture.commit_steps([Step::Insert(new_row(host)), results]).await;
+        }
+        let query = PageQuery::first(Filter::all(Kind::Host).within(env.id));
+        for (kinds, rows) in [(ALL, 2), (ReportKinds::new(&[ReportKind::Inventory]), 3)] {
+            assert_eq!(fixture.store.page(query.with_reports(kinds)).await.unwrap().rows.len(), rows);
+        }
+    });
+}
+
+/// Checks that the totals of an infra-env are exactly these.
+async fn assert_totals(fixture: &StoreFixture, env: Key, records: u64, blocks: u64) {
+    let outcome = async |records, bytes| {
+        let bound = Bound { kind: Kind::Host, parent: env.id, records, bytes };
+        fixture.commit([Step::RequireWithin(bound)]).await
+    };
+    let bytes = blocks << 12;
+    assert_eq!(outcome(records, bytes).await, Outcome::Done, "at most {records}, {blocks}");
+    assert_eq!(outcome(records - 1, bytes).await, Outcome::OutOfBounds, "at least {records}");
+    assert_eq!(outcome(records, bytes - 1).await, Outcome::OutOfBounds, "at least {blocks} blocks");
+}
+
+#[test]
+fn reports_are_rewritten_only_where_they_exist() {
+    on_each_store(async |fixture| {
+        let env = new_infra_env_key();
+        let [host, without, deleted, missing] = [(); 4].map(|()| new_host_key(env));
+        let (long, longer) = ("x".repeat(4000), "y".repeat(9000));
+        for host in [host, deleted] {
+            let report = put(host, ReportKind::Connectivity, &long);
+            fixture.commit_steps([Step::Insert(new_row(host)), report]).await;
+        }
+        fixture.commit_steps([Step::Insert(new_row(without)), Step::Replace(deleted_row(deleted, 2))]).await;
+        assert_totals(fixture, env, 2, 3).await;
+        let rewritten = |host| (host, ReportKind::Connectivity, longer.clone());
+        let batch = vec![rewritten(missing), rewritten(host), rewritten(deleted), rewritten(without)];
+        fixture.records().put_reports(batch).await.unwrap();
+        assert_eq!(reports(fixture, host).await, [(ReportKind::Connectivity, longer.clone())]);
+        assert_eq!(reports(fixture, deleted).await, [(ReportKind::Connectivity, long)]);
+        for host in [without, missing] {
+            assert_eq!(reports(fixture, host).await, []);
+        }
+        // The host itself has not changed, and its size includes the longer report.
+        assert_eq!(fixture.get_row(host).await, Some(new_row(host)));
+        assert_totals(fixture, env, 2, 5).await;
+        let short = (host, ReportKind::Connectivity, "z".to_owned());
+        fixture.records().put_reports(vec![rewritten(host), short]).await.unwrap();
+        assert_eq!(reports(fixture, host).await, [(ReportKind::Connectivity, "z".to_owned())]);
+        assert_totals(fixture, env, 2, 3).await;
+        // A change of the host counts what its document names. The totals follow.
+        let next = Row { generation: 2, reports_len: Some(8000), ..new_row(host) };
+        fixture.commit_steps([Step::Replace(next)]).await;
+        assert_totals(fixture, env, 2, 4).await;
+        fixture.records().put_reports(Vec::new()).await.unwrap();
+    });
+}
+
+#[test]
+fn wiped_host_gets_no_old_report_back() {
+    on_each_store(async |fixture| {
+        let host = new_host_key(new_infra_env_key());
+        let report = put(host, ReportKind::Connectivity, "old");
+        fixture.commit_steps([Step::Insert(new_row(host)), report]).await;
+        let wiped = Step::Replace(Row { generation: 2, ..new_row(host) });
+        fixture.commit_steps([wiped, Step::RemoveReport(host, ReportKind::Connectivity)]).await;
+        let batch = vec![(host, ReportKind::Connectivity, "late".to_owned())];
+        fixture.records().put_reports(batch).await.unwrap();
+        assert_eq!(reports(fixture, host).await, []);
+        let batch = vec![(host, ReportKind::Connectivity, "a\0b".to_owned())];
+        let error = fixture.records().put_reports(batch).await.unwrap_err();
+        assert!(matches!(error, StoreError::Nul { key } if key == host), "{error}");
+    });
+}
+
+#[test]
+fn more_reports_than_a_batch_are_rewritten_while_their_hosts_change() {
+    on_each_store(async |fixture| {
+        let env = new_infra_env_key();
+        let hosts: Vec<_> = (0..1100).map(|_| new_host_key(env)).collect();
+        let steps = hosts
+            .iter()
+            .flat_map(|host| [Step::Insert(new_row(*host)), put(*host, ReportKind::Connectivity, "old")]);
+        fixture.commit_steps(steps).await;
+        let batch = hosts.iter().rev().map(|host| (*host, ReportKind::Connectivity, "new".to_owned()));
+        let (records, batch) = (fixture.records(), batch.collect::<Vec<_>>());
+        let change_all = async {
+            for generation in 2..6 {
+                let rows = hosts.iter().map(|host| Row { generation, ..new_row(*host) });
+                fixture.commit_steps(rows.map(Step::Replace)).await;
+            }
+        };
+        let (rewritten, ()) = tokio::join!(records.put_reports(batch), change_all);
+        rewritten.unwrap();
+        for host in &hosts {
+            assert_eq!(reports(fixture, *host).await, [(ReportKind::Connectivity, "new".to_owned())]);
+        }
+        assert_totals(fixture, env, 1100, 1100).await;
     });
 }

@@ -119,6 +119,10 @@ fn new_host_key(infra_env: Key) -> Key {
     Key { kind: Kind::Host, parent: Some(infra_env.id), id: Uuid::new_v4() }
 }
 
+fn new_assessment_key() -> Key {
+    Key::of_assessment(Uuid::new_v4())
+}
+
 /// A newly inserted record.
 fn new_row(key: Key) -> Row {
     Row::new(key, r#"{"a":1}"#.to_owned())

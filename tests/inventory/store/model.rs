@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use kindling::inventory::event::{Event, EventQuery, Severity};
 use kindling::inventory::id::ClusterId;
 use kindling::inventory::store::{
-    Bound, Changes, Columns, Filter, Key, Kind, Outcome, PageQuery, ReportKind, ReportKinds, Reports, Row,
-    Step, counted_size,
+    Bound, Changes, Columns, Filter, Key, Kind, Outcome, PageQuery, Position, ReportKind, ReportKinds,
+    Reports, Row, Step, counted_size,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -49,7 +49,9 @@ impl ModelIds {
     }
 }
 
-/// The kinds of reports in the plans, and one of them.
+/// The kinds of reports in the plans, those that count in the size of a host, and one of them.
+const EACH: ReportKinds =
+    ReportKinds::new(&[ReportKind::Inventory, ReportKind::NtpSources, ReportKind::Results]);
 const BOTH: ReportKinds = ReportKinds::new(&[ReportKind::Inventory, ReportKind::NtpSources]);
 const ONE: ReportKinds = ReportKinds::new(&[ReportKind::NtpSources]);
 
@@ -60,6 +62,7 @@ enum SymbolicStep {
     Replace(usize, SymbolicContent),
     Remove(usize, i64),
     PutReport(usize, ReportKind, String),
+    RewriteReport(usize, ReportKind, String),
     RemoveReport(usize, ReportKind),
     Require(usize),
     RequireAt(usize, i64),
@@ -87,13 +90,15 @@ fn any_content() -> impl Strategy<Value = SymbolicContent> {
 
 fn any_step() -> impl Strategy<Value = SymbolicStep> {
     let (key, host) = (0..8_usize, 4..8_usize);
-    let report = || prop_oneof![Just(ReportKind::Inventory), Just(ReportKind::NtpSources)];
+    let report = || prop::sample::select(EACH.iter().collect::<Vec<_>>());
     prop_oneof![
         4 => (key.clone(), any_content()).prop_map(|(key, content)| SymbolicStep::Insert(key, content)),
         4 => (key.clone(), any_content()).prop_map(|(key, content)| SymbolicStep::Replace(key, content)),
         2 => (key.clone(), 1..4_i64).prop_map(|(key, generation)| SymbolicStep::Remove(key, generation)),
         2 => (host.clone(), report(), "[^\0]{0,9000}")
             .prop_map(|(key, kind, text)| SymbolicStep::PutReport(key, kind, text)),
+        2 => (host.clone(), report(), "[^\0]{0,9000}")
+            .prop_map(|(key, kind, text)| SymbolicStep::RewriteReport(key, kind, text)),
         1 => (host, report()).prop_map(|(key, kind)| SymbolicStep::RemoveReport(key, kind)),
         1 => key.clone().prop_map(SymbolicStep::Require),
         2 => (key, 0..4_i64).prop_map(|(key, generation)| SymbolicStep::RequireAt(key, generation)),
@@ -119,6 +124,7 @@ impl SymbolicStep {
             Self::Replace(key, content) => Step::Replace(row(*key, content)),
             Self::Remove(key, generation) => Step::Remove(keys[*key], *generation),
             Self::PutReport(key, kind, text) => Step::PutReport(keys[*key], *kind, text.clone()),
+            Self::RewriteReport(key, kind, text) => Step::RewriteReport(keys[*key], *kind, text.clone()),
             Self::RemoveReport(key, kind) => Step::RemoveReport(keys[*key], *kind),
             Self::Require(key) => Step::Require(keys[*key]),
             Self::RequireAt(key, generation) => Step::RequireAt(keys[*key], *generation),
@@ -155,7 +161,7 @@ impl ModelStore {
     }
 
     fn apply_step(&mut self, step: &Step) -> bool {
-        match step {
+        let fits = match step {
             Step::Insert(row) => {
                 self.made += 1;
                 let fits = !self.rows.contains_key(&row.key);
@@ -179,15 +185,25 @@ impl ModelStore {
                 }
                 fits
             }
+            Step::PutReport(key, kind, _) if *kind == ReportKind::Results && !self.is_present(*key) => true,
             Step::PutReport(key, kind, text) => {
                 self.reports.entry(*key).or_default().0.insert(*kind, text.clone());
+                true
+            }
+            Step::RewriteReport(key, kind, text) => {
+                if self.is_present(*key)
+                    && let Some(report) =
+                        self.reports.get_mut(key).and_then(|reports| reports.0.get_mut(kind))
+                {
+                    report.clone_from(text);
+                }
                 true
             }
             Step::RemoveReport(key, kind) => {
                 self.reports.entry(*key).or_default().0.remove(kind);
                 true
             }
-            Step::Require(key) => self.rows.get(key).is_some_and(|(_, row)| !row.columns.deleted),
+            Step::Require(key) => self.is_present(*key),
             Step::RequireAt(key, generation) => {
                 self.rows.get(key).map_or(0, |(_, row)| row.generation) == *generation
             }
@@ -200,7 +216,18 @@ impl ModelStore {
             Step::StoreCheckIns(_) | Step::LimitCheckIns(_) | Step::ForgetEvents(_) => {
                 unreachable!("{step:?}")
             }
+        };
+        if let Step::Insert(row) | Step::Replace(row) = step
+            && row.columns.deleted
+            && let Some(reports) = self.reports.get_mut(&row.key)
+        {
+            reports.0.remove(&ReportKind::Results);
         }
+        fits
+    }
+
+    fn is_present(&self, key: Key) -> bool {
+        self.rows.get(&key).is_some_and(|(_, row)| !row.columns.deleted)
     }
 
     fn reports_of(&self, key: Key, kinds: ReportKinds) -> Reports {
@@ -248,6 +275,23 @@ fn matches_filter(row: &Row, filter: Filter) -> bool {
         && (filter.deleted || !row.columns.deleted)
 }
 
+/// Returns the rows and reports of a list, read page by page.
+async fn list_with_reports(
+    fixture: &StoreFixture,
+    filter: Filter,
+    kinds: ReportKinds,
+) -> (Vec<Row>, BTreeMap<Key, Reports>) {
+    let (mut rows, mut reports, mut next) = (Vec::new(), BTreeMap::new(), Some(Position::START));
+    while let Some(after) = next {
+        let query = PageQuery::first(filter).with_reports(kinds).after(after);
+        let page = fixture.store.page(query).await.unwrap();
+        rows.extend(page.rows);
+        reports.extend(page.reports);
+        next = page.next;
+    }
+    (rows, reports)
+}
+
 async fn assert_agreement(fixture: &StoreFixture, plans: &[Vec<SymbolicStep>]) {
     let (world, mut model) = (ModelIds::new(), ModelStore::default());
     let mark = ClusterId::fresh();
@@ -264,7 +308,7 @@ async fn assert_agreement(fixture: &StoreFixture, plans: &[Vec<SymbolicStep>]) {
     for key in world.all_keys() {
         let expected = model.rows.get(&key).map(|(_, row)| row.clone());
         assert_eq!(fixture.get_row(key).await, expected, "{key}");
-        for kinds in [BOTH, ONE] {
+        for kinds in [EACH, ONE] {
             let reports = fixture.store.reports(key, kinds).await.unwrap();
             assert_eq!(reports, model.reports_of(key, kinds), "{key}");
         }
@@ -275,14 +319,16 @@ async fn assert_agreement(fixture: &StoreFixture, plans: &[Vec<SymbolicStep>]) {
         assert_eq!(fixture.store.count(filter).await.unwrap(), expected.len() as u64, "{filter:?}");
         assert_eq!(fixture.list_pages(filter).await.concat(), expected, "{filter:?}");
         if filter.kind == Kind::Host {
-            let page = fixture.store.page(PageQuery::first(filter).with_reports(ONE)).await.unwrap();
-            assert_eq!(page.rows, expected, "{filter:?}");
-            let mut reports = BTreeMap::new();
-            for row in &expected {
-                reports.insert(row.key, model.reports_of(row.key, ONE));
+            for kinds in [EACH, ONE] {
+                let (rows, found) = list_with_reports(fixture, filter, kinds).await;
+                assert_eq!(rows, expected, "{filter:?}");
+                let mut reports = BTreeMap::new();
+                for row in &expected {
+                    reports.insert(row.key, model.reports_of(row.key, kinds));
+                }
+                reports.retain(|_, reports| *reports != Reports::default());
+                assert_eq!(found, reports, "{filter:?}");
             }
-            reports.retain(|_, reports| *reports != Reports::default());
-            assert_eq!(page.reports, reports, "{filter:?}");
         }
     }
     let told = EventQuery { cluster: Some(mark), ..EventQuery::default() };

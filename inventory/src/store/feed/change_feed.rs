@@ -251,12 +251,13 @@ mod tests {
     fn only_writes_of_records_are_changes() {
         let key = key();
         let row = Row { generation: 7, ..Row::new(key, String::new()) };
-        let change = |generation, kind| Some(RecordChange { key, generation, kind });
-        assert_eq!(RecordChange::from_step(&Step::Insert(row.clone())), change(7, ChangeKind::Written));
-        assert_eq!(RecordChange::from_step(&Step::Replace(row)), change(7, ChangeKind::Written));
-        assert_eq!(RecordChange::from_step(&Step::Remove(key, 7)), change(7, ChangeKind::Removed));
+        let changes = |step: &Step| RecordChange::from_step(step, 99).collect::<Vec<_>>();
+        let change = |generation, kind| [RecordChange { key, generation, kind }];
+        assert_eq!(changes(&Step::Insert(row.clone())), change(7, ChangeKind::Written));
+        assert_eq!(changes(&Step::Replace(row)), change(7, ChangeKind::Written));
+        assert_eq!(changes(&Step::Remove(key, 7)), change(7, ChangeKind::Removed));
         for read in [Step::Require(key), Step::RequireAt(key, 3)] {
-            assert_eq!(RecordChange::from_step(&read), None);
+            assert_eq!(changes(&read), []);
         }
     }
 

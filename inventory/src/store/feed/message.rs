@@ -150,6 +150,17 @@ mod tests {
     }
 
     #[test]
+    fn changes_of_every_kind_round_trip() {
+        let change = |kind| {
+            let key = Key { kind, parent: Some(Uuid::new_v4()), id: Uuid::new_v4() };
+            RecordChange { key, generation: i64::MAX, kind: ChangeKind::Written }
+        };
+        let changes = Kind::ALL.map(change).to_vec();
+        let messages = HEADER.changes(&changes);
+        assert_eq!(parse(&messages[0]), Some((HEADER, MessageContent::Changes(changes))));
+    }
+
+    #[test]
     fn very_large_change_is_announced_as_a_resync() {
         let messages = HEADER.changes(&changes(5000));
         assert_eq!(messages.len(), 1);

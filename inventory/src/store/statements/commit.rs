@@ -53,7 +53,8 @@ impl Prepared {
         for (_, step) in &steps {
             check(step)?;
         }
-        let record_changes = steps.iter().filter_map(|(_, step)| RecordChange::from_step(step)).collect();
+        let record_changes =
+            steps.iter().flat_map(|(time, step)| RecordChange::from_step(step, *time)).collect();
         Ok(Self {
             steps,
             others,
@@ -119,6 +120,7 @@ fn check(step: &Step) -> Result<(), StoreError> {
         Step::Insert(Row { key, document, .. })
         | Step::Replace(Row { key, document, .. })
         | Step::PutReport(key, _, document)
+        | Step::RewriteReport(key, _, document)
             if document.contains('\0') =>
         {
             Err(StoreError::Nul { key: *key })

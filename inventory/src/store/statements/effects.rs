@@ -102,6 +102,28 @@ struct RecordState<'a> {
     write: Option<Write<'a>>,
 }
 
+/// The write of a report.
+#[derive(Clone, Copy, Debug)]
+enum ReportWrite<'a> {
+    Put(&'a str),
+    /// Only if the host has a report of this kind.
+    Rewrite(&'a str),
+    Remove,
+}
+
+impl<'a> ReportWrite<'a> {
+    /// Returns the write that has the same effect as this one and a rewrite after it.
+    fn rewritten_by(self, document: &'a str) -> Self {
+        match self {
+            Self::Put(_) => Self::Put(document),
+            Self::Rewrite(_) => Self::Rewrite(document),
+            Self::Remove => Self::Remove,
+        }
+    }
+}
+
+type ReportWrites<'a> = BTreeMap<(Key, ReportKind), ReportWrite<'a>>;
+
 /// The writes of a change.
 #[derive(Debug, Default)]
 pub(super) struct Effects<'a> {
@@ -110,6 +132,7 @@ pub(super) struct Effects<'a> {
     pub(super) inserted: Vec<(i64, Cow<'a, Row>)>,
     pub(super) replaced: Vec<Cow<'a, Row>>,
     pub(super) put_reports: Vec<(Key, ReportKind, &'a str)>,
+    pub(super) rewritten_reports: Vec<(Key, ReportKind, &'a str)>,
     pub(super) removed_reports: Vec<(Key, ReportKind)>,
     /// The hosts whose sizes the database must count, with their sizes before.
     pub(super) resized: BTreeMap<Key, i64>,
@@ -122,7 +145,7 @@ impl<'a> Effects<'a> {
     /// not hold.
     pub(super) fn evaluate(steps: &'a [(i64, Step)], rows: &BTreeMap<Key, CurrentRow>) -> Option<Self> {
         let mut records = BTreeMap::new();
-        let mut reports: BTreeMap<(Key, ReportKind), Option<&str>> = BTreeMap::new();
+        let mut reports = ReportWrites::new();
         for (made_at, step) in steps {
             let Some(key) = step.key() else { continue };
             let record = match records.entry(key) {
@@ -132,26 +155,16 @@ impl<'a> Effects<'a> {
                     entry.insert(RecordState { before, now: before, ..RecordState::default() })
                 }
             };
-            match step {
-                Step::PutReport(_, kind, document) => {
-                    reports.insert((key, *kind), Some(document));
-                }
-                Step::RemoveReport(_, kind) => {
-                    reports.insert((key, *kind), None);
-                }
-                _ => record.apply(step, *made_at)?,
-            }
-            if matches!(step, Step::Remove(..)) {
-                // Reports are removed with their host.
-                reports.retain(|(host, _), _| *host != key);
-            }
+            record.apply(step, *made_at)?;
+            let is_present = record.now.is_some_and(|now| !now.deleted);
+            apply_to_reports(&mut reports, step, is_present);
         }
-        let resized = hosts_to_resize(&records, reports.keys().map(|(host, _)| *host));
-        let mut effects = Self { resized, ..Self::default() };
-        for ((host, kind), document) in reports {
-            match document {
-                Some(document) => effects.put_reports.push((host, kind, document)),
-                None => effects.removed_reports.push((host, kind)),
+        let mut effects = Self { resized: hosts_to_resize(&records, &reports), ..Self::default() };
+        for ((host, kind), write) in reports {
+            match write {
+                ReportWrite::Put(document) => effects.put_reports.push((host, kind, document)),
+                ReportWrite::Rewrite(document) => effects.rewritten_reports.push((host, kind, document)),
+                ReportWrite::Remove => effects.removed_reports.push((host, kind)),
             }
         }
         for (key, record) in records {
@@ -189,13 +202,37 @@ impl<'a> Effects<'a> {
     }
 }
 
+/// Applies a step to the writes of reports. `is_present` says whether its record exists after it and is not deleted.
+fn apply_to_reports<'a>(reports: &mut ReportWrites<'a>, step: &'a Step, is_present: bool) {
+    match step {
+        Step::PutReport(host, kind, document) if is_present || kind.is_named_by_host() => {
+            reports.insert((*host, *kind), ReportWrite::Put(document));
+        }
+        Step::RewriteReport(host, kind, document) if is_present => {
+            let write = reports.entry((*host, *kind));
+            let write = write.and_modify(|write| *write = write.rewritten_by(document));
+            write.or_insert(ReportWrite::Rewrite(document));
+        }
+        Step::RemoveReport(host, kind) => {
+            reports.insert((*host, *kind), ReportWrite::Remove);
+        }
+        // All stored reports are removed with their host.
+        Step::Remove(key, _) => reports.retain(|(host, _), _| host != key),
+        Step::Insert(row) | Step::Replace(row) if row.key.kind == Kind::Host && row.columns.deleted => {
+            reports.extend(ReportKind::all_unnamed().map(|kind| ((row.key, kind), ReportWrite::Remove)));
+        }
+        _ => {}
+    }
+}
+
 /// Returns the hosts whose reports change while the writer does not know the length of all their reports, with the
 /// sizes that are written or stored.
 fn hosts_to_resize(
     records: &BTreeMap<Key, RecordState<'_>>,
-    with_reports: impl Iterator<Item = Key>,
+    reports: &ReportWrites<'_>,
 ) -> BTreeMap<Key, i64> {
-    let with_reports: BTreeSet<_> = with_reports.collect();
+    let counted = reports.keys().filter(|(_, kind)| kind.is_named_by_host());
+    let with_reports: BTreeSet<_> = counted.map(|(host, _)| *host).collect();
     let resized = records.iter().filter(|(key, record)| match &record.write {
         Some(write) => key.kind == Kind::Host && write.row().reports_len.is_none(),
         None => with_reports.contains(key),
@@ -234,7 +271,7 @@ impl<'a> RecordState<'a> {
             Step::RequireSilent(_, since) => {
                 self.now.is_some_and(|now| now.checked_in_at.is_none_or(|at| at < *since))
             }
-            Step::PutReport(..) | Step::RemoveReport(..) => true,
+            Step::PutReport(..) | Step::RewriteReport(..) | Step::RemoveReport(..) => true,
             // They are not on single records.
             Step::RequireNone(_) | Step::RequireWithin(_) => true,
             Step::StoreCheckIns(_) | Step::LimitCheckIns(_) | Step::ForgetEvents(_) => true,
@@ -328,6 +365,58 @@ mod tests {
         effects.add_size(host(1), 8192);
         assert_eq!(totals(&effects), Totals { records: 0, bytes: 4096 });
         let steps = [(1, put(1)), (2, Step::Replace(row(1, 2)))];
+        assert!(Effects::evaluate(&steps, &rows).unwrap().resized.is_empty());
+    }
+
+    #[test]
+    fn rewrite_follows_earlier_steps_on_the_report() {
+        let kinds = [ReportKind::Inventory, ReportKind::Connectivity, ReportKind::NtpSources];
+        let [put, removed, rewritten] = kinds;
+        let rewrite = |id, kind, text: &str| Step::RewriteReport(host(id), kind, text.to_owned());
+        let rows = BTreeMap::from([(host(1), stored(1))]);
+        let steps = [
+            (1, Step::PutReport(host(1), put, "old".to_owned())),
+            (2, Step::RemoveReport(host(1), removed)),
+            (3, rewrite(1, rewritten, "old")),
+            (4, rewrite(1, put, "a")),
+            (5, rewrite(1, removed, "b")),
+            (6, rewrite(1, rewritten, "c")),
+        ];
+        let effects = Effects::evaluate(&steps, &rows).unwrap();
+        assert_eq!(effects.put_reports, [(host(1), put, "a")]);
+        assert_eq!(effects.removed_reports, [(host(1), removed)]);
+        assert_eq!(effects.rewritten_reports, [(host(1), rewritten, "c")]);
+        assert_eq!(effects.resized, BTreeMap::from([(host(1), 4096)]));
+    }
+
+    #[test]
+    fn missing_and_deleted_hosts_get_no_results_and_no_rewrites() {
+        let rows =
+            BTreeMap::from([(host(1), stored(1)), (host(2), CurrentRow { deleted: true, ..stored(1) })]);
+        let mut deleted = row(1, 2);
+        deleted.columns.deleted = true;
+        let writes = |id| {
+            let put = |kind| Step::PutReport(host(id), kind, "{}".to_owned());
+            let rewrite = Step::RewriteReport(host(id), ReportKind::Connectivity, "{}".to_owned());
+            [put(ReportKind::Results), rewrite]
+        };
+        let steps = [writes(1), writes(2), writes(3)].concat().into_iter().chain([Step::Replace(deleted)]);
+        let steps: Vec<_> = (1..).zip(steps).collect();
+        let effects = Effects::evaluate(&steps, &rows).unwrap();
+        assert!(effects.put_reports.is_empty(), "{effects:?}");
+        let rewritten: Vec<_> = effects.rewritten_reports.iter().map(|(host, ..)| *host).collect();
+        assert_eq!(rewritten, [host(1)]);
+        // The deletion of the host removes its results.
+        assert_eq!(effects.removed_reports, [(host(1), ReportKind::Results)]);
+        let effects = Effects::evaluate(&steps[..2], &rows).unwrap();
+        assert_eq!(effects.put_reports, [(host(1), ReportKind::Results, "{}")]);
+        assert_eq!(effects.rewritten_reports, [(host(1), ReportKind::Connectivity, "{}")]);
+    }
+
+    #[test]
+    fn results_do_not_count_in_the_size_of_their_host() {
+        let rows = BTreeMap::from([(host(1), stored(1))]);
+        let steps = [(1, Step::PutReport(host(1), ReportKind::Results, "{}".to_owned()))];
         assert!(Effects::evaluate(&steps, &rows).unwrap().resized.is_empty());
     }
 

@@ -112,6 +112,12 @@ async fn writes_look_up_each_row_by_its_key() {
             assert!(plan.contains(index), "{plan}");
             assert!(!plan.contains("SCAN reports") && !plan.contains("SCAN host_macs"), "{plan}");
         }
+        let rewritten: Vec<_> = hosts.iter().map(|host| (*host, ReportKind::Connectivity, "{}")).collect();
+        let rewritten = writes::rewrite_reports(DIALECT, &rewritten).unwrap();
+        let rewritten = plan(&store.pool, rewritten).await.replace("COVERING INDEX", "INDEX");
+        let of_report = "SEARCH reports USING INDEX sqlite_autoindex_reports_1 \
+                         (infra_env_id=? AND host_id=? AND kind=?)";
+        assert!(rewritten.contains(of_report) && !rewritten.contains("SCAN reports"), "{rewritten}");
         let inserted = plan(&store.pool, writes::insert(DIALECT, (1..).zip(&rows)).unwrap()).await;
         assert!(!inserted.contains("records"), "{inserted}");
     }
@@ -135,6 +141,12 @@ async fn lists_of_records_use_an_index() {
             let plan = plan(&store.pool, query).await;
             assert!(plan.starts_with("SEARCH records USING ") && plan.contains(index), "{plan}");
         }
+        let results = ReportKinds::new(&[ReportKind::Inventory, ReportKind::Results]);
+        let plan_with_results =
+            plan(&store.pool, select_page(PageQuery::first(filter).with_reports(results), Dialect::Sqlite))
+                .await;
+        assert!(!plan_with_results.contains("SCAN re"), "{plan_with_results}");
+        assert_eq!(plan_with_results.matches("SEARCH reports USING INDEX").count(), 2, "{plan_with_results}");
         let reports = ReportKinds::new(&[ReportKind::Inventory]);
         for reports in [ReportKinds::NONE, reports] {
             let plan = plan(

@@ -128,10 +128,12 @@ pub(in crate::store) async fn list(
 pub(super) fn select_page(query: PageQuery, dialect: Dialect) -> Statement {
     let PageQuery { filter, reports, after, offset, limit } = query;
     let (len, of_host) = if reports.is_empty() {
-        ("CAST(octet_length(document) AS BIGINT)", "CAST(NULL AS TEXT)".to_owned())
+        ("CAST(octet_length(document) AS BIGINT)".to_owned(), "CAST(NULL AS TEXT)".to_owned())
     } else {
-        // The size of a host includes all its reports.
-        ("size", reports::select_joined(reports))
+        // The size of a host includes most of its reports.
+        let uncounted = reports::select_uncounted_len(reports);
+        let len = uncounted.map_or_else(|| "size".to_owned(), |uncounted| format!("size + {uncounted}"));
+        (len, reports::select_joined(reports))
     };
     let mut values = Values::default();
     let conditions = conditions(filter, &mut values);

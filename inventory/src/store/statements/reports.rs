@@ -9,8 +9,8 @@ fn bind_host(query: Statement, host: Key) -> Statement {
 }
 
 /// Returns the kinds as a list of SQL. They are constants of this program.
-fn sql_list(kinds: ReportKinds) -> String {
-    let kinds: Vec<_> = kinds.iter().map(|kind| format!("'{kind}'")).collect();
+fn sql_list(kinds: impl Iterator<Item = ReportKind>) -> String {
+    let kinds: Vec<_> = kinds.map(|kind| format!("'{kind}'")).collect();
     kinds.join(", ")
 }
 
@@ -18,14 +18,32 @@ fn sql_list(kinds: ReportKinds) -> String {
 pub(in crate::store) fn select(host: Key, kinds: ReportKinds) -> Statement {
     let sql = format!(
         "SELECT kind, document FROM reports WHERE infra_env_id = $1 AND host_id = $2 AND kind IN ({})",
-        sql_list(kinds)
+        sql_list(kinds.iter())
     );
     bind_host(Statement::composed(sql), host)
 }
 
+/// Returns the condition that a report counts in the size of its host.
+pub(super) fn is_counted() -> String {
+    format!("reports.kind NOT IN ({})", sql_list(ReportKind::all_unnamed()))
+}
+
+/// Returns a query for the length of those reports of a host in `records` that its size does not include. Returns `None`
+/// if it includes all reports of these kinds.
+pub(super) fn select_uncounted_len(kinds: ReportKinds) -> Option<String> {
+    let uncounted = sql_list(kinds.iter().filter(|kind| !kind.is_named_by_host()));
+    (!uncounted.is_empty()).then(|| {
+        format!(
+            "(SELECT CAST(COALESCE(SUM(reports.size), 0) AS BIGINT) FROM reports \
+             WHERE reports.infra_env_id = records.parent AND reports.host_id = records.id \
+             AND reports.kind IN ({uncounted}))"
+        )
+    })
+}
+
 /// Returns a query for all reports of a host in `records`, joined to one text that [`take`] reads.
 pub(super) fn select_joined(kinds: ReportKinds) -> String {
-    let kinds = sql_list(kinds);
+    let kinds = sql_list(kinds.iter());
     // An expression keeps the database from one search of the index for each kind: most hosts have few reports.
     format!(
         "(SELECT string_agg(reports.kind || ':' || reports.size || ':' || reports.document, '') FROM reports \

@@ -213,30 +213,53 @@ pub(super) fn remove_reports(
     Statement::over(dialect, &columns, rows.collect(), &sql)
 }
 
-fn put_reports(dialect: Dialect, reports: &[(Key, ReportKind, &str)]) -> Result<Statement, sqlx::Error> {
+/// The columns of a report.
+fn report_columns() -> Vec<(&'static str, ValueType)> {
     let columns = [("kind", ValueType::Text), ("size", ValueType::Integer), ("document", ValueType::Text)];
-    let columns = [HOST.as_slice(), &columns].concat();
-    let rows = reports.iter().map(|(host, kind, document)| {
-        let mut values = host_values(*host);
-        values.extend([Value::from(kind.as_str()), Value::from(len_of(document)), Value::from(*document)]);
-        values
-    });
+    [HOST.as_slice(), &columns].concat()
+}
+
+/// Returns the values of [`report_columns`].
+fn report_values((host, kind, document): &(Key, ReportKind, &str)) -> Vec<Value> {
+    let mut values = host_values(*host);
+    values.extend([Value::from(kind.as_str()), Value::from(len_of(document)), Value::from(*document)]);
+    values
+}
+
+fn put_reports(dialect: Dialect, reports: &[(Key, ReportKind, &str)]) -> Result<Statement, sqlx::Error> {
+    let columns = report_columns();
     let names = names(&columns);
     let sql = format!(
         "INSERT INTO reports ({names}) SELECT {names} FROM list WHERE 1 = 1 \
          ON CONFLICT (infra_env_id, host_id, kind) DO UPDATE SET size = excluded.size, document = excluded.document"
     );
-    Statement::over(dialect, &columns, rows.collect(), &sql)
+    Statement::over(dialect, &columns, reports.iter().map(report_values).collect(), &sql)
 }
 
-/// Returns a statement that counts the sizes of hosts again, and returns them.
+/// Returns a statement that replaces those of these reports that exist.
+pub(super) fn rewrite_reports(
+    dialect: Dialect,
+    reports: &[(Key, ReportKind, &str)],
+) -> Result<Statement, sqlx::Error> {
+    let sql = "UPDATE reports SET size = list.size, document = list.document FROM list \
+               WHERE reports.infra_env_id = list.infra_env_id AND reports.host_id = list.host_id \
+               AND reports.kind = list.kind";
+    Statement::over(dialect, &report_columns(), reports.iter().map(report_values).collect(), sql)
+}
+
+/// Returns a statement that counts the sizes of hosts again, and returns those that change.
 pub(super) fn resize(dialect: Dialect, hosts: &[Key]) -> Result<Statement, sqlx::Error> {
     // As in `counted_size`.
+    let size = format!(
+        "(CAST(octet_length(records.document) AS BIGINT) \
+         + CAST((SELECT COALESCE(SUM(reports.size), 0) FROM reports WHERE infra_env_id = records.parent \
+         AND host_id = records.id AND {}) AS BIGINT) + 4095) / 4096 * 4096",
+        super::reports::is_counted()
+    );
+    // Most sizes stay the same, and their rows, which include the documents, are not written.
     let sql = format!(
-        "UPDATE records SET size = (CAST(octet_length(document) AS BIGINT) \
-         + CAST((SELECT COALESCE(SUM(reports.size), 0) FROM reports \
-         WHERE infra_env_id = records.parent AND host_id = records.id) AS BIGINT) + 4095) / 4096 * 4096 \
-         FROM list WHERE {HAS_KEY} RETURNING records.parent AS parent, records.id AS id, records.size AS size"
+        "UPDATE records SET size = {size} FROM list WHERE {HAS_KEY} AND records.size <> {size} \
+         RETURNING records.parent AS parent, records.id AS id, records.size AS size"
     );
     Statement::over(dialect, &KEY, hosts.iter().map(|host| key_values(*host)).collect(), &sql)
 }
@@ -278,9 +301,12 @@ pub(super) async fn write<S: Session>(
     effects: &mut Effects<'_>,
 ) -> Result<bool, sqlx::Error> {
     let dialect = S::DIALECT;
-    let Effects { removed, inserted, replaced, put_reports: put, removed_reports, .. } = &*effects;
+    let Effects { removed, inserted, replaced, .. } = &*effects;
     if !removed.is_empty() {
-        connection.execute(remove(dialect, removed)?).await?;
+        let clusters = removed.iter().filter(|key| key.kind == Kind::Cluster);
+        let assessments = clusters.map(|cluster| Key::of_assessment(cluster.id));
+        let removed: Vec<_> = removed.iter().copied().chain(assessments).collect();
+        connection.execute(remove(dialect, &removed)?).await?;
     }
     if !inserted.is_empty() {
         let rows = inserted.iter().map(|(made_at, row)| (*made_at, row.as_ref()));
@@ -296,15 +322,7 @@ pub(super) async fn write<S: Session>(
     }
     let removed_hosts: Vec<_> = removed.iter().filter(|key| key.kind == Kind::Host).copied().collect();
     write_macs(connection, effects, &removed_hosts).await?;
-    if !removed_hosts.is_empty() {
-        connection.execute(remove_all_reports(dialect, &removed_hosts)?).await?;
-    }
-    if !removed_reports.is_empty() {
-        connection.execute(remove_reports(dialect, removed_reports)?).await?;
-    }
-    if !put.is_empty() {
-        connection.execute(put_reports(dialect, put)?).await?;
-    }
+    write_reports(connection, effects, &removed_hosts).await?;
     resize_hosts(connection, effects).await?;
     Ok(true)
 }
@@ -331,6 +349,26 @@ async fn write_macs<S: Session>(
     let macs: Vec<_> = macs.collect();
     if !macs.is_empty() {
         connection.execute(insert_macs(S::DIALECT, &macs)?).await?;
+    }
+    Ok(())
+}
+
+async fn write_reports<S: Session>(
+    connection: &mut S,
+    effects: &Effects<'_>,
+    removed_hosts: &[Key],
+) -> Result<(), sqlx::Error> {
+    if !removed_hosts.is_empty() {
+        connection.execute(remove_all_reports(S::DIALECT, removed_hosts)?).await?;
+    }
+    if !effects.removed_reports.is_empty() {
+        connection.execute(remove_reports(S::DIALECT, &effects.removed_reports)?).await?;
+    }
+    if !effects.put_reports.is_empty() {
+        connection.execute(put_reports(S::DIALECT, &effects.put_reports)?).await?;
+    }
+    if !effects.rewritten_reports.is_empty() {
+        connection.execute(rewrite_reports(S::DIALECT, &effects.rewritten_reports)?).await?;
     }
     Ok(())
 }
