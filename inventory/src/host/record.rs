@@ -253,13 +253,13 @@ impl Record for HostRecord {
         let is_deleted = self.deleted_at.is_some();
         Columns {
             cluster: self.cluster_id.map(|id| id.0),
-            token_key: None,
             deleted: is_deleted,
             status: self.status.as_str().to_owned(),
             role: self.role.as_str().to_owned(),
             checked_in_at: self.checked_in_at.0.map(|time| time.timestamp_micros()),
             clock: Some(self.clock),
             macs: Some(if is_deleted { BTreeSet::new() } else { self.findings.macs.clone() }),
+            ..Columns::default()
         }
     }
 

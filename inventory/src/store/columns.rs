@@ -40,6 +40,8 @@ struct IdOrEmpty;
 /// 0 or 1.
 struct Flag;
 struct Text;
+/// A number, or NULL.
+struct NullableNumber;
 /// A number, or NULL. A check-in sets it without a change of the record.
 struct OfCheckIn;
 
@@ -92,6 +94,18 @@ impl Form<String> for Text {
 
     fn write(text: &String) -> Value {
         Value::from(text.as_str())
+    }
+}
+
+impl Form<Option<i64>> for NullableNumber {
+    const TYPE: ValueType = ValueType::Integer;
+
+    fn read(row: &dyn Cells, name: &'static str) -> Result<Option<i64>, sqlx::Error> {
+        row.optional_integer(name)
+    }
+
+    fn write(number: &Option<i64>) -> Value {
+        Value::Integer(*number)
     }
 }
 
@@ -151,6 +165,12 @@ columns! {
     checked_in_at: Option<i64> = OfCheckIn("checked_in_at"),
     /// Clock of a host at that check-in, in seconds since 1970. `None` if only the document has it.
     clock: Option<i64> = OfCheckIn("clock"),
+    /// Number of hosts that the assessment of a cluster has seen. `None` for other records, as in the next two columns.
+    seen_hosts: Option<i64> = NullableNumber("seen_hosts"),
+    /// [Sum](super::generation_sum) of the generations of these hosts.
+    seen_generations: Option<i64> = NullableNumber("seen_generations"),
+    /// Generation of the cluster that its assessment has seen.
+    seen_cluster: Option<i64> = NullableNumber("seen_cluster"),
 }
 
 impl Columns {

@@ -7,6 +7,7 @@
 //! All changes of an operation and their events are one [`Changes`]: the store writes all of it or nothing. The
 //! [`Feed`] reports changed records, also those that other replicas change.
 
+mod assessed;
 mod changes;
 mod check_ins;
 mod columns;
@@ -37,6 +38,7 @@ mod sqlite;
 mod statements;
 mod values;
 
+pub use assessed::{AssessedState, generation_sum};
 pub use changes::{Changes, Outcome, Step};
 pub use check_ins::{CheckIn, CheckInLimit};
 pub use columns::Columns;

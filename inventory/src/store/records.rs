@@ -184,6 +184,17 @@ impl Records {
         Ok(hosts)
     }
 
+    /// Returns the clusters in some statuses whose assessment is missing, or has seen another
+    /// [state](super::AssessedState) than the current one. Returns at most `most` of them, in the order of their creation,
+    /// without deleted clusters.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub async fn stale_clusters(&self, statuses: &[&str], most: usize) -> Result<Vec<Uuid>, StoreError> {
+        self.store.stale_clusters(statuses, most).await
+    }
+
     /// Replaces the stored check-ins of hosts in some statuses that lie in the future by more than a tolerance.
     ///
     /// # Errors

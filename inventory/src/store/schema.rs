@@ -20,6 +20,7 @@ static TABLES: LazyLock<Migrator> = LazyLock::new(|| {
         ("leases", include_str!("migrations/6_leases.sql")),
         ("sizes in order", include_str!("migrations/7_sizes_in_order.sql")),
         ("totals", include_str!("migrations/8_totals.sql")),
+        ("assessments", include_str!("migrations/9_assessments.sql")),
     ];
     let step = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{
     StoreFixture, deleted_row, new_assessment_key, new_cluster_key, new_host_key, new_infra_env_key, new_row,
-    on_each_store, on_postgres, on_sqlite, row_with,
+    on_each_store, on_postgres, on_sqlite, reported_changes, row_with,
 };
 
 const ALL: ReportKinds = ReportKinds::new(ReportKind::ALL);
@@ -316,27 +316,6 @@ fn reservation_that_waits_too_long_is_not_granted() {
         assert!(fixture.store.reserve(&BTreeSet::from([key])).await.unwrap().is_none());
         drop(held);
     });
-}
-
-/// Commits steps, and returns the changes that the feed reports.
-async fn reported_changes(
-    fixture: &StoreFixture,
-    steps: impl IntoIterator<Item = Step>,
-) -> Vec<RecordChange> {
-    let mut reader = fixture.store.feed().subscribe();
-    // The last event, so that the reader does not wait for more.
-    let last = new_cluster_key();
-    fixture.commit_steps(steps).await;
-    fixture.commit_steps([Step::Insert(new_row(last))]).await;
-    let mut changes = Vec::new();
-    while let Some(event) = reader.next().await {
-        match event {
-            FeedEvent::Changed(change) if change.key == last => break,
-            FeedEvent::Changed(change) => changes.push(change),
-            FeedEvent::Resync => panic!("resync"),
-        }
-    }
-    changes
 }
 
 #[test]

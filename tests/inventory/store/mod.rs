@@ -1,5 +1,6 @@
 //! The guarantees of a store, tested on each database.
 
+mod assessments;
 mod check_ins;
 mod concurrent;
 mod connections;
@@ -17,8 +18,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use kindling::inventory::store::{
-    Change, Changes, Columns, Filter, Key, Kind, Outcome, PageQuery, Position, Record, Records, Row,
-    SqlStore, Step, Store,
+    Change, Changes, Columns, FeedEvent, Filter, Key, Kind, Outcome, PageQuery, Position, Record,
+    RecordChange, Records, Row, SqlStore, Step, Store,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
@@ -105,6 +106,27 @@ impl StoreFixture {
     async fn list_keys(&self, filter: Filter) -> Vec<Key> {
         self.store.list(filter).await.unwrap().into_iter().map(|row| row.key).collect()
     }
+}
+
+/// Commits steps, and returns the changes that the feed reports.
+async fn reported_changes(
+    fixture: &StoreFixture,
+    steps: impl IntoIterator<Item = Step>,
+) -> Vec<RecordChange> {
+    let mut reader = fixture.store.feed().subscribe();
+    // The last event, so that the reader does not wait for more.
+    let last = new_cluster_key();
+    fixture.commit_steps(steps).await;
+    fixture.commit_steps([Step::Insert(new_row(last))]).await;
+    let mut changes = Vec::new();
+    while let Some(event) = reader.next().await {
+        match event {
+            FeedEvent::Changed(change) if change.key == last => break,
+            FeedEvent::Changed(change) => changes.push(change),
+            FeedEvent::Resync => panic!("resync"),
+        }
+    }
+    changes
 }
 
 fn new_cluster_key() -> Key {

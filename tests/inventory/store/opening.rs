@@ -132,6 +132,11 @@ fn old_database_is_refused_without_a_change() {
     });
 }
 
+/// Undoes the migration that adds assessments.
+const BEFORE_ASSESSMENTS: &str = "ALTER TABLE records DROP COLUMN seen_hosts; \
+    ALTER TABLE records DROP COLUMN seen_generations; ALTER TABLE records DROP COLUMN seen_cluster; \
+    DELETE FROM _sqlx_migrations WHERE version = 9";
+
 #[test]
 fn totals_are_counted_when_a_database_of_an_older_release_is_opened() {
     on_each_store(async |fixture| {
@@ -140,8 +145,10 @@ fn totals_are_counted_when_a_database_of_an_older_release_is_opened() {
         fixture.commit_steps(hosts.map(|host| Step::Insert(new_row(host)))).await;
         fixture.commit_steps([Step::Replace(deleted_row(hosts[0], 2))]).await;
         fixture.store.close().await;
-        let older = "DROP TABLE totals; ALTER TABLE records ADD COLUMN stage TEXT NOT NULL DEFAULT ''; \
-                     DELETE FROM _sqlx_migrations WHERE version = 8";
+        let older = format!(
+            "DROP TABLE totals; ALTER TABLE records ADD COLUMN stage TEXT NOT NULL DEFAULT ''; \
+             {BEFORE_ASSESSMENTS}; DELETE FROM _sqlx_migrations WHERE version = 8"
+        );
         run_sql(&fixture.url, older).await;
         let store = SqlStore::open(&fixture.url).await.unwrap();
         for (records, bytes, outcome) in

@@ -48,6 +48,14 @@ async fn record_statements_use_an_index() {
     let silent = plan(&store.pool, select_silent("known", 0, 1)).await;
     let index = "INDEX records_by_check_in (status=? AND checked_in_at<?)";
     assert!(silent.contains(index) && !silent.contains("TEMP B-TREE"), "{silent}");
+    let stale = plan(&store.pool, select_stale_clusters(Dialect::Sqlite, &["ready"], 1)).await;
+    for step in [
+        "SEARCH clusters USING INDEX records_of_parent (kind=? AND parent=?)",
+        "SEARCH assessments USING INDEX sqlite_autoindex_records_1 (kind=? AND parent=? AND id=?)",
+        "SEARCH hosts USING COVERING INDEX records_of_cluster (kind=? AND cluster_id=?)",
+    ] {
+        assert!(stale.contains(step) && !stale.contains("TEMP B-TREE"), "{stale}");
+    }
     let limit = CheckInLimit { statuses: vec!["known", "discovering"], latest: 1, now: 0 };
     let index = "INDEX records_by_check_in (status=? AND checked_in_at>?)";
     for query in

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::joined::{self, JoinedRow};
 use super::reports;
 use crate::id::{ClusterId, HostId};
+use crate::store::assessed::sql_generation_sum;
 use crate::store::columns::COLUMNS;
 use crate::store::session::{Cells, Dialect, Session, Statement, Value, Values};
 use crate::store::values::{decode_error, id_of, text_of, unsigned};
@@ -313,6 +314,26 @@ pub(in crate::store) fn select_silent(status: &str, before: i64, most: i64) -> S
          ORDER BY checked_in_at LIMIT $3",
     );
     query.bind(status).bind_integer(before).bind_integer(most)
+}
+
+/// Returns a statement for the ids of clusters in some statuses whose assessment is missing, or has seen another state of
+/// the cluster and its hosts, in the order of their creation.
+pub(in crate::store) fn select_stale_clusters(dialect: Dialect, statuses: &[&str], most: i64) -> Statement {
+    let has_status = dialect.is_one_of("clusters.status", "$1");
+    let generations = sql_generation_sum("hosts.record_generation");
+    // NULL is equal to nothing, so a missing number must be one that no state has.
+    let sql = format!(
+        "SELECT clusters.id AS id FROM records AS clusters LEFT JOIN records AS assessments \
+         ON assessments.kind = 'assessment' AND assessments.parent = '' AND assessments.id = clusters.id \
+         AND assessments.deleted = 0 \
+         WHERE clusters.kind = 'cluster' AND clusters.parent = '' AND clusters.deleted = 0 AND {has_status} \
+         AND (COALESCE(assessments.seen_cluster, -1) <> clusters.record_generation \
+         OR (COALESCE(assessments.seen_hosts, -1), COALESCE(assessments.seen_generations, -1)) \
+         <> (SELECT COUNT(*), {generations} FROM records AS hosts \
+         WHERE hosts.kind = 'host' AND hosts.cluster_id = clusters.id AND hosts.deleted = 0)) \
+         ORDER BY clusters.made_at, clusters.id LIMIT $2"
+    );
+    Statement::composed(sql).bind(dialect.list(statuses.iter().copied())).bind_integer(most)
 }
 
 /// Returns a statement for the hosts with a MAC address.

@@ -1,0 +1,70 @@
+//! The records that the assessment of a cluster depends on, as a few numbers that the database can compare.
+//!
+//! An assessment stores the generation of its cluster, and the number and the generations of its hosts. If these differ
+//! from the current ones, the cluster must be assessed again. The generations of hosts are one sum: each change of a host
+//! changes it.
+
+use super::Columns;
+
+/// Each generation counts modulo this prime, so that the sum of all hosts of a database fits into 64 bits. New records
+/// have the time in microseconds as their generation.
+const MODULUS: i64 = 1_000_000_007;
+
+/// The state of a cluster and its hosts at an assessment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AssessedState {
+    /// The generation of the cluster.
+    pub cluster: i64,
+    /// The number of its hosts, without deleted hosts.
+    pub hosts: i64,
+    /// The [sum](generation_sum) of the generations of these hosts.
+    pub generations: i64,
+}
+
+impl AssessedState {
+    /// Returns the state of a cluster with this generation, whose hosts have these generations. Deleted hosts must be
+    /// left out.
+    #[must_use]
+    pub fn new(cluster: i64, hosts: &[i64]) -> Self {
+        // More hosts than the largest number do not fit into memory.
+        let count = i64::try_from(hosts.len()).unwrap_or(i64::MAX);
+        Self { cluster, hosts: count, generations: generation_sum(hosts) }
+    }
+
+    /// Returns the columns of an assessment that has seen this state.
+    #[must_use]
+    pub fn columns(self) -> Columns {
+        Columns {
+            seen_hosts: Some(self.hosts),
+            seen_generations: Some(self.generations),
+            seen_cluster: Some(self.cluster),
+            ..Columns::default()
+        }
+    }
+}
+
+/// Returns the sum of generations, each modulo a prime. The database computes the same sum.
+#[must_use]
+pub fn generation_sum(generations: &[i64]) -> i64 {
+    // Nine billion hosts do not overflow.
+    generations.iter().map(|generation| generation % MODULUS).fold(0, i64::saturating_add)
+}
+
+/// Returns the SQL expression for the [sum](generation_sum) of a column. It is 0 without rows.
+pub(super) fn sql_generation_sum(column: &str) -> String {
+    format!("CAST(COALESCE(SUM({column} % {MODULUS}), 0) AS BIGINT)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sum_changes_with_each_generation_and_does_not_overflow() {
+        assert_eq!(generation_sum(&[]), 0);
+        let time = 1_764_000_000_000_000;
+        assert_eq!(generation_sum(&[time + 1, 3]), generation_sum(&[time, 3]) + 1);
+        assert_eq!(generation_sum(&[MODULUS - 1, MODULUS, MODULUS + 1]), MODULUS);
+        assert_eq!(generation_sum(&[i64::MAX; 1000]), 1000 * (i64::MAX % MODULUS));
+    }
+}
