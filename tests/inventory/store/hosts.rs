@@ -434,7 +434,7 @@ impl Record for NamedReports {
     }
 
     fn has_report(&self, kind: ReportKind) -> bool {
-        // Results are never named, so their absence is no error.
+        // The store does not ask whether a host names results: they may be absent.
         [ReportKind::Inventory, ReportKind::Results].contains(&kind)
     }
 }

@@ -5,8 +5,8 @@
 //! transaction that makes the change. A feed never reports a change too early, but it may report one twice, or report a
 //! change that failed. So a subscriber reads the record again instead of trusting the event.
 //!
-//! Events that belong to no change of a record, reports of hosts and check-ins are not in the feed, except reports that
-//! the document of the host does not name: their changes have a kind of their own, [`Kind::HostResults`].
+//! Events that belong to no change of a record, reports of hosts and check-ins are not in the feed. Validation results
+//! are an exception, because they change without their host: their changes have the kind [`Kind::HostResults`].
 //!
 //! [`Kind::HostResults`]: super::Kind::HostResults
 
