@@ -444,6 +444,17 @@ impl Change {
         self.changes.steps.push(Step::RemoveReport(host.key(), kind));
     }
 
+    /// Stores the validation results of a host, without the host. They are skipped if the host does not exist or is
+    /// deleted.
+    pub fn put_results(&mut self, host: Key, results: String) {
+        self.changes.steps.push(Step::PutReport(host, ReportKind::Results, results));
+    }
+
+    /// Removes the validation results of a host, if it has any.
+    pub fn remove_results(&mut self, host: Key) {
+        self.changes.steps.push(Step::RemoveReport(host, ReportKind::Results));
+    }
+
     /// Requires that a record exists when the change is made.
     pub fn require<R: Record>(&mut self, record: &R) {
         self.changes.steps.push(Step::Require(record.key()));

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use chrono::DateTime;
 use futures_util::StreamExt as _;
 use kindling::inventory::store::{
-    Bound, ChangeKind, Changes, Columns, FeedEvent, Filter, Key, Kind, Outcome, PageQuery, Position, Record,
-    RecordChange, ReportKind, ReportKinds, Reports, Row, SqlStore, Step, Store as _, StoreError,
+    Bound, Change, ChangeKind, Changes, Columns, FeedEvent, Filter, Key, Kind, Outcome, PageQuery, Position,
+    Record, RecordChange, ReportKind, ReportKinds, Reports, Row, SqlStore, Step, Store as _, StoreError,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::{Connection as _, Executor as _, PgConnection};
@@ -457,10 +457,22 @@ fn results_are_read_with_a_host_that_does_not_name_them() {
         };
         let inventory = vec![ReportKind::Inventory];
         assert_eq!(kinds().await, (inventory.clone(), inventory));
-        fixture.commit_steps([put(host.key(), ReportKind::Results, "r")]).await;
+        let put_results = records.change(|_| async {
+            let mut change = Change::new();
+            change.put_results(host.key(), "r".to_owned());
+            Ok((change, ()))
+        });
+        put_results.await.unwrap();
         let both = vec![ReportKind::Inventory, ReportKind::Results];
         assert_eq!(kinds().await, (both.clone(), both));
-        fixture.commit_steps([Step::RemoveReport(host.key(), ReportKind::Inventory)]).await;
+        let remove_both = records.change(|_| async {
+            let mut change = Change::new();
+            change.remove_results(host.key());
+            change.remove_report(&host, ReportKind::Inventory);
+            Ok((change, ()))
+        });
+        remove_both.await.unwrap();
+        assert_eq!(reports(fixture, host.key()).await, []);
         let error = records.with_reports(host.clone(), ALL).await.unwrap_err();
         assert!(matches!(error, StoreError::MissingReport { kind: ReportKind::Inventory, .. }), "{error}");
     });
