@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::step_fault::{StepFault, UnknownStepFault};
+use super::step_fault::{StepFault, UnknownStepFault, list_of};
 
 macro_rules! faults {
     ($($(#[$doc:meta])* $name:ident = $string:literal,)+) => {
@@ -135,11 +135,6 @@ impl<'de> Deserialize<'de> for Fault {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
-}
-
-/// Returns names for a message, with commas between them.
-pub(super) fn list_of(names: &[impl fmt::Display]) -> String {
-    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@
 
 mod connectivity;
 mod fault;
+mod fault_set;
 mod hardware;
 mod machine;
 mod network;

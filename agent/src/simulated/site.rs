@@ -6,10 +6,10 @@ use std::sync::Arc;
 use assisted::HostId;
 
 use super::fault::Fault;
+use super::fault_set::FaultSet;
 use super::machine::SimulatedMachine;
 use super::profile::{HostGroup, Profile, ProfileError};
 use super::segment::Ipv4Segment;
-use super::step_fault::FaultSet;
 use crate::jitter::{mix_bits, mix_text};
 
 /// All hosts of a profile. The hosts share one site, and each knows which of the others exist.
