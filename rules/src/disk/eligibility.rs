@@ -1,16 +1,20 @@
 //! The reasons against an installation on a disk.
 
+use serde::{Deserialize, Serialize};
+
 use super::iscsi::{self, DefaultNics};
 use super::multipath::{self, MultipathDevices};
 use super::size::format_size;
 use super::{DiskRules, ISCSI};
-use crate::summary::{DiskSummary, InventorySummary};
+use crate::summary::{DiskSummary, ExcessPart, HostSummary, InventorySummary};
 
 const TOO_SMALL: &str = "Disk is too small (disk only has ";
 const DRIVE_TYPE: &str = "Drive type is ";
+const NOT_CHECKED: &str = "Disk is not checked, because the host has too many disks";
 
 /// The reasons against an installation on a disk. A disk without reasons is eligible.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct DiskReasons(Vec<Box<str>>);
 
 impl DiskReasons {
@@ -46,11 +50,10 @@ impl<T: Into<Box<str>>> FromIterator<T> for DiskReasons {
 /// let large = DiskSummary { name: "sdb".into(), size_bytes: 1 << 40, ..small.clone() };
 /// let inventory = InventorySummary { disks: vec![small, large], ..Default::default() };
 ///
-/// let requirements = HardwareRequirements::default().for_version("4.18.1")?.worker;
+/// let requirements = HardwareRequirements::default().for_version("4.18.1").worker;
 /// let reasons = eligibility(&inventory, &DiskRules::new(&requirements, None, "x86_64"));
 /// assert!(!reasons[0].is_eligible());
 /// assert_eq!(installation_disk(&inventory, &reasons, None).unwrap().path, "/dev/sdb");
-/// # Ok::<(), rules::requirements::RequirementsNotFound>(())
 /// ```
 #[must_use]
 pub fn eligibility(inventory: &InventorySummary, rules: &DiskRules) -> Vec<DiskReasons> {
@@ -99,4 +102,14 @@ fn drive_type_reason(disk: &DiskSummary, rules: &DiskRules) -> Option<String> {
     let drive_type = &*disk.drive_type;
     let reason = || format!("{DRIVE_TYPE}{drive_type}, it must be one of {}.", rules.drive_types.join(", "));
     (!rules.allows(drive_type)).then(reason)
+}
+
+/// Returns the reasons of all disks in an inventory report, in its order. `reasons` are those of the disks in its summary,
+/// which are the first ones of the report.
+#[must_use]
+pub fn reasons_in_report(summary: &HostSummary, mut reasons: Vec<DiskReasons>) -> Vec<DiskReasons> {
+    if let Some(excess) = summary.excess.iter().find(|excess| excess.part == ExcessPart::Disks) {
+        reasons.resize(excess.found, DiskReasons::from_iter([NOT_CHECKED]));
+    }
+    reasons
 }

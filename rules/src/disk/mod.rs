@@ -17,7 +17,7 @@ mod tests;
 use ignition::version::Version;
 
 pub use choice::{ChosenDisk, disks_to_be_formatted, installation_disk, is_named};
-pub use eligibility::{DiskReasons, eligibility};
+pub use eligibility::{DiskReasons, eligibility, reasons_in_report};
 pub use splice::{SpliceError, splice_eligibility};
 
 use crate::requirements::HostRequirements;

@@ -94,7 +94,7 @@ fn reasons_of_one(disk: DiskSummary) -> Vec<String> {
 fn recorded_disks_have_the_recorded_reasons() {
     let recorded: Recorded<'_> = serde_json::from_str(RECORDED).unwrap();
     let version = Version::parse(&recorded.openshift_version);
-    let requirements = HardwareRequirements::default().for_version("").unwrap().worker;
+    let requirements = HardwareRequirements::default().for_version("").worker;
     let requirements = HostRequirements { disk_size_gb: recorded.min_disk_gb, ..requirements };
     let mut summary = HostSummary::default();
     summary.set_inventory(&recorded.inventory, VirtualInterfaces::Drop);
@@ -127,7 +127,7 @@ fn drive_types_depend_on_version_and_architecture() {
 
 #[test]
 fn rules_have_the_disk_size_in_bytes() {
-    let requirements = HardwareRequirements::default().for_version("").unwrap().arbiter;
+    let requirements = HardwareRequirements::default().for_version("").arbiter;
     assert_eq!(DiskRules::new(&requirements, None, "x86_64").min_bytes, 50_000_000_000);
     let huge = HostRequirements { disk_size_gb: i64::MAX, ..requirements };
     assert_eq!(DiskRules::new(&huge, None, "x86_64").min_bytes, i64::MAX);

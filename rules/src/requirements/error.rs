@@ -35,8 +35,8 @@ pub enum InvalidRequirements {
         /// The text.
         version: String,
     },
-    /// An entry for all versions from a lowest one takes what it omits from the default entry, which does not exist.
-    #[error("entries with match_type \"min_version\" need an entry for version \"default\"")]
+    /// The table has no default entry, so that it would have no requirements for other versions.
+    #[error("hardware requirements need an entry for version \"default\"")]
     NoDefault,
     /// An entry has no requirements for a role, and neither has the default entry.
     #[error("version {version:?} has no requirements for role {role}")]
@@ -60,13 +60,4 @@ pub enum InvalidRequirements {
         /// The value. 0 if it is missing.
         value: i64,
     },
-}
-
-/// The error of a version for which the table has no hardware requirements.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("requirements for version {version} not found")]
-#[non_exhaustive]
-pub struct RequirementsNotFound {
-    /// The version. Empty: the version of the cluster is unknown.
-    pub version: String,
 }

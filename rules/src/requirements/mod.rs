@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use assisted::host::HostRole;
 use ignition::version::Version;
 
-pub use error::{InvalidRequirements, RequirementsNotFound};
+pub use error::InvalidRequirements;
 pub use roles::{HostRequirements, MinimumRequirements, RoleRequirements};
 
 use self::parse::Entries;
@@ -34,9 +34,8 @@ const EDGE_WORKER_ARCHITECTURE: &str = "aarch64";
 /// use rules::requirements::HardwareRequirements;
 ///
 /// let table = HardwareRequirements::default();
-/// assert_eq!(table.for_version("4.18.9")?.sno.cpu_cores, 8);
-/// assert_eq!(table.for_version("4.22.0")?.sno.cpu_cores, 4);
-/// # Ok::<(), rules::requirements::RequirementsNotFound>(())
+/// assert_eq!(table.for_version("4.18.9").sno.cpu_cores, 8);
+/// assert_eq!(table.for_version("4.22.0").sno.cpu_cores, 4);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct HardwareRequirements {
@@ -77,7 +76,7 @@ impl Default for HardwareRequirements {
         let entries = Entries {
             exact: BTreeMap::new(),
             min_version: BTreeMap::from([(Version::new(4, 22), from_4_22)]),
-            default: Some(default),
+            default,
         };
         Self { entries, edge_worker_products: product_names(EDGE_WORKER_PRODUCTS) }
     }
@@ -88,8 +87,8 @@ impl HardwareRequirements {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not such a list, if two entries are for the same version, or if a requirement is
-    /// missing or too low.
+    /// Returns an error if the text is not such a list, if it has no entry for version `default`, if two entries are for
+    /// the same version, or if a requirement is missing or too low.
     ///
     /// # Examples
     ///
@@ -102,7 +101,7 @@ impl HardwareRequirements {
     ///         {{"version": "4.20", "match_type": "min_version", "worker": {{"cpu_cores": 2}}}}]"#
     /// );
     /// let table = HardwareRequirements::parse(&json)?;
-    /// assert_eq!(table.for_version("4.20.3")?.worker.cpu_cores, 2);
+    /// assert_eq!(table.for_version("4.20.3").worker.cpu_cores, 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn parse(json: &str) -> Result<Self, InvalidRequirements> {
@@ -118,73 +117,49 @@ impl HardwareRequirements {
 
     /// Returns the requirements of an OpenShift version: the entry for exactly this version, or else the entry with the
     /// highest `min_version` that is not above it, or else the default entry. An empty text means an unknown version.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if no entry applies.
-    pub fn for_version(&self, version: &str) -> Result<&RoleRequirements, RequirementsNotFound> {
-        let roles = self.entries.find(version);
-        roles.ok_or_else(|| RequirementsNotFound { version: version.to_owned() })
+    #[must_use]
+    pub fn for_version(&self, version: &str) -> &RoleRequirements {
+        self.entries.find(version)
     }
 
     /// Returns the requirements of a cluster's OpenShift version.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if no entry applies.
-    pub fn for_cluster(&self, cluster: &ClusterSettings) -> Result<&RoleRequirements, RequirementsNotFound> {
+    #[must_use]
+    pub fn for_cluster(&self, cluster: &ClusterSettings) -> &RoleRequirements {
         let version = cluster.version.as_ref().map_or_else(String::new, Version::to_string);
         self.for_version(&version)
     }
 
     /// Returns the requirements of OpenShift for a host in the role that it will have.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if no entry applies to the cluster's version.
-    pub fn for_host(
-        &self,
-        cluster: &ClusterSettings,
-        host: &HostView,
-    ) -> Result<HostRequirements, RequirementsNotFound> {
-        let roles = self.for_cluster(cluster)?;
+    #[must_use]
+    pub fn for_host(&self, cluster: &ClusterSettings, host: &HostView) -> HostRequirements {
+        let roles = self.for_cluster(cluster);
         let is_edge_worker =
             || host.summary.inventory.as_ref().is_some_and(|inventory| self.is_edge_worker(inventory));
-        Ok(match host.effective_role() {
+        match host.effective_role() {
             HostRole::Master | HostRole::Bootstrap if cluster.is_single_node() => roles.sno,
             HostRole::Master | HostRole::Bootstrap => roles.master,
             HostRole::Arbiter => roles.arbiter,
             HostRole::Worker | HostRole::AutoAssign if is_edge_worker() => roles.edge_worker,
             HostRole::Worker | HostRole::AutoAssign => roles.worker,
-        })
+        }
     }
 
     /// Returns the requirements of OpenShift and of the cluster's operators for a host in the role that it will have.
     /// The service offers no operators yet, so this is [`HardwareRequirements::for_host`].
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if no entry applies to the cluster's version.
-    pub fn total_for_host(
-        &self,
-        cluster: &ClusterSettings,
-        host: &HostView,
-    ) -> Result<HostRequirements, RequirementsNotFound> {
+    #[must_use]
+    pub fn total_for_host(&self, cluster: &ClusterSettings, host: &HostView) -> HostRequirements {
         self.for_host(cluster, host)
     }
 
     /// Returns the requirements for a host without a cluster, whose infra-env has the given OpenShift version: those of
     /// the role that needs the smallest disk.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if no entry applies.
-    pub fn for_unbound_host(&self, version: &str) -> Result<HostRequirements, RequirementsNotFound> {
-        let RoleRequirements { worker, master, arbiter, .. } = *self.for_version(version)?;
+    #[must_use]
+    pub fn for_unbound_host(&self, version: &str) -> HostRequirements {
+        let RoleRequirements { worker, master, arbiter, .. } = *self.for_version(version);
         let smaller = |one: HostRequirements, other: HostRequirements| {
             if other.disk_size_gb < one.disk_size_gb { other } else { one }
         };
-        Ok(smaller(smaller(worker, master), arbiter))
+        smaller(smaller(worker, master), arbiter)
     }
 
     fn is_edge_worker(&self, inventory: &InventorySummary) -> bool {

@@ -1,7 +1,7 @@
 //! Reads a table of hardware requirements from JSON.
 //!
-//! An entry may omit roles and fields, which it takes from the entry for version `default`. Without a default entry, an
-//! arbiter and an edge worker may still be omitted: they have the requirements of a worker.
+//! An entry may omit roles and fields, which it takes from the entry for version `default`. There, an arbiter and an edge
+//! worker may be omitted: they have the requirements of a worker.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) struct Entries {
     pub(super) exact: BTreeMap<String, RoleRequirements>,
     /// Entries for all versions from a lowest one.
     pub(super) min_version: BTreeMap<Version, RoleRequirements>,
-    pub(super) default: Option<RoleRequirements>,
+    pub(super) default: RoleRequirements,
 }
 
 /// An entry of the list. Unknown keys are ignored, because other versions of the service have others.
@@ -58,37 +58,34 @@ struct SortedEntries {
 }
 
 impl Entries {
-    /// Parses the table. The default entry is optional unless another entry depends on it.
+    /// Parses the table.
     pub(super) fn parse(json: &str) -> Result<Self, InvalidRequirements> {
         let entries: Vec<Entry> = serde_json::from_str(json).map_err(InvalidRequirements::Json)?;
         let mut sorted = SortedEntries::default();
         for (index, entry) in entries.into_iter().enumerate() {
             sorted.insert(index, entry)?;
         }
-        let default = sorted.exact.remove(DEFAULT_VERSION);
-        let default = default.map(|entry| entry.resolve(DEFAULT_VERSION, None)).transpose()?;
+        let default = sorted.exact.remove(DEFAULT_VERSION).ok_or(InvalidRequirements::NoDefault)?;
+        let default = default.resolve(DEFAULT_VERSION, None)?;
         let mut exact = BTreeMap::new();
         for (version, entry) in sorted.exact {
-            let roles = entry.resolve(&version, default.as_ref())?;
+            let roles = entry.resolve(&version, Some(&default))?;
             exact.insert(version, roles);
-        }
-        if default.is_none() && !sorted.min_version.is_empty() {
-            return Err(InvalidRequirements::NoDefault);
         }
         let mut min_version = BTreeMap::new();
         for (parsed, (version, entry)) in sorted.min_version {
-            min_version.insert(parsed, entry.resolve(&version, default.as_ref())?);
+            min_version.insert(parsed, entry.resolve(&version, Some(&default))?);
         }
         Ok(Self { exact, min_version, default })
     }
 
     /// Returns the entry that applies to a version.
-    pub(super) fn find(&self, version: &str) -> Option<&RoleRequirements> {
+    pub(super) fn find(&self, version: &str) -> &RoleRequirements {
         let from_minimum = || {
             let base = base_version(version)?;
             self.min_version.range(..=base).next_back().map(|(_, roles)| roles)
         };
-        self.exact.get(version).or_else(from_minimum).or(self.default.as_ref())
+        self.exact.get(version).or_else(from_minimum).unwrap_or(&self.default)
     }
 }
 
@@ -245,19 +242,19 @@ mod tests {
     fn rejects_missing_roles_and_low_requirements() {
         assert_eq!(
             error(r#"[{"version": "4.22", "match_type": "min_version"}]"#),
-            r#"entries with match_type "min_version" need an entry for version "default""#
+            r#"hardware requirements need an entry for version "default""#
         );
         for (json, role) in [
-            (format!(r#"[{{"version": "4.18", "worker": {ROLE}, "sno": {ROLE}}}]"#), "master"),
-            (format!(r#"[{{"version": "4.18", "master": {ROLE}, "worker": {ROLE}}}]"#), "sno"),
+            (format!(r#"[{{"version": "default", "worker": {ROLE}, "sno": {ROLE}}}]"#), "master"),
+            (format!(r#"[{{"version": "default", "master": {ROLE}, "worker": {ROLE}}}]"#), "sno"),
             (
                 format!(
-                    r#"[{{"version": "4.18", "master": {ROLE}, "sno": {ROLE}, "arbiter": {ROLE}, "edge-worker": {ROLE}}}]"#
+                    r#"[{{"version": "default", "master": {ROLE}, "sno": {ROLE}, "arbiter": {ROLE}, "edge-worker": {ROLE}}}]"#
                 ),
                 "worker",
             ),
         ] {
-            assert_eq!(error(&json), format!(r#"version "4.18" has no requirements for role {role}"#));
+            assert_eq!(error(&json), format!(r#"version "default" has no requirements for role {role}"#));
         }
         for (field, minimum, value) in [
             ("cpu_cores", 1, 0),
@@ -285,7 +282,7 @@ mod tests {
         let entry = r#"{"version": "4.18.1", "worker": {"cpu_cores": 6, "packet_loss_percentage": 3},
                         "arbiter": null, "sno": {"ram_mib": null}}"#;
         let table = Entries::parse(&default_and(entry)).unwrap();
-        let default = table.default.clone().unwrap();
+        let default = table.default.clone();
         let roles = table.exact.get("4.18.1").unwrap();
         assert_eq!(
             roles.worker,
@@ -298,15 +295,12 @@ mod tests {
     #[test]
     fn arbiter_and_edge_worker_fall_back_to_worker() {
         let worker = r#"{"cpu_cores": 3, "ram_mib": 9000, "disk_size_gb": 70}"#;
-        for version in ["default", "4.18.1"] {
-            let json = format!(
-                r#"[{{"version": "{version}", "master": {ROLE}, "worker": {worker}, "sno": {ROLE}}}]"#
-            );
-            let table = Entries::parse(&json).unwrap();
-            let roles = table.find("4.18.1").unwrap();
-            assert_eq!((roles.worker.cpu_cores, roles.worker.disk_size_gb), (3, 70));
-            assert_eq!((roles.arbiter, roles.edge_worker), (roles.worker, roles.worker));
-            assert_eq!(roles.worker.disk_speed_ms, 0);
-        }
+        let json =
+            format!(r#"[{{"version": "default", "master": {ROLE}, "worker": {worker}, "sno": {ROLE}}}]"#);
+        let table = Entries::parse(&json).unwrap();
+        let roles = table.find("4.18.1");
+        assert_eq!((roles.worker.cpu_cores, roles.worker.disk_size_gb), (3, 70));
+        assert_eq!((roles.arbiter, roles.edge_worker), (roles.worker, roles.worker));
+        assert_eq!(roles.worker.disk_speed_ms, 0);
     }
 }

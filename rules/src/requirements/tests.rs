@@ -74,7 +74,7 @@ fn version_is_looked_up_exactly_then_by_lowest_version_then_by_default() {
         ("4.22.0-ec.1", 4),
         ("5.0.0", 4),
     ] {
-        assert_eq!(table.for_version(version).unwrap().sno.cpu_cores, cores, "{version}");
+        assert_eq!(table.for_version(version).sno.cpu_cores, cores, "{version}");
     }
 }
 
@@ -82,7 +82,7 @@ fn version_is_looked_up_exactly_then_by_lowest_version_then_by_default() {
 fn requirements_are_those_of_the_effective_role() {
     use HostRole::{Arbiter, AutoAssign, Master, Worker};
     let table = HardwareRequirements::default();
-    let roles = table.for_version("4.18.52").unwrap();
+    let roles = table.for_version("4.18.52");
     for (role, suggested_role, nodes, expected) in [
         (Master, AutoAssign, 3, roles.master),
         (Master, AutoAssign, 1, roles.sno),
@@ -95,8 +95,8 @@ fn requirements_are_those_of_the_effective_role() {
         (AutoAssign, AutoAssign, 0, roles.worker),
     ] {
         let host = host(role, suggested_role, None);
-        assert_eq!(table.for_host(&cluster(nodes), &host).unwrap(), expected, "{role:?} {suggested_role:?}");
-        assert_eq!(table.total_for_host(&cluster(nodes), &host).unwrap(), expected);
+        assert_eq!(table.for_host(&cluster(nodes), &host), expected, "{role:?} {suggested_role:?}");
+        assert_eq!(table.total_for_host(&cluster(nodes), &host), expected);
     }
 }
 
@@ -118,12 +118,12 @@ fn edge_worker_needs_architecture_product_and_role() {
         (&others, "aarch64", "BlueField SoC", Worker, 100),
     ] {
         let host = host(role, AutoAssign, Some(machine(architecture, product)));
-        let found = table.for_host(&cluster(3), &host).unwrap();
+        let found = table.for_host(&cluster(3), &host);
         assert_eq!(found.disk_size_gb, disk_size_gb, "{architecture} {product} {role:?}");
     }
     let no_vendor = InventorySummary { architecture: "aarch64".into(), ..InventorySummary::default() };
     let host = host(Worker, Worker, Some(no_vendor));
-    assert_eq!(others.for_host(&cluster(3), &host).unwrap().disk_size_gb, 100);
+    assert_eq!(others.for_host(&cluster(3), &host).disk_size_gb, 100);
 }
 
 #[test]
@@ -134,9 +134,9 @@ fn unbound_host_needs_the_smallest_disk() {
         let json = format!(
             r#"[{{"version": "default", "worker": {worker}, "master": {master}, "arbiter": {arbiter}, "sno": {master}}}]"#
         );
-        HardwareRequirements::parse(&json).unwrap().for_unbound_host("").unwrap().disk_size_gb
+        HardwareRequirements::parse(&json).unwrap().for_unbound_host("").disk_size_gb
     };
-    assert_eq!(HardwareRequirements::default().for_unbound_host("4.18").unwrap().disk_size_gb, 50);
+    assert_eq!(HardwareRequirements::default().for_unbound_host("4.18").disk_size_gb, 50);
     assert_eq!(sized(1, 2, 3), 1);
     assert_eq!(sized(3, 2, 1), 1);
     assert_eq!(sized(3, 1, 2), 1);
@@ -146,15 +146,15 @@ fn unbound_host_needs_the_smallest_disk() {
 fn unbound_host_has_the_figures_of_the_worker_if_disks_are_equal() {
     let json = SHIPPED.replace("\"disk_size_gb\": 50", "\"disk_size_gb\": 100");
     let table = HardwareRequirements::parse(&json).unwrap();
-    let worker = table.for_version("4.18").unwrap().worker;
-    assert_eq!(table.for_unbound_host("4.18").unwrap(), worker);
+    let worker = table.for_version("4.18").worker;
+    assert_eq!(table.for_unbound_host("4.18"), worker);
 }
 
 #[test]
 fn minimum_of_any_role_is_the_lower_of_control_plane_node_and_worker() {
     let minimum = |json: &str, cluster: Option<&ClusterSettings>| {
         let table = HardwareRequirements::parse(json).unwrap();
-        let minimum = table.for_version("4.18.1").unwrap().minimum_of_any_role(cluster);
+        let minimum = table.for_version("4.18.1").minimum_of_any_role(cluster);
         (minimum.cpu_cores, minimum.ram_mib)
     };
     assert_eq!(minimum(SHIPPED, None), (2, 8192));
@@ -170,16 +170,7 @@ fn minimum_of_any_role_is_the_lower_of_control_plane_node_and_worker() {
 fn cluster_of_unknown_version_has_the_default_entry() {
     let table = HardwareRequirements::default();
     let unknown = ClusterSettings { version: None, ..cluster(3) };
-    assert_eq!(table.for_cluster(&unknown).unwrap(), table.for_version("4.18.1").unwrap());
+    assert_eq!(table.for_cluster(&unknown), table.for_version("4.18.1"));
     let newest = ClusterSettings { version: Version::parse("4.22.1"), ..cluster(3) };
-    assert_eq!(table.for_cluster(&newest).unwrap().sno.cpu_cores, 4);
-}
-
-#[test]
-fn empty_table_has_no_requirements() {
-    let table = HardwareRequirements::parse("[]").unwrap();
-    let error = table.for_version("4.18.1").unwrap_err();
-    assert_eq!(error.to_string(), "requirements for version 4.18.1 not found");
-    assert!(table.for_unbound_host("4.18.1").is_err());
-    assert!(table.for_host(&cluster(3), &host(HostRole::Master, HostRole::Master, None)).is_err());
+    assert_eq!(table.for_cluster(&newest).sno.cpu_cores, 4);
 }
