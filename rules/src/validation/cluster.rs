@@ -7,6 +7,7 @@ use super::outcome::{ValidationInput, registry};
 use super::results::ValidationResults;
 use super::settings::ValidationSettings;
 use super::stored::{self, StoredResultsError};
+use super::unimplemented;
 use crate::summary::VerifiedVip;
 use crate::view::ClusterView;
 
@@ -49,6 +50,7 @@ registry! {
     group: ClusterGroup,
     input: ClusterInput,
     order: ListOrder::ById,
+    unimplemented: unimplemented::OF_CLUSTERS,
     validations: {}
 }
 

@@ -57,6 +57,9 @@ pub trait ValidationId: Copy + Ord + fmt::Debug + 'static {
     /// The order in which clients see them.
     const ORDER: ListOrder;
 
+    /// The ids of the Assisted Installer that are not implemented. Such a validation counts as satisfied.
+    const UNIMPLEMENTED: &'static [&'static str];
+
     /// Returns the string that the API uses.
     fn as_str(self) -> &'static str;
 

@@ -21,6 +21,7 @@ mod outcome;
 mod results;
 mod settings;
 mod stored;
+mod unimplemented;
 
 pub use changes::{ValidationChange, ValidationChangeKind, ValidationEvent, changes};
 pub use cluster::{ClusterResults, ClusterValidationId};

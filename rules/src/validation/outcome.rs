@@ -168,6 +168,7 @@ macro_rules! registry {
         group: $Group:ty,
         input: $Input:ident,
         order: $order:expr,
+        unimplemented: $unimplemented:expr,
         validations: { $($Variant:ident = $string:literal, $Typed:ty, $doc:literal;)* }
     ) => {
         $(#[$id_meta])*
@@ -182,6 +183,8 @@ macro_rules! registry {
             const ALL: &'static [Self] = &[$(Self::$Variant),*];
 
             const ORDER: $crate::validation::definition::ListOrder = $order;
+
+            const UNIMPLEMENTED: &'static [&'static str] = $unimplemented;
 
             fn as_str(self) -> &'static str {
                 match self {

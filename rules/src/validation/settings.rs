@@ -18,7 +18,8 @@ pub struct ValidationSettings {
 pub struct DisabledValidations(BTreeSet<&'static str>);
 
 impl DisabledValidations {
-    /// Reads a list of ids, which are separated by commas. An empty text switches nothing off.
+    /// Reads a list of ids, which are separated by commas. An empty text switches nothing off. Ids of validations that
+    /// are [not implemented](ValidationId::UNIMPLEMENTED) are accepted and have no effect.
     ///
     /// # Errors
     ///
@@ -27,10 +28,13 @@ impl DisabledValidations {
         if list.is_empty() {
             return Ok(Self::default());
         }
+        let unimplemented = |item: &str| Id::UNIMPLEMENTED.iter().copied().find(|id| *id == item);
         let parse = |item: &str| match (item.is_empty(), Id::find(item)) {
             (true, _) => Err(DisabledListError::Empty { list: list.into() }),
             (false, Some(id)) => Ok(id.as_str()),
-            (false, None) => Err(DisabledListError::Unknown { id: item.into() }),
+            (false, None) => {
+                unimplemented(item).ok_or_else(|| DisabledListError::Unknown { id: item.into() })
+            }
         };
         list.split(',').map(parse).collect::<Result<_, _>>().map(Self)
     }
@@ -71,6 +75,8 @@ mod tests {
         let ids: Vec<_> = HostValidationId::ALL.iter().filter(|id| disabled.contains(**id)).collect();
         assert_eq!(ids, [&HostValidationId::Connected, &HostValidationId::HasMinMemory]);
         assert_eq!(DisabledValidations::parse::<HostValidationId>(""), Ok(DisabledValidations::default()));
+        DisabledValidations::parse::<HostValidationId>("ntp-synced,odf-requirements-satisfied").unwrap();
+        DisabledValidations::parse::<ClusterValidationId>("ntp-server-configured").unwrap();
     }
 
     #[test]

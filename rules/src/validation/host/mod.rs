@@ -21,6 +21,7 @@ pub use input::{HostInput, MinimumHardware};
 use super::definition::{ListOrder, ValidationId as _};
 use super::outcome::{ValidationInput, registry};
 use super::results::ValidationResults;
+use super::unimplemented;
 
 registry! {
     /// The id of a host validation.
@@ -30,6 +31,7 @@ registry! {
     group: HostGroup,
     input: HostInput,
     order: ListOrder::Computing,
+    unimplemented: unimplemented::OF_HOSTS,
     validations: {
         Connected = "connected", connected::ConnectedOutcome, "The agent checks in.";
         MediaConnected = "media-connected", media_connected::MediaConnectedOutcome, "The boot media can be read.";

@@ -84,6 +84,7 @@ registry! {
     group: (),
     input: SampleInput,
     order: ListOrder::Computing,
+    unimplemented: &[],
     validations: {
         Second = "second", SampleOutcome<0>, "A sample.";
         ZOperator = "z-requirements-satisfied", SampleOutcome<1>, "A sample.";
@@ -97,6 +98,7 @@ registry! {
     group: (),
     input: SampleInput,
     order: ListOrder::ById,
+    unimplemented: &[],
     validations: {
         Second = "second", SampleOutcome<0>, "A sample.";
         First = "first", SampleOutcome<3>, "A sample.";
