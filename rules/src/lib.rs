@@ -18,6 +18,9 @@
 //! | validate hosts and clusters | [`validation`] |
 //! | check values that clusters and infra-envs have in common | [`values`] |
 //!
+//! A report becomes a [`summary::HostSummary`], which is a part of a [`view::HostView`]. Steps and validations read
+//! views. `README.md` has an example.
+//!
 //! The crate stores nothing and has no records: `inventory` collects the facts and applies the decisions. Statuses,
 //! texts and errors are those of the Assisted Installer, because clients depend on them. `docs/state-machines.md` and
 //! `docs/validations.md` are generated from the tables of this crate.

@@ -1,3 +1,4 @@
 //! Decisions about clusters.
 
 pub mod state;
+pub mod vips;
