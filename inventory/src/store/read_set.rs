@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::check_ins::PendingCheckIns;
 use super::newer::NewerDocument;
-use super::record::{Record, Stored, decode, missing_report};
+use super::record::{Record, Stored, decode, reports_of};
 use super::{Changes, Filter, Key, ReportKinds, Reports, Row, Step, Store, StoreError};
 
 /// Reads records: [`Records`](super::Records) for views, a [`ReadSet`] for changes.
@@ -76,10 +76,14 @@ impl ReadSet {
     ) -> Result<Reports, StoreError> {
         let key = host.record.key();
         let reports = self.store.reports(key, kinds).await?;
-        let Some(kind) = missing_report(&host.record, kinds, &reports) else { return Ok(reports) };
-        // This read notices if the host has changed.
-        self.find::<R>(key.parent, key.id).await?;
-        Err(StoreError::MissingReport { key, kind })
+        match reports_of(&host.record, kinds, reports) {
+            Ok(reports) => Ok(reports),
+            Err(kind) => {
+                // This read notices if the host has changed.
+                self.find::<R>(key.parent, key.id).await?;
+                Err(StoreError::MissingReport { key, kind })
+            }
+        }
     }
 
     /// Returns `true` if a record changed between two reads: no plan from these reads can be committed.

@@ -60,10 +60,25 @@ pub struct Stored<R> {
 /// Consecutive records of a list, with their reports if they are hosts.
 pub type RecordPage<R> = Vec<(Stored<R>, Reports)>;
 
-/// Returns the kind of a report that a host names but that was not found.
-pub(super) fn missing_report(host: &impl Record, kinds: ReportKinds, found: &Reports) -> Option<ReportKind> {
-    let is_named = |kind: ReportKind| kind.is_named_by_host() && host.has_report(kind);
-    kinds.iter().find(|kind| is_named(*kind) && found.get(*kind).is_none())
+/// Returns those of a host's reports that its document names, and those that no document names. A release that does not
+/// know a kind leaves its report behind when it removes the name.
+///
+/// # Errors
+///
+/// Returns the kind of a report of these kinds that the host names but that was not found. A summary may be missing,
+/// because it can be made from the other reports.
+pub(super) fn reports_of(
+    host: &impl Record,
+    kinds: ReportKinds,
+    mut found: Reports,
+) -> Result<Reports, ReportKind> {
+    let is_required =
+        |kind: &ReportKind| kind.is_named_by_host() && *kind != ReportKind::Summary && host.has_report(*kind);
+    if let Some(missing) = kinds.iter().filter(is_required).find(|kind| found.get(*kind).is_none()) {
+        return Err(missing);
+    }
+    found.0.retain(|kind, _| !kind.is_named_by_host() || host.has_report(*kind));
+    Ok(found)
 }
 
 pub(super) fn encode<R: Record>(record: &R, generation: i64) -> Result<Row, StoreError> {
@@ -81,9 +96,9 @@ pub(super) fn decode_with_reports<R: Record>(
     check_ins: &PendingCheckIns,
 ) -> Result<(Stored<R>, Reports), StoreError> {
     let stored: Stored<R> = decode(&mut row, check_ins)?;
-    match missing_report(&stored.record, kinds, &reports) {
-        Some(kind) => Err(StoreError::MissingReport { key: row.key, kind }),
-        None => Ok((stored, reports)),
+    match reports_of(&stored.record, kinds, reports) {
+        Ok(reports) => Ok((stored, reports)),
+        Err(kind) => Err(StoreError::MissingReport { key: row.key, kind }),
     }
 }
 

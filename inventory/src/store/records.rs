@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::check_ins::PendingCheckIns;
 use super::key_locks::KeyLocks;
 use super::read_set::{ReadSet, Reader};
-use super::record::{Record, RecordPage, Stored, decode, decode_with_reports, encode, missing_report};
+use super::record::{Record, RecordPage, Stored, decode, decode_with_reports, encode, reports_of};
 use super::statements::commit::unique_micros;
 use super::{
     Bound, Changes, CheckIn, CheckInLimit, Filter, HostCount, Key, Outcome, PageQuery, ReportKind,
@@ -253,11 +253,10 @@ impl Records {
         let key = host.key();
         let mut read_at = None;
         for _ in 0..MAX_ATTEMPTS {
-            let mut reports = self.store.reports(key, kinds).await?;
-            let Some(kind) = missing_report(&host, kinds, &reports) else {
-                // Another change may have added a report since the host was read.
-                reports.0.retain(|kind, _| !kind.is_named_by_host() || host.has_report(*kind));
-                return Ok((host, reports));
+            // Another change may have added a report since the host was read.
+            let kind = match reports_of(&host, kinds, self.store.reports(key, kinds).await?) {
+                Ok(reports) => return Ok((host, reports)),
+                Err(kind) => kind,
             };
             let Some(stored) = self.find::<R>(key.parent, key.id).await? else {
                 return Ok((host, Reports::default()));
@@ -282,11 +281,35 @@ impl Records {
     where
         F: Future<Output = Result<(Change, T), Error>>,
     {
-        // The keys of all attempts so far.
-        let mut contended = BTreeSet::new();
+        self.change_after(OPTIMISTIC_ATTEMPTS, BTreeSet::new(), plan).await
+    }
+
+    /// Makes such a change of a record that usually has several changes at the same time. In this process, they are
+    /// planned one after the other.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error as [`change`](Self::change) does.
+    pub async fn change_in_turn<T, F>(&self, key: Key, plan: impl Fn(ReadSet) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<(Change, T), Error>>,
+    {
+        self.change_after(0, BTreeSet::from([key]), plan).await
+    }
+
+    /// Makes a change. After some attempts, it locks the keys of all attempts so far.
+    async fn change_after<T, F>(
+        &self,
+        optimistic_attempts: u64,
+        mut contended: BTreeSet<Key>,
+        plan: impl Fn(ReadSet) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<(Change, T), Error>>,
+    {
         for attempt in 0..MAX_ATTEMPTS {
             let locked =
-                if attempt < OPTIMISTIC_ATTEMPTS { None } else { Some(self.locks.lock(&contended).await) };
+                if attempt < optimistic_attempts { None } else { Some(self.locks.lock(&contended).await) };
             let reserved =
                 if attempt < LOCAL_ATTEMPTS { None } else { self.store.reserve(&contended).await? };
             let reads = ReadSet::new(Arc::clone(&self.store), Arc::clone(&self.check_ins));
