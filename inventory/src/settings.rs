@@ -1,11 +1,18 @@
 //! Settings of the inventory, which the operator chooses.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assisted::step::StepType;
 use ignition::discovery::HttpUrl;
 use ignition::network::NetworkGeneration;
+use rules::requirements::HardwareRequirements;
+use rules::steps::StepSettings;
+use rules::summary::MeasurementLimits;
+use rules::validation::{ClusterValidationId, HostValidationId, ValidationId as _, ValidationSettings};
+use sha2::{Digest as _, Sha256};
 
 use crate::catalogue::{ImageType, Version};
 use crate::clock::{Clock, SystemClock};
@@ -66,6 +73,18 @@ pub struct Settings {
     pub allowed_hosts: AllowedHosts,
     /// Whether an agent from another container image must upgrade to [`Self::agent_image`].
     pub upgrade_agents: bool,
+    /// Types of steps that agents never receive.
+    pub disabled_steps: BTreeSet<StepType>,
+    /// Maximum size of the inventory reports that agents send, in bytes. `None`: no limit.
+    pub inventory_max_size: Option<u64>,
+    /// Minimum size of the disks that agents report, in bytes. `None`: they report all disks.
+    pub inventory_disk_min_size: Option<u64>,
+    /// The hardware that hosts need.
+    pub hardware: HardwareRequirements,
+    /// What decides validations.
+    pub validations: ValidationSettings,
+    /// The latency and packet loss from which on a measurement has consequences.
+    pub measurement_limits: MeasurementLimits,
     /// Whether `cvo` is an operator of each cluster, next to `console`.
     pub check_cluster_version: bool,
     /// Limits for the hosts of one infra-env.
@@ -210,6 +229,28 @@ impl Settings {
     /// The default of [`Self::check_cluster_version`].
     pub const CHECK_CLUSTER_VERSION: bool = false;
 
+    /// Returns a digest of what assessments depend on besides facts: the validations of this release, and the settings
+    /// about them. A host that was assessed on another basis is assessed again.
+    #[must_use]
+    pub fn assessment_basis(&self) -> String {
+        let ids = (HostValidationId::ALL, ClusterValidationId::ALL);
+        let basis = format!("{ids:?} {:?} {:?}", self.validations, self.hardware);
+        let digest = Sha256::digest(basis);
+        digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Returns what decides the steps of agents.
+    pub(crate) fn step_settings(&self) -> StepSettings {
+        StepSettings {
+            agent_image: self.agent_image.clone(),
+            upgrade_agents: self.upgrade_agents,
+            disabled_steps: self.disabled_steps.clone(),
+            inventory_max_size: self.inventory_max_size,
+            disk_min_size: self.inventory_disk_min_size,
+            finds_free_addresses: true,
+        }
+    }
+
     /// Returns settings with these base URLs and defaults for all else.
     #[must_use]
     pub fn new(service_base_url: HttpUrl, image_service_base_url: HttpUrl) -> Self {
@@ -241,6 +282,12 @@ impl Settings {
             allowed_origins: Vec::new(),
             allowed_hosts: AllowedHosts::Loopback(Vec::new()),
             upgrade_agents: Self::UPGRADE_AGENTS,
+            disabled_steps: BTreeSet::new(),
+            inventory_max_size: None,
+            inventory_disk_min_size: None,
+            hardware: HardwareRequirements::default(),
+            validations: ValidationSettings::default(),
+            measurement_limits: MeasurementLimits::default(),
             check_cluster_version: Self::CHECK_CLUSTER_VERSION,
             host_limits: HostLimits::default(),
             after_large_request: || (),

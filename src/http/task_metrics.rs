@@ -45,7 +45,7 @@ impl Collector for TaskCollector {
     }
 }
 
-/// Encodes the measurements of the task that disconnects silent hosts.
+/// Encodes the measurements of the tasks that disconnect silent hosts and assess clusters.
 fn encode_monitor(encoder: &mut DescriptorEncoder<'_>, tasks: &TaskStates) -> Result<(), fmt::Error> {
     let help = "Whether this replica monitors the hosts";
     let active = encoder.encode_descriptor("monitor_active", help, None, MetricType::Gauge)?;
@@ -57,7 +57,13 @@ fn encode_monitor(encoder: &mut DescriptorEncoder<'_>, tasks: &TaskStates) -> Re
     }
     let help = "Hosts that this replica disconnected because they did not check in";
     let hosts = encoder.encode_descriptor("monitor_disconnected_hosts", help, None, MetricType::Counter)?;
-    ConstCounter::new(tasks.disconnected_hosts()).encode(hosts)
+    ConstCounter::new(tasks.disconnected_hosts()).encode(hosts)?;
+    let help = "Assessments of clusters by this replica";
+    let clusters = encoder.encode_descriptor("assessed_clusters", help, None, MetricType::Counter)?;
+    ConstCounter::new(tasks.assessed_clusters()).encode(clusters)?;
+    let help = "Hosts whose validation results these assessments wrote";
+    let hosts = encoder.encode_descriptor("assessment_written_hosts", help, None, MetricType::Counter)?;
+    ConstCounter::new(tasks.written_results()).encode(hosts)
 }
 
 fn encode_tasks(encoder: &mut DescriptorEncoder<'_>, tasks: &TaskStates) -> Result<(), fmt::Error> {
@@ -142,6 +148,8 @@ mod tests {
             "kindling_monitor_active 1\n",
             "kindling_monitor_pass_seconds_count 1\n",
             "kindling_monitor_disconnected_hosts_total 0\n",
+            "kindling_assessed_clusters_total 0\n",
+            "kindling_assessment_written_hosts_total 0\n",
             "kindling_task_runs_total{task=\"silence\",result=\"success\"} 1\n",
             "kindling_task_runs_total{task=\"retention\",result=\"error\"} 0\n",
             "kindling_task_duration_seconds_count{task=\"silence\"} 1\n",

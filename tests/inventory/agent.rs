@@ -354,7 +354,7 @@ fn insufficient_host_names_its_failing_requirements() {
         assert_eq!(eligibility.get("eligible"), None);
         assert_eq!(
             eligibility["not_eligible_reasons"],
-            json!(["Disk is too small (disk only has 1 GB, but 100 GB are required)"])
+            json!(["Disk is too small (disk only has 1 GB, but 50 GB are required)"])
         );
         let validations: Value = serde_json::from_str(host["validations_info"].as_str().unwrap()).unwrap();
         let failed: Vec<_> = validations["hardware"]

@@ -49,7 +49,7 @@ fn assert_failed(answer: &ServiceAnswer) {
 }
 
 #[test]
-fn damaged_inventory_report_is_an_internal_error() {
+fn damaged_inventory_report_or_summary_is_an_internal_error() {
     on_each_database(async |service| {
         let body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
         let cluster = service.post("/v2/clusters", &body).await.json_with_status(201)["id"].clone();
@@ -60,6 +60,7 @@ fn damaged_inventory_report_is_an_internal_error() {
         commit_step(service, Step::PutReport(host_key(&agent), ReportKind::Inventory, "{".to_owned())).await;
         let path = format!("/v2/clusters/{}", cluster.as_str().unwrap());
         assert_failed(&service.get(&path).await);
+        commit_step(service, Step::PutReport(host_key(&agent), ReportKind::Summary, "{".to_owned())).await;
         let disk = json!({"disks_selected_config": [{"id": "sda", "role": "install"}]});
         assert_failed(&service.patch(&agent.path(), &disk).await);
         let formatting = json!({"disks_skip_formatting": [{"disk_id": "sda", "skip_formatting": true}]});

@@ -117,6 +117,7 @@ fn users_set_disks() {
         let mut two = inventory_report("node-1");
         let mut other = two["disks"][0].clone();
         other["id"] = json!("other");
+        other["name"] = json!("sdb");
         other["path"] = json!("/dev/sdb");
         other["size_bytes"] = json!(900_000_000_000_i64);
         two["disks"].as_array_mut().unwrap().push(other);
@@ -276,7 +277,7 @@ fn host_is_bound_to_a_cluster_and_unbound() {
             (&host["status"], &host["status_info"]),
             (&json!("known"), &json!("Host is ready to be installed"))
         );
-        assert_eq!(agent.step_types().await, ["inventory", "ntp-synchronizer"]);
+        assert_eq!(agent.step_types().await, ["free-network-addresses", "inventory", "ntp-synchronizer"]);
 
         let shown = service.get(&format!("/v2/clusters/{cluster}")).await.json_with_status(200);
         assert_eq!(shown["hosts"][0]["id"], agent.id.as_str());
@@ -408,7 +409,7 @@ fn single_node_is_master_and_day_2_host_is_worker() {
         );
         let stages = registered["progress_stages"].as_array().unwrap();
         assert_eq!(stages.last().unwrap(), "Rebooting");
-        assert_eq!(agent.step_types().await, ["inventory", "ntp-synchronizer"]);
+        assert_eq!(agent.step_types().await, ["inventory", "ntp-synchronizer", "domain-resolution"]);
     });
 }
 

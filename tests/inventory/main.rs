@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod agent;
+mod assessments;
 mod auth;
 mod bounds;
 mod buckets;
@@ -15,10 +16,14 @@ mod cluster_networks;
 mod cluster_rules;
 mod cluster_sequences;
 mod clusters;
+mod connectivity_reports;
 mod damage;
 mod database;
+mod disks;
 mod events;
+mod exchanges;
 mod files;
+mod fleet;
 mod host_sequences;
 mod hosts;
 mod infra_envs;
@@ -39,5 +44,8 @@ mod sequences;
 mod service;
 #[path = "../support/skip.rs"]
 mod skip;
+mod step_replies;
 mod store;
+mod summaries;
 mod versions;
+mod virtual_addresses;

@@ -16,8 +16,6 @@ use super::task::{RunControl, Task, TaskRun};
 use crate::service::{TaskState, TaskStates};
 use crate::store::{FeedEvent, FeedReader};
 
-/// Minimum pause between two runs of a task, whatever the settings. Changes in that time lead to one run.
-const MIN_PAUSE: Duration = Duration::from_millis(50);
 /// Maximum time that the end of the process waits for runs. Then they are aborted, with the same effect as a kill.
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 /// Maximum interval. A longer one would exceed the range of the clock.
@@ -98,7 +96,7 @@ impl DrivenTask {
     fn mark(&self, event: FeedEvent) {
         match event {
             FeedEvent::Changed(change) => {
-                if let Some(key) = self.task.key_to_mark(&change) {
+                for key in self.task.keys_to_mark(&change) {
                     self.dirty.mark(key);
                 }
             }
@@ -122,7 +120,7 @@ impl DrivenTask {
 
     /// Waits until a run is due, and until this replica may run the task.
     async fn wait_for_turn(&self, leader: &Leader, next: Instant) {
-        tokio::time::sleep(MIN_PAUSE).await;
+        tokio::time::sleep(self.task.min_pause()).await;
         self.dirty.wait_until_due(next).await;
         if !self.task.is_leader_only() {
             return;

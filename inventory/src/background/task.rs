@@ -26,6 +26,11 @@ pub(super) trait Task: Send + Sync {
         Duration::ZERO
     }
 
+    /// Returns the minimum pause between two runs. Changes in that time lead to one run.
+    fn min_pause(&self) -> Duration {
+        Duration::from_millis(50)
+    }
+
     /// Returns `true` if only the leader runs this task.
     fn is_leader_only(&self) -> bool;
 
@@ -34,9 +39,9 @@ pub(super) trait Task: Send + Sync {
         false
     }
 
-    /// Returns the key to mark when a record has changed, if the change concerns this task.
-    fn key_to_mark(&self, _change: &RecordChange) -> Option<Key> {
-        None
+    /// Returns the keys to mark when a record has changed; none if the change does not concern this task.
+    fn keys_to_mark(&self, _change: &RecordChange) -> Vec<Key> {
+        Vec::new()
     }
 
     /// Makes one run. Returns the time until the next run if it must begin before its interval ends.
@@ -50,9 +55,8 @@ pub(super) trait Task: Send + Sync {
 #[derive(Debug, Default)]
 pub(super) struct TaskRun {
     /// Whether the run must look at all records, not only at the marked ones.
-    #[cfg_attr(not(test), expect(dead_code, reason = "every task looks at all records"))]
     pub(super) is_full: bool,
-    #[cfg_attr(not(test), expect(dead_code, reason = "every task looks at all records"))]
+    /// The marked keys.
     pub(super) keys: BTreeSet<Key>,
     failures: Mutex<BTreeMap<Key, String>>,
     /// `None` if a caller runs the task outside of the driver.
@@ -97,7 +101,6 @@ impl TaskRun {
     }
 
     /// Records that a marked key failed, so that only this key is tried again after a pause.
-    #[cfg_attr(not(test), expect(dead_code, reason = "every task looks at all records"))]
     pub(super) fn fail_key(&self, key: Key, error: &Error) {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).insert(key, error.to_string());
     }

@@ -2,10 +2,12 @@
 //!
 //! This service stores the settings of clusters. It does not install them.
 
+mod assessment;
 pub(crate) mod create;
 pub(crate) mod defaults;
 pub(crate) mod delete;
 pub(crate) mod event;
+pub(crate) mod facts;
 mod network;
 mod networking;
 pub(crate) mod operators;
@@ -16,6 +18,7 @@ mod subnet;
 mod topology;
 pub(crate) mod update;
 
+pub use assessment::AssessmentRecord;
 pub use parts::*;
 pub use record::{ClusterRecord, ClusterSpec};
 pub use subnet::Subnet;

@@ -55,9 +55,7 @@ pub(crate) fn require_room_for_reports(change: &mut Change, infra_env: InfraEnvI
 pub(crate) fn len_of_reports(host: &HostRecord) -> usize {
     let HostRecord { choices, findings, .. } = host;
     let disk = choices.installation_disk.iter().flat_map(|disk| [&disk.id, &disk.path]);
-    let messages = findings.validations.iter().map(|validation| &validation.message);
-    let texts = disk.chain(&choices.disks_to_be_formatted).chain(messages);
-    let texts = texts.chain(&findings.macs).chain([&findings.hostname]);
+    let texts = disk.chain(&choices.disks_to_be_formatted).chain(&findings.macs).chain([&findings.hostname]);
     host.reports_len().saturating_add(texts.map(String::len).sum())
 }
 
@@ -65,7 +63,6 @@ pub(crate) fn len_of_reports(host: &HostRecord) -> usize {
 mod tests {
     use std::collections::BTreeSet;
 
-    use assisted::host::{Validation, ValidationStatus};
     use chrono::Utc;
     use rules::host::state::Transition;
 
@@ -82,13 +79,6 @@ mod tests {
         host.findings = HostFindings {
             hostname: text(1),
             macs: BTreeSet::from([text(2), text(4)]),
-            validations: [8, 16]
-                .map(|len| Validation {
-                    id: "cores".to_owned(),
-                    status: ValidationStatus::Failure.into(),
-                    message: text(len),
-                })
-                .into(),
             reports: [("inventory".to_owned(), ReportSummary::new(&text(32)))].into(),
             ..HostFindings::default()
         };
@@ -99,6 +89,6 @@ mod tests {
             hostname: text(1024),
             ..Choices::default()
         };
-        assert_eq!(len_of_reports(&host), 1023);
+        assert_eq!(len_of_reports(&host), 1023 - 8 - 16);
     }
 }

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use assisted::inventory_report::InventoryReport;
+use rules::summary::HostSummary;
 
 use super::bounds::require_room_for_reports;
 use super::findings::ReportSummary;
-use super::inventory_report;
 use super::record::HostRecord;
+use super::stored_results::{AssessmentResults, stored_results};
+use super::stored_summary::{StoredSummary, is_newer, rebuild, stored_summary};
 use crate::HostLimits;
 use crate::error::Error;
-use crate::store::{Change, ReportKind, Reports, Stored};
+use crate::store::{Change, ReadSet, Record as _, ReportKind, ReportKinds, Reports, Stored};
+
+/// The reports that an [assessment](super::assessment) reads.
+pub(crate) const ASSESSED: ReportKinds = ReportKinds::new(&[ReportKind::Summary, ReportKind::Results]);
 
 /// A host that a change edits, with the stored reports that the change reads and the new reports that it sets.
 #[derive(Debug)]
@@ -27,27 +31,119 @@ pub(crate) struct HostDraft {
     stored_reports: Reports,
     /// Reports that the change sets.
     new_reports: BTreeMap<ReportKind, String>,
+    /// The summary of the reports, if the change reads it.
+    summary: Option<HostSummary>,
+    /// The stored results of its assessment, if the change reads them and they have the version of this release.
+    results: Option<AssessmentResults>,
+    /// Whether the change replaces the results.
+    has_new_results: bool,
 }
 
 impl HostDraft {
     /// Returns a draft of a stored host without reports.
     pub(crate) fn new(stored: Stored<HostRecord>) -> Self {
-        Self::with_reports(stored, Reports::default())
-    }
-
-    /// Returns a draft of a stored host with some of its reports.
-    pub(crate) fn with_reports(stored: Stored<HostRecord>, stored_reports: Reports) -> Self {
         let Stored { record, generation, size } = stored;
         let kinds = ReportKind::ALL.iter().copied();
         let stored_kinds = kinds.filter(|kind| record.findings.has_report(*kind)).collect();
-        let stored = record.clone();
-        Self { record, stored, generation, size, stored_kinds, stored_reports, new_reports: BTreeMap::new() }
+        Self {
+            stored: record.clone(),
+            record,
+            generation,
+            size,
+            stored_kinds,
+            stored_reports: Reports::default(),
+            new_reports: BTreeMap::new(),
+            summary: None,
+            results: None,
+            has_new_results: false,
+        }
+    }
+
+    /// Reads reports of a host, and returns its draft. If the kinds include the summary and it must be made again, reads
+    /// all reports.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails, or if a report that is read is damaged.
+    pub(crate) async fn read(
+        reads: &ReadSet,
+        stored: Stored<HostRecord>,
+        kinds: ReportKinds,
+    ) -> Result<Self, Error> {
+        let mut reports = reads.reports(&stored, kinds).await?;
+        let mut summary = None;
+        if kinds.iter().any(|kind| kind == ReportKind::Summary) {
+            summary = Some(match stored_summary(&stored.record, &reports)? {
+                StoredSummary::Current(summary) => *summary,
+                StoredSummary::Missing => {
+                    reports = reads.reports(&stored, ReportKinds::new(ReportKind::ALL)).await?;
+                    rebuild(&stored.record, &reports)?
+                }
+            });
+        }
+        let results = stored_results(&stored.record, &reports)?;
+        Ok(Self { stored_reports: reports, summary, results, ..Self::new(stored) })
+    }
+
+    /// Returns the draft of a host that registers for the first time.
+    pub(crate) fn of_new_host(record: HostRecord) -> Self {
+        let summary = Some(HostSummary::default());
+        Self { summary, ..Self::new(Stored { record, generation: 0, size: 0 }) }
+    }
+
+    /// Returns the summary of its reports.
+    ///
+    /// # Errors
+    ///
+    /// Returns an internal error if the change did not read it.
+    pub(crate) fn summary(&self) -> Result<&HostSummary, Error> {
+        self.summary.as_ref().ok_or_else(|| self.unread(ReportKind::Summary))
+    }
+
+    /// Edits the summary of its reports.
+    ///
+    /// # Errors
+    ///
+    /// Returns an internal error if the change did not read it.
+    pub(crate) fn edit_summary<T>(&mut self, edit: impl FnOnce(&mut HostSummary) -> T) -> Result<T, Error> {
+        let Some(summary) = self.summary.as_mut() else { return Err(self.unread(ReportKind::Summary)) };
+        let edited = edit(summary);
+        if is_newer(&self.stored_reports) {
+            // A newer release made the summary. It makes another one from the reports.
+            self.record.findings.reports.remove(ReportKind::Summary.as_str());
+        } else {
+            let text = summary
+                .to_stored()
+                .map_err(|error| Error::broken(format_args!("cannot write a summary: {error}")))?;
+            self.set_report(ReportKind::Summary, text);
+        }
+        Ok(edited)
+    }
+
+    /// Forgets the summary, after the reports were discarded.
+    pub(crate) fn clear_summary(&mut self) {
+        self.summary = self.summary.take().map(|_| HostSummary::default());
+    }
+
+    /// Returns the stored results of its assessment, or those that the change sets.
+    pub(crate) fn results(&self) -> Option<&AssessmentResults> {
+        self.results.as_ref()
+    }
+
+    /// Replaces the results of its assessment.
+    pub(crate) fn set_results(&mut self, results: AssessmentResults) {
+        self.results = Some(results);
+        self.has_new_results = true;
+    }
+
+    fn unread(&self, kind: ReportKind) -> Error {
+        Error::broken(format_args!("the report {kind} of host {} was not read", self.record.id))
     }
 
     /// Returns `true` if the change edited the host or its reports.
     pub(crate) fn is_edited(&self) -> bool {
-        // A report is set only if its summary in the record changes.
-        self.record != self.stored
+        // A report is set only if its digest in the record changes.
+        self.record != self.stored || self.has_new_results
     }
 
     /// Returns the generation of the stored host.
@@ -66,14 +162,7 @@ impl HostDraft {
         }
         let new = self.new_reports.get(&kind).map(String::as_str);
         let report = new.or_else(|| self.stored_reports.get(kind));
-        report.ok_or_else(|| {
-            Error::broken(format_args!("the report {kind} of host {} was not read", self.record.id))
-        })
-    }
-
-    /// Returns the parsed inventory report; an empty one if the host has none.
-    pub(crate) fn inventory_report(&self) -> Result<InventoryReport<'_>, Error> {
-        inventory_report::from_stored(self.record.id, self.report(ReportKind::Inventory)?)
+        report.ok_or_else(|| self.unread(kind))
     }
 
     /// Replaces a report. An empty report is removed, and one with the same digest is left alone.
@@ -111,11 +200,26 @@ impl HostDraft {
                 change.remove_report(&self.record, *kind);
             }
         }
+        self.add_reports(change)?;
+        Ok(size)
+    }
+
+    /// Adds the new host to a change.
+    pub(crate) fn insert(self, change: &mut Change) -> Result<HostRecord, Error> {
+        change.insert(&self.record)?;
+        self.add_reports(change)?;
+        Ok(self.record)
+    }
+
+    fn add_reports(&self, change: &mut Change) -> Result<(), Error> {
         for (kind, report) in &self.new_reports {
             if self.record.findings.has_report(*kind) {
                 change.put_report(&self.record, *kind, report.clone());
             }
         }
-        Ok(size)
+        if let Some(results) = self.results.as_ref().filter(|_| self.has_new_results) {
+            change.put_results(self.record.key(), results.to_stored()?);
+        }
+        Ok(())
     }
 }

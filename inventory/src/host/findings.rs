@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use assisted::host::{MediaStatus, Validation};
+use assisted::host::MediaStatus;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -18,10 +18,14 @@ pub struct HostFindings {
     pub hostname: String,
     /// MAC addresses in the inventory report, in lower case.
     pub macs: BTreeSet<String>,
-    /// Results of the validations that depend on the inventory report.
-    pub validations: Vec<Validation>,
+    /// Seconds by which the clock of the host was ahead when that last changed much. `None`: the agent sends no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_skew: Option<i64>,
     /// Whether the host can read its boot media, if its agent has reported that.
     pub media: Option<MediaStatus>,
+    /// The [basis](crate::Settings::assessment_basis) of the last assessment that wrote the host. Empty: none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub assessed_by: String,
     /// The stored reports, by the name of their [`ReportKind`].
     pub reports: BTreeMap<String, ReportSummary>,
     /// The steps whose last report was refused, by their name; empty if the step is unknown.

@@ -1,24 +1,17 @@
 //! The inventory report: the hardware of a host, as its agent reports it in the reply of `inventory`.
 //!
-//! A report is parsed here and nowhere else: [`parse`] reads the text of an agent, [`from_stored`] the text that is
-//! stored with a host.
+//! A reply is parsed with those of other steps, and its summary is stored. The stored text is read again only to be shown.
 
 use std::collections::BTreeSet;
 
 use assisted::inventory_report::InventoryReport;
 
-use super::disks;
-use super::reported::{read, write};
+use super::reported::write;
 use crate::error::Error;
 use crate::id::HostId;
 
 /// Maximum number of MAC addresses of one host that are stored for searches.
 const MAX_MACS: usize = 256;
-
-/// Parses the inventory report that an agent sends.
-pub(crate) fn parse(report: &str) -> Result<InventoryReport<'_>, Error> {
-    read("inventory", report)
-}
 
 /// Parses the inventory report that is stored with a host; empty if the host has sent none.
 ///
@@ -47,14 +40,10 @@ pub(crate) fn macs(report: &InventoryReport<'_>) -> BTreeSet<String> {
     macs.take(MAX_MACS).map(str::to_ascii_lowercase).collect()
 }
 
-/// Removes the interfaces that a cluster cannot use, and evaluates which disks are eligible for the installation.
-pub(crate) fn evaluate(report: &mut InventoryReport<'_>) {
+/// Removes the interfaces that a cluster cannot use.
+pub(crate) fn keep_usable_interfaces(report: &mut InventoryReport<'_>) {
     // Old agents report no type, and only physical interfaces.
     report.interfaces.retain(|it| matches!(&*it.interface_type, "" | "physical" | "vlan" | "bond"));
-    let architecture = report.cpu.as_ref().map_or("", |cpu| &cpu.architecture);
-    for disk in report.disks.iter_mut() {
-        disks::evaluate_eligibility(disk, architecture);
-    }
 }
 
 #[cfg(test)]
@@ -69,7 +58,6 @@ mod tests {
         for text in ["{", "[]", r#"{"interfaces": "eth0"}"#, r#"{"interfaces": [{"ipv4_addresses": [1]}]}"#] {
             let error = from_stored(host, text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Internal, "{text}");
-            assert_eq!(parse(text).unwrap_err().kind(), ErrorKind::Invalid, "{text}");
         }
     }
 
@@ -77,7 +65,7 @@ mod tests {
     fn addresses_include_all_interfaces() {
         let text = r#"{"interfaces": [{"ipv4_addresses": ["192.0.2.1/24"], "ipv6_addresses": null}, {},
             {"ipv6_addresses": ["2001:db8::1/64", "fe80::1/64"]}]}"#;
-        let report = parse(text).unwrap();
+        let report = from_stored(HostId::fresh(), text).unwrap();
         let text = to_text(&report).unwrap();
         let stored = from_stored(HostId::fresh(), &text).unwrap();
         assert_eq!(stored.addresses().collect::<Vec<_>>(), ["192.0.2.1/24", "2001:db8::1/64", "fe80::1/64"]);

@@ -13,6 +13,11 @@ use super::findings::HostFindings;
 /// The key of refused replies whose step is unknown, because they were not parsed.
 pub(crate) const UNPARSED: &str = "";
 
+/// Returns `true` if the last report of a step was refused.
+pub(crate) fn is_refused(findings: &HostFindings, step: StepType) -> bool {
+    findings.refused.contains_key(step.as_str())
+}
+
 /// Forgets refused reports of a step whose report was accepted.
 pub(crate) fn forget(findings: &mut HostFindings, step: StepType) {
     findings.refused.remove(step.as_str());

@@ -2,34 +2,27 @@
 
 use std::collections::BTreeSet;
 
-use assisted::List;
-use assisted::connectivity::ConnectivityReport;
-use assisted::host::{HostStatus, MediaStatus, Validation};
+use assisted::host::{HostStatus, MediaStatus};
 use assisted::inventory_report::InventoryReport;
-use assisted::reply::{
-    ApiVipReport, DiskSpeedReport, DomainReport, ExitCode, FreeNetwork, ImagesReport, NtpReport, StepReply,
-    TangReport, UpgradeReport,
-};
+use assisted::reply::{DiskSpeedReport, ExitCode, ImagesReport, ReplyPayload, StepReply, UpgradeReport};
 use assisted::step::StepType;
 use rules::host::state::{Details, HostEvent, HostFacts, find_rule};
 use rules::host::status::{MEDIA_DISCONNECTED, is_before_installation, is_in_pool};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::assessment::{HostContext, assess, choose_disks};
 use super::bounds::{check_report, check_reports, len_of_reports};
-use super::disks::{disks_to_format, installation_disk};
-use super::draft::HostDraft;
-use super::inventory_report::{evaluate, macs, parse, to_text};
+use super::draft::{ASSESSED, HostDraft};
+use super::inventory_report::{keep_usable_interfaces, macs, to_text};
 use super::record::HostRecord;
-use super::refresh::refresh;
-use super::reported::{read, write};
-use super::validation::hardware_validations;
+use super::reported::{check_text, read, write};
+use super::stored_summary::{summarize, summarize_inventory};
+use crate::HostLimits;
 use crate::error::Error;
 use crate::event::Severity;
 use crate::journal::Journal;
 use crate::json::to_json_value;
 use crate::store::{ReportKind, ReportKinds};
-use crate::{HostLimits, Settings};
 
 /// Maximum length of a stored host name, in characters. Valid names are shorter.
 const MAX_HOSTNAME: usize = 255;
@@ -45,8 +38,10 @@ const MAX_ENTRIES: usize = 1000;
 pub(crate) enum StepOutput<'a> {
     /// An inventory report.
     Inventory(Box<EvaluatedInventory<'a>>),
-    /// A report that is stored without unknown keys.
-    Report(ReportKind, String),
+    /// A report of another kind, with the text that is stored: without unknown keys.
+    Report(ReportKind, ReplyPayload<'a>, String),
+    /// The text of a failed check of the Tang servers.
+    TangFailure(String),
     /// Availability of container images. It is added to the stored report.
     Images(ImagesReport<'a>),
     /// Speed of a disk, and the exit code of the measurement. It is added to the stored report.
@@ -71,15 +66,16 @@ impl<'a> StepOutput<'a> {
         check_report(kind.as_str(), output, limits)?;
         match (kind, exit_code) {
             (_, ExitCode::MEDIA_LOST) => Ok(Self::MediaLost),
-            (StepType::ContainerImageAvailability, _) if !output.is_empty() => {
-                read(kind.as_str(), output).map(Self::Images)
+            (StepType::ContainerImageAvailability, code) if !output.is_empty() => {
+                Self::measured(code, read(kind.as_str(), output).map(Self::Images))
             }
-            (StepType::InstallationDiskSpeedCheck, _) if !output.is_empty() => {
-                read(kind.as_str(), output).map(|report| Self::DiskSpeed(report, exit_code))
+            (StepType::InstallationDiskSpeedCheck, code) if !output.is_empty() => {
+                let report = read(kind.as_str(), output);
+                Self::measured(code, report.map(|report| Self::DiskSpeed(report, code)))
             }
             (StepType::TangConnectivityCheck, code) if !code.is_success() => {
                 let error = reply.error.as_deref().unwrap_or_default();
-                Ok(Self::Report(ReportKind::TangConnectivity, error.chars().take(MAX_ERROR_TEXT).collect()))
+                Ok(Self::TangFailure(error.chars().take(MAX_ERROR_TEXT).collect()))
             }
             (_, ExitCode::SUCCESS) => Self::parse_success(kind, output),
             _ => {
@@ -89,45 +85,66 @@ impl<'a> StepOutput<'a> {
         }
     }
 
-    fn parse_success(kind: StepType, output: &'a str) -> Result<Self, Error> {
-        let name = kind.as_str();
-        match kind {
-            StepType::Inventory => {
-                EvaluatedInventory::new(parse(output)?).map(|evaluated| Self::Inventory(Box::new(evaluated)))
+    /// Returns the result of a measurement. A step that failed may have printed something else instead.
+    fn measured(exit_code: ExitCode, report: Result<Self, Error>) -> Result<Self, Error> {
+        match report {
+            Err(error) if !exit_code.is_success() => {
+                tracing::info!(exit_code = exit_code.0, %error, "agent step failed without a result");
+                Ok(Self::Ignored)
             }
-            StepType::ConnectivityCheck => {
-                report::<ConnectivityReport<'_>>(ReportKind::Connectivity, name, output)
-            }
-            StepType::ApiVipConnectivityCheck => {
-                report::<ApiVipReport<'_>>(ReportKind::ApiVipConnectivity, name, output)
-            }
-            StepType::TangConnectivityCheck => {
-                report::<TangReport<'_>>(ReportKind::TangConnectivity, name, output)
-            }
-            // The API returns only the list.
-            StepType::NtpSynchronizer => {
-                let report: NtpReport<'_> = read(name, output)?;
-                Ok(Self::Report(ReportKind::NtpSources, write(name, &report.ntp_sources)?))
-            }
-            StepType::DomainResolution => {
-                report::<DomainReport<'_>>(ReportKind::DomainNameResolutions, name, output)
-            }
-            // The output is empty while another scan is in progress.
-            StepType::FreeNetworkAddresses if output.is_empty() => Ok(Self::Succeeded),
-            StepType::FreeNetworkAddresses => {
-                report::<List<FreeNetwork<'_>>>(ReportKind::FreeAddresses, name, output)
-            }
-            StepType::UpgradeAgent => read(name, output).map(Self::Upgrade),
-            _ => Ok(Self::Succeeded),
+            report => report,
         }
+    }
+
+    fn parse_success(kind: StepType, output: &'a str) -> Result<Self, Error> {
+        // The output is empty while another scan or measurement is in progress.
+        let may_be_empty = matches!(
+            kind,
+            StepType::FreeNetworkAddresses
+                | StepType::ContainerImageAvailability
+                | StepType::InstallationDiskSpeedCheck
+        );
+        if may_be_empty && output.is_empty() {
+            return Ok(Self::Succeeded);
+        }
+        let name = kind.as_str();
+        let payload = read_payload(kind, output)?;
+        let (report, text) = match &payload {
+            ReplyPayload::Connectivity(report) => (ReportKind::Connectivity, write(name, report)?),
+            ReplyPayload::ApiVip(report) => (ReportKind::ApiVipConnectivity, write(name, report)?),
+            ReplyPayload::Tang(report) => (ReportKind::TangConnectivity, write(name, report)?),
+            // The API returns only the list.
+            ReplyPayload::Ntp(report) => (ReportKind::NtpSources, write(name, &report.ntp_sources)?),
+            ReplyPayload::Domains(report) => (ReportKind::DomainNameResolutions, write(name, report)?),
+            ReplyPayload::FreeAddresses(networks) if networks.iter().next().is_none() => {
+                return Err(Error::invalid(format!("{name}: the list of networks is empty")));
+            }
+            ReplyPayload::FreeAddresses(networks) => (ReportKind::FreeAddresses, write(name, networks)?),
+            ReplyPayload::Vips(vips) => (ReportKind::VerifiedVips, write(name, vips)?),
+            ReplyPayload::DhcpLeases(report) => (ReportKind::VipLeases, write(name, report)?),
+            _ => return Self::without_report(payload),
+        };
+        Ok(Self::Report(report, payload, text))
+    }
+
+    fn without_report(payload: ReplyPayload<'a>) -> Result<Self, Error> {
+        Ok(match payload {
+            ReplyPayload::Inventory(report) => Self::Inventory(Box::new(EvaluatedInventory::new(*report)?)),
+            ReplyPayload::Upgrade(report) => Self::Upgrade(report),
+            _ => Self::Succeeded,
+        })
     }
 
     /// Returns the stored reports that [`store`](Self::store) reads.
     pub(crate) fn needed_reports(&self) -> ReportKinds {
+        const IMAGES: ReportKinds =
+            ReportKinds::new(&[ReportKind::Summary, ReportKind::Results, ReportKind::ImagesStatus]);
+        const DISKS: ReportKinds =
+            ReportKinds::new(&[ReportKind::Summary, ReportKind::Results, ReportKind::DisksInfo]);
         match self {
-            Self::Images(_) => ReportKinds::new(&[ReportKind::ImagesStatus]),
-            Self::DiskSpeed(..) => ReportKinds::new(&[ReportKind::DisksInfo]),
-            _ => ReportKinds::NONE,
+            Self::Images(_) => IMAGES,
+            Self::DiskSpeed(..) => DISKS,
+            _ => ASSESSED,
         }
     }
 
@@ -142,48 +159,75 @@ impl<'a> StepOutput<'a> {
         !matches!(self, Self::Upgrade(_) | Self::Images(_) | Self::DiskSpeed(..))
     }
 
-    /// Stores the output, and updates the status of the host.
+    /// Stores the output, and assesses the host.
     pub(crate) fn store(
         &self,
         draft: &mut HostDraft,
-        settings: &Settings,
+        context: &HostContext<'_>,
         journal: &mut Journal,
     ) -> Result<(), Error> {
         let before = len_of_reports(&draft.record);
         match self {
-            Self::Inventory(evaluated) => store_inventory(draft, evaluated)?,
-            Self::Report(kind, text) => draft.set_report(*kind, text.clone()),
+            Self::Inventory(evaluated) => store_inventory(draft, evaluated, context)?,
+            Self::Report(kind, payload, text) => {
+                check_leases(payload, context)?;
+                draft.set_report(*kind, text.clone());
+                draft
+                    .edit_summary(|summary| summarize(summary, payload))?
+                    .map_err(|error| Error::invalid(format!("{kind}: {error}")))?;
+            }
+            Self::TangFailure(text) => {
+                draft.set_report(ReportKind::TangConnectivity, text.clone());
+                draft.edit_summary(|summary| summary.set_tang(Err(text)))?;
+            }
             Self::Images(report) => store_images(draft, report)?,
             Self::DiskSpeed(report, exit_code) => store_disk_speed(draft, report, *exit_code)?,
             Self::Upgrade(report) => report_upgrade(&mut draft.record, report, journal),
             Self::MediaLost => {
                 set_media_disconnected(&mut draft.record, journal);
-                return Ok(());
+                return assess(draft, context, journal);
             }
             Self::Succeeded => {}
             Self::Ignored => return Ok(()),
         }
-        check_reports(&draft.record, before, &settings.host_limits)?;
+        check_reports(&draft.record, before, &context.settings.host_limits)?;
         draft.record.findings.media = Some(MediaStatus::Connected);
-        refresh(&mut draft.record, settings, journal);
-        Ok(())
+        assess(draft, context, journal)
     }
 }
 
-/// Parses a report and writes it again, which drops unknown keys.
-fn report<'a, T: Deserialize<'a> + Serialize>(
-    kind: ReportKind,
-    name: &str,
-    output: &'a str,
-) -> Result<StepOutput<'a>, Error> {
-    Ok(StepOutput::Report(kind, write(name, &read::<T>(name, output)?)?))
+/// Parses the output of a step.
+fn read_payload(kind: StepType, output: &str) -> Result<ReplyPayload<'_>, Error> {
+    check_text(kind.as_str(), output)?;
+    ReplyPayload::parse(kind, output).map_err(|error| Error::invalid(format!("{kind}: {error}")))
+}
+
+/// Returns an error unless leases of virtual IP addresses are of use: the cluster gets its addresses from a DHCP server,
+/// and the leased ones are in its machine network.
+fn check_leases(payload: &ReplyPayload<'_>, context: &HostContext<'_>) -> Result<(), Error> {
+    let ReplyPayload::DhcpLeases(report) = payload else { return Ok(()) };
+    let refuse = |reason: String| Err(Error::invalid(format!("dhcp-lease-allocate: {reason}")));
+    let Some(view) = context.cluster.as_ref().filter(|view| view.cluster.vip_dhcp_allocation) else {
+        return refuse("the cluster does not get its virtual IP addresses from a DHCP server".to_owned());
+    };
+    let Some(network) = view.cluster.machine_networks.first() else {
+        return refuse("the cluster has no machine network".to_owned());
+    };
+    for address in [&report.api_vip_address, &report.ingress_vip_address] {
+        if !address.parse().is_ok_and(|address| network.contains(address)) {
+            return refuse(format!(
+                "{:?} is not an address of the machine network {network}",
+                address.as_str()
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// An inventory report with all values that follow from it. They are computed once, even if storing them is retried.
 #[derive(Debug)]
 pub(crate) struct EvaluatedInventory<'a> {
     inventory: InventoryReport<'a>,
-    validations: Vec<Validation>,
     hostname: String,
     macs: BTreeSet<String>,
     /// The report as it is stored.
@@ -192,9 +236,8 @@ pub(crate) struct EvaluatedInventory<'a> {
 
 impl<'a> EvaluatedInventory<'a> {
     fn new(mut inventory: InventoryReport<'a>) -> Result<Self, Error> {
-        evaluate(&mut inventory);
+        keep_usable_interfaces(&mut inventory);
         Ok(Self {
-            validations: hardware_validations(&inventory),
             hostname: inventory.hostname.chars().take(MAX_HOSTNAME).collect(),
             macs: macs(&inventory),
             report: to_text(&inventory)?,
@@ -203,7 +246,11 @@ impl<'a> EvaluatedInventory<'a> {
     }
 }
 
-fn store_inventory(draft: &mut HostDraft, evaluated: &EvaluatedInventory<'_>) -> Result<(), Error> {
+fn store_inventory(
+    draft: &mut HostDraft,
+    evaluated: &EvaluatedInventory<'_>,
+    context: &HostContext<'_>,
+) -> Result<(), Error> {
     let host = &mut draft.record;
     let status = host.status();
     if matches!(status, HostStatus::Binding | HostStatus::Unbinding | HostStatus::UnbindingPendingUserAction)
@@ -222,14 +269,11 @@ fn store_inventory(draft: &mut HostDraft, evaluated: &EvaluatedInventory<'_>) ->
             host.id
         )));
     }
-    let inventory = &evaluated.inventory;
-    host.choices.installation_disk = installation_disk(inventory, host.choices.installation_disk.as_ref());
-    host.choices.disks_to_be_formatted = disks_to_format(inventory);
-    host.findings.validations.clone_from(&evaluated.validations);
     host.findings.hostname.clone_from(&evaluated.hostname);
     host.findings.macs.clone_from(&evaluated.macs);
     draft.set_report(ReportKind::Inventory, evaluated.report.clone());
-    Ok(())
+    draft.edit_summary(|summary| summarize_inventory(summary, &evaluated.inventory))?;
+    choose_disks(draft, context)
 }
 
 /// Adds entries to a report that is stored as a JSON object.
@@ -249,8 +293,13 @@ fn add_entries(
             stored.insert(key, value);
         }
     }
-    draft.set_report(kind, Value::Object(stored).to_string());
-    Ok(())
+    let text = Value::Object(stored).to_string();
+    draft.set_report(kind, text.clone());
+    let summarized = draft.edit_summary(|summary| match kind {
+        ReportKind::ImagesStatus => summary.set_images(&text),
+        _ => summary.set_disk_speeds(&text),
+    })?;
+    summarized.map_err(|error| Error::broken(format_args!("cannot summarize {kind}: {error}")))
 }
 
 fn store_images(draft: &mut HostDraft, report: &ImagesReport<'_>) -> Result<(), Error> {
@@ -298,7 +347,7 @@ fn set_media_disconnected(host: &mut HostRecord, journal: &mut Journal) {
         return;
     }
     host.findings.media = Some(MediaStatus::Disconnected);
-    journal.add_host_event(host, "host_media_disconnected", Severity::Error, MEDIA_DISCONNECTED);
+    journal.add_event(host, "host_media_disconnected", Severity::Error, MEDIA_DISCONNECTED.to_owned());
     let Some(rule) = find_rule(host.status(), HostEvent::LoseMedia, &HostFacts::default()) else { return };
     let details = match (rule.details(), host.status_info()) {
         (Some(Details::LostMedia), "") => MEDIA_DISCONNECTED.to_owned(),

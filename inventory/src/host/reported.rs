@@ -8,11 +8,17 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::json::to_json_text;
 
-/// Parses a report.
-pub(crate) fn read<'a, T: Deserialize<'a>>(what: &str, report: &'a str) -> Result<T, Error> {
+/// Returns an error if a text of a report contains a character that PostgreSQL cannot store.
+pub(crate) fn check_text(what: &str, report: &str) -> Result<(), Error> {
     if has_nul(report) {
         return Err(Error::invalid(format!("{what}: a text must not contain a NUL character")));
     }
+    Ok(())
+}
+
+/// Parses a report.
+pub(crate) fn read<'a, T: Deserialize<'a>>(what: &str, report: &'a str) -> Result<T, Error> {
+    check_text(what, report)?;
     serde_json::from_str(report).map_err(|error| Error::invalid(format!("{what}: {error}")))
 }
 

@@ -1,31 +1,30 @@
 //! Updates of hosts by users.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use assisted::host::{DiskChoice, DiskFormatting, DiskRole, HostUpdateParams, NodeLabel};
 use ignition::config::Config;
 use ignition::report;
 use ignition::validate::validate;
 use regex::Regex;
+use rules::disk::{installation_disk, is_named};
 use rules::host::status::allows_changes;
+use rules::validation::host::hostname_valid::check_hostname;
 
-use super::disks::{as_installation_disk, disk_id, eligible_disks, is_named};
+use super::assessment::{HostContext, assess};
 use super::draft::HostDraft;
+use super::facts::host_view;
 use super::record::{HostRecord, InstallationDisk};
-use super::refresh::refresh;
-use super::validation::check_host_name;
-use crate::Settings;
 use crate::error::Error;
 use crate::event::Severity;
 use crate::journal::Journal;
 use crate::json::to_json_text;
-use crate::store::{ReportKind, ReportKinds};
 
 /// Checks the values that are invalid for every host.
 pub(crate) fn check_update(params: &HostUpdateParams) -> Result<(), Error> {
     if let Some(name) = &params.host_name {
-        check_host_name(name).map_err(Error::invalid)?;
+        check_hostname(name).map_err(|error| Error::invalid(error.to_string()))?;
     }
     for label in params.node_labels.iter().flatten() {
         check_label(label)?;
@@ -38,25 +37,16 @@ pub(crate) fn check_update(params: &HostUpdateParams) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the reports that [`apply_update`] reads.
-pub(crate) fn reports_for_update(params: &HostUpdateParams) -> ReportKinds {
-    if params.disks_selected_config.is_some() || params.disks_skip_formatting.is_some() {
-        ReportKinds::new(&[ReportKind::Inventory])
-    } else {
-        ReportKinds::NONE
-    }
-}
-
 /// Applies the changes to a host.
 pub(crate) fn apply_update(
     draft: &mut HostDraft,
     params: &HostUpdateParams,
-    settings: &Settings,
+    context: &HostContext<'_>,
     journal: &mut Journal,
 ) -> Result<(), Error> {
     check_state(&draft.record, params)?;
     if let Some(disks) = &params.disks_selected_config {
-        draft.record.choices.installation_disk = chosen_disk(draft, disks)?;
+        draft.record.choices.installation_disk = chosen_disk(draft, disks, context)?;
     }
     if let Some(disks) = &params.disks_skip_formatting {
         skip_formatting(draft, disks)?;
@@ -83,8 +73,7 @@ pub(crate) fn apply_update(
         let labels = labels.iter().map(|label| (label.key.clone(), label.value.clone()));
         host.choices.node_labels = labels.collect::<BTreeMap<_, _>>();
     }
-    refresh(host, settings, journal);
-    Ok(())
+    assess(draft, context, journal)
 }
 
 /// Returns an error if a value is set that the installation depends on, and the installation has started.
@@ -107,27 +96,39 @@ fn check_state(host: &HostRecord, params: &HostUpdateParams) -> Result<(), Error
 }
 
 /// Returns the disk that the user chose as installation disk.
-fn chosen_disk(draft: &HostDraft, disks: &[DiskChoice]) -> Result<Option<InstallationDisk>, Error> {
+fn chosen_disk(
+    draft: &HostDraft,
+    disks: &[DiskChoice],
+    context: &HostContext<'_>,
+) -> Result<Option<InstallationDisk>, Error> {
     let host = &draft.record;
     let mut chosen = disks.iter().filter(|disk| disk.role == Some(DiskRole::Install));
     let Some(first) = chosen.next() else { return Ok(None) };
     if chosen.next().is_some() {
         return Err(Error::conflict(format!("Host {} can have only one installation disk", host.id)));
     }
-    let report = draft.inventory_report()?;
-    let disk = eligible_disks(&report).find(|disk| is_named(disk, &first.id)).ok_or_else(|| {
+    let view = host_view(host, true, Arc::new(draft.summary()?.clone()));
+    let reasons = context.disk_reasons(&view);
+    let inventory = view.summary.inventory.as_deref();
+    let disk = inventory.and_then(|inventory| {
+        let mut disks = inventory.disks.iter().zip(&reasons);
+        let is_eligible = disks.any(|(disk, reasons)| reasons.is_eligible() && is_named(disk, &first.id));
+        is_eligible.then(|| installation_disk(inventory, &reasons, Some(&first.id)))?
+    });
+    let disk = disk.ok_or_else(|| {
         Error::conflict(format!(
             "Requested installation disk {:?} is not part of the host's valid disks",
             first.id
         ))
     })?;
-    Ok(Some(as_installation_disk(disk)))
+    Ok(Some(InstallationDisk { id: disk.id, path: disk.path }))
 }
 
 /// Updates the disks that an installation does not format.
 fn skip_formatting(draft: &mut HostDraft, disks: &[DiskFormatting]) -> Result<(), Error> {
-    let report = draft.inventory_report()?;
-    let known: BTreeSet<_> = report.disks.iter().map(|disk| disk_id(disk).into_owned()).collect();
+    let inventory = draft.summary()?.inventory.as_ref();
+    let known: BTreeSet<_> =
+        inventory.iter().flat_map(|inventory| &inventory.disks).map(|disk| disk.id.to_string()).collect();
     let host = &mut draft.record;
     if let Some(unknown) = disks.iter().find(|disk| !known.contains(&disk.disk_id)) {
         return Err(Error::invalid(format!(

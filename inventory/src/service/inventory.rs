@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use ignition::network::KeyfileCache;
+use rules::steps::StepSettings;
 use uuid::Uuid;
 
-use super::caches::{host_cache, infra_env_cache};
+use super::caches::{assessment_cache, host_cache, infra_env_cache};
+use super::cluster_views::ClusterViews;
+use super::hosts::measured_reports::MeasuredReports;
 use super::hosts::recent_replies::RecentReplies;
 use super::task_states::TaskStates;
 use crate::auth::Policy;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
+use crate::cluster::AssessmentRecord;
 use crate::files::FileStore;
 use crate::host::HostRecord;
 use crate::infra_env::InfraEnvRecord;
@@ -30,11 +34,16 @@ struct InventoryParts {
     files: FileStore,
     catalogue: Catalogue,
     settings: Settings,
+    steps: StepSettings,
+    assessment_basis: String,
     policy: Policy,
     keyfiles: KeyfileCache,
     infra_env_cache: RecordCache<InfraEnvRecord>,
     host_cache: RecordCache<HostRecord>,
+    assessment_cache: RecordCache<AssessmentRecord>,
+    cluster_views: ClusterViews,
     recent_replies: RecentReplies,
+    measured_reports: MeasuredReports,
     replica: Uuid,
     tasks: TaskStates,
 }
@@ -55,16 +64,23 @@ impl Inventory {
         let keyfiles = KeyfileCache::new(MAX_KEYFILES);
         let infra_env_cache = infra_env_cache(store.feed());
         let host_cache = host_cache(store.feed());
+        let assessment_cache = assessment_cache(store.feed());
+        let cluster_views = ClusterViews::on_feed(store.feed());
         Self(Arc::new(InventoryParts {
             records: Records::new(store),
             files,
             catalogue,
+            steps: settings.step_settings(),
+            assessment_basis: settings.assessment_basis(),
             settings,
             policy,
             keyfiles,
             infra_env_cache,
             host_cache,
+            assessment_cache,
+            cluster_views,
             recent_replies: RecentReplies::default(),
+            measured_reports: MeasuredReports::default(),
             replica: Uuid::new_v4(),
             tasks: TaskStates::default(),
         }))
@@ -94,6 +110,16 @@ impl Inventory {
         &self.0.settings
     }
 
+    /// Returns what decides the steps of agents.
+    pub(crate) fn step_settings(&self) -> &StepSettings {
+        &self.0.steps
+    }
+
+    /// Returns what assessments depend on besides facts.
+    pub(crate) fn assessment_basis(&self) -> &str {
+        &self.0.assessment_basis
+    }
+
     /// Returns the clock.
     #[must_use]
     pub fn clock(&self) -> &dyn Clock {
@@ -118,6 +144,21 @@ impl Inventory {
     /// Returns the cache of hosts, for their agents.
     pub(crate) fn host_cache(&self) -> &RecordCache<HostRecord> {
         &self.0.host_cache
+    }
+
+    /// Returns the cache of the assessments of clusters.
+    pub(crate) fn assessment_cache(&self) -> &RecordCache<AssessmentRecord> {
+        &self.0.assessment_cache
+    }
+
+    /// Returns the clusters with the facts about their hosts.
+    pub(crate) fn cluster_views(&self) -> &ClusterViews {
+        &self.0.cluster_views
+    }
+
+    /// Returns the reports that wait to be stored because only measured numbers changed.
+    pub(crate) fn measured_reports(&self) -> &MeasuredReports {
+        &self.0.measured_reports
     }
 
     /// Returns the recent replies of agents.

@@ -14,6 +14,7 @@
 
 mod access;
 mod caches;
+pub(crate) mod cluster_views;
 pub(crate) mod clusters;
 pub(crate) mod events;
 pub(crate) mod hosts;

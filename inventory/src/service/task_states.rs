@@ -34,6 +34,8 @@ struct States {
     leadership: Mutex<Option<Leadership>>,
     tasks: Mutex<BTreeMap<&'static str, Arc<TaskState>>>,
     disconnected: AtomicU64,
+    assessed_clusters: AtomicU64,
+    written_results: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +87,18 @@ impl TaskStates {
         self.0.disconnected.load(Ordering::Relaxed)
     }
 
+    /// Returns the number of assessments of clusters that this process has made.
+    #[must_use]
+    pub fn assessed_clusters(&self) -> u64 {
+        self.0.assessed_clusters.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of hosts whose validation results these assessments have written.
+    #[must_use]
+    pub fn written_results(&self) -> u64 {
+        self.0.written_results.load(Ordering::Relaxed)
+    }
+
     /// Returns the state of a task, which is created if it is new.
     pub(crate) fn register(&self, name: &'static str, is_leader_only: bool) -> Arc<TaskState> {
         let mut tasks = lock(&self.0.tasks);
@@ -116,6 +130,12 @@ impl TaskStates {
     /// Returns `true` if a run of a task of the leader has made no progress for a time.
     pub(crate) fn is_leader_stalled(&self, time: Duration) -> bool {
         lock(&self.0.tasks).values().any(|task| task.is_leader_only && task.is_stalled(time))
+    }
+
+    /// Counts an assessment of a cluster that wrote the results of some hosts.
+    pub(crate) fn add_assessment(&self, hosts: usize) {
+        self.0.assessed_clusters.fetch_add(1, Ordering::Relaxed);
+        self.0.written_results.fetch_add(u64::try_from(hosts).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     pub(crate) fn add_disconnected_hosts(&self, hosts: usize) {

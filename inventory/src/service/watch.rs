@@ -38,8 +38,9 @@ pub struct ResourceChange {
     /// Whether its record was written or removed. A deleted cluster or host is written, because its record is kept for
     /// a while, and removed later.
     pub kind: ChangeKind,
-    /// A number that increases with every change of the record.
-    pub generation: i64,
+    /// A number that increases with every change of the record. `None`: only results of validations changed, which are
+    /// not a part of the record.
+    pub generation: Option<i64>,
     /// The position of this change.
     pub position: FeedPosition,
 }
@@ -69,12 +70,12 @@ impl WatchEvent {
 }
 
 impl ResourceId {
-    /// Returns the resource of a record. Returns `None` for records that are not resources, such as jobs.
+    /// Returns the resource of a record, or that of results. Returns `None` for other records, such as jobs.
     fn from_key(key: Key) -> Option<Self> {
         match (key.kind, key.parent) {
-            (Kind::Cluster, _) => Some(Self::Cluster(ClusterId(key.id))),
+            (Kind::Cluster | Kind::Assessment, _) => Some(Self::Cluster(ClusterId(key.id))),
             (Kind::InfraEnv, _) => Some(Self::InfraEnv(InfraEnvId(key.id))),
-            (Kind::Host, Some(infra_env)) => {
+            (Kind::Host | Kind::HostResults, Some(infra_env)) => {
                 Some(Self::Host(HostKey { infra_env_id: InfraEnvId(infra_env), host_id: HostId(key.id) }))
             }
             _ => None,
@@ -149,6 +150,12 @@ async fn next_event(reader: &mut FeedReader, infra_env: Option<InfraEnvId>) -> O
             FeedEvent::Resync => return Some(WatchEvent::Resync { position }),
         };
         let Some(resource) = ResourceId::from_key(key) else { continue };
+        // Results are removed with their record.
+        let is_of_results = matches!(key.kind, Kind::HostResults | Kind::Assessment);
+        if is_of_results && kind == ChangeKind::Removed {
+            continue;
+        }
+        let generation = (!is_of_results).then_some(generation);
         if infra_env.is_none() || resource.infra_env() == infra_env {
             return Some(WatchEvent::Changed(ResourceChange { resource, kind, generation, position }));
         }

@@ -5,7 +5,7 @@ use assisted::cluster::ClusterDefaults;
 use crate::Settings;
 use crate::cluster::Network;
 use crate::cluster::defaults::{pod_network, service_network};
-use crate::host::validation::FORBIDDEN_NAMES;
+use rules::validation::host::hostname_valid::FORBIDDEN_HOSTNAMES;
 
 /// Hours without a change after which a cluster can be deleted. This service deletes no clusters.
 const INACTIVE_HOURS: i64 = 480;
@@ -24,6 +24,6 @@ pub(super) fn cluster_defaults(settings: &Settings) -> ClusterDefaults {
         cluster_networks_dualstack: vec![pod_network(v4), pod_network(v6)],
         service_networks_ipv4: vec![service(v4)],
         service_networks_dualstack: vec![service(v4), service(v6)],
-        forbidden_hostnames: FORBIDDEN_NAMES.map(str::to_owned).into(),
+        forbidden_hostnames: FORBIDDEN_HOSTNAMES.map(str::to_owned).into(),
     }
 }

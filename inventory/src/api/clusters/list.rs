@@ -45,9 +45,10 @@ async fn counted_texts(
     let ids: Vec<_> = records.iter().map(|record| record.id).collect();
     let hosts = CountedHosts::read(inventory, &ids, deleted).await?;
     let settings = inventory.settings();
-    let text = |record: ClusterRecord| {
-        let hosts = hosts.of_cluster(record.id);
-        to_json(&cluster_from_record(record, hosts, settings))
-    };
-    records.into_iter().map(text).collect()
+    let mut texts = Vec::with_capacity(records.len());
+    for record in records {
+        let (hosts, results) = (hosts.of_cluster(record.id), inventory.cluster_results(record.id).await?);
+        texts.push(to_json(&cluster_from_record(record, hosts, &results, settings))?);
+    }
+    Ok(texts)
 }

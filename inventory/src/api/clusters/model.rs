@@ -1,8 +1,13 @@
 //! The API's representation of clusters.
 
+use std::net::IpAddr;
+
 use assisted::Extensible;
 use assisted::cluster::{Cluster, ClusterProgress, ImageInfo, LastInstallationPreparation, LoadBalancer};
 use assisted::host::LogsState;
+use assisted::step::VipType;
+use rules::summary::VerifiedVip;
+use rules::validation::ClusterResults;
 
 use super::hosts::Hosts;
 use super::operators::monitored_operators;
@@ -12,7 +17,12 @@ use crate::id::ClusterId;
 use crate::time::Millis;
 
 /// Returns the response for a cluster, with an empty list of hosts.
-pub(super) fn cluster_from_record(record: ClusterRecord, hosts: Hosts, settings: &Settings) -> Cluster {
+pub(super) fn cluster_from_record(
+    record: ClusterRecord,
+    hosts: Hosts,
+    results: &ClusterResults,
+    settings: &Settings,
+) -> Cluster {
     let monitored_operators = monitored_operators(&record, settings);
     let high_availability_mode = record.high_availability_mode().map(Extensible::from);
     let (status, info, changed_at) = (record.status(), record.status_info(), record.status_updated_at());
@@ -43,8 +53,8 @@ pub(super) fn cluster_from_record(record: ClusterRecord, hosts: Hosts, settings:
         cluster_networks: cluster_networks_of(id, spec.cluster_networks),
         service_networks: networks_of(id, spec.service_networks),
         machine_networks: networks_of(id, spec.machine_networks),
-        api_vips: vips_of(id, spec.api_vips),
-        ingress_vips: vips_of(id, spec.ingress_vips),
+        api_vips: vips_of(id, VipType::Api, spec.api_vips, results),
+        ingress_vips: vips_of(id, VipType::Ingress, spec.ingress_vips, results),
         host_networks: hosts.networks,
         hosts: Vec::new(),
         ready_host_count: hosts.counts.ready,
@@ -110,6 +120,14 @@ fn networks_of(id: ClusterId, subnets: Vec<Subnet>) -> Vec<Network> {
     subnets.into_iter().map(|cidr| Network { cluster_id: Some(id), cidr }).collect()
 }
 
-fn vips_of(id: ClusterId, vips: Vec<Vip>) -> Vec<Vip> {
-    vips.into_iter().map(|vip| Vip { cluster_id: Some(id), ..vip }).collect()
+/// Returns virtual IP addresses with what hosts found out about them.
+fn vips_of(id: ClusterId, vip_type: VipType, vips: Vec<Vip>, results: &ClusterResults) -> Vec<Vip> {
+    let shown = vips.into_iter().map(|vip| {
+        let is_same = |found: &&VerifiedVip| {
+            found.vip_type == vip_type && vip.ip.parse().is_ok_and(|address: IpAddr| address == found.address)
+        };
+        let found = results.vips.iter().find(is_same).map(|found| found.verification.into());
+        Vip { cluster_id: Some(id), verification: found.or(vip.verification), ..vip }
+    });
+    shown.collect()
 }

@@ -47,7 +47,8 @@ fn with_deleted(headers: &HeaderMap) -> bool {
 
 /// Returns the response for a new cluster. No client knows its id yet, so it has no hosts.
 fn created(inventory: &Inventory, record: ClusterRecord) -> Reply<Cluster> {
-    let cluster = cluster_from_record(record, Hosts::default(), inventory.settings());
+    let results = rules::validation::ClusterResults::default();
+    let cluster = cluster_from_record(record, Hosts::default(), &results, inventory.settings());
     Reply(StatusCode::CREATED, cluster)
 }
 

@@ -27,10 +27,11 @@ impl Inventory {
         let record = record.clone();
         Box::pin(async move {
             let (id, settings) = (record.id, self.settings());
+            let results = &self.cluster_results(id).await?;
             let deleted = if record.is_deleted() { DeletedHosts::Included } else { DeletedHosts::Omitted };
             if shown == ShownHosts::Counted {
                 let hosts = CountedHosts::read(self, &[id], deleted).await?.of_cluster(id);
-                return Ok(cluster_from_record(record, hosts, settings));
+                return Ok(cluster_from_record(record, hosts, results, settings));
             }
             let hosts = views_of_cluster(self, id, shown.host_detail(), deleted);
             let hosts: Vec<_> = hosts.try_collect().await?;
@@ -38,7 +39,7 @@ impl Inventory {
             for host in &hosts {
                 summary.add(host)?;
             }
-            Ok(Cluster { hosts, ..cluster_from_record(record, summary.into_hosts(), settings) })
+            Ok(Cluster { hosts, ..cluster_from_record(record, summary.into_hosts(), results, settings) })
         })
     }
 }

@@ -42,7 +42,7 @@ async fn list_hosts(
     let is_included = |name: &str| query.text(name).is_none_or(Query::is_yes);
     let reports = reports_in_host_list(is_included("with-inventory"), is_included("with-connectivity"));
     let hosts = inventory.hosts_with_reports(HostQuery { range, ..HostQuery::of_infra_env(id) }, reports);
-    json_list(views(&inventory, hosts, HostDetail::InFull)).await
+    json_list(views(hosts, HostDetail::InFull)).await
 }
 
 /// Lists the hosts of a cluster
@@ -81,7 +81,7 @@ async fn list_cluster_hosts(
     let reports = reports_in_host_list(with_inventory, with_connectivity);
     let selected = HostQuery { status, role, range, ..HostQuery::of_cluster(id) };
     let hosts = inventory.hosts_with_reports(selected, reports);
-    json_list(views(&inventory, hosts, HostDetail::AsStored)).await
+    json_list(views(hosts, HostDetail::AsStored)).await
 }
 
 /// Returns the reports in a list of hosts. The two longest ones are optional.
@@ -96,6 +96,7 @@ fn reports_in_host_list(with_inventory: bool, with_connectivity: bool) -> Report
                 ReportKind::NtpSources,
                 ReportKind::ImagesStatus,
                 ReportKind::DomainNameResolutions,
+                ReportKind::Results,
             ])
         };
     }

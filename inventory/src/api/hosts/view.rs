@@ -5,10 +5,12 @@ use assisted::{Extensible, Secret};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
+use rules::disk::splice_eligibility;
 
 use crate::error::Error;
-use crate::host::{HostRecord, inventory_report, validation};
-use crate::id::ClusterId;
+use crate::host::stored_results::{AssessmentResults, stored_results};
+use crate::host::{HostRecord, inventory_report};
+use crate::id::{ClusterId, HostId};
 use crate::json::to_json_text;
 use crate::service::hosts::counts::DeletedHosts;
 use crate::service::hosts::list::{HostQuery, HostStream, SHOWN_REPORTS};
@@ -39,7 +41,7 @@ impl Inventory {
     /// Returns the hosts that a query selects, as the API shows them, with their reports. Unlike
     /// [`to_api_host`](Self::to_api_host) for each of them, reads hosts and reports page by page.
     pub fn to_api_hosts(&self, query: HostQuery) -> BoxStream<'static, Result<Host, Error>> {
-        views(self, self.hosts_with_reports(query, SHOWN_REPORTS), HostDetail::InFull)
+        views(self.hosts_with_reports(query, SHOWN_REPORTS), HostDetail::InFull)
     }
 }
 
@@ -48,16 +50,13 @@ impl Inventory {
 /// # Errors
 ///
 /// Returns an error if a part of the record cannot be written as JSON.
-fn view(
-    host: HostRecord,
-    mut reports: Reports,
-    shown: HostDetail,
-    settings: &Settings,
-) -> Result<Host, Error> {
+fn view(host: HostRecord, mut reports: Reports, shown: HostDetail) -> Result<Host, Error> {
     // A report that the record does not name is shown as an empty text. The reader has checked that all others
     // exist.
+    let results = stored_results(&host, &reports)?;
+    let validations_info = validations_text(results.as_ref())?;
     let mut report = |kind| reports.0.remove(&kind).unwrap_or_default();
-    let validations_info = validation::validations_json(&host, settings, settings.clock.now())?;
+    let inventory = with_eligibility(host.id, report(ReportKind::Inventory), results.as_ref())?;
     let name = if shown == HostDetail::InFull { host.name() } else { host.choices.hostname.clone() };
     let stages =
         (shown == HostDetail::InFull).then(|| host.stages().iter().map(|stage| (*stage).into()).collect());
@@ -92,7 +91,7 @@ fn view(
             stage_updated_at: progress.updated_at,
             stage_timed_out: progress.timed_out,
         },
-        inventory: report(ReportKind::Inventory),
+        inventory,
         connectivity: report(ReportKind::Connectivity),
         api_vip_connectivity: report(ReportKind::ApiVipConnectivity),
         tang_connectivity: report(ReportKind::TangConnectivity),
@@ -126,6 +125,27 @@ fn view(
     })
 }
 
+/// Returns the results of a host's validations as JSON. A host that an earlier release stored has none before its first
+/// assessment.
+fn validations_text(results: Option<&AssessmentResults>) -> Result<String, Error> {
+    let Some(results) = results else { return Ok("{}".to_owned()) };
+    to_json_text("validations_info", &results.validations.shown())
+}
+
+/// Adds the reasons against an installation on each disk to an inventory report. They are results of the assessment.
+fn with_eligibility(
+    host: HostId,
+    report: String,
+    results: Option<&AssessmentResults>,
+) -> Result<String, Error> {
+    let Some(results) = results.filter(|results| !results.disks.is_empty() && !report.is_empty()) else {
+        return Ok(report);
+    };
+    splice_eligibility(&report, &results.disks).map_err(|error| {
+        Error::broken(format_args!("the stored inventory report of host {host} is damaged: {error}"))
+    })
+}
+
 /// Reads the reports of a host, and returns the host as clients see it.
 ///
 /// # Errors
@@ -138,7 +158,7 @@ pub(crate) async fn view_with_reports(
     shown: HostDetail,
 ) -> Result<Host, Error> {
     let (host, reports) = inventory.with_shown_reports(host).await?;
-    view(host, reports, shown, inventory.settings())
+    view(host, reports, shown)
 }
 
 /// Returns the IP addresses in the inventory report of a host, each with the length of its prefix.
@@ -156,14 +176,8 @@ fn labels(labels: &std::collections::BTreeMap<String, String>) -> Result<String,
 }
 
 /// Converts hosts into what clients see of them.
-pub(crate) fn views(
-    inventory: &Inventory,
-    hosts: HostStream,
-    shown: HostDetail,
-) -> BoxStream<'static, Result<Host, Error>> {
-    let inventory = inventory.clone();
-    let view =
-        move |(host, reports): (HostRecord, Reports)| self::view(host, reports, shown, inventory.settings());
+pub(crate) fn views(hosts: HostStream, shown: HostDetail) -> BoxStream<'static, Result<Host, Error>> {
+    let view = move |(host, reports): (HostRecord, Reports)| self::view(host, reports, shown);
     hosts.map(move |host| host.and_then(&view)).boxed()
 }
 
@@ -176,5 +190,5 @@ pub(crate) fn views_of_cluster(
 ) -> BoxStream<'static, Result<Host, Error>> {
     let selected = HostQuery { deleted: deleted == DeletedHosts::Included, ..HostQuery::of_cluster(cluster) };
     let hosts = inventory.hosts_with_reports(selected, SHOWN_REPORTS);
-    views(inventory, hosts, shown)
+    views(hosts, shown)
 }

@@ -107,8 +107,8 @@ impl Task for Jobs {
         true
     }
 
-    fn key_to_mark(&self, change: &RecordChange) -> Option<Key> {
-        (change.key.kind == Kind::Job).then_some(change.key)
+    fn keys_to_mark(&self, change: &RecordChange) -> Vec<Key> {
+        if change.key.kind == Kind::Job { vec![change.key] } else { Vec::new() }
     }
 
     async fn run(&self, _: &TaskRun) -> Result<Option<Duration>, Error> {

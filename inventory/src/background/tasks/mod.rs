@@ -1,5 +1,6 @@
 //! The background tasks of the inventory.
 
+mod assess_clusters;
 mod jobs;
 mod retention;
 mod silence;
@@ -15,6 +16,7 @@ pub const SILENCE: &str = silence::NAME;
 pub(super) fn all(inventory: &Inventory) -> Vec<Box<dyn Task>> {
     vec![
         Box::new(silence::Silence::new(inventory.clone())),
+        Box::new(assess_clusters::AssessClusters(inventory.clone())),
         Box::new(jobs::Jobs::new(inventory.clone())),
         Box::new(retention::Retention(inventory.clone())),
         Box::new(uploads::Uploads(inventory.clone())),

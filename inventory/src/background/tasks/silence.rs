@@ -16,7 +16,7 @@ use super::super::task::{Task, TaskRun};
 use crate::Inventory;
 use crate::error::{Error, ErrorKind};
 use crate::host::HostStatus;
-use crate::host::validation::connected_since;
+use crate::host::connection::connected_since;
 use crate::service::hosts::silence::disconnect_silent;
 use crate::store::Key;
 

@@ -1,5 +1,6 @@
 //! Operations on clusters.
 
+pub(crate) mod assessment;
 mod logs;
 mod queries;
 mod registration;

@@ -68,9 +68,10 @@ impl HostKey {
         edit: impl Fn(&mut HostDraft, &mut Journal) -> Result<(), Error> + Send + Sync,
     ) -> Result<i64, Error> {
         let edit = &edit;
+        // An agent sends its replies at the same time.
         inventory
             .records()
-            .change(|reads: ReadSet| async move {
+            .change_in_turn(self.record_key(), |reads: ReadSet| async move {
                 let mut journal = inventory.journal(request);
                 let (draft, ()) = self.read_and_edit(&reads, kinds, &mut journal, edit).await?;
                 let generation = draft.generation();
@@ -90,9 +91,7 @@ impl HostKey {
         journal: &mut Journal,
         edit: &(impl Fn(&mut HostDraft, &mut Journal) -> Result<T, Error> + Send + Sync),
     ) -> Result<(HostDraft, T), Error> {
-        let stored = self.find(reads).await?;
-        let reports = reads.reports(&stored, kinds).await?;
-        let mut draft = HostDraft::with_reports(stored, reports);
+        let mut draft = HostDraft::read(reads, self.find(reads).await?, kinds).await?;
         let value = edit(&mut draft, journal)?;
         Ok((draft, value))
     }

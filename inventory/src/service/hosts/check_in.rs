@@ -4,22 +4,29 @@
 //! those of other hosts. A poll writes the host only if it changes the status or the version of the agent, or adds an
 //! event.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use assisted::step::Steps;
 use futures_util::future::BoxFuture;
+use rules::steps::{PlannedSteps, StepInput, must_upgrade};
+use rules::view::HostView;
+use uuid::Uuid;
 
 use crate::Inventory;
 use crate::error::{Error, ErrorKind};
 use crate::event::Severity;
 use crate::host::HostRecord;
-use crate::host::refresh::refresh;
-use crate::host::steps::{must_upgrade, steps_for};
+use crate::host::assessment::assess;
+use crate::host::connection::record_clock_skew;
+use crate::host::draft::{ASSESSED, HostDraft};
+use crate::host::facts::{has_connected_status, host_view};
 use crate::id::HostKey;
-use crate::infra_env::InfraEnvRecord;
+use crate::infra_env::{ImageSource, InfraEnvRecord};
 use crate::journal::Journal;
 use crate::request_id::RequestId;
-use crate::store::{CheckIn, Records, StoreError};
+use crate::service::cluster_views::CurrentView;
+use crate::store::{CheckIn, Record as _, Records, StoreError};
 
 /// Maximum time that a check-in is only in memory. If the process is killed, the check-ins of that time are lost.
 const STORE_INTERVAL: Duration = Duration::from_secs(3);
@@ -48,19 +55,20 @@ impl Poll {
         let stored = cached.record();
         let infra_env = inventory.current_infra_env(self.key.infra_env_id).await;
         let infra_env = infra_env.map_err(|refusal| self.missing_infra_env(refusal))?;
-        let infra_env = infra_env.record();
+        let view = inventory.cluster_view(stored.cluster_id).await?;
         let mut journal = inventory.journal(self.request);
         let mut host = HostRecord::clone(stored);
-        let steps = self.update(&mut host, infra_env, inventory, &mut journal);
+        self.update(&mut host, view.as_deref(), inventory, &mut journal);
+        let steps =
+            steps_of(&host_in(&host, view.as_deref()), infra_env.record(), view.as_deref(), inventory);
         host.checked_in_at = stored.checked_in_at;
         host.clock = stored.clock;
-        let steps = if journal.is_empty() && host == **stored {
-            Ok(steps)
+        let is_assessed =
+            has_connected_status(stored) && stored.findings.assessed_by == inventory.assessment_basis();
+        let changed = if journal.is_empty() && host == **stored && is_assessed {
+            Ok(())
         } else {
-            let update = |host: &mut HostRecord, journal: &mut Journal| {
-                Ok(self.update(host, infra_env, inventory, journal))
-            };
-            self.key.change(inventory, self.request, update).await.map(|(_, steps)| steps)
+            self.change(view.as_deref(), inventory).await
         };
         // The agent has checked in even if that cannot be stored at the moment.
         inventory.add_check_in(CheckIn {
@@ -68,30 +76,39 @@ impl Poll {
             at: journal.now().timestamp_micros(),
             clock: self.clock,
         });
-        steps
+        changed.map(|()| steps)
     }
 
-    /// Updates the host, and returns the steps for its agent.
+    /// Updates the host in the database, and assesses it.
+    async fn change(&self, view: Option<&CurrentView>, inventory: &Inventory) -> Result<(), Error> {
+        let context = inventory.host_context(self.key).await?;
+        let edit = |draft: &mut HostDraft, journal: &mut Journal| {
+            self.update(&mut draft.record, view, inventory, journal);
+            assess(draft, &context, journal)
+        };
+        self.key.change_with_reports(inventory, self.request, ASSESSED, edit).await?;
+        Ok(())
+    }
+
+    /// Updates what the poll says about the host.
     fn update(
         &self,
         host: &mut HostRecord,
-        infra_env: &InfraEnvRecord,
+        view: Option<&CurrentView>,
         inventory: &Inventory,
         journal: &mut Journal,
-    ) -> Steps {
-        let settings = inventory.settings();
+    ) {
+        let settings = inventory.step_settings();
         host.checked_in_at = journal.millis();
         host.clock = self.clock.unwrap_or(host.clock);
+        record_clock_skew(host, host.clock, journal.now());
         if let Some(version) = &self.agent_version {
             host.agent_version.clone_from(version);
         }
-        if must_upgrade(host, settings) {
+        if must_upgrade(&host_in(host, view), settings) {
             let message = format!("Agent is upgraded to {}", settings.agent_image);
             journal.add_hourly_event(host, "upgrade_agent_started", Severity::Info, &message);
         }
-        let steps = steps_for(host, infra_env, settings);
-        refresh(host, settings, journal);
-        steps
     }
 
     /// Turns "not found" into an internal error: a host whose infra-env does not exist means damaged data.
@@ -102,6 +119,41 @@ impl Poll {
         let HostKey { infra_env_id, host_id } = self.key;
         Error::broken(format_args!("infra-env {infra_env_id} of host {host_id} does not exist"))
     }
+}
+
+/// Returns a host as rules see it when it checks in. `view` is that of its cluster.
+fn host_in(host: &HostRecord, view: Option<&CurrentView>) -> HostView {
+    // No step of a host without a cluster depends on its reports.
+    let viewed = view.and_then(|view| view.host(&host.key()));
+    host_view(host, true, viewed.map(|viewed| Arc::clone(&viewed.view.summary)).unwrap_or_default())
+}
+
+/// Returns the steps for the agent of a host.
+fn steps_of(
+    host: &HostView,
+    infra_env: &InfraEnvRecord,
+    view: Option<&CurrentView>,
+    inventory: &Inventory,
+) -> Steps {
+    let may_check = |view: &&CurrentView| inventory.cluster_views().may_check(view, host, inventory.now());
+    let input = StepInput {
+        host,
+        cluster: view.map(|view| &**view.facts()),
+        pool_ntp_sources: time_servers(&infra_env.image),
+        targets: view.filter(may_check).map(CurrentView::targets),
+        settings: inventory.step_settings(),
+    };
+    let mut step_id = |step_type| format!("{step_type}-{:08x}", Uuid::new_v4().as_fields().0);
+    let PlannedSteps { steps, skipped } = rules::steps::steps(&input, &mut step_id);
+    for (step, reason) in skipped {
+        tracing::debug!(host = %host.id, %step, reason, "a step of a host is left out");
+    }
+    steps
+}
+
+/// Returns the time servers of an infra-env. It has either a full list or an additional one.
+fn time_servers(source: &ImageSource) -> &str {
+    if source.ntp_sources.is_empty() { &source.additional_ntp_sources } else { &source.ntp_sources }
 }
 
 impl Inventory {

@@ -67,6 +67,7 @@ pub(crate) const SHOWN_REPORTS: ReportKinds = ReportKinds::new(&[
     ReportKind::NtpSources,
     ReportKind::ImagesStatus,
     ReportKind::DomainNameResolutions,
+    ReportKind::Results,
 ]);
 
 impl Inventory {

@@ -3,8 +3,10 @@
 mod binding;
 mod change;
 pub(crate) mod check_in;
+mod context;
 pub(crate) mod counts;
 pub(crate) mod list;
+pub(crate) mod measured_reports;
 mod progress;
 pub(crate) mod recent_replies;
 mod refusals;

@@ -9,8 +9,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::Inventory;
 use crate::error::{Error, ErrorKind};
 use crate::event::Severity;
-use crate::host::draft::HostDraft;
-use crate::host::refresh::refresh;
+use crate::host::assessment::assess;
+use crate::host::draft::{ASSESSED, HostDraft};
 use crate::host::refused_report::UNPARSED;
 use crate::host::{HostRecord, RefusedReport};
 use crate::id::HostKey;
@@ -61,15 +61,16 @@ impl Refusal<'_> {
         if self.is_recorded(self.key.find_cached(inventory).await?.record(), inventory.now()) {
             return Ok(());
         }
+        let context = &inventory.host_context(self.key).await?;
         let plan = |reads: ReadSet| async move {
-            let mut draft = HostDraft::new(self.key.find(&reads).await?);
+            let mut draft = HostDraft::read(&reads, self.key.find(&reads).await?, ASSESSED).await?;
             let mut change = Change::new();
             let mut journal = inventory.journal(self.request);
             if self.is_recorded(&draft.record, journal.now()) {
                 return Ok((change, false));
             }
             let is_reported = self.update(&mut draft.record, &mut journal);
-            refresh(&mut draft.record, inventory.settings(), &mut journal);
+            assess(&mut draft, context, &mut journal)?;
             draft.record.updated_at = journal.micros();
             // Stored even if the infra-env has no room for reports, which may be the reason. All refusals of a host take
             // less than 32 KiB.

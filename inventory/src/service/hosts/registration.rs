@@ -1,5 +1,6 @@
 //! Registration of hosts by their agents, after each boot of the discovery image.
 
+use rules::disk::is_named;
 use rules::host::state::{Details, HostEvent, HostFacts, RefusalReason, RuleOutcome, Transition, find_rule};
 
 use crate::Inventory;
@@ -7,25 +8,22 @@ use crate::catalogue::ImageType;
 use crate::cluster::ClusterRecord;
 use crate::error::{Error, ErrorKind};
 use crate::event::Severity;
+use crate::host::assessment::{HostContext, assess};
 use crate::host::bounds::require_room_for_host;
 use crate::host::cluster::{accepts_hosts, cannot_accept_hosts, is_add_hosts_cluster, is_single_node};
-use crate::host::disks::{disk_id, is_named};
-use crate::host::draft::HostDraft;
-use crate::host::{HostKind, HostRecord, HostRole, HostStatus};
+use crate::host::draft::{ASSESSED, HostDraft};
+use crate::host::{HostKind, HostRecord, HostRole};
 use crate::id::HostKey;
 use crate::infra_env::InfraEnvRecord;
 use crate::journal::Journal;
 use crate::request_id::RequestId;
 use crate::service::infra_envs::{require_cluster_of_infra_env, stored_infra_env};
-use crate::store::{Change, ReadSet, ReportKind, ReportKinds};
+use crate::store::{Change, ReadSet};
 
 /// Error text for an installed host that booted the discovery image again.
 const ALREADY_INSTALLED: &str = "Host is trying to register after the cluster has already been installed. That most probably \
                                   means that the host is booting from the installation ISO, and therefore not effectively \
                                   joining the cluster. The request will be ignored. Fix the boot order and reboot the host.";
-
-/// The inventory report, which describes the installation disk.
-const INVENTORY: ReportKinds = ReportKinds::new(&[ReportKind::Inventory]);
 
 /// A registration of a host.
 #[derive(Clone, Debug)]
@@ -53,8 +51,10 @@ impl Inventory {
 impl Registration {
     async fn register(&self, inventory: &Inventory) -> Result<HostRecord, Error> {
         let records = inventory.records();
-        let registered =
-            records.change(|reads: ReadSet| async move { self.attempt(&reads, inventory).await }).await;
+        let context = &inventory.registration_context(self.key).await?;
+        let registered = records
+            .change(|reads: ReadSet| async move { self.attempt(&reads, inventory, context).await })
+            .await;
         if let Err(refusal) = &registered
             && matches!(refusal.kind(), ErrorKind::Invalid | ErrorKind::Conflict)
         {
@@ -70,7 +70,12 @@ impl Registration {
         registered
     }
 
-    async fn attempt(&self, records: &ReadSet, inventory: &Inventory) -> Result<(Change, HostRecord), Error> {
+    async fn attempt(
+        &self,
+        records: &ReadSet,
+        inventory: &Inventory,
+        context: &HostContext<'_>,
+    ) -> Result<(Change, HostRecord), Error> {
         let mut change = Change::new();
         let infra_env = stored_infra_env(records, self.key.infra_env_id).await?.record;
         if infra_env.image.image_type == ImageType::Disconnected {
@@ -85,9 +90,9 @@ impl Registration {
         };
         let mut journal = inventory.journal(self.request);
         let host = if let Some(stored) = found {
-            let reports = records.reports(&stored, needed_reports(&stored.record)).await?;
-            let mut draft = HostDraft::with_reports(stored, reports);
+            let mut draft = HostDraft::read(records, stored, ASSESSED).await?;
             self.register_again(&infra_env, &mut draft, &mut journal)?;
+            assess(&mut draft, context, &mut journal)?;
             draft.write(&mut change)?
         } else {
             let cluster = require_cluster_of_infra_env(records, infra_env.cluster_id).await?;
@@ -97,8 +102,9 @@ impl Registration {
             if let Some(deleted) = deleted {
                 change.remove(&deleted);
             }
-            let host = self.new_host(cluster.as_ref(), &journal)?;
-            change.insert(&host)?;
+            let mut draft = HostDraft::of_new_host(self.new_host(cluster.as_ref(), &journal)?);
+            assess(&mut draft, context, &mut journal)?;
+            let host = draft.insert(&mut change)?;
             require_room_for_host(&mut change, self.key.infra_env_id, &inventory.settings().host_limits);
             host
         };
@@ -161,8 +167,12 @@ impl Registration {
             Some(Details::InstallationDisk) => describe_installation_disk(draft)?,
             _ => String::new(),
         };
+        let transition = rule.transition(&details);
+        journal.apply(&mut draft.record, &transition);
+        if transition.resets_boot() {
+            draft.clear_summary();
+        }
         let host = &mut draft.record;
-        journal.apply(host, &rule.transition(&details));
         host.agent_version.clone_from(&self.agent_version);
         host.registered_at = journal.millis();
         host.checked_in_at = journal.millis();
@@ -180,23 +190,16 @@ fn registration_facts(host: &HostRecord, infra_env: &InfraEnvRecord) -> HostFact
     }
 }
 
-/// Returns the reports that a new registration of a host reads: the inventory report names the installation disk. Other
-/// registrations succeed even if the report is damaged, and most of them remove it.
-fn needed_reports(host: &HostRecord) -> ReportKinds {
-    let needs_disk =
-        matches!(host.status(), HostStatus::InstallingInProgress | HostStatus::AddedToExistingCluster);
-    if needs_disk { INVENTORY } else { ReportKinds::NONE }
-}
-
 /// Returns the installation disk as the console of the host shows it.
 fn describe_installation_disk(draft: &HostDraft) -> Result<String, Error> {
-    let (host, report) = (&draft.record, draft.inventory_report()?);
+    let (host, inventory) = (&draft.record, draft.summary()?.inventory.as_ref());
     let chosen = host.choices.installation_disk.as_ref();
-    let disk = chosen.and_then(|chosen| report.disks.iter().find(|disk| is_named(disk, &chosen.id)));
+    let mut disks = inventory.iter().flat_map(|inventory| &inventory.disks);
+    let disk = chosen.and_then(|chosen| disks.find(|disk| is_named(disk, &chosen.id)));
     let Some(disk) = disk else {
         return Err(Error::invalid(format!("Host {} has no installation disk in its inventory", host.id)));
     };
-    let name = format!("({}, {})", disk.name, disk_id(disk));
+    let name = format!("({}, {})", disk.name, disk.id);
     let parts = [&*disk.model, &disk.serial, &name];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     Ok(parts.join(" "))

@@ -5,26 +5,32 @@ use rules::host::state::becomes_disconnected;
 use crate::Inventory;
 use crate::error::Error;
 use crate::host::HostRecord;
-use crate::host::draft::HostDraft;
-use crate::host::refresh::refresh;
-use crate::host::validation::{connected_since, is_connected};
+use crate::host::assessment::assess;
+use crate::host::connection::{connected_since, is_connected};
+use crate::host::draft::{ASSESSED, HostDraft};
 use crate::store::{Change, Key, ReadSet, Reader as _};
 
 /// Disconnects the hosts among these that have not checked in for too long, in one change. Returns their number.
 pub(crate) async fn disconnect_silent(inventory: &Inventory, hosts: &[Key]) -> Result<usize, Error> {
     let settings = inventory.settings();
+    let mut contexts = Vec::new();
+    for key in hosts {
+        contexts.push(inventory.context_of(*key).await?);
+    }
+    let contexts = &contexts;
     let plan = |reads: ReadSet| async move {
         let (mut change, mut journal) = (Change::new(), inventory.journal(None));
         let mut disconnected = 0;
-        for key in hosts {
+        for (key, context) in hosts.iter().zip(contexts) {
+            let Some(context) = context else { continue };
             let found = reads.find::<HostRecord>(key.parent, key.id).await?;
             let Some(stored) = found.filter(|host| host.record.deleted_at.is_none()) else { continue };
             let host = &stored.record;
             if !becomes_disconnected(host.status()) || is_connected(host, settings, journal.now()) {
                 continue;
             }
-            let mut draft = HostDraft::new(stored);
-            refresh(&mut draft.record, settings, &mut journal);
+            let mut draft = HostDraft::read(&reads, stored, ASSESSED).await?;
+            assess(&mut draft, context, &mut journal)?;
             draft.record.updated_at = journal.micros();
             // Another replica may store a check-in in the meantime, which does not change the generation.
             change.require_silent(&draft.record, connected_since(settings, journal.now()));

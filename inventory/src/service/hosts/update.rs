@@ -7,11 +7,11 @@ use crate::Inventory;
 use crate::error::Error;
 use crate::host::HostRecord;
 use crate::host::cluster::require_bound_to;
-use crate::host::draft::HostDraft;
+use crate::host::draft::{ASSESSED, HostDraft};
 use crate::host::membership::deregister;
 use crate::host::update::{
-    apply_update, check_ignition_override, check_installer_args, check_update, reports_for_update,
-    set_ignition_override, set_installer_args,
+    apply_update, check_ignition_override, check_installer_args, check_update, set_ignition_override,
+    set_installer_args,
 };
 use crate::id::{ClusterId, HostId, HostKey, InfraEnvId};
 use crate::journal::Journal;
@@ -64,11 +64,11 @@ impl Inventory {
     ) -> BoxFuture<'_, Result<HostRecord, Error>> {
         Box::pin(async move {
             check_update(&params)?;
+            let context = self.host_context(key).await?;
             let apply = |draft: &mut HostDraft, journal: &mut Journal| {
-                apply_update(draft, &params, self.settings(), journal)
+                apply_update(draft, &params, &context, journal)
             };
-            let reports = reports_for_update(&params);
-            let (host, ()) = key.change_with_reports(self, request, reports, apply).await?;
+            let (host, ()) = key.change_with_reports(self, request, ASSESSED, apply).await?;
             Ok(host)
         })
     }

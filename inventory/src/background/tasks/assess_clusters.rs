@@ -1,0 +1,149 @@
+//! Assesses the clusters whose facts have changed.
+//!
+//! A change of a cluster or of one of its hosts marks the cluster. A full run asks the database for the clusters that
+//! have changed since their last assessment, so that nothing is missed if notifications are lost or another replica
+//! becomes the leader.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+
+use super::super::task::{Task, TaskRun};
+use crate::Inventory;
+use crate::cluster::ClusterStatus;
+use crate::error::Error;
+use crate::id::ClusterId;
+use crate::store::{Key, Kind, RecordChange};
+
+/// The name of the task.
+pub(super) const NAME: &str = "assess_clusters";
+/// Time between two queries for clusters that were missed.
+const INTERVAL: Duration = Duration::from_secs(60);
+/// Minimum pause between two runs. The hosts of a cluster often report at the same time.
+const MIN_PAUSE: Duration = Duration::from_millis(250);
+/// Maximum number of clusters that one query returns.
+const BATCH: usize = 100;
+
+impl Inventory {
+    /// Assesses the clusters that have changed since their last assessment, whether or not this process is the leader.
+    /// Returns the number of hosts whose results were written. The task of the leader does this at intervals.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails. A cluster that cannot be assessed is logged, and the others are assessed.
+    pub fn assess_clusters(&self) -> BoxFuture<'_, Result<u64, Error>> {
+        Box::pin(async move {
+            let (run, before) = (TaskRun::without_driver(), self.tasks().written_results());
+            AssessClusters(self.clone()).assess_stale(&run).await?;
+            for (cluster, error) in run.into_failures() {
+                tracing::warn!(cluster = %cluster.id, error, "a cluster could not be assessed");
+            }
+            Ok(self.tasks().written_results().saturating_sub(before))
+        })
+    }
+}
+
+/// The task that assesses clusters.
+#[derive(Debug)]
+pub(super) struct AssessClusters(pub(super) Inventory);
+
+#[async_trait]
+impl Task for AssessClusters {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn interval(&self) -> Duration {
+        INTERVAL
+    }
+
+    fn min_pause(&self) -> Duration {
+        MIN_PAUSE
+    }
+
+    fn is_leader_only(&self) -> bool {
+        true
+    }
+
+    fn follows_changes(&self) -> bool {
+        true
+    }
+
+    fn keys_to_mark(&self, change: &RecordChange) -> Vec<Key> {
+        match change.key.kind {
+            Kind::Cluster => vec![change.key],
+            // The host may have left the cluster that it is known to belong to.
+            Kind::Host => {
+                let known = self.0.cluster_views().known_cluster(&change.key).map(key_of);
+                std::iter::once(change.key).chain(known).collect()
+            }
+            // What an assessment itself writes marks nothing.
+            _ => Vec::new(),
+        }
+    }
+
+    async fn run(&self, run: &TaskRun) -> Result<Option<Duration>, Error> {
+        self.assess_marked(run).await?;
+        if run.is_full {
+            self.assess_stale(run).await?;
+        }
+        Ok(None)
+    }
+}
+
+impl AssessClusters {
+    /// Assesses the clusters of the marked records. A cluster that fails is marked again.
+    async fn assess_marked(&self, run: &TaskRun) -> Result<(), Error> {
+        let mut clusters = BTreeSet::new();
+        for key in &run.keys {
+            match key.kind {
+                Kind::Host => match self.0.cluster_of_host(*key).await {
+                    Ok(cluster) => clusters.extend(cluster),
+                    Err(error) => run.fail_key(*key, &error),
+                },
+                _ => drop(clusters.insert(ClusterId(key.id))),
+            }
+        }
+        for cluster in clusters {
+            if !run.may_continue().await? {
+                return Ok(());
+            }
+            self.assess(run, cluster).await;
+        }
+        Ok(())
+    }
+
+    /// Assesses the clusters that have changed since their last assessment.
+    async fn assess_stale(&self, run: &TaskRun) -> Result<(), Error> {
+        let statuses: Vec<_> = ClusterStatus::ALL.iter().map(|status| status.as_str()).collect();
+        let mut seen = BTreeSet::new();
+        loop {
+            let limit = BATCH.saturating_add(seen.len());
+            let mut stale = self.0.records().stale_clusters(&statuses, limit).await?;
+            stale.retain(|cluster| !seen.contains(cluster));
+            if stale.is_empty() {
+                return Ok(());
+            }
+            for cluster in stale {
+                if !run.may_continue().await? {
+                    return Ok(());
+                }
+                seen.insert(cluster);
+                self.assess(run, ClusterId(cluster)).await;
+            }
+        }
+    }
+
+    async fn assess(&self, run: &TaskRun, cluster: ClusterId) {
+        match self.0.assess_cluster(cluster).await {
+            Ok(work) => self.0.tasks().add_assessment(work.hosts),
+            Err(error) => run.fail_key(key_of(cluster), &error),
+        }
+    }
+}
+
+fn key_of(cluster: ClusterId) -> Key {
+    Key { kind: Kind::Cluster, parent: None, id: cluster.0 }
+}

@@ -1,0 +1,84 @@
+//! Whether a host is connected.
+
+use assisted::host::MediaStatus;
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::record::HostRecord;
+use crate::Settings;
+
+/// Returns `true` if the host has checked in recently enough to be connected.
+pub(crate) fn is_connected(host: &HostRecord, settings: &Settings, now: DateTime<Utc>) -> bool {
+    let Some(last) = host.checked_in_at.0 else { return false };
+    // Check-ins are stored in milliseconds.
+    let silence = now.timestamp_millis().saturating_sub(last.timestamp_millis());
+    u128::try_from(silence).map_or(true, |silence| silence <= settings.max_silence.as_millis())
+}
+
+/// Returns the time since when a host must have checked in to be connected.
+pub(crate) fn connected_since(settings: &Settings, now: DateTime<Utc>) -> DateTime<Utc> {
+    let silence = TimeDelta::from_std(settings.max_silence).ok();
+    // A limit that is longer than the calendar never disconnects a host.
+    silence.and_then(|silence| now.checked_sub_signed(silence)).unwrap_or(DateTime::<Utc>::MIN_UTC)
+}
+
+/// Returns `true` unless the agent has reported that it cannot read its boot media.
+pub(crate) fn has_media(host: &HostRecord) -> bool {
+    host.findings.media != Some(MediaStatus::Disconnected)
+}
+
+/// Difference of the clock skew, in seconds, from which a new one replaces the recorded one.
+const SKEW_STEP: u64 = 30;
+
+/// Limits of the clock skew, in seconds: a host's clock may be 20 minutes behind that of the service, and an hour ahead.
+const SKEW_LIMITS: [i64; 2] = [-20 * 60, 60 * 60];
+
+/// Records by how much the clock of a host is ahead, unless that differs little from what is recorded. Then nothing
+/// that depends on it changes.
+pub(crate) fn record_clock_skew(host: &mut HostRecord, clock: i64, now: DateTime<Utc>) {
+    // An agent that sends no time sends 0.
+    if clock == 0 {
+        return;
+    }
+    let skew = clock.saturating_sub(now.timestamp());
+    let is_close = host.findings.clock_skew.is_some_and(|recorded| {
+        let sides = |skew: i64| SKEW_LIMITS.map(|limit| skew.cmp(&limit));
+        recorded.abs_diff(skew) < SKEW_STEP && sides(recorded) == sides(skew)
+    });
+    if !is_close {
+        host.findings.clock_skew = Some(skew);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rules::host::state::Transition;
+
+    use super::*;
+    use crate::id::{HostId, HostKey, InfraEnvId};
+
+    #[test]
+    fn clock_skew_is_recorded_if_it_changes_much_or_crosses_a_limit() {
+        let now = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
+        let key = HostKey { infra_env_id: InfraEnvId::fresh(), host_id: HostId::fresh() };
+        let mut host = HostRecord::new(key, &Transition::first(false), now);
+        for (skew, recorded) in [
+            (-now.timestamp(), None),
+            (3, Some(3)),
+            (32, Some(3)),
+            (33, Some(33)),
+            (4, Some(33)),
+            (3, Some(3)),
+            (3599, Some(3599)),
+            (3600, Some(3600)),
+            (3601, Some(3601)),
+            (3629, Some(3601)),
+            (-1199, Some(-1199)),
+            (-1210, Some(-1210)),
+        ] {
+            record_clock_skew(&mut host, now.timestamp() + skew, now);
+            assert_eq!(host.findings.clock_skew, recorded, "{skew}");
+        }
+        record_clock_skew(&mut host, i64::MIN, now);
+        assert_eq!(host.findings.clock_skew, Some(i64::MIN));
+    }
+}

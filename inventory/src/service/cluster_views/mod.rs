@@ -1,0 +1,160 @@
+//! Clusters with the facts about their hosts, in memory.
+//!
+//! Steps, validations and roles depend on all hosts of a cluster. A [`CurrentView`] has them in the form that rules read.
+//! It is made once and kept until the feed reports a change: then only the records that changed are read again.
+
+mod content;
+mod current;
+mod load;
+
+use std::num::NonZero;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use assisted::host::HostStatus;
+use chrono::{DateTime, Utc};
+use lru::LruCache;
+use rules::steps::ConnectivityThrottle;
+use rules::view::HostView;
+
+use self::content::Content;
+pub(crate) use self::current::{CurrentView, ViewedHost};
+use crate::error::Error;
+use crate::id::ClusterId;
+use crate::store::{Feed, FeedCache, Key, Kind, RecordChange, Records};
+
+/// Maximum number of large clusters whose limits are remembered.
+const MAX_THROTTLES: NonZero<usize> = NonZero::new(256).unwrap();
+
+/// Number of locks for loading views. Clusters share them.
+const TURNS: usize = 64;
+
+/// The views of the clusters that were used last, up to a size in bytes.
+#[derive(Debug)]
+pub(crate) struct ClusterViews {
+    shared: Arc<SharedViews>,
+    /// The limits on connectivity checks in large clusters.
+    throttles: Mutex<LruCache<ClusterId, ConnectivityThrottle>>,
+    turns: Vec<tokio::sync::Mutex<()>>,
+    /// Whose turn it is to find the clusters of hosts that are in no view.
+    stray_turn: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug)]
+struct SharedViews(Mutex<Content>);
+
+impl SharedViews {
+    fn with_content<T>(&self, use_it: impl FnOnce(&mut Content) -> T) -> T {
+        let mut content = self.0.lock().unwrap_or_else(|poisoned| {
+            // A panic may have left the content half-changed. The views are loaded again.
+            let mut content = poisoned.into_inner();
+            content.drop_all();
+            self.0.clear_poison();
+            content
+        });
+        use_it(&mut content)
+    }
+}
+
+impl FeedCache for SharedViews {
+    fn cached(&self) -> Vec<(Key, i64)> {
+        self.with_content(Content::next_compared)
+    }
+
+    fn drop_changed(&self, change: &RecordChange) {
+        if matches!(change.key.kind, Kind::Host | Kind::HostResults | Kind::Cluster | Kind::InfraEnv) {
+            self.with_content(|content| content.mark(change));
+        }
+    }
+
+    fn drop_all(&self) {
+        self.with_content(Content::drop_all);
+    }
+}
+
+impl ClusterViews {
+    /// Returns a cache of views that the feed of a store keeps current.
+    pub(crate) fn on_feed(feed: &Feed) -> Self {
+        Self::with_max_bytes(feed, content::MAX_BYTES)
+    }
+
+    fn with_max_bytes(feed: &Feed, max_bytes: usize) -> Self {
+        let shared = Arc::new(SharedViews(Mutex::new(Content::new(max_bytes))));
+        let cache: Arc<dyn FeedCache> = Arc::<SharedViews>::clone(&shared);
+        feed.add_cache(&cache);
+        let turns = (0..TURNS).map(|_| tokio::sync::Mutex::default()).collect();
+        let throttles = Mutex::new(LruCache::new(MAX_THROTTLES));
+        Self { shared, throttles, turns, stray_turn: tokio::sync::Mutex::default() }
+    }
+
+    /// Returns the current view of a cluster; `None` if the cluster does not exist or is deleted.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails or contains an invalid record.
+    pub(crate) async fn of_cluster(
+        &self,
+        records: &Records,
+        cluster: ClusterId,
+    ) -> Result<Option<Arc<CurrentView>>, Error> {
+        let feed = records.store().feed();
+        if let Some(view) = self.current(cluster, feed) {
+            return Ok(Some(view));
+        }
+        let _turn = self.turn(cluster).lock().await;
+        self.find_strays(records).await?;
+        if let Some(view) = self.current(cluster, feed) {
+            return Ok(Some(view));
+        }
+        let (log, before) = self.shared.with_content(|content| content.begin_load(cluster));
+        let before = before.filter(|(view, _)| view.is_followed(feed));
+        let loaded = match before {
+            Some((view, outdated)) => load::refresh(records, &view, &outdated).await?,
+            None => load::full(records, cluster).await?,
+        };
+        let loaded = loaded.map(Arc::new);
+        self.shared.with_content(|content| content.end_load(cluster, &log, loaded.clone()));
+        Ok(loaded)
+    }
+
+    /// Returns the view of a cluster if it is in memory and current.
+    fn current(&self, cluster: ClusterId, feed: &Feed) -> Option<Arc<CurrentView>> {
+        let view = self.shared.with_content(|content| content.current(cluster))?;
+        view.is_followed(feed).then_some(view)
+    }
+
+    /// Returns `true` if a host that checks in may check its connectivity now. In large clusters, hosts do it in turn.
+    pub(crate) fn may_check(&self, view: &CurrentView, host: &HostView, now: DateTime<Utc>) -> bool {
+        let checks =
+            matches!(host.status, HostStatus::Insufficient | HostStatus::PendingForInput | HostStatus::Known);
+        if !checks || !ConnectivityThrottle::applies_to(view.hosts().len()) {
+            return checks;
+        }
+        let mut throttles = self.throttles.lock().unwrap_or_else(PoisonError::into_inner);
+        let throttle = throttles.get_or_insert_mut(view.facts().cluster.id, ConnectivityThrottle::default);
+        // No clock is set before 1970.
+        throttle.may_check(host.id, u64::try_from(now.timestamp()).unwrap_or_default())
+    }
+
+    /// Returns the cluster of a host, if a view in memory has it.
+    pub(crate) fn known_cluster(&self, host: &Key) -> Option<ClusterId> {
+        self.shared.with_content(|content| content.cluster_of(host))
+    }
+
+    fn turn(&self, cluster: ClusterId) -> &tokio::sync::Mutex<()> {
+        let index = (cluster.0.as_u128() % TURNS as u128) as usize;
+        self.turns.get(index).unwrap_or(&self.stray_turn)
+    }
+
+    /// Finds the clusters of the hosts that changed and are in no view, and marks their views.
+    async fn find_strays(&self, records: &Records) -> Result<(), Error> {
+        let _turn = self.stray_turn.lock().await;
+        for host in self.shared.with_content(|content| content.strays()) {
+            let cluster = load::cluster_of(records, host).await?;
+            self.shared.with_content(|content| content.place_stray(host, cluster));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! What an assessment of a host reads besides the host.
+
+use std::sync::Arc;
+
+use ignition::version::Version;
+use rules::view::{ClusterView, HostView};
+
+use crate::Inventory;
+use crate::error::{Error, ErrorKind};
+use crate::host::HostRecord;
+use crate::host::assessment::HostContext;
+use crate::id::{ClusterId, HostKey, InfraEnvId};
+use crate::service::cluster_views::CurrentView;
+use crate::store::Key;
+
+impl Inventory {
+    /// Returns the context of a host.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the host does not exist, or if the database fails.
+    pub(crate) async fn host_context(&self, key: HostKey) -> Result<HostContext<'_>, Error> {
+        let host = key.find_cached(self).await?;
+        self.context_of_record(host.record()).await
+    }
+
+    /// Returns the context of a host; `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub(crate) async fn context_of(&self, host: Key) -> Result<Option<HostContext<'_>>, Error> {
+        let Some(infra_env) = host.parent else { return Ok(None) };
+        let key = HostKey { infra_env_id: InfraEnvId(infra_env), host_id: assisted::HostId(host.id) };
+        match self.host_context(key).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            context => context.map(Some),
+        }
+    }
+
+    /// Returns the context of a host that registers: it may be new.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env does not exist, or if the database fails.
+    pub(crate) async fn registration_context(&self, key: HostKey) -> Result<HostContext<'_>, Error> {
+        match self.host_context(key).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            context => return context,
+        }
+        let cluster = self.current_infra_env(key.infra_env_id).await?.record().cluster_id;
+        self.context(key.infra_env_id, cluster).await
+    }
+
+    pub(crate) async fn context_of_record(&self, host: &HostRecord) -> Result<HostContext<'_>, Error> {
+        self.context(host.infra_env_id, host.cluster_id).await
+    }
+
+    async fn context(
+        &self,
+        infra_env: InfraEnvId,
+        cluster: Option<ClusterId>,
+    ) -> Result<HostContext<'_>, Error> {
+        let infra_env = self.current_infra_env(infra_env).await?;
+        let version = Version::parse(&infra_env.record().image.openshift_version);
+        Ok(HostContext {
+            settings: self.settings(),
+            basis: self.assessment_basis(),
+            cluster: self.cluster_facts(cluster).await?,
+            image_version: version,
+        })
+    }
+
+    /// Returns the context of a host in a view of its cluster.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the infra-env does not exist, or if the database fails.
+    pub(crate) async fn context_in_view(
+        &self,
+        host: &HostView,
+        view: &CurrentView,
+    ) -> Result<HostContext<'_>, Error> {
+        let infra_env = self.current_infra_env(host.infra_env_id).await?;
+        let image_version = Version::parse(&infra_env.record().image.openshift_version);
+        Ok(HostContext {
+            settings: self.settings(),
+            basis: self.assessment_basis(),
+            cluster: Some(Arc::clone(view.facts())),
+            image_version,
+        })
+    }
+
+    /// Returns the current view of a cluster; `None` if there is no cluster, or if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails or contains an invalid record.
+    pub(crate) async fn cluster_view(
+        &self,
+        cluster: Option<ClusterId>,
+    ) -> Result<Option<Arc<CurrentView>>, Error> {
+        let Some(cluster) = cluster else { return Ok(None) };
+        self.cluster_views().of_cluster(self.records(), cluster).await
+    }
+
+    async fn cluster_facts(&self, cluster: Option<ClusterId>) -> Result<Option<Arc<ClusterView>>, Error> {
+        let view = self.cluster_view(cluster).await?;
+        Ok(view.map(|view| Arc::clone(view.facts())))
+    }
+}
