@@ -29,6 +29,8 @@ type WrongValue = (&'static str, &'static str);
 /// All variables of `serve`, in the order of the alphabet.
 const SETTINGS: &[(&str, Empty, &[WrongValue])] = &[
     ("AGENT_DOCKER_IMAGE", Unset, &[]),
+    ("AGENT_INVENTORY_DISK_MIN_SIZE", Unset, &[("1G", "invalid digit")]),
+    ("AGENT_INVENTORY_MAX_SIZE", Unset, &[("-1", "invalid digit")]),
     (
         "ALLOWED_DOMAINS",
         Refused,
@@ -56,6 +58,14 @@ const SETTINGS: &[(&str, Empty, &[WrongValue])] = &[
     ("DB_SSLROOTCERT", Refused, &[("ca.pem", "--db-sslmode <MODE>")]),
     ("DB_USER", Unset, &[("admin", "--db-host <HOST>")]),
     ("DELETED_UNREGISTERED_AFTER", Unset, &[("72", "expected a duration")]),
+    ("DISABLED_CLUSTER_VALIDATIONS", Unset, &[("connected", "unknown validation id")]),
+    (
+        "DISABLED_HOST_VALIDATIONS",
+        Unset,
+        &[("connected,", "empty validation id"), ("dns", "unknown validation id")],
+    ),
+    ("DISABLED_STEPS", Unset, &[]),
+    ("EDGE_WORKERS_PRODUCT_NAMES", Unset, &[]),
     ("ENABLE_REJECT_UNKNOWN_FIELDS", Unset, &[("yes", "expected true or false")]),
     ("ENABLE_UPGRADE_AGENT", Unset, &[("yes", "expected true or false")]),
     ("HOST_MAX_DISCONNECTION_TIME", Unset, &[("3", "expected a duration")]),
@@ -63,6 +73,15 @@ const SETTINGS: &[(&str, Empty, &[WrongValue])] = &[
     ("HTTPS_CERT_FILE", Refused, &[("cert.pem", "--https-key-file <FILE>")]),
     ("HTTPS_KEY_FILE", Refused, &[("key.pem", "--https-cert-file <FILE>")]),
     ("HTTP_LISTEN_PORT", Unset, &[("http", "invalid digit")]),
+    (
+        "HW_VALIDATOR_REQUIREMENTS",
+        Unset,
+        &[
+            ("[]", "need an entry for version"),
+            ("[{}]", "has no \"version\""),
+            ("{", "not a valid JSON list"),
+        ],
+    ),
     ("IGNORED_OPENSHIFT_VERSIONS", Unset, &[("4.18", "is not a JSON list")]),
     ("IMAGE_SERVICE_BASE_URL", Unset, &[("images", "IMAGE_SERVICE_BASE_URL \"images\"")]),
     ("INFRA_ENV_ID", Unset, &[("mine", "expected a UUID")]),

@@ -1,11 +1,17 @@
 //! Options of the inventory.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use assisted::step::StepType;
 use clap::Args;
 use ignition::network::NetworkGeneration;
+use rules::requirements::{HardwareRequirements, InvalidRequirements};
+use rules::validation::{
+    ClusterValidationId, DisabledListError, DisabledValidations, HostValidationId, ValidationId,
+};
 
 use super::value::{
     parse_id, parse_image_type, parse_network_v4, parse_network_v6, parse_switch, parse_version,
@@ -202,6 +208,15 @@ pub(super) struct AgentOptions {
         value_parser = parse_switch
     )]
     enable_upgrade_agent: bool,
+    /// Types of steps that agents never receive, separated by commas. Unknown types are ignored with a warning
+    #[arg(long, env = "DISABLED_STEPS", value_name = "STEPS", value_delimiter = ',')]
+    disabled_steps: Vec<String>,
+    /// Size of an inventory report above which agents leave out parts of it, in bytes. 0: no limit
+    #[arg(long, env = "AGENT_INVENTORY_MAX_SIZE", value_name = "BYTES", default_value_t = 0)]
+    agent_inventory_max_size: u64,
+    /// Size of a disk below which agents leave it out of their inventory report, in bytes. 0: no limit
+    #[arg(long, env = "AGENT_INVENTORY_DISK_MIN_SIZE", value_name = "BYTES", default_value_t = 0)]
+    agent_inventory_disk_min_size: u64,
     /// Maximum number of hosts in an infra-env
     #[arg(
         long,
@@ -258,6 +273,9 @@ impl AgentOptions {
         settings.host_monitor_interval = self.host_monitor_interval;
         settings.monitor_timeout = self.liveness_validation_timeout;
         settings.upgrade_agents = self.enable_upgrade_agent;
+        settings.disabled_steps = disabled_steps(&self.disabled_steps);
+        settings.inventory_max_size = Some(self.agent_inventory_max_size).filter(|size| *size > 0);
+        settings.inventory_disk_min_size = Some(self.agent_inventory_disk_min_size).filter(|size| *size > 0);
         settings.host_limits = HostLimits {
             hosts: self.max_infra_env_hosts,
             bytes_per_report: usize::try_from(self.max_report_bytes)?,
@@ -265,6 +283,57 @@ impl AgentOptions {
         };
         Ok(())
     }
+}
+
+/// Returns the types of steps in a list. Unknown names are ignored, as in the Assisted Installer, with a warning.
+fn disabled_steps(names: &[String]) -> BTreeSet<StepType> {
+    let mut steps = BTreeSet::new();
+    for name in names.iter().map(|name| name.trim()).filter(|name| !name.is_empty()) {
+        match StepType::ALL.iter().find(|step| step.as_str() == name) {
+            Some(step) => drop(steps.insert(*step)),
+            None => tracing::warn!("DISABLED_STEPS (--disabled-steps) names {name:?}, which is not a step"),
+        }
+    }
+    steps
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Validations")]
+pub(super) struct ValidationOptions {
+    /// Ids of host validations to switch off, separated by commas
+    #[arg(long, env = "DISABLED_HOST_VALIDATIONS", value_name = "IDS", default_value = "", hide_default_value = true, value_parser = parse_disabled::<HostValidationId>)]
+    disabled_host_validations: DisabledValidations,
+    /// Ids of cluster validations to switch off, separated by commas
+    #[arg(long, env = "DISABLED_CLUSTER_VALIDATIONS", value_name = "IDS", default_value = "", hide_default_value = true, value_parser = parse_disabled::<ClusterValidationId>)]
+    disabled_cluster_validations: DisabledValidations,
+    /// Hardware that hosts need, by OpenShift version and role, as JSON [default: that of the Assisted Installer]
+    #[arg(long, env = "HW_VALIDATOR_REQUIREMENTS", value_name = "JSON", value_parser = parse_requirements)]
+    hw_validator_requirements: Option<HardwareRequirements>,
+    /// Product names of data processing units, which need a smaller disk as workers, separated by commas [default:
+    /// BlueField SoC]
+    #[arg(long, env = "EDGE_WORKERS_PRODUCT_NAMES", value_name = "NAMES")]
+    edge_workers_product_names: Option<String>,
+}
+
+impl ValidationOptions {
+    pub(super) fn apply_to_settings(&self, settings: &mut Settings) {
+        settings.validations.disabled_host = self.disabled_host_validations.clone();
+        settings.validations.disabled_cluster = self.disabled_cluster_validations.clone();
+        if let Some(requirements) = &self.hw_validator_requirements {
+            settings.hardware = requirements.clone();
+        }
+        if let Some(names) = &self.edge_workers_product_names {
+            settings.hardware = settings.hardware.clone().with_edge_worker_products(names);
+        }
+    }
+}
+
+fn parse_disabled<Id: ValidationId>(list: &str) -> Result<DisabledValidations, DisabledListError> {
+    if list.is_empty() { Ok(DisabledValidations::default()) } else { DisabledValidations::parse::<Id>(list) }
+}
+
+fn parse_requirements(json: &str) -> Result<HardwareRequirements, InvalidRequirements> {
+    HardwareRequirements::parse(json)
 }
 
 #[cfg(test)]

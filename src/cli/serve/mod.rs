@@ -75,6 +75,8 @@ pub(super) struct Serve {
     #[command(flatten)]
     agents: inventory::AgentOptions,
     #[command(flatten)]
+    validations: inventory::ValidationOptions,
+    #[command(flatten)]
     limits: limits::LimitOptions,
     #[command(flatten)]
     log: log::LogOptions,
@@ -186,6 +188,7 @@ impl Serve {
         self.infra_envs.apply_to_settings(&mut settings);
         self.clusters.apply_to_settings(&mut settings);
         self.agents.apply_to_settings(&mut settings)?;
+        self.validations.apply_to_settings(&mut settings);
         self.database.apply_to_settings(&mut settings);
         self.images.apply_to_settings(&mut settings);
         let store = Arc::new(self.database.open_store().await?);
