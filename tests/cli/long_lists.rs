@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kindling::inventory::event::{Event, Severity};
 use kindling::inventory::id::ClusterId;
@@ -135,6 +135,7 @@ impl HostsServer {
         let len = copy_host_in_database(scratch, hosts);
         let server = start_server(scratch);
         server.request(&format!("GET {API}/infra-envs/{env}/hosts/{id}"), "");
+        wait_for_assessment(&server);
         Self { server, cluster, env, len }
     }
 
@@ -147,6 +148,19 @@ impl HostsServer {
             "/clusters?with_hosts=true".to_owned(),
             format!("/clusters/{cluster}"),
         ]
+    }
+}
+
+/// Waits until the server has assessed the cluster. It keeps the facts about the hosts in memory.
+fn wait_for_assessment(server: &ServeProcess) {
+    let begun = Instant::now();
+    loop {
+        let metrics = server.request("GET /metrics", "");
+        if !String::from_utf8_lossy(&metrics.body).contains("kindling_assessed_clusters_total 0\n") {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "the cluster is not assessed");
+        thread::sleep(PAUSE);
     }
 }
 

@@ -9,6 +9,7 @@ use kindling::inventory::background;
 use kindling::inventory::store::{
     Changes, Filter, Key, Kind, Outcome, ReportKind, Row, SqlStore, Step, Store as _,
 };
+use rules::validation::{DisabledValidations, HostValidationId};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -191,7 +192,7 @@ fn report_of_one_host_of_a_large_cluster_writes_only_that_host() {
         let results = tasks.written_results();
         let commits_before = commits(service);
         assess(service).await;
-        // The reply has written the results of its host. What is left is the record of the assessment.
+        // The reply has written the results of its host. The assessment writes only its record.
         assert_eq!((tasks.written_results(), tasks.assessed_clusters()), (results, assessed + 1));
         assert_eq!(commits(service), commits_before + 1);
         let after = generations(service, &infra_env).await;
@@ -366,6 +367,37 @@ fn damaged_host_does_not_stop_the_assessment_of_other_clusters() {
                 assert!(!stale.contains(&id.as_str().unwrap().parse().unwrap()), "{id}");
             }
         }
+        service.stop().await;
+    });
+}
+
+/// A release with other validations has the same effect as other settings.
+#[test]
+fn check_in_assesses_a_host_again_after_a_change_of_settings() {
+    on_each_url(async |url| {
+        let service = start(url, |_| {}).await;
+        let agent = FakeAgent::register_with_report(&service, "node-1").await;
+        agent.request_steps().await.json_with_status(200);
+        let host = HostIdentity::of(&agent);
+        drop(agent);
+        service.stop().await;
+        let disabled = DisabledValidations::parse::<HostValidationId>("has-min-memory").unwrap();
+        let service = start(url, |settings| settings.validations.disabled_host = disabled).await;
+        let agent = host.agent(&service);
+        let is_disabled = async || {
+            let shown = agent.get_host().await;
+            let validations: Value =
+                serde_json::from_str(shown["validations_info"].as_str().unwrap()).unwrap();
+            let hardware = validations["hardware"].as_array().unwrap();
+            hardware.iter().any(|it| it["id"] == "has-min-memory" && it["status"] == "disabled")
+        };
+        assert!(!is_disabled().await);
+        agent.request_steps().await.json_with_status(200);
+        assert!(is_disabled().await);
+        let before = commits(&service);
+        agent.request_steps().await.json_with_status(200);
+        assert_eq!(commits(&service), before, "it is assessed once");
+        drop(agent);
         service.stop().await;
     });
 }

@@ -188,12 +188,12 @@ impl Write for CapturedLog {
 }
 
 #[test]
-fn damaged_summary_is_an_internal_error_that_is_logged() {
+fn damaged_summary_concerns_one_host_and_is_logged() {
     let log = Arc::clone(&LOG);
     on_each_url(async |url| {
         let service = start(url, |_| {}).await;
         let fleet = replied(&service).await;
-        let host = HostIdentity::of(&fleet.agents[0]);
+        let [host, other] = [0, 1].map(|index| HostIdentity::of(&fleet.agents[index]));
         commit_step(
             &service,
             Step::PutReport(host_key(&fleet.agents[0]), ReportKind::Summary, r#"{"version":1}"#.to_owned()),
@@ -203,14 +203,17 @@ fn damaged_summary_is_an_internal_error_that_is_logged() {
         service.stop().await;
         let service = start(url, |_| {}).await;
         let agent = host.agent(&service);
-        poll_at(&agent, 0).await.refusal_reason(500);
+        poll_at(&agent, 0).await.json_with_status(200);
         let sources = json!({"ntp_sources": [{"source_name": "a", "source_state": "synced"}]});
         agent.reply_to_step("ntp-synchronizer", &sources).await.refusal_reason(500);
         let line = format!("the stored summary of host {} is damaged", agent.id);
         assert!(String::from_utf8_lossy(&log.lock().unwrap()).contains(&line), "{line}");
-        // The host is shown, and a new boot makes a new summary.
+        // The host is shown, and the other hosts of its cluster receive all steps.
         agent.get_host().await;
-        drop(agent);
+        let other = other.agent(&service);
+        let steps = other.step_types().await;
+        assert!(steps.iter().any(|step| step == "free-network-addresses"), "{steps:?}");
+        drop((agent, other));
         service.stop().await;
     });
 }

@@ -79,7 +79,7 @@ fn host_row_opens_to_its_hardware_and_validations() {
             "198.51.100.9",
             "480 GB",
             "not eligible",
-            "Disk is too small (disk only has 20 GB, but 100 GB are required)",
+            "Disk is too small (disk only has 0 B, but 50 GB are required)",
             "52:54:00:00:00:01",
             "192.0.2.7/24, 2001:db8::7/64",
             "25,000 Mb/s",

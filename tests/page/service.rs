@@ -132,20 +132,19 @@ impl PageService {
 
 /// The report about the hardware of a host with a small disk.
 pub(crate) fn hardware(name: &str) -> Value {
-    let disk = |name: &str, gigabytes: u64, reasons: &[&str]| {
+    let disk = |name: &str, gigabytes: u64| {
         json!({
             "id": format!("/dev/disk/by-id/wwn-{name}"), "by_id": format!("/dev/disk/by-id/wwn-{name}"), "name": name,
             "path": format!("/dev/{name}"), "drive_type": "SSD", "size_bytes": gigabytes * 1_000_000_000,
             "vendor": "ATA", "model": "DataStore 5", "serial": format!("S-{name}"),
-            "installation_eligibility": {"eligible": reasons.is_empty(), "not_eligible_reasons": reasons},
+            "installation_eligibility": {"eligible": true, "not_eligible_reasons": []},
         })
     };
-    let small = "Disk is too small (disk only has 20 GB, but 100 GB are required)";
     json!({
         "hostname": name,
         "cpu": {"count": 16, "architecture": "x86_64", "model_name": "Example CPU 7", "flags": []},
         "memory": {"physical_bytes": 64_u64 << 30, "usable_bytes": 63_u64 << 30},
-        "disks": [disk("sda", 480, &[]), disk("sdb", 20, &[small])],
+        "disks": [disk("sda", 480), disk("sdb", 20)],
         "interfaces": [
             {
                 "name": "eth0", "mac_address": "52:54:00:00:00:01", "has_carrier": true, "speed_mbps": 25_000,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures_util::TryStreamExt as _;
+use futures_util::StreamExt as _;
 use rules::view::ClusterSettings;
 
 use super::content::Outdated;
@@ -19,7 +19,7 @@ use crate::host::stored_summary::{StoredSummary, rebuild, stored_summary};
 use crate::id::ClusterId;
 use crate::infra_env::InfraEnvRecord;
 use crate::store::{
-    Filter, Key, Kind, PageQuery, Record as _, Records, ReportKind, ReportKinds, Reports, Stored,
+    Filter, Key, Kind, PageQuery, Record as _, Records, ReportKind, ReportKinds, Reports, StoreError, Stored,
 };
 
 /// Reads the cluster of a host; `None` if it has none, or if the host does not exist or is deleted.
@@ -35,8 +35,9 @@ pub(super) async fn full(records: &Records, cluster: ClusterId) -> Result<Option
     let query = PageQuery::first(Filter::all(Kind::Host).of_cluster(cluster.0)).with_reports(ASSESSED);
     let mut stored = records.stream_with_reports::<HostRecord>(query);
     let mut hosts = Vec::new();
-    while let Some((host, reports)) = stored.try_next().await? {
-        hosts.push(viewed(records, host, &reports).await?);
+    while let Some(read) = stored.next().await {
+        let Some((host, reports)) = unless_damaged(read.map_err(HostFailure::from))? else { continue };
+        hosts.extend(unless_damaged(viewed(records, host, &reports).await)?);
     }
     Ok(Some(CurrentView::new((settings, generation), hosts, (read_at, listening_since))))
 }
@@ -58,16 +59,61 @@ pub(super) async fn refresh(
     let mut hosts: Vec<_> =
         before.hosts().iter().filter(|host| !outdated.hosts.contains(&host.key)).cloned().collect();
     for key in &outdated.hosts {
-        let Some(host) = records.find::<HostRecord>(key.parent, key.id).await? else { continue };
-        let record = &host.record;
-        if record.deleted_at.is_some() || record.cluster_id != Some(cluster) {
-            continue;
-        }
-        // If the host changes between the two reads, it is marked again.
-        let (record, reports) = records.with_reports(host.record, ASSESSED).await?;
-        hosts.push(viewed(records, Stored { record, ..host }, &reports).await?);
+        hosts.extend(unless_damaged(read_host(records, *key, cluster).await)?.flatten());
     }
     Ok(Some(CurrentView::new((settings, generation), hosts, (read_at, listening_since))))
+}
+
+/// Reads a host of a cluster; `None` if it does not exist or has left the cluster.
+async fn read_host(
+    records: &Records,
+    key: Key,
+    cluster: ClusterId,
+) -> Result<Option<ViewedHost>, HostFailure> {
+    let Some(host) = records.find::<HostRecord>(key.parent, key.id).await? else { return Ok(None) };
+    if host.record.deleted_at.is_some() || host.record.cluster_id != Some(cluster) {
+        return Ok(None);
+    }
+    // If the host changes between the two reads, it is marked again.
+    let (record, reports) = records.with_reports(host.record, ASSESSED).await?;
+    viewed(records, Stored { record, ..host }, &reports).await.map(Some)
+}
+
+/// Why a host cannot be read.
+#[derive(Debug)]
+enum HostFailure {
+    /// Its record or one of its reports is damaged, which was logged.
+    Damaged,
+    Store(StoreError),
+}
+
+impl From<StoreError> for HostFailure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Damaged { .. } | StoreError::MissingReport { .. } => {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(error, "a damaged host is left out of its cluster");
+                Self::Damaged
+            }
+            error => Self::Store(error),
+        }
+    }
+}
+
+impl HostFailure {
+    /// Returns the failure for a report that is damaged. The error has been logged.
+    fn of_report(_: Error) -> Self {
+        Self::Damaged
+    }
+}
+
+/// Returns `None` for a damaged host. It must not keep the other hosts of its cluster from their steps.
+fn unless_damaged<T>(read: Result<T, HostFailure>) -> Result<Option<T>, Error> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(HostFailure::Damaged) => Ok(None),
+        Err(HostFailure::Store(error)) => Err(error.into()),
+    }
 }
 
 /// Reads the settings of a cluster, with those of its infra-envs, and the generation of its record.
@@ -86,17 +132,21 @@ async fn settings(
 }
 
 /// Returns a host of a view. If its summary is missing or of another version, it is made from the stored reports.
-async fn viewed(records: &Records, host: Stored<HostRecord>, reports: &Reports) -> Result<ViewedHost, Error> {
+async fn viewed(
+    records: &Records,
+    host: Stored<HostRecord>,
+    reports: &Reports,
+) -> Result<ViewedHost, HostFailure> {
     let Stored { record, generation, .. } = host;
     let key = record.key();
-    let results = stored_results(&record, reports)?.map(Arc::new);
-    let summary = match stored_summary(&record, reports)? {
+    let results = stored_results(&record, reports).map_err(HostFailure::of_report)?.map(Arc::new);
+    let summary = match stored_summary(&record, reports).map_err(HostFailure::of_report)? {
         StoredSummary::Current(summary) => *summary,
         StoredSummary::Missing => {
             // If the host has changed since it was read, it is marked again.
             let (record, reports) =
                 records.with_reports(record.clone(), ReportKinds::new(ReportKind::ALL)).await?;
-            rebuild(&record, &reports)?
+            rebuild(&record, &reports).map_err(HostFailure::of_report)?
         }
     };
     let view = Arc::new(host_view(&record, has_connected_status(&record), Arc::new(summary)));
