@@ -8,7 +8,7 @@ use super::bounds::require_room_for_reports;
 use super::findings::ReportSummary;
 use super::record::HostRecord;
 use super::stored_results::{AssessmentResults, stored_results};
-use super::stored_summary::{StoredSummary, is_newer, rebuild, stored_summary};
+use super::stored_summary::{StoredSummary, rebuild, stored_summary};
 use crate::HostLimits;
 use crate::error::Error;
 use crate::store::{Change, ReadSet, Record as _, ReportKind, ReportKinds, Reports, Stored};
@@ -33,6 +33,8 @@ pub(crate) struct HostDraft {
     new_reports: BTreeMap<ReportKind, String>,
     /// The summary of the reports, if the change reads it.
     summary: Option<HostSummary>,
+    /// Whether a newer release made the stored summary.
+    has_newer_summary: bool,
     /// The stored results of its assessment, if the change reads them and they have the version of this release.
     results: Option<AssessmentResults>,
     /// Whether the change replaces the results.
@@ -54,6 +56,7 @@ impl HostDraft {
             stored_reports: Reports::default(),
             new_reports: BTreeMap::new(),
             summary: None,
+            has_newer_summary: false,
             results: None,
             has_new_results: false,
         }
@@ -71,18 +74,20 @@ impl HostDraft {
         kinds: ReportKinds,
     ) -> Result<Self, Error> {
         let mut reports = reads.reports(&stored, kinds).await?;
-        let mut summary = None;
+        let (mut summary, mut has_newer_summary) = (None, false);
         if kinds.iter().any(|kind| kind == ReportKind::Summary) {
-            summary = Some(match stored_summary(&stored.record, &reports)? {
+            let found = stored_summary(&stored.record, &reports)?;
+            has_newer_summary = matches!(found, StoredSummary::Newer);
+            summary = Some(match found {
                 StoredSummary::Current(summary) => *summary,
-                StoredSummary::Missing => {
+                StoredSummary::Missing | StoredSummary::Newer => {
                     reports = reads.reports(&stored, ReportKinds::new(ReportKind::ALL)).await?;
                     rebuild(&stored.record, &reports)?
                 }
             });
         }
         let results = stored_results(&stored.record, &reports)?;
-        Ok(Self { stored_reports: reports, summary, results, ..Self::new(stored) })
+        Ok(Self { stored_reports: reports, summary, has_newer_summary, results, ..Self::new(stored) })
     }
 
     /// Returns the draft of a host that registers for the first time.
@@ -108,7 +113,7 @@ impl HostDraft {
     pub(crate) fn edit_summary<T>(&mut self, edit: impl FnOnce(&mut HostSummary) -> T) -> Result<T, Error> {
         let Some(summary) = self.summary.as_mut() else { return Err(self.unread(ReportKind::Summary)) };
         let edited = edit(summary);
-        if is_newer(&self.stored_reports) {
+        if self.has_newer_summary {
             // A newer release made the summary. It makes another one from the reports.
             self.record.findings.reports.remove(ReportKind::Summary.as_str());
         } else {

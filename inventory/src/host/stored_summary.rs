@@ -20,6 +20,8 @@ pub(crate) enum StoredSummary {
     Current(Box<HostSummary>),
     /// It must be made from the reports.
     Missing,
+    /// It must be made from the reports, because a newer release made the stored one.
+    Newer,
 }
 
 /// Returns the stored summary of a host. A host without reports has an empty one.
@@ -34,15 +36,10 @@ pub(crate) fn stored_summary(host: &HostRecord, reports: &Reports) -> Result<Sto
     let Some(text) = reports.get(ReportKind::Summary) else { return Ok(StoredSummary::Missing) };
     match HostSummary::from_stored(text) {
         Ok(Parsed::Current(summary)) => Ok(StoredSummary::Current(summary)),
-        Ok(Parsed::Older(_) | Parsed::Newer(_)) => Ok(StoredSummary::Missing),
+        Ok(Parsed::Older(_)) => Ok(StoredSummary::Missing),
+        Ok(Parsed::Newer(_)) => Ok(StoredSummary::Newer),
         Err(error) => Err(damaged(host, ReportKind::Summary, &error)),
     }
-}
-
-/// Returns `true` if a newer release wrote the stored summary.
-pub(crate) fn is_newer(reports: &Reports) -> bool {
-    let stored = reports.get(ReportKind::Summary).map(HostSummary::from_stored);
-    matches!(stored, Some(Ok(Parsed::Newer(_))))
 }
 
 /// Makes the summary of a host from all of its stored reports.

@@ -142,7 +142,7 @@ async fn viewed(
     let results = stored_results(&record, reports).map_err(HostFailure::of_report)?.map(Arc::new);
     let summary = match stored_summary(&record, reports).map_err(HostFailure::of_report)? {
         StoredSummary::Current(summary) => *summary,
-        StoredSummary::Missing => {
+        StoredSummary::Missing | StoredSummary::Newer => {
             // If the host has changed since it was read, it is marked again.
             let (record, reports) =
                 records.with_reports(record.clone(), ReportKinds::new(ReportKind::ALL)).await?;

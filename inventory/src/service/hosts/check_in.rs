@@ -58,9 +58,10 @@ impl Poll {
         let view = inventory.cluster_view(stored.cluster_id).await?;
         let mut journal = inventory.journal(self.request);
         let mut host = HostRecord::clone(stored);
-        self.update(&mut host, view.as_deref(), inventory, &mut journal);
-        let steps =
-            steps_of(&host_in(&host, view.as_deref()), infra_env.record(), view.as_deref(), inventory);
+        self.update(&mut host, &journal);
+        let viewed = host_in(&host, view.as_deref());
+        report_upgrade(&mut host, &viewed, inventory, &mut journal);
+        let steps = steps_of(&viewed, infra_env.record(), view.as_deref(), inventory);
         host.checked_in_at = stored.checked_in_at;
         host.clock = stored.clock;
         let is_assessed =
@@ -83,7 +84,9 @@ impl Poll {
     async fn change(&self, view: Option<&CurrentView>, inventory: &Inventory) -> Result<(), Error> {
         let context = inventory.host_context(self.key).await?;
         let edit = |draft: &mut HostDraft, journal: &mut Journal| {
-            self.update(&mut draft.record, view, inventory, journal);
+            self.update(&mut draft.record, journal);
+            let viewed = host_in(&draft.record, view);
+            report_upgrade(&mut draft.record, &viewed, inventory, journal);
             assess(draft, &context, journal)
         };
         self.key.change_with_reports(inventory, self.request, ASSESSED, edit).await?;
@@ -91,23 +94,14 @@ impl Poll {
     }
 
     /// Updates what the poll says about the host.
-    fn update(
-        &self,
-        host: &mut HostRecord,
-        view: Option<&CurrentView>,
-        inventory: &Inventory,
-        journal: &mut Journal,
-    ) {
-        let settings = inventory.step_settings();
+    fn update(&self, host: &mut HostRecord, journal: &Journal) {
         host.checked_in_at = journal.millis();
-        host.clock = self.clock.unwrap_or(host.clock);
-        record_clock_skew(host, host.clock, journal.now());
+        if let Some(clock) = self.clock {
+            host.clock = clock;
+            record_clock_skew(host, clock, journal.now());
+        }
         if let Some(version) = &self.agent_version {
             host.agent_version.clone_from(version);
-        }
-        if must_upgrade(&host_in(host, view), settings) {
-            let message = format!("Agent is upgraded to {}", settings.agent_image);
-            journal.add_hourly_event(host, "upgrade_agent_started", Severity::Info, &message);
         }
     }
 
@@ -118,6 +112,15 @@ impl Poll {
         }
         let HostKey { infra_env_id, host_id } = self.key;
         Error::broken(format_args!("infra-env {infra_env_id} of host {host_id} does not exist"))
+    }
+}
+
+/// Reports that the agent of a host is upgraded, at most once an hour.
+fn report_upgrade(host: &mut HostRecord, viewed: &HostView, inventory: &Inventory, journal: &mut Journal) {
+    let settings = inventory.step_settings();
+    if must_upgrade(viewed, settings) {
+        let message = format!("Agent is upgraded to {}", settings.agent_image);
+        journal.add_hourly_event(host, "upgrade_agent_started", Severity::Info, &message);
     }
 }
 
