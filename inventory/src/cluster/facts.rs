@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ignition::Cidr;
-use rules::view::ClusterSettings;
+use rules::view::{ClusterSettings, PodNetwork};
 
 use super::record::ClusterRecord;
 use super::subnet::Subnet;
@@ -27,6 +27,10 @@ pub(crate) fn cluster_settings(
         let set = vips.iter().filter(|vip| !vip.ip.is_empty());
         set.map(|vip| address_of(cluster, &vip.ip)).collect()
     };
+    let pod_networks = spec.cluster_networks.iter().map(|network| {
+        let cidr = network_of(cluster, &network.cidr)?;
+        Ok::<_, Error>(PodNetwork { cidr, host_prefix: network.host_prefix })
+    });
     Ok(ClusterSettings {
         id: cluster.id,
         kind: cluster.kind,
@@ -44,7 +48,7 @@ pub(crate) fn cluster_settings(
         vip_dhcp_allocation: spec.vip_dhcp_allocation,
         network_type: spec.network_type,
         machine_networks: networks(&mut spec.machine_networks.iter())?,
-        cluster_networks: networks(&mut spec.cluster_networks.iter().map(|network| &network.cidr))?,
+        cluster_networks: pod_networks.collect::<Result<_, _>>()?,
         service_networks: networks(&mut spec.service_networks.iter())?,
         api_vips: vips(&spec.api_vips)?,
         ingress_vips: vips(&spec.ingress_vips)?,

@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use ignition::version::Version;
+use rules::cluster::peer_facts::PeerFacts;
 use rules::disk::{
     DiskReasons, DiskRules, disks_to_be_formatted, eligibility, installation_disk, reasons_in_report,
 };
 use rules::host::state::{HostEvent, HostFacts, find_rule};
-use rules::validation::host::{HostGroup, MinimumHardware};
+use rules::validation::host::{HostCluster, HostGroup, MinimumHardware};
 use rules::validation::{
     HostInput, HostResults, HostValidationId, IgnoredValidations, ValidationEvent, changes,
 };
@@ -65,9 +66,11 @@ impl HostContext<'_> {
     /// Returns the results of an assessment of a host.
     pub(crate) fn results(&self, host: &HostView) -> AssessmentResults {
         let disks = self.disk_reasons(host);
+        let peers = self.cluster.as_deref().map(PeerFacts::new);
+        let cluster = self.cluster.as_deref().zip(peers.as_ref());
         let validations = HostResults::evaluate(&HostInput {
             host,
-            cluster: self.cluster.as_deref(),
+            cluster: cluster.map(|(view, peers)| HostCluster { view, peers }),
             eligible_disks: disks.iter().filter(|disk| disk.is_eligible()).count(),
             minimum: self.minimum_hardware(),
             settings: &self.settings.validations,

@@ -30,6 +30,7 @@ pub(crate) fn host_view(host: &HostRecord, is_connected: bool, summary: Arc<Host
         agent_version: host.agent_version.as_str().into(),
         machine_config_pool: choices.machine_config_pool_name.as_str().into(),
         installer_args: choices.installer_args.as_str().into(),
+        has_fencing_credentials: !choices.fencing_credentials.is_empty(),
         ignition_endpoint_token: Some(choices.ignition_endpoint_token.clone())
             .filter(|token| !token.is_empty()),
         ignition_endpoint_headers: headers(choices),

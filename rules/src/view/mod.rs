@@ -50,6 +50,8 @@ pub struct HostView {
     pub machine_config_pool: Box<str>,
     /// Arguments of coreos-installer that the user chose: a list as JSON. Empty: none.
     pub installer_args: Box<str>,
+    /// Whether it has credentials of its BMC, for fencing.
+    pub has_fencing_credentials: bool,
     /// Token for the Ignition endpoint of the cluster that it joins.
     pub ignition_endpoint_token: Option<Secret>,
     /// Headers that the user chose for requests to the Ignition endpoint.
@@ -89,6 +91,7 @@ impl HostView {
             agent_version: "".into(),
             machine_config_pool: "".into(),
             installer_args: "".into(),
+            has_fencing_credentials: false,
             ignition_endpoint_token: None,
             ignition_endpoint_headers: Vec::new(),
             ignition_ca_certificate: None,
@@ -137,6 +140,15 @@ impl HostView {
     }
 }
 
+/// A network from which pods get their addresses. Each node gets a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PodNetwork {
+    /// The network.
+    pub cidr: Cidr,
+    /// Length of the prefix of a node's part.
+    pub host_prefix: i64,
+}
+
 /// The settings of a cluster that rules read.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
@@ -176,8 +188,8 @@ pub struct ClusterSettings {
     pub network_type: Option<NetworkType>,
     /// Machine networks.
     pub machine_networks: Vec<Cidr>,
-    /// Cluster networks.
-    pub cluster_networks: Vec<Cidr>,
+    /// Cluster networks, from which pods get their addresses.
+    pub cluster_networks: Vec<PodNetwork>,
     /// Service networks.
     pub service_networks: Vec<Cidr>,
     /// Virtual IP addresses of the API.
@@ -244,6 +256,12 @@ impl ClusterSettings {
     #[must_use]
     pub fn is_single_node(&self) -> bool {
         self.control_plane_count == 1
+    }
+
+    /// Returns `true` if the user provides the load balancer of a cluster with several nodes.
+    #[must_use]
+    pub fn has_user_managed_load_balancer(&self) -> bool {
+        self.load_balancer == Some(LoadBalancerType::UserManaged)
     }
 
     /// Returns the name under which hosts that join reach the API: a DNS name or an address. `None` if the cluster has

@@ -51,6 +51,7 @@ pub(crate) fn host(number: u128, nics: Vec<NicSummary>) -> HostView {
         agent_version: AGENT.into(),
         machine_config_pool: "".into(),
         installer_args: "".into(),
+        has_fencing_credentials: false,
         ignition_endpoint_token: None,
         ignition_endpoint_headers: Vec::new(),
         ignition_ca_certificate: None,

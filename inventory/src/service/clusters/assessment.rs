@@ -153,7 +153,8 @@ struct ChangedResults<'a> {
 fn new_record(view: &CurrentView, settings: &Settings) -> AssessmentRecord {
     let generations: Vec<_> = view.hosts().iter().map(|host| host.generation).collect();
     let seen = AssessedState::new(view.cluster_generation(), &generations);
-    let input = ClusterInput { view: view.facts(), settings: &settings.validations };
+    let input =
+        ClusterInput { view: view.facts(), hardware: &settings.hardware, settings: &settings.validations };
     let outcomes = ValidationResults::evaluate(&input);
     let results = ClusterResults { outcomes, vips: verified_vips(view.facts()) };
     AssessmentRecord::new(view.facts().cluster.id, seen, results)

@@ -1,5 +1,6 @@
 //! The facts that validations of a host read.
 
+use crate::cluster::peer_facts::PeerFacts;
 use crate::summary::InventorySummary;
 use crate::validation::settings::ValidationSettings;
 use crate::view::{ClusterView, HostView};
@@ -13,13 +14,22 @@ pub struct MinimumHardware {
     pub ram_mib: i64,
 }
 
+/// The cluster of a host.
+#[derive(Clone, Copy, Debug)]
+pub struct HostCluster<'a> {
+    /// The cluster with all its hosts.
+    pub view: &'a ClusterView,
+    /// What follows from all its hosts together.
+    pub peers: &'a PeerFacts,
+}
+
 /// The facts that validations of a host read.
 #[derive(Clone, Copy, Debug)]
 pub struct HostInput<'a> {
     /// The host.
     pub host: &'a HostView,
     /// Its cluster.
-    pub cluster: Option<&'a ClusterView>,
+    pub cluster: Option<HostCluster<'a>>,
     /// Number of disks that are eligible for the installation.
     pub eligible_disks: usize,
     /// The least hardware that some role needs.

@@ -16,7 +16,7 @@ mod missing_inventory;
 mod truncation;
 
 pub use group::HostGroup;
-pub use input::{HostInput, MinimumHardware};
+pub use input::{HostCluster, HostInput, MinimumHardware};
 
 use super::definition::{ListOrder, ValidationId as _};
 use super::outcome::{ValidationInput, registry};
@@ -55,7 +55,7 @@ pub type HostResults = ValidationResults<HostOutcome>;
 
 impl ValidationInput<HostValidationId> for HostInput<'_> {
     fn is_disabled(&self, id: HostValidationId) -> bool {
-        let has_no_list = self.cluster.is_none_or(|view| view.cluster.ignored_host_validations.is_empty());
+        let has_no_list = self.cluster.is_none_or(|it| it.view.cluster.ignored_host_validations.is_empty());
         has_no_list && self.settings.disabled_host.contains(id)
     }
 

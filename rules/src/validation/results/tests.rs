@@ -280,7 +280,10 @@ fn host_of_a_cluster_with_a_list_has_no_disabled_validations() {
         let minimum = crate::validation::host::MinimumHardware { cpu_cores: 2, ram_mib: 8192 };
         let results = HostResults::evaluate(&crate::validation::HostInput {
             host: &host,
-            cluster: Some(&cluster),
+            cluster: Some(crate::validation::host::HostCluster {
+                view: &cluster,
+                peers: &crate::cluster::peer_facts::PeerFacts::new(&cluster),
+            }),
             eligible_disks: 0,
             minimum,
             settings: &settings,

@@ -1,35 +1,19 @@
-//! The validations of clusters. None exists yet.
+//! The validations of clusters.
+
+mod group;
+mod input;
+
+pub use group::ClusterGroup;
+pub use input::ClusterInput;
 
 use serde::{Deserialize, Serialize};
 
 use super::definition::ListOrder;
 use super::outcome::{ValidationInput, registry};
 use super::results::ValidationResults;
-use super::settings::ValidationSettings;
 use super::stored::{self, StoredResultsError};
 use super::unimplemented;
 use crate::summary::VerifiedVip;
-use crate::view::ClusterView;
-
-/// A set of cluster validations that rules require together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClusterGroup {
-    /// Settings without which the cluster waits for its user.
-    PendingConditions,
-    /// The virtual IP addresses are known.
-    VipsDefined,
-    /// The cluster can be installed.
-    RequiredForInstall,
-}
-
-/// The facts that validations of a cluster read.
-#[derive(Clone, Copy, Debug)]
-pub struct ClusterInput<'a> {
-    /// The cluster with its hosts.
-    pub view: &'a ClusterView,
-    /// The settings of the service.
-    pub settings: &'a ValidationSettings,
-}
 
 impl ValidationInput<ClusterValidationId> for ClusterInput<'_> {
     fn is_disabled(&self, id: ClusterValidationId) -> bool {
