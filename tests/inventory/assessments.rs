@@ -30,7 +30,12 @@ const NONE: [Uuid; 0] = [];
 
 /// The clusters that have changed since their last assessment.
 async fn stale(service: &TestService) -> Vec<Uuid> {
-    service.inventory.records().stale_clusters(&STATUSES, 100).await.unwrap()
+    service
+        .inventory
+        .records()
+        .stale_clusters(&STATUSES, service.inventory.settings().assessment_basis().as_str(), 100)
+        .await
+        .unwrap()
 }
 
 async fn assess(service: &TestService) -> u64 {

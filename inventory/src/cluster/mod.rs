@@ -18,7 +18,7 @@ mod subnet;
 mod topology;
 pub(crate) mod update;
 
-pub use assessment::AssessmentRecord;
+pub use assessment::{AssessmentRecord, SeenState};
 pub use parts::*;
 pub use record::{ClusterRecord, ClusterSpec};
 pub use subnet::Subnet;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use uuid::Uuid;
+
 use super::{Bound, CheckIn, CheckInLimit, Filter, Key, ReportKind, Row, StoreError};
 use crate::event::{Event, EventPosition};
 
@@ -41,6 +43,8 @@ pub enum Step {
     /// Requires that the records of a parent are within a bound after all other steps. Otherwise the outcome is
     /// [`Outcome::OutOfBounds`].
     RequireWithin(Bound),
+    /// Requires that the [membership](super::Store::membership) of a cluster has this number until the change is done.
+    RequireMembership(Uuid, i64),
     /// Stores check-ins, without changing the generations of their hosts. A host keeps a check-in that is later. Hosts
     /// that do not exist or are deleted are skipped.
     StoreCheckIns(Vec<CheckIn>),
@@ -86,7 +90,7 @@ impl Step {
             Self::RequireSilent(key, _) => Some(*key),
             Self::PutReport(key, ..) | Self::RewriteReport(key, ..) => Some(*key),
             Self::RemoveReport(key, _) => Some(*key),
-            Self::RequireNone(_) | Self::RequireWithin(_) => None,
+            Self::RequireNone(_) | Self::RequireWithin(_) | Self::RequireMembership(..) => None,
             Self::StoreCheckIns(_) | Self::LimitCheckIns(_) | Self::ForgetEvents(_) => None,
         }
     }

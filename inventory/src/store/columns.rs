@@ -171,6 +171,8 @@ columns! {
     seen_generations: Option<i64> = NullableNumber("seen_generations"),
     /// Generation of the cluster that its assessment has seen.
     seen_cluster: Option<i64> = NullableNumber("seen_cluster"),
+    /// [Basis](crate::Settings::assessment_basis) of the assessment of a cluster. Empty for other records.
+    seen_basis: String = Text("seen_basis"),
 }
 
 impl Columns {

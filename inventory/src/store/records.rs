@@ -184,15 +184,29 @@ impl Records {
         Ok(hosts)
     }
 
-    /// Returns the clusters in some statuses whose assessment is missing, or has seen another
+    /// Returns the number of changes of a cluster's hosts: how often a host has joined or left it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub async fn membership(&self, cluster: Uuid) -> Result<i64, StoreError> {
+        self.store.membership(cluster).await
+    }
+
+    /// Returns the clusters in some statuses whose assessment is missing, has another basis, or has seen another
     /// [state](super::AssessedState) than the current one. Returns at most `most` of them, in the order of their creation,
     /// without deleted clusters.
     ///
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub async fn stale_clusters(&self, statuses: &[&str], most: usize) -> Result<Vec<Uuid>, StoreError> {
-        self.store.stale_clusters(statuses, most).await
+    pub async fn stale_clusters(
+        &self,
+        statuses: &[&str],
+        basis: &str,
+        most: usize,
+    ) -> Result<Vec<Uuid>, StoreError> {
+        self.store.stale_clusters(statuses, basis, most).await
     }
 
     /// Replaces the stored check-ins of hosts in some statuses that lie in the future by more than a tolerance.
@@ -487,6 +501,12 @@ impl Change {
     /// [`replace`](Self::replace).
     pub(crate) fn require_silent<R: Record>(&mut self, host: &R, since: DateTime<Utc>) {
         self.changes.steps.push(Step::RequireSilent(host.key(), since.timestamp_micros()));
+    }
+
+    /// Requires that a cluster has had this number of changes of its hosts when the change is made: no host has joined
+    /// or left it since that number was read.
+    pub(crate) fn require_membership(&mut self, cluster: Uuid, changes: i64) {
+        self.changes.steps.push(Step::RequireMembership(cluster, changes));
     }
 
     /// Requires that no record matches the filter when the change is made.

@@ -21,6 +21,7 @@ static TABLES: LazyLock<Migrator> = LazyLock::new(|| {
         ("sizes in order", include_str!("migrations/7_sizes_in_order.sql")),
         ("totals", include_str!("migrations/8_totals.sql")),
         ("assessments", include_str!("migrations/9_assessments.sql")),
+        ("memberships", include_str!("migrations/10_memberships.sql")),
     ];
     let step = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
@@ -112,7 +113,7 @@ mod tests {
             .unwrap()
             .map(|file| file.unwrap().file_name().into_string().unwrap())
             .collect();
-        files.sort();
+        files.sort_by_key(|name| name.split_once('_').and_then(|(version, _)| version.parse::<i64>().ok()));
         let name = |step: &Migration| format!("{}_{}.sql", step.version, step.description.replace(' ', "_"));
         assert_eq!(TABLES.iter().map(name).collect::<Vec<_>>(), files);
     }

@@ -1,7 +1,8 @@
 //! Assessments of clusters: which clusters must be assessed again, and what is removed with a cluster.
 
 use kindling::inventory::store::{
-    AssessedState, ChangeKind, CheckIn, Columns, Key, RecordChange, ReportKind, Row, Step, generation_sum,
+    AssessedState, ChangeKind, Changes, CheckIn, Columns, Key, Outcome, RecordChange, ReportKind, Row, Step,
+    generation_sum,
 };
 use uuid::Uuid;
 
@@ -26,7 +27,7 @@ fn assessment_row(cluster: Key, state: AssessedState) -> Row {
 }
 
 async fn stale(fixture: &StoreFixture) -> Vec<Uuid> {
-    fixture.store.stale_clusters(&["ready", "insufficient"], 100).await.unwrap()
+    fixture.store.stale_clusters(&["ready", "insufficient"], "", 100).await.unwrap()
 }
 
 /// A cluster with two hosts whose assessment is current.
@@ -128,10 +129,13 @@ fn only_clusters_in_the_statuses_are_stale_oldest_first() {
         fixture.commit_steps([Step::Replace(deleted)]).await;
         assert_eq!(stale(fixture).await, [ids[0], ids[2], ids[4]]);
         let records = fixture.records();
-        assert_eq!(records.stale_clusters(&["ready", "insufficient"], 2).await.unwrap(), [ids[0], ids[2]]);
-        assert_eq!(records.stale_clusters(&["installed"], 9).await.unwrap(), [ids[1]]);
+        assert_eq!(
+            records.stale_clusters(&["ready", "insufficient"], "", 2).await.unwrap(),
+            [ids[0], ids[2]]
+        );
+        assert_eq!(records.stale_clusters(&["installed"], "", 9).await.unwrap(), [ids[1]]);
         for (statuses, most) in [(&["ready"] as &[&str], 0), (&[], 9), (&["read"], 9)] {
-            assert_eq!(records.stale_clusters(statuses, most).await.unwrap(), NONE);
+            assert_eq!(records.stale_clusters(statuses, "", most).await.unwrap(), NONE);
         }
     });
 }
@@ -162,6 +166,70 @@ fn assessment_without_numbers_or_that_is_deleted_does_not_count() {
         let deleted = Row { generation: 3, ..row_with(assessment, Columns { deleted: true, ..current }) };
         fixture.commit_steps([Step::Replace(deleted)]).await;
         assert_eq!(stale(fixture).await, [cluster.id]);
+    });
+}
+
+#[test]
+fn assessment_of_another_basis_is_stale() {
+    on_each_store(async |fixture| {
+        let mut assessed = AssessedCluster::new(&fixture).await;
+        let stale_for = async |basis| {
+            fixture.store.stale_clusters(&["ready"], basis, 100).await.unwrap() == [assessed.cluster.id]
+        };
+        assert!(!stale_for("").await);
+        assert!(stale_for("other").await);
+        assessed.generation += 1;
+        let columns = Columns { seen_basis: "other".to_owned(), ..AssessedState::new(1, &[1, 1]).columns() };
+        let row = Row {
+            generation: assessed.generation,
+            ..row_with(Key::of_assessment(assessed.cluster.id), columns)
+        };
+        fixture.commit_steps([Step::Replace(row)]).await;
+        assert!(!stale_for("other").await);
+        assert!(stale_for("").await);
+    });
+}
+
+#[test]
+fn hosts_that_join_or_leave_change_the_membership_of_their_cluster() {
+    on_each_store(async |fixture| {
+        let (cluster, other, env) = (new_cluster_key(), new_cluster_key(), new_infra_env_key());
+        let hosts = [new_host_key(env), new_host_key(env)];
+        let memberships = async || {
+            let of = async |cluster: Key| fixture.store.membership(cluster.id).await.unwrap();
+            [of(cluster).await, of(other).await]
+        };
+        let clusters = [cluster, other].map(|key| Step::Insert(cluster_row(key, "ready", 1)));
+        fixture.commit_steps(clusters).await;
+        assert_eq!(memberships().await, [0, 0]);
+        fixture.commit_steps(hosts.map(|host| Step::Insert(host_row(host, cluster, 1)))).await;
+        assert_eq!(memberships().await, [2, 0]);
+        fixture.commit_steps([Step::Replace(host_row(hosts[0], cluster, 2))]).await;
+        assert_eq!(memberships().await, [2, 0], "the host stays");
+        fixture.commit_steps([Step::Replace(host_row(hosts[0], other, 3))]).await;
+        assert_eq!(memberships().await, [3, 1]);
+        fixture.commit_steps([Step::Replace(deleted_row(hosts[0], 4))]).await;
+        assert_eq!(memberships().await, [3, 2]);
+        fixture.commit_steps([Step::Remove(hosts[0], 4), Step::Remove(hosts[1], 1)]).await;
+        assert_eq!(memberships().await, [4, 2], "a deleted host has left before");
+        fixture.commit_steps([Step::Remove(cluster, 1)]).await;
+        assert_eq!(memberships().await, [0, 2]);
+    });
+}
+
+#[test]
+fn change_that_requires_a_membership_fails_after_a_host_joined() {
+    on_each_store(async |fixture| {
+        let (cluster, env) = (new_cluster_key(), new_infra_env_key());
+        fixture.commit_steps([Step::Insert(cluster_row(cluster, "ready", 1))]).await;
+        let require = async |changes| {
+            let steps = vec![Step::RequireMembership(cluster.id, changes)];
+            fixture.store.commit(Changes { steps, events: Vec::new() }).await.unwrap()
+        };
+        assert_eq!(require(0).await, Outcome::Done);
+        fixture.commit_steps([Step::Insert(host_row(new_host_key(env), cluster, 1))]).await;
+        assert_eq!(require(0).await, Outcome::Overtaken);
+        assert_eq!(require(1).await, Outcome::Done);
     });
 }
 

@@ -132,10 +132,31 @@ fn old_database_is_refused_without_a_change() {
     });
 }
 
-/// Undoes the migration that adds assessments.
+/// Undoes the migration that adds memberships.
+const BEFORE_MEMBERSHIPS: &str = "DROP TABLE memberships; ALTER TABLE records DROP COLUMN seen_basis; \
+    DELETE FROM _sqlx_migrations WHERE version = 10";
+
+/// Undoes the migration that adds assessments, after [`BEFORE_MEMBERSHIPS`].
 const BEFORE_ASSESSMENTS: &str = "ALTER TABLE records DROP COLUMN seen_hosts; \
     ALTER TABLE records DROP COLUMN seen_generations; ALTER TABLE records DROP COLUMN seen_cluster; \
     DELETE FROM _sqlx_migrations WHERE version = 9";
+
+#[test]
+fn memberships_begin_with_the_hosts_of_an_older_release() {
+    on_each_store(async |fixture| {
+        let (cluster, env) = (new_cluster_key(), new_infra_env_key());
+        let columns = || Columns { cluster: Some(cluster.id), ..Columns::default() };
+        let row = row_with(new_host_key(env), columns());
+        fixture.commit_steps([Step::Insert(row)]).await;
+        fixture.store.close().await;
+        run_sql(&fixture.url, BEFORE_MEMBERSHIPS).await;
+        let store = SqlStore::open(&fixture.url).await.unwrap();
+        let store: &dyn Store = &store;
+        assert_eq!(store.membership(cluster.id).await.unwrap(), 1);
+        assert_eq!(store.membership(Uuid::new_v4()).await.unwrap(), 0);
+        store.close().await;
+    });
+}
 
 #[test]
 fn totals_are_counted_when_a_database_of_an_older_release_is_opened() {
@@ -147,7 +168,7 @@ fn totals_are_counted_when_a_database_of_an_older_release_is_opened() {
         fixture.store.close().await;
         let older = format!(
             "DROP TABLE totals; ALTER TABLE records ADD COLUMN stage TEXT NOT NULL DEFAULT ''; \
-             {BEFORE_ASSESSMENTS}; DELETE FROM _sqlx_migrations WHERE version = 8"
+             {BEFORE_MEMBERSHIPS}; {BEFORE_ASSESSMENTS}; DELETE FROM _sqlx_migrations WHERE version = 8"
         );
         run_sql(&fixture.url, older).await;
         let store = SqlStore::open(&fixture.url).await.unwrap();

@@ -118,10 +118,11 @@ impl AssessClusters {
     /// Assesses the clusters that have changed since their last assessment.
     async fn assess_stale(&self, run: &TaskRun) -> Result<(), Error> {
         let statuses: Vec<_> = ClusterStatus::ALL.iter().map(|status| status.as_str()).collect();
+        let basis = self.0.assessment_basis();
         let mut seen = BTreeSet::new();
         loop {
             let limit = BATCH.saturating_add(seen.len());
-            let mut stale = self.0.records().stale_clusters(&statuses, limit).await?;
+            let mut stale = self.0.records().stale_clusters(&statuses, basis, limit).await?;
             stale.retain(|cluster| !seen.contains(cluster));
             if stale.is_empty() {
                 return Ok(());

@@ -34,6 +34,16 @@ impl ViewedHost {
     }
 }
 
+/// The cluster of a view.
+#[derive(Debug)]
+pub(super) struct ViewedCluster {
+    pub(super) settings: Arc<ClusterSettings>,
+    /// Generation of its record.
+    pub(super) generation: i64,
+    /// How often a host had joined or left it. It must be read before the hosts.
+    pub(super) membership: i64,
+}
+
 /// Returns the position of a host in a view: by id, then by infra-env.
 pub(super) fn order_of(host: &Key) -> (Uuid, Option<Uuid>) {
     (host.id, host.parent)
@@ -45,6 +55,8 @@ pub(crate) struct CurrentView {
     view: Arc<ClusterView>,
     /// Generation of the cluster's record.
     cluster_generation: i64,
+    /// Membership of the cluster, read before its hosts.
+    membership: i64,
     /// The hosts, in the order of the view.
     hosts: Vec<ViewedHost>,
     targets: OnceLock<ConnectivityTargets>,
@@ -54,17 +66,25 @@ pub(crate) struct CurrentView {
 }
 
 impl CurrentView {
-    /// Returns the view of a cluster with the generation of its record. `read` is the time before the first read, and
+    /// Returns the view of a cluster with the generation of its record and its membership. `read` is the time before the first read, and
     /// the connection of the feed that was listening then.
     pub(super) fn new(
-        (cluster, cluster_generation): (Arc<ClusterSettings>, i64),
+        ViewedCluster { settings: cluster, generation: cluster_generation, membership }: ViewedCluster,
         mut hosts: Vec<ViewedHost>,
         (read_at, listening_since): (Instant, u64),
     ) -> Self {
         hosts.sort_by_key(|host| order_of(&host.key));
         let views = hosts.iter().map(|host| Arc::clone(&host.view)).collect();
         let view = Arc::new(ClusterView { cluster, hosts: views });
-        Self { view, cluster_generation, hosts, targets: OnceLock::new(), read_at, listening_since }
+        Self {
+            view,
+            cluster_generation,
+            membership,
+            hosts,
+            targets: OnceLock::new(),
+            read_at,
+            listening_since,
+        }
     }
 
     /// Returns the facts.
@@ -75,6 +95,11 @@ impl CurrentView {
     /// Returns the generation of the cluster's record.
     pub(crate) fn cluster_generation(&self) -> i64 {
         self.cluster_generation
+    }
+
+    /// Returns the membership of the cluster: how often a host had joined or left it before its hosts were read.
+    pub(crate) fn membership(&self) -> i64 {
+        self.membership
     }
 
     /// Returns the hosts, by id.

@@ -7,7 +7,7 @@ use futures_util::StreamExt as _;
 use rules::view::ClusterSettings;
 
 use super::content::Outdated;
-use super::current::{CurrentView, ViewedHost};
+use super::current::{CurrentView, ViewedCluster, ViewedHost};
 use crate::cluster::ClusterRecord;
 use crate::cluster::facts::cluster_settings;
 use crate::error::Error;
@@ -31,6 +31,7 @@ pub(super) async fn cluster_of(records: &Records, host: Key) -> Result<Option<Cl
 /// Reads the whole view of a cluster; `None` if the cluster does not exist or is deleted.
 pub(super) async fn full(records: &Records, cluster: ClusterId) -> Result<Option<CurrentView>, Error> {
     let (listening_since, read_at) = (records.store().feed().listening_since(), Instant::now());
+    let membership = records.membership(cluster.0).await?;
     let Some((settings, generation)) = settings(records, cluster).await? else { return Ok(None) };
     let query = PageQuery::first(Filter::all(Kind::Host).of_cluster(cluster.0)).with_reports(ASSESSED);
     let mut stored = records.stream_with_reports::<HostRecord>(query);
@@ -39,7 +40,11 @@ pub(super) async fn full(records: &Records, cluster: ClusterId) -> Result<Option
         let Some((host, reports)) = unless_damaged(read.map_err(HostFailure::from))? else { continue };
         hosts.extend(unless_damaged(viewed(records, host, &reports).await)?);
     }
-    Ok(Some(CurrentView::new((settings, generation), hosts, (read_at, listening_since))))
+    Ok(Some(CurrentView::new(
+        ViewedCluster { settings, generation, membership },
+        hosts,
+        (read_at, listening_since),
+    )))
 }
 
 /// Reads the outdated records of a view again; `None` if the cluster does not exist any more.
@@ -50,6 +55,7 @@ pub(super) async fn refresh(
 ) -> Result<Option<CurrentView>, Error> {
     let (listening_since, read_at) = (records.store().feed().listening_since(), Instant::now());
     let cluster = before.facts().cluster.id;
+    let membership = records.membership(cluster.0).await?;
     let (settings, generation) = if outdated.settings {
         let Some(read) = settings(records, cluster).await? else { return Ok(None) };
         read
@@ -61,7 +67,11 @@ pub(super) async fn refresh(
     for key in &outdated.hosts {
         hosts.extend(unless_damaged(read_host(records, *key, cluster).await)?.flatten());
     }
-    Ok(Some(CurrentView::new((settings, generation), hosts, (read_at, listening_since))))
+    Ok(Some(CurrentView::new(
+        ViewedCluster { settings, generation, membership },
+        hosts,
+        (read_at, listening_since),
+    )))
 }
 
 /// Reads a host of a cluster; `None` if it does not exist or has left the cluster.

@@ -9,14 +9,14 @@ use rules::cluster::vips::verified_vips;
 use rules::validation::cluster::ClusterInput;
 use rules::validation::{ClusterResults, ValidationResults};
 
-use crate::cluster::AssessmentRecord;
+use crate::cluster::{AssessmentRecord, SeenState};
 use crate::error::Error;
 use crate::host::HostRecord;
 use crate::host::assessment::report_changes;
 use crate::host::stored_results::AssessmentResults;
 use crate::id::ClusterId;
 use crate::service::cluster_views::{CurrentView, ViewedHost};
-use crate::store::{AssessedState, Change, Key, ReadSet, Reader as _};
+use crate::store::{Change, Key, ReadSet, Reader as _};
 use crate::{Inventory, Settings};
 
 /// Maximum number of hosts whose results one commit writes.
@@ -105,6 +105,11 @@ impl Inventory {
         if stored.as_ref().is_some_and(|stored| stored.record.seen() == record.seen()) {
             return Ok((change, nothing));
         }
+        // Another assessment has seen changes that this process does not know yet.
+        if stored.as_ref().is_some_and(|stored| record.seen().is_older_than(stored.record.seen())) {
+            return Ok((change, nothing));
+        }
+        change.require_membership(cluster.0, view.membership());
         let mut changed = self.changed_results(&view).await?;
         let is_last = changed.len() <= BATCH;
         changed.truncate(BATCH);
@@ -152,7 +157,8 @@ struct ChangedResults<'a> {
 /// Returns the record of an assessment of a view.
 fn new_record(view: &CurrentView, settings: &Settings) -> AssessmentRecord {
     let generations: Vec<_> = view.hosts().iter().map(|host| host.generation).collect();
-    let seen = AssessedState::new(view.cluster_generation(), &generations);
+    let basis = settings.assessment_basis();
+    let seen = SeenState::new(view.cluster_generation(), view.membership(), &generations, &basis);
     let input =
         ClusterInput { view: view.facts(), hardware: &settings.hardware, settings: &settings.validations };
     let outcomes = ValidationResults::evaluate(&input);

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::effects::{CurrentRow, Effects};
-use super::records::{is_out_of_bounds, select_any};
-use super::writes::{Lock, lock_absent, look_up, write, write_totals};
+use super::records::{is_out_of_bounds, select_any, select_locked_membership};
+use super::writes::{Lock, lock_absent, look_up, write, write_memberships, write_totals};
 use super::{check_ins, events};
 use crate::clock::{Clock as _, SystemClock};
 use crate::event::Event;
-use crate::store::session::{Session, Statement};
+use crate::store::session::{Cells as _, Session, Statement};
 use crate::store::{Changes, Key, Outcome, RecordChange, Row, Step, StoreError};
 
 /// A change that is ready to be made.
@@ -27,9 +27,10 @@ pub(in crate::store) struct Prepared {
 }
 
 /// Statements that need the right to read each table and to add rows to it, and that change nothing.
-pub(in crate::store) const TEST_STATEMENTS: [&str; 6] = [
+pub(in crate::store) const TEST_STATEMENTS: [&str; 7] = [
     "INSERT INTO records SELECT * FROM records WHERE 1 = 0",
     "INSERT INTO totals SELECT * FROM totals WHERE 1 = 0",
+    "INSERT INTO memberships SELECT * FROM memberships WHERE 1 = 0",
     "INSERT INTO reports SELECT * FROM reports WHERE 1 = 0",
     "INSERT INTO host_macs SELECT * FROM host_macs WHERE 1 = 0",
     "INSERT INTO events SELECT * FROM events WHERE 1 = 0",
@@ -163,6 +164,7 @@ pub(in crate::store) async fn apply<S: Session>(
             return Ok(Outcome::Overtaken);
         }
         write_totals(connection, &effects).await?;
+        write_memberships(connection, &effects).await?;
     }
     for step in &change.others {
         let outcome = run(connection, step).await?;
@@ -209,6 +211,13 @@ async fn run<S: Session>(connection: &mut S, step: &Step) -> Result<Outcome, sql
         }
         Step::RequireWithin(bound) if is_out_of_bounds(connection, *bound).await? => {
             return Ok(Outcome::OutOfBounds);
+        }
+        Step::RequireMembership(cluster, changes) => {
+            let read = select_locked_membership(S::DIALECT, *cluster);
+            let current = connection.fetch_first(read, |row| row.integer("changes")).await?;
+            if current.unwrap_or(0) != *changes {
+                return Ok(Outcome::Overtaken);
+            }
         }
         Step::StoreCheckIns(check_ins) if !check_ins.is_empty() => {
             connection.execute(check_ins::store(S::DIALECT, check_ins)?).await?;

@@ -18,6 +18,7 @@ pub(super) struct CurrentRow {
     pub(super) deleted: bool,
     pub(super) size: i64,
     pub(super) checked_in_at: Option<i64>,
+    pub(super) cluster: Option<Uuid>,
 }
 
 impl CurrentRow {
@@ -27,7 +28,13 @@ impl CurrentRow {
             deleted: row.columns.deleted,
             size: size_of(row),
             checked_in_at: row.columns.checked_in_at,
+            cluster: row.columns.cluster,
         }
+    }
+
+    /// Returns the cluster that the row's host belongs to.
+    fn membership(self) -> Option<Uuid> {
+        self.cluster.filter(|_| !self.deleted)
     }
 
     /// Returns what the row adds to the totals of its parent.
@@ -138,6 +145,8 @@ pub(super) struct Effects<'a> {
     pub(super) resized: BTreeMap<Key, i64>,
     /// The changes of the totals of parents.
     pub(super) totals: BTreeMap<(Kind, Uuid), Totals>,
+    /// The clusters that hosts join or leave, with the number of these changes.
+    pub(super) memberships: BTreeMap<Uuid, i64>,
 }
 
 impl<'a> Effects<'a> {
@@ -178,6 +187,9 @@ impl<'a> Effects<'a> {
             let totals = |row: Option<CurrentRow>| row.map(CurrentRow::totals).unwrap_or_default();
             self.add_totals(key.kind, parent, totals(record.now).minus(totals(record.before)));
         }
+        if key.kind == Kind::Host {
+            self.add_membership(record.before, record.now);
+        }
         if record.is_removed {
             self.removed.push(key);
         }
@@ -185,6 +197,18 @@ impl<'a> Effects<'a> {
             Some(Write::Insert(made_at, row)) => self.inserted.push((made_at, row)),
             Some(Write::Replace(row)) => self.replaced.push(row),
             None => {}
+        }
+    }
+
+    /// Counts a host that has another cluster than before.
+    fn add_membership(&mut self, before: Option<CurrentRow>, now: Option<CurrentRow>) {
+        let [before, now] = [before, now].map(|row| row.and_then(CurrentRow::membership));
+        if before == now {
+            return;
+        }
+        for cluster in [before, now].into_iter().flatten() {
+            let changes = self.memberships.entry(cluster).or_default();
+            *changes = changes.saturating_add(1);
         }
     }
 
@@ -273,7 +297,7 @@ impl<'a> RecordState<'a> {
             }
             Step::PutReport(..) | Step::RewriteReport(..) | Step::RemoveReport(..) => true,
             // They are not on single records.
-            Step::RequireNone(_) | Step::RequireWithin(_) => true,
+            Step::RequireNone(_) | Step::RequireWithin(_) | Step::RequireMembership(..) => true,
             Step::StoreCheckIns(_) | Step::LimitCheckIns(_) | Step::ForgetEvents(_) => true,
         };
         holds.then_some(())
@@ -295,7 +319,7 @@ mod tests {
     }
 
     fn stored(generation: i64) -> CurrentRow {
-        CurrentRow { generation, deleted: false, size: 4096, checked_in_at: None }
+        CurrentRow { generation, deleted: false, size: 4096, checked_in_at: None, cluster: None }
     }
 
     fn totals(effects: &Effects<'_>) -> Totals {
@@ -353,6 +377,32 @@ mod tests {
         ];
         let effects = Effects::evaluate(&steps, &rows).unwrap();
         assert_eq!(totals(&effects), Totals { records: -1, bytes: 4096 });
+    }
+
+    #[test]
+    fn host_that_joins_leaves_or_moves_changes_memberships() {
+        let [one, other] = [7, 8].map(Uuid::from_u128);
+        let of = |cluster| CurrentRow { cluster, ..stored(1) };
+        let to = |id, cluster, deleted| {
+            let mut row = row(id, 2);
+            (row.columns.cluster, row.columns.deleted) = (cluster, deleted);
+            Step::Replace(row)
+        };
+        let memberships = |before, step| {
+            let rows = BTreeMap::from([(host(1), of(before))]);
+            Effects::evaluate(&[(1, step)], &rows).unwrap().memberships
+        };
+        for (before, step, expected) in [
+            (None, to(1, None, false), vec![]),
+            (Some(one), to(1, Some(one), false), vec![]),
+            (None, to(1, Some(one), false), vec![(one, 1)]),
+            (Some(one), to(1, None, false), vec![(one, 1)]),
+            (Some(one), to(1, Some(other), false), vec![(one, 1), (other, 1)]),
+            (Some(one), to(1, Some(one), true), vec![(one, 1)]),
+            (Some(one), Step::Remove(host(1), 1), vec![(one, 1)]),
+        ] {
+            assert_eq!(memberships(before, step), expected.into_iter().collect());
+        }
     }
 
     #[test]

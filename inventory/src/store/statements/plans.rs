@@ -48,7 +48,7 @@ async fn record_statements_use_an_index() {
     let silent = plan(&store.pool, select_silent("known", 0, 1)).await;
     let index = "INDEX records_by_check_in (status=? AND checked_in_at<?)";
     assert!(silent.contains(index) && !silent.contains("TEMP B-TREE"), "{silent}");
-    let stale = plan(&store.pool, select_stale_clusters(Dialect::Sqlite, &["ready"], 1)).await;
+    let stale = plan(&store.pool, select_stale_clusters(Dialect::Sqlite, (&["ready"], "a"), 1)).await;
     for step in [
         "SEARCH clusters USING INDEX records_of_parent (kind=? AND parent=?)",
         "SEARCH assessments USING INDEX sqlite_autoindex_records_1 (kind=? AND parent=? AND id=?)",

@@ -316,9 +316,29 @@ pub(in crate::store) fn select_silent(status: &str, before: i64, most: i64) -> S
     query.bind(status).bind_integer(before).bind_integer(most)
 }
 
+/// Returns a statement for the number of changes of a cluster's hosts. It has no row if the cluster never had a host.
+pub(in crate::store) fn select_membership(cluster: Uuid) -> Statement {
+    Statement::new("SELECT changes FROM memberships WHERE cluster_id = $1").bind_id(cluster)
+}
+
+/// Does the same, and locks the row until the transaction ends. A transaction that changes it is awaited.
+pub(super) fn select_locked_membership(dialect: Dialect, cluster: Uuid) -> Statement {
+    match dialect {
+        // Only one connection of SQLite writes.
+        Dialect::Sqlite => select_membership(cluster),
+        Dialect::Postgres => {
+            Statement::new("SELECT changes FROM memberships WHERE cluster_id = $1 FOR SHARE").bind_id(cluster)
+        }
+    }
+}
+
 /// Returns a statement for the ids of clusters in some statuses whose assessment is missing, or has seen another state of
-/// the cluster and its hosts, in the order of their creation.
-pub(in crate::store) fn select_stale_clusters(dialect: Dialect, statuses: &[&str], most: i64) -> Statement {
+/// the cluster and its hosts or has another basis, in the order of their creation.
+pub(in crate::store) fn select_stale_clusters(
+    dialect: Dialect,
+    (statuses, basis): (&[&str], &str),
+    most: i64,
+) -> Statement {
     let has_status = dialect.is_one_of("clusters.status", "$1");
     let generations = sql_generation_sum("hosts.record_generation");
     // NULL is equal to nothing, so a missing number must be one that no state has.
@@ -328,12 +348,13 @@ pub(in crate::store) fn select_stale_clusters(dialect: Dialect, statuses: &[&str
          AND assessments.deleted = 0 \
          WHERE clusters.kind = 'cluster' AND clusters.parent = '' AND clusters.deleted = 0 AND {has_status} \
          AND (COALESCE(assessments.seen_cluster, -1) <> clusters.record_generation \
+         OR assessments.seen_basis <> $2 \
          OR (COALESCE(assessments.seen_hosts, -1), COALESCE(assessments.seen_generations, -1)) \
          <> (SELECT COUNT(*), {generations} FROM records AS hosts \
          WHERE hosts.kind = 'host' AND hosts.cluster_id = clusters.id AND hosts.deleted = 0)) \
-         ORDER BY clusters.made_at, clusters.id LIMIT $2"
+         ORDER BY clusters.made_at, clusters.id LIMIT $3"
     );
-    Statement::composed(sql).bind(dialect.list(statuses.iter().copied())).bind_integer(most)
+    Statement::composed(sql).bind(dialect.list(statuses.iter().copied())).bind(basis).bind_integer(most)
 }
 
 /// Returns a statement for the hosts with a MAC address.

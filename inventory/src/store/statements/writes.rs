@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::effects::{CurrentRow, Effects, Totals, size_of};
 use crate::store::columns::COLUMNS;
 use crate::store::session::{Cells, Dialect, Session, Statement, Value, ValueType};
-use crate::store::values::{decode_error, len_of, text_of};
+use crate::store::values::{decode_error, id_of, len_of, text_of};
 use crate::store::{Key, Kind, ReportKind, Row};
 
 /// The columns of a key.
@@ -52,6 +52,7 @@ pub(super) async fn look_up<S: Session>(
             deleted: row.integer("deleted")? != 0,
             size: row.integer("size")?,
             checked_in_at: row.optional_integer("checked_in_at")?,
+            cluster: row.optional_text("cluster_id")?.map_or(Ok(None), id_of)?,
         };
         Ok((*key.ok_or_else(|| decode_error("number of a row", number))?, current))
     };
@@ -66,7 +67,7 @@ pub(super) fn select_current(dialect: Dialect, keys: &[Key], lock: Lock) -> Resu
         (Dialect::Postgres, Lock::Exclusive) => " ORDER BY list.number FOR NO KEY UPDATE OF records",
     };
     let sql = format!(
-        "SELECT list.number AS number, record_generation, deleted, size, checked_in_at FROM list, records \
+        "SELECT list.number AS number, record_generation, deleted, size, checked_in_at, cluster_id FROM list, records \
          WHERE {HAS_KEY}{end}"
     );
     let columns = [KEY.as_slice(), &[("number", ValueType::Integer)]].concat();
@@ -295,6 +296,25 @@ pub(super) fn remove_totals(dialect: Dialect, parents: &[Key]) -> Result<Stateme
     Statement::over(dialect, &[("parent", ValueType::Text)], rows, sql)
 }
 
+/// Returns a statement that adds to the memberships of clusters.
+fn add_memberships(dialect: Dialect, changes: &BTreeMap<Uuid, i64>) -> Result<Statement, sqlx::Error> {
+    let columns = [("cluster_id", ValueType::Text), ("changes", ValueType::Integer)];
+    let rows = changes.iter().map(|(cluster, changes)| vec![Value::from(*cluster), Value::from(*changes)]);
+    let names = names(&columns);
+    let sql = format!(
+        "INSERT INTO memberships ({names}) SELECT {names} FROM list WHERE 1 = 1 \
+         ON CONFLICT (cluster_id) DO UPDATE SET changes = memberships.changes + excluded.changes"
+    );
+    Statement::over(dialect, &columns, rows.collect(), &sql)
+}
+
+/// Returns a statement that deletes the memberships of clusters.
+fn remove_memberships(dialect: Dialect, clusters: &[Key]) -> Result<Statement, sqlx::Error> {
+    let rows = clusters.iter().map(|cluster| vec![Value::from(cluster.id)]).collect();
+    let sql = "DELETE FROM memberships WHERE cluster_id IN (SELECT cluster_id FROM list)";
+    Statement::over(dialect, &[("cluster_id", ValueType::Text)], rows, sql)
+}
+
 /// Writes the effects of a change. Returns `false` if a row to write does not exist, or exists already.
 pub(super) async fn write<S: Session>(
     connection: &mut S,
@@ -401,6 +421,21 @@ pub(super) async fn write_totals<S: Session>(
     let parents: Vec<_> = effects.removed.iter().filter(|key| key.kind == Kind::InfraEnv).copied().collect();
     if !parents.is_empty() {
         connection.execute(remove_totals(S::DIALECT, &parents)?).await?;
+    }
+    Ok(())
+}
+
+/// Adds the effects of a change to the memberships of clusters, and removes those of removed clusters.
+pub(super) async fn write_memberships<S: Session>(
+    connection: &mut S,
+    effects: &Effects<'_>,
+) -> Result<(), sqlx::Error> {
+    if !effects.memberships.is_empty() {
+        connection.execute(add_memberships(S::DIALECT, &effects.memberships)?).await?;
+    }
+    let clusters: Vec<_> = effects.removed.iter().filter(|key| key.kind == Kind::Cluster).copied().collect();
+    if !clusters.is_empty() {
+        connection.execute(remove_memberships(S::DIALECT, &clusters)?).await?;
     }
     Ok(())
 }
