@@ -5,8 +5,8 @@
 //! cluster at one time. A caller stores them as text, and only if they
 //! [differ](ValidationResults::has_same_outcomes).
 //!
-//! To add a validation of hosts, write a file in `host/` with an enum that implements `TypedOutcome`, and add its
-//! module and its line in the registry to `host/mod.rs`. `docs/validations.md` is generated.
+//! To add a validation, write a file in `host/` or `cluster/` with an enum that implements `TypedOutcome`, and add its
+//! module and its line in the registry to `mod.rs` of that folder. `docs/validations.md` is generated.
 //!
 //! Ids, statuses and messages are those of the Assisted Installer, because clients depend on them.
 

@@ -65,23 +65,13 @@ pub(super) const OF_HOSTS: &[&str] = &[
 
 /// Ids of cluster validations.
 pub(super) const OF_CLUSTERS: &[&str] = &[
-    "machine-cidr-defined",
-    "cluster-cidr-defined",
-    "service-cidr-defined",
     "machine-cidr-equals-to-calculated-cidr",
     "api-vips-defined",
     "ingress-vips-defined",
     "api-vips-valid",
     "ingress-vips-valid",
-    "no-cidrs-overlapping",
-    "networks-same-address-families",
-    "network-prefix-valid",
-    "network-type-valid",
-    "ntp-server-configured",
     "all-hosts-are-ready-to-install",
     "sufficient-masters-count",
-    "dns-domain-defined",
-    "pull-secret-set",
     "custom-manifests-requirements-satisfied",
     "platform-requirements-satisfied",
     "lso-requirements-satisfied",

@@ -1,7 +1,18 @@
 //! The validations of clusters.
 
+pub mod cluster_cidr_defined;
+pub mod dns_domain_defined;
 mod group;
 mod input;
+pub mod machine_cidr_defined;
+pub mod network_prefix_valid;
+pub mod network_type_valid;
+pub mod networks_same_address_families;
+pub mod no_cidrs_overlapping;
+pub mod ntp_server_configured;
+pub mod pull_secret_set;
+mod required_networks;
+pub mod service_cidr_defined;
 
 pub use group::ClusterGroup;
 pub use input::ClusterInput;
@@ -35,7 +46,26 @@ registry! {
     input: ClusterInput,
     order: ListOrder::ById,
     unimplemented: unimplemented::OF_CLUSTERS,
-    validations: {}
+    validations: {
+        MachineCidrDefined = "machine-cidr-defined",
+            machine_cidr_defined::MachineCidrOutcome, "A machine network is set.";
+        ClusterCidrDefined = "cluster-cidr-defined",
+            cluster_cidr_defined::ClusterCidrOutcome, "A cluster network is set.";
+        ServiceCidrDefined = "service-cidr-defined",
+            service_cidr_defined::ServiceCidrOutcome, "A service network is set.";
+        NoCidrsOverlapping = "no-cidrs-overlapping",
+            no_cidrs_overlapping::CidrsOverlappingOutcome, "The networks do not overlap.";
+        NetworksSameAddressFamilies = "networks-same-address-families",
+            networks_same_address_families::AddressFamiliesOutcome, "The networks have the same address families.";
+        NetworkPrefixValid = "network-prefix-valid",
+            network_prefix_valid::NetworkPrefixOutcome, "The cluster networks have room for all nodes and their pods.";
+        NetworkTypeValid = "network-type-valid",
+            network_type_valid::NetworkTypeOutcome, "The network type suits the other settings.";
+        NtpServerConfigured = "ntp-server-configured",
+            ntp_server_configured::NtpServerOutcome, "The clocks of the hosts show the same time.";
+        DnsDomainDefined = "dns-domain-defined", dns_domain_defined::DnsDomainOutcome, "A base domain is set.";
+        PullSecretSet = "pull-secret-set", pull_secret_set::PullSecretOutcome, "A pull secret is set.";
+    }
 }
 
 /// What was computed for a cluster at one time.
@@ -75,3 +105,6 @@ impl ClusterResults {
         self.outcomes.has_same_outcomes(&other.outcomes) && self.vips == other.vips
     }
 }
+
+#[cfg(test)]
+mod tests;

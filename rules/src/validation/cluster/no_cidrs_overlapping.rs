@@ -1,0 +1,147 @@
+//! Whether the networks of a cluster overlap.
+
+use ignition::Cidr;
+use serde::{Deserialize, Serialize};
+
+use super::group::ClusterGroup;
+use super::input::ClusterInput;
+use super::required_networks::{
+    CLUSTER_OR_SERVICE_UNDEFINED, DEFINE_NETWORKS, SOME_UNDEFINED, has_required_networks,
+    requires_machine_network,
+};
+use crate::validation::definition::{ValidationCategory, ValidationDefinition};
+use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
+use crate::view::ClusterSettings;
+
+/// The kinds of two networks that overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NetworkPair {
+    /// A machine network and a service network.
+    MachineAndService,
+    /// A machine network and a cluster network.
+    MachineAndCluster,
+    /// A service network and a cluster network.
+    ServiceAndCluster,
+}
+
+impl NetworkPair {
+    /// Returns the name in messages. Its letter case is that of the Assisted Installer.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::MachineAndService => "MachineNetworkCIDR and ServiceNetworkCIDR",
+            Self::MachineAndCluster => "MachineNetworkCIDR and ClusterNetworkCidr",
+            Self::ServiceAndCluster => "ServiceNetworkCidr and ClusterNetworkCidr",
+        }
+    }
+}
+
+/// Whether the networks of a cluster overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CidrsOverlappingOutcome {
+    /// A network is undefined.
+    Undefined,
+    /// A network is undefined, and the user manages the networking.
+    UserManagedUndefined,
+    /// The cluster has another number of cluster networks than of service networks.
+    NumbersDiffer,
+    /// Two networks overlap.
+    Overlapping {
+        /// Their kinds.
+        kinds: NetworkPair,
+        /// The network of the first kind.
+        first: Cidr,
+        /// The network of the second kind.
+        second: Cidr,
+    },
+    /// No networks overlap.
+    Distinct,
+}
+
+impl TypedOutcome for CidrsOverlappingOutcome {
+    type Group = ClusterGroup;
+    type Input<'a> = ClusterInput<'a>;
+
+    const DEFINITION: ValidationDefinition<ClusterGroup> = ValidationDefinition {
+        category: ValidationCategory::Network,
+        groups: &[ClusterGroup::RequiredForInstall],
+        is_ignorable: true,
+        hidden_in: &[],
+        applies_to: "all clusters; the machine networks count with cluster-managed networking or a single node",
+        passes_if: "the machine, cluster and service network at each position of their lists do not overlap",
+    };
+
+    fn evaluate(input: &ClusterInput<'_>) -> Self {
+        let cluster = &input.view.cluster;
+        if !has_required_networks(cluster) {
+            // A cluster with a single node lacks its machine network here, too: the message is that of the Assisted
+            // Installer.
+            return if cluster.user_managed_networking {
+                Self::UserManagedUndefined
+            } else {
+                Self::Undefined
+            };
+        }
+        if cluster.cluster_networks.len() != cluster.service_networks.len() {
+            return Self::NumbersDiffer;
+        }
+        overlap(cluster).unwrap_or(Self::Distinct)
+    }
+
+    fn describe(&self) -> OutcomeDescription {
+        match self {
+            Self::Undefined => OutcomeDescription::pending(SOME_UNDEFINED, DEFINE_NETWORKS),
+            Self::UserManagedUndefined => {
+                OutcomeDescription::pending(CLUSTER_OR_SERVICE_UNDEFINED, DEFINE_NETWORKS)
+            }
+            Self::NumbersDiffer => OutcomeDescription::error(
+                "A mismatch between the number of Cluster and Service networks",
+                "Set as many `service_networks` of the cluster as `cluster_networks`.",
+            ),
+            Self::Overlapping { kinds, first, second } => OutcomeDescription::failure(
+                format!("CIDRS Overlapping: {}: CIDRS {first} and {second} overlap.", kinds.as_str()),
+                "Change one of the two networks. The machine network is a network of the hosts.",
+            ),
+            Self::Distinct => OutcomeDescription::success("No CIDRS are overlapping."),
+        }
+    }
+
+    #[cfg(test)]
+    fn samples() -> Vec<Self> {
+        let cidr = |text| Cidr::parse(text).unwrap();
+        let overlapping =
+            |kinds, first, second| Self::Overlapping { kinds, first: cidr(first), second: cidr(second) };
+        vec![
+            Self::Undefined,
+            Self::UserManagedUndefined,
+            Self::NumbersDiffer,
+            overlapping(NetworkPair::MachineAndService, "172.30.5.0/24", "172.30.0.0/16"),
+            overlapping(NetworkPair::MachineAndCluster, "10.128.5.0/24", "10.128.0.0/14"),
+            overlapping(NetworkPair::ServiceAndCluster, "10.128.0.0/16", "10.128.0.0/14"),
+            Self::Distinct,
+        ]
+    }
+}
+
+/// Returns the first overlap of a cluster's networks.
+fn overlap(cluster: &ClusterSettings) -> Option<CidrsOverlappingOutcome> {
+    let is_machine_network_used = requires_machine_network(cluster);
+    let pods = cluster.cluster_networks.iter().map(|network| network.cidr);
+    let networks = pods.zip(&cluster.service_networks).enumerate();
+    let mut pairs = networks.flat_map(|(index, (pods, services))| {
+        // The last machine network stands for those that are missing.
+        let machines = cluster.machine_networks.get(index).or(cluster.machine_networks.last());
+        let machines = machines.copied().filter(|_| is_machine_network_used);
+        let with_machines = machines.map(|machines| {
+            [
+                (NetworkPair::MachineAndService, machines, *services),
+                (NetworkPair::MachineAndCluster, machines, pods),
+            ]
+        });
+        let without = [(NetworkPair::ServiceAndCluster, *services, pods)];
+        with_machines.into_iter().flatten().chain(without)
+    });
+    let (kinds, first, second) = pairs.find(|(_, first, second)| first.overlaps(*second))?;
+    Some(CidrsOverlappingOutcome::Overlapping { kinds, first, second })
+}
