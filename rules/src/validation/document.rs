@@ -2,12 +2,16 @@
 
 use std::fmt::Write as _;
 
-use super::definition::ValidationId as _;
-use super::host::{HostGroup, HostOutcome, HostValidationId};
-use super::outcome::ValidationOutcome as _;
+use super::cluster::{ClusterGroup, ClusterOutcome};
+use super::definition::ValidationId;
+use super::host::{HostGroup, HostOutcome};
+use super::outcome::ValidationOutcome;
 
-/// The groups with their names and effects.
-const GROUPS: &[(HostGroup, &str, &str)] = &[
+/// The group of a validation with these outcomes.
+type Group<O> = <<O as ValidationOutcome>::Id as ValidationId>::Group;
+
+/// The groups of hosts with their names and effects.
+const HOST_GROUPS: &[(HostGroup, &str, &str)] = &[
     (HostGroup::Connection, "connection", "is `disconnected`"),
     (HostGroup::ValidInventory, "valid inventory", "is being discovered"),
     (HostGroup::MinimumHardware, "minimum hardware", "is `insufficient`, if it belongs to a cluster"),
@@ -20,11 +24,27 @@ const GROUPS: &[(HostGroup, &str, &str)] = &[
     (HostGroup::Unbound, "unbound", "is `insufficient-unbound`, if it does not belong to a cluster"),
 ];
 
+/// The groups of clusters with their names and effects.
+const CLUSTER_GROUPS: &[(ClusterGroup, &str, &str)] = &[
+    (ClusterGroup::PendingConditions, "pending conditions", "is `pending-for-input`"),
+    (
+        ClusterGroup::VipsDefined,
+        "virtual IP addresses",
+        "is `pending-for-input`; `insufficient`, if a DHCP server assigns the addresses",
+    ),
+    (
+        ClusterGroup::RequiredForInstall,
+        "required for install",
+        "is `insufficient`, if it is not `pending-for-input`",
+    ),
+];
+
 const INTRODUCTION: &str = "# Validations
 
-What is checked before a host can be installed, and what to do if a check fails. This page is generated from the code.
+What is checked before hosts and clusters can be installed, and what to do if a check fails. This page is generated from
+the code.
 
-Read the results in `validations_info` of a host. Each has one of these statuses:
+Read the results in `validations_info` of a host or cluster. Each has one of these statuses:
 
 | status | meaning |
 |---|---|
@@ -37,6 +57,10 @@ Read the results in `validations_info` of a host. Each has one of these statuses
 A validation that must pass also passes if it is `disabled`, or if the user of the cluster ignores it. An ignored
 validation keeps its status. The list of ignored validations of a cluster may contain `all`; even an empty list, `[]`,
 means that the configuration switches nothing off for the cluster.
+";
+
+const HOSTS: &str = "
+## Hosts
 
 If a validation of a group does not pass, the host has another status:
 
@@ -44,37 +68,48 @@ If a validation of a group does not pass, the host has another status:
 |---|---|
 ";
 
-const AFTER_GROUPS: &str = "
+const AFTER_HOST_GROUPS: &str = "
 A validation without a group is only reported.
-
-## Hosts
 
 The order is that of the computation. While a host reboots after its installation, and later, the results of
 validations with an asterisk are hidden.
-
-| id | category | groups | can be ignored | applies to | passes if |
-|---|---|---|---|---|---|
 ";
 
-const MESSAGES: &str = "
-## Messages of hosts
+const CLUSTERS: &str = "
+## Clusters
 
-Numbers and names are examples.
+If a validation of a group does not pass, the cluster has another status:
+
+| group | otherwise, the cluster |
+|---|---|
 ";
 
-fn definitions() -> String {
-    let mut text = String::new();
-    for id in HostValidationId::ALL {
+const AFTER_CLUSTER_GROUPS: &str = "
+A validation without a group is only reported.
+
+The order is that of the computation.
+";
+
+fn effects<G>(groups: &[(G, &str, &str)]) -> String {
+    groups.iter().map(|(_, name, effect)| format!("| {name} | {effect} |\n")).collect()
+}
+
+fn definitions<O: ValidationOutcome>(groups: &[(Group<O>, &str, &str)]) -> String {
+    let mut text =
+        "\n| id | category | groups | can be ignored | applies to | passes if |\n|---|---|---|---|---|---|\n"
+            .to_owned();
+    for id in O::Id::ALL {
         let definition = id.definition();
-        let groups = GROUPS.iter().filter(|(group, ..)| definition.groups.contains(group));
-        let groups: Vec<_> = groups.map(|(_, name, _)| *name).collect();
-        assert_eq!(groups.len(), definition.groups.len(), "{id} has a group without a name");
+        let of_id = groups.iter().filter(|(group, ..)| definition.groups.contains(group));
+        let of_id: Vec<_> = of_id.map(|(_, name, _)| *name).collect();
+        assert_eq!(of_id.len(), definition.groups.len(), "{id:?} has a group without a name");
         writeln!(
             text,
-            "| `{id}`{} | {} | {} | {} | {} | {} |",
+            "| `{}`{} | {} | {} | {} | {} | {} |",
+            id.as_str(),
             if definition.hidden_in.is_empty() { "" } else { " \\*" },
             definition.category,
-            groups.join(", "),
+            of_id.join(", "),
             if definition.is_ignorable { "yes" } else { "no" },
             definition.applies_to,
             definition.passes_if,
@@ -84,11 +119,11 @@ fn definitions() -> String {
     text
 }
 
-fn messages() -> String {
-    let mut text = String::new();
-    for id in HostValidationId::ALL {
-        writeln!(text, "\n### {id}\n\n| status | message | what to do |\n|---|---|---|").unwrap();
-        for sample in HostOutcome::samples(*id) {
+fn messages<O: ValidationOutcome>(owners: &str) -> String {
+    let mut text = format!("\n## Messages of {owners}\n\nNumbers and names are examples.\n");
+    for id in O::Id::ALL {
+        writeln!(text, "\n### {}\n\n| status | message | what to do |\n|---|---|---|", id.as_str()).unwrap();
+        for sample in O::samples(*id) {
             let description = sample.describe();
             let status = description.status.shown().map_or("not shown", |status| status.as_str());
             // Patterns in messages contain characters of Markdown.
@@ -104,16 +139,16 @@ fn messages() -> String {
 }
 
 fn document() -> String {
-    let mut text = INTRODUCTION.to_owned();
-    for (_, name, effect) in GROUPS {
-        writeln!(text, "| {name} | {effect} |").unwrap();
-    }
-    text.push_str(AFTER_GROUPS);
-    text.push_str(&definitions());
-    text.push_str(MESSAGES);
-    text.push_str(&messages());
-    text.push_str("\n## Clusters\n\nClusters have no validations yet.\n");
-    text
+    [
+        INTRODUCTION.to_owned(),
+        HOSTS.to_owned() + &effects(HOST_GROUPS) + AFTER_HOST_GROUPS,
+        definitions::<HostOutcome>(HOST_GROUPS),
+        messages::<HostOutcome>("hosts"),
+        CLUSTERS.to_owned() + &effects(CLUSTER_GROUPS) + AFTER_CLUSTER_GROUPS,
+        definitions::<ClusterOutcome>(CLUSTER_GROUPS),
+        messages::<ClusterOutcome>("clusters"),
+    ]
+    .concat()
 }
 
 #[test]
