@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use assisted::cluster::VipVerification;
 use assisted::host::HostStatus;
 use assisted::step::VipType;
+use ignition::Cidr;
 
-use crate::summary::VerifiedVip;
+use crate::summary::{FreeAddresses, VerifiedVip};
 use crate::view::{ClusterView, HostView};
 
 /// Returns the verification of each virtual IP address of a cluster that a connected host has checked, in the order of
@@ -32,6 +34,47 @@ pub fn verified_vips(view: &ClusterView) -> Vec<VerifiedVip> {
     [vips(VipType::Api, &cluster.api_vips), vips(VipType::Ingress, &cluster.ingress_vips)].concat()
 }
 
+/// Returns the verification of a virtual IP address in a network: that of [`verified_vips`], or else what follows from
+/// the [lists of unused addresses](listed_verification).
+#[must_use]
+pub fn verification_in(
+    view: &ClusterView,
+    vip_type: VipType,
+    address: IpAddr,
+    network: Cidr,
+) -> VipVerification {
+    let mut vips = verified_vips(view).into_iter();
+    let verified = vips.find(|vip| vip.vip_type == vip_type && vip.address == address);
+    match verified.map(|vip| vip.verification) {
+        Some(decided @ (VipVerification::Succeeded | VipVerification::Failed)) => decided,
+        Some(VipVerification::Unverified) | None => listed_verification(&view.hosts, address, network),
+    }
+}
+
+/// Returns the verification of an address by the hosts' lists of unused addresses of a network.
+///
+/// The address is free if all lists of the network contain it. It is unverified if no address is free, because lists
+/// arrive late and are empty at first.
+#[must_use]
+pub fn listed_verification(hosts: &[Arc<HostView>], address: IpAddr, network: Cidr) -> VipVerification {
+    let network = network.without_host_bits();
+    let lists = hosts.iter().flat_map(|host| &host.summary.free_addresses);
+    let common = lists.filter(|list| list.network == network).cloned().reduce(intersection);
+    match common {
+        Some(free) if free.contains(address) => VipVerification::Succeeded,
+        Some(free) if free.bits.iter().any(|bits| *bits != 0) => VipVerification::Failed,
+        _ => VipVerification::Unverified,
+    }
+}
+
+/// Returns the addresses that are unused in both lists of a network.
+fn intersection(mut one: FreeAddresses, other: FreeAddresses) -> FreeAddresses {
+    for (bits, other_bits) in one.bits.iter_mut().zip(other.bits) {
+        *bits &= other_bits;
+    }
+    one
+}
+
 /// Returns `true` if the reports of a host count.
 fn is_heard(host: &HostView) -> bool {
     host.status != HostStatus::Disconnected
@@ -49,8 +92,6 @@ fn worse(one: VipVerification, other: VipVerification) -> VipVerification {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use VipVerification::{Failed, Succeeded, Unverified};
 
     use super::*;
@@ -106,5 +147,53 @@ mod tests {
             host(HostStatus::Known, &[(Api, API, Succeeded), (Ingress, API, Failed), (Api, INGRESS, Failed)]);
         let silent = host(HostStatus::Disconnected, &[(Api, API, Failed), (Ingress, INGRESS, Failed)]);
         assert_eq!(verified(vec![known, silent]), [(Api, Succeeded)]);
+    }
+
+    /// Returns the verification of an address by lists of unused addresses, one for each host.
+    fn listed(address: &str, lists: &[(&str, &[&str])]) -> VipVerification {
+        let hosts = lists.iter().map(|(network, addresses)| {
+            let addresses = addresses.iter().map(|address| address.parse().unwrap());
+            let free = FreeAddresses::from_addresses(Cidr::parse(network).unwrap(), addresses).unwrap();
+            let summary = HostSummary { free_addresses: vec![free], ..HostSummary::default() };
+            Arc::new(HostView { summary: Arc::new(summary), ..(*host(HostStatus::Known, &[])).clone() })
+        });
+        let network = Cidr::parse("192.0.2.1/24").unwrap();
+        listed_verification(&hosts.collect::<Vec<_>>(), address.parse().unwrap(), network)
+    }
+
+    #[test]
+    fn address_that_is_not_in_all_lists_is_in_use() {
+        let (both, one) = (("192.0.2.0/24", &[API, INGRESS][..]), ("192.0.2.0/24", &[INGRESS][..]));
+        let other = ("198.51.100.0/24", &["198.51.100.1"][..]);
+        assert_eq!(listed(API, &[both, both, other]), Succeeded);
+        assert_eq!(listed(API, &[both, one]), Failed);
+        assert_eq!(listed(INGRESS, &[both, one]), Succeeded);
+    }
+
+    #[test]
+    fn address_without_unused_addresses_is_unverified() {
+        let (none, one) = (("192.0.2.0/24", &[][..]), ("192.0.2.0/24", &[API][..]));
+        assert_eq!(listed(API, &[]), Unverified);
+        assert_eq!(listed(API, &[("198.51.100.0/24", &["198.51.100.1"])]), Unverified);
+        assert_eq!(listed(INGRESS, &[none, one]), Unverified);
+    }
+
+    #[test]
+    fn reports_of_hosts_count_before_lists() {
+        let free =
+            FreeAddresses::from_addresses(Cidr::parse("192.0.2.0/24").unwrap(), [API.parse().unwrap()]);
+        let free_addresses = vec![free.unwrap()];
+        for (reported, expected) in [(Failed, Failed), (Succeeded, Succeeded), (Unverified, Succeeded)] {
+            let vips = host(HostStatus::Known, &[(VipType::Api, API, reported)]).summary.vips.clone();
+            let summary =
+                HostSummary { vips, free_addresses: free_addresses.clone(), ..HostSummary::default() };
+            let host = HostView { summary: Arc::new(summary), ..(*host(HostStatus::Known, &[])).clone() };
+            let id = "5ac2fc82-9fa9-4ea2-83ad-b3d3d0f1c6a2".parse().unwrap();
+            let api_vips = vec![API.parse().unwrap()];
+            let cluster = Arc::new(ClusterSettings { api_vips, ..ClusterSettings::new(id) });
+            let view = ClusterView { cluster, hosts: vec![Arc::new(host)] };
+            let network = Cidr::parse("192.0.2.0/24").unwrap();
+            assert_eq!(verification_in(&view, VipType::Api, API.parse().unwrap(), network), expected);
+        }
     }
 }
