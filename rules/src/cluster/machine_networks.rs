@@ -17,7 +17,11 @@ use crate::view::{ClusterSettings, ClusterView, HostView};
 #[must_use]
 pub fn new_machine_networks(view: &ClusterView) -> Option<Vec<Cidr>> {
     let cluster = &view.cluster;
-    let can_change = matches!(cluster.status, ClusterStatus::PendingForInput | ClusterStatus::Insufficient);
+    // The Assisted Installer leaves the networks of a ready cluster alone until wrong ones have made it insufficient.
+    let can_change = matches!(
+        cluster.status,
+        ClusterStatus::PendingForInput | ClusterStatus::Insufficient | ClusterStatus::Ready
+    );
     if cluster.kind != ClusterKind::Cluster || cluster.imported || !can_change {
         return None;
     }

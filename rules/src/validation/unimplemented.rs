@@ -65,11 +65,6 @@ pub(super) const OF_HOSTS: &[&str] = &[
 
 /// Ids of cluster validations.
 pub(super) const OF_CLUSTERS: &[&str] = &[
-    "machine-cidr-equals-to-calculated-cidr",
-    "api-vips-defined",
-    "ingress-vips-defined",
-    "api-vips-valid",
-    "ingress-vips-valid",
     "all-hosts-are-ready-to-install",
     "sufficient-masters-count",
     "custom-manifests-requirements-satisfied",

@@ -176,7 +176,6 @@ fn networks_of_other_clusters_stay() {
         ClusterSettings { imported: true, ..with_vip() },
         ClusterSettings { user_managed_networking: true, ..with_vip() },
         ClusterSettings { load_balancer: Some(LoadBalancerType::UserManaged), ..with_vip() },
-        ClusterSettings { status: ClusterStatus::Ready, ..with_vip() },
         ClusterSettings { status: ClusterStatus::PreparingForInstallation, ..with_vip() },
         ClusterSettings { status: ClusterStatus::AddingHosts, ..with_vip() },
     ] {

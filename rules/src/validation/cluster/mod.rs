@@ -1,10 +1,15 @@
 //! The validations of clusters.
 
+pub mod api_vips_defined;
+pub mod api_vips_valid;
 pub mod cluster_cidr_defined;
 pub mod dns_domain_defined;
 mod group;
+pub mod ingress_vips_defined;
+pub mod ingress_vips_valid;
 mod input;
 pub mod machine_cidr_defined;
+pub mod machine_cidr_equals_to_calculated_cidr;
 pub mod network_prefix_valid;
 pub mod network_type_valid;
 pub mod networks_same_address_families;
@@ -13,6 +18,12 @@ pub mod ntp_server_configured;
 pub mod pull_secret_set;
 mod required_networks;
 pub mod service_cidr_defined;
+mod vip_inputs;
+mod vip_problem;
+#[cfg(test)]
+mod vip_tests;
+mod vips_defined;
+mod vips_valid;
 
 pub use group::ClusterGroup;
 pub use input::ClusterInput;
@@ -65,6 +76,17 @@ registry! {
             ntp_server_configured::NtpServerOutcome, "The clocks of the hosts show the same time.";
         DnsDomainDefined = "dns-domain-defined", dns_domain_defined::DnsDomainOutcome, "A base domain is set.";
         PullSecretSet = "pull-secret-set", pull_secret_set::PullSecretOutcome, "A pull secret is set.";
+        MachineCidrEqualsToCalculatedCidr = "machine-cidr-equals-to-calculated-cidr",
+            machine_cidr_equals_to_calculated_cidr::CalculatedNetworkOutcome,
+            "The machine networks contain the virtual IP addresses.";
+        ApiVipsDefined = "api-vips-defined",
+            api_vips_defined::ApiVipsDefinedOutcome, "A virtual IP address of the API is set.";
+        IngressVipsDefined = "ingress-vips-defined",
+            ingress_vips_defined::IngressVipsDefinedOutcome, "A virtual IP address of the ingress is set.";
+        ApiVipsValid = "api-vips-valid",
+            api_vips_valid::ApiVipsValidOutcome, "The virtual IP addresses of the API are unused.";
+        IngressVipsValid = "ingress-vips-valid",
+            ingress_vips_valid::IngressVipsValidOutcome, "The virtual IP addresses of the ingress are unused.";
     }
 }
 

@@ -1,0 +1,35 @@
+//! Whether virtual IP addresses of the API are unused addresses of the machine networks.
+
+use assisted::step::VipType;
+use serde::{Deserialize, Serialize};
+
+use super::group::ClusterGroup;
+use super::input::ClusterInput;
+use super::vips_valid::{DEFINITION, VipsValidOutcome};
+use crate::validation::definition::ValidationDefinition;
+use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
+
+/// Whether virtual IP addresses of the API are unused addresses of the machine networks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ApiVipsValidOutcome(VipsValidOutcome);
+
+impl TypedOutcome for ApiVipsValidOutcome {
+    type Group = ClusterGroup;
+    type Input<'a> = ClusterInput<'a>;
+
+    const DEFINITION: ValidationDefinition<ClusterGroup> = DEFINITION;
+
+    fn evaluate(input: &ClusterInput<'_>) -> Self {
+        Self(VipsValidOutcome::evaluate(input.view, VipType::Api))
+    }
+
+    fn describe(&self) -> OutcomeDescription {
+        self.0.describe(VipType::Api)
+    }
+
+    #[cfg(test)]
+    fn samples() -> Vec<Self> {
+        VipsValidOutcome::samples().into_iter().map(Self).collect()
+    }
+}
