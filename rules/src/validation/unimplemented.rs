@@ -65,8 +65,6 @@ pub(super) const OF_HOSTS: &[&str] = &[
 
 /// Ids of cluster validations.
 pub(super) const OF_CLUSTERS: &[&str] = &[
-    "all-hosts-are-ready-to-install",
-    "sufficient-masters-count",
     "custom-manifests-requirements-satisfied",
     "platform-requirements-satisfied",
     "lso-requirements-satisfied",

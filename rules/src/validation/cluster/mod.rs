@@ -1,5 +1,6 @@
 //! The validations of clusters.
 
+pub mod all_hosts_are_ready_to_install;
 pub mod api_vips_defined;
 pub mod api_vips_valid;
 pub mod cluster_cidr_defined;
@@ -18,6 +19,7 @@ pub mod ntp_server_configured;
 pub mod pull_secret_set;
 mod required_networks;
 pub mod service_cidr_defined;
+pub mod sufficient_masters_count;
 mod vip_inputs;
 mod vip_problem;
 #[cfg(test)]
@@ -87,6 +89,10 @@ registry! {
             api_vips_valid::ApiVipsValidOutcome, "The virtual IP addresses of the API are unused.";
         IngressVipsValid = "ingress-vips-valid",
             ingress_vips_valid::IngressVipsValidOutcome, "The virtual IP addresses of the ingress are unused.";
+        AllHostsAreReadyToInstall = "all-hosts-are-ready-to-install",
+            all_hosts_are_ready_to_install::HostsReadyOutcome, "All hosts can be installed.";
+        SufficientMastersCount = "sufficient-masters-count",
+            sufficient_masters_count::MastersCountOutcome, "The control plane has the right size.";
     }
 }
 
