@@ -211,7 +211,7 @@ impl ModelStore {
                 .rows
                 .get(key)
                 .is_some_and(|(_, row)| row.columns.checked_in_at.is_none_or(|at| at < *since)),
-            Step::RequireNone(_) | Step::RequireWithin(_) => true,
+            Step::RequireNone(_) | Step::RequireWithin(_) | Step::RequireMembership(..) => true,
             // No plan of the model has these.
             Step::StoreCheckIns(_) | Step::LimitCheckIns(_) | Step::ForgetEvents(_) => {
                 unreachable!("{step:?}")

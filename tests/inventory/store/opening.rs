@@ -5,12 +5,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use kindling::inventory::store::{Bound, Changes, Kind, Outcome, SqlStore, Step, Store, StoreError};
+use kindling::inventory::store::{Bound, Changes, Columns, Kind, Outcome, SqlStore, Step, Store, StoreError};
 use tempfile::TempDir;
+use uuid::Uuid;
 
 use super::{
     block_on, deleted_row, new_cluster_key, new_host_key, new_infra_env_key, new_row, on_each_store,
-    on_postgres, on_sqlite, run_sql,
+    on_postgres, on_sqlite, row_with, run_sql,
 };
 
 /// An error with its causes.
