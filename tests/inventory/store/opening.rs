@@ -222,7 +222,7 @@ fn replicas_may_start_concurrently() {
     on_postgres(async |fixture| {
         run_sql(
             &fixture.url,
-            "DROP TABLE records, totals, reports, host_macs, events, leases, _sqlx_migrations",
+            "DROP TABLE records, totals, memberships, reports, host_macs, events, leases, _sqlx_migrations",
         )
         .await;
         let opened = futures_util::future::join_all((0..6).map(|_| SqlStore::open(&fixture.url))).await;
