@@ -10,7 +10,7 @@
 //! | change the status of a host | [`host::state`] |
 //! | know what the status of a host allows | [`host::status`] |
 //! | list the stages of a host's installation | [`host::stages`] |
-//! | choose the first status of a cluster, and know what a status allows | [`cluster::state`] |
+//! | change the status of a cluster, and know what a status allows | [`cluster::state`] |
 //! | know what the reports of a host say | [`summary`], [`view`] |
 //! | choose the steps of an agent, and their arguments | [`steps`] |
 //! | know the hardware that a host needs | [`requirements`] |
@@ -39,6 +39,7 @@ pub mod requirements;
 mod state_machines;
 pub mod steps;
 pub mod summary;
+mod transitions;
 pub mod validation;
 pub mod values;
 pub mod view;

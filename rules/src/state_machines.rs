@@ -1,35 +1,40 @@
 //! `docs/state-machines.md` has the tables of this crate.
 
-use std::fmt::Write as _;
+use std::fmt::Display;
 
 use crate::cluster::state::tests::cluster_tables;
-use crate::host::state::tests::{host_diagram, host_tables};
+use crate::host::state::host_section;
+use crate::transitions::{StateMachine, StatusInfo, TransitionRule, TransitionTable};
+
+/// The head of a table of rules.
+pub(crate) const RULES_HEAD: &str =
+    "| from | condition | to | `status_info` | effect |\n|---|---|---|---|---|\n";
+
+/// Returns texts as code, separated by commas.
+pub(crate) fn code(texts: impl IntoIterator<Item = impl Display>) -> String {
+    texts.into_iter().map(|text| format!("`{text}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the row of a rule.
+pub(crate) fn rule_row<T: TransitionTable>(rule: &TransitionRule<T>, to: &str, effect: &str) -> String
+where
+    <T::Machine as StateMachine>::Status: Display,
+{
+    let condition = rule.condition.as_ref().map_or("", |condition| condition.text);
+    let info = match &rule.info {
+        StatusInfo::Unchanged => "unchanged".to_owned(),
+        StatusInfo::Text(text) => (*text).to_owned(),
+        StatusInfo::WithDetails(text, details) => format!("{text}*{}*", details.words),
+    };
+    format!("| {} | {condition} | {to} | {info} | {effect} |", code(rule.from))
+}
 
 fn document() -> String {
-    let mut text = "# State machines\n\nWhich statuses hosts and clusters have, and what changes them. This page is generated from \
-the code.\n\n## Hosts\n\nFor each event, the first row that matches counts. An event without a row does not change the host; a\n\
-request that causes it is refused.\n\n| event | cause |\n|---|---|\n"
-        .to_owned();
-    for (event, cause) in [
-        ("Register", "the agent registers, after each boot of the discovery image"),
-        ("Refresh", "a report, a poll, a choice of a user, or the monitor that looks for silent hosts"),
-        ("LoseMedia", "a step reply says that the boot media cannot be read"),
-        ("EnterStage", "the installer reports another stage"),
-        ("Bind", "a user binds the host to a cluster"),
-        ("Unbind", "a user unbinds the host"),
-        ("DeleteCluster", "a user deletes the cluster"),
-    ] {
-        writeln!(text, "| {event} | {cause} |").unwrap();
-    }
-    writeln!(text, "\n{}", host_tables()).unwrap();
-    text.push_str("Each new status adds the event `host_status_updated`. Statuses that the diagram lacks belong to installations,\n\
-which this service does not start yet. If an inventory report, or a reply that cannot be parsed, was refused, the\n\
-`status_info` of a `discovering` or `insufficient` host, bound or not, ends with the reason until an inventory report is\n\
-accepted.\n\n");
-    text.push_str(&host_diagram());
-    writeln!(text, "\n## Clusters\n\n{}", cluster_tables()).unwrap();
-    text.truncate(text.trim_end().len());
-    text + "\n"
+    let introduction = "Which statuses hosts and clusters have, and what changes them. This page is generated from the code.";
+    let (hosts, clusters) = (host_section(), cluster_tables());
+    let text =
+        format!("# State machines\n\n{introduction}\n\n## Hosts\n\n{hosts}\n## Clusters\n\n{clusters}");
+    text.trim_end().to_owned() + "\n"
 }
 
 #[test]

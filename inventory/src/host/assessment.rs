@@ -10,8 +10,9 @@ use rules::cluster::peer_facts::PeerFacts;
 use rules::disk::{
     DiskReasons, DiskRules, disks_to_be_formatted, eligibility, installation_disk, reasons_in_report,
 };
-use rules::host::state::{HostEvent, HostFacts, find_rule};
-use rules::validation::host::{HostCluster, HostGroup, MinimumHardware};
+use rules::host::state::{HostConclusions, HostEvent, PoolConclusions, decide};
+use rules::host::status::is_unbound;
+use rules::validation::host::{HostCluster, MinimumHardware};
 use rules::validation::{
     HostInput, HostResults, HostValidationId, IgnoredValidations, ValidationEvent, changes,
 };
@@ -119,9 +120,14 @@ pub(crate) fn assess(
     let view = host_view(&draft.record, is_connected, summary);
     let results = context.results(&view);
     context.basis.clone_into(&mut draft.record.findings.assessed_by);
-    let facts = status_facts(&view, &results.validations, &context.ignored()?);
+    let (validations, ignored) = (&results.validations, context.ignored()?);
+    let event = if is_unbound(view.status) {
+        HostEvent::RefreshUnbound(PoolConclusions::new(&view, validations, &ignored))
+    } else {
+        HostEvent::Refresh(HostConclusions::new(&view, validations, &ignored))
+    };
     let excess = view.summary.excess_text();
-    update_status(&mut draft.record, &facts, &results.validations, excess.as_deref(), journal);
+    update_status(&mut draft.record, &event, excess.as_deref(), journal);
     if draft.results().is_none_or(|before| !before.is_same(&results)) {
         report_changes(&draft.record, &view, draft.results(), &results, journal);
         draft.set_results(results);
@@ -129,36 +135,10 @@ pub(crate) fn assess(
     Ok(())
 }
 
-/// Returns the facts that the status of a host depends on.
-fn status_facts(
-    host: &HostView,
-    results: &HostResults,
-    ignored: &IgnoredValidations<HostValidationId>,
-) -> HostFacts {
-    let has_minimum_hardware = results.satisfies(HostGroup::MinimumHardware, ignored);
-    HostFacts {
-        is_connected: host.is_connected,
-        has_media: host.has_media,
-        has_inventory: host.summary.inventory.is_some(),
-        has_minimum_hardware,
-        is_sufficient: has_minimum_hardware
-            && results.satisfies(HostGroup::ValidInventory, ignored)
-            && results.satisfies(HostGroup::SufficientForInstall, ignored),
-        ..HostFacts::default()
-    }
-}
-
 /// Updates the status of a host. Its text ends with what reports have in excess of their limits.
-fn update_status(
-    host: &mut HostRecord,
-    facts: &HostFacts,
-    results: &HostResults,
-    excess: Option<&str>,
-    journal: &mut Journal,
-) {
-    if let Some(rule) = find_rule(host.status(), HostEvent::Refresh, facts) {
-        let failures = results.failing_messages().join(" ; ");
-        let transition = refused_report::with_reason(&host.findings, rule.transition(&failures));
+fn update_status(host: &mut HostRecord, event: &HostEvent<'_>, excess: Option<&str>, journal: &mut Journal) {
+    if let Ok(transition) = decide(host.status(), event, journal.now()) {
+        let transition = refused_report::with_reason(&host.findings, transition);
         let transition = match excess {
             Some(excess) => transition.with_info_suffix(&format!("; {excess}")),
             None => transition,

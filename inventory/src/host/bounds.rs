@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn length_includes_all_values_from_reports() {
         let key = HostKey { infra_env_id: InfraEnvId::fresh(), host_id: HostId::fresh() };
-        let mut host = HostRecord::new(key, &Transition::first(false), Utc::now());
+        let mut host = HostRecord::new(key, &Transition::first(false, Utc::now()));
         assert_eq!(len_of_reports(&host), 0);
         let text = |len: usize| "x".repeat(len);
         host.findings = HostFindings {

@@ -60,7 +60,7 @@ mod tests {
     fn clock_skew_is_recorded_if_it_changes_much_or_crosses_a_limit() {
         let now = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
         let key = HostKey { infra_env_id: InfraEnvId::fresh(), host_id: HostId::fresh() };
-        let mut host = HostRecord::new(key, &Transition::first(false), now);
+        let mut host = HostRecord::new(key, &Transition::first(false, now));
         for (skew, recorded) in [
             (-now.timestamp(), None),
             (3, Some(3)),

@@ -59,7 +59,7 @@ impl Journal {
     pub(crate) fn apply(&mut self, host: &mut HostRecord, transition: &Transition) {
         // The transition may discard the reported name.
         let name = host.name();
-        let Some(before) = host.apply(transition, self.millis()) else { return };
+        let Some(before) = host.apply(transition) else { return };
         let (status, info) = (host.status(), host.status_info());
         let message = format!("Host {name}: updated status from {before} to {status} ({info})");
         self.add_event(host, "host_status_updated", severity(status), message);

@@ -1,7 +1,7 @@
 //! What changes in a host when it joins a cluster, leaves it, or is deleted.
 
 use assisted::host::{HostKind, HostRole};
-use rules::host::state::{HostEvent, HostFacts, find_rule};
+use rules::host::state::{HostEvent, decide};
 
 use super::cluster::{is_add_hosts_cluster, is_single_node};
 use super::findings::HostFindings;
@@ -31,9 +31,9 @@ pub(crate) fn set_cluster(host: &mut HostRecord, cluster: &ClusterRecord, now: M
 
 /// Removes a host from its cluster, and resets everything that depends on the cluster. The event is
 /// [`HostEvent::Unbind`] or [`HostEvent::DeleteCluster`].
-pub(crate) fn clear_cluster(host: &mut HostRecord, event: HostEvent, journal: &mut Journal) {
-    if let Some(rule) = find_rule(host.status(), event, &HostFacts::default()) {
-        journal.apply(host, &rule.transition(""));
+pub(crate) fn clear_cluster(host: &mut HostRecord, event: &HostEvent<'_>, journal: &mut Journal) {
+    if let Ok(transition) = decide(host.status(), event, journal.now()) {
+        journal.apply(host, &transition);
     }
     journal.add_host_event(
         host,

@@ -1,7 +1,7 @@
 //! Progress of a host's installation and of its log upload.
 
 use assisted::host::{HostProgressParams, HostStage, LogsState};
-use rules::host::state::{HostEvent, HostFacts, find_rule};
+use rules::host::state::{HostEvent, StageReport, decide};
 
 use super::record::HostRecord;
 use crate::error::Error;
@@ -28,17 +28,14 @@ pub(crate) fn update_progress(
         }
         return Ok(());
     }
-    let facts = HostFacts { stage: Some(stage), joins: host.joins(), ..HostFacts::default() };
-    let rule = find_rule(host.status(), HostEvent::EnterStage, &facts).ok_or_else(|| {
+    let event = HostEvent::EnterStage(StageReport { stage, message: info, joins: host.joins() });
+    let transition = decide(host.status(), &event, journal.now()).map_err(|_| {
         Error::conflict(format!("Host {} cannot report progress in state {}", host.id, host.status()))
     })?;
-    let mut details = stage.as_str().to_owned();
     if stage != HostStage::Failed {
         enter_stage(host, stage, info, journal)?;
-    } else if !info.is_empty() {
-        details = format!("{stage} - {info}");
     }
-    journal.apply(host, &rule.transition(&details));
+    journal.apply(host, &transition);
     Ok(())
 }
 

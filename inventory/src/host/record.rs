@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use assisted::host::{HostKind, HostRole, HostStage, HostStatus, LogsState};
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use rules::host::stages::{StageFacts, stages_of};
-use rules::host::state::Transition;
+use rules::host::state::{HostReset, Transition};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -150,8 +150,8 @@ const MAX_STATUS_INFO: usize = 2040;
 
 impl HostRecord {
     /// Returns a host that registers for the first time.
-    pub(crate) fn new(key: HostKey, transition: &Transition, at: DateTime<Utc>) -> Self {
-        let (millis, micros) = (Millis::new(at), Micros::new(at));
+    pub(crate) fn new(key: HostKey, transition: &Transition) -> Self {
+        let (millis, micros) = (Millis::new(transition.at()), Micros::new(transition.at()));
         let mut host = Self {
             id: key.host_id,
             infra_env_id: key.infra_env_id,
@@ -178,7 +178,7 @@ impl HostRecord {
             logs: Logs::default(),
             hourly_events: BTreeMap::new(),
         };
-        host.apply(transition, millis);
+        host.apply(transition);
         host
     }
 
@@ -200,19 +200,19 @@ impl HostRecord {
         self.status_updated_at
     }
 
-    /// Changes the status as a row of the transition table says. Returns the status before if it is another one.
-    pub(crate) fn apply(&mut self, transition: &Transition, at: Millis) -> Option<HostStatus> {
+    /// Changes the status as a rule has decided. Returns the status before if it is another one.
+    pub(crate) fn apply(&mut self, transition: &Transition) -> Option<HostStatus> {
         if let Some(info) = transition.info() {
             self.status_info = info.chars().take(MAX_STATUS_INFO).collect();
         }
-        if transition.resets_boot() {
+        if transition.resets() == Some(HostReset::Boot) {
             self.bootstrap = self.single_node;
             self.findings = HostFindings::default();
             self.progress = Progress::default();
             self.logs = Logs::default();
         }
         let status = transition.status().filter(|status| *status != self.status)?;
-        self.status_updated_at = at;
+        self.status_updated_at = Millis::new(transition.at());
         Some(std::mem::replace(&mut self.status, status))
     }
 

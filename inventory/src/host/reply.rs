@@ -6,7 +6,7 @@ use assisted::host::{HostStatus, MediaStatus};
 use assisted::inventory_report::InventoryReport;
 use assisted::reply::{DiskSpeedReport, ExitCode, ImagesReport, ReplyPayload, StepReply, UpgradeReport};
 use assisted::step::StepType;
-use rules::host::state::{Details, HostEvent, HostFacts, find_rule};
+use rules::host::state::{HostEvent, MediaLoss, decide};
 use rules::host::status::{MEDIA_DISCONNECTED, is_before_installation, is_in_pool};
 use serde_json::{Map, Value, json};
 
@@ -348,11 +348,8 @@ fn set_media_disconnected(host: &mut HostRecord, journal: &mut Journal) {
     }
     host.findings.media = Some(MediaStatus::Disconnected);
     journal.add_event(host, "host_media_disconnected", Severity::Error, MEDIA_DISCONNECTED.to_owned());
-    let Some(rule) = find_rule(host.status(), HostEvent::LoseMedia, &HostFacts::default()) else { return };
-    let details = match (rule.details(), host.status_info()) {
-        (Some(Details::LostMedia), "") => MEDIA_DISCONNECTED.to_owned(),
-        (Some(Details::LostMedia), before) => format!("{MEDIA_DISCONNECTED}. {before}"),
-        _ => String::new(),
-    };
-    journal.apply(host, &rule.transition(&details));
+    let event = HostEvent::LoseMedia(MediaLoss { status_info: host.status_info() });
+    if let Ok(transition) = decide(host.status(), &event, journal.now()) {
+        journal.apply(host, &transition);
+    }
 }

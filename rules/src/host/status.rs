@@ -25,6 +25,18 @@ pub fn is_in_pool(status: HostStatus) -> bool {
     matches!(status, DiscoveringUnbound | InsufficientUnbound | KnownUnbound | DisconnectedUnbound)
 }
 
+/// Returns `true` if a host does not belong to a cluster any more, or never did.
+pub fn is_unbound(status: HostStatus) -> bool {
+    use HostStatus::{
+        DisabledUnbound, Reclaiming, ReclaimingRebooting, Unbinding, UnbindingPendingUserAction,
+    };
+    is_in_pool(status)
+        || matches!(
+            status,
+            DisabledUnbound | Reclaiming | ReclaimingRebooting | Unbinding | UnbindingPendingUserAction
+        )
+}
+
 /// Returns `true` if a host is bound to a cluster, and its installation has not started.
 pub fn is_before_installation(status: HostStatus) -> bool {
     use HostStatus::{Disconnected, Discovering, Insufficient, Known, PendingForInput};

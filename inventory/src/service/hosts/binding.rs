@@ -1,7 +1,7 @@
 //! Binding hosts to clusters and unbinding them.
 
 use futures_util::future::BoxFuture;
-use rules::host::state::{HostEvent, HostFacts, find_rule};
+use rules::host::state::{HostEvent, decide};
 
 use crate::Inventory;
 use crate::catalogue::ReleaseArchitecture;
@@ -13,6 +13,7 @@ use crate::host::draft::HostDraft;
 use crate::host::membership::{clear_cluster, set_cluster};
 use crate::host::{HostRecord, HostStatus};
 use crate::id::{ClusterId, HostKey};
+use crate::journal::Journal;
 use crate::request_id::RequestId;
 use crate::service::clusters::find_cluster;
 use crate::service::infra_envs::stored_infra_env;
@@ -62,15 +63,15 @@ impl Binding {
         if !accepts_hosts(&cluster) {
             return Err(cannot_accept_hosts(&cluster));
         }
-        let Some(rule) = find_rule(host.status(), HostEvent::Bind, &HostFacts::default()) else {
+        let mut journal = inventory.journal(self.request);
+        let Ok(transition) = decide(host.status(), &HostEvent::Bind, journal.now()) else {
             let reason =
                 format!("Host {} is in state {}, not {}", host.id, host.status(), HostStatus::KnownUnbound);
             return Err(Error::conflict(reason));
         };
         change.require(&cluster);
-        let mut journal = inventory.journal(self.request);
         set_cluster(host, &cluster, journal.micros());
-        journal.apply(host, &rule.transition(""));
+        journal.apply(host, &transition);
         let message = format!("Successfully bound to cluster {}", cluster.id);
         journal.add_host_event(host, "host_bind_succeeded", Severity::Info, message);
         let host = draft.write(&mut change)?;
@@ -143,9 +144,9 @@ impl Inventory {
         let mut change = Change::new();
         let mut draft = HostDraft::new(key.find(reads).await?);
         let mut journal = self.journal(request);
-        check_unbind(reads, &draft.record).await?;
+        check_unbind(reads, &draft.record, &journal).await?;
         journal.add_log_deletion(&draft.record);
-        clear_cluster(&mut draft.record, HostEvent::Unbind, &mut journal);
+        clear_cluster(&mut draft.record, &HostEvent::Unbind, &mut journal);
         draft.record.updated_at = journal.micros();
         let host = draft.write(&mut change)?;
         journal.write(&mut change)?;
@@ -153,7 +154,7 @@ impl Inventory {
     }
 }
 
-async fn check_unbind(records: &ReadSet, host: &HostRecord) -> Result<(), Error> {
+async fn check_unbind(records: &ReadSet, host: &HostRecord, journal: &Journal) -> Result<(), Error> {
     if host.cluster_id.is_none() {
         return Err(Error::conflict(format!("Host {} is already unbound", host.id)));
     }
@@ -164,7 +165,7 @@ async fn check_unbind(records: &ReadSet, host: &HostRecord) -> Result<(), Error>
         );
         return Err(Error::conflict(reason));
     }
-    if find_rule(host.status(), HostEvent::Unbind, &HostFacts::default()).is_none() {
+    if decide(host.status(), &HostEvent::Unbind, journal.now()).is_err() {
         return Err(Error::conflict(format!(
             "Host {} cannot be unbound in state {}",
             host.id,

@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn another_reason_replaces_an_old_one_with_an_event() {
         let key = HostKey { infra_env_id: InfraEnvId(Uuid::new_v4()), host_id: HostId(Uuid::new_v4()) };
-        let mut host = HostRecord::new(key, &Transition::first(false), Utc::now());
+        let mut host = HostRecord::new(key, &Transition::first(false, Utc::now()));
         let reason = |host: &HostRecord| host.findings.refused["inventory"].reason.clone();
         assert!(refuse(&mut host, "A"));
         assert!(!refuse(&mut host, "B"));

@@ -1,7 +1,7 @@
 //! Registration of hosts by their agents, after each boot of the discovery image.
 
 use rules::disk::is_named;
-use rules::host::state::{Details, HostEvent, HostFacts, RefusalReason, RuleOutcome, Transition, find_rule};
+use rules::host::state::{HostEvent, HostRefusal, HostReset, RegistrationFacts, Transition, decide};
 
 use crate::Inventory;
 use crate::catalogue::ImageType;
@@ -130,7 +130,7 @@ impl Registration {
             () if joins => (HostRole::Worker, "worker"),
             () => (HostRole::AutoAssign, ""),
         };
-        let mut host = HostRecord::new(self.key, &Transition::first(cluster.is_some()), journal.now());
+        let mut host = HostRecord::new(self.key, &Transition::first(cluster.is_some(), journal.now()));
         host.cluster_id = cluster.map(|cluster| cluster.id);
         host.kind = if joins { HostKind::Joining } else { HostKind::Host };
         (host.role, host.suggested_role) = (role, role);
@@ -148,28 +148,17 @@ impl Registration {
         journal: &mut Journal,
     ) -> Result<(), Error> {
         let host = &draft.record;
-        let Some(rule) = find_rule(host.status(), HostEvent::Register, &registration_facts(host, infra_env))
-        else {
-            let reason = format!("Host {} cannot register in state {}", host.id, host.status());
-            return Err(Error::invalid(reason));
-        };
-        match rule.outcome() {
-            RuleOutcome::Refused(RefusalReason::MustBootFromDisk) => {
-                let disk = host.choices.installation_disk.as_ref().map_or("", |disk| disk.id.as_str());
-                return Err(Error::invalid(format!("Host is required to be booted from disk {disk}")));
-            }
-            RuleOutcome::Refused(RefusalReason::AlreadyInstalled) => {
-                return Err(Error::conflict(ALREADY_INSTALLED));
-            }
-            RuleOutcome::To(_) | RuleOutcome::Stay => {}
-        }
-        let details = match rule.details() {
-            Some(Details::InstallationDisk) => describe_installation_disk(draft)?,
-            _ => String::new(),
-        };
-        let transition = rule.transition(&details);
+        let installation_disk = describe_installation_disk(draft)?;
+        let event = HostEvent::Register(RegistrationFacts {
+            stage: host.progress.stage,
+            joins: host.joins(),
+            has_bound_infra_env: infra_env.cluster_id.is_some(),
+            installation_disk: installation_disk.as_deref(),
+        });
+        let transition = decide(host.status(), &event, journal.now())
+            .map_err(|refusal| refused_registration(host, refusal))?;
         journal.apply(&mut draft.record, &transition);
-        if transition.resets_boot() {
+        if transition.resets() == Some(HostReset::Boot) {
             draft.clear_summary();
         }
         let host = &mut draft.record;
@@ -181,26 +170,32 @@ impl Registration {
     }
 }
 
-fn registration_facts(host: &HostRecord, infra_env: &InfraEnvRecord) -> HostFacts {
-    HostFacts {
-        stage: host.progress.stage,
-        joins: host.joins(),
-        has_bound_infra_env: infra_env.cluster_id.is_some(),
-        ..HostFacts::default()
+fn refused_registration(host: &HostRecord, refusal: HostRefusal) -> Error {
+    match refusal {
+        HostRefusal::NoRule => {
+            Error::invalid(format!("Host {} cannot register in state {}", host.id, host.status()))
+        }
+        HostRefusal::MustBootFromDisk => {
+            let disk = host.choices.installation_disk.as_ref().map_or("", |disk| disk.id.as_str());
+            Error::invalid(format!("Host is required to be booted from disk {disk}"))
+        }
+        HostRefusal::NoInstallationDisk => {
+            Error::invalid(format!("Host {} has no installation disk in its inventory", host.id))
+        }
+        HostRefusal::AlreadyInstalled => Error::conflict(ALREADY_INSTALLED),
     }
 }
 
-/// Returns the installation disk as the console of the host shows it.
-fn describe_installation_disk(draft: &HostDraft) -> Result<String, Error> {
+/// Returns the installation disk as the console of the host shows it, if the inventory report has it.
+fn describe_installation_disk(draft: &HostDraft) -> Result<Option<String>, Error> {
     let (host, inventory) = (&draft.record, draft.summary()?.inventory.as_ref());
     let chosen = host.choices.installation_disk.as_ref();
     let mut disks = inventory.iter().flat_map(|inventory| &inventory.disks);
     let disk = chosen.and_then(|chosen| disks.find(|disk| is_named(disk, &chosen.id)));
-    let Some(disk) = disk else {
-        return Err(Error::invalid(format!("Host {} has no installation disk in its inventory", host.id)));
-    };
-    let name = format!("({}, {})", disk.name, disk.id);
-    let parts = [&*disk.model, &disk.serial, &name];
-    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    Ok(parts.join(" "))
+    Ok(disk.map(|disk| {
+        let name = format!("({}, {})", disk.name, disk.id);
+        let parts = [&*disk.model, &disk.serial, &name];
+        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join(" ")
+    }))
 }

@@ -42,7 +42,7 @@ pub(crate) async fn release_hosts(
         if is_bound {
             deregister(host, journal);
         } else {
-            clear_cluster(host, HostEvent::DeleteCluster, journal);
+            clear_cluster(host, &HostEvent::DeleteCluster, journal);
         }
         host.updated_at = journal.micros();
         draft.write(change)?;

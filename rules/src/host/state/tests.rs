@@ -1,23 +1,26 @@
-//! The transition table is explored over all statuses, events and facts.
+//! The tables of hosts are explored: each event over all statuses and over the facts that it has.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
+use assisted::host::HostStage;
+use assisted::host::HostStatus::{
+    self, Binding, Disconnected, DisconnectedUnbound, Discovering, DiscoveringUnbound, InstallingInProgress,
+    Insufficient, InsufficientUnbound, Known, KnownUnbound, PendingForInput, PreparingFailed, Unbinding,
+};
+use chrono::{DateTime, Utc};
+
+use super::tables::{DISCOVERED, POOL};
 use super::*;
+use crate::host::status::{MEDIA_DISCONNECTED, is_unbound};
+use crate::transitions::find_rule;
+use crate::validation::HostResults;
 
-const EVENTS: [HostEvent; 7] = [
-    HostEvent::Register,
-    HostEvent::Refresh,
-    HostEvent::LoseMedia,
-    HostEvent::EnterStage,
-    HostEvent::Bind,
-    HostEvent::Unbind,
-    HostEvent::DeleteCluster,
-];
+const NOW: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
 /// The statuses that a host can get today. Installations will add the others.
-const REACHABLE: [HostStatus; 10] = [
+pub(super) const REACHABLE: [HostStatus; 11] = [
     Discovering,
+    PendingForInput,
     Known,
     Disconnected,
     Insufficient,
@@ -29,63 +32,193 @@ const REACHABLE: [HostStatus; 10] = [
     DiscoveringUnbound,
 ];
 
-/// All combinations of facts.
-fn all_facts() -> Vec<HostFacts> {
-    let stages = [
-        None,
-        Some(HostStage::Installing),
-        Some(HostStage::Rebooting),
-        Some(HostStage::Done),
-        Some(HostStage::Failed),
-    ];
-    let mut all = Vec::new();
-    for bits in 0..1_u32 << 7 {
-        let bit = |number: u32| bits & 1 << number != 0;
-        for stage in stages {
-            all.push(HostFacts {
-                is_connected: bit(0),
-                has_media: bit(1),
-                has_inventory: bit(2),
-                has_minimum_hardware: bit(3),
-                is_sufficient: bit(4),
-                joins: bit(5),
-                has_bound_infra_env: bit(6),
-                stage,
-            });
-        }
+/// An event whose facts can be enumerated.
+pub(super) trait ExploredTable: TransitionTable<Machine = HostMachine> {
+    /// The name of the event.
+    const NAME: &'static str;
+    /// Calls a function with all combinations of facts.
+    fn for_each(visit: impl FnMut(&Self::Facts<'_>));
+
+    /// Returns the statuses that a host with this status can get, other than its own.
+    fn targets(status: HostStatus) -> BTreeSet<HostStatus> {
+        let mut targets = BTreeSet::new();
+        Self::for_each(|facts| {
+            let transition = apply::<Self>(status, facts, NOW).ok();
+            targets.extend(transition.and_then(|transition| transition.status()));
+        });
+        targets.remove(&status);
+        targets
     }
-    all
 }
 
-fn next(status: HostStatus, event: HostEvent, facts: &HostFacts) -> HostStatus {
-    let rule = find_rule(status, event, facts);
-    rule.and_then(|rule| rule.transition("").status()).unwrap_or(status)
+const BOTH: [bool; 2] = [false, true];
+
+/// Calls a function with all combinations of `N` truth values.
+fn for_each_combination<const N: usize>(mut visit: impl FnMut([bool; N])) {
+    for bits in 0..1_u32 << N {
+        let mut bit = 0;
+        visit([(); N].map(|()| {
+            bit += 1;
+            bits & 1 << (bit - 1) != 0
+        }));
+    }
+}
+
+impl ExploredTable for tables::Register {
+    const NAME: &'static str = "Register";
+
+    fn for_each(mut visit: impl FnMut(&RegistrationFacts<'_>)) {
+        for stage in [None, Some(HostStage::Installing), Some(HostStage::Rebooting), Some(HostStage::Done)] {
+            for installation_disk in [None, Some("disk")] {
+                for_each_combination(|[joins, has_bound_infra_env]| {
+                    visit(&RegistrationFacts { stage, joins, has_bound_infra_env, installation_disk });
+                });
+            }
+        }
+    }
+}
+
+impl ExploredTable for tables::Refresh {
+    const NAME: &'static str = "Refresh";
+
+    fn for_each(mut visit: impl FnMut(&HostConclusions<'_>)) {
+        let results = &HostResults::default();
+        for_each_combination(
+            |[
+                is_connected,
+                has_media,
+                has_valid_inventory,
+                has_minimum_hardware,
+                has_required_input,
+                is_sufficient,
+            ]| {
+                visit(&HostConclusions {
+                    is_connected,
+                    has_media,
+                    has_valid_inventory,
+                    has_minimum_hardware,
+                    has_required_input,
+                    is_sufficient,
+                    results,
+                });
+            },
+        );
+    }
+}
+
+impl ExploredTable for tables::RefreshUnbound {
+    const NAME: &'static str = "RefreshUnbound";
+
+    fn for_each(mut visit: impl FnMut(&PoolConclusions<'_>)) {
+        let results = &HostResults::default();
+        for_each_combination(|[is_connected, has_media, has_valid_inventory, is_bindable]| {
+            visit(&PoolConclusions { is_connected, has_media, has_valid_inventory, is_bindable, results });
+        });
+    }
+}
+
+impl ExploredTable for tables::LoseMedia {
+    const NAME: &'static str = "LoseMedia";
+
+    fn for_each(mut visit: impl FnMut(&MediaLoss<'_>)) {
+        visit(&MediaLoss { status_info: "" });
+    }
+}
+
+impl ExploredTable for tables::EnterStage {
+    const NAME: &'static str = "EnterStage";
+
+    fn for_each(mut visit: impl FnMut(&StageReport<'_>)) {
+        for stage in [HostStage::Installing, HostStage::Done, HostStage::Failed] {
+            for joins in BOTH {
+                visit(&StageReport { stage, message: "", joins });
+            }
+        }
+    }
+}
+
+/// Events without facts.
+macro_rules! explore_without_facts {
+    ($($event:ident),*) => {$(
+        impl ExploredTable for tables::$event {
+            const NAME: &'static str = stringify!($event);
+
+            fn for_each(mut visit: impl FnMut(&())) {
+                visit(&());
+            }
+        }
+    )*};
+}
+
+explore_without_facts!(LoseConnection, Bind, Unbind, DeleteCluster);
+
+/// Evaluates an expression for each table, in the order of the events.
+macro_rules! for_each_table {
+    ($table:ident => $body:expr) => {{
+        {
+            type $table = tables::Register;
+            $body
+        }
+        {
+            type $table = tables::Refresh;
+            $body
+        }
+        {
+            type $table = tables::RefreshUnbound;
+            $body
+        }
+        {
+            type $table = tables::LoseMedia;
+            $body
+        }
+        {
+            type $table = tables::LoseConnection;
+            $body
+        }
+        {
+            type $table = tables::EnterStage;
+            $body
+        }
+        {
+            type $table = tables::Bind;
+            $body
+        }
+        {
+            type $table = tables::Unbind;
+            $body
+        }
+        {
+            type $table = tables::DeleteCluster;
+            $body
+        }
+    }};
+}
+pub(super) use for_each_table;
+
+fn require_matching_rules<T: ExploredTable>() {
+    for (number, rule) in T::RULES.iter().enumerate() {
+        for status in rule.from {
+            let mut matches = false;
+            T::for_each(|facts| {
+                matches |= T::RULES.iter().position(|rule| rule.matches(*status, facts)) == Some(number);
+            });
+            assert!(matches, "rule {number} of {} never matches {status}", T::NAME);
+        }
+    }
 }
 
 #[test]
-fn every_row_can_match_each_of_its_sources() {
-    let facts = all_facts();
-    for (number, rule) in RULES.iter().enumerate() {
-        for status in rule.from {
-            let is_found = |facts: &HostFacts| {
-                find_rule(*status, rule.event, facts).is_some_and(|found| std::ptr::eq(found, rule))
-            };
-            assert!(facts.iter().any(is_found), "row {number} never matches {status}");
-        }
-    }
+fn every_rule_can_match_each_of_its_sources() {
+    for_each_table!(Event => require_matching_rules::<Event>());
 }
 
 #[test]
 fn hosts_get_exactly_the_expected_statuses() {
-    let facts = all_facts();
-    let first = [true, false].map(|is_bound| Transition::first(is_bound).status().unwrap());
-    let mut reached = BTreeSet::from(first);
+    let mut reached = BTreeSet::from(BOTH.map(|is_bound| Transition::first(is_bound, NOW).status().unwrap()));
     loop {
         let mut more = reached.clone();
         for status in &reached {
-            for event in EVENTS {
-                more.extend(facts.iter().map(|facts| next(*status, event, facts)));
-            }
+            for_each_table!(Event => more.extend(Event::targets(*status)));
         }
         if more == reached {
             break;
@@ -97,26 +230,80 @@ fn hosts_get_exactly_the_expected_statuses() {
 
 #[test]
 fn every_status_that_a_host_can_get_has_a_way_out() {
-    let facts = all_facts();
     for status in REACHABLE {
-        // The deletion of the cluster ends every status of a bound host, so it does not count.
-        let events = EVENTS.into_iter().filter(|event| *event != HostEvent::DeleteCluster);
-        let leaves = |event| facts.iter().any(|facts| next(status, event, facts) != status);
-        assert!(events.into_iter().any(leaves), "{status} has no way out");
+        let mut exits = BTreeSet::new();
+        for_each_table!(Event => {
+            // The deletion of the cluster ends every status of a bound host, so it does not count.
+            if Event::NAME != tables::DeleteCluster::NAME {
+                exits.extend(Event::targets(status));
+            }
+        });
+        assert!(!exits.is_empty(), "{status} has no way out");
     }
+}
+
+fn require_one_status<T: ExploredTable>(group: &[HostStatus]) {
+    T::for_each(|facts| {
+        let decide = |status| apply::<T>(status, facts, NOW).unwrap();
+        let settled = decide(group[0]);
+        for status in group.iter().copied().chain(settled.status()) {
+            assert_eq!(decide(status), settled, "{} from {status}", T::NAME);
+        }
+    });
 }
 
 #[test]
 fn facts_alone_decide_the_status_of_a_discovered_host() {
-    for facts in all_facts() {
-        for group in [POOL, DISCOVERED] {
-            let found: BTreeSet<_> =
-                group.iter().map(|status| next(*status, HostEvent::Refresh, &facts)).collect();
-            assert_eq!(found.len(), 1, "{facts:?}: {found:?}");
-            let settled = *found.first().unwrap();
-            assert_eq!(next(settled, HostEvent::Refresh, &facts), settled, "{facts:?}");
-        }
+    require_one_status::<tables::Refresh>(DISCOVERED);
+    require_one_status::<tables::RefreshUnbound>(POOL);
+}
+
+#[test]
+fn conclusions_are_read_in_the_order_of_the_rules() {
+    let results = &HostResults::default();
+    let all = HostConclusions {
+        is_connected: true,
+        has_media: true,
+        has_valid_inventory: true,
+        has_minimum_hardware: true,
+        has_required_input: true,
+        is_sufficient: true,
+        results,
+    };
+    let cannot_be_installed = HostConclusions { is_sufficient: false, ..all };
+    let needs_input = HostConclusions { has_required_input: false, ..cannot_be_installed };
+    let too_small = HostConclusions { has_minimum_hardware: false, ..needs_input };
+    let unknown = HostConclusions { has_valid_inventory: false, ..too_small };
+    let silent = HostConclusions { is_connected: false, ..unknown };
+    let without_media = HostConclusions { has_media: false, ..silent };
+    for (conclusions, status, info) in [
+        (all, Known, Some("Host is ready to be installed")),
+        (
+            cannot_be_installed,
+            Insufficient,
+            Some("Host cannot be installed due to following failing validation(s): "),
+        ),
+        (needs_input, PendingForInput, Some("Waiting for user input: ")),
+        (too_small, Insufficient, Some("Host does not meet the minimum hardware requirements: ")),
+        (unknown, Discovering, Some("Waiting for host to send hardware details")),
+        (silent, Disconnected, Some("Host has stopped communicating with the installation service")),
+        (without_media, Disconnected, None),
+    ] {
+        let transition = decide(Discovering, &HostEvent::Refresh(conclusions), NOW).unwrap();
+        assert_eq!((transition.status(), transition.info()), (Some(status), info));
     }
+}
+
+fn require_disconnection<T: ExploredTable>(
+    status: HostStatus,
+    is_connected: for<'a> fn(&T::Facts<'a>) -> bool,
+) {
+    let silent = apply::<tables::LoseConnection>(status, &(), NOW).unwrap().status();
+    T::for_each(|facts| {
+        if !is_connected(facts) {
+            assert_eq!(apply::<T>(status, facts, NOW).unwrap().status(), silent, "{status}");
+        }
+    });
 }
 
 #[test]
@@ -126,102 +313,91 @@ fn silent_hosts_become_disconnected_before_their_installation() {
         Known,
         Insufficient,
         PendingForInput,
+        PreparingFailed,
         KnownUnbound,
         InsufficientUnbound,
         DiscoveringUnbound,
+        Unbinding,
     ];
-    let found: BTreeSet<_> = statuses_before_disconnection().collect();
-    assert_eq!(found, BTreeSet::from(expected));
+    let statuses: BTreeSet<_> = statuses_before_disconnection().collect();
+    assert_eq!(statuses, BTreeSet::from(expected));
+    // The task for silent hosts would otherwise find the same hosts again and again.
+    for status in statuses {
+        if is_unbound(status) {
+            require_disconnection::<tables::RefreshUnbound>(status, |facts| facts.is_connected);
+        } else {
+            require_disconnection::<tables::Refresh>(status, |facts| facts.is_connected);
+        }
+    }
 }
 
 #[test]
-fn legacy_rows_have_sources_that_hosts_do_not_get() {
-    for rule in RULES.iter().filter(|rule| rule.legacy.is_some()) {
-        assert!(rule.from.iter().all(|status| !REACHABLE.contains(status)), "{rule:?}");
+fn refresh_of_a_host_follows_from_its_cluster() {
+    for status in HostStatus::ALL {
+        let results = &HostResults::default();
+        let mut has_rule = [false; 2];
+        tables::Refresh::for_each(|facts| {
+            has_rule[0] |= find_rule::<tables::Refresh>(*status, facts).is_some();
+        });
+        tables::RefreshUnbound::for_each(|facts| {
+            let facts = &PoolConclusions { results, ..*facts };
+            has_rule[1] |= find_rule::<tables::RefreshUnbound>(*status, facts).is_some();
+        });
+        assert!(!has_rule[usize::from(!is_unbound(*status))], "{status}");
     }
 }
 
-fn code(texts: impl IntoIterator<Item = String>) -> String {
-    texts.into_iter().map(|text| format!("`{text}`")).collect::<Vec<_>>().join(", ")
+#[test]
+fn status_text_of_lost_media_contains_the_text_before() {
+    let info = |status, status_info| {
+        let event = HostEvent::LoseMedia(MediaLoss { status_info });
+        decide(status, &event, NOW).unwrap().info().unwrap().to_owned()
+    };
+    assert_eq!(info(Known, "before"), MEDIA_DISCONNECTED);
+    assert_eq!(info(InstallingInProgress, "before"), format!("Failed - {MEDIA_DISCONNECTED}. before"));
+    assert_eq!(info(InstallingInProgress, ""), format!("Failed - {MEDIA_DISCONNECTED}"));
 }
 
-fn info_in_words(info: StatusInfo) -> String {
-    match info {
-        StatusInfo::Unchanged => "unchanged".to_owned(),
-        StatusInfo::Text(MEDIA_DISCONNECTED) => "*lost media*".to_owned(),
-        StatusInfo::Text(text) => text.to_owned(),
-        StatusInfo::WithDetails(text, details) => {
-            let details = match details {
-                Details::FailingValidations => "failing validations",
-                Details::InstallationDisk => "model, serial, name and id of the disk",
-                Details::Stage => "stage; a failure with its message",
-                Details::LostMedia => "lost media*. *previous text",
-            };
-            format!("{text}*{details}*")
-        }
-    }
+#[test]
+fn status_text_of_a_stage_contains_the_message_of_a_failure() {
+    let info = |stage, message| {
+        let event = HostEvent::EnterStage(StageReport { stage, message, joins: false });
+        decide(InstallingInProgress, &event, NOW).unwrap().info().unwrap().to_owned()
+    };
+    assert_eq!(info(HostStage::Failed, "disk is full"), "Failed - disk is full");
+    assert_eq!(info(HostStage::Failed, ""), "Failed");
+    assert_eq!(info(HostStage::WritingImage, "10%"), "Writing image to disk");
 }
 
-/// Returns the table and the diagram as Markdown.
-pub(crate) fn host_tables() -> String {
-    let mut text =
-        "| event | from | condition | to | `status_info` | effect |\n|---|---|---|---|---|---|\n".to_owned();
-    for (is_bound, condition) in [(true, "the infra-env is bound to a cluster"), (false, "otherwise")] {
-        let first = Transition::first(is_bound);
-        let (status, info) = (first.status().unwrap(), first.info().unwrap());
-        writeln!(text, "| Register | new host | {condition} | `{status}` | {info} | the host is created |")
-            .unwrap();
-    }
-    for rule in RULES {
-        let from = code(rule.from.iter().map(HostStatus::to_string));
-        let condition = rule.condition.map_or("", |condition| condition.text);
-        let (to, info) = match rule.outcome {
-            RuleOutcome::To(status) => (format!("`{status}`"), info_in_words(rule.info)),
-            RuleOutcome::Stay => ("stays".to_owned(), "unchanged".to_owned()),
-            RuleOutcome::Refused(RefusalReason::MustBootFromDisk) => {
-                ("refused, 400".to_owned(), String::new())
-            }
-            RuleOutcome::Refused(RefusalReason::AlreadyInstalled) => {
-                ("refused, 409".to_owned(), String::new())
-            }
-        };
-        let effect =
-            if rule.resets_boot { "reports, progress and logs of the last boot are discarded" } else { "" };
-        let legacy = rule.legacy.map(|reason| format!("legacy: {reason}")).unwrap_or_default();
-        writeln!(text, "| {:?} | {from} | {condition} | {to} | {info} | {effect}{legacy} |", rule.event)
-            .unwrap();
-    }
-    text
-}
-
-/// Returns the diagram of the statuses that hosts can get today.
-pub(crate) fn host_diagram() -> String {
-    let mut edges = BTreeSet::new();
-    for status in REACHABLE {
-        for event in EVENTS {
-            for facts in all_facts() {
-                let to = next(status, event, &facts);
-                if to != status {
-                    edges.insert((status.as_str(), to.as_str(), format!("{event:?}")));
-                }
-            }
-        }
-    }
-    let mut text = "```mermaid\nstateDiagram-v2\n".to_owned();
-    let id = |status: &str| status.replace('-', "_");
-    for status in REACHABLE {
-        writeln!(text, "    state \"{status}\" as {}", id(status.as_str())).unwrap();
-    }
-    for is_bound in [true, false] {
-        writeln!(
-            text,
-            "    [*] --> {}: Register",
-            id(Transition::first(is_bound).status().unwrap().as_str())
+#[test]
+fn registration_from_the_installation_image_names_the_disk() {
+    let register = |status, installation_disk| {
+        let stage = Some(HostStage::Rebooting);
+        let facts = RegistrationFacts { stage, joins: false, has_bound_infra_env: true, installation_disk };
+        decide(status, &HostEvent::Register(facts), NOW)
+    };
+    let transition = register(InstallingInProgress, Some("QEMU (sda, /dev/sda)")).unwrap();
+    assert_eq!(
+        transition.info(),
+        Some(
+            "Expected the host to boot from disk, but it booted the installation image - please reboot and fix boot order \
+             to boot from disk QEMU (sda, /dev/sda)"
         )
-        .unwrap();
+    );
+    assert_eq!(register(InstallingInProgress, None), Err(HostRefusal::NoInstallationDisk));
+    let waiting = HostStatus::InstallingPendingUserAction;
+    assert_eq!(register(waiting, None), Err(HostRefusal::MustBootFromDisk));
+    assert_eq!(register(HostStatus::Installed, None), Err(HostRefusal::AlreadyInstalled));
+    assert_eq!(register(HostStatus::Cancelled, None), Err(HostRefusal::NoRule));
+}
+
+fn require_unreachable_sources<T: ExploredTable>() {
+    for rule in T::RULES.iter().filter(|rule| rule.legacy.is_some()) {
+        assert!(rule.from.iter().all(|status| !REACHABLE.contains(status)), "{}: {:?}", T::NAME, rule.from);
     }
-    for (from, to, event) in edges {
-        writeln!(text, "    {} --> {}: {event}", id(from), id(to)).unwrap();
-    }
-    text + "```\n"
+}
+
+#[test]
+fn legacy_rules_have_sources_that_hosts_do_not_get() {
+    for_each_table!(Event => require_unreachable_sources::<Event>());
 }
