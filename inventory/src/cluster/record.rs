@@ -1,7 +1,7 @@
 //! Stored clusters.
 
 use chrono::{DateTime, Utc};
-use rules::cluster::state::ClusterOrigin;
+use rules::cluster::state::{ClusterOrigin, ClusterTransition};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -142,14 +142,13 @@ impl ClusterRecord {
         now: DateTime<Utc>,
     ) -> Self {
         let (millis, micros) = (Millis::new(now), Micros::new(now));
-        let (status, info) = origin.first_status();
-        Self {
+        let mut cluster = Self {
             id: ClusterId::fresh(),
             kind,
             user_name: OWNER.to_owned(),
             email_domain: EMAIL_DOMAIN.to_owned(),
-            status,
-            status_info: info.to_owned(),
+            status: ClusterStatus::Insufficient,
+            status_info: String::new(),
             status_updated_at: millis,
             openshift_version: String::new(),
             ocp_release_image: String::new(),
@@ -164,7 +163,9 @@ impl ClusterRecord {
             created_at: micros,
             updated_at: micros,
             deleted_at: None,
-        }
+        };
+        cluster.apply(&ClusterTransition::first(origin, now));
+        cluster
     }
 
     /// Returns its status.
@@ -183,6 +184,16 @@ impl ClusterRecord {
     #[must_use]
     pub fn status_updated_at(&self) -> Millis {
         self.status_updated_at
+    }
+
+    /// Changes the status as a rule has decided. Returns the status before if it is another one.
+    pub(crate) fn apply(&mut self, transition: &ClusterTransition) -> Option<ClusterStatus> {
+        if let Some(info) = transition.info() {
+            info.clone_into(&mut self.status_info);
+        }
+        let status = transition.status().filter(|status| *status != self.status)?;
+        self.status_updated_at = Millis::new(transition.at());
+        Some(std::mem::replace(&mut self.status, status))
     }
 
     /// Returns `true` if the cluster is deleted but still kept.

@@ -1,0 +1,137 @@
+//! The statuses of clusters: how a cluster gets its first one, what changes it, and which operations a status allows.
+//!
+//! [`decide`] returns the [`ClusterTransition`] that follows from an event. A record must change its status only by a
+//! transition. Installations are not implemented, so no rule leads to their statuses. `docs/state-machines.md` shows the
+//! rules.
+
+mod facts;
+mod machine;
+mod tables;
+
+pub use facts::ClusterConclusions;
+pub use machine::NoClusterRule;
+
+use assisted::cluster::ClusterStatus;
+use assisted::cluster::ClusterStatus::{
+    AddingHosts, Installing, Insufficient, PendingForInput, Ready, Unmonitored,
+};
+use chrono::{DateTime, Utc};
+
+use crate::transitions::{RuleOutcome, find_rule};
+
+/// How a cluster becomes known to the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterOrigin {
+    /// It is to be installed.
+    Registered,
+    /// It is installed, and hosts are added to it.
+    Imported,
+    /// It is installed without a connection to this service.
+    Disconnected,
+}
+
+impl ClusterOrigin {
+    #[cfg(test)]
+    const ALL: [Self; 3] = [Self::Registered, Self::Imported, Self::Disconnected];
+
+    /// Returns the first status and its text.
+    pub fn first_status(self) -> (ClusterStatus, &'static str) {
+        match self {
+            Self::Registered => (Insufficient, "Cluster is not ready for install"),
+            Self::Imported => (AddingHosts, "cluster is adding hosts to existing OCP cluster"),
+            Self::Disconnected => (Unmonitored, "Cluster created for offline installation"),
+        }
+    }
+}
+
+/// An event that can change the status of a cluster.
+#[derive(Clone, Copy, Debug)]
+pub enum ClusterEvent {
+    /// Facts of the cluster may have changed: its settings, or its hosts.
+    Refresh(ClusterConclusions),
+}
+
+/// A change of a cluster's status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterTransition {
+    status: Option<ClusterStatus>,
+    info: Option<String>,
+    at: DateTime<Utc>,
+}
+
+impl ClusterTransition {
+    /// Returns the transition of a cluster that becomes known to the service.
+    #[must_use]
+    pub fn first(origin: ClusterOrigin, at: DateTime<Utc>) -> Self {
+        let (status, info) = origin.first_status();
+        Self { status: Some(status), info: Some(info.to_owned()), at }
+    }
+
+    /// Returns the new status, which the cluster may have already. `None` if the rule keeps the status.
+    #[must_use]
+    pub fn status(&self) -> Option<ClusterStatus> {
+        self.status
+    }
+
+    /// Returns the new status text; `None` if it stays.
+    #[must_use]
+    pub fn info(&self) -> Option<&str> {
+        self.info.as_deref()
+    }
+
+    /// Returns the time of the event.
+    #[must_use]
+    pub fn at(&self) -> DateTime<Utc> {
+        self.at
+    }
+}
+
+/// Returns the transition of a cluster with this status that follows from an event at the time `now`.
+///
+/// # Errors
+///
+/// Returns an error if no rule of the event matches.
+pub fn decide(
+    status: ClusterStatus,
+    event: &ClusterEvent,
+    now: DateTime<Utc>,
+) -> Result<ClusterTransition, NoClusterRule> {
+    let ClusterEvent::Refresh(conclusions) = event;
+    let rule = find_rule::<tables::Refresh>(status, conclusions).ok_or(NoClusterRule)?;
+    let status = match rule.outcome {
+        RuleOutcome::To(status) => Some(status),
+        RuleOutcome::Stay => None,
+        RuleOutcome::Refused(refusal) => return Err(refusal),
+    };
+    Ok(ClusterTransition { status, info: rule.info.write(conclusions), at: now })
+}
+
+/// An operation that only some statuses allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterOperation {
+    /// A change of its settings.
+    Update,
+    /// A host that registers in an infra-env of the cluster, or is bound to the cluster.
+    AddHost,
+    /// The deletion of the cluster.
+    Delete,
+}
+
+/// The statuses in which a cluster can be changed and accepts hosts.
+pub const CHANGEABLE_STATUSES: [ClusterStatus; 4] = [Insufficient, Ready, PendingForInput, AddingHosts];
+
+impl ClusterOperation {
+    #[cfg(test)]
+    const ALL: [Self; 3] = [Self::Update, Self::AddHost, Self::Delete];
+
+    /// Returns `true` if a cluster with this status allows the operation.
+    pub fn is_allowed(self, status: ClusterStatus) -> bool {
+        match self {
+            Self::Update | Self::AddHost => CHANGEABLE_STATUSES.contains(&status),
+            Self::Delete => status != Installing,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
