@@ -1,0 +1,127 @@
+//! The hosts that reach a host, by its addresses.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use ignition::Cidr;
+
+use super::host_set::HostSet;
+use crate::summary::{PeerAddress, PeerSummary};
+use crate::view::{ClusterView, HostView};
+
+/// Maximum number of addresses of a host that count. A report has at most 16 of each host.
+const MAX_ADDRESSES: usize = 32;
+
+/// The hosts that reach one address of a host.
+#[derive(Debug)]
+pub(super) struct ReachedAddress {
+    pub(super) address: IpAddr,
+    /// Whether it is in the inventory report of the host.
+    is_own: bool,
+    on_link: HostSet,
+    pub(super) routed: HostSet,
+}
+
+impl ReachedAddress {
+    fn add(&mut self, reporter: usize, reported: &PeerAddress) {
+        if reported.on_link {
+            self.on_link.insert(reporter);
+        }
+        if reported.routed {
+            self.routed.insert(reporter);
+        }
+    }
+}
+
+/// The hosts that reach a host.
+#[derive(Debug)]
+pub(super) struct HostReach {
+    host_count: usize,
+    /// The addresses in the inventory report, in order, before those that other hosts report. Others do not count: the
+    /// host had them earlier.
+    own: BTreeSet<IpAddr>,
+    pub(super) addresses: Vec<ReachedAddress>,
+}
+
+impl HostReach {
+    fn new(host: &HostView, host_count: usize) -> Self {
+        let own = host.nics().iter().flat_map(|nic| &nic.addresses);
+        let own: BTreeSet<_> = own.map(|address| address.address()).collect();
+        let mut reach = Self { host_count, own: BTreeSet::new(), addresses: Vec::new() };
+        for address in own.iter().take(MAX_ADDRESSES) {
+            reach.push(*address, true);
+        }
+        Self { own, ..reach }
+    }
+
+    fn push(&mut self, address: IpAddr, is_own: bool) {
+        let (on_link, routed) = (HostSet::empty(self.host_count), HostSet::empty(self.host_count));
+        self.addresses.push(ReachedAddress { address, is_own, on_link, routed });
+    }
+
+    /// Adds what a host reports. Addresses beyond [`MAX_ADDRESSES`] do not count.
+    fn add(&mut self, reporter: usize, peer: &PeerSummary) {
+        for (position, reported) in peer.addresses.iter().enumerate() {
+            // Reports usually have the addresses of the inventory report, and both lists are in order.
+            match self.addresses.get_mut(position) {
+                Some(reached) if reached.address == reported.address => reached.add(reporter, reported),
+                _ => self.add_elsewhere(reporter, reported),
+            }
+        }
+    }
+
+    fn add_elsewhere(&mut self, reporter: usize, reported: &PeerAddress) {
+        let is_known = self.addresses.iter().any(|reached| reached.address == reported.address);
+        if !is_known && self.addresses.len() < MAX_ADDRESSES {
+            self.push(reported.address, false);
+        }
+        if let Some(reached) = self.addresses.iter_mut().find(|it| it.address == reported.address) {
+            reached.add(reporter, reported);
+        }
+    }
+
+    /// Returns the hosts that reach an address in a network.
+    ///
+    /// Agents sometimes miss the replies of neighbours over IPv6, so an address that is reached over IP counts there.
+    pub(super) fn in_network(&self, network: Cidr) -> HostSet {
+        let mut hosts = HostSet::empty(self.host_count);
+        for reached in self.addresses.iter().filter(|it| network.contains(it.address)) {
+            hosts.union(&reached.on_link);
+            if reached.address.is_ipv6() {
+                hosts.union(&reached.routed);
+            }
+        }
+        hosts
+    }
+
+    /// Returns the hosts that reach all addresses of a family. None do if the host has no such address.
+    pub(super) fn in_family(&self, is_family: fn(&IpAddr) -> bool) -> HostSet {
+        let own = || self.addresses.iter().filter(|it| it.is_own && is_family(&it.address));
+        let mut sets = own().map(|reached| &reached.routed);
+        let Some(first) = sets.next() else { return HostSet::empty(self.host_count) };
+        if own().count() < self.own.iter().filter(|address| is_family(address)).count() {
+            return HostSet::empty(self.host_count);
+        }
+        let mut hosts = first.clone();
+        sets.for_each(|routed| hosts.intersect(routed));
+        hosts
+    }
+}
+
+/// Returns the hosts that reach each host of a cluster. Both lists, of hosts and of peers, are in the order of ids.
+pub(super) fn reach_of_hosts(view: &ClusterView) -> Vec<HostReach> {
+    let ids: Vec<_> = view.hosts.iter().map(|host| host.id).collect();
+    let mut reach: Vec<_> = view.hosts.iter().map(|host| HostReach::new(host, ids.len())).collect();
+    for (reporter, host) in view.hosts.iter().enumerate() {
+        let mut targets = ids.iter().zip(&mut reach).enumerate().peekable();
+        for peer in host.summary.peers.iter().flat_map(|peers| &peers.hosts) {
+            while targets.next_if(|(_, (id, _))| **id < peer.host).is_some() {}
+            while let Some((target, (_, reach))) = targets.next_if(|(_, (id, _))| **id == peer.host) {
+                if target != reporter {
+                    reach.add(reporter, peer);
+                }
+            }
+        }
+    }
+    reach
+}
