@@ -58,6 +58,11 @@ impl OutcomeDescription {
         Self { status: OutcomeStatus::Success, message: message.into(), remedy: None }
     }
 
+    /// Returns the description of a validation that does not apply.
+    pub(super) fn suppressed() -> Self {
+        Self { status: OutcomeStatus::Suppressed, message: Cow::Borrowed(""), remedy: None }
+    }
+
     pub(super) fn failure(message: impl Into<Cow<'static, str>>, remedy: &'static str) -> Self {
         Self { status: OutcomeStatus::Failure, message: message.into(), remedy: Some(remedy) }
     }

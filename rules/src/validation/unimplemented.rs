@@ -2,13 +2,9 @@
 
 /// Ids of host validations.
 pub(super) const OF_HOSTS: &[&str] = &[
-    "machine-cidr-defined",
     "has-cpu-cores-for-role",
     "has-memory-for-role",
-    "hostname-unique",
-    "belongs-to-machine-cidr",
     "ignition-downloadable",
-    "belongs-to-majority-group",
     "mtu-valid",
     "valid-platform-network-settings",
     "ntp-synced",
@@ -17,7 +13,6 @@ pub(super) const OF_HOSTS: &[&str] = &[
     "sufficient-installation-disk-speed",
     "sufficient-network-latency-requirement-for-role",
     "sufficient-packet-loss-requirement-for-role",
-    "has-default-route",
     "api-domain-name-resolved-correctly",
     "api-int-domain-name-resolved-correctly",
     "apps-domain-name-resolved-correctly",

@@ -1,15 +1,20 @@
 //! The validations of hosts, in computing order.
 
+pub mod belongs_to_machine_cidr;
+pub mod belongs_to_majority_group;
 pub mod connected;
 mod group;
+pub mod has_default_route;
 pub mod has_inventory;
 pub mod has_min_cpu_cores;
 pub mod has_min_memory;
 pub mod has_min_valid_disks;
+pub mod hostname_unique;
 pub mod hostname_valid;
 mod input;
 pub mod inventory_not_fully_truncated;
 pub mod inventory_not_partially_truncated;
+pub mod machine_cidr_defined;
 pub mod media_connected;
 mod minimum;
 mod missing_inventory;
@@ -46,7 +51,17 @@ registry! {
             has_min_memory::MinMemoryOutcome, "The memory suffices for some role.";
         HasMinValidDisks = "has-min-valid-disks",
             has_min_valid_disks::MinValidDisksOutcome, "A disk is eligible for the installation.";
+        MachineCidrDefined = "machine-cidr-defined",
+            machine_cidr_defined::MachineCidrOutcome, "The cluster has machine networks.";
+        HostnameUnique = "hostname-unique",
+            hostname_unique::UniqueHostnameOutcome, "No other host of the cluster has the same name.";
+        BelongsToMachineCidr = "belongs-to-machine-cidr",
+            belongs_to_machine_cidr::MachineCidrMemberOutcome, "The host has addresses in the machine networks.";
         HostnameValid = "hostname-valid", hostname_valid::HostnameOutcome, "The name of the host is valid.";
+        BelongsToMajorityGroup = "belongs-to-majority-group",
+            belongs_to_majority_group::MajorityGroupOutcome, "The host reaches the majority of the hosts.";
+        HasDefaultRoute = "has-default-route",
+            has_default_route::DefaultRouteOutcome, "The host has a default route.";
     }
 }
 
@@ -64,5 +79,7 @@ impl ValidationInput<HostValidationId> for HostInput<'_> {
     }
 }
 
+#[cfg(test)]
+mod cluster_tests;
 #[cfg(test)]
 pub(in crate::validation) mod tests;

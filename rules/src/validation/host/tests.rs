@@ -5,7 +5,7 @@ use std::sync::Arc;
 use assisted::host::HostStage;
 
 use super::*;
-use crate::summary::{DiskSummary, HostSummary, InventorySummary, Truncation};
+use crate::summary::{DiskSummary, HostSummary, InventorySummary, RouteSummary, Truncation};
 use crate::validation::definition::ValidationId;
 use crate::validation::ignored::IgnoredValidations;
 use crate::validation::outcome::{OutcomeStatus, ValidationOutcome as _};
@@ -18,9 +18,15 @@ pub(in crate::validation) fn inventory() -> InventorySummary {
         hostname: "node-1".into(),
         cpus: Some(4),
         physical_bytes: Some(16 << 30),
+        routes: vec![default_route()],
         disks: vec![DiskSummary::default()],
         ..InventorySummary::default()
     }
+}
+
+pub(super) fn default_route() -> RouteSummary {
+    let [destination, gateway] = ["0.0.0.0", "192.168.1.1"].map(|address| address.parse().ok());
+    RouteSummary { destination, gateway, ..RouteSummary::default() }
 }
 
 pub(in crate::validation) fn host(inventory: Option<InventorySummary>) -> HostView {
@@ -46,12 +52,16 @@ pub(in crate::validation) fn without(ids: &str) -> ValidationSettings {
     ValidationSettings { disabled_host, ..ValidationSettings::default() }
 }
 
-fn described(results: &HostResults, id: HostValidationId) -> (OutcomeStatus, String) {
+pub(super) fn described(results: &HostResults, id: HostValidationId) -> (OutcomeStatus, String) {
     let description = results.outcome(id).unwrap().describe();
     (description.status, description.message.into_owned())
 }
 
-/// Statuses and messages of a service that was recorded: of a host before its inventory report, and after it.
+/// What clients do not see, because the host does not belong to a cluster.
+const HIDDEN: [(OutcomeStatus, &str); 2] = [(OutcomeStatus::Suppressed, ""); 2];
+
+/// Statuses and messages of a service that was recorded: of a host without a cluster, before its inventory report and
+/// after it.
 const RECORDED: &[(HostValidationId, [(OutcomeStatus, &str); 2])] = {
     use HostValidationId::*;
     use OutcomeStatus::{Failure, Pending, Success};
@@ -76,7 +86,18 @@ const RECORDED: &[(HostValidationId, [(OutcomeStatus, &str); 2])] = {
         (HasMinCpuCores, [(Pending, "Missing inventory"), (Success, "Sufficient CPU cores")]),
         (HasMinMemory, [(Pending, "Missing inventory"), (Success, "Sufficient minimum RAM")]),
         (HasMinValidDisks, [(Pending, "Missing inventory"), (Success, "Sufficient disk capacity")]),
+        (MachineCidrDefined, HIDDEN),
+        (HostnameUnique, HIDDEN),
+        (BelongsToMachineCidr, HIDDEN),
         (HostnameValid, [(Failure, "Missing inventory"), (Success, "Hostname node-1 is allowed")]),
+        (BelongsToMajorityGroup, HIDDEN),
+        (
+            HasDefaultRoute,
+            [
+                (Pending, "Missing default routing information."),
+                (Success, "Host has been configured with at least one default route."),
+            ],
+        ),
     ]
 };
 
