@@ -8,6 +8,7 @@ use std::time::Duration;
 use assisted::step::StepType;
 use ignition::discovery::HttpUrl;
 use ignition::network::NetworkGeneration;
+use rules::assessment::EvaluationSettings;
 use rules::requirements::HardwareRequirements;
 use rules::steps::StepSettings;
 use rules::summary::MeasurementLimits;
@@ -83,6 +84,8 @@ pub struct Settings {
     pub hardware: HardwareRequirements,
     /// What decides validations.
     pub validations: ValidationSettings,
+    /// Whether the service suggests a role for each host whose user chose none.
+    pub auto_assign_roles: bool,
     /// The latency and packet loss from which on a measurement has consequences.
     pub measurement_limits: MeasurementLimits,
     /// Whether `cvo` is an operator of each cluster, next to `console`.
@@ -234,9 +237,14 @@ impl Settings {
     #[must_use]
     pub fn assessment_basis(&self) -> String {
         let ids = (HostValidationId::ALL, ClusterValidationId::ALL);
-        let basis = format!("{ids:?} {:?} {:?}", self.validations, self.hardware);
+        let basis = format!("{ids:?} {:?} {:?} {}", self.validations, self.hardware, self.auto_assign_roles);
         let digest = Sha256::digest(basis);
         digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Returns what assessments depend on.
+    pub(crate) fn evaluation(&self) -> EvaluationSettings<'_> {
+        EvaluationSettings { hardware: &self.hardware, validations: &self.validations }
     }
 
     /// Returns what decides the steps of agents.
@@ -287,6 +295,7 @@ impl Settings {
             inventory_disk_min_size: None,
             hardware: HardwareRequirements::default(),
             validations: ValidationSettings::default(),
+            auto_assign_roles: true,
             measurement_limits: MeasurementLimits::default(),
             check_cluster_version: Self::CHECK_CLUSTER_VERSION,
             host_limits: HostLimits::default(),

@@ -16,6 +16,7 @@
 //! | know the hardware that a host needs | [`requirements`] |
 //! | choose an installation disk | [`disk`] |
 //! | validate hosts and clusters | [`validation`] |
+//! | draw all conclusions about a cluster with its hosts | [`assessment`] |
 //! | check values that clusters and infra-envs have in common | [`values`] |
 //!
 //! A report becomes a [`summary::HostSummary`], which is a part of a [`view::HostView`]. Steps and validations read
@@ -31,6 +32,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub mod assessment;
 pub mod cluster;
 pub mod disk;
 pub mod host;

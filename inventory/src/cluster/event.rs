@@ -1,5 +1,9 @@
 //! Events of clusters.
 
+use rules::cluster::state::ClusterTransition;
+use rules::validation::{ClusterResults, ValidationEvent, changes};
+
+use super::record::ClusterRecord;
 use crate::error::Error;
 use crate::event::{Event, Severity};
 use crate::id::ClusterId;
@@ -26,4 +30,29 @@ pub(crate) fn proxy_changed(id: ClusterId, journal: &Journal) -> Event {
 pub(crate) fn logs_uploaded(id: ClusterId, journal: &Journal) -> Event {
     let message = format!("Uploaded logs for the cluster {id}");
     journal.event("cluster_logs_uploaded", Severity::Info, message).of_cluster(Some(id))
+}
+
+impl Journal {
+    /// Changes the status of a cluster. A new status adds an event.
+    pub(crate) fn apply_to_cluster(&mut self, cluster: &mut ClusterRecord, transition: &ClusterTransition) {
+        if cluster.apply(transition).is_none() {
+            return;
+        }
+        let message = format!("Updated status of the cluster to {}", cluster.status());
+        let event = self.event("cluster_status_updated", Severity::Info, message);
+        self.add(event.of_cluster(Some(cluster.id)));
+    }
+
+    /// Adds the events for validations of a cluster that failed or were fixed.
+    pub(crate) fn add_cluster_validations(
+        &mut self,
+        cluster: ClusterId,
+        before: Option<&ClusterResults>,
+        after: &ClusterResults,
+    ) {
+        for change in changes(before.map(|before| &before.outcomes), &after.outcomes) {
+            let ValidationEvent { name, severity, message } = change.event();
+            self.add(self.event(name, severity, message).of_cluster(Some(cluster)));
+        }
+    }
 }

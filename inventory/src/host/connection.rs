@@ -1,6 +1,6 @@
 //! Whether a host is connected.
 
-use assisted::host::MediaStatus;
+use assisted::host::{HostStatus, MediaStatus};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::record::HostRecord;
@@ -19,6 +19,24 @@ pub(crate) fn connected_since(settings: &Settings, now: DateTime<Utc>) -> DateTi
     let silence = TimeDelta::from_std(settings.max_silence).ok();
     // A limit that is longer than the calendar never disconnects a host.
     silence.and_then(|silence| now.checked_sub_signed(silence)).unwrap_or(DateTime::<Utc>::MIN_UTC)
+}
+
+/// Returns `true` if the host is recorded as silent: its agent had not checked in for too long when a task looked at it,
+/// and has not checked in since.
+pub(crate) fn is_silent(host: &HostRecord) -> bool {
+    host.findings.silent.unwrap_or_else(|| {
+        let is_disconnected =
+            matches!(host.status(), HostStatus::Disconnected | HostStatus::DisconnectedUnbound);
+        // A host that lost its boot media has this status too.
+        is_disconnected && has_media(host)
+    })
+}
+
+/// Records whether the host is silent.
+pub(crate) fn set_silent(host: &mut HostRecord, is_silent: bool) {
+    if self::is_silent(host) != is_silent {
+        host.findings.silent = Some(is_silent);
+    }
 }
 
 /// Returns `true` unless the agent has reported that it cannot read its boot media.

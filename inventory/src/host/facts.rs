@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use assisted::host::{Header, HostStatus, MediaStatus};
+use assisted::host::{Header, MediaStatus};
 use rules::summary::HostSummary;
 use rules::view::HostView;
 use serde_json::Value;
@@ -57,12 +57,4 @@ fn ca_certificate(overrides: &str) -> Option<Box<str>> {
     let source = config.pointer("/ignition/security/tls/certificateAuthorities/0/source")?.as_str()?;
     let (_, encoded) = source.split_once(";base64,")?;
     Some(encoded.into())
-}
-
-/// Returns `true` if a stored host counts as connected. A task disconnects silent hosts, so the status has the answer,
-/// whenever it is read.
-pub(crate) fn has_connected_status(host: &HostRecord) -> bool {
-    let is_disconnected = matches!(host.status(), HostStatus::Disconnected | HostStatus::DisconnectedUnbound);
-    // A host that lost its boot media has this status too.
-    !is_disconnected || host.findings.media == Some(MediaStatus::Disconnected)
 }

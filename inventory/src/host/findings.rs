@@ -21,9 +21,14 @@ pub struct HostFindings {
     /// Seconds by which the clock of the host was ahead when that last changed much. `None`: the agent sends no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_skew: Option<i64>,
+    /// Whether the agent has not checked in for too long. `None`: an earlier release wrote the host, and its status says
+    /// that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silent: Option<bool>,
     /// Whether the host can read its boot media, if its agent has reported that.
     pub media: Option<MediaStatus>,
-    /// The [basis](crate::Settings::assessment_basis) of the last assessment that wrote the host. Empty: none.
+    /// The [basis](crate::Settings::assessment_basis) of the last assessment that wrote the host, while it
+    /// had no cluster. Empty: none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub assessed_by: String,
     /// The stored reports, by the name of their [`ReportKind`].

@@ -203,7 +203,7 @@ impl HostRecord {
     /// Changes the status as a rule has decided. Returns the status before if it is another one.
     pub(crate) fn apply(&mut self, transition: &Transition) -> Option<HostStatus> {
         if let Some(info) = transition.info() {
-            self.status_info = info.chars().take(MAX_STATUS_INFO).collect();
+            self.status_info = Self::cut_status_info(info).collect();
         }
         if transition.resets() == Some(HostReset::Boot) {
             self.bootstrap = self.single_node;
@@ -214,6 +214,11 @@ impl HostRecord {
         let status = transition.status().filter(|status| *status != self.status)?;
         self.status_updated_at = Millis::new(transition.at());
         Some(std::mem::replace(&mut self.status, status))
+    }
+
+    /// Returns the part of a status text that is stored.
+    pub(crate) fn cut_status_info(info: &str) -> impl Iterator<Item = char> {
+        info.chars().take(MAX_STATUS_INFO)
     }
 
     /// Returns its name: the chosen one, or else the one in the inventory report, or else its id.

@@ -26,17 +26,22 @@ pub(crate) fn forget(findings: &mut HostFindings, step: StepType) {
     }
 }
 
-/// Adds the reason why an inventory report was refused to the status text of a host that lacks a good one.
-pub(crate) fn with_reason(findings: &HostFindings, transition: Transition) -> Transition {
+/// Returns the reason why the last inventory report was refused, or a reply that could not be parsed.
+pub(crate) fn shown_reason(findings: &HostFindings) -> Option<&str> {
+    let refused = [StepType::Inventory.as_str(), UNPARSED].map(|step| findings.refused.get(step));
+    refused.into_iter().flatten().next().map(|refused| refused.reason.as_str())
+}
+
+/// Adds the [reason](shown_reason) why an inventory report was refused to the status text of a host that lacks a good one.
+pub(crate) fn with_reason(reason: Option<&str>, transition: Transition) -> Transition {
     use HostStatus::{Discovering, DiscoveringUnbound, Insufficient, InsufficientUnbound};
     let is_affected = matches!(
         transition.status(),
         Some(Discovering | DiscoveringUnbound | Insufficient | InsufficientUnbound)
     );
-    let shown = [StepType::Inventory.as_str(), UNPARSED].map(|step| findings.refused.get(step));
-    match shown.into_iter().flatten().next() {
-        Some(refused) if is_affected => {
-            transition.with_info_suffix(&format!("; its last report was refused: {}", refused.reason))
+    match reason {
+        Some(reason) if is_affected => {
+            transition.with_info_suffix(&format!("; its last report was refused: {reason}"))
         }
         _ => transition,
     }

@@ -10,7 +10,7 @@ use rules::host::state::{HostEvent, MediaLoss, decide};
 use rules::host::status::{MEDIA_DISCONNECTED, is_before_installation, is_in_pool};
 use serde_json::{Map, Value, json};
 
-use super::assessment::{HostContext, assess, choose_disks};
+use super::assessment::{HostContext, assess_unbound, choose_disks};
 use super::bounds::{check_report, check_reports, len_of_reports};
 use super::draft::{ASSESSED, HostDraft};
 use super::inventory_report::{keep_usable_interfaces, macs, to_text};
@@ -185,14 +185,14 @@ impl<'a> StepOutput<'a> {
             Self::Upgrade(report) => report_upgrade(&mut draft.record, report, journal),
             Self::MediaLost => {
                 set_media_disconnected(&mut draft.record, journal);
-                return assess(draft, context, journal);
+                return assess_unbound(draft, context, journal);
             }
             Self::Succeeded => {}
             Self::Ignored => return Ok(()),
         }
         check_reports(&draft.record, before, &context.settings.host_limits)?;
         draft.record.findings.media = Some(MediaStatus::Connected);
-        assess(draft, context, journal)
+        assess_unbound(draft, context, journal)
     }
 }
 

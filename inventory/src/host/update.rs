@@ -12,7 +12,7 @@ use rules::disk::{installation_disk, is_named};
 use rules::host::status::allows_changes;
 use rules::validation::host::hostname_valid::check_hostname;
 
-use super::assessment::{HostContext, assess};
+use super::assessment::{HostContext, assess_unbound};
 use super::draft::HostDraft;
 use super::facts::host_view;
 use super::record::{HostRecord, InstallationDisk};
@@ -73,7 +73,7 @@ pub(crate) fn apply_update(
         let labels = labels.iter().map(|label| (label.key.clone(), label.value.clone()));
         host.choices.node_labels = labels.collect::<BTreeMap<_, _>>();
     }
-    assess(draft, context, journal)
+    assess_unbound(draft, context, journal)
 }
 
 /// Returns an error if a value is set that the installation depends on, and the installation has started.

@@ -313,12 +313,22 @@ pub(super) struct ValidationOptions {
     /// BlueField SoC]
     #[arg(long, env = "EDGE_WORKERS_PRODUCT_NAMES", value_name = "NAMES")]
     edge_workers_product_names: Option<String>,
+    /// Suggest a role for each host whose user chose none
+    #[arg(
+        long,
+        env = "ENABLE_AUTO_ASSIGN",
+        value_name = "BOOL",
+        default_value_t = true,
+        value_parser = parse_switch
+    )]
+    enable_auto_assign: bool,
 }
 
 impl ValidationOptions {
     pub(super) fn apply_to_settings(&self, settings: &mut Settings) {
         settings.validations.disabled_host = self.disabled_host_validations.clone();
         settings.validations.disabled_cluster = self.disabled_cluster_validations.clone();
+        settings.auto_assign_roles = self.enable_auto_assign;
         if let Some(requirements) = &self.hw_validator_requirements {
             settings.hardware = requirements.clone();
         }

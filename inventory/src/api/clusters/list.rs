@@ -48,7 +48,7 @@ async fn counted_texts(
     let mut texts = Vec::with_capacity(records.len());
     for record in records {
         let (hosts, results) = (hosts.of_cluster(record.id), inventory.cluster_results(record.id).await?);
-        texts.push(to_json(&cluster_from_record(record, hosts, &results, settings))?);
+        texts.push(to_json(&cluster_from_record(record, hosts, &results, settings)?)?);
     }
     Ok(texts)
 }

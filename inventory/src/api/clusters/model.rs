@@ -6,6 +6,7 @@ use assisted::Extensible;
 use assisted::cluster::{Cluster, ClusterProgress, ImageInfo, LastInstallationPreparation, LoadBalancer};
 use assisted::host::LogsState;
 use assisted::step::VipType;
+use rules::cluster::connectivity_groups::ConnectivityGroups;
 use rules::summary::VerifiedVip;
 use rules::validation::ClusterResults;
 
@@ -13,22 +14,29 @@ use super::hosts::Hosts;
 use super::operators::monitored_operators;
 use crate::Settings;
 use crate::cluster::{ClusterNetwork, ClusterRecord, Network, Subnet, Vip};
+use crate::error::Error;
 use crate::id::ClusterId;
+use crate::json::to_json_text;
 use crate::time::Millis;
 
 /// Returns the response for a cluster, with an empty list of hosts.
+///
+/// # Errors
+///
+/// Returns an error if the results of its validations cannot be written as JSON.
 pub(super) fn cluster_from_record(
     record: ClusterRecord,
     hosts: Hosts,
     results: &ClusterResults,
     settings: &Settings,
-) -> Cluster {
+) -> Result<Cluster, Error> {
     let monitored_operators = monitored_operators(&record, settings);
     let high_availability_mode = record.high_availability_mode().map(Extensible::from);
     let (status, info, changed_at) = (record.status(), record.status_info(), record.status_updated_at());
     let (status_info, id, spec) = (info.to_owned(), record.id, record.spec);
     let first = spec.cluster_networks.first();
-    Cluster {
+    let validations_info = to_json_text("validations_info", &results.outcomes.shown())?;
+    Ok(Cluster {
         kind: record.kind.into(),
         id,
         href: format!("{}/v2/clusters/{id}", Settings::API),
@@ -73,7 +81,7 @@ pub(super) fn cluster_from_record(
         vip_dhcp_allocation: spec.vip_dhcp_allocation,
         user_managed_networking: spec.user_managed_networking,
         schedulable_masters: spec.schedulable_masters,
-        schedulable_masters_forced_true: None,
+        schedulable_masters_forced_true: results.forces_schedulable_masters,
         imported: record.imported.then_some(true),
         org_soft_timeouts_enabled: false,
         network_type: spec.network_type.map(Extensible::from),
@@ -84,8 +92,12 @@ pub(super) fn cluster_from_record(
         operator_bundles: spec.operator_bundles,
         progress: ClusterProgress::default(),
         last_installation_preparation: LastInstallationPreparation::default(),
-        validations_info: "{}".to_owned(),
-        connectivity_majority_groups: String::new(),
+        validations_info,
+        connectivity_majority_groups: results
+            .groups
+            .as_ref()
+            .map(ConnectivityGroups::to_json)
+            .unwrap_or_default(),
         ip_collisions: String::new(),
         feature_usage: String::new(),
         install_config_overrides: String::new(),
@@ -102,7 +114,7 @@ pub(super) fn cluster_from_record(
         created_at: record.created_at,
         updated_at: record.updated_at,
         deleted_at: record.deleted_at,
-    }
+    })
 }
 
 /// Returns the stored state of the controller's log upload. A newer release may have stored a state that this release

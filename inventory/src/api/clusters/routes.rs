@@ -46,10 +46,10 @@ fn with_deleted(headers: &HeaderMap) -> bool {
 }
 
 /// Returns the response for a new cluster. No client knows its id yet, so it has no hosts.
-fn created(inventory: &Inventory, record: ClusterRecord) -> Reply<Cluster> {
+fn created(inventory: &Inventory, record: ClusterRecord) -> Answer<Cluster> {
     let results = rules::validation::ClusterResults::default();
-    let cluster = cluster_from_record(record, Hosts::default(), &results, inventory.settings());
-    Reply(StatusCode::CREATED, cluster)
+    let cluster = cluster_from_record(record, Hosts::default(), &results, inventory.settings())?;
+    Ok(Reply(StatusCode::CREATED, cluster))
 }
 
 /// Registers a cluster
@@ -68,7 +68,7 @@ async fn register(
     Body(params): Body<ClusterCreateParams>,
 ) -> Answer<Cluster> {
     let record = inventory.register_cluster(params, Some(request)).await?;
-    Ok(created(&inventory, record))
+    created(&inventory, record)
 }
 
 /// Lists clusters
@@ -139,7 +139,7 @@ async fn import(
     Body(params): Body<ClusterImportParams>,
 ) -> Answer<Cluster> {
     let record = inventory.import_cluster(params, Some(request)).await?;
-    Ok(created(&inventory, record))
+    created(&inventory, record)
 }
 
 /// Registers a cluster that is installed without a connection to this service
@@ -158,7 +158,7 @@ async fn register_disconnected(
     Body(params): Body<DisconnectedClusterParams>,
 ) -> Answer<Cluster> {
     let record = inventory.register_disconnected_cluster(params, Some(request)).await?;
-    Ok(created(&inventory, record))
+    created(&inventory, record)
 }
 
 /// Returns a cluster

@@ -29,11 +29,11 @@ pub(super) async fn text(
     let results = &inventory.cluster_results(id).await?;
     if shown == ShownHosts::Counted {
         let hosts = CountedHosts::read(inventory, &[id], deleted).await?.of_cluster(id);
-        return to_json(&cluster_from_record(record, hosts, results, settings)).map(json_piece);
+        return to_json(&cluster_from_record(record, hosts, results, settings)?).map(json_piece);
     }
     let (hosts, texts) = summary(inventory, id, shown, deleted).await?;
     if hosts.counts.total == 0 {
-        return to_json(&cluster_from_record(record, hosts, results, settings)).map(json_piece);
+        return to_json(&cluster_from_record(record, hosts, results, settings)?).map(json_piece);
     }
     let texts = texts.map_or_else(
         || {
@@ -42,7 +42,7 @@ pub(super) async fn text(
         },
         json_piece,
     );
-    let (start, end) = split_at_list(&cluster_from_record(record, hosts, results, settings), "hosts")?;
+    let (start, end) = split_at_list(&cluster_from_record(record, hosts, results, settings)?, "hosts")?;
     Ok(json_piece(start).chain(texts).chain(json_piece(end)).boxed())
 }
 

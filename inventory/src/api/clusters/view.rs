@@ -31,7 +31,7 @@ impl Inventory {
             let deleted = if record.is_deleted() { DeletedHosts::Included } else { DeletedHosts::Omitted };
             if shown == ShownHosts::Counted {
                 let hosts = CountedHosts::read(self, &[id], deleted).await?.of_cluster(id);
-                return Ok(cluster_from_record(record, hosts, results, settings));
+                return cluster_from_record(record, hosts, results, settings);
             }
             let hosts = views_of_cluster(self, id, shown.host_detail(), deleted);
             let hosts: Vec<_> = hosts.try_collect().await?;
@@ -39,7 +39,8 @@ impl Inventory {
             for host in &hosts {
                 summary.add(host)?;
             }
-            Ok(Cluster { hosts, ..cluster_from_record(record, summary.into_hosts(), results, settings) })
+            let cluster = cluster_from_record(record, summary.into_hosts(), results, settings)?;
+            Ok(Cluster { hosts, ..cluster })
         })
     }
 }

@@ -221,6 +221,11 @@ impl Content {
         }
     }
 
+    /// Discards the view of a cluster.
+    pub(super) fn discard(&mut self, cluster: ClusterId) {
+        self.remove(cluster.0);
+    }
+
     fn remove(&mut self, cluster: Uuid) {
         let removed = self.views.pop_entry(&cluster);
         self.forget(removed);

@@ -20,6 +20,10 @@ pub(crate) struct ViewedHost {
     pub(crate) key: Key,
     /// Generation of its record.
     pub(crate) generation: i64,
+    /// Its status text.
+    pub(crate) status_info: Box<str>,
+    /// The reason why its last inventory report was refused. `None`: it was accepted.
+    pub(crate) refusal: Option<Box<str>>,
     /// The facts.
     pub(crate) view: Arc<HostView>,
     /// The stored results of its assessment. `None`: no results are stored in the version of this release.

@@ -12,8 +12,10 @@ use crate::cluster::ClusterRecord;
 use crate::cluster::facts::cluster_settings;
 use crate::error::Error;
 use crate::host::HostRecord;
+use crate::host::connection::is_silent;
 use crate::host::draft::ASSESSED;
-use crate::host::facts::{has_connected_status, host_view};
+use crate::host::facts::host_view;
+use crate::host::refused_report;
 use crate::host::stored_results::stored_results;
 use crate::host::stored_summary::{StoredSummary, rebuild, stored_summary};
 use crate::id::ClusterId;
@@ -159,6 +161,8 @@ async fn viewed(
             rebuild(&record, &reports).map_err(HostFailure::of_report)?
         }
     };
-    let view = Arc::new(host_view(&record, has_connected_status(&record), Arc::new(summary)));
-    Ok(ViewedHost { key, generation, view, results })
+    let status_info = record.status_info().into();
+    let refusal = refused_report::shown_reason(&record.findings).map(Into::into);
+    let view = Arc::new(host_view(&record, !is_silent(&record), Arc::new(summary)));
+    Ok(ViewedHost { key, generation, status_info, refusal, view, results })
 }

@@ -116,6 +116,11 @@ impl ClusterViews {
         Ok(loaded)
     }
 
+    /// Discards the view of a cluster, because it is older than the database. The next one is read as a whole.
+    pub(crate) fn discard(&self, cluster: ClusterId) {
+        self.shared.with_content(|content| content.discard(cluster));
+    }
+
     /// Returns the view of a cluster if it is in memory and current.
     fn current(&self, cluster: ClusterId, feed: &Feed) -> Option<Arc<CurrentView>> {
         let view = self.shared.with_content(|content| content.current(cluster))?;

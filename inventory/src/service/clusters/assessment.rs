@@ -1,45 +1,48 @@
-//! Assessments of clusters: the validations of the cluster and of all its hosts together.
+//! Assessments of clusters: the roles, validations and statuses of all hosts of a cluster, and those of the cluster.
 //!
 //! An assessment reads the [current view](crate::service::cluster_views) of the cluster, outside of what its commit
-//! requires. It requires the generation of the cluster's assessment record, so that an older assessment never overwrites
-//! a newer one, and those of the hosts whose results it writes. A host that changes in the meantime leads to another
-//! assessment.
+//! requires. One commit writes everything that changed, with its events. It requires the generations of what it writes,
+//! those of the cluster and of its assessment record, and the membership of the cluster. So an older assessment never
+//! overwrites a newer one, two assessments at the same time are harmless, and no host joins or leaves unnoticed. A host
+//! that changes in the meantime keeps its status, and leads to another assessment.
 
-use rules::cluster::vips::verified_vips;
-use rules::validation::cluster::ClusterInput;
-use rules::validation::{ClusterResults, ValidationResults};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::cluster::{AssessmentRecord, SeenState};
+use chrono::{DateTime, Utc};
+use rules::assessment::{AssessedCluster, HostsAssessment, RoleAssignment, assess_cluster, assess_hosts};
+use rules::validation::{ClusterResults, IgnoredListError};
+use rules::view::HostView;
+
+use super::host_conclusion::HostConclusion;
+use crate::Inventory;
+use crate::cluster::{AssessmentRecord, ClusterRecord, SeenState, Subnet};
 use crate::error::Error;
 use crate::host::HostRecord;
-use crate::host::assessment::report_changes;
-use crate::host::stored_results::AssessmentResults;
 use crate::id::ClusterId;
+use crate::journal::Journal;
 use crate::service::cluster_views::{CurrentView, ViewedHost};
-use crate::store::{Change, Key, ReadSet, Reader as _};
-use crate::{Inventory, Settings};
+use crate::store::{Change, Key, ReadSet, Reader as _, StoreError, Stored};
 
-/// Maximum number of hosts whose results one commit writes.
-const BATCH: usize = 100;
+/// Maximum time that the response to a user's change waits for the assessment.
+const RESPONSE_TIME: Duration = Duration::from_secs(1);
+
+/// Maximum number of attempts while changes of another replica are not reported to this one.
+const MAX_ATTEMPTS: usize = 10;
+/// Pause between two of these attempts.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// The work of one assessment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AssessmentWork {
-    /// Number of hosts whose results were written.
+    /// Number of hosts that were written, with their results.
     pub(crate) hosts: usize,
     /// Whether anything was written.
     pub(crate) has_written: bool,
-}
-
-/// A part of an assessment that one commit writes.
-#[derive(Clone, Copy, Debug)]
-struct AssessedPart {
-    /// Number of hosts whose results it writes.
-    hosts: usize,
-    /// Whether it is the last part.
-    is_last: bool,
-    /// Whether it writes the assessment record.
-    writes_record: bool,
+    /// Whether the cluster must be assessed again, because something has changed in the meantime.
+    pub(crate) is_outdated: bool,
 }
 
 impl Inventory {
@@ -49,14 +52,56 @@ impl Inventory {
     ///
     /// Returns an error if the database fails or contains an invalid record.
     pub(crate) async fn assess_cluster(&self, cluster: ClusterId) -> Result<AssessmentWork, Error> {
-        let mut work = AssessmentWork::default();
-        loop {
+        for _ in 0..MAX_ATTEMPTS {
             let attempt = |reads: ReadSet| async move { self.attempt_assessment(&reads, cluster).await };
-            let part = self.records().change(attempt).await?;
-            work.hosts += part.hosts;
-            work.has_written |= part.hosts > 0 || part.writes_record;
-            if part.is_last {
+            let work = self.records().change(attempt).await?;
+            if work.has_written || !work.is_outdated {
                 return Ok(work);
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+        Err(StoreError::Contended.into())
+    }
+
+    /// Assesses a cluster after the change of a user, so that the response shows the result. A failure is logged. If the
+    /// assessment fails or takes too long, the cluster stays marked for the task.
+    pub(crate) async fn assess_for_response(&self, cluster: ClusterId) {
+        let assessment = tokio::time::timeout(RESPONSE_TIME, self.assess_cluster(cluster));
+        match assessment.await {
+            Ok(Ok(work)) => self.tasks().add_assessment(work.hosts),
+            Ok(Err(error)) => {
+                tracing::warn!(%cluster, %error, "a cluster could not be assessed for a response");
+            }
+            Err(_) => {
+                tracing::info!(%cluster, "the assessment of a cluster takes longer than its response waits")
+            }
+        }
+    }
+
+    /// Returns a cluster after its assessment, to show it in the response to a change. If it cannot be read, returns the
+    /// stored change, because the change itself has succeeded.
+    pub(crate) async fn after_assessment(&self, changed: ClusterRecord) -> ClusterRecord {
+        match self.records().find::<ClusterRecord>(None, changed.id.0).await {
+            Ok(Some(stored)) if !stored.record.is_deleted() => stored.record,
+            Ok(_) => changed,
+            Err(error) => {
+                tracing::warn!(cluster = %changed.id, %error, "a cluster could not be read after its change");
+                changed
+            }
+        }
+    }
+
+    /// Assesses the cluster of a host after the change of a user, and returns the host after that.
+    pub(crate) async fn assessed_host(&self, changed: HostRecord) -> HostRecord {
+        let Some(cluster) = changed.cluster_id else { return changed };
+        self.assess_for_response(cluster).await;
+        let HostRecord { id, infra_env_id, .. } = changed;
+        match self.records().find::<HostRecord>(Some(infra_env_id.0), id.0).await {
+            Ok(Some(stored)) if stored.record.deleted_at.is_none() => stored.record,
+            Ok(_) => changed,
+            Err(error) => {
+                tracing::warn!(host = %id, %error, "a host could not be read after its change");
+                changed
             }
         }
     }
@@ -95,75 +140,175 @@ impl Inventory {
         &self,
         reads: &ReadSet,
         cluster: ClusterId,
-    ) -> Result<(Change, AssessedPart), Error> {
-        let mut change = Change::new();
-        let nothing = AssessedPart { hosts: 0, is_last: true, writes_record: false };
-        let stored = reads.find::<AssessmentRecord>(None, cluster.0).await?;
-        let view = self.cluster_views().of_cluster(self.records(), cluster).await?;
-        let Some(view) = view else { return Ok((change, nothing)) };
-        let record = new_record(&view, self.settings());
-        if stored.as_ref().is_some_and(|stored| stored.record.seen() == record.seen()) {
-            return Ok((change, nothing));
+    ) -> Result<(Change, AssessmentWork), Error> {
+        let nothing =
+            |is_outdated| (Change::new(), AssessmentWork { is_outdated, ..AssessmentWork::default() });
+        let assessed = reads.find::<AssessmentRecord>(None, cluster.0).await?;
+        let Some(view) = self.view_with_all_members(cluster).await? else { return Ok(nothing(false)) };
+        let seen = seen_state(&view, self.assessment_basis(), |host| host.generation);
+        if assessed.as_ref().is_some_and(|assessed| *assessed.record.seen() == seen) {
+            return Ok(nothing(false));
         }
-        // Another assessment has seen changes that this process does not know yet.
-        if stored.as_ref().is_some_and(|stored| record.seen().is_older_than(stored.record.seen())) {
-            return Ok((change, nothing));
+        // Another replica has seen changes that are not reported to this one yet.
+        if assessed.as_ref().is_some_and(|assessed| seen.is_older_than(assessed.record.seen())) {
+            self.cluster_views().discard(cluster);
+            return Ok(nothing(true));
         }
-        change.require_membership(cluster.0, view.membership());
-        let mut changed = self.changed_results(&view).await?;
-        let is_last = changed.len() <= BATCH;
-        changed.truncate(BATCH);
-        let mut journal = self.journal(None);
-        let mut hosts = 0;
-        for ChangedResults { host, results } in changed {
-            // The commit requires the generation of the record that is read here.
-            let found = reads.find::<HostRecord>(host.key.parent, host.key.id).await?;
-            let Some(stored) = found.filter(|stored| stored.generation == host.generation) else { continue };
-            report_changes(&stored.record, &host.view, host.results.as_deref(), &results, &mut journal);
-            change.put_results(host.key, results.to_stored()?);
-            hosts += 1;
+        let Some(stored) = reads.find::<ClusterRecord>(None, cluster.0).await? else {
+            return Ok(nothing(false));
+        };
+        if stored.generation != view.cluster_generation() {
+            return Ok(nothing(true));
         }
-        if is_last {
-            match &stored {
-                Some(stored) => drop(change.replace(&record, stored.generation)?),
-                None => change.insert(&record)?,
-            }
-        }
-        journal.write(&mut change)?;
-        // If all hosts of the batch have changed since they were read, another assessment follows.
-        Ok((change, AssessedPart { hosts, is_last: is_last || hosts == 0, writes_record: is_last }))
+        let mut plan = AssessmentPlan::new(self, &view);
+        let hosts = self.assess_hosts_of(&view, plan.journal.now()).await?;
+        plan.add_hosts(reads, &hosts).await?;
+        plan.add_cluster(stored, hosts, assessed)?;
+        plan.finish()
     }
 
-    /// Returns the hosts of a cluster whose results are not those that are stored.
-    async fn changed_results<'a>(&self, view: &'a CurrentView) -> Result<Vec<ChangedResults<'a>>, Error> {
-        let mut changed = Vec::new();
+    /// Returns the current view of a cluster. It has all hosts that have joined the cluster.
+    async fn view_with_all_members(&self, cluster: ClusterId) -> Result<Option<Arc<CurrentView>>, Error> {
+        let view = self.cluster_view(Some(cluster)).await?;
+        let Some(view) = view else { return Ok(None) };
+        if view.membership() == self.records().membership(cluster.0).await? {
+            return Ok(Some(view));
+        }
+        // Another replica has added a host, which is not reported to this one yet.
+        self.cluster_views().discard(cluster);
+        self.cluster_view(Some(cluster)).await
+    }
+
+    async fn assess_hosts_of(
+        &self,
+        view: &CurrentView,
+        now: DateTime<Utc>,
+    ) -> Result<HostsAssessment, Error> {
+        let mut versions = BTreeMap::new();
         for host in view.hosts() {
-            let context = self.context_in_view(&host.view, view).await?;
-            let results = context.results(&host.view);
-            if host.results.as_ref().is_none_or(|stored| !stored.is_same(&results)) {
-                changed.push(ChangedResults { host, results });
+            let infra_env = host.view.infra_env_id;
+            if let Entry::Vacant(entry) = versions.entry(infra_env) {
+                entry.insert(self.image_version(infra_env).await?);
             }
         }
-        Ok(changed)
+        let assignment = match self.settings().auto_assign_roles {
+            true => RoleAssignment::Automatic,
+            false => RoleAssignment::Manual,
+        };
+        let version_of = |host: &HostView| versions.get(&host.infra_env_id).and_then(Option::as_ref);
+        let settings = self.settings().evaluation();
+        assess_hosts(view.facts(), version_of, settings, assignment, now)
+            .map_err(|error| damaged_list(view, &error))
     }
 }
 
-/// A host with new results.
-struct ChangedResults<'a> {
-    host: &'a ViewedHost,
-    results: AssessmentResults,
+/// The commit of an assessment.
+struct AssessmentPlan<'a> {
+    inventory: &'a Inventory,
+    view: &'a CurrentView,
+    change: Change,
+    journal: Journal,
+    /// For each host of the view, its generation after the commit. `None`: the host has changed in the meantime.
+    generations: Vec<Option<i64>>,
+    hosts: usize,
 }
 
-/// Returns the record of an assessment of a view.
-fn new_record(view: &CurrentView, settings: &Settings) -> AssessmentRecord {
-    let generations: Vec<_> = view.hosts().iter().map(|host| host.generation).collect();
-    let basis = settings.assessment_basis();
-    let seen = SeenState::new(view.cluster_generation(), view.membership(), &generations, &basis);
-    let input =
-        ClusterInput { view: view.facts(), hardware: &settings.hardware, settings: &settings.validations };
-    let outcomes = ValidationResults::evaluate(&input);
-    let results = ClusterResults { outcomes, vips: verified_vips(view.facts()) };
-    AssessmentRecord::new(view.facts().cluster.id, seen, results)
+impl<'a> AssessmentPlan<'a> {
+    fn new(inventory: &'a Inventory, view: &'a CurrentView) -> Self {
+        let (change, journal) = (Change::new(), inventory.journal(None));
+        Self { inventory, view, change, journal, generations: Vec::new(), hosts: 0 }
+    }
+
+    /// Adds the hosts that change.
+    async fn add_hosts(&mut self, reads: &ReadSet, hosts: &HostsAssessment) -> Result<(), Error> {
+        for (viewed, assessed) in self.view.hosts().iter().zip(&hosts.hosts) {
+            let conclusion = HostConclusion::new(viewed, assessed);
+            if !conclusion.is_change() {
+                self.generations.push(Some(viewed.generation));
+                continue;
+            }
+            // The commit requires the generation of the record that is read here.
+            let stored = reads.find::<HostRecord>(viewed.key.parent, viewed.key.id).await?;
+            let Some(stored) = stored.filter(|stored| stored.generation == viewed.generation) else {
+                self.generations.push(None);
+                continue;
+            };
+            let generation = conclusion.write(stored, &mut self.change, &mut self.journal)?;
+            self.generations.push(Some(generation));
+            self.hosts = self.hosts.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    /// Adds the cluster and its assessment record.
+    fn add_cluster(
+        &mut self,
+        stored: Stored<ClusterRecord>,
+        hosts: HostsAssessment,
+        before: Option<Stored<AssessmentRecord>>,
+    ) -> Result<(), Error> {
+        let id = stored.record.id;
+        let is_stored = |index: usize| self.generations.get(index).is_some_and(Option::is_some);
+        let view = hosts.applied_to(self.view.facts(), is_stored);
+        let settings = self.inventory.settings().evaluation();
+        let assessed = assess_cluster(&view, hosts.peers.groups, settings, self.journal.now())
+            .map_err(|error| damaged_list(self.view, &error))?;
+        let mut record = stored.record.clone();
+        if let Some(networks) = &hosts.machine_networks {
+            record.spec.machine_networks =
+                networks.iter().map(|network| Subnet(network.to_string())).collect();
+        }
+        let old_results = before.as_ref().map(|before| &before.record.results);
+        let results = match assessed {
+            Some(AssessedCluster { results, transition }) => {
+                self.journal.add_cluster_validations(id, old_results, &results);
+                if let Some(transition) = &transition {
+                    self.journal.apply_to_cluster(&mut record, transition);
+                }
+                results
+            }
+            None => old_results.cloned().unwrap_or_default(),
+        };
+        let mut generation = stored.generation;
+        if record != stored.record {
+            record.updated_at = self.journal.micros();
+            self.change.replace(&record, stored.generation)?;
+            generation = generation.saturating_add(1);
+        }
+        let seen = self.seen_after(generation);
+        let assessment = AssessmentRecord::new(id, seen, results);
+        match &before {
+            Some(before) => drop(self.change.replace(&assessment, before.generation)?),
+            None => self.change.insert(&assessment)?,
+        }
+        self.change.require_membership(id.0, self.view.membership());
+        Ok(())
+    }
+
+    /// Returns the state of the cluster after the commit. A host that has changed in the meantime was seen before that.
+    fn seen_after(&self, cluster_generation: i64) -> SeenState {
+        let written = self.generations.iter().zip(self.view.hosts());
+        let hosts: Vec<_> = written.map(|(written, viewed)| written.unwrap_or(viewed.generation)).collect();
+        let basis = self.inventory.assessment_basis();
+        SeenState::new(cluster_generation, self.view.membership(), &hosts, basis)
+    }
+
+    fn finish(mut self) -> Result<(Change, AssessmentWork), Error> {
+        self.journal.write(&mut self.change)?;
+        let is_outdated = self.generations.iter().any(Option::is_none);
+        Ok((self.change, AssessmentWork { hosts: self.hosts, has_written: true, is_outdated }))
+    }
+}
+
+/// Returns what an assessment of a view sees.
+fn seen_state(view: &CurrentView, basis: &str, generation: impl Fn(&ViewedHost) -> i64) -> SeenState {
+    let hosts: Vec<_> = view.hosts().iter().map(generation).collect();
+    SeenState::new(view.cluster_generation(), view.membership(), &hosts, basis)
+}
+
+fn damaged_list(view: &CurrentView, error: &IgnoredListError) -> Error {
+    let cluster = view.facts().cluster.id;
+    Error::broken(format_args!("the ignored validations of cluster {cluster} are damaged: {error}"))
 }
 
 #[cfg(test)]
@@ -181,7 +326,7 @@ mod tests {
         let cluster = test.inventory.register_cluster(params, None).await.unwrap().id;
         for has_written in [true, false, false] {
             let work = test.inventory.assess_cluster(cluster).await.unwrap();
-            assert_eq!(work, AssessmentWork { hosts: 0, has_written });
+            assert_eq!(work, AssessmentWork { has_written, ..AssessmentWork::default() });
         }
         let unknown = test.inventory.assess_cluster(ClusterId::fresh()).await.unwrap();
         assert_eq!(unknown, AssessmentWork::default());

@@ -1,6 +1,7 @@
 //! Operations on clusters.
 
 pub(crate) mod assessment;
+mod host_conclusion;
 mod logs;
 mod queries;
 mod registration;

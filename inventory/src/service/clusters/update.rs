@@ -12,7 +12,7 @@ use crate::request_id::RequestId;
 use crate::store::{Change, ReadSet};
 
 impl Inventory {
-    /// Changes a cluster, and returns the changed record. A request without changes writes nothing.
+    /// Changes a cluster, assesses it, and returns the changed record. A request without changes writes nothing.
     ///
     /// # Errors
     ///
@@ -25,22 +25,29 @@ impl Inventory {
     ) -> BoxFuture<'_, Result<ClusterRecord, Error>> {
         Box::pin(async move {
             let params = &params;
-            self.records()
+            let (is_changed, record) = self
+                .records()
                 .change(|reads: ReadSet| async move {
                     let (mut change, mut journal) = (Change::new(), self.journal(request));
                     let stored = stored_cluster(&reads, id).await?;
                     let before = &stored.record;
                     let record = update::update(before, params.clone(), self.settings(), journal.micros())?;
-                    if record != *before {
+                    let is_changed = record != *before;
+                    if is_changed {
                         change.replace(&record, stored.generation)?;
                     }
                     if record.spec.proxies() != before.spec.proxies() {
                         journal.add(event::proxy_changed(id, &journal));
                     }
                     journal.write(&mut change)?;
-                    Ok((change, record))
+                    Ok((change, (is_changed, record)))
                 })
-                .await
+                .await?;
+            if !is_changed {
+                return Ok(record);
+            }
+            self.assess_for_response(id).await;
+            Ok(self.after_assessment(record).await)
         })
     }
 }

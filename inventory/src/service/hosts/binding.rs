@@ -105,7 +105,10 @@ impl Inventory {
         cluster: ClusterId,
         request: Option<RequestId>,
     ) -> BoxFuture<'_, Result<HostRecord, Error>> {
-        Box::pin(Binding { key, cluster, request }.bind(self))
+        Box::pin(async move {
+            let host = Binding { key, cluster, request }.bind(self).await?;
+            Ok(self.assessed_host(host).await)
+        })
     }
 
     /// Unbinds a host from its cluster. A job deletes its logs. The unbinding is complete when its agent registers again.
@@ -131,26 +134,32 @@ impl Inventory {
                 let event = self.journal(request).event("host_unbind_failed", Severity::Error, message);
                 records.add_event(event.of_host(key.host_id).of_infra_env(key.infra_env_id)).await?;
             }
-            unbound
+            let (host, cluster) = unbound?;
+            if let Some(cluster) = cluster {
+                self.assess_for_response(cluster).await;
+            }
+            Ok(host)
         })
     }
 
+    /// Returns the change that unbinds a host, with the host and the cluster that it leaves.
     async fn attempt_unbind(
         &self,
         reads: &ReadSet,
         key: HostKey,
         request: Option<RequestId>,
-    ) -> Result<(Change, HostRecord), Error> {
+    ) -> Result<(Change, (HostRecord, Option<ClusterId>)), Error> {
         let mut change = Change::new();
         let mut draft = HostDraft::new(key.find(reads).await?);
         let mut journal = self.journal(request);
         check_unbind(reads, &draft.record, &journal).await?;
         journal.add_log_deletion(&draft.record);
+        let cluster = draft.record.cluster_id;
         clear_cluster(&mut draft.record, &HostEvent::Unbind, &mut journal);
         draft.record.updated_at = journal.micros();
         let host = draft.write(&mut change)?;
         journal.write(&mut change)?;
-        Ok((change, host))
+        Ok((change, (host, cluster)))
     }
 }
 

@@ -17,10 +17,10 @@ use crate::Inventory;
 use crate::error::{Error, ErrorKind};
 use crate::event::Severity;
 use crate::host::HostRecord;
-use crate::host::assessment::assess;
-use crate::host::connection::record_clock_skew;
+use crate::host::assessment::assess_unbound;
+use crate::host::connection::{record_clock_skew, set_silent};
 use crate::host::draft::{ASSESSED, HostDraft};
-use crate::host::facts::{has_connected_status, host_view};
+use crate::host::facts::host_view;
 use crate::id::HostKey;
 use crate::infra_env::{ImageSource, InfraEnvRecord};
 use crate::journal::Journal;
@@ -65,7 +65,7 @@ impl Poll {
         host.checked_in_at = stored.checked_in_at;
         host.clock = stored.clock;
         let is_assessed =
-            has_connected_status(stored) && stored.findings.assessed_by == inventory.assessment_basis();
+            stored.cluster_id.is_some() || stored.findings.assessed_by == inventory.assessment_basis();
         let changed = if journal.is_empty() && host == **stored && is_assessed {
             Ok(())
         } else {
@@ -80,14 +80,14 @@ impl Poll {
         changed.map(|()| steps)
     }
 
-    /// Updates the host in the database, and assesses it.
+    /// Updates the host in the database. A host without a cluster is assessed.
     async fn change(&self, view: Option<&CurrentView>, inventory: &Inventory) -> Result<(), Error> {
         let context = inventory.host_context(self.key).await?;
         let edit = |draft: &mut HostDraft, journal: &mut Journal| {
             self.update(&mut draft.record, journal);
             let viewed = host_in(&draft.record, view);
             report_upgrade(&mut draft.record, &viewed, inventory, journal);
-            assess(draft, &context, journal)
+            assess_unbound(draft, &context, journal)
         };
         self.key.change_with_reports(inventory, self.request, ASSESSED, edit).await?;
         Ok(())
@@ -96,6 +96,7 @@ impl Poll {
     /// Updates what the poll says about the host.
     fn update(&self, host: &mut HostRecord, journal: &Journal) {
         host.checked_in_at = journal.millis();
+        set_silent(host, false);
         if let Some(clock) = self.clock {
             host.clock = clock;
             record_clock_skew(host, clock, journal.now());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ignition::version::Version;
-use rules::view::{ClusterView, HostView};
+use rules::view::ClusterView;
 
 use crate::Inventory;
 use crate::error::{Error, ErrorKind};
@@ -61,34 +61,22 @@ impl Inventory {
         infra_env: InfraEnvId,
         cluster: Option<ClusterId>,
     ) -> Result<HostContext<'_>, Error> {
-        let infra_env = self.current_infra_env(infra_env).await?;
-        let version = Version::parse(&infra_env.record().image.openshift_version);
         Ok(HostContext {
             settings: self.settings(),
             basis: self.assessment_basis(),
             cluster: self.cluster_facts(cluster).await?,
-            image_version: version,
+            image_version: self.image_version(infra_env).await?,
         })
     }
 
-    /// Returns the context of a host in a view of its cluster.
+    /// Returns the version of the base image of an infra-env, if it names one.
     ///
     /// # Errors
     ///
     /// Returns an error if the infra-env does not exist, or if the database fails.
-    pub(crate) async fn context_in_view(
-        &self,
-        host: &HostView,
-        view: &CurrentView,
-    ) -> Result<HostContext<'_>, Error> {
-        let infra_env = self.current_infra_env(host.infra_env_id).await?;
-        let image_version = Version::parse(&infra_env.record().image.openshift_version);
-        Ok(HostContext {
-            settings: self.settings(),
-            basis: self.assessment_basis(),
-            cluster: Some(Arc::clone(view.facts())),
-            image_version,
-        })
+    pub(crate) async fn image_version(&self, infra_env: InfraEnvId) -> Result<Option<Version>, Error> {
+        let infra_env = self.current_infra_env(infra_env).await?;
+        Ok(Version::parse(&infra_env.record().image.openshift_version))
     }
 
     /// Returns the current view of a cluster; `None` if there is no cluster, or if it does not exist.

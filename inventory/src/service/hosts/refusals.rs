@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::Inventory;
 use crate::error::{Error, ErrorKind};
 use crate::event::Severity;
-use crate::host::assessment::assess;
+use crate::host::assessment::assess_unbound;
 use crate::host::draft::{ASSESSED, HostDraft};
 use crate::host::refused_report::UNPARSED;
 use crate::host::{HostRecord, RefusedReport};
@@ -70,7 +70,7 @@ impl Refusal<'_> {
                 return Ok((change, false));
             }
             let is_reported = self.update(&mut draft.record, &mut journal);
-            assess(&mut draft, context, &mut journal)?;
+            assess_unbound(&mut draft, context, &mut journal)?;
             draft.record.updated_at = journal.micros();
             // Stored even if the infra-env has no room for reports, which may be the reason. All refusals of a host take
             // less than 32 KiB.

@@ -8,7 +8,7 @@ use crate::catalogue::ImageType;
 use crate::cluster::ClusterRecord;
 use crate::error::{Error, ErrorKind};
 use crate::event::Severity;
-use crate::host::assessment::{HostContext, assess};
+use crate::host::assessment::{HostContext, assess_unbound};
 use crate::host::bounds::require_room_for_host;
 use crate::host::cluster::{accepts_hosts, cannot_accept_hosts, is_add_hosts_cluster, is_single_node};
 use crate::host::draft::{ASSESSED, HostDraft};
@@ -92,7 +92,7 @@ impl Registration {
         let host = if let Some(stored) = found {
             let mut draft = HostDraft::read(records, stored, ASSESSED).await?;
             self.register_again(&infra_env, &mut draft, &mut journal)?;
-            assess(&mut draft, context, &mut journal)?;
+            assess_unbound(&mut draft, context, &mut journal)?;
             draft.write(&mut change)?
         } else {
             let cluster = require_cluster_of_infra_env(records, infra_env.cluster_id).await?;
@@ -103,7 +103,7 @@ impl Registration {
                 change.remove(&deleted);
             }
             let mut draft = HostDraft::of_new_host(self.new_host(cluster.as_ref(), &journal)?);
-            assess(&mut draft, context, &mut journal)?;
+            assess_unbound(&mut draft, context, &mut journal)?;
             let host = draft.insert(&mut change)?;
             require_room_for_host(&mut change, self.key.infra_env_id, &inventory.settings().host_limits);
             host

@@ -1,12 +1,12 @@
 //! Disconnects hosts that are silent for too long.
 
-use rules::host::state::becomes_disconnected;
+use rules::host::state::{HostEvent, becomes_disconnected, decide};
 
 use crate::Inventory;
 use crate::error::Error;
 use crate::host::HostRecord;
-use crate::host::assessment::assess;
-use crate::host::connection::{connected_since, is_connected};
+use crate::host::assessment::assess_unbound;
+use crate::host::connection::{connected_since, is_connected, set_silent};
 use crate::host::draft::{ASSESSED, HostDraft};
 use crate::store::{Change, Key, ReadSet, Reader as _};
 
@@ -30,7 +30,15 @@ pub(crate) async fn disconnect_silent(inventory: &Inventory, hosts: &[Key]) -> R
                 continue;
             }
             let mut draft = HostDraft::read(&reads, stored, ASSESSED).await?;
-            assess(&mut draft, context, &mut journal)?;
+            set_silent(&mut draft.record, true);
+            // The assessment of its cluster follows.
+            if draft.record.cluster_id.is_some()
+                && let Ok(transition) =
+                    decide(draft.record.status(), &HostEvent::LoseConnection, journal.now())
+            {
+                journal.apply(&mut draft.record, &transition);
+            }
+            assess_unbound(&mut draft, context, &mut journal)?;
             draft.record.updated_at = journal.micros();
             // Another replica may store a check-in in the meantime, which does not change the generation.
             change.require_silent(&draft.record, connected_since(settings, journal.now()));

@@ -69,7 +69,7 @@ impl Inventory {
                 apply_update(draft, &params, &context, journal)
             };
             let (host, ()) = key.change_with_reports(self, request, ASSESSED, apply).await?;
-            Ok(host)
+            Ok(self.assessed_host(host).await)
         })
     }
 
@@ -89,7 +89,10 @@ impl Inventory {
                 journal.add_log_deletion(host);
                 Ok(())
             };
-            key.change(self, request, edit).await?;
+            let (host, ()) = key.change(self, request, edit).await?;
+            if let Some(cluster) = host.cluster_id {
+                self.assess_for_response(cluster).await;
+            }
             Ok(())
         })
     }

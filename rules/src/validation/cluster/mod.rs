@@ -37,6 +37,7 @@ use super::outcome::{ValidationInput, registry};
 use super::results::ValidationResults;
 use super::stored::{self, StoredResultsError};
 use super::unimplemented;
+use crate::cluster::connectivity_groups::ConnectivityGroups;
 use crate::summary::VerifiedVip;
 
 impl ValidationInput<ClusterValidationId> for ClusterInput<'_> {
@@ -105,6 +106,12 @@ pub struct ClusterResults {
     /// Results of the checks of its virtual IP addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vips: Vec<VerifiedVip>,
+    /// The hosts that reach each other. `None`: not computed yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<ConnectivityGroups>,
+    /// Whether workloads must run on control plane nodes, because too few workers exist. `None`: not computed yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forces_schedulable_masters: Option<bool>,
 }
 
 impl ClusterResults {
@@ -126,11 +133,14 @@ impl ClusterResults {
         stored::read(text)
     }
 
-    /// Returns `true` if the outcomes are [the same](ValidationResults::has_same_outcomes), and the checks of addresses
-    /// are equal.
+    /// Returns `true` if the outcomes are [the same](ValidationResults::has_same_outcomes), and everything else is equal.
     #[must_use]
     pub fn has_same_outcomes(&self, other: &Self) -> bool {
-        self.outcomes.has_same_outcomes(&other.outcomes) && self.vips == other.vips
+        let Self { outcomes, vips, groups, forces_schedulable_masters } = self;
+        outcomes.has_same_outcomes(&other.outcomes)
+            && *vips == other.vips
+            && *groups == other.groups
+            && *forces_schedulable_masters == other.forces_schedulable_masters
     }
 }
 

@@ -477,7 +477,7 @@ fn stored_outcomes_are_read_again() {
         let outcomes =
             ClusterOutcome::samples(*id).into_iter().map(|it| ValidationResults::from_parts([it], vec![]));
         for outcomes in outcomes {
-            let results = ClusterResults { outcomes, vips: vec![] };
+            let results = ClusterResults { outcomes, ..ClusterResults::default() };
             assert_eq!(ClusterResults::from_stored(&results.to_stored().unwrap()).unwrap(), results);
         }
     }
