@@ -36,7 +36,11 @@ fn hosts_are_listed_with_their_current_status() {
         service.report_hardware(&made, HOST, &report).await;
         let row = browser.wait_until(&format!("{HOSTS}.find((row) => row[0].startsWith('node-1'))")).await;
         assert_eq!(row[0], format!("node-1 {HOST}"));
-        assert!(row[1].as_str().unwrap().starts_with("insufficient-unbound Host does not meet"), "{row}");
+        assert_eq!(
+            row[1],
+            "insufficient-unbound Host does not meet the minimum hardware requirements The host is not eligible to \
+             participate in Openshift Cluster because the minimum required CPU cores for any role is 2, found only 1"
+        );
         assert_eq!((&row[2], &row[3]), (&json!("auto-assign"), &json!("192.0.2.7, 2001:db8::7")));
         assert_eq!(
             browser.find_visible("[data-slot=hosts] .badge").await.text().await,
@@ -110,6 +114,33 @@ fn host_row_opens_to_its_hardware_and_validations() {
     });
 }
 
+/// Calls the code of the page with statuses of other services.
+#[test]
+fn status_has_the_messages_of_failing_validations_and_is_cut() {
+    run_test(async {
+        let service = PageService::start().await;
+        let Some(browser) = Browser::start().await else { return };
+        browser.open_url(&service.url("/page/status.js")).await;
+        let parts = "return (async () => {
+            const { statusWithReasons } = await import('/page/status.js');
+            const list = [['success', 'fine'], ['failure', 'No <b>disk</b>'], ['error', 'No clock'], ['pending', 'Wait'],
+                ['failure', 'No clock']].map(([status, message]) => ({ id: 'x', status, message }));
+            const host = { status: 'insufficient', status_info: 'Not ready: No clock ; No <b>disk</b>',
+                validations_info: JSON.stringify({ hardware: list, operators: null }) };
+            const texts = (...given) => statusWithReasons(...given).map((part) => part && [part.textContent, part.title]);
+            const known = { status: 'known', status_info: 'Ready', validations_info: '' };
+            return [texts(host), texts(host, 10), texts(known), texts({ status: 'known' })];
+            })()";
+        let expected = json!([
+            [["insufficient", ""], ["Not ready", ""], ["No <b>disk</b>; No clock", ""]],
+            [["insufficient", ""], ["Not ready", ""], ["No <b>dis…", "No <b>disk</b>; No clock"]],
+            [["known", ""], ["Ready", ""], null],
+            [["known", ""], ["", ""], null],
+        ]);
+        assert_eq!(browser.run_script(parts).await, expected);
+    });
+}
+
 /// Agents are not trusted: any client with the token of an infra-env can send reports.
 #[test]
 fn hostile_report_is_shown_as_text() {
@@ -170,7 +201,7 @@ fn closed_cards_count_their_hosts_by_status() {
 }
 
 #[test]
-fn cluster_of_a_host_has_its_name() {
+fn cluster_of_a_host_has_its_name_and_status() {
     run_test(async {
         let Some(browser) = Browser::start().await else { return };
         let release = json!([{
@@ -192,9 +223,16 @@ fn cluster_of_a_host_has_its_name() {
         for row in rows.as_array().unwrap() {
             assert_eq!(row[4], format!("munich {cluster}"));
         }
+        let shown = browser.find_visible("[data-slot=clusters] li").await.text().await;
+        let status = service.api_json(Method::GET, &format!("/clusters/{cluster}"), &json!(null)).await;
+        for part in
+            ["munich", cluster, status["status"].as_str().unwrap(), status["status_info"].as_str().unwrap()]
+        {
+            assert!(shown.contains(part), "{part} is missing: {shown}");
+        }
         browser.find_visible("#refresh").await.click().await;
         let asked = browser.new_requests().await;
-        // One request reads all names. A change of the cluster while the page loads causes another one.
+        // One request reads all clusters. A change of the cluster while the page loads causes another one.
         let count = asked.iter().filter(|url| url.ends_with("/clusters")).count();
         assert!((1..=2).contains(&count), "{asked:?}");
         // Deleting the infra-env names what happens to the cluster's hosts.
@@ -212,19 +250,19 @@ fn cluster_of_a_host_has_its_name() {
 
 /// Answers requests for clusters in the test: with an error, with an outdated list, and with a current list.
 #[test]
-fn cluster_names_survive_failed_and_outdated_responses() {
+fn clusters_survive_failed_and_outdated_responses() {
     run_test(async {
         let service = PageService::start().await;
         let Some(browser) = Browser::start().await else { return };
-        // Not the page itself, whose stream of changes makes it forget names.
+        // Not the page itself, whose stream of changes makes it forget clusters.
         browser.open_url(&service.url("/page/clusters.js")).await;
         let names = "return (async () => {
-            const { clusterNames, forget } = await import('/page/clusters.js');
+            const { clustersById, forget } = await import('/page/clusters.js');
             const real = window.fetch;
             const replies = [];
             window.fetch = (url, options) => `${url}`.endsWith('/clusters') ? replies.shift()() : real(url, options);
             const json = (body, status = 200) => new Response(JSON.stringify(body), { status });
-            const nameOf = async () => (await clusterNames(['1'])).get('1') ?? null;
+            const nameOf = async () => (await clustersById(['1'])).get('1')?.name ?? null;
             const names = [];
             replies.push(async () => json({ reason: 'overload' }, 503));
             names.push(await nameOf());

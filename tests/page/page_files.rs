@@ -28,7 +28,7 @@ fn page_files_have_type_and_security_headers() {
     run_test(async {
         let service = PageService::start().await;
         let paths = page_file_names(&service).await;
-        assert_eq!(paths.len(), 21, "{paths:?}");
+        assert_eq!(paths.len(), 22, "{paths:?}");
         for path in paths {
             let answer = service.get(&path).await;
             assert_eq!(answer.status(), 200, "{path}");

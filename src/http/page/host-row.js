@@ -1,10 +1,13 @@
 // The row of a host, and the row with its details below it.
 
-import { addressList, badge, cell, element, renew } from "./dom.js";
+import { addressList, cell, element, renew } from "./dom.js";
 import { hostDetails } from "./host-details.js";
+import { statusWithReasons } from "./status.js";
 import { timeElement } from "./time.js";
 
 const COLUMNS = 6;
+/** The maximum length of a text about the status. The details have all messages. */
+const MAX_REASON = 160;
 
 export class HostRow {
   constructor({ id, infra_env_id }) {
@@ -19,16 +22,16 @@ export class HostRow {
     this.details = element("tr", { id: detailsId, className: "details", hidden: true }, this.inside);
   }
 
-  /** Updates the row to the current state of the host. `clusters` are the names of clusters by id. */
+  /** Updates the row to the current state of the host. `clusters` are the clusters by id. */
   update(host, clusters) {
     this.host = host;
-    const { id, requested_hostname, status, status_info, role, inventory, cluster_id, checked_in_at } = host;
+    const { id, requested_hostname, role, inventory, cluster_id, checked_in_at } = host;
     const hasName = requested_hostname && requested_hostname !== id;
     const name = hasName ? requested_hostname : id;
     if (this.button.textContent !== name) this.button.textContent = name;
     this.id.textContent = hasName ? id : "";
     renew(this.summary, [this.name,
-      cell("Status", badge(status), element("span", { className: "hint" }, status_info)),
+      cell("Status", ...statusWithReasons(host, MAX_REASON)),
       cell("Role", role),
       cell("Address", addressList(addressesOf(inventory))),
       cell("Cluster", ...ofCluster(cluster_id, clusters)),
@@ -50,7 +53,7 @@ export class HostRow {
 
 function ofCluster(id, clusters) {
   if (!id) return ["no cluster"];
-  const name = clusters.get(id);
+  const name = clusters.get(id)?.name;
   return name ? [name, element("span", { className: "hint" }, id)] : [id];
 }
 

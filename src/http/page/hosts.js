@@ -1,10 +1,11 @@
-// The hosts of an infra-env on its card: their numbers by status, and the list on an open card.
+// The hosts of an infra-env on its card: their numbers by status, and on an open card the list of them and their clusters.
 
 import { api } from "./api.js";
 import * as changes from "./changes.js";
-import { clusterNames } from "./clusters.js";
-import { arrange, badge } from "./dom.js";
+import { clustersById } from "./clusters.js";
+import { arrange, badge, element, renew } from "./dom.js";
 import { HostRow } from "./host-row.js";
+import { statusWithReasons } from "./status.js";
 
 /** The maximum number of hosts that are listed. Each includes an inventory report of tens of kilobytes. */
 const MAX_LISTED = 50;
@@ -23,6 +24,7 @@ export class Hosts {
   constructor(slots) {
     this.slots = slots;
     this.rows = new Map();
+    this.clusterIds = new Set();
     this.listedAt = 0;
     this.countedAt = 0;
     this.count = 0;
@@ -44,7 +46,9 @@ export class Hosts {
   async list(infraEnv) {
     this.listedAt = Date.now();
     const hosts = await api.hosts(infraEnv, MAX_LISTED + 1);
-    const clusters = await clusterNames(hosts.map(({ cluster_id }) => cluster_id).filter(Boolean));
+    this.clusterIds = new Set([infraEnv, ...hosts].map(({ cluster_id }) => cluster_id).filter(Boolean));
+    const clusters = await clustersById([...this.clusterIds]);
+    this.showClusters(clusters);
     const { hosts: body, noHosts, hostTable, moreHosts } = this.slots;
     noHosts.hidden = hosts.length > 0;
     hostTable.hidden = hosts.length === 0;
@@ -58,6 +62,13 @@ export class Hosts {
     arrange(body, rows.flatMap(({ summary, details }) => [summary, details]));
     if (hosts.length <= MAX_LISTED) this.showCounts(hosts);
     else await this.countIfOutdated(infraEnv);
+  }
+
+  /** Shows the clusters of the infra-env and of the listed hosts. */
+  showClusters(clusters) {
+    const items = [...this.clusterIds].map((id) => clusterItem(id, clusters.get(id)));
+    this.slots.clusterPart.hidden = items.length === 0;
+    renew(this.slots.clusters, items);
   }
 
   rowOf(host) {
@@ -88,4 +99,11 @@ export class Hosts {
     if (hosts.length > MAX_COUNTED) badges.push(`of the first ${MAX_COUNTED} hosts`);
     this.slots.hostCounts.replaceChildren(...badges);
   }
+}
+
+/** Creates the item of a cluster. It has no status if the cluster cannot be read. */
+function clusterItem(id, cluster) {
+  const hint = element("span", { className: "hint" }, id);
+  if (!cluster?.status) return element("li", {}, hint, element("span", { className: "hint" }, "cannot be read"));
+  return element("li", {}, element("span", {}, cluster.name), ...statusWithReasons(cluster), hint);
 }

@@ -65,7 +65,9 @@ export async function open(id) {
 function note(change) {
   if (!change || change.resource === "infra-env") outdated = true;
   if (!change || change.resource === "cluster") clusters.forget();
-  for (const [id, card] of cards) if (!change || change.infra_env_id === id) card.hosts.invalidate();
+  for (const [id, card] of cards) {
+    if (!change || change.infra_env_id === id || card.hosts.clusterIds.has(change.id)) card.hosts.invalidate();
+  }
 }
 
 /** Starts to listen to changes. */

@@ -9,7 +9,7 @@ use super::static_files::{self, CSS, HTML, SCRIPT, SVG};
 use inventory::api::auth::GuardedRouter;
 
 /// The files of the page: path, media type and contents.
-pub(super) const PARTS: [(&str, &str, &str); 21] = [
+pub(super) const PARTS: [(&str, &str, &str); 22] = [
     ("/", HTML, include_str!("index.html")),
     ("/page/page.css", CSS, include_str!("page.css")),
     ("/page/icon.svg", SVG, include_str!("icon.svg")),
@@ -30,6 +30,7 @@ pub(super) const PARTS: [(&str, &str, &str); 21] = [
     ("/page/host-row.js", SCRIPT, include_str!("host-row.js")),
     ("/page/hosts.js", SCRIPT, include_str!("hosts.js")),
     ("/page/infra-envs.js", SCRIPT, include_str!("infra-envs.js")),
+    ("/page/status.js", SCRIPT, include_str!("status.js")),
     ("/page/time.js", SCRIPT, include_str!("time.js")),
 ];
 
