@@ -110,7 +110,6 @@ pub(super) trait TypedOutcome: Clone + fmt::Debug + PartialEq + Serialize + Dese
     }
 
     /// Returns an outcome of each variant, with arguments that suit the documentation.
-    #[cfg(test)]
     fn samples() -> Vec<Self>;
 }
 
@@ -161,7 +160,6 @@ pub trait ValidationOutcome: Clone + fmt::Debug + PartialEq {
     fn from_content(id: Self::Id, content: Value) -> Result<Self, serde_json::Error>;
 
     /// Returns samples of the outcomes of a validation.
-    #[cfg(test)]
     fn samples(id: Self::Id) -> Vec<Self>;
 }
 
@@ -280,7 +278,6 @@ macro_rules! registry {
                 }
             }
 
-            #[cfg(test)]
             fn samples(id: $Id) -> Vec<Self> {
                 match id {
                     $($Id::$Variant => {

@@ -50,7 +50,6 @@ impl TypedOutcome for HostsReadyOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         vec![Self::Ready, Self::NotReady]
     }

@@ -28,7 +28,6 @@ impl TypedOutcome for ApiVipsDefinedOutcome {
         self.0.describe(VipType::Api)
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         VipsDefinedOutcome::samples().into_iter().map(Self).collect()
     }

@@ -28,7 +28,6 @@ impl TypedOutcome for ApiVipsValidOutcome {
         self.0.describe(VipType::Api)
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         VipsValidOutcome::samples().into_iter().map(Self).collect()
     }

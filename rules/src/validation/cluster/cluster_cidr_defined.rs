@@ -44,7 +44,6 @@ impl TypedOutcome for ClusterCidrOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         vec![Self::Defined, Self::Undefined]
     }

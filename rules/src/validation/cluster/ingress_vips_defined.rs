@@ -28,7 +28,6 @@ impl TypedOutcome for IngressVipsDefinedOutcome {
         self.0.describe(VipType::Ingress)
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         VipsDefinedOutcome::samples().into_iter().map(Self).collect()
     }

@@ -28,7 +28,6 @@ impl TypedOutcome for IngressVipsValidOutcome {
         self.0.describe(VipType::Ingress)
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         VipsValidOutcome::samples().into_iter().map(Self).collect()
     }

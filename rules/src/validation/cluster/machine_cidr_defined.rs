@@ -84,7 +84,6 @@ impl TypedOutcome for MachineCidrOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         vec![
             Self::NotNeeded,

@@ -108,7 +108,7 @@ impl TypedOutcome for CalculatedNetworkOutcome {
         }
     }
 
-    #[cfg(test)]
+    #[allow(clippy::unwrap_used, reason = "the texts are constants, and tests make all samples")]
     fn samples() -> Vec<Self> {
         let cidr = |text| Cidr::parse(text).unwrap();
         let none = NetworkDifference::NoNetwork { vip: "192.0.2.5".parse().unwrap() };

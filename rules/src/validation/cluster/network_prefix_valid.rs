@@ -110,7 +110,6 @@ impl TypedOutcome for NetworkPrefixOutcome {
         OutcomeDescription::failure(message, remedy)
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         vec![
             Self::Undefined,

@@ -70,7 +70,6 @@ impl TypedOutcome for NetworkTypeOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         vec![Self::Valid, Self::Ipv6, Self::SingleNode, Self::VipDhcp]
     }

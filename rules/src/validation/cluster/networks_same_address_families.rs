@@ -78,7 +78,6 @@ impl TypedOutcome for AddressFamiliesOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         vec![
             Self::Undefined,

@@ -107,7 +107,7 @@ impl TypedOutcome for CidrsOverlappingOutcome {
         }
     }
 
-    #[cfg(test)]
+    #[allow(clippy::unwrap_used, reason = "the texts are constants, and tests make all samples")]
     fn samples() -> Vec<Self> {
         let cidr = |text| Cidr::parse(text).unwrap();
         let overlapping =

@@ -56,7 +56,6 @@ impl TypedOutcome for NtpServerOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         vec![Self::Synchronized, Self::Differing]
     }

@@ -44,7 +44,6 @@ impl TypedOutcome for PullSecretOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         vec![Self::Set, Self::NotSet]
     }

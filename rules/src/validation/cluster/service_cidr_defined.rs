@@ -44,7 +44,6 @@ impl TypedOutcome for ServiceCidrOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         vec![Self::Defined, Self::Undefined]
     }

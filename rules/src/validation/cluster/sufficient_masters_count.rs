@@ -83,7 +83,6 @@ impl TypedOutcome for MastersCountOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         let not_exact = |expected| Self::NotExact { expected };
         vec![Self::Exact, Self::NotSingleNode, not_exact(2), not_exact(3)]

@@ -85,7 +85,7 @@ impl VipProblem {
         }
     }
 
-    #[cfg(test)]
+    #[allow(clippy::unwrap_used, reason = "the texts are constants, and tests make all samples")]
     pub(super) fn samples() -> Vec<Self> {
         let ip = |text: &str| text.parse().unwrap();
         let (vip, network) = (ip("192.0.2.5"), Cidr::parse("192.0.2.0/24").unwrap());

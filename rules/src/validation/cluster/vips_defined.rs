@@ -79,7 +79,6 @@ impl VipsDefinedOutcome {
         }
     }
 
-    #[cfg(test)]
     pub(super) fn samples() -> Vec<Self> {
         vec![
             Self::UserManagedNetworking,

@@ -143,7 +143,7 @@ impl VipsValidOutcome {
         }
     }
 
-    #[cfg(test)]
+    #[allow(clippy::unwrap_used, reason = "the texts are constants, and tests make all samples")]
     pub(super) fn samples() -> Vec<Self> {
         let vip = "192.0.2.5".parse().unwrap();
         let network = Cidr::parse("198.51.100.0/24").unwrap();

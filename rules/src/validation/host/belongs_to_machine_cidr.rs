@@ -97,7 +97,6 @@ impl TypedOutcome for MachineCidrMemberOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         use MachineCidrMemberOutcome::{
             AddedHosts, InAll, InNone, InOne, MissingFacts, NotInAll, Unbound, UserManagedNetworking,

@@ -94,7 +94,6 @@ impl TypedOutcome for MajorityGroupOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         use MajorityGroupOutcome::{Joining, Member, MissingNetworks, Outside, TooFewHosts, Unbound};
         vec![Unbound, Joining, MissingNetworks, Member, TooFewHosts, Outside]

@@ -51,7 +51,6 @@ impl TypedOutcome for ConnectedOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         vec![Self::Connected, Self::Disconnected]
     }

@@ -54,7 +54,6 @@ impl TypedOutcome for DefaultRouteOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         vec![Self::MissingInventory, Self::Configured, Self::Missing]
     }

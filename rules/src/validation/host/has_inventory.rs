@@ -45,7 +45,6 @@ impl TypedOutcome for HasInventoryOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         vec![Self::Received, Self::Missing]
     }

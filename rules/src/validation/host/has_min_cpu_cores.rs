@@ -67,7 +67,6 @@ impl TypedOutcome for MinCpuCoresOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         vec![Self::MissingInventory, Self::Sufficient, Self::TooFew { minimum: 2, found: 1 }]
     }

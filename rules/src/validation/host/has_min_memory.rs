@@ -81,7 +81,6 @@ impl TypedOutcome for MinMemoryOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         let too_little = Self::TooLittle { minimum_mib: 8192, found_bytes: 6 << 30 };
         vec![Self::MissingInventory, Self::Sufficient, too_little]

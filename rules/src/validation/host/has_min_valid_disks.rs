@@ -59,7 +59,6 @@ impl TypedOutcome for MinValidDisksOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         vec![Self::MissingInventory, Self::Sufficient, Self::NoneEligible, Self::NoDisks]
     }

@@ -69,7 +69,6 @@ impl TypedOutcome for UniqueHostnameOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         let name = || "node-1".into();
         vec![

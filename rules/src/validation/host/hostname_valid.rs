@@ -128,7 +128,6 @@ impl TypedOutcome for HostnameOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         let name = || Box::from("*name*");
         vec![

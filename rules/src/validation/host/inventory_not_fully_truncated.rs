@@ -64,7 +64,6 @@ impl TypedOutcome for FullTruncationOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         let truncated = Self::Truncated { reasons: "*reasons*".into() };
         vec![Self::MissingInventory, Self::Complete, Self::Partial, truncated, Self::UnknownExtent]

@@ -64,7 +64,6 @@ impl TypedOutcome for PartialTruncationOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         let truncated = Self::Truncated { reasons: "*reasons*".into() };
         vec![Self::MissingInventory, Self::Complete, Self::Empty, truncated, Self::UnknownExtent]

@@ -76,7 +76,6 @@ impl TypedOutcome for MachineCidrOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         use MachineCidrOutcome::{
             AddedHosts, Defined, Unbound, Undefined, UndefinedWithDhcp, UserManagedNetworking,

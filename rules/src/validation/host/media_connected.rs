@@ -45,7 +45,6 @@ impl TypedOutcome for MediaConnectedOutcome {
         }
     }
 
-    #[cfg(test)]
     fn samples() -> Vec<Self> {
         vec![Self::Connected, Self::Disconnected]
     }
