@@ -18,6 +18,7 @@ mod document;
 pub mod host;
 mod ignored;
 mod outcome;
+mod remedy;
 mod results;
 mod settings;
 mod stored;
@@ -29,6 +30,7 @@ pub use definition::{ListOrder, ValidationCategory, ValidationDefinition, Valida
 pub use host::{HostInput, HostOutcome, HostResults, HostValidationId};
 pub use ignored::{IgnoredListError, IgnoredValidations};
 pub use outcome::{OutcomeDescription, OutcomeStatus, ValidationInput, ValidationOutcome};
+pub use remedy::{remedy_of_cluster, remedy_of_host};
 pub use results::ValidationResults;
 pub use settings::{DisabledListError, DisabledValidations, ValidationSettings};
 pub use stored::StoredResultsError;
