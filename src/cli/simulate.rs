@@ -15,19 +15,23 @@ use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::connection::{CertificateOptions, DEFAULT_URL};
 use super::duration::parse_duration;
-use super::output::{print_bytes, print_line};
+use super::output::{escape_controls, print_bytes, print_line, print_message};
 use super::progress::status_line;
 use super::serve::database::parse_secret;
 use super::serve::value::parse_id;
 use crate::inventory::Secret;
-use crate::simulation::{Simulation, SimulationError, SimulationOptions, SimulationReport, read_profile};
+use crate::simulation::{
+    Explanation, Simulation, SimulationError, SimulationOptions, SimulationReport, explain, read_profile,
+};
 
 /// The most hosts of one process.
 const MAX_HOSTS: i64 = 100_000;
+/// Maximum time to read hosts and clusters for `--explain`. Signals no longer end the command then.
+const EXPLANATION_TIME: Duration = Duration::from_secs(30);
 
 const EXIT_CODES: &str = "Exit code: 0 the simulation ran until --duration was over or a signal ended it, 1 the server \
     or the infra-env is not available, no request succeeded or all agents gave up, 2 wrong usage.";
@@ -87,6 +91,9 @@ pub(super) struct Simulate {
     /// Print a line of JSON at each report and at the end
     #[arg(long)]
     json: bool,
+    /// At the end, print the statuses of hosts and clusters and the validations that do not pass, with what to do
+    #[arg(long)]
+    explain: bool,
     /// Time between reports [default: 10s with --json, 1s on a terminal]
     #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
     report_interval: Option<Duration>,
@@ -163,7 +170,7 @@ impl Simulate {
             report_interval: self.report_interval.unwrap_or(usual_interval),
             boot_image: None,
         };
-        let simulation = Simulation::new((&self.url, client), self.infra_env, site, options);
+        let simulation = Simulation::new((&self.url, client.clone()), self.infra_env, site, options);
         let output = ReportOutput::new(self.json);
         let end = wait_for_end(self.duration)?;
         let end = async {
@@ -173,7 +180,11 @@ impl Simulate {
             }
         };
         let result = simulation.run(end, |report| output.show(report)).await;
-        output.finish(result).await
+        let explanation = match &result {
+            Ok(_) if self.explain => Some(EndExplanation::read(&client, self.infra_env).await),
+            _ => None,
+        };
+        output.finish(result, explanation).await
     }
 
     fn site(&self) -> Result<SimulatedSite> {
@@ -230,6 +241,44 @@ struct ReportLine {
     event: &'static str,
     #[serde(flatten)]
     report: SimulationReport,
+    #[serde(flatten)]
+    explanation: Option<EndExplanation>,
+}
+
+/// The explanation at the end, or the error that prevented it. It does not change the exit code.
+#[derive(Clone, Debug, Serialize)]
+enum EndExplanation {
+    #[serde(rename = "explanation")]
+    Complete(Explanation),
+    #[serde(rename = "explanation_error")]
+    Failed(String),
+}
+
+impl EndExplanation {
+    async fn read(client: &ApiClient, infra_env: InfraEnvId) -> Self {
+        match timeout(EXPLANATION_TIME, explain(client, infra_env)).await {
+            Ok(Ok(explanation)) => Self::Complete(explanation),
+            Ok(Err(error)) => Self::Failed(format!("{:#}", anyhow::Error::new(error))),
+            Err(_) => Self::Failed(format!("not read within {} seconds", EXPLANATION_TIME.as_secs())),
+        }
+    }
+
+    fn print(&self) -> Result<()> {
+        match self {
+            Self::Complete(explanation) => {
+                let lines = explanation.lines();
+                let text: String = lines.iter().map(|line| escape_controls(line) + "\n").collect();
+                print_bytes(text.as_bytes())
+            }
+            Self::Failed(error) => {
+                print_message(format_args!(
+                    "Warning: cannot explain the statuses: {}\n",
+                    escape_controls(error)
+                ));
+                Ok(())
+            }
+        }
+    }
 }
 
 impl ReportOutput {
@@ -258,16 +307,21 @@ impl ReportOutput {
         }
     }
 
-    /// Shows the last report, and waits until it is written.
-    async fn finish(self, result: Result<SimulationReport, SimulationError>) -> Result<()> {
+    /// Shows the last report and the explanation, and waits until they are written.
+    async fn finish(
+        self,
+        result: Result<SimulationReport, SimulationError>,
+        explanation: Option<EndExplanation>,
+    ) -> Result<()> {
         match self {
             Self::Terminal(line) => {
                 line.finish_and_clear();
-                print_bytes(result?.to_string().as_bytes())
+                print_bytes(result?.to_string().as_bytes())?;
+                explanation.map_or(Ok(()), |explanation| explanation.print())
             }
             Self::Json { lines, writer } => {
                 if let Ok(report) = &result {
-                    lines.send_replace(ReportLine { event: "end", report: report.clone() });
+                    lines.send_replace(ReportLine { event: "end", report: report.clone(), explanation });
                 }
                 drop(lines);
                 writer.await.context("writing reports")??;
@@ -280,7 +334,7 @@ impl ReportOutput {
 
 impl ReportLine {
     fn progress(report: &SimulationReport) -> Self {
-        Self { event: "progress", report: report.clone() }
+        Self { event: "progress", report: report.clone(), explanation: None }
     }
 }
 

@@ -11,9 +11,11 @@
 //! | `boot_image` | the image that hosts read when they boot |
 //! | `figures` | counts and latencies of requests |
 //! | `report` | what a simulation shows |
+//! | `explanation` | why hosts and clusters have their statuses |
 
 mod boot_image;
 mod error;
+mod explanation;
 mod figures;
 mod fleet;
 mod profile;
@@ -21,6 +23,10 @@ mod report;
 
 pub use boot_image::{BootImage, BootImageError};
 pub use error::SimulationError;
+pub use explanation::{
+    ClusterExplanation, Explanation, ExplanationError, FailingValidation, HostExplanation, HostGroup,
+    StatusGroup, UnreadableCluster, ValidationGroup, explain,
+};
 pub use fleet::{Simulation, SimulationOptions};
 pub use profile::{BUILT_IN_PROFILES, ProfileFileError, read_profile};
 pub use report::{HostCounts, RequestFigures, SimulationReport, StepCounts};

@@ -321,6 +321,37 @@ fn simulation_ends_after_its_duration() {
 }
 
 #[test]
+fn explanation_lists_failing_validations_with_remedies() {
+    let site = SimulationSite::start();
+    let infra_env = site.create_infra_env("explained");
+    let options = ["--hosts", "3", "--fault", "little-memory", "--explain"];
+    let mut simulation = site.simulate(infra_env, &options);
+    let report = simulation.wait_for_statuses(&[("insufficient-unbound", 1), ("known-unbound", 2)]);
+    assert!(report.get("explanation").is_none(), "{report}");
+    let explanation = simulation.interrupt()["explanation"].take();
+    assert_eq!(explanation["host_count"], 3, "{explanation}");
+    let hosts = explanation["hosts"].as_array().unwrap();
+    let host = hosts.iter().find(|host| host["status"] == "insufficient-unbound").unwrap();
+    let little = |it: &&Value| it["id"] == "has-min-memory";
+    let validation = host["validations"].as_array().unwrap().iter().find(little).unwrap();
+    assert_eq!(validation["status"], "failure");
+    assert!(validation["message"].as_str().unwrap().contains("found only 4.00 GiB"), "{validation}");
+    assert!(validation["remedy"].as_str().unwrap().contains("more memory"), "{validation}");
+
+    // A host that belongs to a cluster adds it to the explanation.
+    let cluster = create_cluster(&site.client());
+    let known = hosts.iter().find(|host| host["status"] == "known-unbound").unwrap();
+    let id = known["id"].as_str().unwrap().parse().unwrap();
+    wait(site.client().bind_host(infra_env, id, cluster)).unwrap();
+    let mut arguments = site.arguments(infra_env, &options);
+    arguments.retain(|argument| argument != "--json");
+    arguments.extend(["--duration", "1s"].map(str::to_owned));
+    let text = site.scratch.command(arguments).run().expect_text();
+    assert!(text.lines().any(|line| line.starts_with(&format!("cluster edge ({cluster}): "))), "{text}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("host ")).count(), 3, "{text}");
+}
+
+#[test]
 fn hosts_do_not_wait_for_the_reader_of_reports() {
     let site = SimulationSite::start();
     let infra_env = site.create_infra_env("unread");
