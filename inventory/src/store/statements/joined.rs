@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::store::ReportKind;
 
-    const START: &str = "p|i||t|0|known|auto-assign|-5||||7|1|2|3|0|";
+    const START: &str = "p|i||t|0|known|auto-assign|-5||||7|basis|1|2|3|0|";
 
     #[test]
     fn rows_are_taken_one_by_one() {
@@ -110,6 +110,7 @@ mod tests {
         assert_eq!(row.optional_integer("clock").unwrap(), None);
         assert_eq!(row.optional_integer("seen_generations").unwrap(), None);
         assert_eq!(row.optional_integer("seen_cluster").unwrap(), Some(7));
+        assert_eq!(row.text("seen_basis").unwrap(), "basis");
         assert_eq!(row.of_host.0[&ReportKind::Inventory], "a;|");
         assert_eq!(row.of_host.0[&ReportKind::NtpSources], "");
         let row = JoinedRow::take(&mut rest).unwrap();
